@@ -1,0 +1,58 @@
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import { loadScript } from '../../shared/jobs/script.ts';
+import { holdMember } from '../../shared/jobs/settle.ts';
+import { sweepAfterMs } from '../../shared/jobs/sweeper.ts';
+import { accountKeys } from '../../shared/keys.ts';
+import type { RedisClient } from '../../shared/redis.ts';
+
+/** How long an idempotency key stays bound to its job. */
+export const idempotencyMs = 24 * 3_600_000;
+
+const script = loadScript<[string, string, number]>('admit', new URL('./admit.lua', import.meta.url));
+
+/** Why new work is refused whoever asks. */
+export type Shedding = 'shed' | 'queue_full';
+
+export interface AdmitCall {
+  readonly job: JobIdentity;
+  /** Unfinished jobs the API key may have. */
+  readonly concurrency: number;
+  /** Hash of the request's body; used only with an idempotency key. */
+  readonly bodyHash: string;
+  readonly shedding: Shedding | undefined;
+}
+
+export interface AdmitReply {
+  readonly verdict: 'admitted' | 'replay' | 'reused' | 'unknown' | 'revoked' | 'concurrency' | Shedding;
+  /** The job that an idempotency key is bound to; else ''. */
+  readonly boundJobId: string;
+  /** Unfinished jobs of the API key, this one counted. */
+  readonly running: number;
+}
+
+/** Asks for admission; see admit.lua. An admitted job holds its place until it is settled. */
+export async function admit(redis: RedisClient, call: AdmitCall): Promise<AdmitReply> {
+  const { job } = call;
+  const now = Date.now();
+  const running = accountKeys.running(job.account, job.apiKeyId);
+  const [verdict, boundJobId, count] = await script(
+    redis,
+    [
+      accountKeys.keyActive(job.account, job.apiKeyId),
+      running,
+      accountKeys.holds(job.account),
+      job.idempotency ? accountKeys.idempotency(job.account, job.idempotency) : running,
+    ],
+    [
+      job.id,
+      holdMember({ ...job, jobId: job.id }),
+      call.concurrency,
+      now,
+      now + sweepAfterMs,
+      call.shedding ?? '',
+      job.idempotency ? call.bodyHash : '',
+      idempotencyMs,
+    ],
+  );
+  return { verdict: verdict as AdmitReply['verdict'], boundJobId, running: count };
+}

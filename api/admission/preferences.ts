@@ -1,0 +1,63 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { ApiError } from '../../shared/errors.ts';
+
+/** What a caller asks of the way its request is run, by headers. */
+export interface Preferences {
+  /** From `Idempotency-Key`. */
+  readonly idempotencyKey: string | undefined;
+  /** From `X-Stainless-Timeout` (seconds), in ms: how long the caller will wait. */
+  readonly deadlineMs: number | undefined;
+  /** `Prefer: respond-async`: answer 202 with the job; `wait=N` waits so long (ms) for the result before. */
+  readonly respondAsync: boolean;
+  readonly waitMs: number;
+  /** From `X-Sluice-On-Disconnect`. */
+  readonly onDisconnect: 'cancel' | 'continue' | undefined;
+}
+
+const longestDeadlineMs = 86_400_000;
+
+/** Reads the preferences. @throws ApiError 400 that names the header at fault. */
+export function readPreferences(headers: IncomingHttpHeaders): Preferences {
+  const preferred = readPrefer(headers.prefer);
+  return {
+    idempotencyKey: readIdempotencyKey(headers['idempotency-key']),
+    deadlineMs: readTimeout(headers['x-stainless-timeout']),
+    respondAsync: preferred.respondAsync,
+    waitMs: preferred.waitMs,
+    onDisconnect: readOnDisconnect(headers['x-sluice-on-disconnect']),
+  };
+}
+
+type Header = string | string[] | undefined;
+
+function invalid(header: string, expected: string): ApiError {
+  return new ApiError('invalid_request_error', `Invalid header ${header}: expected ${expected}.`, { param: header });
+}
+
+function readIdempotencyKey(value: Header): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string' || !/^[\x20-\x7e]{1,255}$/.test(value)) {
+    throw invalid('Idempotency-Key', '1 to 255 printable ASCII characters');
+  }
+  return value;
+}
+
+function readTimeout(value: Header): number | undefined {
+  if (value === undefined) return undefined;
+  const seconds = Number(value);
+  if (!Number.isFinite(seconds) || seconds <= 0) throw invalid('X-Stainless-Timeout', 'a positive number of seconds');
+  return Math.min(Math.ceil(seconds * 1000), longestDeadlineMs);
+}
+
+function readOnDisconnect(value: Header): 'cancel' | 'continue' | undefined {
+  if (value === undefined || value === 'cancel' || value === 'continue') return value;
+  throw invalid('X-Sluice-On-Disconnect', '"cancel" or "continue"');
+}
+
+/** `Prefer` (RFC 7240): unknown preferences are ignored, as it says. */
+function readPrefer(value: Header): { respondAsync: boolean; waitMs: number } {
+  const preferences = (Array.isArray(value) ? value.join(',') : (value ?? '')).split(',').map((part) => part.trim());
+  const respondAsync = preferences.some((part) => part.toLowerCase() === 'respond-async');
+  const wait = preferences.map((part) => /^wait\s*=\s*"?(\d{1,5})"?$/i.exec(part)?.[1]).find(Boolean);
+  return { respondAsync, waitMs: wait === undefined ? 0 : Number(wait) * 1000 };
+}

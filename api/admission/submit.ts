@@ -1,0 +1,136 @@
+import { ApiError } from '../../shared/errors.ts';
+import { endJob } from '../../shared/jobs/end-job.ts';
+import { createJobState, deleteJobState, type JobIdentity } from '../../shared/jobs/job-state.ts';
+import { settle } from '../../shared/jobs/settle.ts';
+import { inlineLimit, type QueuedJob } from '../../shared/queue.ts';
+import type { ClientConnection } from '../answers/client-connection.ts';
+import type { PreparedRequest } from '../endpoints/prepared-request.ts';
+import type { PreparedLargeRequest } from '../large-bodies.ts';
+import type { Caller } from '../middleware/authenticate.ts';
+import type { Services } from '../services.ts';
+import { type AdmitReply, admit } from './admit.ts';
+
+export interface Submission {
+  readonly job: JobIdentity;
+  readonly caller: Caller;
+  readonly prepared: PreparedRequest | PreparedLargeRequest;
+  readonly bodyHash: string;
+}
+
+export interface Submitted {
+  /** The job that will answer: the submitted one, or the one its idempotency key is bound to. */
+  readonly jobId: string;
+  readonly isReplay: boolean;
+  /** Jobs the API key has running, and may. */
+  readonly running: number;
+  readonly concurrency: number;
+}
+
+/** How long Redis may take to queue a request before its caller is answered 503. */
+const queueingMs = 5000;
+
+/**
+ * Admits a request and puts it into its queue. The reader of its answer must be registered already.
+ *
+ * Once begun it is carried through to an end: when the caller leaves first, or Redis does not answer in time, the wait
+ * ends, and what may have been made is cancelled when that is known.
+ * @throws ApiError 401, 422, 429, 503.
+ */
+export async function submit(
+  services: Services,
+  submission: Submission,
+  connection: ClientConnection,
+): Promise<Submitted> {
+  let isAbandoned = false;
+  const work = carryThrough(services, submission).then(async (submitted) => {
+    if (isAbandoned && !submitted.isReplay) await endJob(services, submission.job, abandoned());
+    return submitted;
+  });
+  try {
+    return await connection.wait(work, queueingMs);
+  } catch (error) {
+    isAbandoned = true;
+    work.catch((cause) => services.log.debug({ err: cause, job: submission.job.id }, 'abandoned while queueing'));
+    throw error;
+  }
+}
+
+function abandoned(): ApiError {
+  return new ApiError('cancelled', 'The request was abandoned before it was queued.');
+}
+
+async function carryThrough(services: Services, submission: Submission): Promise<Submitted> {
+  const { job, caller } = submission;
+  const concurrency = caller.concurrency ?? services.config.keyConcurrency;
+  // The state may be written beside the admission, not after it: without a hold it means nothing, and it saves a round trip.
+  const [admission] = await Promise.all([
+    askAdmission(services, submission, concurrency),
+    createJobState(services.redis, job, services.processId),
+  ]);
+  if (admission.verdict !== 'admitted') {
+    await deleteJobState(services.redis, job.id);
+    if (admission.verdict === 'replay') {
+      return { jobId: admission.boundJobId, isReplay: true, running: admission.running, concurrency };
+    }
+    throw refusal(admission, concurrency, services.config.queueWaitMs);
+  }
+  try {
+    await services.queue(job.capability).enqueue(await toQueuedJob(services, submission));
+  } catch (error) {
+    const failure = new ApiError('service_unavailable', 'The request could not be queued.', { cause: error });
+    await endJob(services, job, failure);
+    throw failure;
+  }
+  services.load.added(job.capability);
+  return { jobId: job.id, isReplay: false, running: admission.running, concurrency };
+}
+
+async function askAdmission(services: Services, submission: Submission, concurrency: number): Promise<AdmitReply> {
+  const { job, caller, bodyHash } = submission;
+  const ask = (): Promise<AdmitReply> =>
+    admit(services.redis, { job, concurrency, bodyHash, shedding: services.load.shedding(job.capability) });
+  const reply = await ask();
+  if (reply.verdict !== 'unknown') return reply;
+  // Redis does not know the key (a first use, or it came back empty): the database decides.
+  await services.callers.restoreFlag(caller);
+  const second = await ask();
+  return second.verdict === 'unknown' ? { ...second, verdict: 'revoked' } : second;
+}
+
+async function toQueuedJob(services: Services, { job, prepared }: Submission): Promise<QueuedJob> {
+  const { request } = prepared;
+  if (typeof request === 'string' && !prepared.hasMedia && request.length <= inlineLimit) return { ...job, request };
+  return { ...job, requestBlob: await services.blobs.put(request) };
+}
+
+function refusal(admission: AdmitReply, concurrency: number, queueWaitMs: number): ApiError {
+  switch (admission.verdict) {
+    case 'reused':
+      return new ApiError('idempotency_key_reused', 'This Idempotency-Key was used with a different request body.', {
+        param: 'Idempotency-Key',
+      });
+    case 'concurrency':
+      return new ApiError(
+        'rate_limit_exceeded',
+        `This API key has ${concurrency} unfinished requests, which is as many as it may have at a time.`,
+        { retryAfterMs: 1000 },
+      );
+    case 'shed':
+      return new ApiError('service_unavailable', 'The service is short of memory and takes no new work for now.', {
+        retryAfterMs: 5000,
+      });
+    case 'queue_full':
+      return new ApiError('service_unavailable', 'The queue is full. Try again later.', {
+        retryAfterMs: Math.min(queueWaitMs, 10_000),
+      });
+    default:
+      return new ApiError('invalid_api_key', 'The API key is not valid, or has been revoked.');
+  }
+}
+
+/** Frees an idempotency key whose job is gone, so that the caller's retry becomes a new job. */
+export async function forgetBinding(services: Services, job: JobIdentity, boundJobId: string): Promise<void> {
+  await settle(services.redis, [
+    { ...job, jobId: boundJobId, outcome: 'failed', errorCode: 'server_error', began: false, retentionMs: 0 },
+  ]);
+}

@@ -1,0 +1,181 @@
+import type { Blobs } from '../../shared/blobs.ts';
+import { hasLog, readLog } from '../../shared/jobs/answer-log.ts';
+import { type Batch, type Frame, isTerminal, parseBatch, type StoredFrame } from '../../shared/jobs/frames.ts';
+import { readJobState } from '../../shared/jobs/job-state.ts';
+import type { Logger } from '../../shared/log.ts';
+import type { RedisClient } from '../../shared/redis.ts';
+
+/** After so long without a live frame the log is read: a lost last frame leaves no gap to notice. */
+const silenceMs = 5000;
+
+/** Receives the frames of one answer, in order, each exactly once. */
+export interface AnswerSink {
+  frame(frame: Frame): void;
+  /**
+   * Called after each group of frames that came together, so that they can leave in one write. Answers false when it
+   * wants no more for now; `AnswerReader.resume` goes on.
+   */
+  flush(): boolean;
+  /** Called twice a second: deadlines and pings. */
+  tick(now: number): void;
+  /** The answer cannot be read on: its log or state has expired. Called once, and nothing after it. */
+  lost(): void;
+}
+
+/** What readers share. */
+export interface ReaderContext {
+  readonly redis: RedisClient;
+  readonly blobs: Blobs;
+  readonly log: Logger;
+}
+
+/**
+ * Reads the answer of one job: a cursor, fed by live batches while they follow on, else by the log. A live batch is used
+ * if and only if its first frame is the next one; in every other case (a gap, a slow client, a resume) it is dropped and
+ * the log is read from the cursor. So memory is bounded, and no frame is lost or seen twice.
+ */
+export class AnswerReader {
+  readonly jobId: string;
+  readonly #context: ReaderContext;
+  readonly #sink: AnswerSink;
+  readonly #onClose: (reader: AnswerReader) => void;
+  #cursor = 0;
+  #lastHeardAt = Date.now();
+  #isPaused = false;
+  #isReadingLog = false;
+  /** There is, or may be, something in the log that was not delivered. */
+  #isBehind = false;
+  #isClosed = false;
+
+  constructor(jobId: string, context: ReaderContext, sink: AnswerSink, onClose: (reader: AnswerReader) => void) {
+    this.jobId = jobId;
+    this.#context = context;
+    this.#sink = sink;
+    this.#onClose = onClose;
+  }
+
+  /** Takes a live batch that stands in `text` from `start` on. */
+  receive(text: string, start: number): void {
+    if (this.#isClosed) return;
+    this.#lastHeardAt = Date.now();
+    if (this.#isReadingLog || this.#isPaused) {
+      this.#isBehind = true;
+      return;
+    }
+    const batch = parseBatch(text, start);
+    if (batch.firstSeq !== this.#cursor + 1) {
+      if (batch.firstSeq > this.#cursor) this.catchUp();
+      return;
+    }
+    if (batch.frames.some((frame) => frame.isBlob)) {
+      this.catchUp();
+      return;
+    }
+    this.#deliver(batch);
+  }
+
+  /** Reads the log from the cursor; does nothing while that is under way or the sink is full. */
+  catchUp(): void {
+    this.#isBehind = true;
+    if (this.#isReadingLog || this.#isPaused || this.#isClosed) return;
+    this.#isReadingLog = true;
+    this.#readLog()
+      .catch((error) => this.#context.log.error({ err: error, job: this.jobId }, 'reading an answer failed'))
+      .finally(() => {
+        this.#isReadingLog = false;
+        if (this.#isBehind && !this.#isPaused && !this.#isClosed) this.catchUp();
+      });
+  }
+
+  /** The sink takes frames again. */
+  resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.catchUp();
+  }
+
+  /** To be called now and then: notices silence. */
+  tick(now: number): void {
+    if (this.#isClosed) return;
+    this.#sink.tick(now);
+    if (now - this.#lastHeardAt < silenceMs) return;
+    this.#lastHeardAt = now;
+    this.catchUp();
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#onClose(this);
+  }
+
+  async #readLog(): Promise<void> {
+    let delivered = false;
+    while (this.#isBehind && !this.#isPaused && !this.#isClosed) {
+      this.#isBehind = false;
+      const { batches, isLast } = await readLog(this.#context.redis, this.jobId, this.#cursor);
+      if (!isLast) this.#isBehind = true;
+      for (const batch of batches) {
+        if (this.#isPaused || this.#isClosed) {
+          this.#isBehind = true;
+          return;
+        }
+        if (batch.firstSeq <= this.#cursor) continue;
+        if (batch.firstSeq > this.#cursor + 1) {
+          this.#lose();
+          return;
+        }
+        await this.#deliverStored(batch);
+        delivered = true;
+      }
+    }
+    if (!delivered && !this.#isClosed && !this.#isPaused && !this.#isBehind) await this.#checkThere();
+  }
+
+  /** Nothing new in the log: make sure that something can still come. */
+  async #checkThere(): Promise<void> {
+    const state = await readJobState(this.#context.redis, this.jobId);
+    const isOver = state === undefined || (state.outcome !== undefined && state.seq > this.#cursor);
+    if (!isOver || this.#isClosed) return;
+    // The end may have been written between the two reads.
+    if (state !== undefined && (await hasLog(this.#context.redis, this.jobId))) {
+      this.#isBehind = true;
+      return;
+    }
+    this.#lose();
+  }
+
+  #lose(): void {
+    if (this.#isClosed) return;
+    this.close();
+    this.#sink.lost();
+  }
+
+  async #deliverStored(batch: Batch): Promise<void> {
+    if (!batch.frames.some((frame) => frame.isBlob)) {
+      this.#deliver(batch);
+      return;
+    }
+    const frames = await Promise.all(batch.frames.map((frame) => this.#resolveBlob(frame)));
+    if (!this.#isClosed) this.#deliver({ frames });
+  }
+
+  async #resolveBlob(frame: StoredFrame): Promise<StoredFrame> {
+    if (!frame.isBlob) return frame;
+    const { blob } = JSON.parse(frame.text) as { blob: string };
+    return { ...frame, text: await this.#context.blobs.text(blob), isBlob: false };
+  }
+
+  /** A batch is delivered whole, also past a full sink: a batch is bounded, and cursors stay on its borders. */
+  #deliver(batch: Pick<Batch, 'frames'>): void {
+    for (const frame of batch.frames) {
+      this.#cursor = frame.seq;
+      this.#sink.frame(frame);
+      if (isTerminal(frame)) {
+        this.close();
+        break;
+      }
+    }
+    if (!this.#sink.flush()) this.#isPaused = true;
+  }
+}

@@ -1,0 +1,97 @@
+import type { ServerResponse } from 'node:http';
+import { ApiError } from '../../shared/errors.ts';
+
+/** Requests that must let go when this process stops and its time for finishing them is over. */
+export class Handover {
+  readonly #connections = new Set<ClientConnection>();
+
+  add(connection: ClientConnection): void {
+    this.#connections.add(connection);
+  }
+
+  delete(connection: ClientConnection): void {
+    this.#connections.delete(connection);
+  }
+
+  /** Requests under way. */
+  get size(): number {
+    return this.#connections.size;
+  }
+
+  /** Ends the wait of every request under way. */
+  handOver(): void {
+    for (const connection of [...this.#connections]) connection.handOver();
+  }
+}
+
+/**
+ * The client's side of one request: ends every wait when the client leaves, or when this process has to let it go. One
+ * wait at a time.
+ */
+export class ClientConnection {
+  /** Why waiting is over, once it is. */
+  ended: ApiError | undefined;
+  readonly #response: ServerResponse;
+  readonly #handover: Handover;
+  readonly #onClose = (): void => {
+    // 'close' comes after every answer; only before its end does it mean that the client left.
+    if (!this.#response.writableFinished) this.#end(new ApiError('cancelled', 'The caller left.'));
+  };
+  #reject: ((error: ApiError) => void) | undefined;
+
+  constructor(response: ServerResponse, handover: Handover) {
+    this.#response = response;
+    this.#handover = handover;
+    response.once('close', this.#onClose);
+    handover.add(this);
+    if (response.destroyed) this.#onClose();
+  }
+
+  /** Whether the client is gone (and not merely to be handed over). */
+  get hasLeft(): boolean {
+    return this.ended?.code === 'cancelled';
+  }
+
+  /**
+   * Waits for some work, which goes on whatever becomes of the wait.
+   * @param ms the longest wait, after which it rejects with `service_unavailable`
+   * @throws ApiError `ended`, or what the work throws.
+   */
+  async wait<T>(work: Promise<T>, ms?: number): Promise<T> {
+    if (this.ended !== undefined) throw this.ended;
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      return await new Promise<T>((resolve, reject) => {
+        this.#reject = reject;
+        if (ms !== undefined) timer = setTimeout(() => reject(late()), ms);
+        work.then(resolve, reject);
+      });
+    } finally {
+      this.#reject = undefined;
+      clearTimeout(timer);
+    }
+  }
+
+  handOver(): void {
+    this.#end(
+      new ApiError('service_unavailable', 'This instance of the gateway is closing. Send the request again.', {
+        retryAfterMs: 1000,
+      }),
+    );
+  }
+
+  close(): void {
+    this.#response.off('close', this.#onClose);
+    this.#handover.delete(this);
+  }
+
+  #end(error: ApiError): void {
+    if (this.ended !== undefined) return;
+    this.ended = error;
+    this.#reject?.(error);
+  }
+}
+
+function late(): ApiError {
+  return new ApiError('service_unavailable', 'The queue does not answer. Try again later.', { retryAfterMs: 2000 });
+}

@@ -1,0 +1,67 @@
+import { ApiError, type ErrorData } from '../../shared/errors.ts';
+import type { Frame } from '../../shared/jobs/frames.ts';
+import type { View, ViewedJob } from '../endpoints/endpoint.ts';
+import type { AnswerSink } from './answer-reader.ts';
+
+/** Error for an answer whose log has expired. */
+export function expired(): ApiError {
+  return new ApiError('resume_expired', 'The answer of this job has expired and cannot be read any more.');
+}
+
+/** A held answer: gathers the frames of a job and makes one body of them at the end. */
+export class HeldAnswer implements AnswerSink {
+  /** The body; rejects with the ApiError that the job ended with. */
+  readonly body: Promise<string>;
+  /** Called twice a second. */
+  onTick: ((now: number) => void) | undefined;
+  /** When the first frame came, in ms since 1970. */
+  firstFrameAt: number | undefined;
+  readonly #view: View;
+  readonly #job: ViewedJob;
+  readonly #frames: Frame[] = [];
+  #resolve: (body: string) => void = () => undefined;
+  #reject: (error: unknown) => void = () => undefined;
+
+  constructor(view: View, job: ViewedJob) {
+    this.#view = view;
+    this.#job = job;
+    this.body = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    // Nobody may be waiting yet when it fails; whoever awaits later still gets the error.
+    this.body.catch(() => undefined);
+  }
+
+  frame(frame: Frame): void {
+    this.firstFrameAt ??= Date.now();
+    if (frame.type === 'error') {
+      this.#reject(ApiError.fromData(JSON.parse(frame.text) as ErrorData));
+      return;
+    }
+    this.#frames.push(frame);
+    if (frame.type !== 'end') return;
+    try {
+      this.#resolve(this.#view.held(this.#job, this.#frames));
+    } catch (error) {
+      this.#reject(error);
+    }
+  }
+
+  flush(): boolean {
+    return true;
+  }
+
+  tick(now: number): void {
+    this.onTick?.(now);
+  }
+
+  lost(): void {
+    this.#reject(expired());
+  }
+
+  /** Ends the wait with an error from elsewhere: the caller left, the process stops. */
+  fail(error: ApiError): void {
+    this.#reject(error);
+  }
+}

@@ -1,0 +1,195 @@
+import type { ServerResponse } from 'node:http';
+import { ApiError, type ErrorData } from '../../shared/errors.ts';
+import type { Frame } from '../../shared/jobs/frames.ts';
+import type { AnswerSink } from './answer-reader.ts';
+import { expired } from './held.ts';
+
+/** A comment goes out after so long without an event, so that proxies and clients do not take the silence for death. */
+const pingMs = 15_000;
+/** A client that takes nothing for so long is treated as gone. */
+const stalledMs = 300_000;
+
+/** Where a client's copy of a stream ends: the frame, and how many of the events it became. */
+export interface EventPosition {
+  readonly seq: number;
+  readonly event: number;
+}
+
+/** Reads an event id (`<seq>.<n>`, or `<seq>` for all events of that frame). Undefined when it is none. */
+export function parseEventId(id: string): EventPosition | undefined {
+  const match = /^(\d{1,12})(?:\.(\d{1,6}))?$/.exec(id.trim());
+  if (match === null) return undefined;
+  return { seq: Number(match[1]), event: match[2] === undefined ? Number.POSITIVE_INFINITY : Number(match[2]) };
+}
+
+export interface SseOptions {
+  readonly response: ServerResponse;
+  /** The view's fold over the frames. */
+  readonly events: (frame: Frame) => string[];
+  /** What the client has already: events up to here are suppressed. */
+  readonly resumeAfter?: EventPosition | undefined;
+  /** Whether an error that comes before any event may still become a status; else it is the stream's only event. */
+  readonly isRunning: () => Promise<boolean>;
+  /** The client takes events again. */
+  readonly onDrain: () => void;
+}
+
+/**
+ * A streamed answer. The status waits for the first frame, so that an early error is a real HTTP error; after 15 s of a
+ * worker's silence it goes out with a comment. Every event leaves whole, and all events that came together in one write.
+ */
+export class SseAnswer implements AnswerSink {
+  /** Resolves when the status is out; rejects with the ApiError that came before it. */
+  readonly opened: Promise<void>;
+  /** Resolves when the last event is written, with the error it carried, if any. */
+  readonly ended: Promise<ApiError | undefined>;
+  onTick: ((now: number) => void) | undefined;
+  firstFrameAt: number | undefined;
+  frames = 0;
+  readonly #options: SseOptions;
+  readonly #response: ServerResponse;
+  #pending = '';
+  #lastWriteAt = Date.now();
+  #isOpen = false;
+  #isFull = false;
+  #isEnded = false;
+  #isAskingState = false;
+  #resolveOpened: () => void = () => undefined;
+  #rejectOpened: (error: unknown) => void = () => undefined;
+  #resolveEnded: (error: ApiError | undefined) => void = () => undefined;
+
+  constructor(options: SseOptions) {
+    this.#options = options;
+    this.#response = options.response;
+    this.opened = new Promise((resolve, reject) => {
+      this.#resolveOpened = resolve;
+      this.#rejectOpened = reject;
+    });
+    this.opened.catch(() => undefined);
+    this.ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve;
+    });
+  }
+
+  frame(frame: Frame): void {
+    if (this.#isEnded) return;
+    this.firstFrameAt ??= Date.now();
+    this.frames++;
+    if (frame.type === 'error') {
+      this.fail(ApiError.fromData(JSON.parse(frame.text) as ErrorData), frame.seq);
+      return;
+    }
+    this.#open();
+    const events = this.#options.events(frame);
+    for (let index = 0; index < events.length; index++) this.#event(events[index] as string, frame.seq, index);
+    if (frame.type === 'end') this.#end(undefined);
+  }
+
+  flush(): boolean {
+    if (this.#pending !== '' && !this.#isEnded) this.#write();
+    return !this.#isFull;
+  }
+
+  tick(now: number): void {
+    if (this.#isEnded) return;
+    this.onTick?.(now);
+    const silent = now - this.#lastWriteAt;
+    if (this.#isFull) {
+      if (silent > stalledMs) this.#response.destroy();
+      return;
+    }
+    if (silent < pingMs) return;
+    if (this.#isOpen) this.#ping();
+    else this.#openWhenRunning();
+  }
+
+  lost(): void {
+    this.fail(expired());
+  }
+
+  /** Ends the stream with an error: as a status while there is none, else as its last event. */
+  fail(error: ApiError, seq?: number): void {
+    if (this.#isEnded) return;
+    if (!this.#isOpen) {
+      this.#isEnded = true;
+      this.#rejectOpened(error);
+      this.#resolveEnded(error);
+      return;
+    }
+    const data = `data: ${JSON.stringify(error.toWire())}`;
+    if (seq === undefined) this.#pending += `${data}\n\n`;
+    else this.#event(data, seq, 0);
+    this.#end(error);
+  }
+
+  /** Forgets the client, who has left. */
+  abandon(): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    const error = new ApiError('cancelled', 'The caller left.');
+    this.#rejectOpened(error);
+    this.#resolveEnded(error);
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  #event(text: string, seq: number, index: number): void {
+    const after = this.#options.resumeAfter;
+    if (after !== undefined && (seq < after.seq || (seq === after.seq && index <= after.event))) return;
+    this.#pending += `id: ${seq}.${index}\n${text}\n\n`;
+  }
+
+  #open(): void {
+    if (this.#isOpen) return;
+    this.#isOpen = true;
+    this.#response.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache',
+      'x-accel-buffering': 'no',
+    });
+    this.#resolveOpened();
+  }
+
+  #openWhenRunning(): void {
+    if (this.#isAskingState) return;
+    this.#isAskingState = true;
+    this.#options
+      .isRunning()
+      .then((isRunning) => {
+        if (!isRunning || this.#isOpen || this.#isEnded) return;
+        this.#open();
+        this.#ping();
+      })
+      .catch(() => undefined)
+      .finally(() => {
+        this.#isAskingState = false;
+      });
+  }
+
+  #ping(): void {
+    this.#pending += ': ping\n\n';
+    this.#write();
+  }
+
+  #write(): void {
+    const text = this.#pending;
+    this.#pending = '';
+    this.#lastWriteAt = Date.now();
+    if (this.#response.write(text)) return;
+    this.#isFull = true;
+    this.#response.once('drain', () => {
+      this.#isFull = false;
+      this.#lastWriteAt = Date.now();
+      this.#options.onDrain();
+    });
+  }
+
+  #end(error: ApiError | undefined): void {
+    this.#isEnded = true;
+    this.#response.end(this.#pending);
+    this.#pending = '';
+    this.#resolveEnded(error);
+  }
+}

@@ -1,0 +1,64 @@
+import Router from '@koa/router';
+import Koa from 'koa';
+import type { Database } from '../shared/database/database.ts';
+import { ApiError } from '../shared/errors.ts';
+import { chatCompletions } from './endpoints/chat-completions.ts';
+import type { Endpoint } from './endpoints/endpoint.ts';
+import { handleEndpoint } from './endpoints/handle-endpoint.ts';
+import { healthz, metrics, readyz } from './endpoints/health.ts';
+import { jobRoutes } from './endpoints/jobs.ts';
+import { listModels, retrieveModel } from './endpoints/models.ts';
+import { accessLog } from './middleware/access-log.ts';
+import { authenticate, requireActiveKey } from './middleware/authenticate.ts';
+import { errors } from './middleware/errors.ts';
+import { requestId } from './middleware/request-id.ts';
+import type { Services } from './services.ts';
+import { showStartPage } from './show-start-page.ts';
+import type { State } from './state.ts';
+
+/** Every endpoint that makes jobs. */
+const endpoints: readonly Endpoint[] = [chatCompletions];
+
+/** The HTTP application: middleware in order, and every route. */
+export function createApp(services: Services, db: Database, isClosing: () => boolean): Koa<State> {
+  const app = new Koa<State>();
+  const router = new Router<State>();
+  const known = authenticate(services.callers);
+  const active = requireActiveKey(services.callers);
+  const jobs = jobRoutes(services, new Map(endpoints.map((endpoint) => [endpoint.name, endpoint])));
+
+  router.get('/', showStartPage(services));
+  router.get('/healthz', healthz);
+  router.get('/readyz', readyz(services, db, isClosing));
+  router.get('/metrics', metrics(services));
+
+  for (const endpoint of endpoints) router.post(endpoint.path, known, handleEndpoint(services, endpoint));
+
+  router.get('/v1/models', known, active, listModels(services));
+  router.get('/v1/models/*id', known, active, retrieveModel(services));
+  router.get('/v1/jobs/:id', known, active, jobs.read);
+  router.get('/v1/jobs/:id/events', known, active, jobs.events);
+  router.delete('/v1/jobs/:id', known, active, jobs.cancel);
+
+  app.use(requestId);
+  app.use(accessLog(services.log, services.metrics));
+  app.use(errors(services.log));
+  app.use(unknownPath);
+  app.use(router.routes());
+  app.use(
+    router.allowedMethods({
+      throw: true,
+      methodNotAllowed: () => new ApiError('method_not_allowed', 'This path does not answer that method.'),
+      notImplemented: () => new ApiError('method_not_allowed', 'This method is not known here.'),
+    }),
+  );
+  return app;
+}
+
+/** Stands before the routes: what none of them took, and what is no wrong method either, is a 404 in the error shape. */
+const unknownPath: Koa.Middleware<State> = async (ctx, next) => {
+  await next();
+  if (ctx.respond !== false && ctx.status === 404 && ctx.body === undefined) {
+    throw new ApiError('not_found', `Unknown path: ${ctx.method} ${ctx.path}`);
+  }
+};

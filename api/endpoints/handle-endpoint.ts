@@ -1,0 +1,183 @@
+import { createHash } from 'node:crypto';
+import type { Middleware } from 'koa';
+import { ApiError } from '../../shared/errors.ts';
+import { type JobIdentity, readJobState } from '../../shared/jobs/job-state.ts';
+import { idempotencyMs } from '../admission/admit.ts';
+import { type Preferences, readPreferences } from '../admission/preferences.ts';
+import { forgetBinding, type Submission, type Submitted, submit } from '../admission/submit.ts';
+import { ClientConnection } from '../answers/client-connection.ts';
+import { isLargeBody, type PreparedLargeRequest } from '../large-bodies.ts';
+import { readBody } from '../middleware/json-body.ts';
+import type { Services } from '../services.ts';
+import type { Context, State } from '../state.ts';
+import { answerHeld, answerStream, attachTo, type Start, type Waiting } from './answer.ts';
+import type { Endpoint } from './endpoint.ts';
+import { jobObject } from './job-object.ts';
+import type { PreparedRequest } from './prepared-request.ts';
+
+/** A request on its way through an endpoint. */
+interface EndpointCall {
+  readonly ctx: Context;
+  readonly services: Services;
+  readonly endpoint: Endpoint;
+  readonly preferences: Preferences;
+  readonly connection: ClientConnection;
+  readonly submission: Submission;
+}
+
+/** The one handler of all endpoints that make jobs: check, admit, queue, and answer as the caller prefers. */
+export function handleEndpoint(services: Services, endpoint: Endpoint): Middleware<State> {
+  return async (ctx) => {
+    ctx.state.endpoint = endpoint.name;
+    const preferences = readPreferences(ctx.headers);
+    const body = await readBody(ctx);
+    // Before the body is prepared: a large one is handed over to another thread.
+    const bodyHash = preferences.idempotencyKey === undefined ? '' : sha256(body);
+    const prepared = await prepare(services, endpoint, body);
+    assertModel(services, endpoint, prepared.model);
+    ctx.state.facts.model = prepared.model;
+    ctx.state.facts.stream = prepared.stream;
+    const submission: Submission = {
+      job: identify(services, ctx, endpoint, prepared, preferences),
+      caller: ctx.state.caller,
+      prepared,
+      bodyHash,
+    };
+    const connection = new ClientConnection(ctx.res, services.handover);
+    try {
+      await answer({ ctx, services, endpoint, preferences, connection, submission });
+    } finally {
+      connection.close();
+    }
+  };
+}
+
+async function prepare(
+  services: Services,
+  endpoint: Endpoint,
+  body: Buffer,
+): Promise<PreparedRequest | PreparedLargeRequest> {
+  if (isLargeBody(body)) return await services.largeBodies.prepare(endpoint.name, body);
+  return endpoint.prepare(body);
+}
+
+function assertModel(services: Services, endpoint: Endpoint, id: string): void {
+  const model = services.catalogue.find(id);
+  if (model === undefined) {
+    const near = services.catalogue.nearest(id);
+    const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`;
+    throw new ApiError('model_not_found', `The model \`${id}\` does not exist or is not available here.${hint}`, {
+      param: 'model',
+    });
+  }
+  if (model.capability !== endpoint.capability) {
+    throw new ApiError('invalid_request_error', `The model \`${id}\` cannot be used with ${endpoint.path}.`, {
+      param: 'model',
+    });
+  }
+}
+
+function identify(
+  services: Services,
+  ctx: Context,
+  endpoint: Endpoint,
+  prepared: PreparedRequest | PreparedLargeRequest,
+  preferences: Preferences,
+): JobIdentity {
+  const { caller, jobId } = ctx.state;
+  const now = Date.now();
+  const isKeyed = preferences.idempotencyKey !== undefined;
+  const kept = preferences.respondAsync ? services.config.resultMs : 0;
+  return {
+    id: jobId,
+    account: caller.account,
+    apiKeyId: caller.apiKeyId,
+    capability: endpoint.capability,
+    endpoint: endpoint.name,
+    model: prepared.model,
+    stream: prepared.stream,
+    createdAt: now,
+    deadlineAt: now + (preferences.deadlineMs ?? services.config.deadlineMs),
+    retentionMs: isKeyed ? Math.max(kept, idempotencyMs) : kept,
+    // The endpoint is part of it: one key used on two endpoints is two requests.
+    idempotency: isKeyed ? sha256(`${endpoint.name} ${preferences.idempotencyKey}`) : '',
+    viewOptions: JSON.stringify(prepared.viewOptions),
+  };
+}
+
+/**
+ * A plain request registers its reader, then submits: the first frame finds it waiting. A keyed or asynchronous one may
+ * turn out to be an earlier request's repeat, so it submits first and attaches to whichever job is its own.
+ */
+async function answer(call: EndpointCall): Promise<void> {
+  const { ctx, preferences, submission } = call;
+  const { job } = submission;
+  if (preferences.respondAsync) return await answerLater(call);
+  if (job.idempotency !== '') return await answerKeyed(call);
+  const onDisconnect = preferences.onDisconnect ?? ctx.state.caller.onDisconnect ?? 'cancel';
+  const waiting: Waiting = { ...waitingFor(call, job), isCreator: true, cancelsOnLeave: onDisconnect === 'cancel' };
+  const start: Start = async () => {
+    showLimits(ctx, await submit(call.services, submission, call.connection));
+  };
+  await (job.stream ? answerStream(waiting, start) : answerHeld(waiting, start));
+}
+
+async function answerKeyed(call: EndpointCall): Promise<void> {
+  const { job, isReplay } = await submitOrFind(call);
+  const waiting: Waiting = { ...waitingFor(call, job), isCreator: !isReplay };
+  const start = attachTo(call.services, job.id);
+  await (job.stream ? answerStream(waiting, start) : answerHeld(waiting, start));
+}
+
+/** `Prefer: respond-async`: 202 with the job, or its answer when it came within `wait`. */
+async function answerLater(call: EndpointCall): Promise<void> {
+  const { ctx, services, preferences } = call;
+  const { job } = await submitOrFind(call);
+  if (preferences.waitMs > 0 && !job.stream) {
+    const waiting: Waiting = { ...waitingFor(call, job), patienceMs: preferences.waitMs };
+    if (await answerHeld(waiting, attachTo(services, job.id))) return;
+  }
+  const state = await call.connection.wait(readJobState(services.redis, job.id), 5000);
+  if (state === undefined) throw new ApiError('server_error', 'The job was accepted, but its state cannot be read.');
+  ctx.status = 202;
+  ctx.set('preference-applied', 'respond-async');
+  ctx.set('location', `/v1/jobs/job_${job.id}`);
+  ctx.body = await jobObject(services, state, null);
+}
+
+function waitingFor({ ctx, services, connection, endpoint }: EndpointCall, job: JobIdentity): Waiting {
+  return { ctx, services, connection, job, view: endpoint.view, isCreator: false, cancelsOnLeave: false };
+}
+
+/** Submits; a repeat of an earlier request (same idempotency key, same body) becomes that request's job. */
+async function submitOrFind(call: EndpointCall): Promise<{ job: JobIdentity; isReplay: boolean }> {
+  const { ctx, services, submission, connection } = call;
+  let submitted = await submit(services, submission, connection);
+  let job: JobIdentity | undefined = submission.job;
+  if (submitted.isReplay) {
+    job = await connection.wait(readJobState(services.redis, submitted.jobId), 5000);
+    if (job === undefined) {
+      // Redis lost the job but not the key: the request is new again.
+      await forgetBinding(services, submission.job, submitted.jobId);
+      submitted = await submit(services, submission, connection);
+      job = submission.job;
+    }
+  }
+  showLimits(ctx, submitted);
+  ctx.set('x-request-id', `job_${job.id}`);
+  if (submitted.isReplay) ctx.set('idempotent-replayed', 'true');
+  return { job, isReplay: submitted.isReplay };
+}
+
+/** The limit in force is on unfinished requests; a place is free again when one of them ends. */
+function showLimits(ctx: Context, { running, concurrency, isReplay }: Submitted): void {
+  if (isReplay) return;
+  const { res } = ctx;
+  res.setHeader('x-ratelimit-limit-requests', concurrency);
+  res.setHeader('x-ratelimit-remaining-requests', Math.max(0, concurrency - running));
+  res.setHeader('x-ratelimit-reset-requests', '1s');
+}
+
+function sha256(content: string | Uint8Array): string {
+  return createHash('sha256').update(content).digest('hex');
+}

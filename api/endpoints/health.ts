@@ -1,0 +1,77 @@
+import type { Middleware } from 'koa';
+import { sql } from 'kysely';
+import { Gauge } from 'prom-client';
+import { capabilities } from '../../shared/capabilities/capability.ts';
+import type { Database } from '../../shared/database/database.ts';
+import { redisLag } from '../../shared/metrics.ts';
+import type { QueueDepth } from '../../shared/queue.ts';
+import { within } from '../../shared/within.ts';
+import type { Services } from '../services.ts';
+import type { State } from '../state.ts';
+
+/** `GET /healthz`: the process lives. */
+export const healthz: Middleware<State> = (ctx) => {
+  ctx.state.endpoint = 'healthz';
+  ctx.body = { status: 'ok' };
+};
+
+/** `GET /readyz`: 200 while it can take requests, else 503 with what is missing. */
+export function readyz(services: Services, db: Database, isClosing: () => boolean): Middleware<State> {
+  return async (ctx) => {
+    ctx.state.endpoint = 'readyz';
+    const [lag, database] = await Promise.all([
+      redisLag(services.redis),
+      sql`select 1`.execute(db).then(
+        () => 'ok',
+        () => 'unavailable',
+      ),
+    ]);
+    const checks = { redis: lag >= 0 ? 'ok' : 'unavailable', database, accepting: isClosing() ? 'closing' : 'ok' };
+    const isReady = Object.values(checks).every((check) => check === 'ok');
+    ctx.status = isReady ? 200 : 503;
+    ctx.body = { status: isReady ? 'ok' : 'unavailable', checks };
+  };
+}
+
+/** `GET /metrics`, for Prometheus. Adds what only an api process tells: the queues, which all of them see alike. */
+export function metrics(services: Services): Middleware<State> {
+  registerQueueMetrics(services);
+  return async (ctx) => {
+    ctx.state.endpoint = 'metrics';
+    ctx.type = services.registry.contentType;
+    ctx.body = await services.registry.metrics();
+  };
+}
+
+function registerQueueMetrics(services: Services): void {
+  const gauge = (name: string, help: string, value: (depth: QueueDepth) => number): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: ['capability'],
+      registers: [services.registry],
+      async collect() {
+        for (const capability of capabilities) {
+          // A scrape must not hang on a Redis that is away.
+          const depth = await within(services.queue(capability).depth(), 1000);
+          if (depth !== undefined) this.set({ capability }, value(depth));
+        }
+      },
+    });
+  };
+  gauge('sluice_queue_waiting', 'Jobs that wait for a worker.', (depth) => depth.waiting);
+  gauge('sluice_queue_active', 'Jobs that workers have taken.', (depth) => depth.active);
+  gauge(
+    'sluice_queue_oldest_wait_seconds',
+    'How long the oldest waiting job has waited.',
+    (depth) => depth.oldestWaitMs / 1000,
+  );
+  new Gauge({
+    name: 'sluice_requests_running',
+    help: 'Requests under way in this process.',
+    registers: [services.registry],
+    collect() {
+      this.set(services.handover.size);
+    },
+  });
+}

@@ -1,0 +1,72 @@
+import { type ApiError, type ErrorCode, errorTable } from '../../shared/errors.ts';
+import type { JobIdentity, JobState } from '../../shared/jobs/job-state.ts';
+import type { Services } from '../services.ts';
+
+/** States of a job as callers see them. */
+export type JobStatus = 'queued' | 'in_progress' | 'completed' | 'failed' | 'cancelled';
+
+/** A job as `GET /v1/jobs/{id}` shows it; `result` and `error` once it has ended. Times are seconds since 1970. */
+export interface JobObject {
+  readonly id: string;
+  readonly object: 'job';
+  readonly status: JobStatus;
+  readonly endpoint: string;
+  readonly model: string;
+  readonly created_at: number;
+  readonly started_at: number | null;
+  readonly finished_at: number | null;
+  /** Jobs before this one in its queue; null when it does not wait. */
+  readonly queue_position: number | null;
+  readonly urls: { readonly self: string; readonly events: string; readonly cancel: string };
+  readonly usage: unknown;
+  readonly error: { readonly type: string; readonly code: string; readonly message: string } | null;
+  readonly result: unknown;
+}
+
+export function jobStatus(state: JobState): JobStatus {
+  if (state.outcome !== undefined) return state.outcome;
+  return state.attempt > 0 ? 'in_progress' : 'queued';
+}
+
+/** The job object of a state; `result` is the endpoint's own body, when it is known. */
+export async function jobObject(
+  services: Services,
+  state: JobState,
+  result: unknown,
+  error?: ApiError,
+): Promise<JobObject> {
+  const status = jobStatus(state);
+  const position = status === 'queued' ? await services.queue(state.capability).position(state.id) : undefined;
+  const seconds = (time: number | undefined): number | null => (time === undefined ? null : Math.floor(time / 1000));
+  return {
+    id: `job_${state.id}`,
+    object: 'job',
+    status,
+    endpoint: state.endpoint,
+    model: state.model,
+    created_at: Math.floor(state.createdAt / 1000),
+    started_at: seconds(state.beganAt),
+    finished_at: seconds(state.endedAt),
+    queue_position: position ?? null,
+    urls: jobUrls(services, state),
+    usage: state.usage ? JSON.parse(state.usage) : null,
+    error: error ? describe(error) : state.errorCode ? unreadable(state.errorCode) : null,
+    result,
+  };
+}
+
+/** Where a job can be read, followed and cancelled (the last by DELETE). */
+export function jobUrls(services: Services, job: JobIdentity): JobObject['urls'] {
+  const self = `${services.baseUrl}/v1/jobs/job_${job.id}`;
+  return { self, events: `${self}/events`, cancel: self };
+}
+
+function describe(error: ApiError): NonNullable<JobObject['error']> {
+  const { type, code, message } = error.toWire().error;
+  return { type, code, message };
+}
+
+/** The error of a job whose log, with the message, has expired. */
+function unreadable(code: ErrorCode): NonNullable<JobObject['error']> {
+  return { type: errorTable[code]?.type ?? 'server_error', code, message: 'The details of this error have expired.' };
+}

@@ -1,0 +1,116 @@
+import type { Middleware } from 'koa';
+import { ApiError } from '../../shared/errors.ts';
+import { jobIdFromWire } from '../../shared/ids.ts';
+import { endJob } from '../../shared/jobs/end-job.ts';
+import { type JobState, readJobState } from '../../shared/jobs/job-state.ts';
+import { ClientConnection } from '../answers/client-connection.ts';
+import { HeldAnswer } from '../answers/held.ts';
+import { type EventPosition, parseEventId } from '../answers/sse.ts';
+import type { Services } from '../services.ts';
+import type { Context, State } from '../state.ts';
+import { answerStream, attachTo, viewedJob } from './answer.ts';
+import type { Endpoint } from './endpoint.ts';
+import { jobObject } from './job-object.ts';
+
+/** How long Redis may take to show a job. */
+const readMs = 5000;
+
+/** The routes of jobs, the same for every capability: read, follow, cancel. Their ids may carry any view's prefix. */
+export interface JobRoutes {
+  /** `GET /v1/jobs/{id}`: the job, with its endpoint's own body as `result` once it has completed. */
+  readonly read: Middleware<State>;
+  /** `GET /v1/jobs/{id}/events`: the events of the endpoint that made the job; resumes after a given event. */
+  readonly events: Middleware<State>;
+  /** `DELETE /v1/jobs/{id}`: cancels; answers the job, unchanged if it had ended. */
+  readonly cancel: Middleware<State>;
+}
+
+export function jobRoutes(services: Services, endpoints: ReadonlyMap<string, Endpoint>): JobRoutes {
+  const endpointOf = (state: JobState): Endpoint => {
+    const endpoint = endpoints.get(state.endpoint);
+    if (endpoint === undefined) throw new ApiError('not_found', 'This job belongs to an endpoint that is not offered.');
+    return endpoint;
+  };
+  return {
+    read: async (ctx) => {
+      ctx.state.endpoint = 'job';
+      await withJob(services, ctx, async (state, connection) => {
+        const [result, error] = await readEnd(services, endpointOf(state), state, connection);
+        ctx.body = await jobObject(services, state, result, error);
+      });
+    },
+    events: async (ctx) => {
+      ctx.state.endpoint = 'job.events';
+      const resumeAfter = readPosition(ctx);
+      await withJob(services, ctx, async (state, connection) => {
+        const { view } = endpointOf(state);
+        await answerStream(
+          { ctx, services, connection, job: state, view, resumeAfter, isCreator: false, cancelsOnLeave: false },
+          attachTo(services, state.id),
+        );
+      });
+    },
+    cancel: async (ctx) => {
+      ctx.state.endpoint = 'job.cancel';
+      await withJob(services, ctx, async (state, connection) => {
+        const error = new ApiError('cancelled', 'The job was cancelled by its owner.');
+        await connection.wait(endJob(services, state, error), readMs);
+        const after = await connection.wait(readJobState(services.redis, state.id), readMs);
+        ctx.body = await jobObject(services, after ?? state, null);
+      });
+    },
+  };
+}
+
+/** Runs `work` with the job that the path names. Another account's job is the same 404 as an unknown one. */
+async function withJob(
+  services: Services,
+  ctx: Context,
+  work: (state: JobState, connection: ClientConnection) => Promise<void>,
+): Promise<void> {
+  const connection = new ClientConnection(ctx.res, services.handover);
+  try {
+    const jobId = jobIdFromWire(ctx.params.id as string);
+    const state = jobId && (await connection.wait(readJobState(services.redis, jobId), readMs));
+    if (!state || state.account !== ctx.state.caller.account) throw new ApiError('not_found', 'No such job.');
+    ctx.state.facts.job_id = state.id;
+    await work(state, connection);
+  } finally {
+    connection.close();
+  }
+}
+
+/** How a job ended, as far as its log can still tell: the endpoint's body, or the error. */
+async function readEnd(
+  services: Services,
+  endpoint: Endpoint,
+  state: JobState,
+  connection: ClientConnection,
+): Promise<[result: unknown, error?: ApiError]> {
+  if (state.outcome === undefined) return [null];
+  const answer = new HeldAnswer(endpoint.view, viewedJob(state));
+  const reader = services.readers.open(state.id, answer);
+  try {
+    reader.catchUp();
+    return [JSON.parse(await connection.wait(answer.body, readMs))];
+  } catch (thrown) {
+    const error = ApiError.from(thrown);
+    if (error === connection.ended) throw error;
+    return error.code === 'resume_expired' ? [null] : [null, error];
+  } finally {
+    reader.close();
+  }
+}
+
+/** The event after which to go on: `Last-Event-ID`, or `?starting_after=`. */
+function readPosition(ctx: Context): EventPosition | undefined {
+  const query = ctx.query.starting_after;
+  const header = ctx.headers['last-event-id'];
+  const given = typeof header === 'string' && header !== '' ? header : query;
+  if (given === undefined) return undefined;
+  const position = typeof given === 'string' ? parseEventId(given) : undefined;
+  if (position !== undefined) return position;
+  throw new ApiError('invalid_request_error', 'An event id is a number, or two joined by a point: 12 or 12.0.', {
+    param: given === query ? 'starting_after' : 'Last-Event-ID',
+  });
+}

@@ -1,0 +1,155 @@
+import { Worker } from 'node:worker_threads';
+import { ApiError, type ErrorData } from '../shared/errors.ts';
+import { threadFile } from '../shared/thread-file.ts';
+import type { PreparedRequest } from './endpoints/prepared-request.ts';
+
+/** Whether a body is large enough (over 256 KiB) to be prepared in the thread, so that no stream waits for it. */
+export function isLargeBody(body: Uint8Array): boolean {
+  return body.byteLength > 256 * 1024;
+}
+
+/** A prepared request whose text stays bytes (UTF-8): it goes into a blob, and the main thread never makes it a string. */
+export interface PreparedLargeRequest extends Omit<PreparedRequest, 'request'> {
+  readonly request: Uint8Array<ArrayBuffer>;
+}
+
+/** Endpoints whose bodies the thread knows how to prepare. */
+export type LargeBodyEndpoint = 'chat';
+
+/** What the thread is asked. */
+export interface LargeBodyTask {
+  readonly endpoint: LargeBodyEndpoint;
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
+/** What the thread answers to each task. */
+export type LargeBodyAnswer = { readonly prepared: PreparedLargeRequest } | { readonly error: ErrorData };
+
+export interface LargeBodyLimits {
+  /** Bodies that may wait for the thread, and the bytes they may have together; more are answered 503. */
+  readonly waiting: number;
+  readonly waitingBytes: number;
+  /** How long (ms) the thread may take for one body before it is given up. */
+  readonly taskMs: number;
+  /** The heap (MiB) that the thread may use. */
+  readonly heapMiB: number;
+}
+
+const defaults: LargeBodyLimits = { waiting: 64, waitingBytes: 256 * 1024 * 1024, taskMs: 30_000, heapMiB: 1024 };
+
+interface PendingTask {
+  readonly endpoint: LargeBodyEndpoint;
+  readonly body: Uint8Array;
+  readonly resolve: (prepared: PreparedLargeRequest) => void;
+  readonly reject: (error: ApiError) => void;
+}
+
+/**
+ * Prepares large bodies in one thread of its own, one after the other. The thread starts with the first body; when it
+ * crashes or hangs, the body it had is answered 500 and the next one gets a new thread.
+ */
+export class LargeBodies {
+  readonly #limits: LargeBodyLimits;
+  readonly #waiting: PendingTask[] = [];
+  #thread: Worker | undefined;
+  #running: PendingTask | undefined;
+  #deadline: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(limits: Partial<LargeBodyLimits> = {}) {
+    this.#limits = { ...defaults, ...limits };
+  }
+
+  /**
+   * Prepares a body in the thread.
+   * @param signal gives up when it is aborted (the caller left): code `cancelled`.
+   * @throws ApiError what the endpoint's own `prepare` throws; 503 when too much waits; 500 when the thread failed.
+   */
+  async prepare(endpoint: LargeBodyEndpoint, body: Uint8Array, signal?: AbortSignal): Promise<PreparedLargeRequest> {
+    if (signal?.aborted) throw callerLeft();
+    if (this.#closed || this.#isFull(body.byteLength)) {
+      throw new ApiError('service_unavailable', 'Too many large requests are waiting. Please try again.');
+    }
+    let giveUp = (): void => undefined;
+    try {
+      return await new Promise<PreparedLargeRequest>((resolve, reject) => {
+        const task: PendingTask = { endpoint, body, resolve, reject };
+        giveUp = () => this.#giveUp(task);
+        signal?.addEventListener('abort', giveUp);
+        this.#waiting.push(task);
+        this.#runNext();
+      });
+    } finally {
+      signal?.removeEventListener('abort', giveUp);
+    }
+  }
+
+  /** Ends the thread. Whatever waits or runs is answered 503. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const error = new ApiError('service_unavailable', 'The server is shutting down. Please try again.');
+    for (const task of this.#waiting.splice(0)) task.reject(error);
+    this.#running?.reject(error);
+    await this.#thread?.terminate();
+  }
+
+  #isFull(bytes: number): boolean {
+    const waitingBytes = this.#waiting.reduce((sum, task) => sum + task.body.byteLength, bytes);
+    return this.#waiting.length >= this.#limits.waiting || waitingBytes > this.#limits.waitingBytes;
+  }
+
+  #giveUp(task: PendingTask): void {
+    // A body that the thread has already is prepared to its end; its answer goes nowhere.
+    const index = this.#waiting.indexOf(task);
+    if (index >= 0) this.#waiting.splice(index, 1);
+    task.reject(callerLeft());
+  }
+
+  #runNext(): void {
+    if (this.#running) return;
+    const task = this.#waiting.shift();
+    if (!task) return;
+    this.#running = task;
+    this.#thread ??= this.#startThread();
+    const thread = this.#thread;
+    this.#deadline = setTimeout(() => void thread.terminate(), this.#limits.taskMs);
+    // A copy is handed over, one at a time: the caller keeps its bytes (it may want their hash).
+    const body = new Uint8Array(task.body);
+    thread.postMessage({ endpoint: task.endpoint, body } satisfies LargeBodyTask, [body.buffer]);
+  }
+
+  #startThread(): Worker {
+    const thread = new Worker(threadFile('./large-body-thread', import.meta.url), {
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: this.#limits.heapMiB },
+    });
+    let cause: unknown = new Error('the thread for large bodies took too long');
+    thread.on('error', (error) => {
+      cause = error;
+    });
+    // Follows 'error', and comes alone where the thread was ended for its slowness.
+    thread.on('exit', () => {
+      this.#thread = undefined;
+      this.#finish((task) => task.reject(ApiError.from(cause)));
+    });
+    thread.on('message', (answer: LargeBodyAnswer) => {
+      this.#finish((task) => {
+        if ('prepared' in answer) task.resolve(answer.prepared);
+        else task.reject(ApiError.fromData(answer.error));
+      });
+    });
+    return thread;
+  }
+
+  #finish(settle: (task: PendingTask) => void): void {
+    clearTimeout(this.#deadline);
+    const task = this.#running;
+    this.#running = undefined;
+    if (task) settle(task);
+    this.#runNext();
+  }
+}
+
+function callerLeft(): ApiError {
+  return new ApiError('cancelled', 'The client left before its request was complete.');
+}

@@ -1,0 +1,25 @@
+/** The thread that prepares large bodies, one answer to each task, in order. Started by large-bodies.ts. */
+import { parentPort } from 'node:worker_threads';
+import { ApiError } from '../shared/errors.ts';
+import { prepareChat } from './endpoints/prepare-chat.ts';
+import type { Prepare } from './endpoints/prepared-request.ts';
+import type { LargeBodyAnswer, LargeBodyEndpoint, LargeBodyTask } from './large-bodies.ts';
+
+const prepares: Record<LargeBodyEndpoint, Prepare> = { chat: prepareChat };
+const encoder = new TextEncoder();
+
+function answer({ endpoint, body }: LargeBodyTask): LargeBodyAnswer {
+  try {
+    const prepared = prepares[endpoint](body);
+    return { prepared: { ...prepared, request: encoder.encode(prepared.request) } };
+  } catch (error) {
+    // Anything else is a fault of ours: it ends the thread and arrives there as the cause of a 500.
+    if (!(error instanceof ApiError)) throw error;
+    return { error: error.toData() };
+  }
+}
+
+parentPort?.on('message', (task: LargeBodyTask) => {
+  const message = answer(task);
+  parentPort?.postMessage(message, 'prepared' in message ? [message.prepared.request.buffer] : []);
+});

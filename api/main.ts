@@ -1,0 +1,140 @@
+import { createServer, type Server } from 'node:http';
+import { ensureApiKey, syncRevokedKeys } from '../shared/api-keys.ts';
+import { Blobs } from '../shared/blobs.ts';
+import { capabilities } from '../shared/capabilities/capability.ts';
+import { createCatalogue } from '../shared/catalogue/catalogue.ts';
+import { type Config, ConfigError, readConfig } from '../shared/config.ts';
+import { type Database, openDatabase } from '../shared/database/database.ts';
+import { newProcessId } from '../shared/ids.ts';
+import { Inbox } from '../shared/jobs/inbox.ts';
+import { Sweeper } from '../shared/jobs/sweeper.ts';
+import { createLogger, type Logger } from '../shared/log.ts';
+import { createApiMetrics, createRegistry } from '../shared/metrics.ts';
+import { CapabilityQueue } from '../shared/queue.ts';
+import { connectRedis, evictionWarning, type RedisHandle } from '../shared/redis.ts';
+import { closeOnSignal } from '../shared/shutdown.ts';
+import { LoadGauge } from './admission/load-gauge.ts';
+import { AnswerReaders } from './answers/answer-readers.ts';
+import { Handover } from './answers/client-connection.ts';
+import { DeliveredLogs } from './answers/delivered-logs.ts';
+import { createApp } from './app.ts';
+import { LargeBodies } from './large-bodies.ts';
+import { CallerDirectory } from './middleware/authenticate.ts';
+import type { Services } from './services.ts';
+
+/** How long blobs are kept: longer than the longest that refers to one, a keyed job's answer. */
+const blobMs = 26 * 3_600_000;
+const housekeepingMs = 600_000;
+
+async function createServices(config: Config, redis: RedisHandle, db: Database, log: Logger): Promise<Services> {
+  const queues = new Map(capabilities.map((capability) => [capability, new CapabilityQueue(capability, redis.client)]));
+  const blobs = await Blobs.open(config.dataDir);
+  const registry = createRegistry('api', redis.client);
+  const load = new LoadGauge(redis.client, queues, config.queueLimit);
+  await load.refresh();
+  return {
+    config,
+    processId: newProcessId('api'),
+    redis: redis.client,
+    isCluster: redis.isCluster,
+    queues,
+    queue: (capability) => queues.get(capability) as CapabilityQueue,
+    load,
+    readers: new AnswerReaders({ redis: redis.client, blobs, log }),
+    delivered: new DeliveredLogs(redis.client, log),
+    blobs,
+    callers: new CallerDirectory(db, redis.client),
+    catalogue: createCatalogue(new Set(Object.keys(config.vendors))),
+    largeBodies: new LargeBodies(),
+    metrics: createApiMetrics(registry),
+    registry,
+    log,
+    handover: new Handover(),
+    baseUrl:
+      config.publicUrl ?? `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${config.port}`,
+  };
+}
+
+/** Listens. @throws ConfigError when the port is taken or may not be used. */
+async function listen(server: Server, config: Config): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const reason = error.code === 'EADDRINUSE' ? 'is in use' : `cannot be listened on (${error.code})`;
+      reject(new ConfigError(`The port ${config.port} on ${config.host} ${reason}: set PORT to another one.`));
+    });
+    server.listen(config.port, config.host, resolve);
+  });
+}
+
+async function start(): Promise<void> {
+  const config = readConfig();
+  const { log, flush } = createLogger(config.logLevel, 'api');
+  if (config.redisUrl === undefined) {
+    throw new ConfigError('REDIS_URL is not set: an api process needs it (npm start brings its own Redis).');
+  }
+  const db = await openDatabase(config.dataDir);
+  const redis = await connectRedis(config.redisUrl, log);
+  const warning = await evictionWarning(redis.client);
+  if (warning !== undefined) log.warn(warning);
+  if (config.apiKey !== undefined && (await ensureApiKey(db, config.apiKey)) === 'revoked') {
+    log.warn('SLUICE_API_KEY names a key that has been revoked; it stays so.');
+  }
+  await syncRevokedKeys(db, redis.client);
+  const services = await createServices(config, redis, db, log);
+  const inbox = await Inbox.open(redis, services.processId, services.readers, log);
+  const sweeper = new Sweeper(services, log);
+  const housekeeping = setInterval(() => {
+    services.blobs.sweep(blobMs).catch((error) => log.warn({ err: error }, 'removing old blobs failed'));
+  }, housekeepingMs);
+  housekeeping.unref();
+
+  let isClosing = false;
+  const app = createApp(services, db, () => isClosing);
+  // Koa's own console output is off: the errors middleware has seen everything that matters.
+  app.silent = true;
+  const server = createServer({ keepAliveTimeout: 65_000, requestTimeout: 300_000, noDelay: true }, app.callback());
+  await listen(server, config);
+  log.info({ host: config.host, port: config.port, cluster: redis.isCluster }, 'listening');
+  process.send?.({ type: 'listening', url: services.baseUrl });
+
+  closeOnSignal({
+    log,
+    flush,
+    timeoutMs: config.shutdownMs,
+    close: async (signal) => {
+      isClosing = true;
+      await drain(server, services, signal);
+      sweeper.close();
+      clearInterval(housekeeping);
+      inbox.close();
+      services.readers.close();
+      services.delivered.close();
+      await services.largeBodies.close();
+      await Promise.all([...services.queues.values()].map((queue) => queue.close()));
+      await redis.close();
+      await db.destroy();
+    },
+  });
+}
+
+/** Stops accepting, lets running requests finish until the signal, then hands the rest over. */
+async function drain(server: Server, services: Services, signal: AbortSignal): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  const onAbort = (): void => services.handover.handOver();
+  signal.addEventListener('abort', onAbort, { once: true });
+  // Connections that were busy at the first call become idle one by one.
+  const idle = setInterval(() => server.closeIdleConnections(), 100);
+  const late = new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => setTimeout(resolve, 2000), { once: true });
+  });
+  await Promise.race([closed, late]);
+  clearInterval(idle);
+  server.closeAllConnections();
+}
+
+start().catch((error) => {
+  const isExpected = error instanceof ConfigError;
+  process.stderr.write(`${isExpected ? error.message : error.stack}\n`);
+  process.exit(1);
+});

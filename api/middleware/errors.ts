@@ -1,0 +1,28 @@
+import type { Middleware } from 'koa';
+import { ApiError } from '../../shared/errors.ts';
+import type { Logger } from '../../shared/log.ts';
+import type { State } from '../state.ts';
+
+/** The only catch: every error becomes an answer in the API's error shape, and what nobody expected is logged. */
+export function errors(log: Logger): Middleware<State> {
+  return async (ctx, next) => {
+    try {
+      await next();
+    } catch (thrown) {
+      const error = ApiError.from(thrown);
+      ctx.state.streamError = error;
+      const isOurs = error.status >= 500 && error.cause !== undefined;
+      if (isOurs) log.error({ err: error.cause, job: ctx.state.jobId, code: error.code }, error.message);
+      if (ctx.res.headersSent || !ctx.writable) {
+        // A stream's own code writes its errors as events; here something broke that it could not know of.
+        ctx.respond = false;
+        ctx.res.destroy();
+        return;
+      }
+      ctx.respond = true;
+      ctx.status = error.status;
+      ctx.set(error.headers());
+      ctx.body = error.toWire();
+    }
+  };
+}

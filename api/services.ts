@@ -1,0 +1,38 @@
+import type { Blobs } from '../shared/blobs.ts';
+import type { Capability } from '../shared/capabilities/capability.ts';
+import type { Catalogue } from '../shared/catalogue/catalogue.ts';
+import type { Config } from '../shared/config.ts';
+import type { EndJobContext } from '../shared/jobs/end-job.ts';
+import type { Logger } from '../shared/log.ts';
+import type { ApiMetrics, Registry } from '../shared/metrics.ts';
+import type { CapabilityQueue } from '../shared/queue.ts';
+import type { RedisClient } from '../shared/redis.ts';
+import type { LoadGauge } from './admission/load-gauge.ts';
+import type { AnswerReaders } from './answers/answer-readers.ts';
+import type { Handover } from './answers/client-connection.ts';
+import type { DeliveredLogs } from './answers/delivered-logs.ts';
+import type { LargeBodies } from './large-bodies.ts';
+import type { CallerDirectory } from './middleware/authenticate.ts';
+
+/** What endpoints work with; made once, in main.ts. */
+export interface Services extends EndJobContext {
+  readonly config: Config;
+  /** This process's name on Redis channels. */
+  readonly processId: string;
+  readonly redis: RedisClient;
+  readonly queues: ReadonlyMap<Capability, CapabilityQueue>;
+  readonly load: LoadGauge;
+  readonly readers: AnswerReaders;
+  readonly delivered: DeliveredLogs;
+  readonly blobs: Blobs;
+  readonly callers: CallerDirectory;
+  readonly catalogue: Catalogue;
+  readonly largeBodies: LargeBodies;
+  readonly metrics: ApiMetrics;
+  readonly registry: Registry;
+  readonly log: Logger;
+  /** Requests under way, to be let go when the process stops. */
+  readonly handover: Handover;
+  /** Base URL of links, without a slash at the end. Never taken from a request's Host header. */
+  readonly baseUrl: string;
+}

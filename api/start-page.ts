@@ -1,0 +1,46 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+
+/** What the start page tells. */
+export interface StartPageOptions {
+  /** Without a slash at the end and without `/v1`. */
+  readonly baseUrl: string;
+  readonly version: string;
+  /** Names of the vendors that are on. */
+  readonly vendors: readonly string[];
+  /** How many models can be called. */
+  readonly models: number;
+  /** The model of the examples. */
+  readonly exampleModel: string;
+  /** Whether the built-in stand-in vendor is on. */
+  readonly sandbox: boolean;
+}
+
+const template = readFileSync(new URL('./start-page.html', import.meta.url), 'utf8');
+const style = /<style>([\s\S]*?)<\/style>/.exec(template)?.[1] ?? '';
+const styleHash = createHash('sha256').update(style).digest('base64');
+
+/** Value of the page's `Content-Security-Policy` header: its one inline style, and nothing else from anywhere. */
+export const startPagePolicy = `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+
+/** The page at `/`: what runs and how to call it, as HTML. It never shows a key: anyone may read it. */
+export function startPage(options: StartPageOptions): string {
+  const { baseUrl, version, vendors, models, exampleModel, sandbox } = options;
+  const values: Record<string, string> = {
+    baseUrl,
+    version,
+    vendors: vendors.length > 0 ? vendors.join(', ') : 'none is on',
+    models: String(models),
+    model: exampleModel,
+    note: sandbox
+      ? 'The sandbox is on: a built-in stand-in that answers like a vendor, so that everything can be tried without an account anywhere. It is not a real model.'
+      : '',
+  };
+  return template.replace(/\{\{(\w+)\}\}/g, (_, name: string) => escapeHtml(values[name] ?? ''));
+}
+
+const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
+}

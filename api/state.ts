@@ -1,0 +1,20 @@
+import type { DefaultContext, ParameterizedContext } from 'koa';
+import type { ApiError } from '../shared/errors.ts';
+import type { Caller } from './middleware/authenticate.ts';
+
+/** What middleware leaves on a request for those behind it. */
+export interface State {
+  /** The id that a job made by this request gets; also the request's own id. */
+  jobId: string;
+  /** When the request came, in ms of `performance.now()`. */
+  startedAt: number;
+  caller: Caller;
+  /** Stable name of what answers, for metrics and the access log. */
+  endpoint: string;
+  /** The error it ended with, when that is not the status (a stream's last frame). */
+  streamError: ApiError | undefined;
+  /** Further facts for the access log: never bodies, prompts or keys. */
+  facts: Record<string, string | number | boolean>;
+}
+
+export type Context = ParameterizedContext<State, DefaultContext>;

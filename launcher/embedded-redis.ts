@@ -1,0 +1,199 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdir } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { ConfigError } from '../shared/config.ts';
+import { childOptions, endChild, hasEnded, watchChild } from './child-process.ts';
+import type { ListeningMessage, StartMessage } from './in-memory-redis.ts';
+import { readRedisAddress, removeRedisAddress, writeRedisAddress } from './redis-address.ts';
+
+const serverPrograms = ['redis-server', 'valkey-server'];
+/** A big append-only file takes its time to load. */
+const readyDeadlineMs = 60_000;
+const portAttempts = 5;
+
+/** A Redis of this process's own on 127.0.0.1, with a password that only this start knows. */
+export interface EmbeddedRedis {
+  readonly url: string;
+  readonly pid: number;
+  /** Whether it keeps its data: false for the one in memory. */
+  readonly durable: boolean;
+  /** The program that runs, as people know it. */
+  readonly program: string;
+  /** Resolves when the process has ended, whatever the reason. */
+  readonly ended: Promise<void>;
+  /** Lets it write its data, then ends it; after the deadline it is killed. */
+  stop(deadlineMs: number): Promise<void>;
+}
+
+/**
+ * Starts `redis-server` or `valkey-server` from the PATH with its append-only file in the data folder; without either, a
+ * Redis in memory. The address is left in the data folder while it runs. The caller holds the data folder's lock.
+ * @throws ConfigError when it does not answer within a minute.
+ */
+export async function startEmbeddedRedis(dataDir: string): Promise<EmbeddedRedis> {
+  await endLeftover(dataDir);
+  const password = randomBytes(24).toString('hex');
+  for (const program of serverPrograms) {
+    const redis = await startServer(program, dataDir, password);
+    if (redis !== undefined) return redis;
+  }
+  return await startInMemory(dataDir, password);
+}
+
+/** A launcher that was killed leaves its redis-server behind, and two must never write the same file. */
+async function endLeftover(dataDir: string): Promise<void> {
+  const address = readRedisAddress(dataDir);
+  if (address === undefined) return;
+  const redis = openConnection(address.url);
+  const pause = 50;
+  try {
+    await redis.connect();
+    // The password proves that it is ours and not another process under a number used again.
+    await redis.ping();
+    redis.shutdown().catch(() => {});
+    for (let waited = 0; readRedisAddress(dataDir) !== undefined; waited += pause) {
+      if (waited > 10_000) {
+        throw new ConfigError(`The Redis of an earlier start (process ${address.pid}) does not end: end it yourself.`);
+      }
+      await delay(pause);
+    }
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function startServer(program: string, dataDir: string, password: string): Promise<EmbeddedRedis | undefined> {
+  const dir = join(dataDir, 'redis');
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  let output = '';
+  // Between choosing a port and the server's bind, another process may take it: then choose again.
+  for (let attempt = 1; attempt <= portAttempts; attempt++) {
+    const port = await freePort();
+    const child = spawn(program, ['-'], { ...childOptions, stdio: ['pipe', 'pipe', 'pipe'] });
+    if (!(await hasSpawned(child))) return undefined;
+    watchChild(child);
+    output = '';
+    const keep = (chunk: Buffer): void => {
+      output = (output + chunk.toString()).slice(-4000);
+    };
+    child.stdout.on('data', keep);
+    child.stderr.on('data', keep);
+    child.stdin.on('error', () => {});
+    child.stdin.end(serverSettings(port, dir, password));
+    const redis = embedded(child, { dataDir, port, password, program, durable: true });
+    await writeRedisAddress(dataDir, redis);
+    if (await answers(child, redis.url)) return redis;
+    await redis.stop(1000);
+    if (!/address already in use/i.test(output)) break;
+  }
+  const lastLine = output.trim().split('\n').at(-1) ?? '';
+  throw new ConfigError(`The embedded Redis (${program}) did not start: ${lastLine || 'it said nothing'}.`);
+}
+
+/** Given on stdin: an argument would show the password to every user of this machine. */
+function serverSettings(port: number, dir: string, password: string): string {
+  const quoted = `"${dir.replace(/[\\"]/g, '\\$&')}"`;
+  return [
+    `port ${port}`,
+    'bind 127.0.0.1',
+    `requirepass ${password}`,
+    `dir ${quoted}`,
+    'appendonly yes',
+    'appendfsync everysec',
+    'save ""',
+    'maxmemory-policy noeviction',
+    'loglevel warning',
+    '',
+  ].join('\n');
+}
+
+async function startInMemory(dataDir: string, password: string): Promise<EmbeddedRedis> {
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  const file = fileURLToPath(new URL(`./in-memory-redis.${extension}`, import.meta.url));
+  const child = fork(file, { ...childOptions, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  watchChild(child);
+  child.send({ type: 'start', password } satisfies StartMessage);
+  const ended = once(child, 'exit').then(() => undefined);
+  const listening = once(child, 'message').then(([message]) => message as ListeningMessage);
+  const message = await Promise.race([listening, ended, delay(readyDeadlineMs, undefined, { ref: false })]);
+  if (message === undefined) {
+    await endChild(child, 0);
+    throw new ConfigError('No redis-server or valkey-server is on the PATH, and the one in memory did not start.');
+  }
+  const program = 'js-redis-server, in memory';
+  const redis = embedded(child, { dataDir, port: message.port, password, program, durable: false });
+  await writeRedisAddress(dataDir, redis);
+  return redis;
+}
+
+function embedded(
+  child: ChildProcess,
+  options: { dataDir: string; port: number; password: string; program: string; durable: boolean },
+): EmbeddedRedis {
+  const { dataDir, port, password, program, durable } = options;
+  return {
+    url: `redis://:${password}@127.0.0.1:${port}`,
+    pid: child.pid as number,
+    program,
+    durable,
+    ended: once(child, 'exit').then(() => undefined),
+    stop: async (deadlineMs) => {
+      await endChild(child, deadlineMs);
+      await removeRedisAddress(dataDir);
+    },
+  };
+}
+
+/** Whether the program was there to be run. */
+async function hasSpawned(child: ChildProcess): Promise<boolean> {
+  return await new Promise((resolve, reject) => {
+    child.once('spawn', () => resolve(true));
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') resolve(false);
+      else reject(new ConfigError(`The embedded Redis cannot be run: ${error.message}.`));
+    });
+  });
+}
+
+async function answers(child: ChildProcess, url: string): Promise<boolean> {
+  const giveUpAt = Date.now() + readyDeadlineMs;
+  while (!hasEnded(child) && Date.now() < giveUpAt) {
+    const redis = openConnection(url);
+    try {
+      await redis.connect();
+      await redis.ping();
+      return true;
+    } catch {
+      await delay(30);
+    } finally {
+      redis.disconnect();
+    }
+  }
+  return false;
+}
+
+function openConnection(url: string): Redis {
+  const options = { lazyConnect: true, enableReadyCheck: false, connectTimeout: 2000, socketTimeout: 5000 };
+  const redis = new Redis(url, { ...options, retryStrategy: () => null });
+  redis.on('error', () => {});
+  return redis;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}

@@ -1,0 +1,175 @@
+/** `npm run keys -- create | list | revoke`: API keys from the command line, also while the gateway runs. */
+import { parseArgs } from 'node:util';
+import {
+  type ApiKey,
+  createApiKey,
+  defaultAccountId,
+  findApiKeys,
+  listApiKeys,
+  revokeApiKey,
+  revokeInDatabase,
+} from '../shared/api-keys.ts';
+import { type Config, ConfigError, readConfig } from '../shared/config.ts';
+import { type Database, openDatabase } from '../shared/database/database.ts';
+import { createLogger } from '../shared/log.ts';
+import { connectRedis } from '../shared/redis.ts';
+import { readRedisAddress } from './redis-address.ts';
+
+const usage = `usage:
+  npm run keys -- create [--name NAME] [--concurrency N] [--on-disconnect cancel|continue] [--json]
+  npm run keys -- list [--json]
+  npm run keys -- revoke ID [--json]
+
+  --concurrency    unfinished jobs that the key may have at a time
+  --on-disconnect  what becomes of a job when its caller leaves
+  ID               a key's id, or its beginning as list shows it`;
+
+/** How long a revocation waits for Redis. */
+const redisDeadlineMs = 10_000;
+
+/** A command line that cannot be understood: exit code 2. */
+class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+type Arguments = ReturnType<typeof readArguments>;
+
+function readArguments() {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: {
+        name: { type: 'string' },
+        concurrency: { type: 'string' },
+        'on-disconnect': { type: 'string' },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    });
+    return { ...values, positionals };
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+function say(args: Arguments, value: unknown, text: string): void {
+  console.log(args.json ? JSON.stringify(value, null, 2) : text);
+}
+
+async function create(db: Database, args: Arguments): Promise<void> {
+  const { concurrency, 'on-disconnect': onDisconnect } = args;
+  if (concurrency !== undefined && !/^[1-9]\d{0,6}$/.test(concurrency)) {
+    throw new UsageError('--concurrency takes a whole number from 1 to 9999999');
+  }
+  if (onDisconnect !== undefined && onDisconnect !== 'cancel' && onDisconnect !== 'continue') {
+    throw new UsageError('--on-disconnect takes cancel or continue');
+  }
+  const created = await createApiKey(db, {
+    accountId: defaultAccountId,
+    name: args.name ?? '',
+    ...(concurrency === undefined ? {} : { concurrency: Number(concurrency) }),
+    ...(onDisconnect === undefined ? {} : { onDisconnect }),
+  });
+  say(args, created, `${created.key}\n\nIts id is ${created.id}. The key is shown only now: keep it.`);
+}
+
+async function list(db: Database, args: Arguments): Promise<void> {
+  const keys = await listApiKeys(db);
+  const rows = [
+    ['ID', 'KEY', 'NAME', 'CREATED', 'REVOKED', 'CONCURRENCY', 'ON DISCONNECT'],
+    ...keys.map((key) => [
+      key.id,
+      `${key.prefix}…`,
+      // A name may hold anything; in a terminal it stays on its line.
+      key.name.replace(/\p{C}/gu, ' '),
+      timeText(key.createdAt),
+      key.revokedAt === undefined ? '-' : timeText(key.revokedAt),
+      String(key.concurrency ?? '-'),
+      key.onDisconnect ?? '-',
+    ]),
+  ];
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
+  const lines = rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+  say(args, keys, lines.join('\n'));
+}
+
+function timeText(time: number): string {
+  return `${new Date(time).toISOString().slice(0, 19).replace('T', ' ')}Z`;
+}
+
+async function revoke(db: Database, config: Config, args: Arguments): Promise<void> {
+  const idOrPrefix = args.positionals[1] ?? '';
+  const key = chooseKey(await findApiKeys(db, idOrPrefix.replace(/…$/, '')), idOrPrefix);
+  const url = config.redisUrl ?? readRedisAddress(config.dataDir)?.url;
+  if (url === undefined) {
+    // The next start tells Redis of every revoked key before it admits anything.
+    await revokeInDatabase(db, key);
+    say(args, { id: key.id, revoked: true }, `Revoked ${key.id}. No gateway runs on ${config.dataDir}.`);
+    return;
+  }
+  try {
+    await revokeEverywhere(db, url, key);
+  } catch (error) {
+    throw new ConfigError(
+      `Revoking ${key.id} is not complete (${(error as Error).message.replace(/\.$/, '')}): a gateway that runs may still take the key, so run this again.`,
+    );
+  }
+  say(args, { id: key.id, revoked: true }, `Revoked ${key.id}: it is refused from now on.`);
+}
+
+/** The database first, even when Redis cannot be reached. */
+async function revokeEverywhere(db: Database, url: string, key: ApiKey): Promise<void> {
+  await revokeInDatabase(db, key);
+  const redis = await connectRedis(url, createLogger('silent', 'keys').log);
+  const deadline = setTimeout(() => void redis.close(), redisDeadlineMs);
+  try {
+    await revokeApiKey(db, redis.client, key);
+  } finally {
+    clearTimeout(deadline);
+    await redis.close();
+  }
+}
+
+function chooseKey(keys: ApiKey[], idOrPrefix: string): ApiKey {
+  const [key, other] = keys;
+  if (key === undefined) throw new ConfigError(`There is no key ${idOrPrefix}: npm run keys -- list shows all.`);
+  if (other !== undefined) throw new ConfigError(`Several keys begin with ${idOrPrefix}: give the id.`);
+  return key;
+}
+
+async function run(args: Arguments): Promise<void> {
+  const [command, ...operands] = args.positionals;
+  const expected = { create: 0, list: 0, revoke: 1 }[command ?? ''];
+  if (expected === undefined) throw new UsageError(command ? `unknown command ${command}` : 'a command is missing');
+  if (operands.length !== expected)
+    throw new UsageError(`${command} takes ${expected === 0 ? 'no operand' : 'one id'}`);
+  const config = readConfig();
+  const db = await openDatabase(config.dataDir);
+  try {
+    if (command === 'create') await create(db, args);
+    else if (command === 'list') await list(db, args);
+    else await revoke(db, config, args);
+  } finally {
+    await db.destroy();
+  }
+}
+
+async function main(): Promise<number> {
+  try {
+    const args = readArguments();
+    if (args.help) console.log(usage);
+    else await run(args);
+    return 0;
+  } catch (error) {
+    if (error instanceof UsageError) console.error(`keys: ${error.message}\n\n${usage}`);
+    else console.error(error instanceof ConfigError ? error.message : (error as Error).stack);
+    return error instanceof UsageError ? 2 : 1;
+  }
+}
+
+process.exitCode = await main();

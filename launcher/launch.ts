@@ -1,0 +1,197 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ensureApiKey } from '../shared/api-keys.ts';
+import { type Config, ConfigError, childEnvironment } from '../shared/config.ts';
+import { ensureDataDir, openDatabase } from '../shared/database/database.ts';
+import { createLogger } from '../shared/log.ts';
+import { connectRedis, evictionWarning } from '../shared/redis.ts';
+import { lockDataDir } from './data-lock.ts';
+import { type EmbeddedRedis, startEmbeddedRedis } from './embedded-redis.ts';
+import { firstKey } from './first-key.ts';
+import { type Program, StartError, SupervisedChild } from './supervised-child.ts';
+import type { Welcome } from './welcome.ts';
+
+const startDeadlineMs = 30_000;
+const sandboxCloseMs = 3000;
+const redisCloseMs = 15_000;
+/** What a child may need beyond its own time for shutting down, to notice and to leave. */
+const closeGraceMs = 7000;
+
+/** Paths of the modules that run as children. */
+export interface Programs {
+  readonly api: string;
+  readonly worker: string;
+  readonly sandbox: string;
+}
+
+export interface LaunchOptions {
+  readonly config: Config;
+  readonly programs: Programs;
+  /** Told of everything the operator should know, one sentence at a time. */
+  readonly warn: (sentence: string) => void;
+}
+
+/** Ends one part, within the given time. */
+type Closer = (limitMs: number) => Promise<void> | void;
+
+/** All that a start has begun so far, ended in the opposite order. */
+export class Launch {
+  readonly #options: LaunchOptions;
+  readonly #closers: Closer[] = [];
+  readonly #stopped = new AbortController();
+  #closed: Promise<void> | undefined;
+
+  constructor(options: LaunchOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Starts Redis (unless there is one), the sandbox (if wanted), a worker and an api process, and resolves when the api
+   * accepts. On an error the caller calls `close`.
+   * @throws ConfigError or StartError.
+   */
+  async start(onRedisLost: () => void): Promise<Welcome> {
+    const { config } = this.#options;
+    await ensureDataDir(config.dataDir);
+    this.#closers.push(lockDataDir(config.dataDir));
+    const port = await checkPort(config);
+    const redis = await this.#startRedis(onRedisLost);
+    const { key, keyFile } = await this.#prepareKey();
+    const settings = {
+      REDIS_URL: redis.url,
+      SLUICE_DATA_DIR: config.dataDir,
+      PORT: String(port),
+      // The welcome stays readable: a line per request only for those who ask for it.
+      LOG_LEVEL: childEnvironment({}).LOG_LEVEL || 'warn',
+      ...(await this.#startSandbox()),
+    };
+    const baseUrl = await this.#startGateway(settings);
+    const vendors = Object.keys(config.vendors);
+    const sandbox = config.sandbox && config.vendors.sandbox === undefined;
+    return {
+      baseUrl,
+      key,
+      keyFile,
+      model: config.vendors.openai === undefined ? 'sandbox-chat' : 'gpt-4o-mini',
+      sandbox,
+      vendors: sandbox ? [...vendors, 'sandbox'] : vendors,
+      redis: redis.description,
+      dataDir: config.dataDir,
+    };
+  }
+
+  /**
+   * Ends what runs: the api first, which still needs the others to finish its requests. Each part has its own deadline,
+   * and none more than `limitMs`.
+   */
+  close(limitMs = Number.POSITIVE_INFINITY): Promise<void> {
+    this.#stopped.abort(new StartError('Stopped while starting.'));
+    this.#closed ??= (async () => {
+      for (let closer = this.#closers.pop(); closer !== undefined; closer = this.#closers.pop()) await closer(limitMs);
+    })();
+    return this.#closed;
+  }
+
+  async #startRedis(onLost: () => void): Promise<{ url: string; description: string }> {
+    const { config, warn } = this.#options;
+    if (config.redisUrl !== undefined) {
+      const redis = await connectRedis(config.redisUrl, createLogger('silent', 'launcher').log);
+      try {
+        const patience = delay(startDeadlineMs, undefined, { ref: false });
+        const warning = await Promise.race([evictionWarning(redis.client), patience]);
+        if (warning !== undefined) warn(warning);
+      } finally {
+        await redis.close();
+      }
+      return { url: config.redisUrl, description: 'yours, by REDIS_URL' };
+    }
+    const redis = await startEmbeddedRedis(config.dataDir);
+    this.#add((limitMs) => redis.stop(Math.min(redisCloseMs, limitMs)));
+    void redis.ended.then(() => {
+      if (!this.#stopped.signal.aborted) onLost();
+    });
+    if (!redis.durable) warn(inMemoryWarning);
+    return { url: redis.url, description: describeRedis(redis) };
+  }
+
+  async #prepareKey(): Promise<Pick<Welcome, 'key' | 'keyFile'>> {
+    const { config, warn } = this.#options;
+    const db = await openDatabase(config.dataDir);
+    try {
+      if (config.apiKey !== undefined) {
+        const outcome = await ensureApiKey(db, config.apiKey);
+        if (outcome === 'revoked') warn('SLUICE_API_KEY is a key that was revoked, so requests with it are refused.');
+        return { key: 'environment', keyFile: '' };
+      }
+      const { text, file, revoked } = await firstKey(db, config.dataDir);
+      return { key: revoked ? 'revoked' : { text }, keyFile: file };
+    } finally {
+      await db.destroy();
+    }
+  }
+
+  async #startSandbox(): Promise<Record<string, string>> {
+    const { config, programs } = this.#options;
+    if (!config.sandbox || config.vendors.sandbox !== undefined) return {};
+    const args = (port: number) => ['--port', String(port)];
+    const child = this.#startChild(
+      { name: 'sandbox', file: programs.sandbox, args: args(0), settings: {} },
+      sandboxCloseMs,
+    );
+    const { port } = await child.listening(startDeadlineMs);
+    if (port === undefined) throw new StartError('The sandbox did not say where it listens.');
+    child.supervise({ args: args(port) });
+    return { SANDBOX_BASE_URL: `http://127.0.0.1:${port}/v1` };
+  }
+
+  async #startGateway(settings: Record<string, string>): Promise<string> {
+    const { config, programs } = this.#options;
+    const closeMs = config.shutdownMs + closeGraceMs;
+    const worker = this.#startChild({ name: 'worker', file: programs.worker, settings }, closeMs);
+    const api = this.#startChild({ name: 'api', file: programs.api, settings }, closeMs);
+    worker.supervise();
+    const { url } = await api.listening(startDeadlineMs);
+    api.supervise();
+    return config.publicUrl ?? url ?? `http://${config.host}:${settings.PORT}`;
+  }
+
+  #startChild(program: Program, closeMs: number): SupervisedChild {
+    const child = new SupervisedChild(program, this.#options.warn);
+    this.#add((limitMs) => child.stop(Math.min(closeMs, limitMs)));
+    return child;
+  }
+
+  /** `close` may have gone by while this was starting: then the start ends here, and the process's end takes it along. */
+  #add(closer: Closer): void {
+    this.#closers.push(closer);
+    this.#stopped.signal.throwIfAborted();
+  }
+}
+
+const inMemoryWarning =
+  'No redis-server or valkey-server is on the PATH: requests are queued in memory, which is for trying out only and forgets everything when it stops.';
+
+function describeRedis(redis: EmbeddedRedis): string {
+  return `${redis.program}${redis.durable ? ', embedded, its data kept' : ''}`;
+}
+
+/** The port to listen on, found free. @throws ConfigError when it is not. */
+async function checkPort({ host, port }: Config): Promise<number> {
+  const server = createServer();
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRINUSE') {
+      throw new ConfigError(`Port ${port} on ${host} is in use: stop what uses it, or set PORT to another one.`);
+    }
+    if (code === 'EACCES') throw new ConfigError(`Port ${port} may not be used: set PORT to one above 1023.`);
+    throw new ConfigError(`HOST ${host} cannot be listened on: ${(error as Error).message}.`);
+  }
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return address === null || typeof address === 'string' ? port : address.port;
+}

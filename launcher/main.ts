@@ -1,0 +1,9 @@
+/** `npm start`: everything on one machine with one command. */
+import { fileURLToPath } from 'node:url';
+import { runLauncher } from './run-launcher.ts';
+
+await runLauncher({
+  api: fileURLToPath(new URL('../api/main.js', import.meta.url)),
+  worker: fileURLToPath(new URL('../workers/main.js', import.meta.url)),
+  sandbox: fileURLToPath(new URL('../sandbox/main.js', import.meta.url)),
+});

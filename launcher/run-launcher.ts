@@ -1,0 +1,54 @@
+import { ConfigError, readConfig } from '../shared/config.ts';
+import { Launch, type Programs } from './launch.ts';
+import { StartError } from './supervised-child.ts';
+import { welcomeText } from './welcome.ts';
+
+/** Ctrl-C reaches this process twice at once under npm, from the terminal and from npm: that is one wish, not two. */
+const sameWishMs = 1000;
+/** Without Redis nothing can be finished, so waiting for it is in vain. */
+const redisLostLimitMs = 3000;
+
+/**
+ * Starts everything with the settings of the environment, prints how to use it, and ends this process when it is told to
+ * or when something essential fails: one sentence on stderr and exit code 1.
+ */
+export async function runLauncher(programs: Programs): Promise<void> {
+  try {
+    const launch = new Launch({ config: readConfig(), programs, warn: (sentence) => console.error(sentence) });
+    const stop = stopper(launch);
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      process.on(signal, () => stop('Stopping: running requests are finished first; Ctrl-C again stops at once.', 0));
+    }
+    process.on('disconnect', () => stop('Stopping: the parent process is gone.', 0));
+    try {
+      const welcome = await launch.start(() =>
+        stop('Redis ended unexpectedly, so everything stops.', 1, redisLostLimitMs),
+      );
+      console.log(welcomeText(welcome));
+    } catch (error) {
+      stop(sentenceOf(error), 1);
+    }
+  } catch (error) {
+    console.error(sentenceOf(error));
+    process.exit(1);
+  }
+}
+
+/** Ends everything and then the process; the first reason counts. Asked once more, it ends at once. */
+function stopper(launch: Launch): (sentence: string, exitCode: number, limitMs?: number) => void {
+  let stoppingSince: number | undefined;
+  return (sentence, exitCode, limitMs) => {
+    if (stoppingSince !== undefined) {
+      // Only a signal asks twice; the children are killed on the way out.
+      if (exitCode === 0 && Date.now() - stoppingSince > sameWishMs) process.exit(1);
+      return;
+    }
+    stoppingSince = Date.now();
+    console.error(sentence);
+    void launch.close(limitMs).then(() => process.exit(exitCode));
+  };
+}
+
+function sentenceOf(error: unknown): string {
+  return error instanceof ConfigError || error instanceof StartError ? error.message : String((error as Error).stack);
+}

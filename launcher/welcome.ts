@@ -1,0 +1,52 @@
+/** What the launcher knows once everything runs. */
+export interface Welcome {
+  readonly baseUrl: string;
+  /** The key to use; `environment`: the one in SLUICE_API_KEY, which is not printed; `revoked`: there is none to show. */
+  readonly key: { readonly text: string } | 'environment' | 'revoked';
+  /** Where the key's text is kept. */
+  readonly keyFile: string;
+  /** The model of the example. */
+  readonly model: string;
+  /** Whether the built-in stand-in vendor runs. */
+  readonly sandbox: boolean;
+  readonly vendors: readonly string[];
+  readonly redis: string;
+  readonly dataDir: string;
+}
+
+/** The text that `npm start` prints, with a command line to paste. */
+export function welcomeText(welcome: Welcome): string {
+  const { baseUrl, key, model, vendors, redis, dataDir } = welcome;
+  const line = (name: string, value: string): string => `  ${name.padEnd(12)}${value}`;
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello!' }], stream: true });
+  const bearer = typeof key === 'object' ? key.text : '$SLUICE_API_KEY';
+  return [
+    'Sluice is running.',
+    '',
+    line('Base URL', `${baseUrl}/v1`),
+    line('API key', keyText(welcome)),
+    line('Start page', `${baseUrl}/`),
+    line('Vendors', vendors.length > 0 ? vendors.join(', ') : 'none: set OPENAI_API_KEY, or SLUICE_SANDBOX=on'),
+    ...(welcome.sandbox ? [line('', 'The sandbox is a built-in stand-in, not a real model.')] : []),
+    line('Processes', `api, worker${welcome.sandbox ? ', sandbox' : ''}`),
+    line('Redis', redis),
+    line('Data', dataDir),
+    '',
+    'Try it:',
+    '',
+    `  curl -N ${baseUrl}/v1/chat/completions \\`,
+    // Double quotes: the shell puts the variable in.
+    `    -H "Authorization: Bearer ${bearer}" \\`,
+    `    -H "Content-Type: application/json" \\`,
+    `    -d '${body}'`,
+    '',
+    'Stop it with Ctrl-C.',
+    '',
+  ].join('\n');
+}
+
+function keyText({ key, keyFile }: Welcome): string {
+  if (key === 'environment') return 'the one in SLUICE_API_KEY';
+  if (key === 'revoked') return `the one in ${keyFile} is revoked; npm run keys -- create makes another`;
+  return key.text;
+}

@@ -1,0 +1,79 @@
+import type { OpenCall } from '../open-call.ts';
+import type { FaultOptions } from '../request-options.ts';
+import { WireError } from '../wire-error.ts';
+import { completionEvents, doneEvent, type StreamEvent } from './completion-events.ts';
+import type { Completion } from './completion-wire.ts';
+
+/** An event to write, or what to do with the connection instead. */
+export type StreamStep = StreamEvent | 'silence' | 'reset';
+
+/** The events of a stream with the fault built in; the call learns when it is met. */
+export function* faultyEvents(
+  events: Iterable<StreamEvent>,
+  fault: FaultOptions,
+  call: OpenCall,
+): Generator<StreamStep> {
+  let tokens = 0;
+  let met = false;
+  for (const event of events) {
+    if (!met && (fault.kind === 'no_done' ? event === doneEvent : tokens >= (fault.afterTokens ?? 0))) {
+      met = true;
+      call.meetFault(fault.kind, endingKinds.has(fault.kind));
+      const { steps, goOn } = meet(fault, event);
+      yield* steps;
+      if (!goOn) return;
+    } else yield event;
+    if (event.isToken) tokens += 1;
+  }
+}
+
+const endingKinds = new Set(['reset', 'malformed', 'error', 'rate_limit', 'eof', 'no_done']);
+
+/** What takes the place of an event where the fault is met, and whether the stream goes on behind it. */
+function meet(fault: FaultOptions, event: StreamEvent): { steps: StreamStep[]; goOn: boolean } {
+  switch (fault.kind) {
+    case 'silence':
+    case 'reset':
+      return { steps: [fault.kind], goOn: false };
+    case 'error':
+    case 'rate_limit':
+      return { steps: [{ text: `data: ${faultError(fault).toBody()}\n\n`, isToken: false }], goOn: false };
+    case 'malformed': {
+      const broken = { text: 'data: {"id":"chatcmpl-broken","choices":[{"index":0,"del\n\n', isToken: false };
+      return { steps: event.isToken ? [broken] : [broken, event], goOn: true };
+    }
+    case 'eof':
+    case 'no_done':
+      return { steps: [], goOn: false };
+    default:
+      return { steps: [event], goOn: true };
+  }
+}
+
+/** The error that an `error` or `rate_limit` fault answers. */
+export function faultError(fault: FaultOptions): WireError {
+  const limited = fault.status === 429;
+  const headers: Record<string, string> = {};
+  if (fault.retryAfter !== undefined) {
+    headers['Retry-After'] = String(Math.ceil(fault.retryAfter));
+    headers['retry-after-ms'] = String(Math.round(fault.retryAfter * 1000));
+  }
+  return new WireError(fault.status, fault.message ?? `The sandbox was asked to fail with status ${fault.status}.`, {
+    ...(limited && { type: 'requests' }),
+    code: fault.code ?? (limited ? 'rate_limit_exceeded' : null),
+    headers,
+  });
+}
+
+/** The completion with one token of its text so large that the token's event has the size a `large_event` asks for. */
+export function withLargeToken(completion: Completion, fault: FaultOptions): Completion {
+  const [first, ...others] = completion.answer.choices;
+  if (first?.content === null || first?.content[0] === undefined) return completion;
+  const at = Math.min(fault.afterTokens ?? 0, first.content.length - 1);
+  const token = first.content[at] as string;
+  const alone = { ...completion.answer, choices: [{ ...first, reasoning: [], content: [token] }] };
+  const event = [...completionEvents({ ...completion, answer: alone })][1] as StreamEvent;
+  const filler = 'x'.repeat(Math.max(0, fault.bytes - Buffer.byteLength(event.text)));
+  const choices = [{ ...first, content: first.content.with(at, filler + token) }, ...others];
+  return { ...completion, answer: { ...completion.answer, choices } };
+}

@@ -1,0 +1,78 @@
+/** How a call ended: the whole answer was handed to the network, the client left first, or an asked-for fault ended it. */
+export type CallEnd = 'completed' | 'client_closed' | 'fault';
+
+/** One call as the sandbox saw it. Times are Unix milliseconds. */
+export interface JournalEntry {
+  /** From 1, in the order the calls arrived. */
+  sequence: number;
+  /** The request's `metadata.test_id`, else its `user`. */
+  test_id: string | null;
+  model: string;
+  stream: boolean;
+  received_at: number;
+  /** Tokens written so far. */
+  tokens: number;
+  /** The fault that was met, if any, whatever ended the call. */
+  fault: string | null;
+  ended: CallEnd | null;
+  ended_at: number | null;
+}
+
+const MAXIMUM_ENTRIES = 10_000;
+
+/** What the sandbox did, for tests that compare it with what clients received. Holds the last 10,000 calls. */
+export class Journal {
+  readonly keepsEntries: boolean;
+  readonly #entries = new Map<number, JournalEntry>();
+  readonly #open = new Set<JournalEntry>();
+  #sequence = 0;
+
+  /** @param keepsEntries false: only the open calls are known. */
+  constructor(keepsEntries: boolean) {
+    this.keepsEntries = keepsEntries;
+  }
+
+  begin(about: { testId: string | null; model: string; stream: boolean }): JournalEntry {
+    this.#sequence += 1;
+    const entry: JournalEntry = {
+      sequence: this.#sequence,
+      test_id: about.testId,
+      model: about.model,
+      stream: about.stream,
+      received_at: Date.now(),
+      tokens: 0,
+      fault: null,
+      ended: null,
+      ended_at: null,
+    };
+    this.#open.add(entry);
+    if (this.keepsEntries) {
+      this.#entries.set(entry.sequence, entry);
+      this.#entries.delete(entry.sequence - MAXIMUM_ENTRIES);
+    }
+    return entry;
+  }
+
+  end(entry: JournalEntry, ended: CallEnd): void {
+    entry.ended = ended;
+    entry.ended_at = Date.now();
+    this.#open.delete(entry);
+  }
+
+  /** One JSON line per call, oldest first. */
+  toLines(testId: string | null): string {
+    let lines = '';
+    for (const entry of this.#entries.values()) {
+      if (testId === null || entry.test_id === testId) lines += `${JSON.stringify(entry)}\n`;
+    }
+    return lines;
+  }
+
+  /** How many calls are being answered now. */
+  countOpen(testId: string | null): number {
+    if (testId === null) return this.#open.size;
+    let count = 0;
+    for (const entry of this.#open) if (entry.test_id === testId) count += 1;
+    return count;
+  }
+}

@@ -1,0 +1,163 @@
+import { compilePattern, SchemaError } from './schema.ts';
+
+/** The part of a regular expression: one character's choice, a sequence, alternatives, or a repetition. */
+type Node =
+  | { kind: 'character'; samples: readonly string[] }
+  | { kind: 'sequence'; nodes: Node[] }
+  | { kind: 'choice'; options: Node[] }
+  | { kind: 'repeat'; node: Node; minimum: number; maximum: number };
+
+/** Mixed kinds first, so that a run of any characters has a letter of either case, a digit and a mark in it. */
+const samples = [
+  ...'aA1!bB2-cC3_dD4.',
+  ...'efghijklmnopqrstuvwxyzEFGHIJKLMNOPQRSTUVWXYZ567890 @#$%&*+=/?,:;~^|\'"`<>()[]{}\\',
+  '\n',
+  '\t',
+  'é',
+  '中',
+  '😀',
+];
+
+const MAXIMUM_CHARACTERS = 100_000;
+
+/**
+ * Texts that match a pattern, the shortest first; none if the pattern is beyond what is understood here (look-arounds
+ * and back references are skipped over; each text is tested against the whole pattern).
+ * @param shift varies the characters chosen.
+ */
+export function* patternTexts(pattern: string, shift = 0, minimumLength = 0): Generator<string> {
+  const expression = compilePattern(pattern);
+  const node = new PatternReader(pattern, expression.flags).read();
+  const seen = new Set<string>();
+  for (const extra of [0, 1, 2, 3, 5, 8, minimumLength]) {
+    for (let option = 0; option < 4; option += 1) {
+      const text = new PatternWriter(extra, option, shift).write(node);
+      if (!seen.has(text) && expression.test(text)) yield text;
+      seen.add(text);
+    }
+  }
+}
+
+/** Writes a text for a pattern: `extra` repetitions more than needed, alternatives chosen by `option`. */
+class PatternWriter {
+  readonly #extra: number;
+  readonly #option: number;
+  readonly #shift: number;
+  #written = 0;
+
+  constructor(extra: number, option: number, shift: number) {
+    this.#extra = extra;
+    this.#option = option;
+    this.#shift = shift;
+  }
+
+  write(node: Node): string {
+    switch (node.kind) {
+      case 'character': {
+        this.#countStep();
+        return node.samples[(this.#shift + this.#written - 1) % node.samples.length] ?? '';
+      }
+      case 'sequence':
+        return node.nodes.map((part) => this.write(part)).join('');
+      case 'choice':
+        return this.write(node.options[this.#option % node.options.length] as Node);
+      case 'repeat': {
+        let text = '';
+        const count = Math.min(node.maximum, node.minimum + this.#extra);
+        for (let done = 0; done < count; done += 1) {
+          this.#countStep();
+          text += this.write(node.node);
+        }
+        return text;
+      }
+    }
+  }
+
+  #countStep(): void {
+    this.#written += 1;
+    if (this.#written > MAXIMUM_CHARACTERS) throw new SchemaError('a pattern asks for too long a text');
+  }
+}
+
+/** Reads the source of a regular expression that is known to compile. */
+class PatternReader {
+  readonly #source: string;
+  readonly #flags: string;
+  #at = 0;
+
+  constructor(source: string, flags: string) {
+    this.#source = source;
+    this.#flags = flags;
+  }
+
+  read(): Node {
+    const options = [this.#readSequence()];
+    while (this.#source[this.#at] === '|') {
+      this.#at += 1;
+      options.push(this.#readSequence());
+    }
+    return options.length === 1 ? (options[0] as Node) : { kind: 'choice', options };
+  }
+
+  #readSequence(): Node {
+    const nodes: Node[] = [];
+    while (this.#at < this.#source.length && !'|)'.includes(this.#source[this.#at] as string)) {
+      const node = this.#readAtom();
+      const repeated = this.#readRepeat(node ?? { kind: 'sequence', nodes: [] });
+      if (node !== undefined) nodes.push(repeated);
+    }
+    return { kind: 'sequence', nodes };
+  }
+
+  /** Undefined for what takes no characters: anchors and look-arounds. */
+  #readAtom(): Node | undefined {
+    if (this.#take(/[\^$]|\\[bB]/y) !== undefined) return undefined;
+    const group = this.#take(/\((?:\?(?:<?[=!]|:|<[^>]*>))?/y);
+    if (group !== undefined) {
+      const node = this.read();
+      this.#at += 1;
+      return /^\(\?<?[=!]/.test(group) ? undefined : node;
+    }
+    const character =
+      this.#take(/\[(?:\\.|[^\]\\])*\]/sy) ??
+      this.#take(/\\(?:u\{[^}]*\}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[pP]\{[^}]*\}|c[a-zA-Z]|.)/sy) ??
+      (this.#take(/./suy) as string);
+    return { kind: 'character', samples: this.#samplesOf(character) };
+  }
+
+  #samplesOf(character: string): readonly string[] {
+    const one = new RegExp(`^(?:${character})$`, this.#flags);
+    const matching = samples.filter((sample) => one.test(sample));
+    // A literal outside the samples stands for itself.
+    if (matching.length > 0) return matching;
+    const range = this.#searchCodePoints(one);
+    return range === undefined ? [] : [range];
+  }
+
+  #searchCodePoints(one: RegExp): string | undefined {
+    for (let code = 0; code < 0x1_1000; code += 1) {
+      const character = String.fromCodePoint(code);
+      if (one.test(character)) return character;
+    }
+    return undefined;
+  }
+
+  #readRepeat(node: Node): Node {
+    const repeat = this.#take(/(?:[*+?]|\{\d+(?:,\d*)?\})\??/y);
+    if (repeat === undefined) return node;
+    if (repeat.startsWith('*')) return { kind: 'repeat', node, minimum: 0, maximum: Number.POSITIVE_INFINITY };
+    if (repeat.startsWith('+')) return { kind: 'repeat', node, minimum: 1, maximum: Number.POSITIVE_INFINITY };
+    if (repeat.startsWith('?')) return { kind: 'repeat', node, minimum: 0, maximum: 1 };
+    const [, minimum, comma, maximum] = /\{(\d+)(,?)(\d*)\}/.exec(repeat) ?? [];
+    const upper = comma === '' ? Number(minimum) : maximum === '' ? Number.POSITIVE_INFINITY : Number(maximum);
+    return { kind: 'repeat', node, minimum: Number(minimum), maximum: upper };
+  }
+
+  #take(token: RegExp): string | undefined {
+    token.lastIndex = this.#at;
+    const match = token.exec(this.#source);
+    if (match === null) return undefined;
+    this.#at = token.lastIndex;
+    return match[0];
+  }
+}

@@ -1,0 +1,51 @@
+import type { ServerResponse } from 'node:http';
+import { sendJson } from './response.ts';
+import { WireError } from './wire-error.ts';
+
+/** A model of the sandbox and what it can do. */
+export interface SandboxModel {
+  id: string;
+  capability: 'chat';
+  reasoning: boolean;
+}
+
+const models: readonly SandboxModel[] = [
+  { id: 'sandbox-chat', capability: 'chat', reasoning: false },
+  { id: 'sandbox-reasoning', capability: 'chat', reasoning: true },
+];
+
+const modelsById = new Map(models.map((model) => [model.id, model]));
+
+/** 1 January 2025: a constant, so that every answer about a model is the same. */
+const CREATED = 1_735_689_600;
+
+function modelObject(model: SandboxModel) {
+  return { id: model.id, object: 'model', created: CREATED, owned_by: 'sandbox' };
+}
+
+const listBody = JSON.stringify({ object: 'list', data: models.map(modelObject) });
+
+/**
+ * The model of that id.
+ * @throws WireError 404 `model_not_found`, as OpenAI words it.
+ */
+export function findModel(id: string, capability?: SandboxModel['capability']): SandboxModel {
+  const model = modelsById.get(id);
+  if (model === undefined || (capability !== undefined && model.capability !== capability)) {
+    throw new WireError(404, `The model \`${id.slice(0, 200)}\` does not exist or you do not have access to it.`, {
+      code: 'model_not_found',
+      param: 'model',
+    });
+  }
+  return model;
+}
+
+/** `GET /v1/models` */
+export function listModels(response: ServerResponse): void {
+  sendJson(response, 200, listBody);
+}
+
+/** `GET /v1/models/{id}` */
+export function retrieveModel(response: ServerResponse, id: string): void {
+  sendJson(response, 200, JSON.stringify(modelObject(findModel(id))));
+}

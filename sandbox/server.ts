@@ -1,0 +1,157 @@
+import { isUtf8 } from 'node:buffer';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { chatCompletions } from './chat/chat-completions.ts';
+import type { Exchange, SandboxState } from './exchange.ts';
+import { Journal } from './journal.ts';
+import { listModels, retrieveModel } from './models.ts';
+import { PromptCache } from './prompt-cache.ts';
+import { FaultCounter } from './request-options.ts';
+import { sendError } from './response.ts';
+import { WireError } from './wire-error.ts';
+
+type Handler = (exchange: Exchange) => void;
+
+/** Every route, without the optional `/v1`; a path that ends in `/` takes an id behind it. */
+const routes: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
+  '/models': { GET: ({ response }) => listModels(response) },
+  '/models/': { GET: ({ response, id }) => retrieveModel(response, id) },
+  '/chat/completions': { POST: chatCompletions },
+  '/__journal': { GET: sendJournal },
+  '/__open': { GET: sendOpenCount },
+};
+
+const MAXIMUM_BODY_BYTES = 64 * 1024 * 1024;
+const CLOSE_AFTER_MILLISECONDS = 1000;
+const LINGER_MILLISECONDS = 5000;
+
+/** A running sandbox. */
+export interface RunningSandbox {
+  port: number;
+  /** Without a trailing slash and without `/v1`. */
+  url: string;
+  /** Stops listening; calls still open after a second are cut. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the stand-in vendor.
+ * @param options `port` 0 (the default) takes a free one; `journal` keeps what `GET /__journal` answers.
+ */
+export function startSandbox(
+  options: { port?: number; host?: string; journal?: boolean } = {},
+): Promise<RunningSandbox> {
+  const host = options.host ?? '127.0.0.1';
+  const state: SandboxState = {
+    journal: new Journal(options.journal ?? false),
+    faults: new FaultCounter(),
+    promptCache: new PromptCache(),
+  };
+  // Clients keep connections for long: one closed here while a request is on its way would look like a vendor's fault.
+  const server = createServer({ keepAliveTimeout: 120_000, requestTimeout: 0 }, (request, response) =>
+    receive(request, response, state),
+  );
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port ?? 0, host, () => {
+      server.off('error', reject);
+      const { port } = server.address() as AddressInfo;
+      const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+      resolve({ port, url, close: () => closeServer(server) });
+    });
+  });
+}
+
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    const cut = setTimeout(() => server.closeAllConnections(), CLOSE_AFTER_MILLISECONDS);
+    server.close(() => {
+      clearTimeout(cut);
+      resolve();
+    });
+  });
+}
+
+function receive(request: IncomingMessage, response: ServerResponse, state: SandboxState): void {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  const collect = (chunk: Buffer) => {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > MAXIMUM_BODY_BYTES) refuse();
+  };
+  const finish = () => {
+    answer(request, response, state, chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+  };
+  const refuse = () => {
+    request.off('data', collect).off('end', finish);
+    refuseLargeBody(request, response);
+  };
+  request.on('data', collect).on('end', finish);
+  if (Number(request.headers['content-length']) > MAXIMUM_BODY_BYTES) refuse();
+}
+
+/** The rest of the body is read and dropped for a while: a client cut off while sending would never see the answer. */
+function refuseLargeBody(request: IncomingMessage, response: ServerResponse): void {
+  const linger = setTimeout(() => request.destroy(), LINGER_MILLISECONDS);
+  request.once('close', () => clearTimeout(linger)).resume();
+  response.setHeader('Connection', 'close');
+  sendError(response, new WireError(413, 'The request is larger than 64 MiB.', { code: 'request_too_large' }));
+}
+
+function answer(request: IncomingMessage, response: ServerResponse, state: SandboxState, body: Buffer): void {
+  try {
+    const { methods, id, query } = findRoute(request.url ?? '/');
+    const handler = methods[request.method ?? ''];
+    if (handler === undefined) {
+      const headers = { Allow: Object.keys(methods).join(', ') };
+      throw new WireError(405, `Not allowed: ${request.method}. Use ${headers.Allow}.`, { headers });
+    }
+    if (!isUtf8(body)) throw new WireError(400, 'The body of the request is not valid UTF-8.');
+    handler({ request, response, body: body.toString(), id, query, state });
+  } catch (error) {
+    sendError(response, asWireError(error));
+  }
+}
+
+function asWireError(error: unknown): WireError {
+  if (error instanceof WireError) return error;
+  if (error instanceof RangeError) return new WireError(400, 'The request is nested too deeply.');
+  console.error(error);
+  return new WireError(500, 'The sandbox failed to answer this request.');
+}
+
+const noQuery = new URLSearchParams();
+
+function findRoute(url: string) {
+  const mark = url.indexOf('?');
+  const path = mark < 0 ? url : url.slice(0, mark);
+  const query = mark < 0 ? noQuery : new URLSearchParams(url.slice(mark));
+  const route = path.startsWith('/v1/') ? path.slice(3) : path;
+  if (Object.hasOwn(routes, route) && !route.endsWith('/')) {
+    return { methods: routes[route] as Record<string, Handler>, id: '', query };
+  }
+  const [, parent, id] = /^(\/[^/]+\/)(.+)$/.exec(route) ?? [];
+  if (parent !== undefined && id !== undefined && Object.hasOwn(routes, parent)) {
+    return { methods: routes[parent] as Record<string, Handler>, id: decodeId(id), query };
+  }
+  throw new WireError(404, `Unknown request URL: ${path.slice(0, 200)}.`, { code: 'unknown_url' });
+}
+
+function decodeId(id: string): string {
+  try {
+    return decodeURIComponent(id);
+  } catch {
+    return id;
+  }
+}
+
+function sendJournal({ response, query, state }: Exchange): void {
+  response.writeHead(200, { 'Content-Type': 'application/jsonl' });
+  response.end(state.journal.toLines(query.get('test_id')));
+}
+
+function sendOpenCount({ response, query, state }: Exchange): void {
+  response.writeHead(200, { 'Content-Type': 'application/json' });
+  response.end(JSON.stringify({ open: state.journal.countOpen(query.get('test_id')) }));
+}

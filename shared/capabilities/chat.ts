@@ -1,0 +1,123 @@
+import { z } from 'zod';
+import { chatMessage, textContent } from './chat-message.ts';
+import {
+  type BrokenRule,
+  brokenToolRule,
+  legacyFunction,
+  legacyFunctionCall,
+  tool,
+  toolChoice,
+  toolName,
+} from './chat-tools.ts';
+
+const responseFormat = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('text') }),
+  z.looseObject({ type: z.literal('json_object') }),
+  z.looseObject({
+    type: z.literal('json_schema'),
+    json_schema: z.looseObject({
+      name: toolName,
+      description: z.string().optional(),
+      schema: z.looseObject({}).optional(),
+      strict: z.boolean().nullish(),
+    }),
+  }),
+]);
+
+const webSearchOptions = z.looseObject({
+  user_location: z
+    .looseObject({
+      type: z.literal('approximate'),
+      approximate: z.looseObject({
+        country: z.string().optional(),
+        region: z.string().optional(),
+        city: z.string().optional(),
+        timezone: z.string().optional(),
+      }),
+    })
+    .nullish(),
+  search_context_size: z.string().optional(),
+});
+
+const metadata = z
+  .record(z.string().max(64), z.string().max(512))
+  .refine((pairs) => Object.keys(pairs).length <= 16, 'it can have at most 16 pairs');
+
+const penalty = z.number().min(-2).max(2).nullish();
+const tokenLimit = z.int().min(1).nullish();
+
+// Lists that OpenAI keeps adding to (efforts, tiers, voices, formats) are plain strings here: what a vendor knows is for
+// the vendor to say. `null` is accepted where OpenAI's document has it.
+const fields = z.looseObject({
+  model: z.string().min(1).max(256),
+  messages: z.array(chatMessage).min(1),
+  stream: z.boolean().nullish(),
+  stream_options: z
+    .looseObject({ include_usage: z.boolean().optional(), include_obfuscation: z.boolean().optional() })
+    .nullish(),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  n: z.int().min(1).max(128).nullish(),
+  stop: z.union([z.string(), z.array(z.string()).min(1).max(4)]).nullish(),
+  max_tokens: tokenLimit,
+  max_completion_tokens: tokenLimit,
+  presence_penalty: penalty,
+  frequency_penalty: penalty,
+  logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),
+  logprobs: z.boolean().nullish(),
+  top_logprobs: z.int().min(0).max(20).nullish(),
+  // 64 bits, more than z.int() takes; beyond 2^53 JavaScript rounds it.
+  seed: z
+    .number()
+    .multipleOf(1)
+    .min(-(2 ** 63))
+    .max(2 ** 63)
+    .nullish(),
+  tools: z.array(tool).optional(),
+  tool_choice: toolChoice.optional(),
+  parallel_tool_calls: z.boolean().optional(),
+  functions: z.array(legacyFunction).min(1).max(128).optional(),
+  function_call: legacyFunctionCall.optional(),
+  response_format: responseFormat.optional(),
+  modalities: z.array(z.string()).nullish(),
+  audio: z
+    .looseObject({ voice: z.union([z.string(), z.looseObject({ id: z.string() })]), format: z.string() })
+    .nullish(),
+  prediction: z.looseObject({ type: z.literal('content'), content: textContent }).nullish(),
+  reasoning_effort: z.string().nullish(),
+  verbosity: z.string().nullish(),
+  service_tier: z.string().nullish(),
+  store: z.boolean().nullish(),
+  metadata: metadata.nullish(),
+  user: z.string().optional(),
+  safety_identifier: z.string().max(64).nullish(),
+  prompt_cache_key: z.string().nullish(),
+  prompt_cache_retention: z.string().nullish(),
+  prompt_cache_options: z.looseObject({ ttl: z.string().optional(), mode: z.string().optional() }).optional(),
+  moderation: z.looseObject({ model: z.string() }).nullish(),
+  web_search_options: webSearchOptions.optional(),
+});
+
+/** A chat completion request as a caller sends it. Unknown fields are kept. */
+export type ChatRequest = z.infer<typeof fields>;
+
+/**
+ * The schema of OpenAI's `CreateChatCompletionRequest`. Compiled: `validate` runs on every request, and the compiled
+ * check stops at the first fault and builds nothing.
+ */
+export const chatRequest = z.compile(
+  fields.check(({ value, issues }) => {
+    const broken = brokenRule(value);
+    if (broken) issues.push({ code: 'custom', input: value, path: broken.path, message: broken.message });
+  }),
+);
+
+function brokenRule(request: ChatRequest): BrokenRule | undefined {
+  if (request.stream_options != null && request.stream !== true) {
+    return { path: ['stream_options'], message: "it is only allowed when 'stream' is enabled" };
+  }
+  if (request.top_logprobs != null && request.logprobs !== true) {
+    return { path: ['top_logprobs'], message: "it is only allowed when 'logprobs' is enabled" };
+  }
+  return brokenToolRule(request);
+}

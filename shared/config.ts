@@ -1,0 +1,123 @@
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import type { Capability } from './capabilities/capability.ts';
+
+/** A setting that cannot be used; the message is one sentence for the operator. Start-up prints it and exits with 1. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+const whole = (least: number, most: number) => z.coerce.number().int().min(least).max(most);
+const address = z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, ''));
+
+const settings = z.object({
+  PORT: whole(0, 65_535).default(8080),
+  HOST: z.string().default('127.0.0.1'),
+  PUBLIC_URL: address.optional(),
+  SLUICE_DATA_DIR: z.string().default('./data'),
+  REDIS_URL: z.string().optional(),
+  SLUICE_API_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
+  SLUICE_SANDBOX: z.enum(['auto', 'on', 'off']).default('auto'),
+  SANDBOX_BASE_URL: address.optional(),
+  OPENAI_API_KEY: z.string().optional(),
+  OPENAI_BASE_URL: address.default('https://api.openai.com/v1'),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  WORKER_PORT: whole(0, 65_535).optional(),
+  SLUICE_QUEUE_LIMIT: whole(1, 10_000_000).default(20_000),
+  SLUICE_QUEUE_WAIT_SECONDS: whole(1, 86_400).default(60),
+  SLUICE_KEY_CONCURRENCY: whole(1, 1_000_000).default(10_000),
+  SLUICE_DEADLINE_SECONDS: whole(1, 86_400).default(600),
+  SLUICE_VENDOR_SILENCE_SECONDS: whole(1, 86_400).default(300),
+  SLUICE_RESULT_SECONDS: whole(60, 2_592_000).default(86_400),
+  SLUICE_SHUTDOWN_SECONDS: whole(0, 3_600).default(30),
+  WORKER_CONCURRENCY_CHAT: whole(1, 100_000).default(500),
+});
+
+/** Settings as the rest of the code reads them. Times are milliseconds. */
+export interface Config {
+  readonly host: string;
+  readonly port: number;
+  /** The base URL in links; without it links are built from host and port. */
+  readonly publicUrl: string | undefined;
+  /** Absolute folder of the database, the embedded Redis and the blobs. */
+  readonly dataDir: string;
+  readonly redisUrl: string | undefined;
+  /** This string becomes a key of the first account at start. */
+  readonly apiKey: string | undefined;
+  readonly logLevel: string;
+  /** Port of a worker's own /healthz, /readyz and /metrics; undefined: none. */
+  readonly workerPort: number | undefined;
+  /** Vendors that are on, with what it takes to call them. */
+  readonly vendors: { readonly openai?: VendorSettings; readonly sandbox?: VendorSettings };
+  /** Whether the sandbox vendor is wanted: `SLUICE_SANDBOX` resolved against the vendor keys. */
+  readonly sandbox: boolean;
+  /** Jobs that one worker process runs at a time, per capability. */
+  readonly workerConcurrency: Readonly<Record<Capability, number>>;
+  /** Jobs that may wait in a queue before new ones are answered 503. */
+  readonly queueLimit: number;
+  /** How long a waiting caller's job may stay queued before it is answered 503. */
+  readonly queueWaitMs: number;
+  /** Unfinished jobs an API key may have where it has no limit of its own. */
+  readonly keyConcurrency: number;
+  /** A job's deadline where the caller sets none. */
+  readonly deadlineMs: number;
+  /** How long a vendor may stay silent inside an answer. */
+  readonly vendorSilenceMs: number;
+  /** How long the answers of asynchronous and keyed jobs stay readable. */
+  readonly resultMs: number;
+  /** How long running work may go on after SIGTERM. */
+  readonly shutdownMs: number;
+}
+
+export interface VendorSettings {
+  readonly baseUrl: string;
+  readonly apiKey: string;
+}
+
+/**
+ * Reads the settings: the only reader of `process.env`. An empty value counts as unset.
+ * @throws ConfigError naming the setting and what it takes.
+ */
+export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  if (given.DATABASE_URL !== undefined) {
+    throw new ConfigError('DATABASE_URL is set, but this version stores its data in SQLite only: unset it.');
+  }
+  const parsed = settings.safeParse(given);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    // The value itself is not shown: it may be a secret.
+    throw new ConfigError(`The setting ${issue?.path.join('.')} cannot be used: ${issue?.message}.`);
+  }
+  const env = parsed.data;
+  const openai = env.OPENAI_API_KEY ? { baseUrl: env.OPENAI_BASE_URL, apiKey: env.OPENAI_API_KEY } : undefined;
+  const sandbox = env.SLUICE_SANDBOX === 'on' || (env.SLUICE_SANDBOX === 'auto' && openai === undefined);
+  return {
+    host: env.HOST,
+    port: env.PORT,
+    publicUrl: env.PUBLIC_URL,
+    dataDir: resolve(env.SLUICE_DATA_DIR),
+    redisUrl: env.REDIS_URL,
+    apiKey: env.SLUICE_API_KEY,
+    logLevel: env.LOG_LEVEL,
+    workerPort: env.WORKER_PORT,
+    vendors: {
+      ...(openai ? { openai } : {}),
+      ...(sandbox && env.SANDBOX_BASE_URL ? { sandbox: { baseUrl: env.SANDBOX_BASE_URL, apiKey: 'sandbox' } } : {}),
+    },
+    sandbox,
+    workerConcurrency: { chat: env.WORKER_CONCURRENCY_CHAT },
+    queueLimit: env.SLUICE_QUEUE_LIMIT,
+    queueWaitMs: env.SLUICE_QUEUE_WAIT_SECONDS * 1000,
+    keyConcurrency: env.SLUICE_KEY_CONCURRENCY,
+    deadlineMs: env.SLUICE_DEADLINE_SECONDS * 1000,
+    vendorSilenceMs: env.SLUICE_VENDOR_SILENCE_SECONDS * 1000,
+    resultMs: env.SLUICE_RESULT_SECONDS * 1000,
+    shutdownMs: env.SLUICE_SHUTDOWN_SECONDS * 1000,
+  };
+}
+
+/** The environment of a child process: this one's, with some settings replaced. */
+export function childEnvironment(settings: Record<string, string>): NodeJS.ProcessEnv {
+  return { ...process.env, ...settings };
+}

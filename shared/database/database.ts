@@ -1,0 +1,73 @@
+import { mkdir, mkdtemp, rmdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Kysely, sql } from 'kysely';
+import { ConfigError } from '../config.ts';
+import { SqliteError, sqliteDialect } from './sqlite-dialect.ts';
+import type { Tables } from './tables.ts';
+
+/** The gateway's tables through kysely; `destroy()` closes it. */
+export type Database = Kysely<Tables>;
+
+/** Name of the database file in the data folder. */
+export const databaseFile = 'sluice.db';
+
+/**
+ * Opens the database in the data folder, makes both where they do not exist, and brings its tables up to date. Several
+ * processes of one host may have it open.
+ * @throws ConfigError when the folder or the file cannot be used.
+ */
+export async function openDatabase(dataDir: string): Promise<Database> {
+  await ensureDataDir(dataDir);
+  const path = join(dataDir, databaseFile);
+  const db = new Kysely<Tables>({ dialect: sqliteDialect(path) });
+  try {
+    // kysely opens at the first statement, and closes only what it has opened.
+    await sql`select 1`.execute(db);
+    return db;
+  } catch (error) {
+    if (!(error instanceof SqliteError)) throw error;
+    throw new ConfigError(`The database ${path} cannot be used: ${reasonOf(error)}.`);
+  }
+}
+
+/** Makes the data folder, readable by its owner only. @throws ConfigError when it cannot be made or written to. */
+export async function ensureDataDir(dataDir: string): Promise<void> {
+  try {
+    await makeFolder(dataDir);
+    // Only writing tells whether one may: root passes every check of permissions.
+    await rmdir(await mkdtemp(join(dataDir, '.probe-')));
+  } catch (error) {
+    const reason = folderReasons[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message;
+    throw new ConfigError(`The data folder ${dataDir} cannot be used: ${reason} (set SLUICE_DATA_DIR to another one).`);
+  }
+}
+
+/** Not `mkdir` with `recursive`: on Node 20 that never ends where the file system refuses with ENOENT, as /proc does. */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return;
+    if (code !== 'ENOENT' || dirname(path) === path) throw error;
+    await makeFolder(dirname(path));
+    await mkdir(path, { mode: 0o700 });
+  }
+}
+
+const folderReasons: Record<string, string> = {
+  ENOENT: 'it cannot be made',
+  EACCES: 'it may not be written to',
+  EPERM: 'it may not be written to',
+  EROFS: 'the file system is read-only',
+  ENOTDIR: 'it, or a part of its path, is a file',
+  ENOSPC: 'the disk is full',
+};
+
+function reasonOf({ code, message }: SqliteError): string {
+  if (code === undefined) return message.replace(/^ConnectionFailed\("(.*)"\)$/, '$1');
+  if (code.startsWith('SQLITE_BUSY')) return 'another process keeps it locked';
+  if (code.startsWith('SQLITE_READONLY')) return 'it may not be written to';
+  if (code === 'SQLITE_NOTADB') return 'it is not an SQLite file';
+  return message;
+}

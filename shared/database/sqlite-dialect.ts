@@ -1,0 +1,173 @@
+import { Worker } from 'node:worker_threads';
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely';
+import type { ThreadError, ThreadReply, ThreadRequest } from './sqlite-thread.ts';
+
+/** A statement that SQLite refused, or a file it could not open. */
+export class SqliteError extends Error {
+  override readonly name = 'SqliteError';
+  /** SQLite's name of the error, such as `SQLITE_CONSTRAINT_UNIQUE`; undefined where it gave none. */
+  readonly code: string | undefined;
+
+  constructor({ message, code }: ThreadError) {
+    super(message);
+    this.code = code;
+  }
+}
+
+interface Waiting {
+  resolve(reply: ThreadReply & { type: 'result' }): void;
+  reject(error: Error): void;
+}
+
+/**
+ * The thread's first module. Compiled code stands beside compiled code; the tests run TypeScript, and Node 20 gives its
+ * loader to a thread only where the thread's own code asks for it.
+ */
+function threadFile(): URL {
+  if (import.meta.url.endsWith('.js')) return new URL('./sqlite-thread.js', import.meta.url);
+  const loader = JSON.stringify(import.meta.resolve('tsx/esm/api'));
+  const thread = JSON.stringify(new URL('./sqlite-thread.ts', import.meta.url).href);
+  const source = `import { register } from ${loader}; register(); await import(${thread});`;
+  return new URL(`data:text/javascript,${encodeURIComponent(source)}`);
+}
+
+/** The thread that has the file open, as promises. */
+class SqliteThread implements DatabaseConnection {
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #ended: Promise<void>;
+  #lastId = 0;
+  #failure: Error | undefined;
+
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+    this.#ended = new Promise((resolve) => worker.once('exit', () => resolve()));
+    worker.on('error', (error) => this.#fail(error as Error));
+    worker.on('exit', () => this.#fail(new Error('the database is closed')));
+  }
+
+  /** @throws SqliteError when the file cannot be opened or migrated. */
+  static async open(path: string): Promise<SqliteThread> {
+    const worker = new Worker(threadFile(), { workerData: { path }, execArgv: [] });
+    const thread = new SqliteThread(worker);
+    await new Promise<void>((resolve, reject) => {
+      worker.on('message', (reply: ThreadReply) => {
+        if (reply.type === 'ready') resolve();
+        else if (reply.type === 'failed') reject(new SqliteError(reply.error));
+        else thread.#settle(reply);
+      });
+      worker.once('error', reject);
+    });
+    return thread;
+  }
+
+  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    if (this.#failure !== undefined) throw this.#failure;
+    const id = ++this.#lastId;
+    const reply = await new Promise<ThreadReply & { type: 'result' }>((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      this.#post({ type: 'execute', id, sql: query.sql, parameters: query.parameters });
+    });
+    const rows = reply.rows as Row[];
+    return reply.changes === undefined ? { rows } : { rows, numAffectedRows: BigInt(reply.changes) };
+  }
+
+  // biome-ignore lint/correctness/useYield: kysely asks for a generator, and this one only refuses.
+  async *streamQuery<Row>(): AsyncIterableIterator<QueryResult<Row>> {
+    throw new Error('the SQLite thread answers whole results only: use limit');
+  }
+
+  /** Waits for the statements under way, then closes the file and ends the thread. */
+  async close(): Promise<void> {
+    if (this.#failure === undefined) this.#post({ type: 'close' });
+    await this.#ended;
+  }
+
+  #post(request: ThreadRequest): void {
+    this.#worker.postMessage(request);
+  }
+
+  #settle(reply: ThreadReply & { type: 'result' | 'error' }): void {
+    const waiting = this.#waiting.get(reply.id);
+    this.#waiting.delete(reply.id);
+    if (reply.type === 'result') waiting?.resolve(reply);
+    else waiting?.reject(new SqliteError(reply.error));
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    for (const { reject } of this.#waiting.values()) reject(this.#failure);
+    this.#waiting.clear();
+  }
+}
+
+/**
+ * One connection for everybody, lent to one borrower at a time in the order of asking: a transaction keeps it from begin
+ * to commit, so transactions never mix.
+ */
+class SqliteThreadDriver implements Driver {
+  readonly #path: string;
+  #thread: SqliteThread | undefined;
+  #lastLoan: Promise<void> = Promise.resolve();
+  #endLoan: () => void = () => {};
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  async init(): Promise<void> {
+    this.#thread = await SqliteThread.open(this.#path);
+  }
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    const before = this.#lastLoan;
+    let end = (): void => {};
+    this.#lastLoan = new Promise((resolve) => {
+      end = resolve;
+    });
+    await before;
+    this.#endLoan = end;
+    if (this.#thread === undefined) throw new Error('the database is not open');
+    return this.#thread;
+  }
+
+  async releaseConnection(): Promise<void> {
+    this.#endLoan();
+  }
+
+  /** `immediate`: a transaction that reads first and writes later cannot wait for another process's lock, it just fails. */
+  async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('begin immediate'));
+  }
+
+  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('commit'));
+  }
+
+  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('rollback'));
+  }
+
+  async destroy(): Promise<void> {
+    await this.#thread?.close();
+  }
+}
+
+/** kysely's dialect over a thread of its own, which opens the file at the first statement and ends with `destroy`. */
+export function sqliteDialect(path: string): Dialect {
+  return {
+    createAdapter: () => new SqliteAdapter(),
+    createDriver: () => new SqliteThreadDriver(path),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  };
+}

@@ -1,0 +1,64 @@
+/** The thread that runs SQLite: libsql blocks while it works, and here it blocks nobody's stream. Started by sqlite-dialect.ts. */
+import { parentPort, workerData } from 'node:worker_threads';
+import type Libsql from 'libsql';
+import { readMigrations } from './migrations.ts';
+import { openSqliteFile } from './sqlite-file.ts';
+
+/** From the dialect to the thread. */
+export type ThreadRequest =
+  | { readonly type: 'execute'; readonly id: number; readonly sql: string; readonly parameters: readonly unknown[] }
+  | { readonly type: 'close' };
+
+/** From the thread to the dialect: `ready` or `failed` once about the file, then one answer per statement, in order. */
+export type ThreadReply =
+  | { readonly type: 'ready' }
+  | { readonly type: 'failed'; readonly error: ThreadError }
+  | { readonly type: 'result'; readonly id: number; readonly rows: unknown[]; readonly changes?: number }
+  | { readonly type: 'error'; readonly id: number; readonly error: ThreadError };
+
+export interface ThreadError {
+  readonly message: string;
+  /** SQLite's name of the error, such as `SQLITE_CONSTRAINT_UNIQUE`. */
+  readonly code: string | undefined;
+}
+
+if (parentPort === null) throw new Error('this file runs as a thread only');
+const port = parentPort;
+const post = (reply: ThreadReply): void => port.postMessage(reply);
+
+function errorOf(error: unknown): ThreadError {
+  const { message, code } = error as { message?: unknown; code?: unknown };
+  return { message: String(message ?? error), code: typeof code === 'string' && code !== '' ? code : undefined };
+}
+
+function execute(
+  file: Libsql.Database,
+  sql: string,
+  parameters: readonly unknown[],
+): Omit<ThreadReply & { type: 'result' }, 'type' | 'id'> {
+  const statement = file.prepare(sql);
+  if (statement.reader) return { rows: statement.all(parameters) };
+  return { rows: [], changes: statement.run(parameters).changes };
+}
+
+function serve(file: Libsql.Database): void {
+  port.on('message', (request: ThreadRequest) => {
+    if (request.type === 'close') {
+      file.close();
+      port.close();
+      return;
+    }
+    try {
+      post({ type: 'result', id: request.id, ...execute(file, request.sql, request.parameters) });
+    } catch (error) {
+      post({ type: 'error', id: request.id, error: errorOf(error) });
+    }
+  });
+  post({ type: 'ready' });
+}
+
+try {
+  serve(openSqliteFile((workerData as { path: string }).path, readMigrations()));
+} catch (error) {
+  post({ type: 'failed', error: errorOf(error) });
+}

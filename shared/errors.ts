@@ -1,0 +1,123 @@
+/** One row of the error table: what a code means on the wire. */
+interface ErrorRow {
+  readonly status: number;
+  readonly type: string;
+  /** Whether a client may send the same request again and hope (drives `x-should-retry` and `Retry-After`). */
+  readonly retryable: boolean;
+}
+
+const invalid = (status: number): ErrorRow => ({ status, type: 'invalid_request_error', retryable: false });
+const failure = (status: number, retryable: boolean): ErrorRow => ({ status, type: 'server_error', retryable });
+
+/** Every error the gateway answers: the one place that ties a code to a status and a type. */
+export const errorTable = {
+  invalid_request_error: invalid(400),
+  context_length_exceeded: invalid(400),
+  invalid_api_key: invalid(401),
+  permission_denied: invalid(403),
+  not_found: invalid(404),
+  model_not_found: invalid(404),
+  method_not_allowed: invalid(405),
+  resume_expired: invalid(410),
+  request_too_large: invalid(413),
+  unsupported_media_type: invalid(415),
+  idempotency_key_reused: invalid(422),
+  insufficient_quota: { status: 429, type: 'insufficient_quota', retryable: false },
+  rate_limit_exceeded: { status: 429, type: 'rate_limit_exceeded', retryable: true },
+  /** The caller (or another holder of the job id) cancelled; nginx's 499 is what proxies log for it. */
+  cancelled: invalid(499),
+  server_error: failure(500, true),
+  /** The answer broke off after output had been committed: asking the vendor again would repeat it. */
+  stream_interrupted: failure(500, false),
+  /** The vendor may or may not have done the work, and doing it twice is not allowed. */
+  outcome_unknown: failure(500, false),
+  service_unavailable: failure(503, true),
+  timeout: failure(504, true),
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof errorTable;
+
+export interface ApiErrorOptions {
+  /** The request field at fault, as a path: `messages[0].content`. */
+  readonly param?: string | null;
+  /** The vendor's own, more exact code (`context_length_exceeded`, …), shown in place of ours. */
+  readonly vendorCode?: string | null;
+  /** When to come back, in milliseconds; becomes `Retry-After` and `retry-after-ms`. */
+  readonly retryAfterMs?: number;
+  readonly cause?: unknown;
+}
+
+/** An error as it crosses the queue, inside an `error` frame. */
+export interface ErrorData {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly param?: string | null;
+  readonly vendorCode?: string | null;
+  readonly retryAfterMs?: number;
+}
+
+/** A failure that a caller is meant to see. Its message must be free of secrets and prompts. */
+export class ApiError extends Error {
+  readonly code: ErrorCode;
+  readonly param: string | null;
+  readonly vendorCode: string | null;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'ApiError';
+    this.code = code;
+    this.param = options.param ?? null;
+    this.vendorCode = options.vendorCode ?? null;
+    this.retryAfterMs = options.retryAfterMs ?? (errorTable[code].status === 503 ? 1000 : undefined);
+  }
+
+  get status(): number {
+    return errorTable[this.code].status;
+  }
+
+  /** The body of an OpenAI error answer: `{"error": {message, type, param, code}}`. */
+  toWire(): { error: { message: string; type: string; param: string | null; code: string } } {
+    return {
+      error: {
+        message: this.message,
+        type: errorTable[this.code].type,
+        param: this.param,
+        code: this.vendorCode ?? this.code,
+      },
+    };
+  }
+
+  /** The headers that go with the answer. `x-should-retry` is what OpenAI's clients obey before their own rules. */
+  headers(): Record<string, string> {
+    const headers: Record<string, string> = {};
+    if (this.retryAfterMs !== undefined) {
+      headers['retry-after'] = String(Math.max(1, Math.ceil(this.retryAfterMs / 1000)));
+      headers['retry-after-ms'] = String(Math.ceil(this.retryAfterMs));
+    }
+    if (this.status >= 429 && !errorTable[this.code].retryable) headers['x-should-retry'] = 'false';
+    return headers;
+  }
+
+  /** The data of an `error` frame; `fromData` is its inverse. */
+  toData(): ErrorData {
+    return {
+      code: this.code,
+      message: this.message,
+      ...(this.param === null ? {} : { param: this.param }),
+      ...(this.vendorCode === null ? {} : { vendorCode: this.vendorCode }),
+      ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
+    };
+  }
+
+  static fromData(data: ErrorData): ApiError {
+    const code = Object.hasOwn(errorTable, data.code) ? data.code : 'server_error';
+    return new ApiError(code, data.message, data);
+  }
+
+  /** Any thrown value as an ApiError. What was not meant for callers becomes a bare 500, the value kept as cause. */
+  static from(thrown: unknown): ApiError {
+    if (thrown instanceof ApiError) return thrown;
+    return new ApiError('server_error', 'The server had an error while processing your request.', { cause: thrown });
+  }
+}

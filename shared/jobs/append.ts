@@ -1,0 +1,47 @@
+import { jobKeys } from '../keys.ts';
+import type { RedisClient } from '../redis.ts';
+import { leaseMs } from './begin.ts';
+import { loadScript } from './script.ts';
+
+/** `ok`, or why the worker must stop: see append.lua. */
+export type Ownership = 'ok' | 'fenced' | 'ended' | 'gone';
+
+const script = loadScript<Ownership>('append', new URL('./append.lua', import.meta.url));
+
+/** How a script publishes: sharded on a Cluster, where a script may only publish on its own node. */
+export function publishCommand(isCluster: boolean): 'PUBLISH' | 'SPUBLISH' {
+  return isCluster ? 'SPUBLISH' : 'PUBLISH';
+}
+
+/** Frames to append: `lines` is newline-separated, see frames.ts. */
+export interface AppendCall {
+  readonly jobId: string;
+  readonly attempt: number;
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+  readonly lines: string;
+  readonly hasDelta: boolean;
+  /** How long the log may stay when nobody ever ends the job, in ms. */
+  readonly lifetimeMs: number;
+  readonly isCluster: boolean;
+}
+
+/** Appends frames to the answer log and publishes them, in one step. Repeating a call changes nothing. */
+export function append(redis: RedisClient, call: AppendCall): Promise<Ownership> {
+  return script(
+    redis,
+    [jobKeys.state(call.jobId), jobKeys.log(call.jobId)],
+    [
+      call.jobId,
+      call.attempt,
+      call.firstSeq,
+      call.lastSeq,
+      call.lines,
+      leaseMs,
+      jobKeys.inboxPrefix(call.jobId),
+      publishCommand(call.isCluster),
+      call.lifetimeMs,
+      call.hasDelta ? '1' : '0',
+    ],
+  );
+}

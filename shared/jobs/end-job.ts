@@ -1,0 +1,53 @@
+import type { ApiError } from '../errors.ts';
+import type { CapabilityQueue } from '../queue.ts';
+import type { RedisClient } from '../redis.ts';
+import { type FinishReply, finishWithError } from './finish.ts';
+import type { JobIdentity } from './job-state.ts';
+import { settle } from './settle.ts';
+
+/** What ending a job from outside needs. */
+export interface EndJobContext {
+  readonly redis: RedisClient;
+  readonly isCluster: boolean;
+  readonly queue: (capability: JobIdentity['capability']) => CapabilityQueue;
+}
+
+/**
+ * Ends a job from outside its worker: cancellation, deadline, queue limit, failed enqueue, abandoned by a dead worker.
+ * Because `finish` is one atomic step that `begin` and `append` look at, no order of events lets a cancelled job go on:
+ * not begun, it is dropped when it is taken; begun, its worker is told at once and is refused at its next append.
+ */
+export async function endJob(
+  context: EndJobContext,
+  job: JobIdentity,
+  error: ApiError,
+  guard?: 'queued' | 'abandoned',
+): Promise<FinishReply> {
+  const reply = await finishWithError(
+    context.redis,
+    {
+      jobId: job.id,
+      ...(guard ? { guard } : {}),
+      retentionMs: job.retentionMs,
+      isCluster: context.isCluster,
+    },
+    error,
+  );
+  if (reply.verdict === 'finished') {
+    await settle(context.redis, [
+      {
+        jobId: job.id,
+        account: job.account,
+        apiKeyId: job.apiKeyId,
+        retentionMs: job.retentionMs,
+        idempotency: job.idempotency,
+        outcome: reply.outcome ?? 'failed',
+        errorCode: error.code,
+        began: reply.began,
+      },
+    ]);
+    // Only tidiness: a worker that takes it finds it ended. A job under a worker's lock cannot be removed anyway.
+    if (!reply.began) await context.queue(job.capability).remove(job.id);
+  }
+  return reply;
+}

@@ -1,0 +1,80 @@
+import type { ApiError } from '../errors.ts';
+import { jobKeys } from '../keys.ts';
+import type { RedisClient } from '../redis.ts';
+import { publishCommand } from './append.ts';
+import { frameLine } from './frames.ts';
+import type { Outcome } from './job-state.ts';
+import { loadScript } from './script.ts';
+
+/** How long an answer that nobody fetched stays in Redis after its end. */
+export const undeliveredMs = 60_000;
+
+const script = loadScript<[string, string, string]>('finish', new URL('./finish.lua', import.meta.url));
+
+export interface FinishCall {
+  readonly jobId: string;
+  /** The worker's attempt; absent for a canceller, a deadline or the sweeper. */
+  readonly attempt?: number;
+  /** Condition under which a caller that is not the worker may end the job; see finish.lua. */
+  readonly guard?: 'queued' | 'abandoned';
+  readonly outcome: Outcome;
+  /** Vendor's usage as JSON. */
+  readonly usage?: string | undefined;
+  readonly errorCode?: string | undefined;
+  /** Frame lines, the terminal one last, and how many they are. */
+  readonly lines: string;
+  readonly lineCount: number;
+  /** How long the job's answer stays readable; 0 for plain jobs. */
+  readonly retentionMs: number;
+  readonly isCluster: boolean;
+}
+
+export interface FinishReply {
+  /** `finished`: this call ended the job. `already`: another did before. The rest: it was not ended by this call. */
+  readonly verdict: 'finished' | 'already' | 'fenced' | 'refused' | 'gone';
+  /** The outcome that stands, when there is one. */
+  readonly outcome: Outcome | undefined;
+  /** Whether a worker had begun the job. */
+  readonly began: boolean;
+}
+
+/** Ends a job: the only way one ends. The first caller wins; see finish.lua. Settle it afterwards. */
+export async function finish(redis: RedisClient, call: FinishCall): Promise<FinishReply> {
+  const [verdict, outcome, attempt] = await script(
+    redis,
+    [jobKeys.state(call.jobId), jobKeys.log(call.jobId)],
+    [
+      call.jobId,
+      call.attempt ?? '',
+      call.guard ?? '',
+      call.outcome,
+      call.usage ?? '',
+      call.errorCode ?? '',
+      call.lines,
+      call.lineCount,
+      jobKeys.inboxPrefix(call.jobId),
+      publishCommand(call.isCluster),
+      Math.max(call.retentionMs, undeliveredMs),
+    ],
+  );
+  return {
+    verdict: verdict as FinishReply['verdict'],
+    outcome: (outcome || undefined) as Outcome | undefined,
+    began: attempt !== '',
+  };
+}
+
+/** Ends a job with an error frame, on behalf of `attempt` or of nobody's. */
+export function finishWithError(
+  redis: RedisClient,
+  call: Pick<FinishCall, 'jobId' | 'attempt' | 'guard' | 'retentionMs' | 'isCluster'>,
+  error: ApiError,
+): Promise<FinishReply> {
+  return finish(redis, {
+    ...call,
+    outcome: error.code === 'cancelled' ? 'cancelled' : 'failed',
+    errorCode: error.code,
+    lines: frameLine('error', JSON.stringify(error.toData())),
+    lineCount: 1,
+  });
+}

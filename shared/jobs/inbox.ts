@@ -1,0 +1,79 @@
+import { jobKeys } from '../keys.ts';
+import type { Logger } from '../log.ts';
+import type { RedisClient, RedisHandle } from '../redis.ts';
+
+/** How often a subscribed connection is pinged: a half-open one would stay silent for good. */
+const pingMs = 5000;
+
+/** What a process hears on its channels: batches of frames for a job it reads, or an abort for a job it runs. */
+export interface InboxListener {
+  /** `text` from `start` on is a batch; see frames.ts. */
+  frames?(jobId: string, text: string, start: number): void;
+  abort?(jobId: string): void;
+  /** Messages may have been missed: the subscription was lost and is back. */
+  resubscribed?(): void;
+}
+
+/**
+ * A process's live channels, one per job tag, subscribed once for its whole life: registering a reader before its job is
+ * enqueued therefore costs no round trip. Delivery is at most once; readers repair it from the log.
+ */
+export class Inbox {
+  readonly #subscriber: RedisClient;
+  readonly #channels: string[];
+  readonly #isCluster: boolean;
+  readonly #listener: InboxListener;
+  readonly #log: Logger;
+  readonly #ping: NodeJS.Timeout;
+  #subscribedOnce = false;
+
+  private constructor(redis: RedisHandle, processId: string, listener: InboxListener, log: Logger) {
+    this.#subscriber = redis.subscriber();
+    this.#isCluster = redis.isCluster;
+    this.#channels = jobKeys.inboxes(processId);
+    this.#listener = listener;
+    this.#log = log;
+    const onMessage = (_channel: string, message: string): void => this.#receive(message);
+    this.#subscriber.on(this.#isCluster ? 'smessage' : 'message', onMessage);
+    this.#ping = setInterval(() => this.#subscriber.ping().catch(() => undefined), pingMs);
+    this.#ping.unref();
+  }
+
+  /** Opens the inbox; resolves once every channel is subscribed. */
+  static async open(redis: RedisHandle, processId: string, listener: InboxListener, log: Logger): Promise<Inbox> {
+    const inbox = new Inbox(redis, processId, listener, log);
+    await inbox.#subscribe();
+    inbox.#subscriber.on(
+      'ready',
+      () => void inbox.#subscribe().catch((error) => log.warn({ err: error }, 'subscribe')),
+    );
+    return inbox;
+  }
+
+  async #subscribe(): Promise<void> {
+    if (this.#isCluster) {
+      // One channel per call: a sharded subscription may name channels of one slot only.
+      await Promise.all(this.#channels.map((channel) => this.#subscriber.ssubscribe(channel)));
+    } else {
+      await this.#subscriber.subscribe(...this.#channels);
+    }
+    if (this.#subscribedOnce) this.#listener.resubscribed?.();
+    this.#subscribedOnce = true;
+  }
+
+  #receive(message: string): void {
+    const space = message.indexOf(' ');
+    const head = message.slice(0, space);
+    try {
+      if (head === 'abort') this.#listener.abort?.(message.slice(space + 1));
+      else this.#listener.frames?.(head, message, space + 1);
+    } catch (error) {
+      this.#log.error({ err: error }, 'a live message could not be handled');
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#ping);
+    this.#subscriber.disconnect();
+  }
+}

@@ -1,0 +1,121 @@
+import type { Capability } from '../capabilities/capability.ts';
+import type { ErrorCode } from '../errors.ts';
+import { jobKeys } from '../keys.ts';
+import type { RedisClient } from '../redis.ts';
+
+/** How a job ended. */
+export type Outcome = 'completed' | 'failed' | 'cancelled';
+
+/** What a job is, fixed when it is made. */
+export interface JobIdentity {
+  readonly id: string;
+  readonly account: string;
+  readonly apiKeyId: string;
+  readonly capability: Capability;
+  /** Name of the endpoint whose views show this job. */
+  readonly endpoint: string;
+  /** The model as the caller named it. */
+  readonly model: string;
+  readonly stream: boolean;
+  /** Milliseconds since 1970. */
+  readonly createdAt: number;
+  readonly deadlineAt: number;
+  /** How long log and state stay readable after the end, in ms; 0 for plain jobs, which go soon after delivery. */
+  readonly retentionMs: number;
+  /** Hash of the idempotency key it is bound to, or ''. */
+  readonly idempotency: string;
+  /** JSON that the endpoint's view needs. */
+  readonly viewOptions: string;
+}
+
+/** The state of a job as it stands in Redis. */
+export interface JobState extends JobIdentity {
+  readonly readers: string[];
+  readonly attempt: number;
+  readonly beganAt: number | undefined;
+  readonly endedAt: number | undefined;
+  readonly outcome: Outcome | undefined;
+  readonly errorCode: ErrorCode | undefined;
+  readonly usage: string | undefined;
+  /** Last committed sequence number. */
+  readonly seq: number;
+  readonly hasDelta: boolean;
+  readonly leaseUntil: number;
+}
+
+/** How long a state outlives its job's deadline when nobody settles it. */
+const unsettledMs = 3_600_000;
+
+/**
+ * Writes a job's state. Must be done before the job is added to its queue: `begin` drops a job without one. A repeat (a
+ * resent command) writes the same again.
+ */
+export async function createJobState(redis: RedisClient, job: JobIdentity, reader: string): Promise<void> {
+  const key = jobKeys.state(job.id);
+  await Promise.all([
+    redis.hset(
+      key,
+      'account',
+      job.account,
+      'key',
+      job.apiKeyId,
+      'capability',
+      job.capability,
+      'endpoint',
+      job.endpoint,
+      'model',
+      job.model,
+      'stream',
+      job.stream ? '1' : '0',
+      'created',
+      job.createdAt,
+      'deadline',
+      job.deadlineAt,
+      'retention',
+      job.retentionMs,
+      'idempotency',
+      job.idempotency,
+      'view',
+      job.viewOptions,
+      'readers',
+      reader,
+    ),
+    redis.pexpire(key, job.deadlineAt - job.createdAt + job.retentionMs + unsettledMs),
+  ]);
+}
+
+/** Reads a job's state; undefined when there is none (unknown, or its time is over). */
+export async function readJobState(redis: RedisClient, jobId: string): Promise<JobState | undefined> {
+  const fields = await redis.hgetall(jobKeys.state(jobId));
+  if (fields.account === undefined) return undefined;
+  const whole = (value: string | undefined): number | undefined => (value ? Number(value) : undefined);
+  return {
+    id: jobId,
+    account: fields.account,
+    apiKeyId: fields.key ?? '',
+    capability: fields.capability as Capability,
+    endpoint: fields.endpoint ?? '',
+    model: fields.model ?? '',
+    stream: fields.stream === '1',
+    createdAt: Number(fields.created),
+    deadlineAt: Number(fields.deadline),
+    retentionMs: Number(fields.retention),
+    idempotency: fields.idempotency ?? '',
+    viewOptions: fields.view ?? '{}',
+    readers: (fields.readers ?? '').split(' ').filter(Boolean),
+    attempt: Number(fields.attempt ?? 0),
+    beganAt: whole(fields.began),
+    endedAt: whole(fields.ended),
+    outcome: fields.terminal as Outcome | undefined,
+    errorCode: fields.error ? (fields.error as ErrorCode) : undefined,
+    usage: fields.usage || undefined,
+    seq: Number(fields.seq ?? 0),
+    hasDelta: fields.delta === '1',
+    leaseUntil: Number(fields.lease ?? 0),
+  };
+}
+
+/** Removes the state of a job that was not admitted after all. */
+export async function deleteJobState(redis: RedisClient, jobId: string): Promise<void> {
+  await redis.unlink(jobKeys.state(jobId));
+}

@@ -1,0 +1,22 @@
+import { jobKeys } from '../keys.ts';
+import type { RedisClient } from '../redis.ts';
+import type { Ownership } from './append.ts';
+import { leaseMs } from './begin.ts';
+import { loadScript } from './script.ts';
+
+const renewScript = loadScript<Ownership>('renew', new URL('./renew.lua', import.meta.url));
+const releaseScript = loadScript<Ownership | 'released' | 'kept'>('release', new URL('./release.lua', import.meta.url));
+
+/** Renews the lease on a job whose vendor is silent; see renew.lua. */
+export function renewLease(redis: RedisClient, jobId: string, attempt: number): Promise<Ownership> {
+  return renewScript(redis, [jobKeys.state(jobId)], [attempt, leaseMs]);
+}
+
+/** Gives a job back that has no committed output; see release.lua. */
+export function releaseLease(
+  redis: RedisClient,
+  jobId: string,
+  attempt: number,
+): Promise<Ownership | 'released' | 'kept'> {
+  return releaseScript(redis, [jobKeys.state(jobId)], [attempt]);
+}

@@ -1,0 +1,64 @@
+import { type ErrorCode, errorTable } from '../errors.ts';
+import { groupBy } from '../group-by.ts';
+import { accountKeys, jobKeys } from '../keys.ts';
+import type { RedisClient } from '../redis.ts';
+import type { Outcome } from './job-state.ts';
+import { loadScript } from './script.ts';
+
+/** How long the state of a settled plain job stays, so that a resent `add` or a late worker finds the end written. */
+const settledMs = 120_000;
+
+const script = loadScript<number>('settle', new URL('./settle.lua', import.meta.url));
+
+/** What settlement needs to know of an ended job. */
+export interface Settlement {
+  readonly jobId: string;
+  readonly account: string;
+  readonly apiKeyId: string;
+  readonly retentionMs: number;
+  /** Hash of the idempotency key it is bound to, or ''. */
+  readonly idempotency: string;
+  readonly outcome: Outcome;
+  readonly errorCode: ErrorCode | undefined;
+  /** Whether a worker had begun the job. */
+  readonly began: boolean;
+}
+
+/** The member of the holds that stands for a job. */
+export function holdMember(job: { jobId: string; account: string; apiKeyId: string }): string {
+  return `${job.jobId} ${job.account} ${job.apiKeyId}`;
+}
+
+/**
+ * An idempotency key is freed when the job ended before the vendor was called, and for 429 and 5xx outcomes, which are
+ * not replayed: the caller's retry is a new try.
+ */
+function freesIdempotencyKey(job: Settlement): boolean {
+  if (job.idempotency === '' || job.outcome === 'completed') return false;
+  if (!job.began) return true;
+  const status = job.errorCode === undefined ? 500 : errorTable[job.errorCode].status;
+  return status === 429 || status >= 500;
+}
+
+/**
+ * Settles ended jobs: takes their holds off and lets their state expire. Doing it twice changes nothing, so whoever
+ * finished a job settles it, and the sweeper does where that one died in between. Jobs of one account go in one call.
+ */
+export async function settle(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
+  const byTag = groupBy(jobs, (job) => accountKeys.tag(job.account));
+  await Promise.all([...byTag.values()].map((group) => settleTag(redis, group)));
+  // The state goes last: as long as the hold stands, the sweeper must be able to read how the job ended.
+  await Promise.all(jobs.map((job) => redis.pexpire(jobKeys.state(job.jobId), Math.max(job.retentionMs, settledMs))));
+}
+
+async function settleTag(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
+  const first = jobs[0] as Settlement;
+  const keys = [accountKeys.holds(first.account)];
+  const args: string[] = [];
+  for (const job of jobs) {
+    const running = accountKeys.running(job.account, job.apiKeyId);
+    keys.push(running, job.idempotency ? accountKeys.idempotency(job.account, job.idempotency) : running);
+    args.push(holdMember(job), freesIdempotencyKey(job) ? '1' : '0');
+  }
+  await script(redis, keys, args);
+}

@@ -1,0 +1,92 @@
+import { ApiError } from '../errors.ts';
+import { accountKeys } from '../keys.ts';
+import type { Logger } from '../log.ts';
+import { type EndJobContext, endJob } from './end-job.ts';
+import { readJobState } from './job-state.ts';
+import { holdMember, settle } from './settle.ts';
+
+/** How often the sweeper looks. */
+const intervalMs = 2000;
+/** When a hold is looked at for the first time, and again, after its job was found alive. */
+export const sweepAfterMs = 10_000;
+/** A begun job whose lease has been dead for so long has no worker left that would take it up. */
+const abandonedMs = 20_000;
+/** Holds looked at per tag and round: bounds one round's work. */
+const batch = 100;
+
+/**
+ * Looks at old holds: a job that has ended but is not settled is settled, one past its deadline is finished, one whose
+ * worker died in the middle of an answer and that no other took up is ended. Every api process runs one; all it does may
+ * be done twice.
+ */
+export class Sweeper {
+  readonly #context: EndJobContext;
+  readonly #log: Logger;
+  readonly #timer: NodeJS.Timeout;
+  #round: Promise<void> | undefined;
+
+  constructor(context: EndJobContext, log: Logger) {
+    this.#context = context;
+    this.#log = log;
+    this.#timer = setInterval(() => {
+      this.#round ??= this.sweep()
+        .catch((error) => this.#log.warn({ err: error }, 'sweeping failed'))
+        .finally(() => {
+          this.#round = undefined;
+        });
+    }, intervalMs);
+    this.#timer.unref();
+  }
+
+  /** One round over all accounts' holds. */
+  async sweep(): Promise<void> {
+    const { redis } = this.#context;
+    const now = Date.now();
+    await Promise.all(
+      accountKeys.allHolds().map(async (key) => {
+        const members = await redis.zrangebyscore(key, '-inf', now, 'LIMIT', 0, batch);
+        await Promise.all(members.map((member) => this.#look(key, member, now)));
+      }),
+    );
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #look(holdsKey: string, member: string, now: number): Promise<void> {
+    const [jobId = '', account = '', apiKeyId = ''] = member.split(' ');
+    const state = await readJobState(this.#context.redis, jobId);
+    if (state === undefined) {
+      // Nothing is left to tell how it ended (Redis lost it): what remains is to take the hold off.
+      await settle(this.#context.redis, [
+        {
+          jobId,
+          account,
+          apiKeyId,
+          retentionMs: 0,
+          idempotency: '',
+          outcome: 'failed',
+          errorCode: undefined,
+          began: true,
+        },
+      ]);
+      this.#log.warn({ job: jobId }, 'a job was held but had no state');
+      return;
+    }
+    if (state.outcome !== undefined) {
+      await settle(this.#context.redis, [
+        { ...state, jobId, outcome: state.outcome, errorCode: state.errorCode, began: state.attempt > 0 },
+      ]);
+      return;
+    }
+    if (now >= state.deadlineAt) {
+      await endJob(this.#context, state, new ApiError('timeout', 'The request was not answered within its deadline.'));
+    } else if (state.hasDelta && state.leaseUntil > 0 && now > state.leaseUntil + abandonedMs) {
+      const error = new ApiError('stream_interrupted', 'The answer broke off: the process that produced it was lost.');
+      await endJob(this.#context, state, error, 'abandoned');
+    } else {
+      await this.#context.redis.zadd(holdsKey, 'XX', now + sweepAfterMs, holdMember({ jobId, account, apiKeyId }));
+    }
+  }
+}

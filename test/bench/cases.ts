@@ -1,0 +1,158 @@
+/** The cases of the bench: what is sent, and what is counted. */
+import { join } from 'node:path';
+import { benchChatRequest } from './chat-request.ts';
+import { type Child, endChild, nextMessage, startModule } from './children.ts';
+import type { LoadMessage, LoadResult, LoadSpec } from './load.ts';
+import { cpuMicroseconds, residentBytes } from './process-usage.ts';
+import type { Target } from './targets/target.ts';
+
+export type CaseName = 'held' | 'streams' | 'single' | 'paced' | 'open';
+
+export interface BenchCase {
+  name: CaseName;
+  title: string;
+  /** What is counted, in the singular. */
+  unit: 'request' | 'stream' | 'token';
+  /** Memory is the figure of a case that wants a new process for each measurement, in one round. */
+  memory: boolean;
+}
+
+export const benchCases: readonly BenchCase[] = [
+  { name: 'held', title: 'Held JSON, 64 connections', unit: 'request', memory: false },
+  { name: 'streams', title: 'Streams of 50 tokens, 64 connections', unit: 'stream', memory: false },
+  { name: 'single', title: 'Held JSON, one connection, unloaded', unit: 'request', memory: false },
+  { name: 'paced', title: '500 open streams of 50 tokens a second each', unit: 'token', memory: false },
+  { name: 'open', title: '5,000 open slow streams (one token every 10 s)', unit: 'token', memory: true },
+];
+
+/** The concurrency that the case of open streams asks of a target. */
+export const openStreams = 5_000;
+
+export interface ProcessUsage {
+  name: string;
+  /** Microseconds of CPU per unit. */
+  cpu: number;
+  /** Bytes resident before the load, at the end of the window, and at most since the process began. */
+  residentBefore: number;
+  resident: number;
+  residentPeak: number;
+}
+
+/** One measurement of one target. */
+export interface Measurement {
+  /** Units per second. */
+  rate: number;
+  /** Milliseconds: of a whole answer, or between two tokens of a stream. */
+  p50: number;
+  p99: number;
+  failed: number;
+  failures: Record<string, number>;
+  /** Streams open at the end. */
+  open: number;
+  processes: ProcessUsage[];
+}
+
+export interface CaseTimes {
+  /** The length of the window, in seconds. */
+  seconds: number;
+  warmupSeconds: number;
+}
+
+function loadSpec(name: CaseName, target: Target, times: CaseTimes): LoadSpec {
+  const { seconds, warmupSeconds } = times;
+  const { url, headers } = target;
+  if (name === 'held' || name === 'single') {
+    const body = JSON.stringify(benchChatRequest(false));
+    const connections = name === 'held' ? 64 : 1;
+    return { kind: 'closed-loop', url, headers, body, connections, warmupSeconds, seconds, events: 0 };
+  }
+  if (name === 'streams') {
+    const body = JSON.stringify(benchChatRequest({ pace: 'fast', tokens: 50 }));
+    return { kind: 'closed-loop', url, headers, body, connections: 64, warmupSeconds, seconds, events: 51 };
+  }
+  if (name === 'paced') {
+    // Ten seconds where others take six: long enough that every stream is open all the while, opening included.
+    const window = (seconds * 5) / 3;
+    const openingSeconds = 20;
+    const tokens = Math.ceil((openingSeconds + warmupSeconds + window + 10) * 50);
+    const body = JSON.stringify(benchChatRequest({ pace: 'paced', tokens }));
+    const open = { connections: 500, opening: 50, openingSeconds };
+    return { kind: 'open-streams', url, headers, body, ...open, warmupSeconds, seconds: window };
+  }
+  const body = JSON.stringify(benchChatRequest({ pace: 'slow', tokens: 60 }));
+  const open = { connections: openStreams, opening: 64, openingSeconds: 60 };
+  return { kind: 'open-streams', url, headers, body, ...open, warmupSeconds: 5, seconds: 12 };
+}
+
+async function loadMessage(load: Child, milliseconds: number): Promise<LoadMessage> {
+  return await nextMessage<LoadMessage>(load, milliseconds);
+}
+
+/** Loads one target once. Throws when the load or a process of the target ends on the way. */
+export async function measure(
+  benchCase: BenchCase,
+  target: Target,
+  times: CaseTimes,
+  directory: string,
+): Promise<Measurement> {
+  const spec = loadSpec(benchCase.name, target, times);
+  const opening = spec.kind === 'open-streams' ? spec.openingSeconds : 0;
+  const residentBefore = target.processes.map((process) => residentBytes(process.pid));
+  const load = startModule('load', 'load.ts', [], join(directory, 'load.log'));
+  try {
+    load.process.send(spec);
+    await loadMessage(load, (opening + spec.warmupSeconds + 20) * 1000);
+    const cpuBefore = target.processes.map((process) => cpuMicroseconds(process.pid));
+    const message = await loadMessage(load, (spec.seconds + 20) * 1000);
+    const cpuAfter = target.processes.map((process) => cpuMicroseconds(process.pid));
+    const resident = target.processes.map((process) => residentBytes(process.pid));
+    if (message.event !== 'measured') throw new Error('the load lost its order');
+    const { result } = message;
+    const units = countOf(benchCase, result);
+    return {
+      rate: units / result.seconds,
+      p50: result.p50,
+      p99: result.p99,
+      failed: result.failed,
+      failures: result.failures,
+      open: result.open,
+      processes: target.processes.map((process, index) => ({
+        name: process.name,
+        cpu: ((cpuAfter[index] ?? 0) - (cpuBefore[index] ?? 0)) / units,
+        residentBefore: residentBefore[index]?.now ?? 0,
+        resident: resident[index]?.now ?? 0,
+        residentPeak: resident[index]?.peak ?? 0,
+      })),
+    };
+  } finally {
+    if (load.process.connected) load.process.send('stop');
+    await Promise.race([load.ended, new Promise((resolve) => setTimeout(resolve, 3_000))]);
+    await endChild(load);
+  }
+}
+
+function countOf(benchCase: BenchCase, result: LoadResult): number {
+  return benchCase.unit === 'token' ? result.events : result.completed;
+}
+
+/** Asks once for a held answer and once for a stream; throws a sentence when either is not whole. */
+export async function checkAnswers(target: Target, expected: string): Promise<void> {
+  const post = async (body: unknown) => {
+    const answer = await fetch(target.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...target.headers },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(10_000),
+    });
+    const text = await answer.text();
+    if (answer.status !== 200) throw new Error(`answered ${answer.status}: ${text.slice(0, 300)}`);
+    return text;
+  };
+  const held = JSON.parse(await post(benchChatRequest(false)));
+  if (held.choices?.[0]?.message?.content !== expected) throw new Error('its held answer is not what the vendor sent');
+  const stream = await post(benchChatRequest({ pace: 'fast', tokens: 50 }));
+  const data = stream.split('\n').flatMap((line) => (line.startsWith('data: ') ? [line.slice(6)] : []));
+  if (data.pop() !== '[DONE]') throw new Error('its stream ends without [DONE]');
+  const text = data.map((event) => JSON.parse(event).choices?.[0]?.delta?.content ?? '').join('');
+  if (text !== expected) throw new Error('its stream is not what the vendor sent');
+}

@@ -1,0 +1,239 @@
+/** `npm run bench`: starts the targets, loads them in turns, prints and writes the figures. See README.md here. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import {
+  type BenchCase,
+  benchCases,
+  type CaseTimes,
+  checkAnswers,
+  type Measurement,
+  measure,
+  openStreams,
+} from './cases.ts';
+import { benchText } from './chat-request.ts';
+import { endChildren, nextMessage, projectRoot, startModule } from './children.ts';
+import { type CaseResult, caseReport, comparisonReport } from './report.ts';
+import { portkey } from './targets/portkey.ts';
+import { proxy } from './targets/proxy.ts';
+import { sluice } from './targets/sluice.ts';
+import type { Target, TargetKind, TargetOptions } from './targets/target.ts';
+import { vendor } from './targets/vendor.ts';
+
+const targetKinds: readonly TargetKind[] = [sluice, proxy, portkey, vendor];
+
+function options() {
+  const { values } = parseArgs({
+    options: {
+      cases: { type: 'string', default: benchCases.map((each) => each.name).join(',') },
+      targets: { type: 'string', default: targetKinds.map((each) => each.name).join(',') },
+      seconds: { type: 'string', default: '6' },
+      rounds: { type: 'string', default: '3' },
+      'events-per-write': { type: 'string', default: '10' },
+      profile: { type: 'boolean', default: false },
+      'profile-dir': { type: 'string' },
+      'no-write': { type: 'boolean', default: false },
+    },
+  });
+  const seconds = wholeNumber('seconds', values.seconds, 120);
+  const profileDirectory =
+    values['profile-dir'] ?? (values.profile ? join(tmpdir(), 'sluice-bench-profile') : undefined);
+  const cases = chosen('cases', values.cases, benchCases);
+  const targets = chosen('targets', values.targets, targetKinds);
+  const whole = cases.length === benchCases.length && targets.length === targetKinds.length && !profileDirectory;
+  return {
+    cases,
+    targets,
+    times: { seconds, warmupSeconds: seconds / 2 },
+    rounds: wholeNumber('rounds', values.rounds, 20),
+    eventsPerWrite: wholeNumber('events-per-write', values['events-per-write'], 60),
+    profileDirectory,
+    write: whole && !values['no-write'],
+  };
+}
+
+function wholeNumber(name: string, text: string, maximum: number): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1 || value > maximum) {
+    throw new Error(`--${name} takes a whole number from 1 to ${maximum}, not ${text}`);
+  }
+  return value;
+}
+
+function chosen<Named extends { name: string }>(option: string, text: string, all: readonly Named[]): Named[] {
+  const names = text.split(',');
+  const unknown = names.find((name) => !all.some((each) => each.name === name));
+  if (unknown !== undefined) {
+    throw new Error(`--${option} takes ${all.map((each) => each.name).join(', ')}, not ${unknown}`);
+  }
+  return all.filter((each) => names.includes(each.name));
+}
+
+/** Starts a target and sees that its answers are whole; undefined, with a line that says why, when it cannot be. */
+async function startTarget(kind: TargetKind, targetOptions: TargetOptions): Promise<Target | undefined> {
+  let target: Target | undefined;
+  try {
+    mkdirSync(targetOptions.directory, { recursive: true });
+    target = await kind.start(targetOptions);
+    await checkAnswers(target, benchText(50));
+    return target;
+  } catch (error) {
+    if (ending) throw error;
+    console.error(`${kind.name} is left out: ${error instanceof Error ? error.message : error}`);
+    await target?.close();
+    return undefined;
+  }
+}
+
+async function tryMeasure(
+  benchCase: BenchCase,
+  target: Target,
+  times: CaseTimes,
+  directory: string,
+): Promise<Measurement | undefined> {
+  try {
+    const measurement = await measure(benchCase, target, times, directory);
+    const failures = Object.entries(measurement.failures).map(([failure, count]) => `${count} × ${failure}`);
+    const rate = `${Math.round(measurement.rate).toLocaleString('en-US')} ${benchCase.unit}s/s`;
+    console.error(`  ${benchCase.name}, ${target.name}: ${[rate, ...failures].join(', ')}`);
+    return measurement;
+  } catch (error) {
+    if (ending) throw error;
+    console.error(
+      `  ${benchCase.name}, ${target.name}: not measured: ${error instanceof Error ? error.message : error}`,
+    );
+    return undefined;
+  }
+}
+
+interface Bench {
+  targets: Target[];
+  times: CaseTimes;
+  rounds: number;
+  directory: string;
+}
+
+/** All targets in turns, so that each round has all of them under the same weather. */
+async function runInRounds(benchCase: BenchCase, bench: Bench): Promise<CaseResult> {
+  const result: CaseResult = { benchCase, targets: new Map(bench.targets.map((target) => [target.name, []])) };
+  for (let round = 0; round < bench.rounds; round += 1) {
+    for (const target of bench.targets) {
+      const measurement = await tryMeasure(benchCase, target, bench.times, bench.directory);
+      result.targets.get(target.name)?.push(measurement);
+    }
+  }
+  return result;
+}
+
+/** One new process after the other: what an earlier load left in memory would be taken for the streams'. */
+async function runFresh(
+  benchCase: BenchCase,
+  kinds: readonly TargetKind[],
+  times: CaseTimes,
+  base: TargetOptions,
+): Promise<CaseResult> {
+  const result: CaseResult = { benchCase, targets: new Map() };
+  for (const kind of kinds) {
+    const directory = join(base.directory, `${kind.name}-${benchCase.name}`);
+    const target = await startTarget(kind, { ...base, directory, concurrency: openStreams + 500 });
+    if (!target) continue;
+    result.targets.set(kind.name, [await tryMeasure(benchCase, target, times, base.directory)]);
+    await target.close();
+  }
+  return result;
+}
+
+function command(name: string, ...args: string[]): string {
+  try {
+    return execFileSync(name, args, { cwd: projectRoot, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  } catch {
+    return 'unknown';
+  }
+}
+
+function heading(times: CaseTimes, rounds: number, eventsPerWrite: number): string {
+  const changes = command('git', 'status', '--porcelain') === '' ? '' : '+changes';
+  const redis = /v=(\S+)/.exec(command('redis-server', '--version'))?.[1] ?? 'unknown';
+  return [
+    '# Benchmark results',
+    '',
+    `- Date: ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC, commit ${command('git', 'rev-parse', '--short', 'HEAD')}${changes}`,
+    `- Machine: ${cpus()[0]?.model.trim()}, ${cpus().length} cores for everything, load and vendor included; Node ${process.versions.node}, Redis ${redis}`,
+    `- Medians of ${rounds} rounds of ${times.seconds} s after ${times.warmupSeconds} s of warm-up, targets in turns; ratios are medians of those of each round`,
+    '- Targets: sluice (api, worker, Redis with AOF), proxy (Koa and undici, no queue), portkey (@portkey-ai/gateway 1.15.2), vendor (the minimal vendor alone)',
+    `- Streams of 50 tokens leave the vendor as fast as they can, ${eventsPerWrite} events per write, each in its own HTTP chunk`,
+  ].join('\n');
+}
+
+async function main(): Promise<boolean> {
+  const { cases, targets: kinds, times, rounds, eventsPerWrite, profileDirectory, write } = options();
+  const directory = mkdtempSync(join(tmpdir(), 'sluice-bench-'));
+  process.once('exit', (code) => {
+    if (code === 1) console.error(`Logs are kept in ${directory}`);
+    else rmSync(directory, { recursive: true, force: true });
+  });
+  const vendorChild = startModule(
+    'vendor',
+    'minimal-vendor.ts',
+    [String(eventsPerWrite)],
+    join(directory, 'vendor.log'),
+  );
+  const { port } = await nextMessage<{ port: number }>(vendorChild, 20_000);
+  const base: TargetOptions = {
+    vendor: vendorChild,
+    vendorOrigin: `http://127.0.0.1:${port}`,
+    directory,
+    ...(profileDirectory ? { profileDirectory } : {}),
+  };
+
+  const results: CaseResult[] = [];
+  const report = (result: CaseResult) => {
+    results.push(result);
+    console.log(`\n${caseReport(result)}\n`);
+  };
+  const started: Target[] = [];
+  if (cases.some((each) => !each.memory)) {
+    for (const kind of kinds) {
+      const target = await startTarget(kind, { ...base, directory: join(directory, kind.name) });
+      if (target) started.push(target);
+    }
+  }
+  const bench = { targets: started, times, rounds, directory };
+  for (const benchCase of cases.filter((each) => !each.memory)) report(await runInRounds(benchCase, bench));
+  for (const target of started) await target.close();
+  for (const benchCase of cases.filter((each) => each.memory)) report(await runFresh(benchCase, kinds, times, base));
+
+  const baselines = kinds.map((kind) => kind.name).filter((name) => name !== sluice.name);
+  const comparison = comparisonReport(results, sluice.name, baselines);
+  console.log(comparison);
+  if (profileDirectory) console.log(`\nCPU profiles are in ${profileDirectory}`);
+  const complete = results.every((result) =>
+    kinds.every((kind) => result.targets.get(kind.name)?.every((round) => round !== undefined)),
+  );
+  if (write && complete) {
+    const parts = [heading(times, rounds, eventsPerWrite), ...results.map(caseReport), comparison];
+    writeFileSync(join(projectRoot, 'test', 'bench', 'RESULTS.md'), `${parts.join('\n\n')}\n`);
+  } else if (write) {
+    console.error('RESULTS.md is left as it was: a target or a case is missing.');
+  }
+  return complete;
+}
+
+let ending: Promise<never> | undefined;
+
+/** Ends everything, then the bench itself; the first caller's code is the one it exits with. */
+function endWith(code: number): Promise<never> {
+  ending ??= endChildren().then(() => process.exit(code));
+  return ending;
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => endWith(130));
+main().then(
+  (complete) => endWith(complete ? 0 : 1),
+  (error: unknown) => {
+    if (!ending) console.error(error instanceof Error ? error.message : error);
+    return endWith(1);
+  },
+);

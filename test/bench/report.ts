@@ -1,0 +1,239 @@
+/** Figures → tables, ratios and bars, as Markdown. */
+import { type BenchCase, type CaseName, type Measurement, openStreams, type ProcessUsage } from './cases.ts';
+import { median } from './statistics.ts';
+
+/** The measurements of one case: by target, one per round (undefined where it could not be measured). */
+export interface CaseResult {
+  benchCase: BenchCase;
+  targets: Map<string, (Measurement | undefined)[]>;
+}
+
+interface Bar {
+  title: string;
+  case: CaseName;
+  baseline: string | undefined;
+  /** What is compared, of the product's measurement and the baseline's in the same round. */
+  value(product: Measurement, baseline: Measurement): number;
+  bound: 'at least' | 'at most';
+  limit: number;
+  unit: string;
+}
+
+const megabyte = 1_000_000;
+
+/** Microseconds of CPU per unit, all processes of the target together. */
+function cpu({ processes }: Measurement): number {
+  return processes.reduce((sum, process) => sum + process.cpu, 0);
+}
+
+const bars: readonly Bar[] = [
+  {
+    title: "Held JSON, requests/s over Portkey's",
+    case: 'held',
+    baseline: 'portkey',
+    value: (product, baseline) => product.rate / baseline.rate,
+    bound: 'at least',
+    limit: 2,
+    unit: '×',
+  },
+  {
+    title: "Streams of 50 tokens, streams/s over Portkey's",
+    case: 'streams',
+    baseline: 'portkey',
+    value: (product, baseline) => product.rate / baseline.rate,
+    bound: 'at least',
+    limit: 1.4,
+    unit: '×',
+  },
+  {
+    title: "One connection, p50 above the plain proxy's",
+    case: 'single',
+    baseline: 'proxy',
+    value: (product, baseline) => product.p50 - baseline.p50,
+    bound: 'at most',
+    limit: 1,
+    unit: ' ms',
+  },
+  {
+    title: "CPU per held request over Portkey's",
+    case: 'held',
+    baseline: 'portkey',
+    value: (product, baseline) => cpu(product) / cpu(baseline),
+    bound: 'at most',
+    limit: 0.55,
+    unit: '×',
+  },
+  {
+    title: "CPU per 50-token stream over Portkey's",
+    case: 'streams',
+    baseline: 'portkey',
+    value: (product, baseline) => cpu(product) / cpu(baseline),
+    bound: 'at most',
+    limit: 0.75,
+    unit: '×',
+  },
+  {
+    title: 'Ingress, most memory resident with 5,000 open streams',
+    case: 'open',
+    baseline: undefined,
+    value: ({ open, processes }) =>
+      open === openStreams ? (processes[0]?.residentPeak ?? Number.NaN) / megabyte : Number.NaN,
+    bound: 'at most',
+    limit: 300,
+    unit: ' MB',
+  },
+];
+
+/** Digits by size: figures are read beside each other, and three places are what the noise leaves. */
+function figure(value: number): string {
+  if (Number.isNaN(value)) return '-';
+  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en-US');
+  return value.toFixed(Math.abs(value) >= 10 ? 1 : 2);
+}
+
+function table(rows: string[][]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const lines = rows.map((row) => {
+    const cells = row.map((cell, column) =>
+      column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+    );
+    return `| ${cells.join(' | ')} |`;
+  });
+  const rule = widths.map((width, column) => (column === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`));
+  lines.splice(1, 0, `| ${rule.join(' | ')} |`);
+  return lines.join('\n');
+}
+
+function middle(measurements: readonly Measurement[], value: (measurement: Measurement) => number): number {
+  return median(measurements.map(value));
+}
+
+function present(rounds: readonly (Measurement | undefined)[]): Measurement[] {
+  return rounds.filter((round) => round !== undefined);
+}
+
+function perProcess(measurements: readonly Measurement[], value: (index: number) => number): string {
+  const names = measurements[0]?.processes.map((process) => process.name) ?? [];
+  if (names.length < 2) return '';
+  return names.map((name, index) => `${name} ${figure(value(index))}`).join(', ');
+}
+
+function speedTable({ benchCase, targets }: CaseResult): string {
+  const time = benchCase.unit === 'token' ? 'gap ' : '';
+  const rows = [
+    ['target', `${benchCase.unit}s/s`, `${time}p50 ms`, `${time}p99 ms`, `CPU µs/${benchCase.unit}`, 'of it', 'failed'],
+  ];
+  for (const [name, rounds] of targets) {
+    const measurements = present(rounds);
+    if (measurements.length === 0) continue;
+    rows.push([
+      name,
+      figure(middle(measurements, (each) => each.rate)),
+      figure(middle(measurements, (each) => each.p50)),
+      figure(middle(measurements, (each) => each.p99)),
+      figure(middle(measurements, cpu)),
+      perProcess(measurements, (index) => middle(measurements, (each) => each.processes[index]?.cpu ?? Number.NaN)),
+      String(measurements.reduce((sum, each) => sum + each.failed, 0)),
+    ]);
+  }
+  return table(rows);
+}
+
+function memoryTable({ targets }: CaseResult): string {
+  const rows = [
+    ['target', 'process', 'streams open', 'MB before', 'MB with them', 'MB at most', 'KB per stream', 'failed'],
+  ];
+  for (const [name, rounds] of targets) {
+    for (const measurement of present(rounds)) {
+      const { processes } = measurement;
+      const sum = (value: (process: ProcessUsage) => number) =>
+        processes.reduce((total, each) => total + value(each), 0);
+      const all: ProcessUsage = {
+        name: 'all',
+        cpu: cpu(measurement),
+        residentBefore: sum((each) => each.residentBefore),
+        resident: sum((each) => each.resident),
+        residentPeak: sum((each) => each.residentPeak),
+      };
+      for (const process of processes.length > 1 ? [...processes, all] : processes) {
+        rows.push([
+          name,
+          process.name,
+          figure(measurement.open),
+          figure(process.residentBefore / megabyte),
+          figure(process.resident / megabyte),
+          figure(process.residentPeak / megabyte),
+          figure((process.resident - process.residentBefore) / measurement.open / 1000),
+          String(measurement.failed),
+        ]);
+      }
+    }
+  }
+  return table(rows);
+}
+
+/** Values of both in the same round, so that what slowed the machine slowed both. */
+function paired(
+  result: CaseResult,
+  product: string,
+  baseline: string,
+  value: (product: Measurement, baseline: Measurement) => number,
+): number {
+  const others = result.targets.get(baseline) ?? [];
+  const values = (result.targets.get(product) ?? []).map((measurement, round) => {
+    const other = others[round];
+    return measurement && other ? value(measurement, other) : Number.NaN;
+  });
+  return median(values);
+}
+
+function ratioTable(results: readonly CaseResult[], product: string, baselines: readonly string[]): string {
+  const rows = [['case', 'baseline', 'rate, times', 'p50, ms more', 'p99, ms more', 'CPU per unit, times']];
+  for (const result of results) {
+    if (result.benchCase.memory) continue;
+    for (const baseline of baselines) {
+      const ratio = paired(result, product, baseline, (mine, other) => mine.rate / other.rate);
+      if (Number.isNaN(ratio)) continue;
+      rows.push([
+        result.benchCase.title,
+        baseline,
+        figure(ratio),
+        figure(paired(result, product, baseline, (mine, other) => mine.p50 - other.p50)),
+        figure(paired(result, product, baseline, (mine, other) => mine.p99 - other.p99)),
+        figure(paired(result, product, baseline, (mine, other) => cpu(mine) / cpu(other))),
+      ]);
+    }
+  }
+  return rows.length > 1 ? table(rows) : 'The product was not measured beside a baseline.';
+}
+
+function barTable(results: readonly CaseResult[], product: string): string {
+  const rows = [['bar', 'wanted', 'measured', 'met']];
+  for (const bar of bars) {
+    const result = results.find((each) => each.benchCase.name === bar.case);
+    const value = result ? paired(result, product, bar.baseline ?? product, bar.value) : Number.NaN;
+    const met = bar.bound === 'at least' ? value >= bar.limit : value <= bar.limit;
+    rows.push([
+      bar.title,
+      `${bar.bound} ${bar.limit}${bar.unit}`,
+      Number.isNaN(value) ? 'not measured' : `${figure(value)}${bar.unit}`,
+      Number.isNaN(value) ? '-' : met ? 'yes' : 'NO',
+    ]);
+  }
+  return table(rows);
+}
+
+/** The tables of one case, titled. */
+export function caseReport(result: CaseResult): string {
+  return `## ${result.benchCase.title}\n\n${result.benchCase.memory ? memoryTable(result) : speedTable(result)}`;
+}
+
+/** The ratios of the product to each baseline, and the bars. */
+export function comparisonReport(
+  results: readonly CaseResult[],
+  product: string,
+  baselines: readonly string[],
+): string {
+  const ratios = `## ${product} against each baseline\n\n${ratioTable(results, product, baselines)}`;
+  return `${ratios}\n\n## Bars\n\n${barTable(results, product)}`;
+}

@@ -1,0 +1,19 @@
+import { join } from 'node:path';
+import { endChild, nextMessage, startModule } from '../children.ts';
+import type { TargetKind } from './target.ts';
+
+/** The plain Koa and undici proxy without a queue. */
+export const proxy: TargetKind = {
+  name: 'proxy',
+  start: async (options) => {
+    const child = startModule('proxy', 'koa-proxy.ts', [options.vendorOrigin], join(options.directory, 'proxy.log'));
+    const { port } = await nextMessage<{ port: number }>(child, 20_000);
+    return {
+      name: 'proxy',
+      url: `http://127.0.0.1:${port}/v1/chat/completions`,
+      headers: {},
+      processes: [child],
+      close: () => endChild(child),
+    };
+  },
+};

@@ -1,0 +1,122 @@
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { benchChatRequest } from '../chat-request.ts';
+import { type Child, endChild, freePort, projectRoot, startChild, untilReady } from '../children.ts';
+import type { TargetKind, TargetOptions } from './target.ts';
+
+const apiKey = 'sk-sluice-bench-0123456789abcdef0123456789abcdef';
+
+/** Sluice as it is deployed: an api process, a worker process and a real Redis with AOF. */
+export const sluice: TargetKind = {
+  name: 'sluice',
+  start: async (options) => {
+    for (const script of ['api', 'workers']) {
+      const file = join('dist', script, 'main.js');
+      if (!existsSync(join(projectRoot, file))) throw new Error(`${file} is missing (npm run build)`);
+    }
+    const started: Child[] = [];
+    const close = async () => {
+      // In this order: each drains while what it needs still runs.
+      for (const child of started.reverse()) await endChild(child, 15_000);
+    };
+    try {
+      const redis = await startRedis(options.directory);
+      started.push(redis.child);
+      const port = await freePort();
+      const environment = environmentOf(options, port, redis.port);
+      const run = (name: string, ...args: string[]) => {
+        const child = startChild(name, [process.execPath, ...profiling(name, port, options), ...args], {
+          environment,
+          logFile: join(options.directory, `${name}.log`),
+        });
+        started.push(child);
+        return child;
+      };
+      const worker = run('worker', join('dist', 'workers', 'main.js'), 'chat');
+      const api = run('api', join('dist', 'api', 'main.js'));
+      const target = {
+        name: 'sluice',
+        url: `http://127.0.0.1:${port}/v1/chat/completions`,
+        headers: { authorization: `Bearer ${apiKey}` },
+        processes: [api, worker, redis.child],
+        close,
+      };
+      await untilReady(api, 30_000, () => expectOk(fetch(`http://127.0.0.1:${port}/readyz`)));
+      await untilReady(worker, 30_000, () =>
+        expectOk(
+          fetch(target.url, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json', ...target.headers },
+            body: JSON.stringify(benchChatRequest(false)),
+            signal: AbortSignal.timeout(10_000),
+          }),
+        ),
+      );
+      return target;
+    } catch (error) {
+      await close();
+      throw error;
+    }
+  },
+};
+
+function environmentOf(options: TargetOptions, port: number, redisPort: number): Record<string, string> {
+  return {
+    PORT: String(port),
+    HOST: '127.0.0.1',
+    REDIS_URL: `redis://127.0.0.1:${redisPort}`,
+    SLUICE_DATA_DIR: join(options.directory, 'data'),
+    SLUICE_API_KEY: apiKey,
+    SLUICE_SANDBOX: 'off',
+    OPENAI_API_KEY: 'bench',
+    OPENAI_BASE_URL: `${options.vendorOrigin}/v1`,
+    LOG_LEVEL: 'info',
+    SLUICE_SHUTDOWN_SECONDS: '5',
+    ...(options.concurrency ? { WORKER_CONCURRENCY_CHAT: String(options.concurrency) } : {}),
+  };
+}
+
+function profiling(name: string, port: number, options: TargetOptions): string[] {
+  if (!options.profileDirectory) return [];
+  return ['--cpu-prof', `--cpu-prof-dir=${options.profileDirectory}`, `--cpu-prof-name=${name}-${port}.cpuprofile`];
+}
+
+async function expectOk(answering: Promise<Response>): Promise<void> {
+  const answer = await answering;
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`status ${answer.status}: ${text.slice(0, 300)}`);
+}
+
+async function startRedis(directory: string): Promise<{ child: Child; port: number }> {
+  const port = await freePort();
+  const data = join(directory, 'redis');
+  await mkdir(data);
+  const settings = {
+    port: String(port),
+    bind: '127.0.0.1',
+    dir: data,
+    save: '',
+    appendonly: 'yes',
+    appendfsync: 'everysec',
+    'maxmemory-policy': 'noeviction',
+  };
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
+  const child = startChild('redis', ['redis-server', ...args], { logFile: join(directory, 'redis.log') });
+  await untilReady(child, 10_000, () => ping(port));
+  return { child, port };
+}
+
+function ping(port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'));
+    socket.setTimeout(1_000, () => socket.destroy(new Error('no answer')));
+    socket.once('error', reject);
+    socket.once('data', (bytes) => {
+      socket.destroy();
+      if (bytes.toString() === '+PONG\r\n') resolve();
+      else reject(new Error(bytes.toString()));
+    });
+  });
+}

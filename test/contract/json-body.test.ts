@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, request as httpRequest, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import Koa from 'koa';
+import OpenAI from 'openai';
+import { largestBody, readBody } from '../../api/middleware/json-body.ts';
+import { ApiError } from '../../shared/errors.ts';
+
+let server: Server;
+let url: string;
+/** What the last request ended with on the server's side. */
+let ended: Promise<string>;
+
+before(async () => {
+  const app = new Koa();
+  app.use(async (ctx) => {
+    let end = (_code: string): void => undefined;
+    ended = new Promise((resolve) => {
+      end = resolve;
+    });
+    try {
+      const body = await readBody(ctx, 300);
+      ctx.body = { bytes: body.length, text: body.subarray(0, 100).toString() };
+      end('read');
+    } catch (error) {
+      assert(error instanceof ApiError);
+      ctx.status = error.status;
+      ctx.body = error.toWire();
+      end(error.code);
+    }
+  });
+  server = createServer(app.callback()).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/chat/completions`;
+});
+
+after(async () => {
+  server.closeAllConnections();
+  server.close();
+  await once(server, 'close');
+});
+
+interface Answer {
+  status: number;
+  body: { bytes?: number; text?: string; error?: { code: string; message: string; type: string } };
+}
+
+async function post(body: RequestInit['body'], headers: Record<string, string> = {}): Promise<Answer> {
+  // Without this a text body gets a Content-Type of its own.
+  const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
+  const init: RequestInit = { method: 'POST', headers, body: bytes ?? null };
+  if (bytes instanceof ReadableStream) init.duplex = 'half';
+  const response = await fetch(url, init);
+  return { status: response.status, body: (await response.json()) as Answer['body'] };
+}
+
+/** A connection that has sent this text. */
+async function open(text: string): Promise<Socket> {
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  await once(socket, 'connect');
+  socket.on('error', () => undefined);
+  socket.write(text);
+  return socket;
+}
+
+const head = 'POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n';
+
+async function textUntilEnd(socket: Socket): Promise<string> {
+  let text = '';
+  for await (const chunk of socket) text += chunk;
+  return text;
+}
+
+describe('readBody', () => {
+  it('reads JSON bodies, small and in many chunks', async () => {
+    assert.deepEqual((await post('{"a":1}', { 'content-type': 'application/json' })).body.text, '{"a":1}');
+    const large = await post(new Uint8Array(5_000_000), { 'content-type': 'application/json' });
+    assert.equal(large.body.bytes, 5_000_000);
+    const chunked = await post(new Blob([new Uint8Array(2_000_000)]).stream(), { 'content-type': 'application/json' });
+    assert.equal(chunked.body.bytes, 2_000_000);
+    assert.equal((await post(null)).body.bytes, 0);
+  });
+
+  it('takes every way to say JSON in UTF-8, and a body that says nothing', async () => {
+    const types = ['application/json; charset=utf-8', 'Application/JSON;charset="UTF8"', 'application/vnd.api+json'];
+    types.push('application/json ; version=1; charset=UTF-8', 'application/problem+json');
+    for (const type of types) assert.equal((await post('{}', { 'content-type': type })).status, 200, type);
+    assert.equal((await post('{}')).status, 200);
+  });
+
+  it('answers 415 to other types, charsets and compressed bodies, also large ones', async () => {
+    const types = [
+      'text/plain',
+      'multipart/form-data; boundary=a',
+      'application/json; charset=latin1',
+      'json',
+      'a/b+json',
+    ];
+    for (const type of [...types, 'application/jsonp', 'application/x-www-form-urlencoded']) {
+      const { status, body } = await post('{}', { 'content-type': type });
+      assert.deepEqual([status, body.error?.code], [415, 'unsupported_media_type'], type);
+    }
+    for (const encoding of ['gzip', 'deflate', 'br', 'identity, gzip']) {
+      const headers = { 'content-type': 'application/json', 'content-encoding': encoding };
+      const { status, body } = await post(new Uint8Array(3_000_000), headers);
+      assert.equal(status, 415, encoding);
+      assert.match(body.error?.message ?? '', /uncompressed/);
+    }
+    assert.equal((await post('{}', { 'content-encoding': 'identity' })).status, 200);
+  });
+
+  it('accepts exactly 20 MiB', async () => {
+    const headers = { 'content-type': 'application/json' };
+    assert.equal((await post(new Uint8Array(largestBody), headers)).body.bytes, largestBody);
+    assert.equal((await post(new Uint8Array(largestBody + 1), headers)).status, 413);
+  });
+
+  it('answers 413 that fetch can read while it sends 30 MB, with a length and chunked', async () => {
+    const headers = { 'content-type': 'application/json' };
+    for (let round = 0; round < 3; round++) {
+      for (const body of [new Uint8Array(30_000_000), new Blob([new Uint8Array(30_000_000)]).stream()]) {
+        const answer = await post(body, headers);
+        assert.deepEqual([answer.status, answer.body.error?.code], [413, 'request_too_large']);
+      }
+    }
+  });
+
+  it('answers 413 that the official client shows', async () => {
+    const client = new OpenAI({ apiKey: 'none', baseURL: url.replace('/chat/completions', ''), maxRetries: 0 });
+    const content = 'a'.repeat(30_000_000);
+    await assert.rejects(
+      client.chat.completions.create({ model: 'm', messages: [{ role: 'user', content }] }),
+      (error) => error instanceof OpenAI.APIError && error.status === 413 && error.code === 'request_too_large',
+    );
+  });
+
+  it('answers 413 that a client reads which sends everything first, and keeps its connection', async () => {
+    const socket = await open(`${head}content-length: 30000000\r\n\r\n`);
+    for (let sent = 0; sent < 30_000_000; sent += 1_000_000) {
+      if (!socket.write(Buffer.alloc(1_000_000, 'a'))) await once(socket, 'drain');
+    }
+    socket.write(`${head}connection: close\r\ncontent-length: 2\r\n\r\n{}`);
+    const text = await textUntilEnd(socket);
+    assert.match(text, /^HTTP\/1\.1 413 /);
+    assert.match(text, /HTTP\/1\.1 200 OK[^]*"bytes":2/);
+  });
+
+  it('cuts the connection of a refused body that goes on and on', async () => {
+    const request = httpRequest(url, { method: 'POST', headers: { 'content-length': 1_000_000_000 } });
+    const [response] = await Promise.all([once(request, 'response'), request.write('{')]);
+    assert.equal(response[0].statusCode, 413);
+    const cut = once(request, 'error');
+    const block = Buffer.alloc(1_000_000);
+    let sent = 0;
+    const more = (): void => {
+      while (!request.destroyed && sent < 1_000_000_000 && request.write(block)) sent += block.length;
+    };
+    request.on('drain', more);
+    response[0].resume();
+    more();
+    await cut;
+    assert.ok(sent < 200_000_000, `${sent} bytes went out`);
+  });
+
+  it('stops quietly when the caller leaves in the middle', async () => {
+    const connections = once(server, 'request');
+    const socket = await open(`${head}content-length: 100\r\n\r\n{"a"`);
+    await connections;
+    socket.destroy();
+    assert.equal(await ended, 'cancelled');
+  });
+
+  it('gives up a body that stands still, and closes the connection', async () => {
+    const socket = await open(`${head}content-length: 100\r\n\r\n{"a"`);
+    const text = await textUntilEnd(socket);
+    assert.equal(await ended, 'timeout');
+    assert.match(text, /^HTTP\/1\.1 504 [^]*connection: close/i);
+  });
+});

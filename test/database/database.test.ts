@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { sql } from 'kysely';
+import Libsql from 'libsql';
+import { ConfigError } from '../../shared/config.ts';
+import { databaseFile, openDatabase } from '../../shared/database/database.ts';
+import { SqliteError } from '../../shared/database/sqlite-dialect.ts';
+
+const openAndInsert = fileURLToPath(new URL('open-and-insert.ts', import.meta.url));
+const account = (id: string) => ({ id, name: id, created_at: 1 });
+
+describe('the database', () => {
+  let folder = '';
+  let made = 0;
+  const newFolder = (): string => join(folder, `data-${++made}`);
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sluice-test-database-'));
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  test('a new folder gets a database with the first account, and only its owner may read it', async () => {
+    const dataDir = join(newFolder(), 'nested');
+    const db = await openDatabase(dataDir);
+    const accounts = await db.selectFrom('accounts').selectAll().execute();
+    assert.deepEqual(
+      accounts.map((row) => row.id),
+      ['default'],
+    );
+    assert.ok(Math.abs((accounts[0]?.created_at ?? 0) - Date.now()) < 60_000);
+    const journal = await sql<{ journal_mode: string }>`pragma journal_mode`.execute(db);
+    assert.equal(journal.rows[0]?.journal_mode, 'wal');
+    await db.destroy();
+    assert.equal((await stat(dataDir)).mode & 0o777, 0o700);
+  });
+
+  test('a second opening finds what the first one wrote', async () => {
+    const dataDir = newFolder();
+    const first = await openDatabase(dataDir);
+    await first.insertInto('accounts').values(account('kept')).execute();
+    await first.destroy();
+    const second = await openDatabase(dataDir);
+    assert.equal((await second.selectFrom('accounts').selectAll().execute()).length, 2);
+    await second.destroy();
+  });
+
+  test('four processes that start at once on a new folder migrate it once, and all write to it', async () => {
+    const dataDir = newFolder();
+    const children = ['a', 'b', 'c', 'd'].map((name) =>
+      fork(openAndInsert, [dataDir, name, '25'], { execArgv: ['--import', 'tsx'] }),
+    );
+    const codes = await Promise.all(children.map(async (child) => (await once(child, 'exit'))[0] as number));
+    assert.deepEqual(codes, [0, 0, 0, 0]);
+    const db = await openDatabase(dataDir);
+    const { count } = await db
+      .selectFrom('accounts')
+      .select((is) => is.fn.countAll<number>().as('count'))
+      .executeTakeFirstOrThrow();
+    assert.equal(count, 101);
+    await db.destroy();
+  });
+
+  test('a broken constraint rejects with the name SQLite gives it', async () => {
+    const db = await openDatabase(newFolder());
+    await assert.rejects(db.insertInto('accounts').values(account('default')).execute(), (error) => {
+      assert.ok(error instanceof SqliteError);
+      assert.equal(error.code, 'SQLITE_CONSTRAINT_PRIMARYKEY');
+      return true;
+    });
+    const orphan = { id: 'k', account_id: 'nobody', name: '', hash: 'h', prefix: '', created_at: 1 };
+    await assert.rejects(
+      db
+        .insertInto('api_keys')
+        .values({ ...orphan, revoked_at: null, concurrency: null, on_disconnect: null })
+        .execute(),
+      (error) => error instanceof SqliteError && error.code === 'SQLITE_CONSTRAINT_FOREIGNKEY',
+    );
+    await db.destroy();
+  });
+
+  test('transactions never mix with each other or with single statements', async () => {
+    const db = await openDatabase(newFolder());
+    const failing = db.transaction().execute(async (transaction) => {
+      await transaction.insertInto('accounts').values(account('rolled-back')).execute();
+      await transaction.insertInto('accounts').values(account('default')).execute();
+    });
+    const single = db.insertInto('accounts').values(account('single')).execute();
+    const passing = db.transaction().execute(async (transaction) => {
+      await transaction.insertInto('accounts').values(account('committed')).execute();
+    });
+    await assert.rejects(failing, SqliteError);
+    await Promise.all([single, passing]);
+    const rows = await db.selectFrom('accounts').select('id').orderBy('id').execute();
+    assert.deepEqual(
+      rows.map((row) => row.id),
+      ['committed', 'default', 'single'],
+    );
+    await db.destroy();
+  });
+
+  test('a closed database rejects statements', async () => {
+    const db = await openDatabase(newFolder());
+    await db.destroy();
+    await assert.rejects(db.selectFrom('accounts').selectAll().execute());
+  });
+
+  test('while a long statement runs, the event loop goes on', async () => {
+    const db = await openDatabase(newFolder());
+    let turns = 0;
+    const timer = setInterval(() => turns++, 1);
+    const counted = await sql<{ n: number }>`
+      with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < 2000000)
+      select count(*) as n from numbers`.execute(db);
+    clearInterval(timer);
+    assert.equal(counted.rows[0]?.n, 2_000_000);
+    assert.ok(turns > 5, `the loop turned ${turns} times`);
+    await db.destroy();
+  });
+
+  describe('what cannot be used is one sentence', () => {
+    const sentence = (pattern: RegExp) => (error: unknown) => {
+      assert.ok(error instanceof ConfigError, String(error));
+      assert.match(error.message, pattern);
+      assert.doesNotMatch(error.message, /\n/);
+      return true;
+    };
+
+    test('a data folder whose path is a file', async () => {
+      const path = newFolder();
+      await writeFile(path, '');
+      await assert.rejects(
+        openDatabase(path),
+        sentence(/The data folder .* cannot be used: it, or a part of its path, is a file/),
+      );
+      await assert.rejects(
+        openDatabase(join(path, 'below')),
+        sentence(/cannot be used: it, or a part of its path, is a file/),
+      );
+    });
+
+    test('a data folder that may not be written to', async () => {
+      const path = newFolder();
+      await mkdir(path);
+      await chmod(path, 0o500);
+      // Root may write everywhere; for it the kernel's own folder stands in.
+      const target = process.getuid?.() === 0 ? '/proc/sluice/data' : path;
+      await assert.rejects(openDatabase(target), sentence(/The data folder .* cannot be used: it/));
+    });
+
+    test('a file that is no database', async () => {
+      const path = newFolder();
+      await mkdir(path);
+      await writeFile(join(path, databaseFile), 'something else entirely, and long enough to be read. '.repeat(30));
+      await assert.rejects(openDatabase(path), sentence(/The database .* cannot be used: it is not an SQLite file/));
+    });
+
+    test('a database of a newer version', async () => {
+      const path = newFolder();
+      await (await openDatabase(path)).destroy();
+      const file = new Libsql(join(path, databaseFile));
+      file.exec("INSERT INTO migrations VALUES ('999-later', 1)");
+      file.close();
+      await assert.rejects(openDatabase(path), sentence(/cannot be used: it was written by a newer version/));
+    });
+  });
+});

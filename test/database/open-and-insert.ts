@@ -1,0 +1,16 @@
+/** A process of the database suite: opens the folder's database and inserts accounts, each in a transaction. */
+import { openDatabase } from '../../shared/database/database.ts';
+
+const [dataDir = '', name = '', times = '0'] = process.argv.slice(2);
+const db = await openDatabase(dataDir);
+for (let number = 1; number <= Number(times); number++) {
+  await db.transaction().execute(async (transaction) => {
+    await transaction.selectFrom('accounts').selectAll().execute();
+    await transaction
+      .insertInto('accounts')
+      .values({ id: `${name}-${number}`, name, created_at: number })
+      .execute();
+  });
+}
+await db.destroy();
+process.disconnect();

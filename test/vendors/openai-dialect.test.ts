@@ -1,0 +1,284 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
+import type { Vendor } from '../../workers/vendors/vendor.ts';
+import { describeChatVendor } from './chat-vendor-contract.ts';
+import {
+  beginStream,
+  callOf,
+  collect,
+  cut,
+  type FixtureVendor,
+  sendJson,
+  sendStream,
+  startFixtureVendor,
+} from './fixture-vendor.ts';
+import { chunk, completion, completionBody, events, frameOf, streams, usage, usageChunk } from './recorded-openai.ts';
+
+const apiKey = 'sk-test-0123456789abcdef';
+
+describeChatVendor('the OpenAI dialect', Object.keys(streams), async () => {
+  const server = await startFixtureVendor();
+  const vendor = createOpenAiDialect({ name: 'openai', baseUrl: server.baseUrl, apiKey });
+  const arrangeStream = (parts: string[]) => server.answer((response) => sendStream(response, parts));
+  const recorded = Object.entries(streams).map(([name, chunks]) => {
+    const arrange = () => arrangeStream([events([...chunks, usageChunk])]);
+    return [name, { arrange, data: chunks.map(frameOf), usage }] as const;
+  });
+  return {
+    vendor,
+    streams: Object.fromEntries(recorded),
+    held: {
+      arrange: () => server.answer((response) => sendJson(response, 200, JSON.stringify(completion))),
+      body: completionBody,
+      usage,
+    },
+    arrangeBreak: () => arrangeStream([events((streams['plain text'] ?? []).slice(0, 3), '')]),
+    arrangeNothing: () => {
+      const { promise: asked, resolve } = withResolver<ServerResponse>();
+      server.answer(resolve);
+      return { asked, left: asked.then((response) => once(response, 'close')) };
+    },
+    close: async () => {
+      await vendor.close();
+      await server.close();
+    },
+  };
+});
+
+function withResolver<Value>(): { promise: Promise<Value>; resolve: (value: Value) => void } {
+  let resolve: (value: Value) => void = () => {};
+  const promise = new Promise<Value>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}
+
+describe('the OpenAI dialect', () => {
+  let server: FixtureVendor;
+  let vendor: Vendor;
+  before(async () => {
+    server = await startFixtureVendor();
+    vendor = createOpenAiDialect({ name: 'openai', baseUrl: server.baseUrl, apiKey });
+  });
+  after(async () => {
+    await vendor.close();
+    await server.close();
+  });
+
+  const stream = async (...parts: (string | Uint8Array)[]) => {
+    server.answer((response) => sendStream(response, parts));
+    const sink = collect();
+    return { end: await vendor.chat(callOf(), sink), sink };
+  };
+  const plain = streams['plain text'] ?? [];
+
+  it('puts the model and the stream options before the request, which it passes on unread', async () => {
+    const requests: [string, unknown][] = [
+      ['{}', {}],
+      [' { } ', {}],
+      ['{"messages":[],"seed":7}', { messages: [], seed: 7 }],
+      [' {\n"a": {} }', { a: {} }],
+    ];
+    for (const [request, fields] of requests) {
+      for (const streamed of [true, false]) {
+        server.answer((response) => {
+          if (streamed) sendStream(response, [events(plain)]);
+          else sendJson(response, 200, JSON.stringify(completion));
+        });
+        await vendor.chat(callOf({ model: 'a/"b"', request, stream: streamed }), collect());
+        const received = server.requests.at(-1);
+        const options = streamed ? { stream: true, stream_options: { include_usage: true } } : {};
+        assert.deepEqual(JSON.parse(received?.body ?? ''), { model: 'a/"b"', ...options, ...(fields as object) });
+        assert.equal(received?.url, '/v1/chat/completions');
+        assert.equal(received?.method, 'POST');
+        assert.equal(received?.headers.authorization, `Bearer ${apiKey}`);
+        assert.equal(received?.headers['content-type'], 'application/json');
+      }
+    }
+    assert.match(server.requests.at(-1)?.body ?? '', /^\{"model":"a\/\\"b\\"",\n"a": \{\} \}$/);
+  });
+
+  it('yields the same frames however the bytes of an answer are cut', async () => {
+    const recordings = fc.constantFrom(...Object.keys(streams));
+    const lineEnd = fc.constantFrom('\n', '\r\n', '\r');
+    const at = fc.array(fc.nat(), { maxLength: 40 });
+    await fc.assert(
+      fc.asyncProperty(recordings, lineEnd, at, async (name, end, places) => {
+        const chunks = streams[name] ?? [];
+        const bytes = Buffer.from(`: hello\n\n${events([...chunks, usageChunk])}`.replaceAll('\n', end));
+        const { sink, end: answer } = await stream(...cut(bytes, places));
+        assert.deepEqual(sink.data(), chunks.map(frameOf));
+        assert.deepEqual(answer, { body: '{}', usage });
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('yields for any run of chunks the frames that parsing each of them yields', async () => {
+    const content = fc.oneof(
+      fc.string({ unit: 'grapheme' }),
+      fc.constantFrom('"', '\\', '\n', '}', '"}}]}', '{"content":"', ''),
+    );
+    const choice = fc.record({
+      index: fc.nat(1),
+      delta: fc.oneof(
+        { weight: 5, arbitrary: content.map((text): Record<string, unknown> => ({ content: text })) },
+        content.map((text) => ({ delta: { content: text }, content: text })),
+        content.map((text) => ({ role: 'assistant', content: text, refusal: null })),
+        content.map((text) => ({ tool_calls: [{ index: 0, function: { arguments: text } }] })),
+      ),
+      finish_reason: fc.oneof({ weight: 5, arbitrary: fc.constant(null) }, fc.constant('stop')),
+    });
+    const more = fc.oneof(
+      { weight: 4, arbitrary: fc.constant({}) },
+      fc.constant({ usage }),
+      content.map((text) => ({ delta: { content: text }, choices_: text })),
+    );
+    const sent = fc
+      .tuple(fc.array(choice, { minLength: 1, maxLength: 2 }), more)
+      .map(([choices, rest]) => chunk(choices, rest));
+    const first = fc.boolean().map((before) => (before ? { delta: { content: 'x' } } : {}));
+    await fc.assert(
+      fc.asyncProperty(first, fc.array(sent, { maxLength: 12 }), fc.nat(1), async (before, chunks, space) => {
+        const all = chunks.map((each): Record<string, unknown> => ({ ...before, ...each }));
+        const text = all.map((each) => `data: ${JSON.stringify(each, null, space).replaceAll('\n', '')}\n\n`).join('');
+        const { sink, end } = await stream(`${text}data: [DONE]\n\n`);
+        assert.deepEqual(sink.data(), all.map(frameOf));
+        assert.deepEqual(end.usage, all.some((each) => each.usage) ? usage : null);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('takes an answer without [DONE] for whole when every choice has its finish reason', async () => {
+    const { sink, end } = await stream(events([...plain, usageChunk], ''));
+    assert.equal(sink.frames.length, plain.length);
+    assert.deepEqual(end.usage, usage);
+  });
+
+  it('resolves at [DONE], without waiting for the vendor to end the body', async () => {
+    const { promise: answered, resolve } = withResolver<ServerResponse>();
+    server.answer((response) => {
+      beginStream(response);
+      response.write(events(plain));
+      resolve(response);
+    });
+    const end = await vendor.chat(callOf(), collect());
+    assert.deepEqual(end, { body: '{}', usage: null });
+    (await answered).end();
+  });
+
+  it('fails when one of several choices has no finish reason, and when there was no choice at all', async () => {
+    const open = (streams['several choices'] ?? []).slice(0, -1);
+    await assert.rejects(stream(events(open, '')), { code: 'stream_interrupted' });
+    await assert.rejects(stream(': nothing\n\n'), { code: 'server_error', status: 500 });
+    await assert.rejects(stream(events([usageChunk], '')), { code: 'server_error' });
+  });
+
+  it('drops the last event where its blank line is missing', async () => {
+    await assert.rejects(stream(events(plain, 'data: [DONE]').slice(0, -20)), { code: 'stream_interrupted' });
+  });
+
+  it('swallows chunks that say nothing, and empty events', async () => {
+    const nothing = [
+      'data: {}',
+      'data:',
+      'event: ping\ndata: {}',
+      'data: {"choices":null,"usage":null,"id":"x"}',
+      ': ping',
+    ];
+    const { sink } = await stream(`${nothing.join('\n\n')}\n\n${events(plain)}`);
+    assert.deepEqual(sink.data(), plain.map(frameOf));
+  });
+
+  it('keeps the usage of a last chunk that has choices too', async () => {
+    const last = chunk([{ delta: {}, finish_reason: 'stop' }], { usage });
+    const { end, sink } = await stream(events([last]));
+    assert.deepEqual(end.usage, usage);
+    assert.deepEqual(sink.data(), [frameOf(last)]);
+  });
+
+  it('turns a whole completion, sent in answer to a streamed request, into frames', async () => {
+    const toolCalls = [{ id: 'call_a', type: 'function', function: { name: 'f', arguments: '{}' } }];
+    const message = { role: 'assistant', content: null, tool_calls: toolCalls };
+    const body = { ...completion, choices: [{ index: 0, message, logprobs: null, finish_reason: 'tool_calls' }] };
+    server.answer((response) => sendJson(response, 200, JSON.stringify(body)));
+    const sink = collect();
+    const end = await vendor.chat(callOf(), sink);
+    const { choices: _choices, usage: _usage, ...rest } = completionBody;
+    const delta = { role: 'assistant', content: null, tool_calls: [{ index: 0, ...toolCalls[0] }] };
+    assert.deepEqual(sink.data(), [
+      { ...rest, choices: [{ index: 0, delta, logprobs: null, finish_reason: 'tool_calls' }] },
+    ]);
+    assert.deepEqual(end, { body: '{}', usage });
+  });
+
+  it('fails with a clear error when a JSON answer makes no sense', async () => {
+    const bodies = ['', '<html>', '[]', 'null', '{"choices":{}}', '{}', '{"choices":[{"text":"a"}]}'];
+    for (const body of bodies) {
+      server.answer((response) => sendJson(response, 200, body));
+      const call = vendor.chat(callOf(), collect());
+      await assert.rejects(call, { name: 'ApiError', code: 'server_error', message: /^The model's vendor answered/ });
+    }
+    for (const body of bodies.slice(0, -1)) {
+      server.answer((response) => sendJson(response, 200, body));
+      const call = vendor.chat(callOf({ stream: false }), collect());
+      await assert.rejects(call, { name: 'ApiError', code: 'server_error', message: /^The model's vendor answered/ });
+    }
+  });
+
+  it('fails with a clear error at a malformed event, and does not yield what follows', async () => {
+    for (const bad of ['{"choices":[', '[]', '"text"', '{"choices":5}']) {
+      const text = events(plain.slice(0, 2), `data: ${bad}\n\n${events(plain)}`);
+      server.answer((response) => sendStream(response, [text]));
+      const sink = collect();
+      await assert.rejects(vendor.chat(callOf(), sink), { code: 'stream_interrupted', message: /^The model's vendor/ });
+      assert.equal(sink.frames.length, 2);
+      await assert.rejects(stream(`data: ${bad}\n\n`), { code: 'server_error' });
+    }
+  });
+
+  it('maps an error event by its status, and otherwise passes its message on', async () => {
+    const error = (fields: object) => `data: ${JSON.stringify({ error: { message: 'Too long.', ...fields } })}\n\n`;
+    const cases: [string, object][] = [
+      [error({ code: 429 }), { code: 'rate_limit_exceeded' }],
+      [error({ status: 503 }), { code: 'service_unavailable' }],
+      [
+        error({ code: 'context_length_exceeded', param: 'messages' }),
+        {
+          code: 'invalid_request_error',
+          vendorCode: 'context_length_exceeded',
+          param: 'messages',
+          message: 'Too long.',
+        },
+      ],
+      [error({ code: 'insufficient_quota' }), { code: 'service_unavailable' }],
+      [error({ type: 'server_error' }), { code: 'server_error', message: 'Too long.' }],
+      ['data: {"error":"Odd."}\n\n', { code: 'server_error', message: 'Odd.' }],
+      ['event: error\ndata: {"message":"Odd."}\n\n', { code: 'server_error', message: 'Odd.' }],
+      [`data: {"error":"Key ${apiKey} is odd."}\n\n`, { message: 'Key [key] is odd.' }],
+    ];
+    for (const [text, expected] of cases) {
+      await assert.rejects(stream(text), expected);
+      await assert.rejects(stream(events(plain.slice(0, 4), text)), expected);
+    }
+    server.answer((response) => sendJson(response, 200, '{"error":{"message":"Odd.","code":429}}'));
+    await assert.rejects(vendor.chat(callOf({ stream: false }), collect()), { code: 'rate_limit_exceeded' });
+  });
+
+  it('uses its connections again for calls that follow each other', async () => {
+    const fresh = await startFixtureVendor();
+    const own = createOpenAiDialect({ name: 'openai', baseUrl: `${fresh.baseUrl}/`, apiKey });
+    fresh.answer((response) => sendStream(response, [events(plain)]));
+    for (let call = 0; call < 20; call += 1) await own.chat(callOf(), collect());
+    // Two, because the next call may come before the last bytes of the body.
+    assert.ok(fresh.connections() <= 2);
+    assert.equal(fresh.requests[0]?.url, '/v1/chat/completions');
+    await own.close();
+    await fresh.close();
+  });
+});

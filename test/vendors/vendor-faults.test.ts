@@ -1,0 +1,395 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { inspect } from 'node:util';
+import { ApiError } from '../../shared/errors.ts';
+import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
+import type { FrameSink, Vendor } from '../../workers/vendors/vendor.ts';
+import {
+  beginStream,
+  callOf,
+  collect,
+  type FixtureVendor,
+  sendJson,
+  sendStream,
+  startFixtureVendor,
+} from './fixture-vendor.ts';
+import { completion, errorBody, events, streams } from './recorded-openai.ts';
+
+const apiKey = 'sk-test-0123456789abcdef';
+const plain = streams['plain text'] ?? [];
+
+describe('what goes wrong at a vendor', () => {
+  let server: FixtureVendor;
+  let vendor: Vendor;
+  before(async () => {
+    server = await startFixtureVendor();
+    vendor = createOpenAiDialect({ name: 'openai', baseUrl: server.baseUrl, apiKey });
+  });
+  after(async () => {
+    await vendor.close();
+    await server.close();
+  });
+
+  /** The error of a call whose request the server answers like this; streamed and held alike. */
+  async function errorOf(answer: (response: ServerResponse) => void, silenceMs = 20_000): Promise<ApiError> {
+    const errors: ApiError[] = [];
+    for (const stream of [true, false]) {
+      server.answer(answer);
+      const error = await vendor.chat(callOf({ stream, silenceMs }), collect()).then(
+        () => assert.fail('no error'),
+        (thrown) => thrown,
+      );
+      assert.ok(error instanceof ApiError, inspect(error));
+      assert.ok(!inspect(error, { depth: 10 }).includes(apiKey));
+      errors.push(error);
+    }
+    const [streamed, held] = errors as [ApiError, ApiError];
+    assert.deepEqual({ ...streamed.toData(), retryAfterMs: 0 }, { ...held.toData(), retryAfterMs: 0 });
+    return held;
+  }
+  const statusError = (status: number, body = '{}', headers: Record<string, string> = {}) =>
+    errorOf((response) => sendJson(response, status, body, headers));
+
+  it('a 400, 413 or 422 stays a 400 with the message, the parameter and the code of the vendor', async () => {
+    const body = errorBody(
+      "'messages' must be shorter.",
+      'context_length_exceeded',
+      'invalid_request_error',
+      'messages',
+    );
+    for (const status of [400, 413, 422]) {
+      const error = await statusError(status, body);
+      assert.equal(error.status, 400);
+      assert.deepEqual(error.toWire().error, {
+        message: "'messages' must be shorter.",
+        type: 'invalid_request_error',
+        param: 'messages',
+        code: 'context_length_exceeded',
+      });
+    }
+    for (const text of [
+      '{"message":"Odd."}',
+      '{"detail":"Odd."}',
+      '{"error":"Odd."}',
+      '{"error":{"message":"Odd.","code":400}}',
+    ]) {
+      const error = await statusError(400, text);
+      assert.deepEqual([error.message, error.code, error.vendorCode], ['Odd.', 'invalid_request_error', null]);
+    }
+    for (const text of ['', '<html>', '[]', '{"error":{"message":5,"param":{},"code":"a b"}}']) {
+      const error = await statusError(400, text);
+      assert.deepEqual(
+        [error.status, error.message, error.vendorCode],
+        [400, "The model's vendor refused the request.", null],
+      );
+    }
+  });
+
+  it('a 401, 402, 403, an exhausted quota, an unknown route or a redirect is a 503 whose cause tells the operator why', async () => {
+    const cases: [number, string | null][] = [
+      [401, 'invalid_api_key'],
+      [402, null],
+      [403, 'unsupported_country'],
+      [429, 'insufficient_quota'],
+      [404, null],
+      [302, null],
+    ];
+    for (const [status, code] of cases) {
+      const error = await statusError(status, errorBody(`Incorrect API key provided: ${apiKey}`, code, ''), {
+        location: 'http://127.0.0.1:1/',
+      });
+      assert.equal(error.code, 'service_unavailable');
+      assert.equal(error.message, 'The model is not available at the moment.');
+      assert.equal((error.cause as Error).message, `the vendor openai answered ${status}${code ? ` (${code})` : ''}`);
+    }
+  });
+
+  it('a 404 that says model_not_found stays one, without the name that the vendor gives the model', async () => {
+    const error = await statusError(404, errorBody('The model `gpt-9` does not exist.', 'model_not_found'));
+    assert.equal(error.code, 'model_not_found');
+    assert.ok(!error.message.includes('gpt-9'));
+  });
+
+  it('a 429 stays one, with the time to wait in each of its forms', async () => {
+    const body = errorBody('Rate limit reached in organization org-secret', 'rate_limit_exceeded', 'tokens');
+    const waitFor = async (headers: Record<string, string>) => {
+      const error = await statusError(429, body, headers);
+      assert.equal(error.code, 'rate_limit_exceeded');
+      assert.ok(!error.message.includes('org-secret'));
+      return error.retryAfterMs;
+    };
+    assert.equal(await waitFor({ 'retry-after': '7' }), 7000);
+    assert.equal(await waitFor({ 'retry-after-ms': '250.5', 'retry-after': '7' }), 250.5);
+    assert.equal(await waitFor({}), 1000);
+    assert.equal(await waitFor({ 'retry-after': 'soon' }), 1000);
+    assert.equal(await waitFor({ 'retry-after': new Date(Date.now() - 60_000).toUTCString() }), 0);
+    const wait = (await waitFor({ 'retry-after': new Date(Date.now() + 60_000).toUTCString() })) ?? 0;
+    assert.ok(wait > 50_000 && wait <= 60_000, `${wait}`);
+  });
+
+  it('a 5xx is a 500, except 503 and 529, which are 503 with the time to wait, and 408 and 504, which are timeouts', async () => {
+    for (const status of [500, 502, 520, 409]) assert.equal((await statusError(status, '<html>')).code, 'server_error');
+    for (const status of [503, 529]) {
+      const error = await statusError(status, errorBody('Overloaded', null), { 'retry-after': '3' });
+      assert.deepEqual([error.code, error.retryAfterMs], ['service_unavailable', 3000]);
+    }
+    for (const status of [408, 504]) assert.equal((await statusError(status)).code, 'timeout');
+  });
+
+  it('an error body that does not end is read up to a bound', async () => {
+    const error = await errorOf((response) => {
+      response.writeHead(500, { 'content-type': 'text/html' });
+      const pour = () => {
+        while (!response.destroyed && response.write('x'.repeat(16_384)));
+      };
+      response.on('drain', pour);
+      pour();
+    });
+    assert.equal(error.code, 'server_error');
+  });
+
+  it('a refused connection is a 503', async () => {
+    const unused = createServer().listen(0, '127.0.0.1');
+    await once(unused, 'listening');
+    const { port } = unused.address() as AddressInfo;
+    unused.close();
+    await once(unused, 'close');
+    const lost = createOpenAiDialect({ name: 'openai', baseUrl: `http://127.0.0.1:${port}/v1`, apiKey });
+    const call = lost.chat(callOf(), collect());
+    await assert.rejects(call, { code: 'service_unavailable', message: "The model's vendor cannot be reached." });
+    await lost.close();
+  });
+
+  it('a reset or an end of the connection before the headers is a 500', async () => {
+    assert.equal((await errorOf((response) => response.socket?.resetAndDestroy())).code, 'server_error');
+    assert.equal((await errorOf((response) => response.socket?.end())).code, 'server_error');
+    assert.equal((await errorOf((response) => response.socket?.end('not HTTP\r\n\r\n'))).code, 'server_error');
+  });
+
+  it('a reset inside a stream is stream_interrupted, also of a connection that was to be closed anyway', async () => {
+    for (const connection of ['keep-alive', 'close']) {
+      server.answer((response) => {
+        beginStream(response, { connection });
+        response.write(events(plain.slice(0, 4), ''));
+      });
+      const sink = collect();
+      const breaking: FrameSink = {
+        drained: sink.drained,
+        write: (frame) => {
+          sink.write(frame);
+          return sink.frames.length < 4 || breakOff();
+        },
+      };
+      const breakOff = () => {
+        server.reset();
+        return true;
+      };
+      await assert.rejects(vendor.chat(callOf(), breaking), { code: 'stream_interrupted' });
+      assert.equal(sink.frames.length, 4);
+    }
+  });
+
+  it('a reset before the first frame can be asked again, although the headers were there', async () => {
+    server.answer((response) => {
+      beginStream(response);
+      response.write(': hello\n\n', () => response.socket?.resetAndDestroy());
+    });
+    await assert.rejects(vendor.chat(callOf(), collect()), { code: 'server_error' });
+  });
+
+  it('a reset while the sink is full ends the call, and not the process', async () => {
+    for (const connection of ['keep-alive', 'close']) {
+      server.answer((response) => {
+        beginStream(response, { connection });
+        for (const each of plain) response.write(events([each], ''));
+      });
+      const full: FrameSink = {
+        write: () => {
+          server.reset();
+          return false;
+        },
+        drained: () => new Promise(() => {}),
+      };
+      await assert.rejects(vendor.chat(callOf(), full), { code: 'stream_interrupted' });
+    }
+  });
+
+  it('a held answer that is cut is a 500', async () => {
+    const text = JSON.stringify(completion);
+    const head = { 'content-type': 'application/json', 'content-length': String(text.length * 2) };
+    server.answer((response) => response.writeHead(200, head).write(text, () => response.socket?.end()));
+    await assert.rejects(vendor.chat(callOf({ stream: false }), collect()), { code: 'server_error' });
+  });
+
+  it('silence is a timeout, before the headers and inside the answer', async () => {
+    assert.equal((await errorOf(() => {}, 100)).code, 'timeout');
+    assert.equal((await errorOf((response) => beginStream(response), 100)).code, 'timeout');
+  });
+
+  it('a full sink is not the silence of the vendor', async () => {
+    server.answer((response) =>
+      sendStream(response, plain.map((each) => events([each], '')).concat('data: [DONE]\n\n')),
+    );
+    // Longer than undici takes to notice silence of 100 ms: its clock ticks twice a second.
+    const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 1500));
+    const frames: unknown[] = [];
+    const sink: FrameSink = { write: (frame) => frames.push(frame) !== 2, drained: pause };
+    await vendor.chat(callOf({ silenceMs: 100 }), sink);
+    assert.equal(frames.length, plain.length);
+  });
+
+  it('an event over the limit is a clear error, and so is a held answer over its', async () => {
+    const pourInto = (contentType: string) => (response: ServerResponse) => {
+      response.writeHead(200, { 'content-type': contentType });
+      response.write('data: ');
+      const part = 'x'.repeat(1 << 20);
+      const pour = () => {
+        while (!response.destroyed && response.write(part));
+      };
+      response.on('drain', pour);
+      pour();
+    };
+    server.answer(pourInto('text/event-stream'));
+    await assert.rejects(vendor.chat(callOf(), collect()), {
+      code: 'server_error',
+      message: /more than 8388608 characters/,
+    });
+    server.answer(pourInto('application/json'));
+    const held = vendor.chat(callOf({ stream: false }), collect());
+    await assert.rejects(held, { code: 'server_error', message: /larger than 67108864 bytes/ });
+  });
+
+  it("an abort inside a stream closes the vendor's connection, also while the sink is full", async () => {
+    for (const taken of [true, false]) {
+      let left: Promise<unknown> | undefined;
+      server.answer((response) => {
+        left = once(response, 'close');
+        beginStream(response);
+        response.write(events(plain.slice(0, 2), ''));
+      });
+      const controller = new AbortController();
+      const sink: FrameSink = {
+        write: () => {
+          setImmediate(() => controller.abort());
+          return taken;
+        },
+        drained: () => new Promise(() => {}),
+      };
+      await assert.rejects(vendor.chat(callOf({ signal: controller.signal }), sink), { code: 'cancelled' });
+      await left;
+    }
+  });
+
+  it('an abort while the connection is being made closes it at once and sends nothing', async () => {
+    let heard = '';
+    const silent = createServer((socket) => {
+      socket.on('data', (data) => {
+        heard += data.toString('latin1');
+      });
+      socket.on('error', () => {});
+    }).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    // The TLS handshake never comes to an end.
+    const slow = createOpenAiDialect({ name: 'openai', baseUrl: `https://127.0.0.1:${port}/v1`, apiKey });
+    const controller = new AbortController();
+    const call = slow.chat(callOf({ signal: controller.signal }), collect());
+    const [socket] = await once(silent, 'connection');
+    const left = once(socket, 'close');
+    controller.abort();
+    await assert.rejects(call, { code: 'cancelled' });
+    await left;
+    await slow.close();
+    silent.close();
+    await once(silent, 'close');
+    assert.ok(!heard.includes('POST'));
+
+    const early = new AbortController();
+    const asked = server.requests.length;
+    server.answer((response) => sendJson(response, 200, JSON.stringify(completion)));
+    const fresh = createOpenAiDialect({ name: 'openai', baseUrl: server.baseUrl, apiKey });
+    const cut = fresh.chat(callOf({ signal: early.signal }), collect());
+    early.abort();
+    await assert.rejects(cut, { code: 'cancelled' });
+    await fresh.chat(callOf({ stream: false }), collect());
+    assert.equal(server.requests.length, asked + 1);
+    await fresh.close();
+  });
+
+  it('an error of the sink ends the call and closes the connection', async () => {
+    let left: Promise<unknown> | undefined;
+    server.answer((response) => {
+      left = once(response, 'close');
+      beginStream(response);
+      response.write(events(plain.slice(0, 2), ''));
+    });
+    const drained = () => Promise.reject(new ApiError('outcome_unknown', 'The relay is gone.'));
+    await assert.rejects(vendor.chat(callOf(), { write: () => false, drained }), { code: 'outcome_unknown' });
+    await left;
+  });
+
+  it('a sink that stays full stops the vendor, and gets every frame once it is drained', async () => {
+    const text = 'x'.repeat(16_384);
+    const count = 4096;
+    const part = events([{ choices: [{ index: 0, delta: { content: text } }] }], '');
+    let response: ServerResponse | undefined;
+    server.answer((each) => {
+      response = each;
+      beginStream(each);
+      for (let sent = 0; sent < count; sent += 1) each.write(part);
+      each.end('data: [DONE]\n\n');
+    });
+    let drain = () => {};
+    let blocked = () => {};
+    let released = false;
+    const full = new Promise<void>((resolve) => {
+      blocked = resolve;
+    });
+    let frames = 0;
+    const sink: FrameSink = {
+      write: (frame) => {
+        frames += 1;
+        assert.ok(frame.text.length > text.length);
+        return released;
+      },
+      drained: () =>
+        new Promise((resolve) => {
+          drain = resolve;
+          blocked();
+        }),
+    };
+    const call = vendor.chat(callOf(), sink);
+    await full;
+    // Whole calls over other connections come and go meanwhile: what was to flow would have flowed.
+    const unsent: number[] = [];
+    for (let other = 0; other < 20; other += 1) {
+      server.answer((each) => sendJson(each, 200, JSON.stringify(completion)));
+      await vendor.chat(callOf({ stream: false }), collect());
+      unsent.push(response?.writableLength ?? 0);
+    }
+    assert.ok(frames * text.length <= 1 << 20, `${frames} frames`);
+    assert.ok((unsent.at(-1) ?? 0) > (count * text.length) / 2, `${unsent.at(-1)} bytes unsent`);
+    released = true;
+    drain();
+    await call;
+    assert.equal(frames, count);
+  });
+
+  it('a connection that the vendor has closed meanwhile is not used again', async () => {
+    const answer = (response: ServerResponse) => sendJson(response, 200, JSON.stringify(completion));
+    for (let round = 0; round < 5; round += 1) {
+      let closed: Promise<unknown> | undefined;
+      server.answer((response) => {
+        const { socket } = response;
+        closed = socket ? once(socket, 'close') : undefined;
+        response.on('finish', () => socket?.end());
+        answer(response);
+      });
+      await vendor.chat(callOf({ stream: false }), collect());
+      await closed;
+    }
+  });
+});

@@ -1,0 +1,268 @@
+import { Socket } from 'node:net';
+import { buildConnector, type Dispatcher, Pool } from 'undici';
+import { ApiError } from '../shared/errors.ts';
+import { readRetryAfter, readVendorError, vendorError } from './vendors/vendor-error.ts';
+
+/** The longest body that is gathered: a held answer, and an error's. Bytes. */
+const longestBody = 64 * 1024 * 1024;
+const longestErrorBody = 64 * 1024;
+
+/**
+ * How long a connection stays open unused. Vendors that announce their own time (`Keep-Alive: timeout=…`) are obeyed;
+ * uvicorn, under many of the others, closes after 5 s without a word, and a request that meets the close is lost.
+ */
+const idleMs = 4_000;
+
+/**
+ * What becomes of a chunk that was handed over: a promise holds the vendor's socket back until it resolves; `finished`
+ * means that the answer is whole, whatever the vendor may still send.
+ */
+export type Reading = Promise<void> | 'finished' | undefined;
+
+export interface HttpPost {
+  /** Appended to the base URL: `/chat/completions`. */
+  readonly path: string;
+  /** JSON text. */
+  readonly body: string;
+  /** Closes the connection at once. Its reason is what the call throws if it is an ApiError. */
+  readonly signal: AbortSignal;
+  /** Longest time (ms) without a byte from the vendor, before as well as inside the answer. */
+  readonly silenceMs: number;
+  /**
+   * Takes a successful body that is not JSON as it comes (chunks are the reader's to keep). What it throws ends the call.
+   * Without it every body is gathered.
+   */
+  readonly onChunk?: (chunk: Buffer) => Reading;
+}
+
+export interface HttpClient {
+  /**
+   * Posts once: no retry, no redirect.
+   * @returns the gathered body, or null when it went to `onChunk`.
+   * @throws ApiError for every status but 2xx, for a broken, silent or refused connection, and for an abort.
+   */
+  post(request: HttpPost): Promise<string | null>;
+  /** Closes the connections, those in use as well. */
+  close(): Promise<void>;
+}
+
+export interface HttpClientOptions {
+  /** The vendor's name, for the operator. */
+  readonly vendor: string;
+  readonly baseUrl: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The vendor's key, which no error may carry. */
+  readonly secret: string;
+}
+
+type ConnectionError = Error & { code?: string };
+
+/**
+ * Connects for a pool, and tells of each socket before it is connected.
+ *
+ * undici takes a reset of a connection that was not to be kept for the end of its body: a cut answer would pass for a whole
+ * one, and while the body is paused its parser fails an assertion that ends the process (7.30.2, `onHttpSocketError`).
+ * A listener that comes before undici's own takes the error out of that branch.
+ */
+function createConnector(onSocket: (socket: Socket) => void): buildConnector.connector {
+  const connect = buildConnector({});
+  return (options, callback) => {
+    const socket: unknown = connect(options, (...result) => {
+      result[1]?.prependListener('error', (error: ConnectionError) => {
+        if (error.code === 'ECONNRESET') error.code = 'UND_ERR_SOCKET';
+      });
+      callback(...result);
+    });
+    if (socket instanceof Socket) onSocket(socket);
+  };
+}
+
+/** One keep-alive pool for one vendor. It grows as needed: what bounds it is the worker's concurrency. */
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  const base = new URL(options.baseUrl);
+  const basePath = base.pathname.replace(/\/+$/, '');
+  const headers = Object.entries({ 'content-type': 'application/json', 'user-agent': 'sluice', ...options.headers });
+  const headerLines = headers.flat();
+  /** The exchange that is being dispatched: a connection begun meanwhile is its own. */
+  let dispatched: Exchange | undefined;
+  const connect = createConnector((socket) => dispatched?.onConnecting(socket));
+  const pool = new Pool(base.origin, { pipelining: 1, keepAliveTimeout: idleMs, connect });
+  return {
+    post(request) {
+      return new Promise((resolve, reject) => {
+        const exchange = new Exchange(options, request, resolve, reject);
+        if (!exchange.start()) return;
+        dispatched = exchange;
+        pool.dispatch(
+          {
+            path: basePath + request.path,
+            method: 'POST',
+            headers: headerLines,
+            body: request.body,
+            headersTimeout: request.silenceMs,
+            bodyTimeout: request.silenceMs,
+          },
+          exchange,
+        );
+        dispatched = undefined;
+      });
+    },
+    close: () => pool.destroy(),
+  };
+}
+
+/** One request and its answer: undici's handler, which spares a Readable and its events for every chunk. */
+class Exchange implements Dispatcher.DispatchHandler {
+  private readonly options: HttpClientOptions;
+  private readonly request: HttpPost;
+  private readonly resolve: (text: string | null) => void;
+  private readonly reject: (error: ApiError) => void;
+  /** Known once the request is written to a connection. */
+  private controller: Dispatcher.DispatchController | undefined;
+  /** Known while a connection is made for this request alone. */
+  private connecting: Socket | undefined;
+  private settled = false;
+  private status = 0;
+  private headers: Record<string, string | string[] | undefined> = {};
+  private onChunk: HttpPost['onChunk'];
+  private readonly gathered: Buffer[] = [];
+  private bytes = 0;
+
+  constructor(
+    options: HttpClientOptions,
+    request: HttpPost,
+    resolve: (text: string | null) => void,
+    reject: (error: ApiError) => void,
+  ) {
+    this.options = options;
+    this.request = request;
+    this.resolve = resolve;
+    this.reject = reject;
+  }
+
+  /** Begins to listen to the signal; false when it is too late to send anything. */
+  start(): boolean {
+    if (this.request.signal.aborted) this.handleEvent();
+    else this.request.signal.addEventListener('abort', this);
+    return !this.settled;
+  }
+
+  /** The signal was aborted. (As the listener is an object, a call needs no closure.) */
+  handleEvent(): void {
+    const reason: unknown = this.request.signal.reason;
+    this.fail(reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.'));
+  }
+
+  onConnecting(socket: Socket): void {
+    this.connecting = socket;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller;
+    this.connecting = undefined;
+    // Aborted while it waited for its connection: nothing is sent.
+    if (this.settled) controller.abort(new Error('aborted'));
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    this.status = status;
+    this.headers = headers;
+    if (status < 200 || status > 299) return;
+    if (!String(headers['content-type']).startsWith('application/json')) this.onChunk = this.request.onChunk;
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.bytes += chunk.length;
+    if (this.settled) {
+      // The rest is read so that the connection can be used again, unless the vendor does not come to an end.
+      if (this.bytes > longestErrorBody) controller.abort(new Error('too much after the end'));
+    } else if (this.onChunk) {
+      this.handOver(controller, chunk, this.onChunk);
+    } else if (this.bytes <= (this.status > 299 ? longestErrorBody : longestBody)) {
+      this.gathered.push(chunk);
+    } else if (this.status > 299) {
+      this.fail(this.statusError());
+    } else {
+      this.fail(new ApiError('server_error', `The vendor's answer is larger than ${longestBody} bytes.`));
+    }
+  }
+
+  onResponseEnd(): void {
+    if (this.settled) return;
+    if (this.status > 299) this.fail(this.statusError());
+    else this.succeed(this.onChunk ? null : this.text());
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    if (!this.settled) this.fail(this.connectionError(error));
+  }
+
+  private handOver(
+    controller: Dispatcher.DispatchController,
+    chunk: Buffer,
+    onChunk: (chunk: Buffer) => Reading,
+  ): void {
+    try {
+      const reading = onChunk(chunk);
+      if (reading === 'finished') {
+        this.bytes = 0;
+        this.succeed(null);
+      } else if (reading !== undefined) {
+        controller.pause();
+        reading.then(
+          () => controller.resume(),
+          (error) => this.fail(ApiError.from(error)),
+        );
+      }
+    } catch (error) {
+      this.fail(ApiError.from(error));
+    }
+  }
+
+  private succeed(text: string | null): void {
+    this.settle();
+    this.resolve(text);
+  }
+
+  private fail(error: ApiError): void {
+    if (this.settled) return;
+    this.settle();
+    this.controller?.abort(error);
+    // With an error, because undici would wait for ever for a socket that closes without one.
+    this.connecting?.destroy(error);
+    this.reject(error);
+  }
+
+  private settle(): void {
+    this.settled = true;
+    this.request.signal.removeEventListener('abort', this);
+  }
+
+  private text(): string {
+    const [only] = this.gathered;
+    if (only === undefined) return '';
+    return (this.gathered.length === 1 ? only : Buffer.concat(this.gathered)).toString();
+  }
+
+  private statusError(): ApiError {
+    const { vendor, secret } = this.options;
+    return vendorError(vendor, this.status, readVendorError(this.text(), secret), readRetryAfter(this.headers));
+  }
+
+  private connectionError(error: ConnectionError): ApiError {
+    const { code, message } = error;
+    // Not the error itself: undici's carry pieces of the answer.
+    const cause = new Error(`${this.options.vendor}: ${message}${code === undefined ? '' : ` (${code})`}`);
+    if (this.controller === undefined) {
+      return new ApiError('service_unavailable', "The model's vendor cannot be reached.", { cause });
+    }
+    if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
+      return new ApiError('timeout', `The model's vendor was silent for ${this.request.silenceMs} ms.`, { cause });
+    }
+    return new ApiError('server_error', "The connection to the model's vendor broke off.", { cause });
+  }
+}

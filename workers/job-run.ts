@@ -1,0 +1,43 @@
+import type { Ownership } from '../shared/jobs/append.ts';
+import type { QueuedJob } from '../shared/queue.ts';
+
+/** Why a run stops before its vendor is done. */
+export type StopReason = Exclude<Ownership, 'ok'> | 'given back' | 'overdue' | Error;
+
+/** One taking of a job from the queue by this process, from before `begin` to its end. */
+export class JobRun {
+  readonly job: QueuedJob;
+  /** The attempt this run owns, once `begin` said so. */
+  attempt: number | undefined;
+  /** When Redis last confirmed the ownership, in ms since 1970. */
+  confirmedAt = Date.now();
+  isRenewing = false;
+  /** Why it was stopped. */
+  stopReason: StopReason | undefined;
+  readonly #controller = new AbortController();
+
+  constructor(job: QueuedJob) {
+    this.job = job;
+  }
+
+  /** Aborted when the run must stop. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** The job is not this run's any more: it has ended, or another attempt owns it. */
+  lose(reason: Exclude<Ownership, 'ok'>): void {
+    this.stop(reason);
+  }
+
+  /** The process stops: the job should go back to the queue, if that is still possible. */
+  giveBack(): void {
+    this.stop('given back');
+  }
+
+  stop(reason: StopReason): void {
+    if (this.stopReason !== undefined) return;
+    this.stopReason = reason;
+    this.#controller.abort(reason);
+  }
+}

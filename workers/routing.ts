@@ -1,0 +1,21 @@
+import type { Catalogue } from '../shared/catalogue/catalogue.ts';
+import { ApiError } from '../shared/errors.ts';
+import type { Vendor } from './vendors/vendor.ts';
+
+/** Where a job goes: a vendor, and that vendor's name of the model. */
+export interface Route {
+  readonly vendor: Vendor;
+  readonly model: string;
+}
+
+/**
+ * The route of a model: its first vendor that is on here.
+ * @throws ApiError 503 when this worker knows no vendor for it (its settings differ from the api's).
+ */
+export function chooseRoute(catalogue: Catalogue, vendors: ReadonlyMap<string, Vendor>, modelId: string): Route {
+  for (const route of catalogue.find(modelId)?.routes ?? []) {
+    const vendor = vendors.get(route.vendor);
+    if (vendor !== undefined) return { vendor, model: route.model };
+  }
+  throw new ApiError('service_unavailable', `No vendor is set up for the model \`${modelId}\`.`);
+}

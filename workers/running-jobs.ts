@@ -1,0 +1,87 @@
+import type { InboxListener } from '../shared/jobs/inbox.ts';
+import { renewLease } from '../shared/jobs/lease.ts';
+import type { Logger } from '../shared/log.ts';
+import type { RedisClient } from '../shared/redis.ts';
+import type { JobRun } from './job-run.ts';
+
+/** A lease is renewed when the log has not confirmed it for so long; well under its length. */
+const renewAfterMs = 3000;
+const roundMs = 1000;
+
+/**
+ * The jobs this process runs: hears cancellations for them and renews their leases while their vendors are silent. A job
+ * is registered before `begin`, so that no cancellation can fall between the two.
+ */
+export class RunningJobs implements InboxListener {
+  readonly #runs = new Map<string, Set<JobRun>>();
+  readonly #redis: RedisClient;
+  readonly #log: Logger;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(redis: RedisClient, log: Logger) {
+    this.#redis = redis;
+    this.#log = log;
+    this.#timer = setInterval(() => this.#renewAll(), roundMs);
+    this.#timer.unref();
+  }
+
+  add(run: JobRun): void {
+    const runs = this.#runs.get(run.job.id);
+    if (runs === undefined) this.#runs.set(run.job.id, new Set([run]));
+    else runs.add(run);
+  }
+
+  delete(run: JobRun): void {
+    const runs = this.#runs.get(run.job.id);
+    runs?.delete(run);
+    if (runs?.size === 0) this.#runs.delete(run.job.id);
+  }
+
+  get size(): number {
+    return this.#runs.size;
+  }
+
+  abort(jobId: string): void {
+    for (const run of this.#runs.get(jobId) ?? []) run.lose('ended');
+  }
+
+  /** An abort may have been missed: every lease is looked at, which tells the same. */
+  resubscribed(): void {
+    for (const run of this.#all()) void this.#renew(run);
+  }
+
+  /** Asks every run to stop, because this process does: those without output go back to the queue. */
+  giveBackAll(): void {
+    for (const run of this.#all()) run.giveBack();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #renewAll(): void {
+    const now = Date.now();
+    for (const run of this.#all()) {
+      if (now - run.confirmedAt >= renewAfterMs) void this.#renew(run);
+    }
+  }
+
+  async #renew(run: JobRun): Promise<void> {
+    const { attempt } = run;
+    if (attempt === undefined || run.isRenewing) return;
+    run.isRenewing = true;
+    try {
+      const ownership = await renewLease(this.#redis, run.job.id, attempt);
+      if (ownership === 'ok') run.confirmedAt = Date.now();
+      else run.lose(ownership);
+    } catch (error) {
+      this.#log.warn({ err: error, job: run.job.id }, 'renewing a lease failed');
+    } finally {
+      run.isRenewing = false;
+    }
+  }
+
+  *#all(): Iterable<JobRun> {
+    for (const runs of this.#runs.values()) yield* runs;
+  }
+}

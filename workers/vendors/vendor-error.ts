@@ -1,0 +1,127 @@
+import { ApiError } from '../../shared/errors.ts';
+
+/** What a vendor says about its error, as far as it says it. */
+export interface VendorErrorDetails {
+  readonly message: string | null;
+  readonly param: string | null;
+  /** The vendor's code, or its type where it has no code; short and harmless, so that it can be logged. */
+  readonly code: string | null;
+  /** A status inside the body, for errors that come in a stream. */
+  readonly status: number | null;
+}
+
+const longestMessage = 4_000;
+const longestParam = 200;
+const codePattern = /^[\w.:-]{1,100}$/;
+/** A shorter key (the sandbox's) is no secret, and leaving it out would maim ordinary text. */
+const shortestSecret = 16;
+
+/** Statuses of errors inside a stream that tell no status but a well-known code or type. */
+const statusOfCode: Record<string, number> = {
+  invalid_request_error: 400,
+  context_length_exceeded: 400,
+  insufficient_quota: 429,
+  rate_limit_exceeded: 429,
+  overloaded_error: 503,
+};
+
+const quotaCodes = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'billing_not_active']);
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function shortText(value: unknown, longest: number): string | null {
+  return typeof value === 'string' && value !== '' ? value.slice(0, longest) : null;
+}
+
+function shortCode(value: unknown): string | null {
+  return typeof value === 'string' && codePattern.test(value) ? value : null;
+}
+
+/**
+ * Reads an error body: OpenAI's `{"error": {message, type, param, code}}`, or the shapes of those who nearly speak it
+ * (`{"error": "…"}`, `{"message": "…"}`, `{"detail": "…"}`). Anything else yields nulls.
+ * @param secret The vendor's key, which is taken out of the text before anything else sees it.
+ */
+export function readVendorError(body: string, secret: string): VendorErrorDetails {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(secret.length < shortestSecret ? body : body.replaceAll(secret, '[key]'));
+  } catch {
+    parsed = null;
+  }
+  const root = isObject(parsed) ? parsed : {};
+  const error = isObject(root.error) ? root.error : root;
+  const code = shortCode(error.code) ?? shortCode(error.type);
+  const status = [error.status, error.status_code, error.code].find(
+    (value): value is number => Number.isInteger(value) && (value as number) >= 400 && (value as number) < 600,
+  );
+  return {
+    message: shortText(error.message, longestMessage) ?? shortText(root.error ?? root.detail, longestMessage),
+    param: shortText(error.param, longestParam),
+    code,
+    status: status ?? (code === null ? null : (statusOfCode[code] ?? null)),
+  };
+}
+
+/**
+ * The time a vendor asks to wait, from `retry-after-ms` or `Retry-After` (seconds, or an HTTP date).
+ * @returns milliseconds from now, or undefined where the vendor says nothing usable.
+ */
+export function readRetryAfter(headers: Record<string, string | string[] | undefined>): number | undefined {
+  const text = (name: string): string => String(headers[name] ?? '').trim();
+  const milliseconds = text('retry-after-ms');
+  if (/^\d+(\.\d+)?$/.test(milliseconds)) return Number(milliseconds);
+  const seconds = text('retry-after');
+  if (/^\d+(\.\d+)?$/.test(seconds)) return Number(seconds) * 1000;
+  const date = Date.parse(seconds);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
+}
+
+/**
+ * A vendor's failure as the caller is to see it. What only the operator can mend (key, quota, route) becomes a 503, whose
+ * `cause` says to the operator what the vendor answered.
+ */
+export function vendorError(
+  vendor: string,
+  status: number,
+  details: VendorErrorDetails,
+  retryAfterMs?: number,
+): ApiError {
+  const wait = retryAfterMs === undefined ? {} : { retryAfterMs };
+  const cause = new Error(`the vendor ${vendor} answered ${status}${details.code ? ` (${details.code})` : ''}`);
+  switch (status) {
+    case 400:
+    case 413:
+    case 422:
+      return new ApiError('invalid_request_error', details.message ?? "The model's vendor refused the request.", {
+        param: details.param,
+        vendorCode: details.code,
+        cause,
+      });
+    case 404:
+      if (details.code !== 'model_not_found') break;
+      return new ApiError('model_not_found', "The model's vendor does not offer it.", { cause });
+    case 408:
+    case 504:
+      return new ApiError('timeout', "The model's vendor did not answer in time.", { cause, ...wait });
+    case 429:
+      // The vendor's own message is left out: it names the operator's organization.
+      if (details.code !== null && quotaCodes.has(details.code)) break;
+      return new ApiError('rate_limit_exceeded', "The model's vendor is limiting requests: try again later.", {
+        retryAfterMs: retryAfterMs ?? 1000,
+        cause,
+      });
+    case 503:
+    case 529:
+      return new ApiError('service_unavailable', "The model's vendor is overloaded: try again later.", {
+        cause,
+        ...wait,
+      });
+    default:
+      if (status < 400 || status === 401 || status === 402 || status === 403) break;
+      return new ApiError('server_error', `The model's vendor had an error (status ${status}).`, { cause });
+  }
+  return new ApiError('service_unavailable', 'The model is not available at the moment.', { cause, ...wait });
+}
