@@ -1,10 +1,36 @@
+import { createRequire } from 'node:module';
 import type { Middleware } from 'koa';
 import type { Services } from './services.ts';
+import { startPage, startPagePolicy } from './start-page.ts';
 import type { State } from './state.ts';
 
-/** Stand-in until start-page.ts lands. */
+/** The package's own description, two folders up from the built file and one from the source. */
+function readVersion(): string {
+  const require = createRequire(import.meta.url);
+  for (const path of ['../package.json', '../../package.json']) {
+    try {
+      return (require(path) as { version: string }).version;
+    } catch {}
+  }
+  return 'unknown';
+}
+
+/** `GET /`: what runs and how to call it. The same for everybody; it shows no key. */
 export function showStartPage(services: Services): Middleware<State> {
+  const { catalogue, config, baseUrl } = services;
+  const models = catalogue.list();
+  const page = startPage({
+    baseUrl,
+    version: readVersion(),
+    vendors: Object.keys(config.vendors),
+    models: models.length,
+    exampleModel: config.vendors.openai === undefined ? 'sandbox-chat' : 'gpt-4o-mini',
+    sandbox: config.vendors.sandbox !== undefined,
+  });
   return (ctx) => {
-    ctx.body = `Sluice ${services.baseUrl}`;
+    ctx.state.endpoint = 'start';
+    ctx.set('content-security-policy', startPagePolicy);
+    ctx.type = 'text/html; charset=utf-8';
+    ctx.body = page;
   };
 }

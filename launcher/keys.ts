@@ -24,6 +24,13 @@ const usage = `usage:
   --on-disconnect  what becomes of a job when its caller leaves
   ID               a key's id, or its beginning as list shows it`;
 
+/** The commands, and how many operands each takes. */
+const operandCounts = new Map([
+  ['create', 0],
+  ['list', 0],
+  ['revoke', 1],
+]);
+
 /** How long a revocation waits for Redis. */
 const redisDeadlineMs = 10_000;
 
@@ -53,7 +60,7 @@ function readArguments() {
 }
 
 function say(args: Arguments, value: unknown, text: string): void {
-  console.log(args.json ? JSON.stringify(value, null, 2) : text);
+  console.log(args.json ? JSON.stringify(value, (_, field) => field ?? null, 2) : text);
 }
 
 async function create(db: Database, args: Arguments): Promise<void> {
@@ -102,29 +109,29 @@ function timeText(time: number): string {
   return `${new Date(time).toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
 
+/** The database comes first. No Redis afterwards means that its next start comes later, and that tells it of every revoked key. */
 async function revoke(db: Database, config: Config, args: Arguments): Promise<void> {
   const idOrPrefix = args.positionals[1] ?? '';
   const key = chooseKey(await findApiKeys(db, idOrPrefix.replace(/…$/, '')), idOrPrefix);
+  await revokeInDatabase(db, key);
   const url = config.redisUrl ?? readRedisAddress(config.dataDir)?.url;
   if (url === undefined) {
-    // The next start tells Redis of every revoked key before it admits anything.
-    await revokeInDatabase(db, key);
-    say(args, { id: key.id, revoked: true }, `Revoked ${key.id}. No gateway runs on ${config.dataDir}.`);
+    const later = 'No gateway of npm start runs here, so this holds from its next start on';
+    const other = 'a gateway that runs with a REDIS_URL takes the key until this is run with the same REDIS_URL';
+    say(args, { id: key.id, revoked: true, redis: false }, `Revoked ${key.id}. ${later}; ${other}.`);
     return;
   }
   try {
-    await revokeEverywhere(db, url, key);
+    await tellRedis(db, url, key);
   } catch (error) {
     throw new ConfigError(
       `Revoking ${key.id} is not complete (${(error as Error).message.replace(/\.$/, '')}): a gateway that runs may still take the key, so run this again.`,
     );
   }
-  say(args, { id: key.id, revoked: true }, `Revoked ${key.id}: it is refused from now on.`);
+  say(args, { id: key.id, revoked: true, redis: true }, `Revoked ${key.id}: it is refused from now on.`);
 }
 
-/** The database first, even when Redis cannot be reached. */
-async function revokeEverywhere(db: Database, url: string, key: ApiKey): Promise<void> {
-  await revokeInDatabase(db, key);
+async function tellRedis(db: Database, url: string, key: ApiKey): Promise<void> {
   const redis = await connectRedis(url, createLogger('silent', 'keys').log);
   const deadline = setTimeout(() => void redis.close(), redisDeadlineMs);
   try {
@@ -144,7 +151,7 @@ function chooseKey(keys: ApiKey[], idOrPrefix: string): ApiKey {
 
 async function run(args: Arguments): Promise<void> {
   const [command, ...operands] = args.positionals;
-  const expected = { create: 0, list: 0, revoke: 1 }[command ?? ''];
+  const expected = operandCounts.get(command ?? '');
   if (expected === undefined) throw new UsageError(command ? `unknown command ${command}` : 'a command is missing');
   if (operands.length !== expected)
     throw new UsageError(`${command} takes ${expected === 0 ? 'no operand' : 'one id'}`);

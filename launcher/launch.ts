@@ -136,7 +136,7 @@ export class Launch {
     if (!config.sandbox || config.vendors.sandbox !== undefined) return {};
     const args = (port: number) => ['--port', String(port)];
     const child = this.#startChild(
-      { name: 'sandbox', file: programs.sandbox, args: args(0), settings: {} },
+      { name: 'sandbox', file: programs.sandbox, args: args(0), quiet: true, settings: {} },
       sandboxCloseMs,
     );
     const { port } = await child.listening(startDeadlineMs);

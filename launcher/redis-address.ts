@@ -12,10 +12,10 @@ export interface RedisAddress {
 const fileOf = (dataDir: string): string => join(dataDir, 'redis.json');
 
 /** Leaves the address in the data folder, readable by its owner only. */
-export async function writeRedisAddress(dataDir: string, address: RedisAddress): Promise<void> {
+export async function writeRedisAddress(dataDir: string, { url, pid }: RedisAddress): Promise<void> {
   // A file that exists would keep its mode.
   await rm(fileOf(dataDir), { force: true });
-  await writeFile(fileOf(dataDir), `${JSON.stringify(address)}\n`, { mode: 0o600 });
+  await writeFile(fileOf(dataDir), `${JSON.stringify({ url, pid })}\n`, { mode: 0o600 });
 }
 
 export async function removeRedisAddress(dataDir: string): Promise<void> {

@@ -3,7 +3,7 @@ import { Launch, type Programs } from './launch.ts';
 import { StartError } from './supervised-child.ts';
 import { welcomeText } from './welcome.ts';
 
-/** Ctrl-C reaches this process twice at once under npm, from the terminal and from npm: that is one wish, not two. */
+/** Under some versions of npm Ctrl-C comes twice at once, from the terminal and from npm: that is one wish, not two. */
 const sameWishMs = 1000;
 /** Without Redis nothing can be finished, so waiting for it is in vain. */
 const redisLostLimitMs = 3000;

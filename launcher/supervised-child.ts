@@ -18,6 +18,8 @@ export interface Program {
   /** Path of the module. */
   readonly file: string;
   readonly args?: readonly string[];
+  /** Whether what it prints is not worth showing. */
+  readonly quiet?: boolean;
   /** Settings that replace those of this process. */
   readonly settings: Record<string, string>;
 }
@@ -94,11 +96,11 @@ export class SupervisedChild {
   }
 
   #fork(): ChildProcess {
-    const { file, args = [], settings } = this.#program;
+    const { file, args = [], quiet, settings } = this.#program;
     const child = fork(file, args, {
       ...childOptions,
       env: childEnvironment(settings),
-      stdio: ['ignore', 1, 2, 'ipc'],
+      stdio: ['ignore', quiet ? 'ignore' : 1, 2, 'ipc'],
     });
     watchChild(child);
     this.#startedAt = Date.now();

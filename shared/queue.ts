@@ -62,6 +62,12 @@ export class CapabilityQueue {
     return (await this.#queue.remove(queueId(jobId))) === 1;
   }
 
+  /** Id of the blob that holds the request of a job that waits or runs; undefined when it has none. */
+  async requestBlob(jobId: string): Promise<string | undefined> {
+    const data = await this.#redis.hget(`${this.#queue.keys['']}${queueId(jobId)}`, 'data');
+    return data === null ? undefined : (JSON.parse(data) as QueuedJob).requestBlob;
+  }
+
   /** How many jobs wait, run, and for how long the oldest has waited. */
   async depth(): Promise<QueueDepth> {
     const keys = this.#queue.keys;

@@ -69,7 +69,7 @@ async function start(): Promise<void> {
     catalogue: createCatalogue(new Set(vendors.keys())),
     vendors,
     running,
-    settler: new Settler(redis.client),
+    settler: new Settler(redis.client, log),
     metrics: createWorkerMetrics(registry),
     log,
   };
@@ -91,6 +91,7 @@ async function start(): Promise<void> {
       signal.addEventListener('abort', () => running.giveBackAll(), { once: true });
       await closed;
       running.close();
+      await context.settler.close();
       inbox.close();
       health?.close();
       await within(Promise.all([...vendors.values()].map((vendor) => vendor.close())), 2000);

@@ -8,7 +8,7 @@ import { type EndJobContext, endJob } from '../shared/jobs/end-job.ts';
 import { finish } from '../shared/jobs/finish.ts';
 import { type Outcome, readJobState } from '../shared/jobs/job-state.ts';
 import { releaseLease } from '../shared/jobs/lease.ts';
-import { settle } from '../shared/jobs/settle.ts';
+import { settleNow } from '../shared/jobs/settle.ts';
 import type { Logger } from '../shared/log.ts';
 import type { WorkerMetrics } from '../shared/metrics.ts';
 import type { QueuedJob } from '../shared/queue.ts';
@@ -99,7 +99,7 @@ async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict
   const state = await readJobState(context.redis, job.id);
   if (state?.outcome === undefined) return;
   const { outcome, errorCode } = state;
-  await settle(context.redis, [{ ...state, jobId: job.id, outcome, errorCode, began: state.attempt > 0 }]);
+  await settleNow(context.redis, { ...state, jobId: job.id, outcome, errorCode, began: state.attempt > 0 });
 }
 
 /** Calls the vendor and writes what it says into the log, to the end. */
@@ -213,7 +213,8 @@ async function conclude(
   context.metrics.jobs.inc({ capability: job.capability, vendor, outcome });
   if (error !== undefined) context.metrics.errors.inc({ capability: job.capability, vendor, code: error.code });
   const stands = reply.outcome ?? outcome;
-  await context.settler.settle({ ...job, jobId: job.id, outcome: stands, errorCode: error?.code, began: true });
+  // Nobody waits for it: the queue learns at once that the job is over.
+  context.settler.add({ ...job, jobId: job.id, outcome: stands, errorCode: error?.code, began: true });
   if (job.requestBlob !== undefined) await context.blobs.delete(job.requestBlob);
   return 'done';
 }

@@ -1,42 +1,63 @@
-import { type Settlement, settle } from '../shared/jobs/settle.ts';
+import { expireStates, type Settlement, settle } from '../shared/jobs/settle.ts';
+import type { Logger } from '../shared/log.ts';
 import type { RedisClient } from '../shared/redis.ts';
 
-interface Waiting {
-  readonly settlement: Settlement;
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
+/** Ended jobs wait so long for company: under load one call settles many. */
+const settleMs = 5;
+/** And so long for the expiry of their states, which is only tidiness. */
+const expireMs = 1000;
 
-/** Settles the jobs that ended in one turn of the event loop with one call per account. */
+/**
+ * Settles the jobs that this process ended, many in one call. Nobody waits for it: what is lost with the process, the
+ * sweeper settles.
+ */
 export class Settler {
   readonly #redis: RedisClient;
-  #waiting: Waiting[] = [];
+  readonly #log: Logger;
+  #ended: Settlement[] = [];
+  #settled: Settlement[] = [];
+  #settleTimer: NodeJS.Timeout | undefined;
+  #expireTimer: NodeJS.Timeout | undefined;
+  #settling: Promise<void> = Promise.resolve();
 
-  constructor(redis: RedisClient) {
+  constructor(redis: RedisClient, log: Logger) {
     this.#redis = redis;
+    this.#log = log;
   }
 
-  /** Resolves when the job is settled. */
-  settle(settlement: Settlement): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (this.#waiting.length === 0) setImmediate(() => this.#settleAll());
-      this.#waiting.push({ settlement, resolve, reject });
-    });
+  add(job: Settlement): void {
+    this.#ended.push(job);
+    this.#settleTimer ??= setTimeout(() => this.#settle(), settleMs);
   }
 
-  #settleAll(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    settle(
-      this.#redis,
-      waiting.map(({ settlement }) => settlement),
-    ).then(
+  /** Settles what is left. */
+  async close(): Promise<void> {
+    this.#settle();
+    await this.#settling;
+    await this.#expire();
+  }
+
+  #settle(): void {
+    clearTimeout(this.#settleTimer);
+    this.#settleTimer = undefined;
+    const jobs = this.#ended;
+    this.#ended = [];
+    if (jobs.length === 0) return;
+    const settled = settle(this.#redis, jobs).then(
       () => {
-        for (const { resolve } of waiting) resolve();
+        this.#settled.push(...jobs);
+        this.#expireTimer ??= setTimeout(() => void this.#expire(), expireMs);
       },
-      (error) => {
-        for (const { reject } of waiting) reject(error);
-      },
+      (error) => this.#log.warn({ err: error }, 'settling failed; the sweeper will do it'),
     );
+    this.#settling = Promise.all([this.#settling, settled]).then(() => undefined);
+  }
+
+  async #expire(): Promise<void> {
+    clearTimeout(this.#expireTimer);
+    this.#expireTimer = undefined;
+    const jobs = this.#settled;
+    this.#settled = [];
+    await expireStates(this.#redis, jobs).catch((error) => this.#log.warn({ err: error }, 'expiring states failed'));
   }
 }

@@ -24,10 +24,11 @@ if ARGV[7] ~= '' then
   end
 end
 local running = redis.call('ZCARD', KEYS[2])
--- A repeat of this very call: the client library sent it again after a broken connection.
-if redis.call('ZSCORE', KEYS[2], ARGV[1]) then return {'admitted', '', running} end
-if ARGV[6] ~= '' then return {ARGV[6], '', running} end
-if running >= tonumber(ARGV[3]) then return {'concurrency', '', running} end
+if ARGV[6] ~= '' or running >= tonumber(ARGV[3]) then
+  -- Unless this is a repeat: the client library sent the call again after a broken connection.
+  if redis.call('ZSCORE', KEYS[2], ARGV[1]) then return {'admitted', '', running} end
+  return {ARGV[6] ~= '' and ARGV[6] or 'concurrency', '', running}
+end
 -- Balance and budgets are checked and held here once jobs cost money.
 redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
 redis.call('ZADD', KEYS[3], ARGV[5], ARGV[2])

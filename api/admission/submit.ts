@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
 import { createJobState, deleteJobState, type JobIdentity } from '../../shared/jobs/job-state.ts';
-import { settle } from '../../shared/jobs/settle.ts';
+import { settleNow } from '../../shared/jobs/settle.ts';
 import { inlineLimit, type QueuedJob } from '../../shared/queue.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
 import type { PreparedRequest } from '../endpoints/prepared-request.ts';
@@ -15,15 +15,23 @@ export interface Submission {
   readonly caller: Caller;
   readonly prepared: PreparedRequest | PreparedLargeRequest;
   readonly bodyHash: string;
+  /**
+   * Called when the job is admitted, before it is queued: the last moment at which the headers of the answer can be set,
+   * for its first frame may come before the queue's own reply.
+   */
+  readonly onAdmitted: (limits: Limits) => void;
+}
+
+/** The limit in force: how many unfinished jobs the API key has, and may have. */
+export interface Limits {
+  readonly running: number;
+  readonly concurrency: number;
 }
 
 export interface Submitted {
   /** The job that will answer: the submitted one, or the one its idempotency key is bound to. */
   readonly jobId: string;
   readonly isReplay: boolean;
-  /** Jobs the API key has running, and may. */
-  readonly running: number;
-  readonly concurrency: number;
 }
 
 /** How long Redis may take to queue a request before its caller is answered 503. */
@@ -70,10 +78,11 @@ async function carryThrough(services: Services, submission: Submission): Promise
   if (admission.verdict !== 'admitted') {
     await deleteJobState(services.redis, job.id);
     if (admission.verdict === 'replay') {
-      return { jobId: admission.boundJobId, isReplay: true, running: admission.running, concurrency };
+      return { jobId: admission.boundJobId, isReplay: true };
     }
     throw refusal(admission, concurrency, services.config.queueWaitMs);
   }
+  submission.onAdmitted({ running: admission.running, concurrency });
   try {
     await services.queue(job.capability).enqueue(await toQueuedJob(services, submission));
   } catch (error) {
@@ -82,7 +91,7 @@ async function carryThrough(services: Services, submission: Submission): Promise
     throw failure;
   }
   services.load.added(job.capability);
-  return { jobId: job.id, isReplay: false, running: admission.running, concurrency };
+  return { jobId: job.id, isReplay: false };
 }
 
 async function askAdmission(services: Services, submission: Submission, concurrency: number): Promise<AdmitReply> {
@@ -130,7 +139,12 @@ function refusal(admission: AdmitReply, concurrency: number, queueWaitMs: number
 
 /** Frees an idempotency key whose job is gone, so that the caller's retry becomes a new job. */
 export async function forgetBinding(services: Services, job: JobIdentity, boundJobId: string): Promise<void> {
-  await settle(services.redis, [
-    { ...job, jobId: boundJobId, outcome: 'failed', errorCode: 'server_error', began: false, retentionMs: 0 },
-  ]);
+  await settleNow(services.redis, {
+    ...job,
+    jobId: boundJobId,
+    outcome: 'failed',
+    errorCode: 'server_error',
+    began: false,
+    retentionMs: 0,
+  });
 }

@@ -4,7 +4,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { type JobIdentity, readJobState } from '../../shared/jobs/job-state.ts';
 import { idempotencyMs } from '../admission/admit.ts';
 import { type Preferences, readPreferences } from '../admission/preferences.ts';
-import { forgetBinding, type Submission, type Submitted, submit } from '../admission/submit.ts';
+import { forgetBinding, type Limits, type Submission, submit } from '../admission/submit.ts';
 import { ClientConnection } from '../answers/client-connection.ts';
 import { isLargeBody, type PreparedLargeRequest } from '../large-bodies.ts';
 import { readBody } from '../middleware/json-body.ts';
@@ -42,6 +42,7 @@ export function handleEndpoint(services: Services, endpoint: Endpoint): Middlewa
       caller: ctx.state.caller,
       prepared,
       bodyHash,
+      onAdmitted: (limits) => showLimits(ctx, limits),
     };
     const connection = new ClientConnection(ctx.res, services.handover);
     try {
@@ -117,7 +118,7 @@ async function answer(call: EndpointCall): Promise<void> {
   const onDisconnect = preferences.onDisconnect ?? ctx.state.caller.onDisconnect ?? 'cancel';
   const waiting: Waiting = { ...waitingFor(call, job), isCreator: true, cancelsOnLeave: onDisconnect === 'cancel' };
   const start: Start = async () => {
-    showLimits(ctx, await submit(call.services, submission, call.connection));
+    await submit(call.services, submission, call.connection);
   };
   await (job.stream ? answerStream(waiting, start) : answerHeld(waiting, start));
 }
@@ -163,16 +164,14 @@ async function submitOrFind(call: EndpointCall): Promise<{ job: JobIdentity; isR
       job = submission.job;
     }
   }
-  showLimits(ctx, submitted);
   ctx.set('x-request-id', `job_${job.id}`);
   if (submitted.isReplay) ctx.set('idempotent-replayed', 'true');
   return { job, isReplay: submitted.isReplay };
 }
 
 /** The limit in force is on unfinished requests; a place is free again when one of them ends. */
-function showLimits(ctx: Context, { running, concurrency, isReplay }: Submitted): void {
-  if (isReplay) return;
-  const { res } = ctx;
+function showLimits({ res }: Context, { running, concurrency }: Limits): void {
+  if (res.headersSent) return;
   res.setHeader('x-ratelimit-limit-requests', concurrency);
   res.setHeader('x-ratelimit-remaining-requests', Math.max(0, concurrency - running));
   res.setHeader('x-ratelimit-reset-requests', '1s');

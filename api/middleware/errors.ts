@@ -16,6 +16,8 @@ export function errors(log: Logger): Middleware<State> {
       if (ctx.res.headersSent || !ctx.writable) {
         // A stream's own code writes its errors as events; here something broke that it could not know of.
         ctx.respond = false;
+        // For the access log only; nobody is left to read it.
+        if (!ctx.res.headersSent) ctx.res.statusCode = error.status;
         ctx.res.destroy();
         return;
       }

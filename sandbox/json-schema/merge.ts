@@ -99,6 +99,6 @@ function commonMultiple(left: unknown, right: unknown): number {
   const scale = 1_000_000;
   let [divisor, rest] = [Math.round((left as number) * scale), Math.round((right as number) * scale)];
   const product = divisor * rest;
-  while (rest !== 0) [divisor, rest] = [rest, divisor % rest];
+  while (rest > 0) [divisor, rest] = [rest, divisor % rest];
   return product / divisor / scale;
 }

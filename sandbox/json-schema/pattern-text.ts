@@ -18,7 +18,7 @@ const samples = [
   '😀',
 ];
 
-const MAXIMUM_CHARACTERS = 100_000;
+const MAXIMUM_STEPS = 100_000;
 
 /**
  * Texts that match a pattern, the shortest first; none if the pattern is beyond what is understood here (look-arounds
@@ -28,10 +28,14 @@ const MAXIMUM_CHARACTERS = 100_000;
 export function* patternTexts(pattern: string, shift = 0, minimumLength = 0): Generator<string> {
   const expression = compilePattern(pattern);
   const node = new PatternReader(pattern, expression.flags).read();
+  const write = (extra: number, option: number) => new PatternWriter(extra, option, shift).write(node);
   const seen = new Set<string>();
-  for (const extra of [0, 1, 2, 3, 5, 8, minimumLength]) {
-    for (let option = 0; option < 4; option += 1) {
-      const text = new PatternWriter(extra, option, shift).write(node);
+  for (let option = 0; option < 4; option += 1) {
+    const shortest = write(0, option).length;
+    const growth = write(1, option).length - shortest;
+    const needed = growth > 0 ? Math.max(0, Math.ceil((minimumLength - shortest) / growth)) : 0;
+    for (const extra of [needed, needed + 1, needed + 2, needed + 7]) {
+      const text = write(extra, option);
       if (!seen.has(text) && expression.test(text)) yield text;
       seen.add(text);
     }
@@ -43,7 +47,8 @@ class PatternWriter {
   readonly #extra: number;
   readonly #option: number;
   readonly #shift: number;
-  #written = 0;
+  #characters = 0;
+  #steps = 0;
 
   constructor(extra: number, option: number, shift: number) {
     this.#extra = extra;
@@ -54,8 +59,10 @@ class PatternWriter {
   write(node: Node): string {
     switch (node.kind) {
       case 'character': {
+        const position = this.#shift + this.#characters;
+        this.#characters += 1;
         this.#countStep();
-        return node.samples[(this.#shift + this.#written - 1) % node.samples.length] ?? '';
+        return node.samples[position % node.samples.length] ?? '';
       }
       case 'sequence':
         return node.nodes.map((part) => this.write(part)).join('');
@@ -74,8 +81,8 @@ class PatternWriter {
   }
 
   #countStep(): void {
-    this.#written += 1;
-    if (this.#written > MAXIMUM_CHARACTERS) throw new SchemaError('a pattern asks for too long a text');
+    this.#steps += 1;
+    if (this.#steps > MAXIMUM_STEPS) throw new SchemaError('a pattern asks for too long a text');
   }
 }
 

@@ -24,7 +24,13 @@ export function* stringInstances(schema: JsonObject, name: string, variant: numb
       for (const length of [missing, Math.ceil(missing * 0.75)]) yield format.make('a'.repeat(length), variant);
     }
   }
-  if (typeof schema.pattern === 'string') yield* patternTexts(schema.pattern, variant, minimum);
+  if (typeof schema.pattern === 'string') {
+    for (const text of patternTexts(schema.pattern, variant, minimum)) {
+      // A pattern of fixed characters varies only behind them, where it is open at the end.
+      if (variant > 0) yield text + variant;
+      yield text;
+    }
+  }
   yield fitLength(variant === 0 ? name : `${name} ${variant}`, minimum, maximum, variant);
 }
 

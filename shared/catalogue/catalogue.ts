@@ -33,7 +33,8 @@ function nearestIds(id: string, known: readonly string[]): string[] {
   if (wanted.length > comparedLength) return [];
   // Callers of other gateways put the vendor first: openai/gpt-4o.
   const bare = wanted.slice(wanted.lastIndexOf('/') + 1);
-  const furthest = Math.max(2, Math.floor(bare.length / 4));
+  // Something of a short name must be left, or every other short name is near.
+  const furthest = Math.min(bare.length - 1, Math.max(2, Math.floor(bare.length / 4)));
   return known
     .map((candidate) => ({
       candidate,

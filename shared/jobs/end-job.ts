@@ -1,14 +1,16 @@
+import type { Blobs } from '../blobs.ts';
 import type { ApiError } from '../errors.ts';
 import type { CapabilityQueue } from '../queue.ts';
 import type { RedisClient } from '../redis.ts';
 import { type FinishReply, finishWithError } from './finish.ts';
 import type { JobIdentity } from './job-state.ts';
-import { settle } from './settle.ts';
+import { settleNow } from './settle.ts';
 
 /** What ending a job from outside needs. */
 export interface EndJobContext {
   readonly redis: RedisClient;
   readonly isCluster: boolean;
+  readonly blobs: Blobs;
   readonly queue: (capability: JobIdentity['capability']) => CapabilityQueue;
 }
 
@@ -34,20 +36,20 @@ export async function endJob(
     error,
   );
   if (reply.verdict === 'finished') {
-    await settle(context.redis, [
-      {
-        jobId: job.id,
-        account: job.account,
-        apiKeyId: job.apiKeyId,
-        retentionMs: job.retentionMs,
-        idempotency: job.idempotency,
-        outcome: reply.outcome ?? 'failed',
-        errorCode: error.code,
-        began: reply.began,
-      },
-    ]);
+    await settleNow(context.redis, {
+      jobId: job.id,
+      account: job.account,
+      apiKeyId: job.apiKeyId,
+      retentionMs: job.retentionMs,
+      idempotency: job.idempotency,
+      outcome: reply.outcome ?? 'failed',
+      errorCode: error.code,
+      began: reply.began,
+    });
     // Only tidiness: a worker that takes it finds it ended. A job under a worker's lock cannot be removed anyway.
-    if (!reply.began) await context.queue(job.capability).remove(job.id);
+    if (!reply.began) await queue.remove(job.id);
+    const blob = await requestBlob;
+    if (blob !== undefined) await context.blobs.delete(blob);
   }
   return reply;
 }

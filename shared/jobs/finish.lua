@@ -19,8 +19,8 @@ local last = first + ARGV[8] - 1
 local batch = (state[1] or '0') .. ' ' .. string.format('%d', first) .. '\n' .. ARGV[7]
 redis.call('XADD', KEYS[2], string.format('%d', last) .. '-0', 'b', batch)
 redis.call('PEXPIRE', KEYS[2], ARGV[11])
-redis.call('HSET', KEYS[1], 'terminal', ARGV[4], 'seq', string.format('%d', last), 'ended', now, 'usage', ARGV[5], 'error', ARGV[6])
-redis.call('HDEL', KEYS[1], 'lease')
+redis.call('HSET', KEYS[1], 'terminal', ARGV[4], 'seq', string.format('%d', last), 'ended', now, 'lease', 0,
+  'usage', ARGV[5], 'error', ARGV[6])
 for reader in string.gmatch(state[4], '%S+') do
   redis.call(ARGV[10], ARGV[9] .. reader, ARGV[1] .. ' ' .. batch)
 end

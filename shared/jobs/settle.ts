@@ -9,6 +9,7 @@ import { loadScript } from './script.ts';
 const settledMs = 120_000;
 
 const script = loadScript<number>('settle', new URL('./settle.lua', import.meta.url));
+const expireScript = loadScript<number>('expireStates', new URL('./expire-states.lua', import.meta.url));
 
 /** What settlement needs to know of an ended job. */
 export interface Settlement {
@@ -41,14 +42,36 @@ function freesIdempotencyKey(job: Settlement): boolean {
 }
 
 /**
- * Settles ended jobs: takes their holds off and lets their state expire. Doing it twice changes nothing, so whoever
- * finished a job settles it, and the sweeper does where that one died in between. Jobs of one account go in one call.
+ * Settles ended jobs: takes their holds off. Doing it twice changes nothing, so whoever finished a job settles it, and
+ * the sweeper does where that one died in between. Jobs of one account go in one call. `expireStates` comes after it.
  */
 export async function settle(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
   const byTag = groupBy(jobs, (job) => accountKeys.tag(job.account));
   await Promise.all([...byTag.values()].map((group) => settleTag(redis, group)));
-  // The state goes last: as long as the hold stands, the sweeper must be able to read how the job ended.
-  await Promise.all(jobs.map((job) => redis.pexpire(jobKeys.state(job.jobId), Math.max(job.retentionMs, settledMs))));
+}
+
+/**
+ * Lets the states of settled jobs expire. Only then: as long as the hold stands, the sweeper must be able to read how the
+ * job ended.
+ */
+export async function expireStates(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
+  const byTag = groupBy(jobs, (job) => jobKeys.tag(job.jobId));
+  await Promise.all(
+    [...byTag.values()].map((group) => {
+      const keys = group.map((job) => jobKeys.state(job.jobId));
+      return expireScript(
+        redis,
+        keys,
+        group.map((job) => Math.max(job.retentionMs, settledMs)),
+      );
+    }),
+  );
+}
+
+/** Settles one job, from outside its worker, and lets its state expire. */
+export async function settleNow(redis: RedisClient, job: Settlement): Promise<void> {
+  await settle(redis, [job]);
+  await expireStates(redis, [job]);
 }
 
 async function settleTag(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {

@@ -3,7 +3,7 @@ import { accountKeys } from '../keys.ts';
 import type { Logger } from '../log.ts';
 import { type EndJobContext, endJob } from './end-job.ts';
 import { readJobState } from './job-state.ts';
-import { holdMember, settle } from './settle.ts';
+import { holdMember, settleNow } from './settle.ts';
 
 /** How often the sweeper looks. */
 const intervalMs = 2000;
@@ -59,25 +59,27 @@ export class Sweeper {
     const state = await readJobState(this.#context.redis, jobId);
     if (state === undefined) {
       // Nothing is left to tell how it ended (Redis lost it): what remains is to take the hold off.
-      await settle(this.#context.redis, [
-        {
-          jobId,
-          account,
-          apiKeyId,
-          retentionMs: 0,
-          idempotency: '',
-          outcome: 'failed',
-          errorCode: undefined,
-          began: true,
-        },
-      ]);
+      await settleNow(this.#context.redis, {
+        jobId,
+        account,
+        apiKeyId,
+        retentionMs: 0,
+        idempotency: '',
+        outcome: 'failed',
+        errorCode: undefined,
+        began: true,
+      });
       this.#log.warn({ job: jobId }, 'a job was held but had no state');
       return;
     }
     if (state.outcome !== undefined) {
-      await settle(this.#context.redis, [
-        { ...state, jobId, outcome: state.outcome, errorCode: state.errorCode, began: state.attempt > 0 },
-      ]);
+      await settleNow(this.#context.redis, {
+        ...state,
+        jobId,
+        outcome: state.outcome,
+        errorCode: state.errorCode,
+        began: state.attempt > 0,
+      });
       return;
     }
     if (now >= state.deadlineAt) {

@@ -190,8 +190,11 @@ async function run(spec: LoadSpec): Promise<void> {
   await wait(spec.warmupSeconds);
   const startedAt = performance.now();
   window.open = true;
-  window.failed = 0;
-  window.failures = {};
+  // Streams that were lost while they were opened are lost all the same.
+  if (spec.kind === 'closed-loop') {
+    window.failed = 0;
+    window.failures = {};
+  }
   process.send?.({ event: 'measuring' } satisfies LoadMessage);
   await wait(spec.seconds);
   window.open = false;

@@ -115,6 +115,10 @@ interface Bench {
   directory: string;
 }
 
+function hasFailures(result: CaseResult): boolean {
+  return [...result.targets.values()].flat().some((round) => round !== undefined && round.failed > 0);
+}
+
 /** All targets in turns, so that each round has all of them under the same weather. */
 async function runInRounds(benchCase: BenchCase, bench: Bench): Promise<CaseResult> {
   const result: CaseResult = { benchCase, targets: new Map(bench.targets.map((target) => [target.name, []])) };
@@ -167,6 +171,7 @@ function heading(times: CaseTimes, rounds: number, eventsPerWrite: number): stri
   ].join('\n');
 }
 
+/** Whether everything was measured and nothing failed on the way. */
 async function main(): Promise<boolean> {
   const { cases, targets: kinds, times, rounds, eventsPerWrite, profileDirectory, write } = options();
   const directory = mkdtempSync(join(tmpdir(), 'sluice-bench-'));
@@ -218,7 +223,7 @@ async function main(): Promise<boolean> {
   } else if (write) {
     console.error('RESULTS.md is left as it was: a target or a case is missing.');
   }
-  return complete;
+  return complete && !results.some(hasFailures);
 }
 
 let ending: Promise<never> | undefined;
@@ -231,7 +236,7 @@ function endWith(code: number): Promise<never> {
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => endWith(130));
 main().then(
-  (complete) => endWith(complete ? 0 : 1),
+  (sound) => endWith(sound ? 0 : 1),
   (error: unknown) => {
     if (!ending) console.error(error instanceof Error ? error.message : error);
     return endWith(1);

@@ -59,6 +59,6 @@ describe('the catalogue', () => {
     assert.equal(catalogue.nearest('GPT-4O-MINI')[0], 'gpt-4o-mini');
     assert.equal(catalogue.nearest('sandbox-chta')[0], 'sandbox-chat');
     assert.ok(catalogue.nearest('gpt-4').length <= 3);
-    for (const id of ['claude', 'x'.repeat(256), '']) assert.deepEqual(catalogue.nearest(id), []);
+    for (const id of ['claude', 'x'.repeat(256), 'ab', 'vendor/', '']) assert.deepEqual(catalogue.nearest(id), []);
   });
 });

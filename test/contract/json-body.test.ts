@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, request as httpRequest, type Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import Koa from 'koa';
@@ -15,6 +15,8 @@ let ended: Promise<string>;
 
 before(async () => {
   const app = new Koa();
+  // Koa prints the sockets that callers break.
+  app.silent = true;
   app.use(async (ctx) => {
     let end = (_code: string): void => undefined;
     ended = new Promise((resolve) => {
@@ -144,21 +146,23 @@ describe('readBody', () => {
     socket.write(`${head}connection: close\r\ncontent-length: 2\r\n\r\n{}`);
     const text = await textUntilEnd(socket);
     assert.match(text, /^HTTP\/1\.1 413 /);
-    assert.match(text, /HTTP\/1\.1 200 OK[^]*"bytes":2/);
+    assert.match(text, /HTTP\/1\.1 200 OK.*"bytes":2/s);
   });
 
   it('cuts the connection of a refused body that goes on and on', async () => {
-    const request = httpRequest(url, { method: 'POST', headers: { 'content-length': 1_000_000_000 } });
-    const [response] = await Promise.all([once(request, 'response'), request.write('{')]);
-    assert.equal(response[0].statusCode, 413);
-    const cut = once(request, 'error');
+    const socket = await open(`${head}content-length: 1000000000\r\n\r\n`);
+    const cut = new Promise((resolve) => socket.once('close', resolve));
+    const [answer] = await once(socket, 'data');
+    assert.match(String(answer), /^HTTP\/1\.1 413 /);
     const block = Buffer.alloc(1_000_000);
     let sent = 0;
     const more = (): void => {
-      while (!request.destroyed && sent < 1_000_000_000 && request.write(block)) sent += block.length;
+      while (!socket.destroyed && sent < 1_000_000_000) {
+        sent += block.length;
+        if (!socket.write(block)) return;
+      }
     };
-    request.on('drain', more);
-    response[0].resume();
+    socket.on('drain', more);
     more();
     await cut;
     assert.ok(sent < 200_000_000, `${sent} bytes went out`);
@@ -176,6 +180,6 @@ describe('readBody', () => {
     const socket = await open(`${head}content-length: 100\r\n\r\n{"a"`);
     const text = await textUntilEnd(socket);
     assert.equal(await ended, 'timeout');
-    assert.match(text, /^HTTP\/1\.1 504 [^]*connection: close/i);
+    assert.match(text, /^HTTP\/1\.1 504 .*connection: close/is);
   });
 });

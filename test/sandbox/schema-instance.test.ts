@@ -73,7 +73,11 @@ const numbers = fc.oneof(
 
 const others = fc.oneof(
   fc.constantFrom<unknown>({ type: 'boolean' }, { type: 'null' }, true, {}, { type: ['null', 'string'] }),
-  fc.jsonValue({ maxDepth: 2 }).map((value) => ({ const: value })),
+  fc
+    .jsonValue({ maxDepth: 2 })
+    // The judge's own comparison of objects calls these where an object has them.
+    .filter((value) => !/"(?:toString|valueOf|constructor)":/.test(JSON.stringify(value)))
+    .map((value) => ({ const: value })),
 );
 
 const { schema: schemas } = fc.letrec<{ schema: unknown; object: JsonObject }>((tie) => ({

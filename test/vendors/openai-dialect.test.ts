@@ -154,6 +154,22 @@ describe('the OpenAI dialect', () => {
     );
   });
 
+  it('is not taken in by a chunk that resembles those of the tokens before it', async () => {
+    const [role, hello] = plain.map((each) => JSON.stringify(each));
+    const last =
+      hello?.replace('"Hello"', '"."},"finish_reason":"stop","more":{"x":""').replace(/,"finish_reason":null/, '') ??
+      '';
+    const { sink } = await stream([role, hello, last].map((data) => `data: ${data}\n\n`).join(''));
+    assert.deepEqual(sink.data().at(-1), frameOf(JSON.parse(last)));
+
+    const twice = (outer: string, inner: string) => ({
+      delta: { content: outer },
+      ...chunk([{ delta: { content: inner } }]),
+    });
+    const chunks = [plain[0] ?? {}, twice('x', 'x'), twice('y', 'x'), twice('x', 'y'), twice('x', 'x')];
+    assert.deepEqual((await stream(events(chunks))).sink.data(), chunks.map(frameOf));
+  });
+
   it('takes an answer without [DONE] for whole when every choice has its finish reason', async () => {
     const { sink, end } = await stream(events([...plain, usageChunk], ''));
     assert.equal(sink.frames.length, plain.length);
@@ -232,7 +248,11 @@ describe('the OpenAI dialect', () => {
   });
 
   it('fails with a clear error at a malformed event, and does not yield what follows', async () => {
-    for (const bad of ['{"choices":[', '[]', '"text"', '{"choices":5}']) {
+    // The last ones resemble the chunk of a token, which the stream has had one of.
+    const tokens = ['"a" "b"', '"a\u0001"', '"a', '"\\"', 'a', ''].map((text) =>
+      JSON.stringify(plain[1]).replace('"Hello"', text),
+    );
+    for (const bad of [...tokens, '{"choices":[', '[]', '"text"', '{"choices":5}']) {
       const text = events(plain.slice(0, 2), `data: ${bad}\n\n${events(plain)}`);
       server.answer((response) => sendStream(response, [text]));
       const sink = collect();

@@ -200,9 +200,8 @@ class ChunkStream {
   /** A chunk that only adds text to the one choice there is: it ends nothing and counts nothing, and so do all that fit it. */
   private makeTemplate(data: string, chunk: JsonObject): void {
     const [choice, another] = Array.isArray(chunk.choices) ? chunk.choices : [];
-    const content = choice?.delta?.content;
-    if (another || typeof content !== 'string' || choice.finish_reason || chunk.usage || !this.begun.has(choice.index))
-      return;
+    if (another || typeof choice?.delta?.content !== 'string' || !this.begun.has(choice.index)) return;
+    if (choice.finish_reason || chunk.usage) return;
     const toFrame = (text: string): string => {
       const sample = this.answerReader.parse(text);
       takeOffIdentity(sample);
@@ -210,7 +209,7 @@ class ChunkStream {
       return JSON.stringify(sample);
     };
     this.templateTries -= 1;
-    this.template = TokenTemplate.from(data, content, toFrame);
+    this.template = TokenTemplate.from(data, toFrame);
   }
 
   private writeChunk(chunk: JsonObject): void {

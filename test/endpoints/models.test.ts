@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import OpenAI from 'openai';
+import { assertErrorAnswer, errorDetails } from '../support/error-answers.ts';
+import { TestGateway } from '../support/gateway.ts';
+
+describe('models', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await TestGateway.start({ workers: 0 });
+  });
+  after(() => gateway.stop());
+
+  it('GET /v1/models lists the models of the vendors that are on', async () => {
+    const { data } = await gateway.client().models.list();
+    assert.deepEqual(data.map(({ id }) => id).sort(), ['sandbox-chat', 'sandbox-reasoning']);
+    for (const model of data) {
+      assert.equal(model.object, 'model');
+      assert.equal(model.owned_by, 'sandbox');
+      assert.ok(Number.isInteger(model.created));
+    }
+  });
+
+  it('GET /v1/models/{id} answers one model, the same as in the list', async () => {
+    const client = gateway.client();
+    const { data } = await client.models.list();
+    for (const model of data) {
+      const retrieved = await client.models.retrieve(model.id);
+      assert.deepEqual({ ...retrieved }, { ...model });
+    }
+  });
+
+  for (const id of ['gpt-unknown', 'meta/llama/unknown', 'meta%2Fllama', 'ünknown', 'a b']) {
+    it(`GET /v1/models/${id} answers 404 model_not_found`, async () => {
+      const response = await gateway.fetch(`/v1/models/${id}`);
+      const error = await assertErrorAnswer(response, 404, 'model_not_found');
+      assert.ok(error.message.includes(decodeURIComponent(id)));
+    });
+  }
+
+  it('an id with slashes reaches the gateway through the official client', async () => {
+    await assert.rejects(gateway.client().models.retrieve('meta/llama/unknown'), (error) => {
+      assert.ok(error instanceof OpenAI.NotFoundError);
+      assert.equal(error.code, 'model_not_found');
+      return true;
+    });
+  });
+
+  it('GET /v1/models/ with a broken percent-encoding is a 4xx in the error shape', async () => {
+    const response = await gateway.fetch('/v1/models/%E0%A4%A');
+    assert.equal(errorDetails(await response.json()).type, 'invalid_request_error');
+    assert.ok(response.status === 400 || response.status === 404, `status ${response.status}`);
+  });
+
+  it('a model of a vendor that is off is not there', async () => {
+    await assert.rejects(gateway.client().models.retrieve('gpt-4o-mini'), OpenAI.NotFoundError);
+  });
+
+  for (const path of ['/v1/models', '/v1/models/sandbox-chat']) {
+    it(`GET ${path} answers 401 without a key, with a malformed one and with a wrong one`, async () => {
+      for (const authorization of ['', 'Basic abc', 'Bearer', `Bearer sk-sluice-${'x'.repeat(43)}`]) {
+        const response = await gateway.fetch(path, { headers: { authorization } });
+        await assertErrorAnswer(response, 401, 'invalid_api_key');
+      }
+      await assert.rejects(gateway.client({ apiKey: 'sk-wrong' }).models.list(), OpenAI.AuthenticationError);
+    });
+  }
+
+  it('x-api-key is taken as the key too', async () => {
+    const response = await fetch(`${gateway.url}/v1/models`, { headers: { 'x-api-key': gateway.apiKey } });
+    assert.equal(response.status, 200);
+  });
+
+  it('every answer carries x-request-id', async () => {
+    for (const path of ['/v1/models', '/v1/models/none', '/nowhere']) {
+      const response = await gateway.fetch(path);
+      assert.match(response.headers.get('x-request-id') ?? '', /^job_[0-9a-f]{32}$/);
+    }
+  });
+});

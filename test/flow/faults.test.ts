@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { builtProduct, TestGateway } from '../support/gateway.ts';
+import { startRedis } from '../support/redis.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { type Ending, readJournal } from './checker.ts';
+import { isSoak, Load, streamCount, verify } from './load.ts';
+import { jobOf, ScriptCommands } from './script-commands.ts';
+import { replay, type StreamRecord } from './stream-client.ts';
+
+/** Where a worker is killed: at a script's call, before it runs or when it has run but the worker does not know. */
+interface Phase {
+  readonly name: string;
+  readonly script: string;
+  readonly stop: 'before' | 'after';
+  /** At which call of the script for one job. */
+  readonly call: number;
+  /** What becomes of the job that was hit, and how often the vendor is asked for it. */
+  readonly ending: Ending;
+  readonly vendorCalls: number;
+}
+
+const phases: readonly Phase[] = [
+  { name: 'before begin', script: 'begin', stop: 'before', call: 1, ending: 'done', vendorCalls: 1 },
+  { name: 'before the first frame', script: 'append', stop: 'before', call: 1, ending: 'done', vendorCalls: 2 },
+  { name: 'mid-stream', script: 'append', stop: 'after', call: 5, ending: 'stream_interrupted', vendorCalls: 1 },
+  { name: 'between finish and settle', script: 'finish', stop: 'after', call: 1, ending: 'done', vendorCalls: 1 },
+  {
+    ...{ name: 'between settle and the completion in the queue', script: 'settle', stop: 'after', call: 1 },
+    ...{ ending: 'done', vendorCalls: 1 },
+  },
+];
+const scripts = new ScriptCommands(builtProduct, ['begin', 'append', 'finish', 'settle']);
+
+/** Starts a worker that is killed when it comes to the phase; `hit` resolves with the job it was at, once it is dead. */
+async function startDoomedWorker(gateway: TestGateway, phase: Phase): Promise<{ hit: Promise<string> }> {
+  const proxy = await startTcpProxy(gateway.redis?.port as number);
+  const calls = new Map<string, number>();
+  const worker = gateway.startWorker({ REDIS_URL: proxy.url, WORKER_CONCURRENCY_CHAT: '4' });
+  const stopped = proxy.stopAt({
+    stop: phase.stop,
+    matches: (command) => {
+      if (scripts.nameOf(command) !== phase.script) return false;
+      const job = jobOf(command);
+      calls.set(job, (calls.get(job) ?? 0) + 1);
+      return calls.get(job) === phase.call;
+    },
+  });
+  const { kill } = await worker;
+  const hit = stopped.then(async (command) => {
+    await kill();
+    await proxy.close();
+    return jobOf(command);
+  });
+  return { hit };
+}
+
+describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
+  test('a worker killed in any phase of a job loses no token and repeats no vendor call after its first frame', async (t) => {
+    const gateway = await TestGateway.start({ workers: 0 });
+    const victims: { phase: Phase; job: string }[] = [];
+    const records: StreamRecord[] = [];
+    try {
+      for (let round = 0; round < streamCount(1, 8); round++) {
+        const doomed = await Promise.all(phases.map((phase) => startDoomedWorker(gateway, phase)));
+        const load = new Load(gateway);
+        load.add(streamCount(40, 75), { words: 20, wordsPerSecond: 20, firstTokenMs: 100 });
+        const jobs = await Promise.all(doomed.map(({ hit }) => hit));
+        victims.push(...phases.map((phase, index) => ({ phase, job: jobs[index] as string })));
+        const survivor = await gateway.startWorker();
+        records.push(...(await load.records()));
+        await survivor.stop();
+      }
+      const journal = await readJournal(gateway.sandbox.url);
+      await gateway.startWorker();
+      await verify(t, 'worker SIGKILL', { gateway, records, endings: ['done', 'stream_interrupted'] });
+      for (const { phase, job } of victims) {
+        const victim = records.find((record) => record.jobId === `job_${job}`);
+        assert.ok(victim, `${phase.name}: no client has the job ${job}`);
+        const last = victim.events.at(-1)?.data ?? '';
+        const ending = last === '[DONE]' ? 'done' : JSON.parse(last).error.code;
+        const calls = journal.get(victim.tries.at(-1) as string) ?? [];
+        t.diagnostic(`worker SIGKILL ${phase.name}: ended ${ending}, ${calls.length} vendor calls`);
+        assert.equal(ending, phase.ending, phase.name);
+        assert.equal(calls.length, phase.vendorCalls, `vendor calls: ${phase.name}`);
+      }
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  test('a worker frozen longer than its lock and lease cannot harm the jobs that others took over', async (t) => {
+    const gateway = await TestGateway.start({ workers: 2 });
+    try {
+      const load = new Load(gateway);
+      const count = streamCount(8, 100);
+      load.add(count, { words: 60, wordsPerSecond: 10 });
+      // Begun but silent when the worker freezes, so run again; the answers of both attempts overlap when it comes back.
+      load.add(count, { words: 90, wordsPerSecond: 5, firstTokenMs: 3500 });
+      await load.reached(count, 3);
+      const frozen = gateway.workers[0];
+      frozen?.child.kill('SIGSTOP');
+      await delay(26_000);
+      frozen?.child.kill('SIGCONT');
+      const records = await load.records();
+      const summary = await verify(t, 'worker SIGSTOP 26 s', {
+        gateway,
+        records,
+        endings: ['done', 'stream_interrupted'],
+      });
+      assert.ok(summary.rerun > 0, 'no job was taken over: the test did not hit what it is for');
+      assert.ok(summary.interrupted > 0, 'no stream was interrupted: the test did not hit what it is for');
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  test('streams survive 5 s without any connection to Redis', async (t) => {
+    const redis = await startRedis();
+    const proxy = await startTcpProxy(redis.port);
+    const gateway = await TestGateway.start({ redisUrl: proxy.url });
+    try {
+      const load = new Load(gateway);
+      const count = streamCount(14, 250);
+      load.add(count, { words: 40, wordsPerSecond: 10 });
+      await load.reached(count, 5);
+      proxy.cut();
+      load.add(Math.ceil(count / 4), { words: 10, wordsPerSecond: 10 });
+      await delay(5000);
+      proxy.restore();
+      const records = await load.records();
+      await verify(t, 'Redis cut off for 5 s', { gateway, records, endings: ['done'], redisUrl: redis.url });
+    } finally {
+      await gateway.stop();
+      await proxy.close();
+      await redis.stop();
+    }
+  });
+
+  test('streams survive a Redis that is killed and comes back with its append-only file', async (t) => {
+    const gateway = await TestGateway.start({ aof: true });
+    try {
+      const load = new Load(gateway);
+      const count = streamCount(14, 250);
+      load.add(count, { words: 40, wordsPerSecond: 10 });
+      load.add(Math.ceil(count / 4), { words: 10, wordsPerSecond: 10, firstTokenMs: 2000 });
+      await load.reached(count, 5);
+      await gateway.redis?.kill();
+      await delay(1000);
+      await gateway.redis?.restart();
+      const records = await load.records();
+      await verify(t, 'Redis SIGKILL, back with AOF', { gateway, records, endings: ['done'] });
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  test('streams of a killed ingress go on at another one', async (t) => {
+    const gateway = await TestGateway.start({ apis: 2 });
+    try {
+      const load = new Load(gateway);
+      const count = streamCount(16, 350);
+      load.add(count, { words: 30, wordsPerSecond: 10 });
+      // These have no status yet when it dies: their clients do not know their jobs, and ask again.
+      load.add(Math.ceil(count / 4), { words: 10, wordsPerSecond: 10, firstTokenMs: 4000 });
+      await load.reached(count, 5);
+      await gateway.apis[0]?.kill();
+      const records = await load.records();
+      const summary = await verify(t, 'ingress SIGKILL', { gateway, records, endings: ['done'] });
+      assert.ok(summary.resumed >= Math.floor(count / 2), 'too few streams were resumed');
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  test('clients that reset their connection resume anywhere; those that do not ask for that cancel', async (t) => {
+    const gateway = await TestGateway.start({ apis: 2 });
+    try {
+      const load = new Load(gateway);
+      const resets = new Set([4, 5, 19, 41]);
+      load.add(streamCount(16, 350), {
+        words: 40,
+        wordsPerSecond: 20,
+        headers: { 'x-sluice-on-disconnect': 'continue' },
+        onEvent: (count, connection) => {
+          if (resets.has(count)) connection.reset();
+        },
+      });
+      const records = await load.records();
+      for (const record of records.slice(0, 3)) {
+        const again = await replay(record, gateway.url);
+        assert.deepEqual(again.events.map(identity), record.events.map(identity), 'a replay shows the same events');
+      }
+      await verify(t, 'client RST, continue', { gateway, records, endings: ['done'] });
+      const leavers = new Load(gateway);
+      leavers.add(streamCount(4, 50), {
+        words: 100,
+        wordsPerSecond: 20,
+        onEvent: (count, connection) => {
+          if (count === 6) connection.reset();
+        },
+      });
+      const cancelled = await leavers.records();
+      await verify(t, 'client RST, plain', { gateway, records: cancelled, endings: ['cancelled'] });
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  test('clients that stop reading lose nothing, and the ingress holds little for them', async (t) => {
+    const gateway = await TestGateway.start();
+    try {
+      const count = streamCount(4, 20);
+      const words = 25_000;
+      const warmUp = new Load(gateway);
+      warmUp.add(count, { words });
+      const api = gateway.apis[0]?.pid as number;
+      const usual = await peakWhile(api, warmUp.records());
+      const load = new Load(gateway);
+      load.add(count, {
+        words,
+        onEvent: (events, connection) => {
+          if (events === 50 || events === 12_000) connection.pause(3000);
+        },
+      });
+      const slow = await peakWhile(api, load.records());
+      const records = await load.records();
+      const size = records.reduce(
+        (sum, { events }) => sum + events.reduce((total, { data }) => total + data.length, 0),
+        0,
+      );
+      t.diagnostic(
+        `slow reader: ${megabytes(size)} MB of events, ingress at most ${megabytes(slow)} MB resident, ${megabytes(usual)} MB with clients that read`,
+      );
+      await verify(t, 'slow reader', {
+        gateway,
+        records: [...records, ...(await warmUp.records())],
+        endings: ['done'],
+      });
+      // Held for the clients, the unread events alone would be this much.
+      assert.ok(slow - usual < size / 2, `${megabytes(slow - usual)} MB more than with clients that read`);
+    } finally {
+      await gateway.stop();
+    }
+  });
+});
+
+function identity(event: { id: string; data: string }): string {
+  return `${event.id} ${event.data}`;
+}
+
+function megabytes(bytes: number): number {
+  return Math.round(bytes / 1024 / 1024);
+}
+
+/** The highest resident size of a process, in bytes, seen until `work` is done. */
+async function peakWhile(pid: number, work: Promise<unknown>): Promise<number> {
+  let isDone = false;
+  const done = work.finally(() => {
+    isDone = true;
+  });
+  let peak = 0;
+  while (!isDone) {
+    const pages = Number((await readFile(`/proc/${pid}/statm`, 'utf8')).split(' ')[1]);
+    peak = Math.max(peak, pages * 4096);
+    await delay(50);
+  }
+  await done;
+  return peak;
+}

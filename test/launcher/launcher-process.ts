@@ -1,0 +1,129 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const startDeadlineMs = 60_000;
+
+export interface LauncherOptions {
+  dataDir: string;
+  settings?: Record<string, string>;
+}
+
+/** A launcher process as `npm start` runs it, with its output. */
+export interface LauncherProcess {
+  readonly pid: number;
+  /** All of stdout so far. */
+  readonly output: string;
+  /** All of stderr so far. */
+  readonly errors: string;
+  /** Resolves with the exit code; null after a signal. */
+  readonly exit: Promise<number | null>;
+  /** Resolves when stderr matches. */
+  saidOnStderr(pattern: RegExp): Promise<void>;
+  /** Resolves when the welcome is printed, with what it names. @throws when the process ends before. */
+  welcome(): Promise<{ baseUrl: string; key: string }>;
+  signal(name: NodeJS.Signals): void;
+  /** Its children now: process id by the name of their module (`api`, `workers`, `sandbox`) or program. */
+  children(): Record<string, number>;
+}
+
+const alive = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of alive) child.kill('SIGKILL');
+});
+
+/** Starts a launcher from `dist`, as `npm start` does, on a free port and with nothing of our own settings. */
+export function startLauncher({ dataDir, settings }: LauncherOptions): LauncherProcess {
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn(process.execPath, ['dist/launcher/main.js'], {
+    cwd: root,
+    env: { PATH, HOME, PORT: '0', SLUICE_DATA_DIR: dataDir, ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  alive.add(child);
+  let output = '';
+  let errors = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    errors += chunk.toString();
+  });
+  const exit = once(child, 'close').then(([code]) => {
+    alive.delete(child);
+    return code as number | null;
+  });
+  const said = (stream: NodeJS.ReadableStream, isThere: () => boolean): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const look = (): void => {
+        if (!isThere()) return;
+        clearTimeout(deadline);
+        stream.off('data', look);
+        resolve();
+      };
+      const fail = (): void => reject(new Error(`not said; stdout: ${output}\nstderr: ${errors}`));
+      const deadline = setTimeout(fail, startDeadlineMs);
+      stream.on('data', look);
+      void exit.then(fail);
+      look();
+    });
+  return {
+    pid: child.pid as number,
+    get output() {
+      return output;
+    },
+    get errors() {
+      return errors;
+    },
+    exit,
+    saidOnStderr: (pattern) => said(child.stderr, () => pattern.test(errors)),
+    welcome: async () => {
+      await said(child.stdout, () => output.includes('Stop it with Ctrl-C.'));
+      const baseUrl = /Base URL +(\S+)/.exec(output)?.[1] ?? '';
+      return { baseUrl, key: /API key +(\S+)/.exec(output)?.[1] ?? '' };
+    },
+    signal: (name) => child.kill(name),
+    children: () => childrenOf(child.pid as number),
+  };
+}
+
+function childrenOf(pid: number): Record<string, number> {
+  const pids = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
+  return Object.fromEntries(
+    pids.map((child) => {
+      const command = readFileSync(`/proc/${child}/cmdline`, 'utf8').replaceAll('\0', ' ');
+      const name = /\/(\w+)\/main\.[jt]s/.exec(command)?.[1] ?? /(\w+-server|in-memory-redis)/.exec(command)?.[1];
+      return [name ?? command, child];
+    }),
+  );
+}
+
+/** Whether a process is there. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    // A zombie has ended; only its parent (or nobody, in a container without an init) has not asked for it.
+    return !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+/** Runs `npm run keys -- …`. */
+export async function runKeys(
+  dataDir: string,
+  args: string[],
+  settings: Record<string, string> = {},
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const { PATH = '', HOME = '' } = process.env;
+  try {
+    const command = ['dist/launcher/keys.js', ...args];
+    const env = { PATH, HOME, SLUICE_DATA_DIR: dataDir, ...settings };
+    return { code: 0, ...(await promisify(execFile)(process.execPath, command, { cwd: root, env })) };
+  } catch (error) {
+    return error as { code: number; stdout: string; stderr: string };
+  }
+}

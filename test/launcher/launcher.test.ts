@@ -1,0 +1,317 @@
+import assert from 'node:assert/strict';
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import OpenAI from 'openai';
+import { startRedis } from '../support/redis.ts';
+import { isAlive, type LauncherOptions, type LauncherProcess, runKeys, startLauncher } from './launcher-process.ts';
+
+async function stopped(launcher: LauncherProcess): Promise<number | null> {
+  launcher.signal('SIGINT');
+  return await launcher.exit;
+}
+
+async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const giveUpAt = Date.now() + 60_000;
+  while (!(await isSo())) {
+    assert.ok(Date.now() < giveUpAt, `not within a minute: ${what}`);
+    await delay(50);
+  }
+}
+
+const clientOf = ({ baseUrl, key }: { baseUrl: string; key: string }) =>
+  new OpenAI({ baseURL: baseUrl, apiKey: key, maxRetries: 0, timeout: 30_000 });
+
+/** The text of a streamed answer; `onFirst` is called with its first piece. */
+async function streamed(client: OpenAI, prompt: string, onFirst: () => void = () => {}): Promise<string> {
+  const stream = await client.chat.completions.create({
+    model: 'sandbox-chat',
+    messages: [{ role: 'user', content: prompt }],
+    stream: true,
+  });
+  let text = '';
+  for await (const chunk of stream) {
+    if (text === '') onFirst();
+    text += chunk.choices[0]?.delta.content ?? '';
+  }
+  return text;
+}
+
+describe('the launcher', () => {
+  let folder = '';
+  let made = 0;
+  const newDataDir = (): string => join(folder, `data-${++made}`);
+  const started = new Set<LauncherProcess>();
+  const start = (options: LauncherOptions): LauncherProcess => {
+    const launcher = startLauncher(options);
+    started.add(launcher);
+    void launcher.exit.then(() => started.delete(launcher));
+    return launcher;
+  };
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sluice-test-launcher-'));
+  });
+  after(async () => {
+    for (const launcher of started) {
+      launcher.signal('SIGTERM');
+      await launcher.exit;
+    }
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  test('one command streams a chat completion, Ctrl-C stops every child, and a second start finds its data', async () => {
+    const dataDir = newDataDir();
+    const first = start({ dataDir });
+    const welcome = await first.welcome();
+    assert.match(welcome.key, /^sk-sluice-[\w-]{43}$/);
+    assert.match(first.output, /^Sluice is running\.\n/);
+    assert.match(first.output, /The sandbox is a built-in stand-in/);
+    assert.match(first.output, new RegExp(`curl -N ${welcome.baseUrl}/chat/completions`));
+    assert.equal(await streamed(clientOf(welcome), 'Reply with exactly: water'), 'water');
+    for (const file of ['api-key', 'redis.json']) {
+      assert.equal((await stat(join(dataDir, file))).mode & 0o777, 0o600, file);
+    }
+    const children = first.children();
+    assert.deepEqual(Object.keys(children).sort(), ['api', 'redis-server', 'sandbox', 'workers']);
+    assert.equal(await stopped(first), 0);
+    assert.deepEqual(Object.values(children).filter(isAlive), []);
+    await assert.rejects(stat(join(dataDir, 'redis.json')));
+
+    const second = start({ dataDir });
+    const again = await second.welcome();
+    assert.equal(again.key, welcome.key);
+    assert.equal(await streamed(clientOf(again), 'Reply with exactly: again'), 'again');
+    assert.equal(await stopped(second), 0);
+  });
+
+  test('without a redis-server on the PATH it runs in memory and says so', async () => {
+    const bin = join(folder, 'bin-without-redis');
+    await mkdir(bin);
+    await symlink(process.execPath, join(bin, 'node'));
+    const launcher = start({ dataDir: newDataDir(), settings: { PATH: bin } });
+    const welcome = await launcher.welcome();
+    assert.match(launcher.errors, /^No redis-server or valkey-server is on the PATH: .* trying out only .*\n$/);
+    assert.ok('in-memory-redis' in launcher.children());
+    assert.equal(await streamed(clientOf(welcome), 'Reply with exactly: in memory'), 'in memory');
+    assert.equal(await stopped(launcher), 0);
+  });
+
+  test('SIGTERM lets a running stream finish', async () => {
+    const launcher = start({ dataDir: newDataDir() });
+    const client = clientOf(await launcher.welcome());
+    const text = await streamed(client, 'WORDS:40@20', () => launcher.signal('SIGTERM'));
+    assert.equal(text.split(' ').length, 40);
+    assert.match(text, /word40$/);
+    assert.equal(await launcher.exit, 0);
+  });
+
+  test('a second Ctrl-C stops at once', async () => {
+    const launcher = start({ dataDir: newDataDir() });
+    const client = clientOf(await launcher.welcome());
+    const children = Object.values(launcher.children());
+    const cut = streamed(client, 'WORDS:2000@10', () => launcher.signal('SIGINT'));
+    // Whether the cut is seen as an error or as an end is the stream's matter.
+    const settled = cut.then(
+      () => {},
+      () => {},
+    );
+    await launcher.saidOnStderr(/Stopping/);
+    // Signals that come together are one wish: some versions of npm pass Ctrl-C on a second time.
+    launcher.signal('SIGINT');
+    await delay(1100);
+    assert.ok(isAlive(launcher.pid));
+    launcher.signal('SIGINT');
+    assert.equal(await launcher.exit, 1);
+    await settled;
+    await until('the children are gone', () => !children.some(isAlive));
+  });
+
+  test('a worker, an api process and a sandbox that are killed come back under their addresses', async () => {
+    const launcher = start({ dataDir: newDataDir() });
+    const client = clientOf(await launcher.welcome());
+    for (const [name, child] of Object.entries({ worker: 'workers', sandbox: 'sandbox', api: 'api' })) {
+      process.kill(launcher.children()[child] as number, 'SIGKILL');
+      await launcher.saidOnStderr(
+        new RegExp(`The ${name} ended unexpectedly \\(SIGKILL\\); it starts again in 1 s\\.`),
+      );
+      await until(`${name} runs again`, () => child in launcher.children());
+      await until('a request succeeds', () =>
+        streamed(client, 'Reply with exactly: back').then(
+          (text) => text === 'back',
+          () => false,
+        ),
+      );
+    }
+    assert.equal(await stopped(launcher), 0);
+  });
+
+  test('when Redis dies everything stops, with one sentence and exit code 1', async () => {
+    const launcher = start({ dataDir: newDataDir() });
+    await launcher.welcome();
+    const children = launcher.children();
+    process.kill(children['redis-server'] as number, 'SIGKILL');
+    assert.equal(await launcher.exit, 1);
+    assert.match(launcher.errors, /^Redis ended unexpectedly, so everything stops\.$/m);
+    assert.deepEqual(Object.values(children).filter(isAlive), []);
+  });
+
+  test('a launcher that is killed takes its children along, and the next start takes over its Redis and data', async () => {
+    const dataDir = newDataDir();
+    const killed = start({ dataDir });
+    const welcome = await killed.welcome();
+    const { 'redis-server': redis, ...others } = killed.children();
+    killed.signal('SIGKILL');
+    await killed.exit;
+    await until('the children are gone', () => !Object.values(others).some(isAlive));
+    const next = start({ dataDir });
+    assert.equal((await next.welcome()).key, welcome.key);
+    assert.equal(isAlive(redis as number), false);
+    assert.equal(await stopped(next), 0);
+  });
+
+  test('SLUICE_API_KEY is a key, and is not printed', async () => {
+    const secret = 'chosen-by-an-operator-01';
+    const launcher = start({ dataDir: newDataDir(), settings: { SLUICE_API_KEY: secret } });
+    const { baseUrl } = await launcher.welcome();
+    assert.equal((launcher.output + launcher.errors).includes(secret), false);
+    assert.match(launcher.output, /Authorization: Bearer \$SLUICE_API_KEY"/);
+    const models = await clientOf({ baseUrl, key: secret }).models.list();
+    assert.ok(models.data.length > 0);
+    assert.equal(await stopped(launcher), 0);
+  });
+
+  describe('keys from the command line', () => {
+    test('a key made while the gateway runs works at once, and is refused as soon as it is revoked', async () => {
+      const dataDir = newDataDir();
+      const launcher = start({ dataDir });
+      const { baseUrl } = await launcher.welcome();
+      const created = await runKeys(dataDir, ['create', '--name', 'mine', '--concurrency', '5', '--json']);
+      const { id, key } = JSON.parse(created.stdout) as { id: string; key: string };
+      const client = clientOf({ baseUrl, key });
+      assert.equal(await streamed(client, 'Reply with exactly: mine'), 'mine');
+      const listed = await runKeys(dataDir, ['list']);
+      assert.match(listed.stdout, new RegExp(`${id} +${key.slice(0, 16)}… +mine +\\S+ \\S+ +- +5 +-`));
+      assert.equal(listed.stdout.includes(key), false);
+      const revoked = await runKeys(dataDir, ['revoke', id]);
+      assert.deepEqual([revoked.code, revoked.stdout], [0, `Revoked ${id}: it is refused from now on.\n`]);
+      await assert.rejects(streamed(client, 'Hello'), OpenAI.AuthenticationError);
+      assert.equal(await stopped(launcher), 0);
+    });
+
+    test('a key revoked while nothing runs is refused after the next start', async () => {
+      const dataDir = newDataDir();
+      const first = start({ dataDir });
+      const { key, baseUrl } = await first.welcome();
+      // Now Redis has the key as active, and its file keeps that.
+      assert.equal(await streamed(clientOf({ baseUrl, key }), 'Reply with exactly: before'), 'before');
+      assert.equal(await stopped(first), 0);
+      const revoked = await runKeys(dataDir, ['revoke', key.slice(0, 16)]);
+      assert.match(revoked.stdout, /^Revoked key_\w+\. No gateway of npm start runs here/);
+      const second = start({ dataDir });
+      const again = await second.welcome();
+      assert.match(second.output, /API key +the one in \S+ is revoked/);
+      const refused = clientOf({ baseUrl: again.baseUrl, key });
+      await assert.rejects(streamed(refused, 'Hello'), OpenAI.AuthenticationError);
+      assert.equal(await stopped(second), 0);
+    });
+
+    test('a revocation that does not reach Redis is not called complete', async () => {
+      const dataDir = newDataDir();
+      const { id } = JSON.parse((await runKeys(dataDir, ['create', '--json'])).stdout) as { id: string };
+      const revoked = await runKeys(dataDir, ['revoke', id], { REDIS_URL: 'redis://127.0.0.1:1' });
+      assert.equal(revoked.code, 1);
+      assert.match(revoked.stderr, /^Revoking key_\w+ is not complete \(.*\): .* run this again\.\n$/);
+    });
+
+    test('a command line that cannot be understood is answered with the usage and exit code 2', async () => {
+      const dataDir = newDataDir();
+      for (const args of [
+        [],
+        ['destroy'],
+        ['revoke'],
+        ['list', 'all'],
+        ['create', '--concurrency', '0'],
+        ['create', '--x'],
+      ]) {
+        const { code, stderr } = await runKeys(dataDir, args);
+        assert.equal(code, 2, args.join(' '));
+        assert.match(stderr, /usage:/);
+      }
+      const unknown = await runKeys(dataDir, ['revoke', 'key_none']);
+      assert.deepEqual([unknown.code, unknown.stderr.split('\n').length], [1, 2]);
+    });
+  });
+
+  describe('what stands in the way is one sentence on stderr and exit code 1', () => {
+    const refuses = async (options: LauncherOptions, sentence: RegExp): Promise<void> => {
+      const launcher = start(options);
+      assert.equal(await launcher.exit, 1, launcher.errors);
+      assert.match(launcher.errors, sentence);
+      assert.equal(launcher.errors.split('\n').length, 2, launcher.errors);
+      assert.equal(launcher.output, '');
+    };
+
+    test('a port in use', async () => {
+      const occupant = createServer();
+      await new Promise<void>((resolve) => occupant.listen(0, '127.0.0.1', resolve));
+      const { port } = occupant.address() as { port: number };
+      await refuses(
+        { dataDir: newDataDir(), settings: { PORT: String(port) } },
+        new RegExp(`^Port ${port} on 127.0.0.1 is in use: stop what uses it, or set PORT to another one\\.\n$`),
+      );
+      await new Promise((resolve) => occupant.close(resolve));
+    });
+
+    test('a data folder that cannot be written to', async () => {
+      const locked = newDataDir();
+      await mkdir(locked);
+      await chmod(locked, 0o500);
+      // Root may write everywhere; for it the kernel's own folder stands in.
+      const dataDir = process.getuid?.() === 0 ? '/proc/sluice' : locked;
+      await refuses({ dataDir }, /^The data folder \S+ cannot be used: it .*\n$/);
+    });
+
+    test('a data folder that is a file', async () => {
+      const dataDir = newDataDir();
+      await writeFile(dataDir, 'something');
+      await refuses({ dataDir }, /^The data folder \S+ cannot be used: it, or a part of its path, is a file .*\n$/);
+      assert.equal(await readFile(dataDir, 'utf8'), 'something');
+    });
+
+    test('a data folder that another launcher uses', async () => {
+      const dataDir = newDataDir();
+      const first = start({ dataDir });
+      await first.welcome();
+      await refuses({ dataDir }, /^The data folder \S+ is used by another Sluice that runs: .*\n$/);
+      assert.equal(await stopped(first), 0);
+    });
+
+    test('a REDIS_URL that nobody answers', async () => {
+      const settings = { REDIS_URL: 'redis://:secret-password@127.0.0.1:1' };
+      await refuses(
+        { dataDir: newDataDir(), settings },
+        /^Redis at 127\.0\.0\.1:1 cannot be reached: (?!.*secret).*\n$/,
+      );
+    });
+
+    test('a setting that makes no sense', async () => {
+      await refuses({ dataDir: newDataDir(), settings: { PORT: 'eighty' } }, /^The setting PORT cannot be used: .*\n$/);
+    });
+  });
+
+  test('a Redis of the operator is used, left running, and warned about when it may evict', async () => {
+    const redis = await startRedis({ args: ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'] });
+    const launcher = start({ dataDir: newDataDir(), settings: { REDIS_URL: redis.url } });
+    const welcome = await launcher.welcome();
+    assert.match(launcher.errors, /^Redis has maxmemory-policy allkeys-lru .*: set it to noeviction\.$/m);
+    assert.deepEqual(Object.keys(launcher.children()).sort(), ['api', 'sandbox', 'workers']);
+    assert.equal(await streamed(clientOf(welcome), 'Reply with exactly: yours'), 'yours');
+    assert.equal(await stopped(launcher), 0);
+    assert.ok(isAlive(redis.pid));
+    await redis.stop();
+  });
+});

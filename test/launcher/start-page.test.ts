@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { startPage, startPagePolicy } from '../../api/start-page.ts';
+
+const options = {
+  baseUrl: 'http://127.0.0.1:8080',
+  version: '1.2.3',
+  vendors: ['openai', 'sandbox'],
+  models: 12,
+  exampleModel: 'sandbox-chat',
+  sandbox: true,
+};
+
+describe('the start page', () => {
+  test('says what runs and how to call it', () => {
+    const page = startPage(options);
+    for (const part of ['1.2.3', 'openai, sandbox', '12', 'http://127.0.0.1:8080/v1', 'sandbox-chat', 'stand-in']) {
+      assert.ok(page.includes(part), part);
+    }
+    for (const path of ['/v1/models', '/healthz', '/readyz', '/metrics'])
+      assert.ok(page.includes(`href="${path}"`), path);
+    assert.doesNotMatch(page, /\{\{|undefined/);
+    assert.ok(!startPage({ ...options, sandbox: false }).includes('stand-in'));
+  });
+
+  test('escapes what it shows', () => {
+    const page = startPage({ ...options, baseUrl: `http://x/"><script>'&` });
+    assert.ok(!page.includes('<script'));
+    assert.ok(page.includes('http://x/&quot;&gt;&lt;script&gt;&#39;&amp;/v1'));
+  });
+
+  test('needs nothing from outside, and its policy allows its one style and nothing else', () => {
+    const page = startPage(options);
+    const styles = [...page.matchAll(/<style>([\s\S]*?)<\/style>/g)];
+    assert.equal(styles.length, 1);
+    const hash = createHash('sha256')
+      .update(styles[0]?.[1] ?? '')
+      .digest('base64');
+    assert.ok(startPagePolicy.includes(`default-src 'none'; style-src 'sha256-${hash}'`));
+    assert.doesNotMatch(page, /<(script|link|img|iframe)|\sstyle=|\son\w+=|url\(|@import/);
+  });
+});

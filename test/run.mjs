@@ -1,0 +1,61 @@
+// Runs the test suites: `node test/run.mjs [part of a path …]`. Needs `npm run build` first. Fails when a test fails, is
+// skipped or is left to do: a machine that lacks a part must not look like one where everything works.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const folder = dirname(fileURLToPath(import.meta.url));
+const concurrency = 2;
+/** A suite that hangs ends; the soak has its time. */
+const timeoutMs = process.env.SLUICE_SOAK ? 2 * 3_600_000 : 900_000;
+
+/** Node 20's own search knows no TypeScript. */
+function listFiles(parts) {
+  return readdirSync(folder, { recursive: true })
+    .filter((path) => path.endsWith('.test.ts') && !path.startsWith('bench'))
+    .filter((path) => parts.length === 0 || parts.some((part) => path.includes(part)))
+    .sort()
+    .map((path) => join(folder, path));
+}
+
+/** This shell's settings must neither change what the tests see nor let them call a vendor with a real key. */
+function cleanEnvironment() {
+  const settings =
+    /(_API_KEY|_BASE_URL)$|^(SLUICE|WORKER|OPENAI)_|^(REDIS_URL|DATABASE_URL|BLOBS_URL|PUBLIC_URL|PORT|HOST|LOG_LEVEL)$/;
+  const wanted = new Set(['SLUICE_SOAK', 'SLUICE_TEST_BASE_URL']);
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => wanted.has(name) || !settings.test(name)));
+}
+
+/** The number in a summary line of the TAP report, such as `# skipped 0`. */
+function count(report, name) {
+  return Number(new RegExp(`^# ${name} (\\d+)$`, 'm').exec(report)?.[1] ?? Number.NaN);
+}
+
+const files = listFiles(process.argv.slice(2));
+if (files.length === 0) {
+  console.error('No test file matches.');
+  process.exit(1);
+}
+const reports = mkdtempSync(join(tmpdir(), 'sluice-test-report-'));
+const tap = join(reports, 'report.tap');
+const options = ['--import', 'tsx', '--test', `--test-concurrency=${concurrency}`, `--test-timeout=${timeoutMs}`];
+const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap'];
+const child = spawn(process.execPath, [...options, ...reporters, `--test-reporter-destination=${tap}`, ...files], {
+  cwd: dirname(folder),
+  env: cleanEnvironment(),
+  stdio: 'inherit',
+});
+// Both get a terminal's Ctrl-C; this one waits for the other's end.
+process.on('SIGINT', () => {});
+process.on('SIGTERM', () => child.kill('SIGTERM'));
+const [code] = await once(child, 'exit');
+const report = readFileSync(tap, 'utf8');
+rmSync(reports, { recursive: true, force: true });
+
+const missing = count(report, 'skipped') + count(report, 'todo');
+if (code === 0 && missing === 0) process.exit(0);
+if (code === 0) console.error(`\n${missing} tests were skipped or left to do: that counts as a failure here.`);
+process.exit(code || 1);

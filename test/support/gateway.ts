@@ -1,0 +1,181 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import OpenAI from 'openai';
+import { type RunningSandbox, startSandbox } from '../../sandbox/server.ts';
+import { freePort, startRedis, type TestRedis } from './redis.ts';
+
+/** The built product; `SLUICE_TEST_DIST` points at another build of it. */
+export const builtProduct = process.env.SLUICE_TEST_DIST ?? fileURLToPath(new URL('../../dist/', import.meta.url));
+const startDeadlineMs = 20_000;
+
+/** One process of the gateway under test: the built code, as it runs in production. */
+export interface GatewayProcess {
+  readonly child: ChildProcess;
+  readonly pid: number;
+  /** Everything it wrote so far (log lines are buffered for up to a second). */
+  output(): string;
+  /** SIGTERM, then waits for the exit; answers its code. */
+  stop(): Promise<number | null>;
+  /** SIGKILL. */
+  kill(): Promise<void>;
+}
+
+/** An api process and where it listens. */
+export interface ApiProcess extends GatewayProcess {
+  /** `http://127.0.0.1:port`, without `/v1`. */
+  readonly url: string;
+}
+
+export interface GatewayOptions {
+  /** Settings for every process, over the defaults. */
+  settings?: Record<string, string>;
+  apis?: number;
+  workers?: number;
+  /** Redis to use instead of one of the gateway's own; it is not stopped with it. */
+  redisUrl?: string;
+  /** Keep Redis's data on disk, so that it survives a kill. */
+  aof?: boolean;
+}
+
+/** A whole gateway for one suite: Redis, the sandbox vendor with its journal, api and worker processes, a data folder. */
+export class TestGateway {
+  readonly apiKey = `sk-sluice-${randomBytes(32).toString('base64url')}`;
+  readonly apis: ApiProcess[] = [];
+  readonly workers: GatewayProcess[] = [];
+  readonly redis: TestRedis | undefined;
+  readonly redisUrl: string;
+  readonly sandbox: RunningSandbox;
+  readonly dataDir: string;
+  readonly #settings: Record<string, string>;
+  #isFirstApiStarted = false;
+
+  private constructor(parts: {
+    redis: TestRedis | undefined;
+    redisUrl: string;
+    sandbox: RunningSandbox;
+    dataDir: string;
+    settings: Record<string, string>;
+  }) {
+    this.redis = parts.redis;
+    this.redisUrl = parts.redisUrl;
+    this.sandbox = parts.sandbox;
+    this.dataDir = parts.dataDir;
+    this.#settings = parts.settings;
+  }
+
+  static async start(options: GatewayOptions = {}): Promise<TestGateway> {
+    const redis = options.redisUrl === undefined ? await startRedis({ aof: options.aof ?? false }) : undefined;
+    const gateway = new TestGateway({
+      redis,
+      redisUrl: options.redisUrl ?? (redis as TestRedis).url,
+      sandbox: await startSandbox({ port: 0, journal: true }),
+      dataDir: await mkdtemp(join(tmpdir(), 'sluice-test-data-')),
+      settings: options.settings ?? {},
+    });
+    await Promise.all([
+      ...Array.from({ length: options.apis ?? 1 }, () => gateway.startApi()),
+      ...Array.from({ length: options.workers ?? 1 }, () => gateway.startWorker()),
+    ]);
+    return gateway;
+  }
+
+  /** Base URL of the first api, or of what stands before it (`SLUICE_TEST_BASE_URL`), without `/v1`. */
+  get url(): string {
+    return process.env.SLUICE_TEST_BASE_URL || (this.apis[0] as ApiProcess).url;
+  }
+
+  /** The official client against an api of this gateway (the first by default); retries are off. */
+  client(options: { url?: string; apiKey?: string; maxRetries?: number; timeout?: number } = {}): OpenAI {
+    return new OpenAI({
+      baseURL: `${options.url ?? this.url}/v1`,
+      apiKey: options.apiKey ?? this.apiKey,
+      maxRetries: options.maxRetries ?? 0,
+      ...(options.timeout === undefined ? {} : { timeout: options.timeout }),
+    });
+  }
+
+  /** `fetch` with the key, on a path such as `/v1/models`. */
+  fetch(path: string, init: RequestInit & { url?: string } = {}): Promise<Response> {
+    const headers = new Headers(init.headers);
+    if (!headers.has('authorization')) headers.set('authorization', `Bearer ${this.apiKey}`);
+    if (init.body !== undefined && !headers.has('content-type')) headers.set('content-type', 'application/json');
+    return fetch(`${init.url ?? this.url}${path}`, { ...init, headers });
+  }
+
+  /** Settings that a process of this gateway gets. */
+  settings(more: Record<string, string> = {}): NodeJS.ProcessEnv {
+    return {
+      PATH: process.env.PATH,
+      HOST: '127.0.0.1',
+      REDIS_URL: this.redisUrl,
+      SLUICE_DATA_DIR: this.dataDir,
+      SLUICE_API_KEY: this.apiKey,
+      SLUICE_SANDBOX: 'on',
+      SANDBOX_BASE_URL: `${this.sandbox.url}/v1`,
+      SLUICE_SHUTDOWN_SECONDS: '5',
+      ...this.#settings,
+      ...more,
+    };
+  }
+
+  async startApi(settings: Record<string, string> = {}): Promise<ApiProcess> {
+    // What stands before the first api must know its port.
+    const isFirst = !this.#isFirstApiStarted;
+    this.#isFirstApiStarted = true;
+    const port = (isFirst && Number(process.env.SLUICE_TEST_PORT)) || (await freePort());
+    const started = await this.#launch('api/main.js', { PORT: String(port), ...settings });
+    const api = Object.assign(started, { url: `http://127.0.0.1:${port}` });
+    this.apis.push(api);
+    return api;
+  }
+
+  async startWorker(settings: Record<string, string> = {}): Promise<GatewayProcess> {
+    const worker = await this.#launch('workers/main.js', settings);
+    this.workers.push(worker);
+    return worker;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.apis, ...this.workers].map((process) => process.kill()));
+    await this.sandbox.close();
+    await this.redis?.stop();
+    await rm(this.dataDir, { recursive: true, force: true });
+  }
+
+  /** Starts a process and waits for its word that it is ready. */
+  async #launch(file: string, settings: Record<string, string>): Promise<GatewayProcess> {
+    const child = fork(join(builtProduct, file), [], { env: this.settings(settings), silent: true, execArgv: [] });
+    let output = '';
+    const keep = (chunk: Buffer): void => {
+      output = (output + chunk.toString()).slice(-200_000);
+    };
+    child.stdout?.on('data', keep);
+    child.stderr?.on('data', keep);
+    const exited = once(child, 'exit');
+    const ready = once(child, 'message', { signal: AbortSignal.timeout(startDeadlineMs) });
+    await Promise.race([ready, exited.then(() => Promise.reject(new Error(`${file} ended at once: ${output}`)))]);
+    ready.catch(() => undefined);
+    const end = async (signal: NodeJS.Signals): Promise<number | null> => {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill('SIGCONT');
+        child.kill(signal);
+        await exited;
+      }
+      return child.exitCode;
+    };
+    return {
+      child,
+      pid: child.pid as number,
+      output: () => output,
+      stop: () => end('SIGTERM'),
+      kill: async () => {
+        await end('SIGKILL');
+      },
+    };
+  }
+}
