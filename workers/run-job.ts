@@ -48,12 +48,18 @@ export async function runJob(context: WorkerContext, job: QueuedJob, taking: str
   context.running.add(run);
   try {
     const verdict = await beginWhenFree(context, run, taking);
-    if (verdict.verdict !== 'run') {
+    if (verdict === 'given back') return verdict;
+    let ended: 'done' | 'given back' = 'done';
+    if (verdict.verdict === 'run') {
+      run.attempt = verdict.attempt;
+      ended = await relay(context, run, verdict.attempt, verdict.lastSeq);
+    } else {
       await endWithoutRunning(context, job, verdict.verdict);
-      return 'done';
     }
-    run.attempt = verdict.attempt;
-    return await relay(context, run, verdict.attempt, verdict.lastSeq);
+    // Another attempt may need the request yet, if this one was fenced off.
+    const isOver = ended === 'done' && run.stopReason !== 'fenced';
+    if (isOver && job.requestBlob !== undefined) await context.blobs.delete(job.requestBlob);
+    return ended;
   } finally {
     context.running.delete(run);
   }
@@ -64,7 +70,7 @@ async function beginWhenFree(
   context: WorkerContext,
   run: JobRun,
   taking: string,
-): Promise<Exclude<BeginVerdict, { verdict: 'wait' }>> {
+): Promise<Exclude<BeginVerdict, { verdict: 'wait' }> | 'given back'> {
   const { redis, workerId } = context;
   for (;;) {
     const verdict = await begin(redis, {
@@ -74,7 +80,7 @@ async function beginWhenFree(
       repeatable: repeatable[run.job.capability],
     });
     if (verdict.verdict !== 'wait') return verdict;
-    if (run.stopReason === 'given back') return { verdict: 'drop' };
+    if (run.stopReason === 'given back') return 'given back';
     const { waitMs } = verdict;
     await new Promise((resolve) => setTimeout(resolve, Math.min(waitMs, 1000) + 10));
   }
@@ -215,7 +221,6 @@ async function conclude(
   const stands = reply.outcome ?? outcome;
   // Nobody waits for it: the queue learns at once that the job is over.
   context.settler.add({ ...job, jobId: job.id, outcome: stands, errorCode: error?.code, began: true });
-  if (job.requestBlob !== undefined) await context.blobs.delete(job.requestBlob);
   return 'done';
 }
 

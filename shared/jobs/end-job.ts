@@ -46,10 +46,15 @@ export async function endJob(
       errorCode: error.code,
       began: reply.began,
     });
-    // Only tidiness: a worker that takes it finds it ended. A job under a worker's lock cannot be removed anyway.
-    if (!reply.began) await queue.remove(job.id);
-    const blob = await requestBlob;
-    if (blob !== undefined) await context.blobs.delete(blob);
+    // A worker that has the job drops its request; of one that still waits nothing may stay behind.
+    if (!reply.began) await forget(context, job);
   }
   return reply;
+}
+
+async function forget(context: EndJobContext, job: JobIdentity): Promise<void> {
+  const queue = context.queue(job.capability);
+  const blob = await queue.requestBlob(job.id);
+  await queue.remove(job.id);
+  if (blob !== undefined) await context.blobs.delete(blob);
 }

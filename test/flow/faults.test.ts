@@ -210,10 +210,11 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
   });
 
   test('clients that stop reading lose nothing, and the ingress holds little for them', async (t) => {
-    const gateway = await TestGateway.start();
+    // A small young generation: with the usual one, garbage that nobody has collected yet hides what is held.
+    const gateway = await TestGateway.start({ settings: { NODE_OPTIONS: '--max-semi-space-size=1' } });
     try {
-      const count = streamCount(4, 20);
-      const words = 25_000;
+      const count = streamCount(3, 20);
+      const words = streamCount(100_000, 25_000);
       const warmUp = new Load(gateway);
       warmUp.add(count, { words });
       const api = gateway.apis[0]?.pid as number;
@@ -222,7 +223,7 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
       load.add(count, {
         words,
         onEvent: (events, connection) => {
-          if (events === 50 || events === 12_000) connection.pause(3000);
+          if (events === 50 || events === 20_000) connection.pause(3000);
         },
       });
       const slow = await peakWhile(api, load.records());
@@ -240,7 +241,7 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
         endings: ['done'],
       });
       // Held for the clients, the unread events alone would be this much.
-      assert.ok(slow - usual < size / 2, `${megabytes(slow - usual)} MB more than with clients that read`);
+      assert.ok(slow - usual < size / 3, `${megabytes(slow - usual)} MB more than with clients that read`);
     } finally {
       await gateway.stop();
     }
