@@ -7,7 +7,7 @@ export type { Logger };
  * request is a system call per request; `flush` them before exit. Never log bodies, prompts or headers.
  */
 export function createLogger(level: string, role: string): { log: Logger; flush: () => void } {
-  const destination = pino.destination({ dest: 1, sync: false, minLength: 65_536, periodicFlush: 1000 });
+  const destination = pino.destination({ dest: 1, sync: false, minLength: 16_000, periodicFlush: 1000 });
   const log = pino({ level, base: { role }, timestamp: pino.stdTimeFunctions.isoTime }, destination);
   return { log, flush: () => destination.flushSync() };
 }

@@ -11,6 +11,13 @@ import { freePort, startRedis, type TestRedis } from './redis.ts';
 
 /** The built product; `SLUICE_TEST_DIST` points at another build of it. */
 export const builtProduct = process.env.SLUICE_TEST_DIST ?? fileURLToPath(new URL('../../dist/', import.meta.url));
+
+/** Loads a module of the product, such as `shared/jobs/begin`: its source, or that other build's. */
+export function loadProduct<Module>(path: string): Promise<Module> {
+  const build = process.env.SLUICE_TEST_DIST;
+  return import(build === undefined ? new URL(`../../${path}.ts`, import.meta.url).href : join(build, `${path}.js`));
+}
+
 const startDeadlineMs = 20_000;
 
 /** One process of the gateway under test: the built code, as it runs in production. */
