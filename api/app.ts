@@ -45,20 +45,17 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   app.use(errors(services.log));
   app.use(unknownPath);
   app.use(router.routes());
-  app.use(
-    router.allowedMethods({
-      throw: true,
-      methodNotAllowed: () => new ApiError('method_not_allowed', 'This path does not answer that method.'),
-      notImplemented: () => new ApiError('method_not_allowed', 'This method is not known here.'),
-    }),
-  );
+  // Names the methods that a path does answer, in Allow.
+  app.use(router.allowedMethods());
   return app;
 }
 
-/** Stands before the routes: what none of them took, and what is no wrong method either, is a 404 in the error shape. */
+/** Stands before the routes: an unknown path, or one that does not answer this method, is an error in the error shape. */
 const unknownPath: Koa.Middleware<State> = async (ctx, next) => {
   await next();
-  if (ctx.respond !== false && ctx.status === 404 && ctx.body === undefined) {
-    throw new ApiError('not_found', `Unknown path: ${ctx.method} ${ctx.path}`);
+  if (ctx.respond === false || ctx.body !== undefined) return;
+  if (ctx.status === 404) throw new ApiError('not_found', `Unknown path: ${ctx.method} ${ctx.path}`);
+  if (ctx.status === 405 || ctx.status === 501) {
+    throw new ApiError('method_not_allowed', 'This path does not answer that method.');
   }
 };

@@ -131,6 +131,10 @@ async function drain(server: Server, services: Services, signal: AbortSignal): P
   await Promise.race([closed, late]);
   clearInterval(idle);
   server.closeAllConnections();
+  // Their connections are closed, but jobs whose callers have just left may still be on their way to an end.
+  for (let waited = 0; services.handover.size > 0 && waited < 2000; waited += 20) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
 }
 
 start().catch((error) => {

@@ -62,6 +62,11 @@ export class CapabilityQueue {
     return (await this.#queue.remove(queueId(jobId))) === 1;
   }
 
+  /** Whether a job is in the queue: it waits, or a worker has it. */
+  async has(jobId: string): Promise<boolean> {
+    return (await this.#redis.exists(`${this.#queue.keys['']}${queueId(jobId)}`)) === 1;
+  }
+
   /** Id of the blob that holds the request of a job that waits or runs; undefined when it has none. */
   async requestBlob(jobId: string): Promise<string | undefined> {
     const data = await this.#redis.hget(`${this.#queue.keys['']}${queueId(jobId)}`, 'data');

@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
-import { createJobState, deleteJobState, type JobIdentity } from '../../shared/jobs/job-state.ts';
+import { createJobState, deleteJobState, type JobIdentity, type JobState } from '../../shared/jobs/job-state.ts';
 import { settleNow } from '../../shared/jobs/settle.ts';
 import { inlineLimit, type QueuedJob } from '../../shared/queue.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
@@ -33,6 +33,9 @@ export interface Submitted {
   readonly jobId: string;
   readonly isReplay: boolean;
 }
+
+/** How long after its end a job may take to be settled, where nothing is amiss. */
+const settlementMs = 30;
 
 /** How long Redis may take to queue a request before its caller is answered 503. */
 const queueingMs = 5000;
@@ -99,6 +102,11 @@ async function askAdmission(services: Services, submission: Submission, concurre
   const ask = (): Promise<AdmitReply> =>
     admit(services.redis, { job, concurrency, bodyHash, shedding: services.load.shedding(job.capability) });
   const reply = await ask();
+  if (reply.verdict === 'concurrency') {
+    // A caller that has just got an answer may come back before that job is settled, which follows its end closely.
+    await new Promise((resolve) => setTimeout(resolve, settlementMs));
+    return await ask();
+  }
   if (reply.verdict !== 'unknown') return reply;
   // Redis does not know the key (a first use, or it came back empty): the database decides.
   await services.callers.restoreFlag(caller);
@@ -137,14 +145,22 @@ function refusal(admission: AdmitReply, concurrency: number, queueWaitMs: number
   }
 }
 
-/** Frees an idempotency key whose job is gone, so that the caller's retry becomes a new job. */
-export async function forgetBinding(services: Services, job: JobIdentity, boundJobId: string): Promise<void> {
+/**
+ * Frees an idempotency key whose job is not replayed, so that the caller's retry becomes a new job.
+ * @param bound undefined when it is gone
+ */
+export async function forgetBinding(
+  services: Services,
+  job: JobIdentity,
+  boundJobId: string,
+  bound: JobState | undefined,
+): Promise<void> {
   await settleNow(services.redis, {
     ...job,
     jobId: boundJobId,
     outcome: 'failed',
     errorCode: 'server_error',
     began: false,
-    retentionMs: 0,
+    retentionMs: bound?.retentionMs ?? 0,
   });
 }

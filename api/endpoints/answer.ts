@@ -12,6 +12,9 @@ import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import type { View, ViewedJob } from './endpoint.ts';
 
+/** How long Redis may take to cancel a job whose caller has left; it goes on after that. */
+const cancelMs = 1000;
+
 /** One request that waits for the answer of a job. */
 export interface Waiting {
   readonly ctx: Context;
@@ -117,7 +120,7 @@ async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: (
     }
     return await wait();
   } catch (error) {
-    if (isStarted && connection.ended !== undefined) leave(waiting, sink);
+    if (isStarted && connection.ended !== undefined) await leave(waiting, sink);
     throw error;
   } finally {
     reader.close();
@@ -133,12 +136,14 @@ interface LimitedSink extends AnswerSink {
  * The client left, or is sent away: a plain job is cancelled, because nobody would read its answer (or because its caller
  * will send it again). A stream that was begun and is handed over goes on: its caller resumes it.
  */
-function leave(waiting: Waiting, sink: LimitedSink): void {
+async function leave(waiting: Waiting, sink: LimitedSink): Promise<void> {
   const { services, connection, job, cancelsOnLeave } = waiting;
   if (!cancelsOnLeave || (!connection.hasLeft && sink instanceof SseAnswer && sink.isOpen)) return;
-  endJob(services, job, new ApiError('cancelled', 'The caller left.')).catch((error) =>
+  const ended = endJob(services, job, new ApiError('cancelled', 'The caller left.')).catch((error) =>
     services.log.warn({ err: error, job: job.id }, 'cancelling failed'),
   );
+  // A process that stops must not close its Redis connection in the middle of it.
+  await within(ended, cancelMs);
 }
 
 function handedOver(job: JobIdentity): ApiError {

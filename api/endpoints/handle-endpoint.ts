@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
-import { type JobIdentity, readJobState } from '../../shared/jobs/job-state.ts';
+import { type JobIdentity, type JobState, readJobState } from '../../shared/jobs/job-state.ts';
+import { freesIdempotencyKey } from '../../shared/jobs/settle.ts';
 import { idempotencyMs } from '../admission/admit.ts';
 import { type Preferences, readPreferences } from '../admission/preferences.ts';
 import { forgetBinding, type Limits, type Submission, submit } from '../admission/submit.ts';
@@ -153,20 +154,24 @@ function waitingFor({ ctx, services, connection, endpoint }: EndpointCall, job: 
 /** Submits; a repeat of an earlier request (same idempotency key, same body) becomes that request's job. */
 async function submitOrFind(call: EndpointCall): Promise<{ job: JobIdentity; isReplay: boolean }> {
   const { ctx, services, submission, connection } = call;
-  let submitted = await submit(services, submission, connection);
-  let job: JobIdentity | undefined = submission.job;
-  if (submitted.isReplay) {
-    job = await connection.wait(readJobState(services.redis, submitted.jobId), 5000);
-    if (job === undefined) {
-      // Redis lost the job but not the key: the request is new again.
-      await forgetBinding(services, submission.job, submitted.jobId);
-      submitted = await submit(services, submission, connection);
-      job = submission.job;
+  for (;;) {
+    const submitted = await submit(services, submission, connection);
+    if (!submitted.isReplay) return { job: submission.job, isReplay: false };
+    const bound = await connection.wait(readJobState(services.redis, submitted.jobId), 5000);
+    if (bound !== undefined && isReplayed(bound)) {
+      ctx.set('x-request-id', `job_${bound.id}`);
+      ctx.set('idempotent-replayed', 'true');
+      return { job: bound, isReplay: true };
     }
+    // Redis lost the job but not the key, or the settlement that frees the key is yet to come: the request is new again.
+    await forgetBinding(services, submission.job, submitted.jobId, bound);
   }
-  ctx.set('x-request-id', `job_${job.id}`);
-  if (submitted.isReplay) ctx.set('idempotent-replayed', 'true');
-  return { job, isReplay: submitted.isReplay };
+}
+
+/** Whether a repeat of a job's request gets its answer. */
+function isReplayed(job: JobState): boolean {
+  const { outcome } = job;
+  return outcome === undefined || !freesIdempotencyKey({ ...job, outcome, began: job.attempt > 0 });
 }
 
 /** The limit in force is on unfinished requests; a place is free again when one of them ends. */

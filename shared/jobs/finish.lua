@@ -5,6 +5,7 @@
 -- ARGV[4] outcome   ARGV[5] usage as JSON, or ''   ARGV[6] error code, or ''
 -- ARGV[7] frame lines ending with the terminal one   ARGV[8] how many lines
 -- ARGV[9] inbox channel prefix   ARGV[10] PUBLISH or SPUBLISH   ARGV[11] log lifetime in ms
+-- ARGV[12] lifetime in ms of the state, which its settlement shortens
 -- Answers {verdict, outcome that stands, attempt or ''}: finished; already; fenced; refused (guard); gone.
 local state = redis.call('HMGET', KEYS[1], 'attempt', 'terminal', 'seq', 'readers', 'lease', 'worker')
 if not state[4] then return {'gone', '', ''} end
@@ -19,6 +20,7 @@ local last = first + ARGV[8] - 1
 local batch = (state[1] or '0') .. ' ' .. string.format('%d', first) .. '\n' .. ARGV[7]
 redis.call('XADD', KEYS[2], string.format('%d', last) .. '-0', 'b', batch)
 redis.call('PEXPIRE', KEYS[2], ARGV[11])
+redis.call('PEXPIRE', KEYS[1], ARGV[12])
 redis.call('HSET', KEYS[1], 'terminal', ARGV[4], 'seq', string.format('%d', last), 'ended', now, 'lease', 0,
   'usage', ARGV[5], 'error', ARGV[6])
 for reader in string.gmatch(state[4], '%S+') do

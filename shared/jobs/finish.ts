@@ -8,6 +8,11 @@ import { loadScript } from './script.ts';
 
 /** How long an answer that nobody fetched stays in Redis after its end. */
 export const undeliveredMs = 60_000;
+/**
+ * How long the state of an ended job stays when its worker died before it could shorten that: enough for a sweeper to come
+ * back and settle the job, and no more, or every crash would fill Redis for as long as a job may run.
+ */
+const endedMs = 600_000;
 
 const script = loadScript<[string, string, string]>('finish', new URL('./finish.lua', import.meta.url));
 
@@ -55,6 +60,7 @@ export async function finish(redis: RedisClient, call: FinishCall): Promise<Fini
       jobKeys.inboxPrefix(call.jobId),
       publishCommand(call.isCluster),
       Math.max(call.retentionMs, undeliveredMs),
+      Math.max(call.retentionMs, endedMs),
     ],
   );
   return {

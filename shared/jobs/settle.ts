@@ -34,7 +34,7 @@ export function holdMember(job: { jobId: string; account: string; apiKeyId: stri
  * An idempotency key is freed when the job ended before the vendor was called, and for 429 and 5xx outcomes, which are
  * not replayed: the caller's retry is a new try.
  */
-function freesIdempotencyKey(job: Settlement): boolean {
+export function freesIdempotencyKey(job: Pick<Settlement, 'idempotency' | 'outcome' | 'errorCode' | 'began'>): boolean {
   if (job.idempotency === '' || job.outcome === 'completed') return false;
   if (!job.began) return true;
   const status = job.errorCode === undefined ? 500 : errorTable[job.errorCode].status;

@@ -2,7 +2,7 @@ import { ApiError } from '../errors.ts';
 import { accountKeys } from '../keys.ts';
 import type { Logger } from '../log.ts';
 import { type EndJobContext, endJob } from './end-job.ts';
-import { readJobState } from './job-state.ts';
+import { type JobState, readJobState } from './job-state.ts';
 import { holdMember, settleNow } from './settle.ts';
 
 /** How often the sweeper looks. */
@@ -16,8 +16,8 @@ const batch = 100;
 
 /**
  * Looks at old holds: a job that has ended but is not settled is settled, one past its deadline is finished, one whose
- * worker died in the middle of an answer and that no other took up is ended. Every api process runs one; all it does may
- * be done twice.
+ * worker died in the middle of an answer and that no other took up is ended, and so is one that never came into its queue.
+ * Every api process runs one; all it does may be done twice.
  */
 export class Sweeper {
   readonly #context: EndJobContext;
@@ -82,13 +82,25 @@ export class Sweeper {
       });
       return;
     }
-    if (now >= state.deadlineAt) {
-      await endJob(this.#context, state, new ApiError('timeout', 'The request was not answered within its deadline.'));
-    } else if (state.hasDelta && state.leaseUntil > 0 && now > state.leaseUntil + abandonedMs) {
-      const error = new ApiError('stream_interrupted', 'The answer broke off: the process that produced it was lost.');
-      await endJob(this.#context, state, error, 'abandoned');
-    } else {
+    const error = await this.#reasonToEnd(state, now);
+    if (error === undefined) {
       await this.#context.redis.zadd(holdsKey, 'XX', now + sweepAfterMs, holdMember({ jobId, account, apiKeyId }));
+    } else {
+      await endJob(this.#context, state, error, error.code === 'timeout' ? undefined : 'abandoned');
     }
+  }
+
+  /** Why a job that has not ended must be ended from here; undefined while somebody runs it, or will. */
+  async #reasonToEnd(state: JobState, now: number): Promise<ApiError | undefined> {
+    if (now >= state.deadlineAt) return new ApiError('timeout', 'The request was not answered within its deadline.');
+    if (state.leaseUntil > now) return undefined;
+    const isAbandoned = state.hasDelta && state.leaseUntil > 0 && now > state.leaseUntil + abandonedMs;
+    // Not in its queue: the process that was to put it there died first, or the queue gave it up.
+    if (!isAbandoned && (await this.#context.queue(state.capability).has(state.id))) return undefined;
+    if (state.hasDelta) {
+      return new ApiError('stream_interrupted', 'The answer broke off: the process that produced it was lost.');
+    }
+    if (state.attempt > 0) return new ApiError('outcome_unknown', 'The process that ran this request was lost.');
+    return new ApiError('service_unavailable', 'The request was lost before it could be run. Send it again.');
   }
 }

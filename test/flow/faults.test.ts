@@ -26,11 +26,9 @@ const phases: readonly Phase[] = [
   { name: 'before begin', script: 'begin', stop: 'before', call: 1, ending: 'done', vendorCalls: 1 },
   { name: 'before the first frame', script: 'append', stop: 'before', call: 1, ending: 'done', vendorCalls: 2 },
   { name: 'mid-stream', script: 'append', stop: 'after', call: 5, ending: 'stream_interrupted', vendorCalls: 1 },
-  { name: 'between finish and settle', script: 'finish', stop: 'after', call: 1, ending: 'done', vendorCalls: 1 },
-  {
-    ...{ name: 'between settle and the completion in the queue', script: 'settle', stop: 'after', call: 1 },
-    ...{ ending: 'done', vendorCalls: 1 },
-  },
+  { name: 'right after finish', script: 'finish', stop: 'after', call: 1, ending: 'done', vendorCalls: 1 },
+  { name: 'between finish and settle', script: 'settle', stop: 'before', call: 1, ending: 'done', vendorCalls: 1 },
+  { name: 'right after settle', script: 'settle', stop: 'after', call: 1, ending: 'done', vendorCalls: 1 },
 ];
 const scripts = new ScriptCommands(builtProduct, ['begin', 'append', 'finish', 'settle']);
 
@@ -75,7 +73,9 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
       }
       const journal = await readJournal(gateway.sandbox.url);
       await gateway.startWorker();
-      await verify(t, 'worker SIGKILL', { gateway, records, endings: ['done', 'stream_interrupted'] });
+      await verify(t, 'worker SIGKILL', {
+        ...{ gateway, records, endings: ['done', 'stream_interrupted'], hasDeadWorkers: true },
+      });
       for (const { phase, job } of victims) {
         const victim = records.find((record) => record.jobId === `job_${job}`);
         assert.ok(victim, `${phase.name}: no client has the job ${job}`);
@@ -92,13 +92,16 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
   });
 
   test('a worker frozen longer than its lock and lease cannot harm the jobs that others took over', async (t) => {
-    const gateway = await TestGateway.start({ workers: 2 });
+    const count = streamCount(8, 100);
+    // As many places as jobs: each worker gets half of them.
+    const gateway = await TestGateway.start({ workers: 2, settings: { WORKER_CONCURRENCY_CHAT: String(count) } });
     try {
       const load = new Load(gateway);
-      const count = streamCount(8, 100);
-      load.add(count, { words: 60, wordsPerSecond: 10 });
-      // Begun but silent when the worker freezes, so run again; the answers of both attempts overlap when it comes back.
-      load.add(count, { words: 90, wordsPerSecond: 5, firstTokenMs: 3500 });
+      for (let pair = 0; pair < count; pair++) {
+        load.add(1, { words: 60, wordsPerSecond: 10 });
+        // Begun but silent when the worker freezes, so run again; the answers of both attempts overlap when it is back.
+        load.add(1, { words: 90, wordsPerSecond: 5, firstTokenMs: 3500 });
+      }
       await load.reached(count, 3);
       const frozen = gateway.workers[0];
       frozen?.child.kill('SIGSTOP');
@@ -172,6 +175,31 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
       assert.ok(summary.resumed >= Math.floor(count / 2), 'too few streams were resumed');
     } finally {
       await gateway.stop();
+    }
+  });
+
+  test('a request whose ingress dies before it is queued is sent again, and leaves nothing behind', async (t) => {
+    const gateway = await TestGateway.start({ workers: 1 });
+    const proxy = await startTcpProxy(gateway.redis?.port as number);
+    try {
+      const doomed = await gateway.startApi({ REDIS_URL: proxy.url });
+      const stopped = proxy.stopAt({
+        stop: 'before',
+        matches: ([name, ...args]) => /^eval/i.test(name as string) && args.some((arg) => arg.endsWith(':marker')),
+      });
+      const load = new Load(gateway);
+      const count = streamCount(4, 50);
+      const isAlive = () => doomed.child.signalCode === null;
+      load.add(count, { words: 5, apis: () => [isAlive() ? doomed.url : gateway.url] });
+      await stopped;
+      await doomed.kill();
+      const summary = await verify(t, 'ingress SIGKILL before the queue', {
+        ...{ gateway, records: await load.records(), endings: ['done'] as const },
+      });
+      assert.ok(summary.sentAgain > 0);
+    } finally {
+      await gateway.stop();
+      await proxy.close();
     }
   });
 

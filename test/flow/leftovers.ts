@@ -1,22 +1,27 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Cluster, Redis } from 'ioredis';
+import { Redis } from 'ioredis';
 
 /** A settled job's state may stay so long; its log less. */
 const longestMs = 121_000;
+/** And so long where its worker was killed after the settlement, before it could say so to the state. */
+const orphanedMs = 600_000;
+
+const patienceMs = 30_000;
 
 /** Keys that a gateway at rest keeps for good, by how they end. */
 const lasting = [/:key:[^:]+$/, /:(meta|events|id|marker|stalled-check|limiter)$/, /:metrics:/];
 
 /**
  * What finished work has left in Redis and should not have: holds, running places, states without an end, queued jobs,
- * locks, keys that never expire. Waits up to `ms` for it to go.
+ * locks, keys that never expire. Waits up to half a minute for it to go.
  */
-export async function findLeftovers(redisUrl: string, ms = 30_000): Promise<string[]> {
+export async function findLeftovers(redisUrl: string, options: { hasDeadWorkers?: boolean } = {}): Promise<string[]> {
   const nodes = redisUrl.split(',').map((url) => new Redis(url, { lazyConnect: true }));
-  const deadline = Date.now() + ms;
+  const deadline = Date.now() + patienceMs;
+  const stateMs = options.hasDeadWorkers ? orphanedMs : longestMs;
   try {
     for (;;) {
-      const found = (await Promise.all(nodes.map(lookThrough))).flat();
+      const found = (await Promise.all(nodes.map((node) => lookThrough(node, stateMs)))).flat();
       if (found.length === 0 || Date.now() > deadline) return found;
       await delay(500);
     }
@@ -25,22 +30,16 @@ export async function findLeftovers(redisUrl: string, ms = 30_000): Promise<stri
   }
 }
 
-/** A client for looking into the Redis, or the Cluster, of a gateway. */
-export function openRedis(redisUrl: string): Redis | Cluster {
-  const urls = redisUrl.split(',');
-  return urls.length === 1 ? new Redis(redisUrl) : new Cluster(urls);
-}
-
-async function lookThrough(redis: Redis): Promise<string[]> {
+async function lookThrough(redis: Redis, stateMs: number): Promise<string[]> {
   const found: string[] = [];
   for (const key of await redis.keys('*')) {
-    const complaint = await lookAt(redis, key);
+    const complaint = await lookAt(redis, key, stateMs);
     if (complaint !== undefined) found.push(`${key}: ${complaint}`);
   }
   return found;
 }
 
-async function lookAt(redis: Redis, key: string): Promise<string | undefined> {
+async function lookAt(redis: Redis, key: string, stateMs: number): Promise<string | undefined> {
   if (/:(holds|running:[^:]+)$/.test(key)) return `${await redis.zcard(key)} members`;
   if (/:(wait|active|paused|delayed|prioritized|completed|failed|stalled)$/.test(key)) return 'a list of jobs';
   if (/:lock$/.test(key)) return 'a lock';
@@ -50,7 +49,7 @@ async function lookAt(redis: Redis, key: string): Promise<string | undefined> {
   if (/:job:[0-9a-f]+$/.test(key)) {
     const [terminal, retention] = await redis.hmget(key, 'terminal', 'retention');
     if (terminal === null) return 'a state without an end';
-    return ttl === -1 || (retention === '0' && ttl > longestMs) ? `expires in ${ttl} ms` : undefined;
+    return ttl === -1 || (retention === '0' && ttl > stateMs) ? `expires in ${ttl} ms` : undefined;
   }
   return ttl === -1 && !lasting.some((pattern) => pattern.test(key)) ? 'never expires' : undefined;
 }

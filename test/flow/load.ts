@@ -72,12 +72,18 @@ export class Load {
 export async function verify(
   t: Pick<TestContext, 'diagnostic'>,
   fault: string,
-  options: { gateway: TestGateway; records: readonly StreamRecord[]; endings: readonly Ending[]; redisUrl?: string },
+  options: {
+    gateway: TestGateway;
+    records: readonly StreamRecord[];
+    endings: readonly Ending[];
+    redisUrl?: string;
+    hasDeadWorkers?: boolean;
+  },
 ): Promise<Summary> {
   const { gateway, records, endings } = options;
   const summary = await check(records, gateway.sandbox.url, endings);
   t.diagnostic(describeSummary(fault, summary));
   assert.deepEqual(summary.violations, []);
-  assert.deepEqual(await findLeftovers(options.redisUrl ?? gateway.redisUrl), [], 'left behind in Redis');
+  assert.deepEqual(await findLeftovers(options.redisUrl ?? gateway.redisUrl, options), [], 'left behind in Redis');
   return summary;
 }

@@ -2,7 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /**
  * Waits until `check` stops throwing and answers its value: for what other processes do in their own time and announce to
- * nobody. @throws the last error of `check`, `ms` after the start.
+ * nobody. Give `assert.ok` a message in it: to make one up Node parses the caller's whole file, which takes seconds.
+ * @throws the last error of `check`, `ms` after the start.
  */
 export async function eventually<T>(check: () => T | Promise<T>, ms = 10_000): Promise<T> {
   const deadline = Date.now() + ms;

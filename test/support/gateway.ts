@@ -49,6 +49,9 @@ export interface GatewayOptions {
   aof?: boolean;
 }
 
+/** The gateway of this process whose first api listens on `SLUICE_TEST_PORT`. */
+let onTestPort: TestGateway | undefined;
+
 /** A whole gateway for one suite: Redis, the sandbox vendor with its journal, api and worker processes, a data folder. */
 export class TestGateway {
   readonly apiKey = `sk-sluice-${randomBytes(32).toString('base64url')}`;
@@ -59,7 +62,6 @@ export class TestGateway {
   readonly sandbox: RunningSandbox;
   readonly dataDir: string;
   readonly #settings: Record<string, string>;
-  #isFirstApiStarted = false;
 
   private constructor(parts: {
     redis: TestRedis | undefined;
@@ -84,16 +86,23 @@ export class TestGateway {
       dataDir: await mkdtemp(join(tmpdir(), 'sluice-test-data-')),
       settings: options.settings ?? {},
     });
-    await Promise.all([
+    const started = await Promise.allSettled([
       ...Array.from({ length: options.apis ?? 1 }, () => gateway.startApi()),
       ...Array.from({ length: options.workers ?? 1 }, () => gateway.startWorker()),
     ]);
-    return gateway;
+    const failed = started.find((result) => result.status === 'rejected');
+    if (failed === undefined) return gateway;
+    await gateway.stop();
+    throw failed.reason;
   }
 
-  /** Base URL of the first api, or of what stands before it (`SLUICE_TEST_BASE_URL`), without `/v1`. */
+  /**
+   * Base URL of the first api, without `/v1`; or of what stands before it, a proxy that checks its answers, say: when
+   * `SLUICE_TEST_BASE_URL` is set, that proxy's upstream is the port of 127.0.0.1 that `SLUICE_TEST_PORT` names.
+   */
   get url(): string {
-    return process.env.SLUICE_TEST_BASE_URL || (this.apis[0] as ApiProcess).url;
+    const before = onTestPort === this ? process.env.SLUICE_TEST_BASE_URL : undefined;
+    return before ?? (this.apis[0] as ApiProcess).url;
   }
 
   /** The official client against an api of this gateway (the first by default); retries are off. */
@@ -131,10 +140,7 @@ export class TestGateway {
   }
 
   async startApi(settings: Record<string, string> = {}): Promise<ApiProcess> {
-    // What stands before the first api must know its port.
-    const isFirst = !this.#isFirstApiStarted;
-    this.#isFirstApiStarted = true;
-    const port = (isFirst && Number(process.env.SLUICE_TEST_PORT)) || (await freePort());
+    const port = this.#takeTestPort() ?? (await freePort());
     const started = await this.#launch('api/main.js', { PORT: String(port), ...settings });
     const api = Object.assign(started, { url: `http://127.0.0.1:${port}` });
     this.apis.push(api);
@@ -147,7 +153,16 @@ export class TestGateway {
     return worker;
   }
 
+  /** The port that is known to what stands before the gateway, if no other gateway has it now. */
+  #takeTestPort(): number | undefined {
+    const port = process.env.SLUICE_TEST_PORT;
+    if (port === undefined || onTestPort !== undefined) return undefined;
+    onTestPort = this;
+    return Number(port);
+  }
+
   async stop(): Promise<void> {
+    if (onTestPort === this) onTestPort = undefined;
     await Promise.all([...this.apis, ...this.workers].map((process) => process.kill()));
     await this.sandbox.close();
     await this.redis?.stop();

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import type { AnswerSink } from '../../api/answers/answer-reader.ts';
+import type { Frame } from '../../shared/jobs/frames.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import { loadProduct, TestGateway } from '../support/gateway.ts';
+import { JobFixture } from './job-fixture.ts';
+
+const { AnswerReader } =
+  await loadProduct<typeof import('../../api/answers/answer-reader.ts')>('api/answers/answer-reader');
+const { AnswerReaders } =
+  await loadProduct<typeof import('../../api/answers/answer-readers.ts')>('api/answers/answer-readers');
+
+let jobs: JobFixture;
+
+before(async () => {
+  jobs = await JobFixture.start();
+});
+
+after(() => jobs?.stop());
+
+/** Gathers the frames of an answer; `whole` resolves with them once the last has come. */
+function openSink(isFull: () => boolean = () => false) {
+  const frames: Frame[] = [];
+  let resolve: (frames: Frame[]) => void = () => undefined;
+  const whole = new Promise<Frame[]>((resolved) => {
+    resolve = resolved;
+  });
+  const sink: AnswerSink = {
+    frame: (frame) => {
+      frames.push(frame);
+      if (frame.type === 'end') resolve(frames);
+    },
+    flush: () => !isFull(),
+    tick: () => undefined,
+    lost: () => assert.fail('the answer was taken for lost'),
+  };
+  return { sink, frames, whole };
+}
+
+function sequence(frames: readonly Frame[]): number[] {
+  return frames.map(({ seq }) => seq);
+}
+
+describe('An answer reader', () => {
+  function openReader(job: JobIdentity, isFull?: () => boolean) {
+    const { sink, frames, whole } = openSink(isFull);
+    const context = { redis: jobs.redis, blobs: undefined as never, log: console as never };
+    return { reader: new AnswerReader(job.id, context, sink, () => undefined), frames, whole };
+  }
+
+  test('reads from the log what it missed, and uses no frame twice', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    const { reader, frames, whole } = openReader(job);
+    await jobs.write(job, 1, 1, ['a']);
+    reader.receive('1 1\nd"a"', 0);
+    reader.receive('1 1\nd"a"', 0);
+    await jobs.write(job, 1, 2, ['b']);
+    await jobs.write(job, 1, 3, ['c', 'd']);
+    assert.deepEqual(sequence(frames), [1]);
+    // The live copy of frame 2 was lost.
+    reader.receive('1 3\nd"c"\nd"d"', 0);
+    await jobs.end(job, { attempt: 1 });
+    reader.receive('1 5\ne{}', 0);
+    assert.deepEqual(sequence(await whole), [1, 2, 3, 4, 5]);
+  });
+
+  test('drops live frames while its client is slow, and catches up from the log', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    let isFull = true;
+    const { reader, frames, whole } = openReader(job, () => isFull);
+    await jobs.write(job, 1, 1, ['a']);
+    reader.receive('1 1\nd"a"', 0);
+    for (let seq = 2; seq < 60; seq++) {
+      await jobs.write(job, 1, seq, ['b']);
+      reader.receive(`1 ${seq}\nd"b"`, 0);
+    }
+    await jobs.end(job, { attempt: 1 });
+    reader.receive('1 60\ne{}', 0);
+    assert.deepEqual(sequence(frames), [1]);
+    isFull = false;
+    reader.resume();
+    assert.deepEqual(
+      sequence(await whole),
+      Array.from({ length: 60 }, (_, index) => index + 1),
+    );
+  });
+});
+
+describe('Readers of answers', () => {
+  /** A process's readers with one that has heard nothing of the job's two frames; resolves with their numbers. */
+  async function missEverything(
+    t: TestContext,
+    hear: (readers: InstanceType<typeof AnswerReaders>) => void,
+  ): Promise<number[]> {
+    t.mock.timers.enable({ apis: ['setInterval', 'Date'], now: Date.now() });
+    const job = await jobs.create();
+    const readers = new AnswerReaders({ redis: jobs.redis, blobs: undefined as never, log: console as never });
+    try {
+      const { sink, whole } = openSink();
+      readers.open(job.id, sink);
+      await jobs.take(job);
+      await jobs.write(job, 1, 1, ['a']);
+      await jobs.end(job, { attempt: 1 });
+      hear(readers);
+      return sequence(await whole);
+    } finally {
+      readers.close();
+    }
+  }
+
+  test('look into the log when a subscription was lost and is back', { timeout: 10_000 }, async (t) => {
+    assert.deepEqual(await missEverything(t, (readers) => readers.resubscribed()), [1, 2]);
+  });
+
+  test('look into the log after 5 s of silence: a lost last frame leaves no gap', { timeout: 10_000 }, async (t) => {
+    assert.deepEqual(await missEverything(t, () => t.mock.timers.tick(5500)), [1, 2]);
+  });
+});
+
+describe('A whole gateway at rest', () => {
+  test('hears every frame of a new job live, because its reader is there before the job is queued', async () => {
+    const gateway = await TestGateway.start({ redisUrl: jobs.server.url });
+    try {
+      const client = gateway.client();
+      const readLogs = async (): Promise<number> =>
+        Number(/^cmdstat_xrange:calls=(\d+)/m.exec(await jobs.redis.info('commandstats'))?.[1] ?? 0);
+      const read = async (): Promise<number> => {
+        const before = await readLogs();
+        for (let round = 0; round < 10; round++) {
+          const messages = [{ role: 'user' as const, content: 'WORDS:3' }];
+          const stream = await client.chat.completions.create({ model: 'sandbox-chat', messages, stream: true });
+          for await (const _ of stream);
+          await client.chat.completions.create({ model: 'sandbox-chat', messages });
+        }
+        return (await readLogs()) - before;
+      };
+      assert.equal(await read(), 0, 'no frame had to be read from a log');
+    } finally {
+      await gateway.stop();
+    }
+  });
+});

@@ -1,0 +1,45 @@
+import {
+  createApiKey,
+  defaultAccountId,
+  findApiKeyByHash,
+  hashApiKey,
+  type NewApiKey,
+  revokeApiKey,
+} from '../../shared/api-keys.ts';
+import { openDatabase } from '../../shared/database/database.ts';
+import { createLogger } from '../../shared/log.ts';
+import { connectRedis } from '../../shared/redis.ts';
+import type { TestGateway } from './gateway.ts';
+
+/**
+ * Makes an API key straight in the gateway's database and answers its text; of the first account, or of another, which is
+ * made where it does not exist.
+ */
+export async function makeApiKey(gateway: TestGateway, key: Partial<NewApiKey> = {}): Promise<string> {
+  const db = await openDatabase(gateway.dataDir);
+  try {
+    const { accountId = defaultAccountId, name = 'test' } = key;
+    await db
+      .insertInto('accounts')
+      .values({ id: accountId, name: accountId, created_at: Date.now() })
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .execute();
+    return (await createApiKey(db, { ...key, accountId, name })).key;
+  } finally {
+    await db.destroy();
+  }
+}
+
+/** Revokes a key as `npm run keys -- revoke` does. */
+export async function revokeKey(gateway: TestGateway, text: string): Promise<void> {
+  const db = await openDatabase(gateway.dataDir);
+  const redis = await connectRedis(gateway.redisUrl, createLogger('silent', 'test').log);
+  try {
+    const key = await findApiKeyByHash(db, hashApiKey(text));
+    if (key === undefined) throw new Error('there is no such key');
+    await revokeApiKey(db, redis.client, key);
+  } finally {
+    await redis.close();
+    await db.destroy();
+  }
+}
