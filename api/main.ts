@@ -1,4 +1,5 @@
 import { createServer, type Server } from 'node:http';
+import type { Socket } from 'node:net';
 import { ensureApiKey, syncRevokedKeys } from '../shared/api-keys.ts';
 import { Blobs } from '../shared/blobs.ts';
 import { capabilities } from '../shared/capabilities/capability.ts';
@@ -93,6 +94,7 @@ async function start(): Promise<void> {
   // Koa's own console output is off: the errors middleware has seen everything that matters.
   app.silent = true;
   const server = createServer({ keepAliveTimeout: 65_000, requestTimeout: 300_000, noDelay: true }, app.callback());
+  const unused = unusedConnections(server);
   await listen(server, config);
   log.info({ host: config.host, port: config.port, cluster: redis.isCluster }, 'listening');
   process.send?.({ type: 'listening', url: services.baseUrl });
@@ -103,7 +105,7 @@ async function start(): Promise<void> {
     timeoutMs: config.shutdownMs,
     close: async (signal) => {
       isClosing = true;
-      await drain(server, services, signal);
+      await drain(server, unused, services, signal);
       sweeper.close();
       clearInterval(housekeeping);
       inbox.close();
@@ -117,14 +119,33 @@ async function start(): Promise<void> {
   });
 }
 
+/** Connections on which no request has come yet. Node does not count them as idle, and they would hold up its end. */
+function unusedConnections(server: Server): ReadonlySet<Socket> {
+  const unused = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    unused.add(socket);
+    socket.once('close', () => unused.delete(socket));
+  });
+  server.on('request', ({ socket }) => unused.delete(socket));
+  return unused;
+}
+
 /** Stops accepting, lets running requests finish until the signal, then hands the rest over. */
-async function drain(server: Server, services: Services, signal: AbortSignal): Promise<void> {
+async function drain(
+  server: Server,
+  unused: ReadonlySet<Socket>,
+  services: Services,
+  signal: AbortSignal,
+): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   server.closeIdleConnections();
   const onAbort = (): void => services.handover.handOver();
   signal.addEventListener('abort', onAbort, { once: true });
   // Connections that were busy at the first call become idle one by one.
-  const idle = setInterval(() => server.closeIdleConnections(), 100);
+  const idle = setInterval(() => {
+    server.closeIdleConnections();
+    for (const socket of unused) socket.destroy();
+  }, 100);
   const late = new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => setTimeout(resolve, 2000), { once: true });
   });

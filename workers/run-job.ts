@@ -174,7 +174,8 @@ async function callVendor(
   } catch (thrown) {
     const error = ApiError.from(thrown);
     if (error.cause !== undefined && run.stopReason === undefined) {
-      context.log.warn({ err: error.cause, job: job.id, code: error.code }, error.message);
+      // Never the error's message: a vendor's often quotes the prompt.
+      context.log.warn({ err: error.cause, job: job.id, code: error.code }, 'the vendor call failed');
     }
     return { outcome: 'failed', error };
   }

@@ -7,7 +7,7 @@ export interface Preferences {
   readonly idempotencyKey: string | undefined;
   /** From `X-Stainless-Timeout` (seconds), in ms: how long the caller will wait. */
   readonly deadlineMs: number | undefined;
-  /** `Prefer: respond-async`: answer 202 with the job; `wait=N` waits so long (ms) for the result before. */
+  /** `Prefer: respond-async`: answer 202 with the job; `wait=N`, also alone, waits so long (ms) for the result before. */
   readonly respondAsync: boolean;
   readonly waitMs: number;
   /** From `X-Sluice-On-Disconnect`. */
@@ -59,5 +59,5 @@ function readPrefer(value: Header): { respondAsync: boolean; waitMs: number } {
   const preferences = (Array.isArray(value) ? value.join(',') : (value ?? '')).split(',').map((part) => part.trim());
   const respondAsync = preferences.some((part) => part.toLowerCase() === 'respond-async');
   const wait = preferences.map((part) => /^wait\s*=\s*"?(\d{1,5})"?$/i.exec(part)?.[1]).find(Boolean);
-  return { respondAsync, waitMs: wait === undefined ? 0 : Number(wait) * 1000 };
+  return { respondAsync: respondAsync || wait !== undefined, waitMs: Number(wait ?? 0) * 1000 };
 }

@@ -15,6 +15,8 @@ export interface Submission {
   readonly caller: Caller;
   readonly prepared: PreparedRequest | PreparedLargeRequest;
   readonly bodyHash: string;
+  /** Whether the job is cancelled when its caller leaves. */
+  readonly cancelsOnLeave: boolean;
   /**
    * Called when the job is admitted, before it is queued: the last moment at which the headers of the answer can be set,
    * for its first frame may come before the queue's own reply.
@@ -44,7 +46,8 @@ const queueingMs = 5000;
  * Admits a request and puts it into its queue. The reader of its answer must be registered already.
  *
  * Once begun it is carried through to an end: when the caller leaves first, or Redis does not answer in time, the wait
- * ends, and what may have been made is cancelled when that is known.
+ * ends, and what may have been made is cancelled when that is known. Not so a keyed job, which the caller's repeat finds,
+ * and one that was to go on without its caller.
  * @throws ApiError 401, 422, 429, 503.
  */
 export async function submit(
@@ -60,7 +63,8 @@ export async function submit(
   try {
     return await connection.wait(work, queueingMs);
   } catch (error) {
-    isAbandoned = true;
+    const isWanted = connection.hasLeft ? !submission.cancelsOnLeave : submission.job.idempotency !== '';
+    isAbandoned = !isWanted;
     work.catch((cause) => services.log.debug({ err: cause, job: submission.job.id }, 'abandoned while queueing'));
     throw error;
   }

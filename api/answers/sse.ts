@@ -28,7 +28,9 @@ export interface SseOptions {
   readonly events: (frame: Frame) => string[];
   /** What the client has already: events up to here are suppressed. */
   readonly resumeAfter?: EventPosition | undefined;
-  /** Whether an error that comes before any event may still become a status; else it is the stream's only event. */
+  /** When the request came, in ms of `performance.now()`. */
+  readonly startedAt: number;
+  /** Whether a worker has begun the job: then a long silence is answered with a status and comments. */
   readonly isRunning: () => Promise<boolean>;
   /** The client takes events again. */
   readonly onDrain: () => void;
@@ -148,6 +150,7 @@ export class SseAnswer implements AnswerSink {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache',
       'x-accel-buffering': 'no',
+      'openai-processing-ms': String(Math.round(performance.now() - this.#options.startedAt)),
     });
     this.#resolveOpened();
   }

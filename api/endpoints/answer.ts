@@ -79,6 +79,7 @@ export async function answerStream(waiting: Waiting, start: Start): Promise<void
     response: ctx.res,
     events: waiting.view.stream(viewedJob(job)),
     resumeAfter: waiting.resumeAfter,
+    startedAt: ctx.state.startedAt,
     isRunning: async () => (await readJobState(services.redis, job.id))?.beganAt !== undefined,
     onDrain: () => reader?.resume(),
   });

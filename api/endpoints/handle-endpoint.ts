@@ -43,6 +43,7 @@ export function handleEndpoint(services: Services, endpoint: Endpoint): Middlewa
       caller: ctx.state.caller,
       prepared,
       bodyHash,
+      cancelsOnLeave: cancelsOnLeave(ctx, preferences),
       onAdmitted: (limits) => showLimits(ctx, limits),
     };
     const connection = new ClientConnection(ctx.res, services.handover);
@@ -112,16 +113,22 @@ function identify(
  * turn out to be an earlier request's repeat, so it submits first and attaches to whichever job is its own.
  */
 async function answer(call: EndpointCall): Promise<void> {
-  const { ctx, preferences, submission } = call;
+  const { preferences, submission } = call;
   const { job } = submission;
   if (preferences.respondAsync) return await answerLater(call);
   if (job.idempotency !== '') return await answerKeyed(call);
-  const onDisconnect = preferences.onDisconnect ?? ctx.state.caller.onDisconnect ?? 'cancel';
-  const waiting: Waiting = { ...waitingFor(call, job), isCreator: true, cancelsOnLeave: onDisconnect === 'cancel' };
+  const { cancelsOnLeave } = submission;
+  const waiting: Waiting = { ...waitingFor(call, job), isCreator: true, cancelsOnLeave };
   const start: Start = async () => {
     await submit(call.services, submission, call.connection);
   };
   await (job.stream ? answerStream(waiting, start) : answerHeld(waiting, start));
+}
+
+/** Keyed and asynchronous jobs go on without their caller; a plain one as the header, or else its key, says. */
+function cancelsOnLeave({ state }: Context, preferences: Preferences): boolean {
+  if (preferences.respondAsync || preferences.idempotencyKey !== undefined) return false;
+  return (preferences.onDisconnect ?? state.caller.onDisconnect ?? 'cancel') === 'cancel';
 }
 
 async function answerKeyed(call: EndpointCall): Promise<void> {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { connect } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import type OpenAI from 'openai';
 import { held, streamed } from '../support/chat-requests.ts';
@@ -82,10 +83,17 @@ describe('SIGTERM to an api', () => {
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'sent-again'))[0]?.ended, 'client_closed'));
   });
 
-  it('with nothing to do it ends at once', async () => {
-    const api = await gateway.startApi();
+  it('with nothing to do it ends at once, whoever is connected', async () => {
+    const api = await gateway.startApi({ SLUICE_SHUTDOWN_SECONDS: '60' });
     await fetch(`${api.url}/healthz`);
+    const silent = connect({ host: '127.0.0.1', port: Number(new URL(api.url).port) });
+    await once(silent, 'connect');
+    // The far end has it too once a later connection has been answered.
+    await fetch(`${api.url}/healthz`);
+    const closed = once(silent, 'close');
+    silent.on('error', () => undefined).resume();
     assert.equal(await api.stop(), 0);
+    await closed;
   });
 });
 

@@ -181,11 +181,12 @@ describe('jobs', () => {
   it('DELETE closes the vendor’s connection of a running job and leaves an ended one as it was', async () => {
     const job = await postLater(streamed('WORDS:1000@20', { user: 'deleted' }));
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'deleted')).length, 1));
-    const follower = events(job.id);
+    // Its status is out once it follows.
+    const follower = await gateway.fetch(`/v1/jobs/${job.id}/events`);
     const cancelled = (await (await gateway.fetch(`/v1/jobs/${job.id}`, { method: 'DELETE' })).json()) as JobObject;
     assert.equal(cancelled.status, 'cancelled');
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'deleted'))[0]?.ended, 'client_closed'));
-    assert.equal(JSON.parse((await follower).at(-1)?.data ?? '').error.code, 'cancelled');
+    assert.equal(JSON.parse(sseEvents(await follower.text()).at(-1)?.data ?? '').error.code, 'cancelled');
     const { id } = await postLater(held('Hi'));
     const done = await ended(id);
     const unchanged = (await (await gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' })).json()) as JobObject;
