@@ -84,10 +84,11 @@ function checkStream(
   if (record.resumes > 0) summary.resumed++;
   if (record.tries.length > 1) summary.sentAgain++;
   if (calls.length > 1) summary.rerun++;
-  const wrong = countWrongTokens(record);
+  const answer = readAnswer(record);
+  const wrong = countWrongTokens(record, answer);
   summary.wrongTokens += wrong;
-  if (wrong > 0) complain(`${wrong} tokens are wrong, missing, repeated or out of order: ${shape(record)}`);
-  const ending = endingOf(record, complain);
+  if (wrong > 0) complain(`${wrong} tokens are wrong, missing, repeated or out of order: ${shape(record, answer)}`);
+  const ending = endingOf(record, answer, complain);
   if (ending === undefined) return;
   if (ending === 'stream_interrupted') {
     summary.interrupted++;
@@ -95,7 +96,7 @@ function checkStream(
   }
   if (!endings.includes(ending as Ending)) complain(`ended with ${ending}, which this fault does not allow`);
   checkIds(record, complain);
-  checkVendor(record, calls, ending, complain);
+  checkVendor(record, answer, calls, ending, complain);
 }
 
 type Complain = (sentence: string) => void;
@@ -107,19 +108,26 @@ interface Chunk {
   }[];
 }
 
-function chunks(record: StreamRecord): Chunk[] {
-  return record.events.filter((event) => !isTerminal(event)).map((event) => JSON.parse(event.data) as Chunk);
+/** What the events of a stream say. */
+interface Answer {
+  readonly tokens: readonly string[];
+  readonly finishReasons: readonly string[];
 }
 
-function tokens(record: StreamRecord): string[] {
-  return chunks(record)
-    .map((chunk) => chunk.choices?.[0]?.delta?.content ?? '')
-    .filter((token) => token !== '');
+function readAnswer(record: StreamRecord): Answer {
+  const tokens: string[] = [];
+  const finishReasons: string[] = [];
+  for (const event of record.events) {
+    if (isTerminal(event)) continue;
+    const choice = (JSON.parse(event.data) as Chunk).choices?.[0];
+    if (choice?.delta?.content) tokens.push(choice.delta.content);
+    if (choice?.finish_reason) finishReasons.push(choice.finish_reason);
+  }
+  return { tokens, finishReasons };
 }
 
 /** Tokens that are not the one expected at their place; of a whole answer those missing at its end count too. */
-function countWrongTokens(record: StreamRecord): number {
-  const received = tokens(record);
+function countWrongTokens(record: StreamRecord, { tokens: received }: Answer): number {
   const isWhole = record.events.at(-1)?.data === '[DONE]';
   const wrong = received.filter((token, index) => token !== wordAt(index)).length;
   return wrong + (isWhole ? Math.max(0, record.plan.words - received.length) : 0);
@@ -129,14 +137,13 @@ function wordAt(index: number): string {
   return index === 0 ? 'word1' : ` word${index + 1}`;
 }
 
-function shape(record: StreamRecord): string {
-  const received = tokens(record);
+function shape(record: StreamRecord, { tokens: received }: Answer): string {
   const first = received.findIndex((token, index) => token !== wordAt(index));
   return `${received.length} of ${record.plan.words}, first difference at ${first}: ${received.slice(Math.max(0, first - 2), first + 3).join(',')}`;
 }
 
 /** How the stream ended. Complains when it did not end in exactly one way. */
-function endingOf(record: StreamRecord, complain: Complain): string | undefined {
+function endingOf(record: StreamRecord, { finishReasons }: Answer, complain: Complain): string | undefined {
   if (record.gaveUp !== undefined) {
     complain(`never ended: ${record.gaveUp}`);
     return undefined;
@@ -149,9 +156,7 @@ function endingOf(record: StreamRecord, complain: Complain): string | undefined 
   if (record.statusError !== undefined) return record.statusError;
   if (last === undefined) return undefined;
   if (last.data !== '[DONE]') return (JSON.parse(last.data) as { error: { code: string } }).error.code;
-  const reasons = chunks(record).flatMap((chunk) => chunk.choices?.map((choice) => choice.finish_reason) ?? []);
-  const finished = reasons.filter(Boolean);
-  if (finished.join() !== 'stop') complain(`[DONE] after the finish reasons [${finished.join()}]`);
+  if (finishReasons.join() !== 'stop') complain(`[DONE] after the finish reasons [${finishReasons.join()}]`);
   return 'done';
 }
 
@@ -167,8 +172,14 @@ function checkIds(record: StreamRecord, complain: Complain): void {
   }
 }
 
-function checkVendor(record: StreamRecord, calls: readonly VendorCall[], ending: string, complain: Complain): void {
-  const received = tokens(record).length;
+function checkVendor(
+  record: StreamRecord,
+  { tokens }: Answer,
+  calls: readonly VendorCall[],
+  ending: string,
+  complain: Complain,
+): void {
+  const received = tokens.length;
   const last = calls.at(-1);
   if (ending === 'done') {
     if (last?.ended !== 'completed') complain(`whole for the client, but the vendor's call ended ${last?.ended}`);

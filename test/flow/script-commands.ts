@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { RedisCommand } from '../support/tcp-proxy.ts';
 
 /** Scripts by what their calls look like on the wire: their hash, or (the first time on a connection) their text. */
@@ -8,10 +8,14 @@ export class ScriptCommands {
   readonly #byHash = new Map<string, string>();
   readonly #byText = new Map<string, string>();
 
-  /** @param dist folder of the built product */
-  constructor(dist: string, names: readonly string[]) {
-    for (const name of names) {
-      const text = readFileSync(join(dist, 'shared/jobs', `${name}.lua`));
+  /**
+   * @param dist folder of the built product
+   * @param paths of the scripts in it, such as `shared/jobs/begin`
+   */
+  constructor(dist: string, paths: readonly string[]) {
+    for (const path of paths) {
+      const name = basename(path);
+      const text = readFileSync(join(dist, `${path}.lua`));
       this.#byHash.set(createHash('sha1').update(text).digest('hex'), name);
       this.#byText.set(text.toString('latin1', 0, 200), name);
     }

@@ -4,12 +4,15 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 /** A command on its way to Redis, its arguments cut to 200 characters. */
 export type RedisCommand = readonly string[];
 
-/** A place in the stream of commands at which everything stops. */
+/** A place in the stream of commands at which the way is lost. */
 export interface Trigger {
   /** Called for every command, in order. */
   readonly matches: (command: RedisCommand) => boolean;
-  /** `before`: the command does not reach Redis any more. `after`: it was run, but its answer is not seen. */
-  readonly stop: 'before' | 'after';
+  /**
+   * `before`: the command does not reach Redis any more, and nothing else does. `after`: it was run, but its answer is not
+   * seen, nor anything else. `reset`: likewise, but only its connection is lost, and a new one works.
+   */
+  readonly stop: 'before' | 'after' | 'reset';
 }
 
 /** Stands between a process and Redis: can cut the way, or stop it exactly at a command. */
@@ -18,7 +21,7 @@ export interface TcpProxy {
   /** Resets every connection and refuses new ones until `restore`. */
   cut(): void;
   restore(): void;
-  /** Stops all traffic, for good, at the first command that matches; resolves once that is so, with the command. */
+  /** Loses the way at the first command that matches; resolves once that is so, with the command. */
   stopAt(trigger: Trigger): Promise<RedisCommand>;
   close(): Promise<void>;
 }
@@ -80,23 +83,29 @@ class RedisProxy implements TcpProxy {
     const pair = new Pair(client, connect({ port: this.#targetPort, host: '127.0.0.1' }), {
       isStopped: () => this.#isStopped,
       judge: (command) => this.#judge(command),
-      stopped: (command) => this.#trigger?.resolve(command),
     });
     this.#pairs.add(pair);
     client.once('close', () => this.#pairs.delete(pair));
   }
 
-  #judge(command: RedisCommand): Trigger['stop'] | undefined {
+  #judge(command: RedisCommand): Hit | undefined {
     if (this.#trigger === undefined || !this.#trigger.matches(command)) return undefined;
-    this.#isStopped = true;
-    return this.#trigger.stop;
+    const { stop, resolve } = this.#trigger;
+    this.#trigger = undefined;
+    this.#isStopped = stop !== 'reset';
+    return { stop, resolve };
   }
+}
+
+/** A command has met the trigger. */
+interface Hit {
+  readonly stop: Trigger['stop'];
+  readonly resolve: (command: RedisCommand) => void;
 }
 
 interface Control {
   isStopped(): boolean;
-  judge(command: RedisCommand): Trigger['stop'] | undefined;
-  stopped(command: RedisCommand): void;
+  judge(command: RedisCommand): Hit | undefined;
 }
 
 /** One connection and its other half. */
@@ -105,7 +114,7 @@ class Pair {
   readonly #redis: Socket;
   readonly #control: Control;
   #unread: Buffer = Buffer.alloc(0);
-  #awaited: { marker: string; seen: string; command: RedisCommand } | undefined;
+  #awaited: { marker: string; seen: string; onSeen: () => void } | undefined;
 
   constructor(client: Socket, redis: Socket, control: Control) {
     this.#client = client;
@@ -129,16 +138,19 @@ class Pair {
   }
 
   #fromClient(chunk: Buffer): void {
-    if (this.#control.isStopped()) return;
+    if (this.#control.isStopped() || this.#awaited !== undefined) return;
     this.#unread = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk]);
     let from = 0;
     for (;;) {
       const parsed = parseCommand(this.#unread, from);
       if (parsed === undefined) break;
-      const stop = this.#control.judge(parsed.command);
-      if (stop !== undefined) {
-        this.#redis.write(this.#unread.subarray(0, stop === 'after' ? parsed.end : from));
-        this.#awaitReply(parsed.command);
+      const hit = this.#control.judge(parsed.command);
+      if (hit !== undefined) {
+        this.#redis.write(this.#unread.subarray(0, hit.stop === 'before' ? from : parsed.end));
+        this.#awaitReply(() => {
+          if (hit.stop === 'reset') this.destroy();
+          hit.resolve(parsed.command);
+        });
         return;
       }
       from = parsed.end;
@@ -148,19 +160,22 @@ class Pair {
   }
 
   /** Redis answers in order: once it has echoed the marker, it has run all that came before. */
-  #awaitReply(command: RedisCommand): void {
+  #awaitReply(onSeen: () => void): void {
     const marker = `marker-${Math.random()}`;
-    this.#awaited = { marker, seen: '', command };
+    this.#awaited = { marker, seen: '', onSeen };
     this.#redis.write(`*2\r\n$4\r\nECHO\r\n$${marker.length}\r\n${marker}\r\n`);
   }
 
   #fromRedis(chunk: Buffer): void {
-    if (!this.#control.isStopped()) this.#client.write(chunk);
-    if (this.#awaited === undefined) return;
+    if (this.#awaited === undefined) {
+      if (!this.#control.isStopped()) this.#client.write(chunk);
+      return;
+    }
     this.#awaited.seen = (this.#awaited.seen + chunk.toString('latin1')).slice(-4096);
     if (!this.#awaited.seen.includes(this.#awaited.marker)) return;
-    this.#control.stopped(this.#awaited.command);
-    this.#awaited = undefined;
+    const { onSeen } = this.#awaited;
+    this.#awaited.onSeen = () => undefined;
+    onSeen();
   }
 }
 
