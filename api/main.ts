@@ -14,6 +14,7 @@ import { createApiMetrics, createRegistry } from '../shared/metrics.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis, evictionWarning, type RedisHandle } from '../shared/redis.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
+import { AdmissionForecast } from './admission/admission-forecast.ts';
 import { LoadGauge } from './admission/load-gauge.ts';
 import { AnswerReaders } from './answers/answer-readers.ts';
 import { Handover } from './answers/client-connection.ts';
@@ -41,6 +42,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     queues,
     queue: (capability) => queues.get(capability) as CapabilityQueue,
     load,
+    forecast: new AdmissionForecast(redis.client),
     readers: new AnswerReaders({ redis: redis.client, blobs, log }),
     delivered: new DeliveredLogs(redis.client, log),
     blobs,

@@ -7,6 +7,7 @@ import type { Logger } from '../shared/log.ts';
 import type { ApiMetrics, Registry } from '../shared/metrics.ts';
 import type { CapabilityQueue } from '../shared/queue.ts';
 import type { RedisClient } from '../shared/redis.ts';
+import type { AdmissionForecast } from './admission/admission-forecast.ts';
 import type { LoadGauge } from './admission/load-gauge.ts';
 import type { AnswerReaders } from './answers/answer-readers.ts';
 import type { Handover } from './answers/client-connection.ts';
@@ -22,6 +23,7 @@ export interface Services extends EndJobContext {
   readonly redis: RedisClient;
   readonly queues: ReadonlyMap<Capability, CapabilityQueue>;
   readonly load: LoadGauge;
+  readonly forecast: AdmissionForecast;
   readonly readers: AnswerReaders;
   readonly delivered: DeliveredLogs;
   readonly blobs: Blobs;

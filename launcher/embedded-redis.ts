@@ -108,6 +108,8 @@ function serverSettings(port: number, dir: string, password: string): string {
     `dir ${quoted}`,
     'appendonly yes',
     'appendfsync everysec',
+    // It grows fast with data that lives for seconds: at the default of 64 MB it would be rewritten all the time.
+    'auto-aof-rewrite-min-size 256mb',
     'save ""',
     'maxmemory-policy noeviction',
     'loglevel warning',

@@ -16,10 +16,9 @@ export interface QueuedJob extends JobIdentity {
 export const inlineLimit = 65_536;
 
 const jobOptions: JobsOptions = {
-  // Nothing is kept: the job's own state says how it ended, and outlives it.
-  removeOnComplete: true,
+  // Nothing is kept: the job's own state says how it ended, and outlives it. Completed jobs go by the worker's option; one
+  // that fails because no worker could hold on to it goes by this.
   removeOnFail: true,
-  attempts: 1,
 };
 
 /** Answers never travel over BullMQ's event stream, which is capped and lossy, so it is kept next to nothing. */

@@ -65,8 +65,8 @@ export class FrameWriter implements FrameSink {
     if (this.firstFrameAt === undefined) {
       this.firstFrameAt = performance.now();
       this.#flush();
-    } else if (this.#timer === undefined && this.#appending === undefined) {
-      this.#timer = setTimeout(() => this.#flush(), tickMs);
+    } else {
+      this.#scheduleFlush();
     }
     return this.#pendingSize < pendingLimit;
   }
@@ -112,6 +112,13 @@ export class FrameWriter implements FrameSink {
     return frameLine(type, JSON.stringify({ blob, bytes: Buffer.byteLength(text) }), true);
   }
 
+  /** A tick from now, or from the end of the call under way: the vendor's next frames, often its last, come along. */
+  #scheduleFlush(): void {
+    if (this.#timer !== undefined || this.#appending !== undefined || this.#lines.length === 0 || this.#isClosed)
+      return;
+    this.#timer = setTimeout(() => this.#flush(), tickMs);
+  }
+
   #flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -120,8 +127,7 @@ export class FrameWriter implements FrameSink {
       .catch((error) => this.#options.onLost(ApiError.from(error)))
       .finally(() => {
         this.#appending = undefined;
-        // What came in the meantime has waited at least a round trip: it is a batch of its own.
-        if (this.#lines.length > 0 && !this.#isClosed) this.#flush();
+        this.#scheduleFlush();
       });
   }
 

@@ -1,8 +1,8 @@
-import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import { type JobIdentity, newStateFields, newStateLifetime } from '../../shared/jobs/job-state.ts';
 import { loadScript } from '../../shared/jobs/script.ts';
 import { holdMember } from '../../shared/jobs/settle.ts';
 import { sweepAfterMs } from '../../shared/jobs/sweeper.ts';
-import { accountKeys } from '../../shared/keys.ts';
+import { accountKeys, jobKeys } from '../../shared/keys.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 
 /** How long an idempotency key stays bound to its job. */
@@ -20,6 +20,8 @@ export interface AdmitCall {
   /** Hash of the request's body; used only with an idempotency key. */
   readonly bodyHash: string;
   readonly shedding: Shedding | undefined;
+  /** The process that waits for the answer, when the job's state is to be made with the admission (not on a Cluster). */
+  readonly reader: string | undefined;
 }
 
 export interface AdmitReply {
@@ -32,7 +34,7 @@ export interface AdmitReply {
 
 /** Asks for admission; see admit.lua. An admitted job holds its place until it is settled. */
 export async function admit(redis: RedisClient, call: AdmitCall): Promise<AdmitReply> {
-  const { job } = call;
+  const { job, reader } = call;
   const now = Date.now();
   const running = accountKeys.running(job.account, job.apiKeyId);
   const [verdict, boundJobId, count] = await script(
@@ -42,6 +44,7 @@ export async function admit(redis: RedisClient, call: AdmitCall): Promise<AdmitR
       running,
       accountKeys.holds(job.account),
       job.idempotency ? accountKeys.idempotency(job.account, job.idempotency) : running,
+      ...(reader === undefined ? [] : [jobKeys.state(job.id)]),
     ],
     [
       job.id,
@@ -52,6 +55,7 @@ export async function admit(redis: RedisClient, call: AdmitCall): Promise<AdmitR
       call.shedding ?? '',
       job.idempotency ? call.bodyHash : '',
       idempotencyMs,
+      ...(reader === undefined ? [] : [newStateLifetime(job), ...newStateFields(job, reader)]),
     ],
   );
   return { verdict: verdict as AdmitReply['verdict'], boundJobId, running: count };

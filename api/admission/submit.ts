@@ -77,19 +77,47 @@ function abandoned(): ApiError {
 async function carryThrough(services: Services, submission: Submission): Promise<Submitted> {
   const { job, caller } = submission;
   const concurrency = caller.concurrency ?? services.config.keyConcurrency;
-  // The state may be written beside the admission, not after it: without a hold it means nothing, and it saves a round trip.
-  const [admission] = await Promise.all([
-    askAdmission(services, submission, concurrency),
-    createJobState(services.redis, job, services.processId),
-  ]);
+  const admitting = askAdmission(services, submission, concurrency);
+  // On one connection commands run in order. Where a refusal is not to be expected, the job is therefore sent right behind
+  // its admission, which saves a round trip: a refused one has no state, and is dropped by the worker that takes it.
+  const presumed = isPresumable(services, submission) ? presumeAdmitted(services, submission) : undefined;
+  const { isFirst, ...admission } = await admitting;
+  services.forecast.note(caller, admission, concurrency);
   if (admission.verdict !== 'admitted') {
-    await deleteJobState(services.redis, job.id);
-    if (admission.verdict === 'replay') {
-      return { jobId: admission.boundJobId, isReplay: true };
-    }
+    await withdraw(services, job, presumed);
+    if (admission.verdict === 'replay') return { jobId: admission.boundJobId, isReplay: true };
     throw refusal(admission, concurrency, services.config.queueWaitMs);
   }
   submission.onAdmitted({ running: admission.running, concurrency });
+  if (!(isFirst && (await presumed))) await enqueue(services, submission);
+  services.load.added(job.capability);
+  return { jobId: job.id, isReplay: false };
+}
+
+/** Whether a job may be sent before its admission is known: on one Redis, without a blob to store first. */
+function isPresumable(services: Services, { job, caller, prepared }: Submission): boolean {
+  const isPlain = job.idempotency === '' && !services.isCluster && isInline(prepared);
+  return isPlain && services.load.shedding(job.capability) === undefined && services.forecast.admits(caller);
+}
+
+/** Sends the job; answers whether it is in the queue. */
+async function presumeAdmitted(services: Services, submission: Submission): Promise<boolean> {
+  try {
+    await services.queue(submission.job.capability).enqueue(await toQueuedJob(services, submission));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Takes back what a refused request has left. */
+async function withdraw(services: Services, job: JobIdentity, presumed: Promise<boolean> | undefined): Promise<void> {
+  if (services.isCluster) await deleteJobState(services.redis, job.id);
+  if (await presumed) await services.queue(job.capability).remove(job.id);
+}
+
+async function enqueue(services: Services, submission: Submission): Promise<void> {
+  const { job } = submission;
   try {
     await services.queue(job.capability).enqueue(await toQueuedJob(services, submission));
   } catch (error) {
@@ -97,30 +125,46 @@ async function carryThrough(services: Services, submission: Submission): Promise
     await endJob(services, job, failure);
     throw failure;
   }
-  services.load.added(job.capability);
-  return { jobId: job.id, isReplay: false };
 }
 
-async function askAdmission(services: Services, submission: Submission, concurrency: number): Promise<AdmitReply> {
+/** `isFirst` tells that the first asking decided, so that what was sent behind it ran after the admission. */
+async function askAdmission(
+  services: Services,
+  submission: Submission,
+  concurrency: number,
+): Promise<AdmitReply & { isFirst: boolean }> {
   const { job, caller, bodyHash } = submission;
-  const ask = (): Promise<AdmitReply> =>
-    admit(services.redis, { job, concurrency, bodyHash, shedding: services.load.shedding(job.capability) });
-  const reply = await ask();
-  if (reply.verdict === 'concurrency') {
+  const { redis, processId, isCluster } = services;
+  const ask = async (): Promise<AdmitReply> => {
+    const shedding = services.load.shedding(job.capability);
+    const call = { job, concurrency, bodyHash, shedding };
+    if (!isCluster) return await admit(redis, { ...call, reader: processId });
+    // The state lies on another node. It may be written beside the admission: without a hold it means nothing.
+    const admitting = admit(redis, { ...call, reader: undefined });
+    const [reply] = await Promise.all([admitting, createJobState(redis, job, processId)]);
+    return reply;
+  };
+  const first = await ask();
+  if (first.verdict === 'concurrency') {
     // A caller that has just got an answer may come back before that job is settled, which follows its end closely.
     await new Promise((resolve) => setTimeout(resolve, settlementMs));
-    return await ask();
+  } else if (first.verdict === 'unknown') {
+    // Redis does not know the key (a first use, or it came back empty): the database decides.
+    await services.callers.restoreFlag(caller);
+  } else {
+    return { ...first, isFirst: true };
   }
-  if (reply.verdict !== 'unknown') return reply;
-  // Redis does not know the key (a first use, or it came back empty): the database decides.
-  await services.callers.restoreFlag(caller);
   const second = await ask();
-  return second.verdict === 'unknown' ? { ...second, verdict: 'revoked' } : second;
+  return { ...second, verdict: second.verdict === 'unknown' ? 'revoked' : second.verdict, isFirst: false };
+}
+
+function isInline({ request, hasMedia }: Submission['prepared']): boolean {
+  return typeof request === 'string' && !hasMedia && request.length <= inlineLimit;
 }
 
 async function toQueuedJob(services: Services, { job, prepared }: Submission): Promise<QueuedJob> {
   const { request } = prepared;
-  if (typeof request === 'string' && !prepared.hasMedia && request.length <= inlineLimit) return { ...job, request };
+  if (typeof request === 'string' && isInline(prepared)) return { ...job, request };
   return { ...job, requestBlob: await services.blobs.put(request) };
 }
 

@@ -14,9 +14,10 @@ if tonumber(ARGV[4]) <= seq then return 'ok' end
 local batch = ARGV[2] .. ' ' .. ARGV[3] .. '\n' .. ARGV[5]
 redis.call('XADD', KEYS[2], ARGV[4] .. '-0', 'b', batch)
 if seq == 0 then redis.call('PEXPIRE', KEYS[2], ARGV[9]) end
-if ARGV[10] == '1' then redis.call('HSET', KEYS[1], 'delta', 1) end
 local time = redis.call('TIME')
-redis.call('HSET', KEYS[1], 'seq', ARGV[4], 'lease', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[6])
+local lease = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[6]
+if ARGV[10] == '1' then redis.call('HSET', KEYS[1], 'seq', ARGV[4], 'lease', lease, 'delta', 1)
+else redis.call('HSET', KEYS[1], 'seq', ARGV[4], 'lease', lease) end
 for reader in string.gmatch(state[4], '%S+') do
   redis.call(ARGV[8], ARGV[7] .. reader, ARGV[1] .. ' ' .. batch)
 end

@@ -46,42 +46,27 @@ export interface JobState extends JobIdentity {
 /** How long a state outlives its job's deadline when nobody settles it. */
 const unsettledMs = 3_600_000;
 
+/** The fields of a new job's state, as HSET takes them. `reader` is the process that waits for the answer. */
+export function newStateFields(job: JobIdentity, reader: string): (string | number)[] {
+  return [
+    ...['account', job.account, 'key', job.apiKeyId, 'capability', job.capability, 'endpoint', job.endpoint],
+    ...['model', job.model, 'stream', job.stream ? '1' : '0', 'created', job.createdAt, 'deadline', job.deadlineAt],
+    ...['retention', job.retentionMs, 'idempotency', job.idempotency, 'view', job.viewOptions, 'readers', reader],
+  ];
+}
+
+/** How long a new job's state may stay, in ms. */
+export function newStateLifetime(job: JobIdentity): number {
+  return job.deadlineAt - job.createdAt + job.retentionMs + unsettledMs;
+}
+
 /**
- * Writes a job's state. Must be done before the job is added to its queue: `begin` drops a job without one. A repeat (a
+ * Writes a job's state. Must be done before a worker can take the job: `begin` drops a job without one. A repeat (a
  * resent command) writes the same again.
  */
 export async function createJobState(redis: RedisClient, job: JobIdentity, reader: string): Promise<void> {
   const key = jobKeys.state(job.id);
-  await Promise.all([
-    redis.hset(
-      key,
-      'account',
-      job.account,
-      'key',
-      job.apiKeyId,
-      'capability',
-      job.capability,
-      'endpoint',
-      job.endpoint,
-      'model',
-      job.model,
-      'stream',
-      job.stream ? '1' : '0',
-      'created',
-      job.createdAt,
-      'deadline',
-      job.deadlineAt,
-      'retention',
-      job.retentionMs,
-      'idempotency',
-      job.idempotency,
-      'view',
-      job.viewOptions,
-      'readers',
-      reader,
-    ),
-    redis.pexpire(key, job.deadlineAt - job.createdAt + job.retentionMs + unsettledMs),
-  ]);
+  await Promise.all([redis.hset(key, ...newStateFields(job, reader)), redis.pexpire(key, newStateLifetime(job))]);
 }
 
 /** Reads a job's state; undefined when there is none (unknown, or its time is over). */

@@ -170,7 +170,7 @@ describe('settle', () => {
     ...{ ...job, jobId: job.id, outcome: 'failed' as const, errorCode: 'server_error' as const, began: true },
   });
   const admitJob = (job: JobIdentity) =>
-    admit(jobs.redis, { job, concurrency: 10, bodyHash: 'body', shedding: undefined });
+    admit(jobs.redis, { job, concurrency: 10, bodyHash: 'body', shedding: undefined, reader: undefined });
 
   test('takes a hold and a running place off once, and those of no other job', async () => {
     await jobs.redis.set(accountKeys.keyActive('account', 'key'), '1');

@@ -8,6 +8,9 @@ import type { TargetKind, TargetOptions } from './target.ts';
 
 const apiKey = 'sk-sluice-bench-0123456789abcdef0123456789abcdef';
 
+/** As in package.json and the Dockerfile. */
+const nodeFlags = ['--max-semi-space-size=32', '--single-threaded-gc'];
+
 /** Sluice as it is deployed: an api process, a worker process and a real Redis with AOF. */
 export const sluice: TargetKind = {
   name: 'sluice',
@@ -27,7 +30,7 @@ export const sluice: TargetKind = {
       const port = await freePort();
       const environment = environmentOf(options, port, redis.port);
       const run = (name: string, ...args: string[]) => {
-        const child = startChild(name, [process.execPath, ...profiling(name, port, options), ...args], {
+        const child = startChild(name, [process.execPath, ...nodeFlags, ...profiling(name, port, options), ...args], {
           environment,
           logFile: join(options.directory, `${name}.log`),
         });
@@ -100,6 +103,7 @@ async function startRedis(directory: string): Promise<{ child: Child; port: numb
     save: '',
     appendonly: 'yes',
     appendfsync: 'everysec',
+    'auto-aof-rewrite-min-size': '256mb',
     'maxmemory-policy': 'noeviction',
   };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);

@@ -1,0 +1,28 @@
+import type { RedisClient } from '../../shared/redis.ts';
+import type { Caller } from '../middleware/authenticate.ts';
+import type { AdmitReply } from './admit.ts';
+
+/** Share of its concurrency up to which a key's next request is expected to be admitted. */
+const roomy = 0.5;
+
+/**
+ * Whose next request is as good as admitted: those whose last one was, with room to spare, over the connection that is
+ * still open. A guess only: admission itself decides. (After a reconnect Redis may not know the scripts any more, and
+ * loading one again would let what was sent behind it pass.)
+ */
+export class AdmissionForecast {
+  readonly #roomyKeys = new Set<string>();
+
+  constructor(redis: RedisClient) {
+    redis.on('close', () => this.#roomyKeys.clear());
+  }
+
+  note(caller: Caller, reply: AdmitReply, concurrency: number): void {
+    if (reply.verdict === 'admitted' && reply.running <= concurrency * roomy) this.#roomyKeys.add(caller.apiKeyId);
+    else this.#roomyKeys.delete(caller.apiKeyId);
+  }
+
+  admits(caller: Caller): boolean {
+    return this.#roomyKeys.has(caller.apiKeyId);
+  }
+}
