@@ -1,5 +1,4 @@
 # One image for every role: the command says which (api by default; `node dist/workers/main.js chat` for a worker).
-# The flags are for garbage that dies young: fewer and cheaper collections, about 5 % less CPU.
 FROM node:20-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
@@ -30,4 +29,4 @@ EXPOSE 8080
 # A worker answers on WORKER_PORT where that is set.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.WORKER_PORT || process.env.PORT) + '/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--max-semi-space-size=32", "--single-threaded-gc", "dist/api/main.js"]
+CMD ["node", "dist/api/main.js"]

@@ -15,6 +15,7 @@ import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis, evictionWarning, type RedisHandle } from '../shared/redis.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
 import { AdmissionForecast } from './admission/admission-forecast.ts';
+import { idempotencyMs } from './admission/admit.ts';
 import { LoadGauge } from './admission/load-gauge.ts';
 import { AnswerReaders } from './answers/answer-readers.ts';
 import { Handover } from './answers/client-connection.ts';
@@ -24,8 +25,8 @@ import { LargeBodies } from './large-bodies.ts';
 import { CallerDirectory } from './middleware/authenticate.ts';
 import type { Services } from './services.ts';
 
-/** How long blobs are kept: longer than the longest that refers to one, a keyed job's answer. */
-const blobMs = 26 * 3_600_000;
+/** How long blobs outlive the answers and requests that refer to them. */
+const blobMarginMs = 2 * 3_600_000;
 const housekeepingMs = 600_000;
 
 async function createServices(config: Config, redis: RedisHandle, db: Database, log: Logger): Promise<Services> {
@@ -86,6 +87,7 @@ async function start(): Promise<void> {
   const services = await createServices(config, redis, db, log);
   const inbox = await Inbox.open(redis, services.processId, services.readers, log);
   const sweeper = new Sweeper(services, log);
+  const blobMs = Math.max(config.resultMs, idempotencyMs) + blobMarginMs;
   const housekeeping = setInterval(() => {
     services.blobs.sweep(blobMs).catch((error) => log.warn({ err: error }, 'removing old blobs failed'));
   }, housekeepingMs);

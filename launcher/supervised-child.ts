@@ -3,9 +3,6 @@ import { childEnvironment } from '../shared/config.ts';
 import { childOptions, endChild, hasEnded, watchChild } from './child-process.ts';
 
 const longestPauseMs = 30_000;
-/** For garbage that dies young, as in package.json and the Dockerfile: fewer and cheaper collections. */
-const nodeFlags = ['--max-semi-space-size=32', '--single-threaded-gc'];
-
 /** A child that ran this long begins again with the shortest pause. */
 const steadyAfterMs = 60_000;
 
@@ -21,6 +18,8 @@ export interface Program {
   /** Path of the module. */
   readonly file: string;
   readonly args?: readonly string[];
+  /** Flags of Node itself. */
+  readonly nodeFlags?: string[];
   /** Whether what it prints is not worth showing. */
   readonly quiet?: boolean;
   /** Settings that replace those of this process. */
@@ -103,7 +102,7 @@ export class SupervisedChild {
     const child = fork(file, args, {
       ...childOptions,
       env: childEnvironment(settings),
-      execArgv: nodeFlags,
+      execArgv: this.#program.nodeFlags ?? [],
       stdio: ['ignore', quiet ? 'ignore' : 1, 2, 'ipc'],
     });
     watchChild(child);

@@ -73,8 +73,13 @@ async function probe(url: string): Promise<boolean> {
   try {
     await redis.connect();
     const info = await redis.info();
+    const version = /^redis_version:(\d+)\.(\d+)/m.exec(info);
+    if (version !== null && Number(version[1]) * 100 + Number(version[2]) < 602) {
+      throw new ConfigError(`Redis at ${hostOf(url)} is version ${version[1]}.${version[2]}: 6.2 or later is needed.`);
+    }
     return /cluster_enabled:1/.test(info);
   } catch (error) {
+    if (error instanceof ConfigError) throw error;
     throw new ConfigError(`Redis at ${hostOf(url)} cannot be reached: ${reason || (error as Error).message}.`);
   } finally {
     redis.disconnect();

@@ -13,7 +13,8 @@ import { type AdmitReply, admit } from './admit.ts';
 export interface Submission {
   readonly job: JobIdentity;
   readonly caller: Caller;
-  readonly prepared: PreparedRequest | PreparedLargeRequest;
+  /** Let go once it is queued: a caller who waits for its answer must not keep 20 MiB in memory. */
+  prepared: PreparedRequest | PreparedLargeRequest | undefined;
   readonly bodyHash: string;
   /** Whether the job is cancelled when its caller leaves. */
   readonly cancelsOnLeave: boolean;
@@ -90,13 +91,14 @@ async function carryThrough(services: Services, submission: Submission): Promise
   }
   submission.onAdmitted({ running: admission.running, concurrency });
   if (!(isFirst && (await presumed))) await enqueue(services, submission);
+  submission.prepared = undefined;
   services.load.added(job.capability);
   return { jobId: job.id, isReplay: false };
 }
 
 /** Whether a job may be sent before its admission is known: on one Redis, without a blob to store first. */
 function isPresumable(services: Services, { job, caller, prepared }: Submission): boolean {
-  const isPlain = job.idempotency === '' && !services.isCluster && isInline(prepared);
+  const isPlain = job.idempotency === '' && !services.isCluster && prepared !== undefined && isInline(prepared);
   return isPlain && services.load.shedding(job.capability) === undefined && services.forecast.admits(caller);
 }
 
@@ -158,11 +160,12 @@ async function askAdmission(
   return { ...second, verdict: second.verdict === 'unknown' ? 'revoked' : second.verdict, isFirst: false };
 }
 
-function isInline({ request, hasMedia }: Submission['prepared']): boolean {
+function isInline({ request, hasMedia }: PreparedRequest | PreparedLargeRequest): boolean {
   return typeof request === 'string' && !hasMedia && request.length <= inlineLimit;
 }
 
 async function toQueuedJob(services: Services, { job, prepared }: Submission): Promise<QueuedJob> {
+  if (prepared === undefined) throw new Error('a request is queued once only');
   const { request } = prepared;
   if (typeof request === 'string' && isInline(prepared)) return { ...job, request };
   return { ...job, requestBlob: await services.blobs.put(request) };

@@ -31,21 +31,7 @@ export function handleEndpoint(services: Services, endpoint: Endpoint): Middlewa
   return async (ctx) => {
     ctx.state.endpoint = endpoint.name;
     const preferences = readPreferences(ctx.headers);
-    const body = await readBody(ctx);
-    // Before the body is prepared: a large one is handed over to another thread.
-    const bodyHash = preferences.idempotencyKey === undefined ? '' : sha256(body);
-    const prepared = await prepare(services, endpoint, body);
-    assertModel(services, endpoint, prepared.model);
-    ctx.state.facts.model = prepared.model;
-    ctx.state.facts.stream = prepared.stream;
-    const submission: Submission = {
-      job: identify(services, ctx, endpoint, prepared, preferences),
-      caller: ctx.state.caller,
-      prepared,
-      bodyHash,
-      cancelsOnLeave: cancelsOnLeave(ctx, preferences),
-      onAdmitted: (limits) => showLimits(ctx, limits),
-    };
+    const submission = await readSubmission(ctx, services, endpoint, preferences);
     const connection = new ClientConnection(ctx.res, services.handover);
     try {
       await answer({ ctx, services, endpoint, preferences, connection, submission });
@@ -55,13 +41,28 @@ export function handleEndpoint(services: Services, endpoint: Endpoint): Middlewa
   };
 }
 
-async function prepare(
+/** Reads, checks and takes apart the request. Neither its body nor what was made of it is kept anywhere else. */
+async function readSubmission(
+  ctx: Context,
   services: Services,
   endpoint: Endpoint,
-  body: Buffer,
-): Promise<PreparedRequest | PreparedLargeRequest> {
-  if (isLargeBody(body)) return await services.largeBodies.prepare(endpoint.name, body);
-  return endpoint.prepare(body);
+  preferences: Preferences,
+): Promise<Submission> {
+  const body = await readBody(ctx);
+  const bodyHash = preferences.idempotencyKey === undefined ? '' : sha256(body);
+  const { largeBodies } = services;
+  const prepared = isLargeBody(body) ? await largeBodies.prepare(endpoint.name, body) : endpoint.prepare(body);
+  assertModel(services, endpoint, prepared.model);
+  ctx.state.facts.model = prepared.model;
+  ctx.state.facts.stream = prepared.stream;
+  return {
+    job: identify(services, ctx, endpoint, prepared, preferences),
+    caller: ctx.state.caller,
+    prepared,
+    bodyHash,
+    cancelsOnLeave: cancelsOnLeave(ctx, preferences),
+    onAdmitted: (limits) => showLimits(ctx, limits),
+  };
 }
 
 function assertModel(services: Services, endpoint: Endpoint, id: string): void {

@@ -9,6 +9,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
+import { threadFile } from '../thread-file.ts';
 import type { ThreadError, ThreadReply, ThreadRequest } from './sqlite-thread.ts';
 
 /** A statement that SQLite refused, or a file it could not open. */
@@ -28,18 +29,6 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/**
- * The thread's first module. Compiled code stands beside compiled code; the tests run TypeScript, and Node 20 gives its
- * loader to a thread only where the thread's own code asks for it.
- */
-function threadFile(): URL {
-  if (import.meta.url.endsWith('.js')) return new URL('./sqlite-thread.js', import.meta.url);
-  const loader = JSON.stringify(import.meta.resolve('tsx/esm/api'));
-  const thread = JSON.stringify(new URL('./sqlite-thread.ts', import.meta.url).href);
-  const source = `import { register } from ${loader}; register(); await import(${thread});`;
-  return new URL(`data:text/javascript,${encodeURIComponent(source)}`);
-}
-
 /** The thread that has the file open, as promises. */
 class SqliteThread implements DatabaseConnection {
   readonly #worker: Worker;
@@ -57,7 +46,7 @@ class SqliteThread implements DatabaseConnection {
 
   /** @throws SqliteError when the file cannot be opened or migrated. */
   static async open(path: string): Promise<SqliteThread> {
-    const worker = new Worker(threadFile(), { workerData: { path }, execArgv: [] });
+    const worker = new Worker(threadFile('./sqlite-thread', import.meta.url), { workerData: { path }, execArgv: [] });
     const thread = new SqliteThread(worker);
     await new Promise<void>((resolve, reject) => {
       worker.on('message', (reply: ThreadReply) => {

@@ -8,8 +8,8 @@ import type { TargetKind, TargetOptions } from './target.ts';
 
 const apiKey = 'sk-sluice-bench-0123456789abcdef0123456789abcdef';
 
-/** As in package.json and the Dockerfile. */
-const nodeFlags = ['--max-semi-space-size=32', '--single-threaded-gc'];
+/** As in package.json and docker-compose.yml. */
+const workerFlags = ['--max-semi-space-size=32', '--single-threaded-gc'];
 
 /** Sluice as it is deployed: an api process, a worker process and a real Redis with AOF. */
 export const sluice: TargetKind = {
@@ -30,14 +30,14 @@ export const sluice: TargetKind = {
       const port = await freePort();
       const environment = environmentOf(options, port, redis.port);
       const run = (name: string, ...args: string[]) => {
-        const child = startChild(name, [process.execPath, ...nodeFlags, ...profiling(name, port, options), ...args], {
+        const child = startChild(name, [process.execPath, ...profiling(name, port, options), ...args], {
           environment,
           logFile: join(options.directory, `${name}.log`),
         });
         started.push(child);
         return child;
       };
-      const worker = run('worker', join('dist', 'workers', 'main.js'), 'chat');
+      const worker = run('worker', ...workerFlags, join('dist', 'workers', 'main.js'), 'chat');
       const api = run('api', join('dist', 'api', 'main.js'));
       const target = {
         name: 'sluice',
