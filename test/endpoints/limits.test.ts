@@ -81,6 +81,20 @@ describe('limits of an API key', () => {
       await assertErrorAnswer(await gateway.fetch(route, { method, headers }), 401, 'invalid_api_key');
     }
   });
+
+  it('a request that is refused although its key was just admitted never reaches the vendor, and leaves nothing', async () => {
+    const apiKey = await makeApiKey(gateway);
+    const headers = { authorization: `Bearer ${apiKey}` };
+    // From here on the key's requests are sent to the queue right behind their admission.
+    for (let count = 0; count < 3; count++) assert.equal((await post(gateway, held('Hi'), { headers })).status, 200);
+    await revokeKey(gateway, apiKey);
+    const refused = Array.from({ length: 20 }, () => post(gateway, held('Hi', { user: 'refused' }), { headers }));
+    for (const answer of await Promise.all(refused)) await assertErrorAnswer(answer, 401, 'invalid_api_key');
+    // The queue is first in, first out: what was before this one has been taken when it is answered.
+    assert.equal((await post(gateway, held('Hi'))).status, 200);
+    assert.deepEqual(await vendorCalls(gateway, 'refused'), []);
+    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), [], 'nothing is left'));
+  });
 });
 
 describe('limits of the queue', () => {
