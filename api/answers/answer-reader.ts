@@ -46,6 +46,8 @@ export class AnswerReader {
   /** There is, or may be, something in the log that was not delivered. */
   #isBehind = false;
   #isClosed = false;
+  /** The job is known to have been made, so that finding nothing of it means that it is gone. */
+  #isMade = false;
 
   constructor(jobId: string, context: ReaderContext, sink: AnswerSink, onClose: (reader: AnswerReader) => void) {
     this.jobId = jobId;
@@ -72,6 +74,14 @@ export class AnswerReader {
       return;
     }
     this.#deliver(batch);
+  }
+
+  /**
+   * The job is there. Until then a reader that finds nothing, because it was told to look before its job was admitted, goes
+   * on waiting.
+   */
+  made(): void {
+    this.#isMade = true;
   }
 
   /** Reads the log from the cursor; does nothing while that is under way or the sink is full. */
@@ -129,7 +139,7 @@ export class AnswerReader {
         delivered = true;
       }
     }
-    if (!delivered && !this.#isClosed && !this.#isPaused && !this.#isBehind) await this.#checkThere();
+    if (this.#isMade && !delivered && !this.#isClosed && !this.#isPaused && !this.#isBehind) await this.#checkThere();
   }
 
   /** Nothing new in the log: make sure that something can still come. */

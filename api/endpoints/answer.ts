@@ -48,6 +48,7 @@ export function viewedJob(job: JobIdentity): ViewedJob {
 export function attachTo(services: Services, jobId: string): Start {
   return async (reader) => {
     if (!(await attach(services.redis, jobId, services.processId))) throw expired();
+    reader.made();
     reader.catchUp();
   };
 }
@@ -115,6 +116,7 @@ async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: (
   try {
     await start(reader);
     isStarted = true;
+    reader.made();
     if (waiting.isCreator) {
       const limits = new WaitLimits(services, job, (error) => sink.fail(error));
       sink.onTick = (now) => limits.tick(now);

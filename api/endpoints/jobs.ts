@@ -91,6 +91,7 @@ async function readEnd(
   const answer = new HeldAnswer(endpoint.view, viewedJob(state));
   const reader = services.readers.open(state.id, answer);
   try {
+    reader.made();
     reader.catchUp();
     return [JSON.parse(await connection.wait(answer.body, readMs))];
   } catch (thrown) {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import type { AnswerSink } from '../../api/answers/answer-reader.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
@@ -117,6 +118,37 @@ describe('Readers of answers', () => {
 
   test('look into the log after 5 s of silence: a lost last frame leaves no gap', { timeout: 10_000 }, async (t) => {
     assert.deepEqual(await missEverything(t, () => t.mock.timers.tick(5500)), [1, 2]);
+  });
+});
+
+describe('A reader whose job is not made yet', () => {
+  test('finds nothing and goes on waiting; of a job that was made, nothing means lost', {
+    timeout: 10_000,
+  }, async () => {
+    const readers = new AnswerReaders({ redis: jobs.redis, blobs: undefined as never, log: console as never });
+    try {
+      const losses = new EventEmitter();
+      const lost = once(losses, 'lost');
+      let isLost = false;
+      losses.on('lost', () => {
+        isLost = true;
+      });
+      const reader = readers.open('f'.repeat(32), {
+        frame: () => undefined,
+        flush: () => true,
+        tick: () => undefined,
+        lost: () => losses.emit('lost'),
+      });
+      readers.resubscribed();
+      // The reader's look is on the same connection, so it is over when these are answered.
+      for (let count = 0; count < 5; count++) await jobs.redis.ping();
+      assert.equal(isLost, false);
+      reader.made();
+      reader.catchUp();
+      await lost;
+    } finally {
+      readers.close();
+    }
   });
 });
 
