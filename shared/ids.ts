@@ -28,11 +28,6 @@ export function jobIdFromWire(id: string): string | undefined {
   return wirePattern.exec(id)?.[1];
 }
 
-/** The time an id was made, in milliseconds since 1970. */
-export function jobIdTime(jobId: string): number {
-  return Number.parseInt(jobId.slice(0, 12), 16);
-}
-
 /** A name for this process, unique among all that share a Redis: channels and leases carry it. */
 export function newProcessId(role: string): string {
   return `${role}-${randomBytes(9).toString('hex')}`;

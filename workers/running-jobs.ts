@@ -37,10 +37,6 @@ export class RunningJobs implements InboxListener {
     if (runs?.size === 0) this.#runs.delete(run.job.id);
   }
 
-  get size(): number {
-    return this.#runs.size;
-  }
-
   abort(jobId: string): void {
     for (const run of this.#runs.get(jobId) ?? []) run.lose('ended');
   }

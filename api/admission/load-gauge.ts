@@ -49,11 +49,6 @@ export class LoadGauge {
     this.#waiting.set(capability, (this.#waiting.get(capability) ?? 0) + 1);
   }
 
-  /** Jobs waiting, as last seen. */
-  waiting(capability: Capability): number {
-    return this.#waiting.get(capability) ?? 0;
-  }
-
   /** Reads the figures once; at start, so that the first requests are judged by real ones. */
   async refresh(): Promise<void> {
     await Promise.all([this.#readQueues(), this.#readMemory()]);

@@ -38,11 +38,6 @@ export class AnswerReaders implements InboxListener {
     for (const reader of this.#all()) reader.catchUp();
   }
 
-  /** Jobs being read. */
-  get size(): number {
-    return this.#readers.size;
-  }
-
   close(): void {
     clearInterval(this.#timer);
     for (const reader of this.#all()) reader.close();

@@ -19,11 +19,6 @@ export async function readLog(
   return { batches, isLast: entries.length < pageSize };
 }
 
-/** Lets a delivered log go after `ms`. */
-export async function expireLog(redis: RedisClient, jobId: string, ms: number): Promise<void> {
-  await redis.pexpire(jobKeys.log(jobId), ms);
-}
-
 /** Whether the log of a job is still there. */
 export async function hasLog(redis: RedisClient, jobId: string): Promise<boolean> {
   return (await redis.exists(jobKeys.log(jobId))) === 1;
