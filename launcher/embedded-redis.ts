@@ -17,7 +17,7 @@ const serverPrograms = ['redis-server', 'valkey-server'];
 const readyDeadlineMs = 60_000;
 const portAttempts = 5;
 
-/** A Redis of this process's own on 127.0.0.1, with a password that only this start knows. */
+/** A Redis of this machine's own (127.0.0.1 and a socket), with a password that only this start knows. */
 export interface EmbeddedRedis {
   readonly url: string;
   readonly pid: number;
@@ -88,7 +88,7 @@ async function startServer(program: string, dataDir: string, password: string): 
     child.stderr.on('data', keep);
     child.stdin.on('error', () => {});
     child.stdin.end(serverSettings(port, dir, password));
-    const redis = embedded(child, { dataDir, port, password, program, durable: true });
+    const redis = embedded(child, { dataDir, url: serverUrl(port, dir, password), program, durable: true });
     await writeRedisAddress(dataDir, redis);
     if (await answers(child, redis.url)) return redis;
     await redis.stop(1000);
@@ -98,18 +98,33 @@ async function startServer(program: string, dataDir: string, password: string): 
   throw new ConfigError(`The embedded Redis (${program}) did not start: ${lastLine || 'it said nothing'}.`);
 }
 
+const socketOf = (dir: string): string => join(dir, 'redis.sock');
+
+/** Its socket, which costs everybody less CPU than a port, unless the path is longer than the shortest limit of a system. */
+function serverUrl(port: number, dir: string, password: string): string {
+  const socket = socketOf(dir);
+  return isSocketPath(socket) ? `${socket}?password=${password}` : `redis://:${password}@127.0.0.1:${port}`;
+}
+
+function isSocketPath(path: string): boolean {
+  return Buffer.byteLength(path) < 104 && !path.includes('?');
+}
+
 /** Given on stdin: an argument would show the password to every user of this machine. */
 function serverSettings(port: number, dir: string, password: string): string {
-  const quoted = `"${dir.replace(/[\\"]/g, '\\$&')}"`;
+  const quoted = (path: string): string => `"${path.replace(/[\\"]/g, '\\$&')}"`;
   return [
     `port ${port}`,
     'bind 127.0.0.1',
+    ...(isSocketPath(socketOf(dir)) ? [`unixsocket ${quoted(socketOf(dir))}`, 'unixsocketperm 700'] : []),
     `requirepass ${password}`,
-    `dir ${quoted}`,
+    `dir ${quoted(dir)}`,
     'appendonly yes',
     'appendfsync everysec',
     // It grows fast with data that lives for seconds: at the default of 64 MB it would be rewritten all the time.
     'auto-aof-rewrite-min-size 256mb',
+    // A job's hashes hold few fields but long ones: as compact lists they take less memory, and less time to make and free.
+    'hash-max-listpack-value 4096',
     'save ""',
     'maxmemory-policy noeviction',
     'loglevel warning',
@@ -131,18 +146,23 @@ async function startInMemory(dataDir: string, password: string): Promise<Embedde
     throw new ConfigError('No redis-server or valkey-server is on the PATH, and the one in memory did not start.');
   }
   const program = 'js-redis-server, in memory';
-  const redis = embedded(child, { dataDir, port: message.port, password, program, durable: false });
+  const redis = embedded(child, {
+    dataDir,
+    url: `redis://:${password}@127.0.0.1:${message.port}`,
+    program,
+    durable: false,
+  });
   await writeRedisAddress(dataDir, redis);
   return redis;
 }
 
 function embedded(
   child: ChildProcess,
-  options: { dataDir: string; port: number; password: string; program: string; durable: boolean },
+  options: { dataDir: string; url: string; program: string; durable: boolean },
 ): EmbeddedRedis {
-  const { dataDir, port, password, program, durable } = options;
+  const { dataDir, url, program, durable } = options;
   return {
-    url: `redis://:${password}@127.0.0.1:${port}`,
+    url,
     pid: child.pid as number,
     program,
     durable,

@@ -34,7 +34,8 @@ export interface RedisHandle {
 }
 
 /**
- * Connects and looks what kind of Redis it is. `url` may list several nodes of a Cluster, separated by commas.
+ * Connects and looks what kind of Redis it is. `url` is `redis://…`, `rediss://…` or the path of a
+ * Unix socket (`/run/redis.sock?password=…`); it may list several nodes of a Cluster, separated by commas.
  * @throws ConfigError when no node answers within 5 seconds.
  */
 export async function connectRedis(url: string, log: Logger): Promise<RedisHandle> {
@@ -64,7 +65,7 @@ async function probe(url: string): Promise<boolean> {
   try {
     redis = new Redis(url, { ...options, lazyConnect: true, retryStrategy: () => null, maxRetriesPerRequest: 0 });
   } catch {
-    throw new ConfigError('REDIS_URL is not a Redis address (redis://host:port).');
+    throw new ConfigError('REDIS_URL is not a Redis address (redis://host:port, or the path of a socket).');
   }
   let reason = 'no answer';
   redis.on('error', (error) => {
@@ -86,8 +87,9 @@ async function probe(url: string): Promise<boolean> {
   }
 }
 
-/** Host and port of a Redis address, without its password. */
+/** Host and port of a Redis address, or the path of its socket, without its password. */
 function hostOf(url: string): string {
+  if (url.startsWith('/')) return url.replace(/\?.*/, '');
   try {
     return new URL(url.includes('://') ? url : `redis://${url}`).host;
   } catch {

@@ -298,6 +298,14 @@ describe('the launcher', () => {
       );
     });
 
+    test('a REDIS_URL that is the path of a socket nobody listens on', async () => {
+      const settings = { REDIS_URL: '/nowhere/redis.sock?password=secret-password' };
+      await refuses(
+        { dataDir: newDataDir(), settings },
+        /^Redis at \/nowhere\/redis\.sock cannot be reached: (?!.*secret).*\n$/,
+      );
+    });
+
     test('a setting that makes no sense', async () => {
       await refuses({ dataDir: newDataDir(), settings: { PORT: 'eighty' } }, /^The setting PORT cannot be used: .*\n$/);
     });

@@ -11,7 +11,7 @@ const apiKey = 'sk-sluice-bench-0123456789abcdef0123456789abcdef';
 /** As in package.json and docker-compose.yml. */
 const workerFlags = ['--max-semi-space-size=32', '--single-threaded-gc'];
 
-/** Sluice as it is deployed: an api process, a worker process and a real Redis with AOF. */
+/** Sluice as `npm start` runs it: an api process, a worker process and a real Redis with AOF, over its socket. */
 export const sluice: TargetKind = {
   name: 'sluice',
   start: async (options) => {
@@ -28,7 +28,7 @@ export const sluice: TargetKind = {
       const redis = await startRedis(options.directory);
       started.push(redis.child);
       const port = await freePort();
-      const environment = environmentOf(options, port, redis.port);
+      const environment = environmentOf(options, port, redis.socket);
       const run = (name: string, ...args: string[]) => {
         const child = startChild(name, [process.execPath, ...profiling(name, port, options), ...args], {
           environment,
@@ -65,11 +65,11 @@ export const sluice: TargetKind = {
   },
 };
 
-function environmentOf(options: TargetOptions, port: number, redisPort: number): Record<string, string> {
+function environmentOf(options: TargetOptions, port: number, redisSocket: string): Record<string, string> {
   return {
     PORT: String(port),
     HOST: '127.0.0.1',
-    REDIS_URL: `redis://127.0.0.1:${redisPort}`,
+    REDIS_URL: redisSocket,
     SLUICE_DATA_DIR: join(options.directory, 'data'),
     SLUICE_API_KEY: apiKey,
     SLUICE_SANDBOX: 'off',
@@ -92,29 +92,30 @@ async function expectOk(answering: Promise<Response>): Promise<void> {
   if (!answer.ok) throw new Error(`status ${answer.status}: ${text.slice(0, 300)}`);
 }
 
-async function startRedis(directory: string): Promise<{ child: Child; port: number }> {
-  const port = await freePort();
+async function startRedis(directory: string): Promise<{ child: Child; socket: string }> {
   const data = join(directory, 'redis');
+  const socket = join(data, 'redis.sock');
   await mkdir(data);
   const settings = {
-    port: String(port),
-    bind: '127.0.0.1',
+    port: '0',
+    unixsocket: socket,
     dir: data,
     save: '',
     appendonly: 'yes',
     appendfsync: 'everysec',
     'auto-aof-rewrite-min-size': '256mb',
+    'hash-max-listpack-value': '4096',
     'maxmemory-policy': 'noeviction',
   };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
   const child = startChild('redis', ['redis-server', ...args], { logFile: join(directory, 'redis.log') });
-  await untilReady(child, 10_000, () => ping(port));
-  return { child, port };
+  await untilReady(child, 10_000, () => ping(socket));
+  return { child, socket };
 }
 
-function ping(port: number): Promise<void> {
+function ping(path: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'));
+    const socket = connect(path, () => socket.write('PING\r\n'));
     socket.setTimeout(1_000, () => socket.destroy(new Error('no answer')));
     socket.once('error', reject);
     socket.once('data', (bytes) => {
