@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { ApiError, type ErrorData } from '../shared/errors.ts';
 import { threadFile } from '../shared/thread-file.ts';
+import type { EndpointName } from './endpoints/endpoint-name.ts';
 import type { PreparedRequest } from './endpoints/prepared-request.ts';
 
 /** Whether a body is large enough (over 256 KiB) to be prepared in the thread, so that no stream waits for it. */
@@ -13,12 +14,9 @@ export interface PreparedLargeRequest extends Omit<PreparedRequest, 'request'> {
   readonly request: Uint8Array<ArrayBuffer>;
 }
 
-/** Endpoints whose bodies the thread knows how to prepare. */
-export type LargeBodyEndpoint = 'chat';
-
 /** What the thread is asked. */
 export interface LargeBodyTask {
-  readonly endpoint: LargeBodyEndpoint;
+  readonly endpoint: EndpointName;
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
@@ -38,7 +36,7 @@ export interface LargeBodyLimits {
 const defaults: LargeBodyLimits = { waiting: 64, waitingBytes: 256 * 1024 * 1024, taskMs: 30_000, heapMiB: 1024 };
 
 interface PendingTask {
-  readonly endpoint: LargeBodyEndpoint;
+  readonly endpoint: EndpointName;
   readonly body: Uint8Array;
   readonly resolve: (prepared: PreparedLargeRequest) => void;
   readonly reject: (error: ApiError) => void;
@@ -65,7 +63,7 @@ export class LargeBodies {
    * @param signal gives up when it is aborted (the caller left): code `cancelled`.
    * @throws ApiError what the endpoint's own `prepare` throws; 503 when too much waits; 500 when the thread failed.
    */
-  async prepare(endpoint: LargeBodyEndpoint, body: Uint8Array, signal?: AbortSignal): Promise<PreparedLargeRequest> {
+  async prepare(endpoint: EndpointName, body: Uint8Array, signal?: AbortSignal): Promise<PreparedLargeRequest> {
     if (signal?.aborted) throw callerLeft();
     if (this.#closed || this.#isFull(body.byteLength)) {
       throw new ApiError('service_unavailable', 'Too many large requests are waiting. Please try again.');

@@ -1,16 +1,20 @@
 /** The thread that prepares large bodies, one answer to each task, in order. Started by large-bodies.ts. */
 import { parentPort } from 'node:worker_threads';
 import { ApiError } from '../shared/errors.ts';
+import type { EndpointName } from './endpoints/endpoint-name.ts';
 import { prepareChat } from './endpoints/prepare-chat.ts';
 import type { Prepare } from './endpoints/prepared-request.ts';
-import type { LargeBodyAnswer, LargeBodyEndpoint, LargeBodyTask } from './large-bodies.ts';
+import type { LargeBodyAnswer, LargeBodyTask } from './large-bodies.ts';
 
-const prepares: Record<LargeBodyEndpoint, Prepare> = { chat: prepareChat };
+/** Every endpoint that takes JSON. */
+const prepares: Partial<Record<EndpointName, Prepare>> = { chat: prepareChat };
 const encoder = new TextEncoder();
 
 function answer({ endpoint, body }: LargeBodyTask): LargeBodyAnswer {
   try {
-    const prepared = prepares[endpoint](body);
+    const prepare = prepares[endpoint];
+    if (prepare === undefined) throw new Error(`the thread does not know the endpoint ${endpoint}`);
+    const prepared = prepare(body);
     return { prepared: { ...prepared, request: encoder.encode(prepared.request) } };
   } catch (error) {
     // Anything else is a fault of ours: it ends the thread and arrives there as the cause of a 500.

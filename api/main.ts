@@ -6,6 +6,7 @@ import { capabilities } from '../shared/capabilities/capability.ts';
 import { createCatalogue } from '../shared/catalogue/catalogue.ts';
 import { type Config, ConfigError, readConfig } from '../shared/config.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
+import { readSecret } from '../shared/database/secrets.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
 import { Sweeper } from '../shared/jobs/sweeper.ts';
@@ -23,15 +24,22 @@ import { DeliveredLogs } from './answers/delivered-logs.ts';
 import { createApp } from './app.ts';
 import { LargeBodies } from './large-bodies.ts';
 import { CallerDirectory } from './middleware/authenticate.ts';
+import { ResultLinks } from './results/result-links.ts';
 import type { Services } from './services.ts';
 
 /** How long blobs outlive the answers and requests that refer to them. */
 const blobMarginMs = 2 * 3_600_000;
 const housekeepingMs = 600_000;
 
+/** Base URL of links, as callers reach this process. */
+function baseUrlOf({ publicUrl, host, port }: Config): string {
+  return publicUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
 async function createServices(config: Config, redis: RedisHandle, db: Database, log: Logger): Promise<Services> {
   const queues = new Map(capabilities.map((capability) => [capability, new CapabilityQueue(capability, redis.client)]));
   const blobs = await Blobs.open(config.dataDir);
+  const baseUrl = baseUrlOf(config);
   const registry = createRegistry('api', redis.client);
   const load = new LoadGauge(redis.client, queues, config.queueLimit);
   await load.refresh();
@@ -47,6 +55,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     readers: new AnswerReaders({ redis: redis.client, blobs, log }),
     delivered: new DeliveredLogs(redis.client, log),
     blobs,
+    resultLinks: new ResultLinks(baseUrl, await readSecret(db, 'result-links')),
     callers: new CallerDirectory(db, redis.client),
     catalogue: createCatalogue(new Set(Object.keys(config.vendors))),
     largeBodies: new LargeBodies(),
@@ -54,8 +63,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     registry,
     log,
     handover: new Handover(),
-    baseUrl:
-      config.publicUrl ?? `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${config.port}`,
+    baseUrl,
   };
 }
 

@@ -14,6 +14,7 @@ import type { Handover } from './answers/client-connection.ts';
 import type { DeliveredLogs } from './answers/delivered-logs.ts';
 import type { LargeBodies } from './large-bodies.ts';
 import type { CallerDirectory } from './middleware/authenticate.ts';
+import type { ResultLinks } from './results/result-links.ts';
 
 /** What endpoints work with; made once, in main.ts. */
 export interface Services extends EndJobContext {
@@ -27,6 +28,7 @@ export interface Services extends EndJobContext {
   readonly readers: AnswerReaders;
   readonly delivered: DeliveredLogs;
   readonly blobs: Blobs;
+  readonly resultLinks: ResultLinks;
   readonly callers: CallerDirectory;
   readonly catalogue: Catalogue;
   readonly largeBodies: LargeBodies;

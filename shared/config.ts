@@ -31,6 +31,10 @@ const settings = z.object({
   SLUICE_RESULT_SECONDS: whole(60, 2_592_000).default(86_400),
   SLUICE_SHUTDOWN_SECONDS: whole(0, 3_600).default(30),
   WORKER_CONCURRENCY_CHAT: whole(1, 100_000).default(500),
+  WORKER_CONCURRENCY_EMBEDDING: whole(1, 100_000).default(100),
+  WORKER_CONCURRENCY_IMAGE: whole(1, 100_000).default(50),
+  WORKER_CONCURRENCY_TRANSCRIPTION: whole(1, 100_000).default(50),
+  WORKER_CONCURRENCY_SPEECH: whole(1, 100_000).default(50),
 });
 
 /** Settings as the rest of the code reads them. Times are milliseconds. */
@@ -106,7 +110,13 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
       ...(sandbox && env.SANDBOX_BASE_URL ? { sandbox: { baseUrl: env.SANDBOX_BASE_URL, apiKey: 'sandbox' } } : {}),
     },
     sandbox,
-    workerConcurrency: { chat: env.WORKER_CONCURRENCY_CHAT },
+    workerConcurrency: {
+      chat: env.WORKER_CONCURRENCY_CHAT,
+      embedding: env.WORKER_CONCURRENCY_EMBEDDING,
+      image: env.WORKER_CONCURRENCY_IMAGE,
+      transcription: env.WORKER_CONCURRENCY_TRANSCRIPTION,
+      speech: env.WORKER_CONCURRENCY_SPEECH,
+    },
     queueLimit: env.SLUICE_QUEUE_LIMIT,
     queueWaitMs: env.SLUICE_QUEUE_WAIT_SECONDS * 1000,
     keyConcurrency: env.SLUICE_KEY_CONCURRENCY,

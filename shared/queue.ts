@@ -1,4 +1,5 @@
 import { type Job, type JobsOptions, Queue } from 'bullmq';
+import type { Blobs } from './blobs.ts';
 import type { Capability } from './capabilities/capability.ts';
 import type { JobIdentity } from './jobs/job-state.ts';
 import { queuePrefix } from './keys.ts';
@@ -10,6 +11,14 @@ export interface QueuedJob extends JobIdentity {
   readonly request?: string;
   /** Id of the blob that holds the request. */
   readonly requestBlob?: string;
+  /** Ids of the uploaded files that the request names. */
+  readonly files?: readonly string[];
+}
+
+/** Removes what lies beside a queued job: nobody needs it once the job is over. */
+export async function deleteRequest(blobs: Blobs, job: Pick<QueuedJob, 'requestBlob' | 'files'>): Promise<void> {
+  const ids = [job.requestBlob, ...(job.files ?? [])];
+  await Promise.all(ids.map((id) => (id === undefined ? undefined : blobs.delete(id))));
 }
 
 /** Requests above this many characters travel as blobs: a large value stalls every other client of Redis. */
@@ -66,10 +75,10 @@ export class CapabilityQueue {
     return (await this.#redis.exists(`${this.#queue.keys['']}${queueId(jobId)}`)) === 1;
   }
 
-  /** Id of the blob that holds the request of a job that waits or runs; undefined when it has none. */
-  async requestBlob(jobId: string): Promise<string | undefined> {
+  /** What was queued of a job that waits or runs; undefined when it does neither. */
+  async find(jobId: string): Promise<QueuedJob | undefined> {
     const data = await this.#redis.hget(`${this.#queue.keys['']}${queueId(jobId)}`, 'data');
-    return data === null ? undefined : (JSON.parse(data) as QueuedJob).requestBlob;
+    return data === null ? undefined : (JSON.parse(data) as QueuedJob);
   }
 
   /** How many jobs wait, run, and for how long the oldest has waited. */

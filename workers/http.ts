@@ -1,4 +1,5 @@
 import { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
 import { ApiError } from '../shared/errors.ts';
 import { readRetryAfter, readVendorError, vendorError } from './vendors/vendor-error.ts';
@@ -19,11 +20,19 @@ const idleMs = 4_000;
  */
 export type Reading = Promise<void> | 'finished' | undefined;
 
+/** A body that is sent as it is read, such as a form with files. */
+export interface HttpUpload {
+  /** Its Content-Type. */
+  readonly type: string;
+  readonly content: Readable;
+  readonly bytes: number;
+}
+
 export interface HttpPost {
   /** Appended to the base URL: `/chat/completions`. */
   readonly path: string;
-  /** JSON text. */
-  readonly body: string;
+  /** JSON text, or an upload. */
+  readonly body: string | HttpUpload;
   /** Closes the connection at once. Its reason is what the call throws if it is an ApiError. */
   readonly signal: AbortSignal;
   /** Longest time (ms) without a byte from the vendor, before as well as inside the answer. */
@@ -81,8 +90,8 @@ function createConnector(onSocket: (socket: Socket) => void): buildConnector.con
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const base = new URL(options.baseUrl);
   const basePath = base.pathname.replace(/\/+$/, '');
-  const headers = Object.entries({ 'content-type': 'application/json', 'user-agent': 'sluice', ...options.headers });
-  const headerLines = headers.flat();
+  const headers = Object.entries({ 'user-agent': 'sluice', ...options.headers }).flat();
+  const jsonHeaders = ['content-type', 'application/json', ...headers];
   /** The exchange that is being dispatched: a connection begun meanwhile is its own. */
   let dispatched: Exchange | undefined;
   const connect = createConnector((socket) => dispatched?.onConnecting(socket));
@@ -97,8 +106,9 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
           {
             path: basePath + request.path,
             method: 'POST',
-            headers: headerLines,
-            body: request.body,
+            ...(typeof request.body === 'string'
+              ? { headers: jsonHeaders, body: request.body }
+              : { headers: uploadHeaders(request.body, headers), body: request.body.content }),
             headersTimeout: request.silenceMs,
             bodyTimeout: request.silenceMs,
           },
@@ -109,6 +119,10 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     },
     close: () => pool.destroy(),
   };
+}
+
+function uploadHeaders({ type, bytes }: HttpUpload, headers: string[]): string[] {
+  return ['content-type', type, 'content-length', String(bytes), ...headers];
 }
 
 /** One request and its answer: undici's handler, which spares a Readable and its events for every chunk. */

@@ -1,4 +1,5 @@
 import type { Catalogue } from '../shared/catalogue/catalogue.ts';
+import type { Model } from '../shared/catalogue/models.ts';
 import { ApiError } from '../shared/errors.ts';
 import type { Vendor } from './vendors/vendor.ts';
 
@@ -6,6 +7,8 @@ import type { Vendor } from './vendors/vendor.ts';
 export interface Route {
   readonly vendor: Vendor;
   readonly model: string;
+  /** The model's row in the catalogue. */
+  readonly row: Model;
 }
 
 /**
@@ -13,9 +16,10 @@ export interface Route {
  * @throws ApiError 503 when this worker knows no vendor for it (its settings differ from the api's).
  */
 export function chooseRoute(catalogue: Catalogue, vendors: ReadonlyMap<string, Vendor>, modelId: string): Route {
-  for (const route of catalogue.find(modelId)?.routes ?? []) {
+  const row = catalogue.find(modelId);
+  for (const route of row?.routes ?? []) {
     const vendor = vendors.get(route.vendor);
-    if (vendor !== undefined) return { vendor, model: route.model };
+    if (row !== undefined && vendor !== undefined) return { vendor, model: route.model, row };
   }
   throw new ApiError('service_unavailable', `No vendor is set up for the model \`${modelId}\`.`);
 }

@@ -11,9 +11,11 @@ import { releaseLease } from '../shared/jobs/lease.ts';
 import { settleNow } from '../shared/jobs/settle.ts';
 import type { Logger } from '../shared/log.ts';
 import type { WorkerMetrics } from '../shared/metrics.ts';
-import type { QueuedJob } from '../shared/queue.ts';
+import { deleteRequest, type QueuedJob } from '../shared/queue.ts';
+import { callFiles } from './call-files.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { JobRun } from './job-run.ts';
+import { perform } from './perform/perform.ts';
 import { chooseRoute } from './routing.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Settler } from './settler.ts';
@@ -58,7 +60,7 @@ export async function runJob(context: WorkerContext, job: QueuedJob, taking: str
     }
     // Another attempt may need the request yet, if this one was fenced off.
     const isOver = ended === 'done' && run.stopReason !== 'fenced';
-    if (isOver && job.requestBlob !== undefined) await context.blobs.delete(job.requestBlob);
+    if (isOver) await deleteRequest(context.blobs, job);
     return ended;
   } finally {
     context.running.delete(run);
@@ -168,8 +170,10 @@ async function callVendor(
       request,
       signal: run.signal,
       silenceMs: context.config.vendorSilenceMs,
+      files: callFiles(context.blobs),
     };
-    const { body, usage } = await route.vendor.chat(call, writer);
+    const { vendor, row } = route;
+    const { body, usage } = await perform[job.capability]({ vendor, row, endpoint: job.endpoint, call, sink: writer });
     return { outcome: 'completed', body, usage };
   } catch (thrown) {
     const error = ApiError.from(thrown);
@@ -203,7 +207,7 @@ async function conclude(
   const error = ending.outcome === 'failed' ? stopError(stopReason, ending.error) : undefined;
   const rest =
     ending.outcome === 'completed'
-      ? await writer.close('end', job.stream ? JSON.stringify({ usage: ending.usage }) : ending.body)
+      ? await writer.close('end', ending.body)
       : await writer.close('error', JSON.stringify((error as ApiError).toData()));
   const outcome: Outcome = ending.outcome;
   const reply = await finish(context.redis, {

@@ -55,7 +55,10 @@ export class LoadGauge {
   }
 
   async #readQueues(): Promise<void> {
-    for (const [capability, queue] of this.#queues) this.#waiting.set(capability, await queue.waiting());
+    const read = [...this.#queues].map(async ([capability, queue]) => {
+      this.#waiting.set(capability, await queue.waiting());
+    });
+    await Promise.all(read);
   }
 
   async #readMemory(): Promise<void> {

@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
 import { createJobState, deleteJobState, type JobIdentity, type JobState } from '../../shared/jobs/job-state.ts';
 import { settleNow } from '../../shared/jobs/settle.ts';
-import { inlineLimit, type QueuedJob } from '../../shared/queue.ts';
+import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
 import type { PreparedRequest } from '../endpoints/prepared-request.ts';
 import type { PreparedLargeRequest } from '../large-bodies.ts';
@@ -61,6 +61,8 @@ export async function submit(
     if (isAbandoned && !submitted.isReplay) await endJob(services, submission.job, abandoned());
     return submitted;
   });
+  // A refused request leaves no upload behind. (Once it is queued, nothing is left of `prepared`.)
+  work.catch(() => submission.prepared && discardFiles(services, submission.prepared)).catch(() => undefined);
   try {
     return await connection.wait(work, queueingMs);
   } catch (error) {
@@ -69,6 +71,14 @@ export async function submit(
     work.catch((cause) => services.log.debug({ err: cause, job: submission.job.id }, 'abandoned while queueing'));
     throw error;
   }
+}
+
+/** Removes the uploads of a request that comes to nothing. */
+export async function discardFiles(
+  { blobs }: Pick<Services, 'blobs'>,
+  { files }: Pick<PreparedRequest, 'files'>,
+): Promise<void> {
+  await deleteRequest(blobs, { files: files ?? [] });
 }
 
 function abandoned(): ApiError {
@@ -99,7 +109,12 @@ async function carryThrough(services: Services, submission: Submission): Promise
 /** Whether a job may be sent before its admission is known: on one Redis, without a blob to store first. */
 function isPresumable(services: Services, { job, caller, prepared }: Submission): boolean {
   const isPlain = job.idempotency === '' && !services.isCluster && prepared !== undefined && isInline(prepared);
-  return isPlain && services.load.shedding(job.capability) === undefined && services.forecast.admits(caller);
+  return (
+    isPlain &&
+    prepared.files === undefined &&
+    services.load.shedding(job.capability) === undefined &&
+    services.forecast.admits(caller)
+  );
 }
 
 /** Sends the job; answers whether it is in the queue. */
@@ -166,9 +181,10 @@ function isInline({ request, hasMedia }: PreparedRequest | PreparedLargeRequest)
 
 async function toQueuedJob(services: Services, { job, prepared }: Submission): Promise<QueuedJob> {
   if (prepared === undefined) throw new Error('a request is queued once only');
-  const { request } = prepared;
-  if (typeof request === 'string' && isInline(prepared)) return { ...job, request };
-  return { ...job, requestBlob: await services.blobs.put(request) };
+  const { request, files } = prepared;
+  const queued = files === undefined ? job : { ...job, files };
+  if (typeof request === 'string' && isInline(prepared)) return { ...queued, request };
+  return { ...queued, requestBlob: await services.blobs.put(request) };
 }
 
 function refusal(admission: AdmitReply, concurrency: number, queueWaitMs: number): ApiError {

@@ -35,12 +35,13 @@ export interface Waiting {
 /** Starts the flow of frames into a sink, once the sink is registered with a reader. */
 export type Start = (reader: AnswerReader) => Promise<void>;
 
-export function viewedJob(job: JobIdentity): ViewedJob {
+export function viewedJob(services: Services, job: JobIdentity): ViewedJob {
   return {
     id: job.id,
     model: job.model,
     createdAt: job.createdAt,
     viewOptions: JSON.parse(job.viewOptions) as Record<string, unknown>,
+    link: (file) => services.resultLinks.link(file, job.createdAt + services.config.resultMs),
   };
 }
 
@@ -59,13 +60,14 @@ export function attachTo(services: Services, jobId: string): Start {
  */
 export async function answerHeld(waiting: Waiting, start: Start): Promise<boolean> {
   const { ctx, services, connection, job, patienceMs } = waiting;
-  const answer = new HeldAnswer(waiting.view, viewedJob(job));
+  const viewed = viewedJob(services, job);
+  const answer = new HeldAnswer(waiting.view, viewed);
   const body = await run(waiting, answer, start, () =>
     connection.wait(patienceMs === undefined ? answer.body : within(answer.body, patienceMs)),
   );
   if (body === undefined) return false;
   ctx.set('openai-processing-ms', String(Math.round(performance.now() - ctx.state.startedAt)));
-  ctx.type = 'application/json; charset=utf-8';
+  ctx.type = waiting.view.contentType?.(viewed) ?? 'application/json; charset=utf-8';
   ctx.body = body;
   observeFirstFrame(waiting, answer.firstFrameAt);
   if (job.retentionMs === 0) ctx.res.once('finish', () => services.delivered.add(job.id));
@@ -78,7 +80,7 @@ export async function answerStream(waiting: Waiting, start: Start): Promise<void
   let reader: AnswerReader | undefined;
   const answer = new SseAnswer({
     response: ctx.res,
-    events: waiting.view.stream(viewedJob(job)),
+    events: waiting.view.stream(viewedJob(services, job)),
     resumeAfter: waiting.resumeAfter,
     startedAt: ctx.state.startedAt,
     isRunning: async () => (await readJobState(services.redis, job.id))?.beganAt !== undefined,

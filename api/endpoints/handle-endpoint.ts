@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { Middleware } from 'koa';
+import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type JobIdentity, type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import { freesIdempotencyKey } from '../../shared/jobs/settle.ts';
 import { idempotencyMs } from '../admission/admit.ts';
 import { type Preferences, readPreferences } from '../admission/preferences.ts';
-import { forgetBinding, type Limits, type Submission, submit } from '../admission/submit.ts';
+import { discardFiles, forgetBinding, type Limits, type Submission, submit } from '../admission/submit.ts';
 import { ClientConnection } from '../answers/client-connection.ts';
 import { isLargeBody, type PreparedLargeRequest } from '../large-bodies.ts';
+import { isForm, readForm } from '../middleware/form-body.ts';
 import { readBody } from '../middleware/json-body.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
@@ -48,11 +50,20 @@ async function readSubmission(
   endpoint: Endpoint,
   preferences: Preferences,
 ): Promise<Submission> {
-  const body = await readBody(ctx);
-  const bodyHash = preferences.idempotencyKey === undefined ? '' : sha256(body);
-  const { largeBodies } = services;
-  const prepared = isLargeBody(body) ? await largeBodies.prepare(endpoint.name, body) : endpoint.prepare(body);
-  assertModel(services, endpoint, prepared.model);
+  const isKeyed = preferences.idempotencyKey !== undefined;
+  const { prepared, bodyHash } = await (isForm(ctx) ? readFormRequest : readJsonRequest)(
+    ctx,
+    services,
+    endpoint,
+    isKeyed,
+  );
+  try {
+    const model = findModel(services, endpoint, prepared.model);
+    endpoint.check?.(prepared, model);
+  } catch (error) {
+    await discardFiles(services, prepared);
+    throw error;
+  }
   ctx.state.facts.model = prepared.model;
   ctx.state.facts.stream = prepared.stream;
   return {
@@ -65,7 +76,41 @@ async function readSubmission(
   };
 }
 
-function assertModel(services: Services, endpoint: Endpoint, id: string): void {
+/** A request that was read, and the hash of its body where it has an idempotency key. */
+interface ReadRequest {
+  readonly prepared: PreparedRequest | PreparedLargeRequest;
+  readonly bodyHash: string;
+}
+
+async function readJsonRequest(
+  ctx: Context,
+  { largeBodies }: Services,
+  endpoint: Endpoint,
+  isKeyed: boolean,
+): Promise<ReadRequest> {
+  const body = await readBody(ctx);
+  if (endpoint.prepare === undefined) {
+    throw new ApiError('unsupported_media_type', 'Send the body as multipart/form-data.');
+  }
+  const prepared = isLargeBody(body) ? await largeBodies.prepare(endpoint.name, body) : endpoint.prepare(body);
+  return { prepared, bodyHash: isKeyed ? sha256(body) : '' };
+}
+
+async function readFormRequest(ctx: Context, { blobs }: Services, endpoint: Endpoint): Promise<ReadRequest> {
+  if (endpoint.prepareForm === undefined) {
+    throw new ApiError('unsupported_media_type', 'Send the body as JSON, with Content-Type application/json.');
+  }
+  const { form, hash } = await readForm(ctx, blobs);
+  try {
+    return { prepared: endpoint.prepareForm(form), bodyHash: hash };
+  } catch (error) {
+    await discardFiles({ blobs }, { files: form.files.map(({ file }) => file) });
+    throw error;
+  }
+}
+
+/** The model's row. @throws ApiError 404 for an unknown model, 400 for one that this endpoint cannot use. */
+function findModel(services: Services, endpoint: Endpoint, id: string): Model {
   const model = services.catalogue.find(id);
   if (model === undefined) {
     const near = services.catalogue.nearest(id);
@@ -79,6 +124,7 @@ function assertModel(services: Services, endpoint: Endpoint, id: string): void {
       param: 'model',
     });
   }
+  return model;
 }
 
 function identify(
@@ -169,6 +215,7 @@ async function submitOrFind(call: EndpointCall): Promise<{ job: JobIdentity; isR
     if (bound !== undefined && isReplayed(bound)) {
       ctx.set('x-request-id', `job_${bound.id}`);
       ctx.set('idempotent-replayed', 'true');
+      if (submission.prepared !== undefined) await discardFiles(services, submission.prepared);
       return { job: bound, isReplay: true };
     }
     // Redis lost the job but not the key, or the settlement that frees the key is yet to come: the request is new again.

@@ -88,7 +88,7 @@ async function readEnd(
   connection: ClientConnection,
 ): Promise<[result: unknown, error?: ApiError]> {
   if (state.outcome === undefined) return [null];
-  const answer = new HeldAnswer(endpoint.view, viewedJob(state));
+  const answer = new HeldAnswer(endpoint.view, viewedJob(services, state));
   const reader = services.readers.open(state.id, answer);
   try {
     reader.made();

@@ -12,6 +12,29 @@ export interface PreparedRequest {
   readonly hasMedia: boolean;
   /** What the view needs of the request later; small, JSON. */
   readonly viewOptions: Record<string, unknown>;
+  /** Facts of the request that the endpoint's `check` holds against the model's row; small. */
+  readonly traits?: Readonly<Record<string, unknown>>;
+  /** Ids of the uploaded files that the request names. */
+  readonly files?: readonly string[];
+}
+
+/** A file that came with a form, stored already. */
+export interface UploadedFile {
+  /** Name of its field, without a `[]` at the end. */
+  readonly field: string;
+  readonly file: string;
+  /** The name that the caller's file had. */
+  readonly name: string;
+  /** Its media type, as the caller said. */
+  readonly type: string;
+  readonly bytes: number;
+}
+
+/** A `multipart/form-data` body. */
+export interface Form {
+  /** Values of each field, in order; names without a `[]` at the end. */
+  readonly fields: ReadonlyMap<string, readonly string[]>;
+  readonly files: readonly UploadedFile[];
 }
 
 /**
@@ -19,3 +42,6 @@ export interface PreparedRequest {
  * @throws ApiError 400 that names the field at fault.
  */
 export type Prepare = (body: Uint8Array) => PreparedRequest;
+
+/** The same for a form. @throws ApiError 400 that names the field at fault. */
+export type PrepareForm = (form: Form) => PreparedRequest;

@@ -99,7 +99,7 @@ function collect(req: IncomingMessage, silence: number): Promise<Buffer> {
  * Takes in the rest of a refused body while the answer goes out, up to a limit; beyond it the connection is cut. Closing
  * at once would reset the connection, and a client still sending would see that reset in place of the answer.
  */
-function discard(req: IncomingMessage): void {
+export function discard(req: IncomingMessage): void {
   let left = linger.bytes;
   const cut = (): void => {
     req.destroy();

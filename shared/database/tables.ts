@@ -2,6 +2,13 @@
 export interface Tables {
   accounts: AccountsTable;
   api_keys: ApiKeysTable;
+  secrets: SecretsTable;
+}
+
+/** Random bytes that all processes of a gateway share. */
+export interface SecretsTable {
+  name: string;
+  value: Uint8Array;
 }
 
 /** Who owns API keys, limits and usage. */

@@ -1,6 +1,6 @@
 import type { Blobs } from '../blobs.ts';
 import type { ApiError } from '../errors.ts';
-import type { CapabilityQueue } from '../queue.ts';
+import { type CapabilityQueue, deleteRequest } from '../queue.ts';
 import type { RedisClient } from '../redis.ts';
 import { type FinishReply, finishWithError } from './finish.ts';
 import type { JobIdentity } from './job-state.ts';
@@ -54,7 +54,7 @@ export async function endJob(
 
 async function forget(context: EndJobContext, job: JobIdentity): Promise<void> {
   const queue = context.queue(job.capability);
-  const blob = await queue.requestBlob(job.id);
+  const queued = await queue.find(job.id);
   await queue.remove(job.id);
-  if (blob !== undefined) await context.blobs.delete(blob);
+  if (queued !== undefined) await deleteRequest(context.blobs, queued);
 }

@@ -18,10 +18,15 @@ describe('the catalogue', () => {
   it('lists and finds only models of vendors that are on', () => {
     const sandbox = createCatalogue(new Set(['sandbox']));
     assert.deepEqual(
-      sandbox.list().map(({ id, ownedBy }) => [id, ownedBy]),
+      sandbox.list().map(({ id, ownedBy, capability }) => [id, ownedBy, capability]),
       [
-        ['sandbox-chat', 'sandbox'],
-        ['sandbox-reasoning', 'sandbox'],
+        ['sandbox-chat', 'sandbox', 'chat'],
+        ['sandbox-reasoning', 'sandbox', 'chat'],
+        ['sandbox-instruct', 'sandbox', 'chat'],
+        ['sandbox-embedding', 'sandbox', 'embedding'],
+        ['sandbox-image', 'sandbox', 'image'],
+        ['sandbox-transcribe', 'sandbox', 'transcription'],
+        ['sandbox-speech', 'sandbox', 'speech'],
       ],
     );
     assert.equal(sandbox.find('gpt-4o-mini'), undefined);

@@ -13,7 +13,15 @@ describe('models', () => {
 
   it('GET /v1/models lists the models of the vendors that are on', async () => {
     const { data } = await gateway.client().models.list();
-    assert.deepEqual(data.map(({ id }) => id).sort(), ['sandbox-chat', 'sandbox-reasoning']);
+    assert.deepEqual(data.map(({ id }) => id).sort(), [
+      'sandbox-chat',
+      'sandbox-embedding',
+      'sandbox-image',
+      'sandbox-instruct',
+      'sandbox-reasoning',
+      'sandbox-speech',
+      'sandbox-transcribe',
+    ]);
     for (const model of data) {
       assert.equal(model.object, 'model');
       assert.equal(model.owned_by, 'sandbox');

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { ApiError } from '../../shared/errors.ts';
-import type { Vendor } from '../../workers/vendors/vendor.ts';
+import type { Offering } from '../../workers/vendors/vendor.ts';
 import { callOf, collect } from './fixture-vendor.ts';
 
 /** How a suite gets one vendor's server to say what the contract is about. */
 export interface ChatVendorFixture {
-  readonly vendor: Vendor;
+  readonly vendor: Offering<'chat'>;
   /** The frames' data and the usage that the next streamed call has to yield, by the name of the recorded answer. */
   readonly streams: Readonly<Record<string, { arrange(): void; data: unknown[]; usage: unknown }>>;
   readonly held: { arrange(): void; body: unknown; usage: unknown };
@@ -39,7 +39,7 @@ export function describeChatVendor(
         const end = await fixture.vendor.chat(callOf(), sink);
         assert.deepEqual(sink.data(), stream.data);
         assert.deepEqual(new Set(sink.frames.map((frame) => frame.type)), new Set(['delta']));
-        assert.deepEqual(end, { body: '{}', usage: stream.usage });
+        assert.deepEqual(end, { body: JSON.stringify({ usage: stream.usage }), usage: stream.usage });
       });
     }
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { FrameSink, VendorCall, VendorFrame } from '../../workers/vendors/vendor.ts';
+import type { CallFiles, FrameSink, VendorCall, VendorFrame } from '../../workers/vendors/vendor.ts';
 
 export interface ReceivedRequest {
   readonly method: string | undefined;
@@ -104,6 +104,12 @@ export function collect(): FrameSink & { readonly frames: VendorFrame[]; data():
   };
 }
 
+/** For calls without files. */
+const noFiles: CallFiles = {
+  open: () => Promise.reject(new Error('no such file')),
+  save: () => Promise.reject(new Error('nothing is to be stored')),
+};
+
 export function callOf(call: Partial<VendorCall> = {}): VendorCall {
   const request = '{"messages":[{"role":"user","content":"Hello!"}]}';
   return {
@@ -112,6 +118,7 @@ export function callOf(call: Partial<VendorCall> = {}): VendorCall {
     request,
     signal: new AbortController().signal,
     silenceMs: 20_000,
+    files: noFiles,
     ...call,
   };
 }

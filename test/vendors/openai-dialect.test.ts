@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
-import type { Vendor } from '../../workers/vendors/vendor.ts';
+import type { Offering } from '../../workers/vendors/vendor.ts';
 import { describeChatVendor } from './chat-vendor-contract.ts';
 import {
   beginStream,
@@ -59,7 +59,7 @@ function withResolver<Value>(): { promise: Promise<Value>; resolve: (value: Valu
 
 describe('the OpenAI dialect', () => {
   let server: FixtureVendor;
-  let vendor: Vendor;
+  let vendor: Offering<'chat'>;
   before(async () => {
     server = await startFixtureVendor();
     vendor = createOpenAiDialect({ name: 'openai', baseUrl: server.baseUrl, apiKey });
@@ -112,7 +112,7 @@ describe('the OpenAI dialect', () => {
         const bytes = Buffer.from(`: hello\n\n${events([...chunks, usageChunk])}`.replaceAll('\n', end));
         const { sink, end: answer } = await stream(...cut(bytes, places));
         assert.deepEqual(sink.data(), chunks.map(frameOf));
-        assert.deepEqual(answer, { body: '{}', usage });
+        assert.deepEqual(answer, { body: JSON.stringify({ usage }), usage });
       }),
       { numRuns: 150 },
     );
@@ -184,7 +184,7 @@ describe('the OpenAI dialect', () => {
       resolve(response);
     });
     const end = await vendor.chat(callOf(), collect());
-    assert.deepEqual(end, { body: '{}', usage: null });
+    assert.deepEqual(end, { body: '{"usage":null}', usage: null });
     (await answered).end();
   });
 
@@ -230,7 +230,7 @@ describe('the OpenAI dialect', () => {
     assert.deepEqual(sink.data(), [
       { ...rest, choices: [{ index: 0, delta, logprobs: null, finish_reason: 'tool_calls' }] },
     ]);
-    assert.deepEqual(end, { body: '{}', usage });
+    assert.deepEqual(end, { body: JSON.stringify({ usage }), usage });
   });
 
   it('fails with a clear error when a JSON answer makes no sense', async () => {

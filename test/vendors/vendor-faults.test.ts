@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { inspect } from 'node:util';
 import { ApiError } from '../../shared/errors.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
-import type { FrameSink, Vendor } from '../../workers/vendors/vendor.ts';
+import type { FrameSink, Offering } from '../../workers/vendors/vendor.ts';
 import {
   beginStream,
   callOf,
@@ -23,7 +23,7 @@ const plain = streams['plain text'] ?? [];
 
 describe('what goes wrong at a vendor', () => {
   let server: FixtureVendor;
-  let vendor: Vendor;
+  let vendor: Offering<'chat'>;
   before(async () => {
     server = await startFixtureVendor();
     vendor = createOpenAiDialect({ name: 'openai', baseUrl: server.baseUrl, apiKey });

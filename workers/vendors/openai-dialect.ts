@@ -1,9 +1,7 @@
-import { ApiError } from '../../shared/errors.ts';
-import { createHttpClient, type Reading } from '../http.ts';
-import { SseReader } from '../sse-reader.ts';
-import { TokenTemplate } from './token-template.ts';
-import type { FrameSink, Vendor, VendorCall, VendorUsage } from './vendor.ts';
-import { readVendorError, vendorError } from './vendor-error.ts';
+import { createHttpClient } from '../http.ts';
+import { OpenAiAnswerReader } from './openai-answer-reader.ts';
+import { openAiChat } from './openai-chat.ts';
+import type { Offering } from './vendor.ts';
 
 export interface OpenAiDialectOptions {
   readonly name: string;
@@ -12,231 +10,18 @@ export interface OpenAiDialectOptions {
   readonly apiKey: string;
 }
 
-type JsonObject = Record<string, unknown>;
-
-/** Fields of a chunk that say nothing by themselves: without choices such a chunk only carried the usage. */
-const envelope = new Set(['choices', 'service_tier', 'system_fingerprint', 'obfuscation']);
-
-/** A vendor that speaks OpenAI's chat completions: the request passes unread, the answer without what the gateway owns. */
-export function createOpenAiDialect({ name, baseUrl, apiKey }: OpenAiDialectOptions): Vendor {
+/** A vendor that speaks OpenAI's wire; one file per thing it does. */
+export function createOpenAiDialect({ name, baseUrl, apiKey }: OpenAiDialectOptions): Offering<'chat'> {
   const http = createHttpClient({
     vendor: name,
     baseUrl,
     headers: { authorization: `Bearer ${apiKey}` },
     secret: apiKey,
   });
-  const answerReader = new AnswerReader(name, apiKey);
-  const path = '/chat/completions';
+  const answerReader = new OpenAiAnswerReader(name, apiKey);
   return {
     name,
-    async chat(call, sink) {
-      const { signal, silenceMs } = call;
-      const body = composeRequest(call);
-      if (!call.stream) return answerReader.held(await http.post({ path, body, signal, silenceMs }));
-      const stream = new ChunkStream(answerReader, sink);
-      try {
-        const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => stream.read(bytes) });
-        if (text !== null) stream.writeCompletion(text);
-        return stream.end();
-      } catch (error) {
-        throw stream.failure(error);
-      }
-    },
+    chat: openAiChat(http, answerReader),
     close: () => http.close(),
   };
-}
-
-/** The request's text with the model, and what a stream needs, put before its first field. */
-function composeRequest({ model, stream, request }: VendorCall): string {
-  const fields = request.slice(request.indexOf('{') + 1);
-  const streaming = stream ? ',"stream":true,"stream_options":{"include_usage":true}' : '';
-  const separator = /^\s*\}/.test(fields) ? '' : ',';
-  return `{"model":${JSON.stringify(model)}${streaming}${separator}${fields}`;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** Takes off what the gateway sets itself. Undefined, not deleted: JSON leaves both out, and a delete slows the object. */
-function takeOffIdentity(answer: JsonObject): void {
-  answer.id = undefined;
-  answer.object = undefined;
-  answer.created = undefined;
-  answer.model = undefined;
-}
-
-/** JSON of one vendor, checked as far as the gateway relies on it. */
-class AnswerReader {
-  private readonly vendor: string;
-  private readonly apiKey: string;
-
-  constructor(vendor: string, apiKey: string) {
-    this.vendor = vendor;
-    this.apiKey = apiKey;
-  }
-
-  /** @throws ApiError for what is no JSON object. */
-  parse(text: string): JsonObject {
-    let answer: unknown;
-    try {
-      answer = JSON.parse(text);
-    } catch {
-      throw new ApiError('server_error', "The model's vendor answered with malformed JSON.");
-    }
-    if (!isObject(answer))
-      throw new ApiError('server_error', "The model's vendor answered with JSON of an unknown shape.");
-    return answer;
-  }
-
-  /** An error that came where an answer was expected, under a status of success. */
-  reportedError(text: string): ApiError {
-    const details = readVendorError(text, this.apiKey);
-    if (details.status !== null) return vendorError(this.vendor, details.status, details);
-    return new ApiError('server_error', details.message ?? "The model's vendor had an error.", {
-      vendorCode: details.code,
-    });
-  }
-
-  /** A whole completion, its choices checked. */
-  completion(text: string): JsonObject & { choices: unknown[] } {
-    const answer = this.parse(text);
-    if (answer.error) throw this.reportedError(text);
-    const { choices } = answer;
-    if (!Array.isArray(choices)) throw new ApiError('server_error', "The model's vendor answered without choices.");
-    takeOffIdentity(answer);
-    return Object.assign(answer, { choices });
-  }
-
-  held(text: string | null): { body: string; usage: VendorUsage } {
-    const answer = this.completion(text ?? '');
-    return { body: JSON.stringify(answer), usage: isObject(answer.usage) ? answer.usage : null };
-  }
-}
-
-/** One streamed answer: events in, `delta` frames out. */
-class ChunkStream {
-  private readonly answerReader: AnswerReader;
-  private readonly sink: FrameSink;
-  private readonly events = new SseReader((data, type) => this.readEvent(data, type));
-  private usage: VendorUsage = null;
-  private frames = 0;
-  private full = false;
-  private done = false;
-  private reported: ApiError | undefined;
-  private template: TokenTemplate | undefined;
-  /** Chunks from which a template may yet be made: where none can be, trying costs as much as it would save. */
-  private templateTries = 3;
-  private readonly begun = new Set<unknown>();
-  private readonly finished = new Set<unknown>();
-
-  constructor(answerReader: AnswerReader, sink: FrameSink) {
-    this.answerReader = answerReader;
-    this.sink = sink;
-  }
-
-  read(bytes: Buffer): Reading {
-    this.full = false;
-    this.events.read(bytes);
-    if (this.done) return 'finished';
-    return this.full ? this.sink.drained() : undefined;
-  }
-
-  /** Some vendors answer a streamed request with a whole completion: it becomes one chunk that says it all. */
-  writeCompletion(text: string): void {
-    const completion = this.answerReader.completion(text);
-    const choices = completion.choices.map((choice, index) => {
-      if (!isObject(choice) || !isObject(choice.message)) {
-        throw new ApiError('server_error', "The model's vendor answered with a choice that has no message.");
-      }
-      const { message, ...rest } = choice;
-      const calls = choice.message.tool_calls;
-      const toolCalls = Array.isArray(calls) ? { tool_calls: calls.map((call, at) => ({ index: at, ...call })) } : {};
-      return { index, ...rest, delta: { ...choice.message, ...toolCalls } };
-    });
-    this.writeChunk({ ...completion, choices });
-    this.done = true;
-  }
-
-  /**
-   * The end of the body. Some vendors leave `[DONE]` out: an answer whose every choice has its finish reason is whole too.
-   * @throws ApiError when the vendor stopped before its answer was whole.
-   */
-  end(): { body: string; usage: VendorUsage } {
-    if (!this.done && (this.begun.size === 0 || this.finished.size < this.begun.size)) {
-      throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
-    }
-    return { body: '{}', usage: this.usage };
-  }
-
-  /** What a failure of the call means: once output is committed, a break must not look like one that can be repeated. */
-  failure(thrown: unknown): ApiError {
-    const error = ApiError.from(thrown);
-    if (this.frames === 0 || error === this.reported || error.code !== 'server_error') return error;
-    return new ApiError('stream_interrupted', error.message, { cause: error.cause });
-  }
-
-  private readEvent(data: string, type: string | undefined): void {
-    if (this.done || data === '') return;
-    if (data.startsWith('[DONE]')) {
-      this.done = true;
-      return;
-    }
-    const frame = type === 'error' ? undefined : this.template?.frame(data);
-    if (frame !== undefined) {
-      this.write(frame);
-      return;
-    }
-    const chunk = this.answerReader.parse(data);
-    if (chunk.error || type === 'error') {
-      this.reported = this.answerReader.reportedError(data);
-      throw this.reported;
-    }
-    if (this.template === undefined && this.templateTries > 0) this.makeTemplate(data, chunk);
-    takeOffIdentity(chunk);
-    this.writeChunk(chunk);
-  }
-
-  /** A chunk that only adds text to the one choice there is: it ends nothing and counts nothing, and so do all that fit it. */
-  private makeTemplate(data: string, chunk: JsonObject): void {
-    const [choice, another] = Array.isArray(chunk.choices) ? chunk.choices : [];
-    if (another || typeof choice?.delta?.content !== 'string' || !this.begun.has(choice.index)) return;
-    if (choice.finish_reason || chunk.usage) return;
-    const toFrame = (text: string): string => {
-      const sample = this.answerReader.parse(text);
-      takeOffIdentity(sample);
-      sample.usage = undefined;
-      return JSON.stringify(sample);
-    };
-    this.templateTries -= 1;
-    this.template = TokenTemplate.from(data, toFrame);
-  }
-
-  private writeChunk(chunk: JsonObject): void {
-    if (isObject(chunk.usage)) this.usage = chunk.usage;
-    chunk.usage = undefined;
-    chunk.choices ??= [];
-    const { choices } = chunk;
-    if (!Array.isArray(choices)) {
-      throw new ApiError('server_error', "The model's vendor sent a chunk whose choices are no list.");
-    }
-    if (choices.length === 0 && saysNothing(chunk)) return;
-    for (const choice of choices) {
-      this.begun.add(choice?.index);
-      if (choice?.finish_reason) this.finished.add(choice.index);
-    }
-    this.write(JSON.stringify(chunk));
-  }
-
-  private write(text: string): void {
-    this.frames += 1;
-    if (!this.sink.write({ type: 'delta', text })) this.full = true;
-  }
-}
-
-function saysNothing(chunk: JsonObject): boolean {
-  for (const [name, value] of Object.entries(chunk)) {
-    if (value !== undefined && value !== null && !envelope.has(name)) return false;
-  }
-  return true;
 }

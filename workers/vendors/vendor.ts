@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { Frame } from '../../shared/jobs/frames.ts';
 
 /** What a vendor is asked to do for one job. */
@@ -7,14 +8,33 @@ export interface VendorCall {
   /** Whether the caller wants the answer as it grows. */
   readonly stream: boolean;
   /**
-   * The request as JSON text, vendor-neutral (OpenAI's chat shape), without `model`, `stream` and `stream_options`, which
-   * the vendor sets itself. Text, not an object: an OpenAI-shaped vendor passes it on without parsing.
+   * The request as JSON text, vendor-neutral (the capability's schema in shared/capabilities), without `model`, `stream` and
+   * `stream_options`, which the vendor sets itself. Text, not an object: an OpenAI-shaped vendor passes it on without parsing.
    */
   readonly request: string;
   /** Aborted when the caller left, the deadline passed, the job was fenced off or the worker gives up. */
   readonly signal: AbortSignal;
   /** Stays at most this long (ms) without a byte from the vendor before the call fails with `timeout`. */
   readonly silenceMs: number;
+  /** The files that the request names, and the place for those that the answer brings. */
+  readonly files: CallFiles;
+}
+
+/** A file that lies beside the job. */
+export interface StoredFile {
+  /** Id of its blob. */
+  readonly file: string;
+  /** Media type: `image/png`. */
+  readonly type: string;
+  readonly bytes: number;
+}
+
+/** Files of one call. */
+export interface CallFiles {
+  /** Opens an uploaded file; whoever opens it reads it to its end or destroys it. @throws Error when it is gone. */
+  open(id: string): Promise<{ readonly content: Readable; readonly bytes: number }>;
+  /** Stores a file of the answer. It stays readable as long as results do. */
+  save(content: Readable | Uint8Array, type: string): Promise<StoredFile>;
 }
 
 /** What is left of a frame when its place in the log is not yet known. */
@@ -29,8 +49,18 @@ export interface FrameSink {
   drained(): Promise<void>;
 }
 
-/** Token counts as the vendor reports them (OpenAI's `usage` object), or null where it reports none. */
+/** Counts as the vendor reports them (OpenAI's `usage` object), or null where it reports none. */
 export type VendorUsage = Record<string, unknown> | null;
+
+/** How a vendor's call ended well. */
+export interface VendorAnswer {
+  /** JSON text of the `end` frame: the answer, or, where deltas have said it all, what remains: `{"usage": …}`. */
+  readonly body: string;
+  readonly usage: VendorUsage;
+}
+
+/** One thing a vendor can do. @throws ApiError for everything that went wrong, also for an answer that broke off. */
+export type VendorMethod = (call: VendorCall, sink: FrameSink) => Promise<VendorAnswer>;
 
 /**
  * One vendor (or one dialect spoken by many). Adapters leave out what a vendor lacks.
@@ -38,12 +68,23 @@ export type VendorUsage = Record<string, unknown> | null;
 export interface Vendor {
   readonly name: string;
   /**
-   * Asks for a chat completion. Streamed: `delta` frames, each the vendor's chunk without `id`, `object`, `created`,
-   * `model` and `usage`; resolves with the end. Held: no frames; resolves with the whole body without those fields.
-   * @returns `body` (JSON text of the `end` frame) and the usage.
-   * @throws ApiError for everything that went wrong, also for an answer that broke off without its end.
+   * A chat completion. Streamed: `delta` frames, each the vendor's chunk without `id`, `object`, `created`, `model` and
+   * `usage`; the end holds the usage alone. Held: no frames; the end is the whole body without those fields.
    */
-  chat(call: VendorCall, sink: FrameSink): Promise<{ body: string; usage: VendorUsage }>;
+  readonly chat?: VendorMethod;
+  /** A legacy text completion, for models that have no other. Frames as of chat, but with `text` in their choices. */
+  readonly complete?: VendorMethod;
+  /** Embeddings of the request's inputs, at most as many as the model's `batch`; frame shapes in capabilities/embedding. */
+  readonly embed?: VendorMethod;
+  /** Makes or changes images; request and frame shapes in capabilities/image. */
+  readonly image?: VendorMethod;
+  /** Writes down, or translates, what is said; request and frame shapes in capabilities/transcription. */
+  readonly transcribe?: VendorMethod;
+  /** Speaks a text; request and frame shapes in capabilities/speech. */
+  readonly speak?: VendorMethod;
   /** Closes the connections. */
   close(): Promise<void>;
 }
+
+/** A vendor that does have these methods. */
+export type Offering<Method extends keyof Vendor> = Vendor & Required<Pick<Vendor, Method>>;

@@ -1,0 +1,37 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+/** Path under which results are fetched; the blob's id follows. */
+export const resultsPath = '/results/';
+
+/**
+ * Links to result files: signed, so that they work without an API key, and expiring, so that they are no key for ever.
+ * The same file with the same end has the same link, on every api process.
+ */
+export class ResultLinks {
+  readonly #baseUrl: string;
+  readonly #key: Buffer;
+
+  /** @param key shared by all api processes, 32 bytes */
+  constructor(baseUrl: string, key: Buffer) {
+    this.#baseUrl = baseUrl;
+    this.#key = key;
+  }
+
+  /** A link to the file, valid until `expiresAt` (ms since 1970). */
+  link(file: string, expiresAt: number): string {
+    const expires = Math.floor(expiresAt / 1000);
+    return `${this.#baseUrl}${resultsPath}${file}?expires=${expires}&signature=${this.#sign(file, expires)}`;
+  }
+
+  /** Whether a link's parts belong together, and its time is not over. */
+  verify(file: string, expires: string, signature: string): 'valid' | 'expired' | 'forged' {
+    const given = Buffer.from(signature);
+    const right = Buffer.from(this.#sign(file, Number(expires)));
+    if (given.length !== right.length || !timingSafeEqual(given, right)) return 'forged';
+    return Number(expires) * 1000 < Date.now() ? 'expired' : 'valid';
+  }
+
+  #sign(file: string, expires: number): string {
+    return createHmac('sha256', this.#key).update(`${file} ${expires}`).digest('base64url');
+  }
+}

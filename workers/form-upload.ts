@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
+import type { HttpUpload } from './http.ts';
+
+/** A file of a form that is read while it is sent. */
+export interface FormFile {
+  readonly name: string;
+  readonly type: string;
+  readonly content: Readable;
+  readonly bytes: number;
+}
+
+/**
+ * A `multipart/form-data` body (RFC 7578) of fields and files, in this order, that is never whole in memory. Its length is
+ * known beforehand, which some vendors insist on.
+ */
+export function formUpload(parts: readonly (readonly [field: string, value: string | FormFile])[]): HttpUpload {
+  const boundary = `sluice-${randomBytes(18).toString('hex')}`;
+  const heads = parts.map(([field, value]) => headOf(boundary, field, value));
+  const end = `--${boundary}--\r\n`;
+  let bytes = end.length;
+  for (const [index, [, value]] of parts.entries()) {
+    bytes += Buffer.byteLength(heads[index] as string) + 2;
+    bytes += typeof value === 'string' ? Buffer.byteLength(value) : value.bytes;
+  }
+  async function* write(): AsyncGenerator<string | Buffer> {
+    for (const [index, [, value]] of parts.entries()) {
+      yield heads[index] as string;
+      if (typeof value === 'string') yield value;
+      else yield* value.content;
+      yield '\r\n';
+    }
+    yield end;
+  }
+  const content = Readable.from(write(), { objectMode: false });
+  // A call that fails early leaves files unread, and they are open.
+  content.once('close', () => {
+    for (const [, value] of parts) if (typeof value !== 'string') value.content.destroy();
+  });
+  return { type: `multipart/form-data; boundary=${boundary}`, content, bytes };
+}
+
+function headOf(boundary: string, field: string, value: string | FormFile): string {
+  const disposition = `--${boundary}\r\nContent-Disposition: form-data; name="${quoted(field)}"`;
+  if (typeof value === 'string') return `${disposition}\r\n\r\n`;
+  return `${disposition}; filename="${quoted(value.name)}"\r\nContent-Type: ${value.type}\r\n\r\n`;
+}
+
+/** As browsers do (WHATWG HTML, "multipart form data"). */
+function quoted(text: string): string {
+  return text.replace(/\r?\n|\r/g, '%0A').replaceAll('"', '%22');
+}

@@ -1,0 +1,68 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { VendorAnswer } from './vendor.ts';
+import { readVendorError, vendorError } from './vendor-error.ts';
+
+/** An object of parsed JSON; its values are unknown until they are checked. */
+export type JsonObject = Record<string, unknown>;
+
+/** Whether JSON is an object: not null, no list. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Takes off what the gateway sets itself. Undefined, not deleted: JSON leaves both out, and a delete slows the object. */
+export function takeOffIdentity(answer: JsonObject): void {
+  answer.id = undefined;
+  answer.object = undefined;
+  answer.created = undefined;
+  answer.model = undefined;
+}
+
+/** JSON of one vendor, checked as far as the gateway relies on it. */
+export class OpenAiAnswerReader {
+  private readonly vendor: string;
+  private readonly apiKey: string;
+
+  constructor(vendor: string, apiKey: string) {
+    this.vendor = vendor;
+    this.apiKey = apiKey;
+  }
+
+  /** @throws ApiError for what is no JSON object. */
+  parse(text: string): JsonObject {
+    let answer: unknown;
+    try {
+      answer = JSON.parse(text);
+    } catch {
+      throw new ApiError('server_error', "The model's vendor answered with malformed JSON.");
+    }
+    if (!isObject(answer))
+      throw new ApiError('server_error', "The model's vendor answered with JSON of an unknown shape.");
+    return answer;
+  }
+
+  /** An error that came where an answer was expected, under a status of success. */
+  reportedError(text: string): ApiError {
+    const details = readVendorError(text, this.apiKey);
+    if (details.status !== null) return vendorError(this.vendor, details.status, details);
+    return new ApiError('server_error', details.message ?? "The model's vendor had an error.", {
+      vendorCode: details.code,
+    });
+  }
+
+  /** A whole completion, its choices checked. */
+  completion(text: string): JsonObject & { choices: unknown[] } {
+    const answer = this.parse(text);
+    if (answer.error) throw this.reportedError(text);
+    const { choices } = answer;
+    if (!Array.isArray(choices)) throw new ApiError('server_error', "The model's vendor answered without choices.");
+    takeOffIdentity(answer);
+    return Object.assign(answer, { choices });
+  }
+
+  /** A whole completion that was asked for as one. */
+  held(text: string | null): VendorAnswer {
+    const answer = this.completion(text ?? '');
+    return { body: JSON.stringify(answer), usage: isObject(answer.usage) ? answer.usage : null };
+  }
+}
