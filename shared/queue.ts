@@ -56,6 +56,8 @@ export class CapabilityQueue {
     this.capability = capability;
     this.#redis = redis;
     this.#queue = new Queue(capability, queueOptions(capability, redis, { streams, defaultJobOptions: jobOptions }));
+    // Only the connection's errors, which the connection's own listener logs; without one BullMQ prints them.
+    this.#queue.on('error', () => undefined);
   }
 
   /**

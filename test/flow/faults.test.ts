@@ -1,22 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { builtProduct, TestGateway } from '../support/gateway.ts';
+import { TestGateway } from '../support/gateway.ts';
 import { startRedis } from '../support/redis.ts';
 import { type RedisCommand, startTcpProxy } from '../support/tcp-proxy.ts';
 import { type Ending, readJournal } from './checker.ts';
+import { type StoppingPoint, scripts, startDoomedWorker } from './doomed-worker.ts';
 import { isSoak, Load, streamCount, verify } from './load.ts';
 import { megabytes, peakWhile } from './resident-memory.ts';
-import { jobOf, ScriptCommands } from './script-commands.ts';
 import { replay, type StreamRecord } from './stream-client.ts';
 
-/** Where a worker is killed: at a script's call, before it runs or when it has run but the worker does not know. */
-interface Phase {
+/** Where a worker is killed, and what comes of it. */
+interface Phase extends StoppingPoint {
   readonly name: string;
-  readonly script: string;
-  readonly stop: 'before' | 'after';
-  /** At which call of the script for one job. */
-  readonly call: number;
   /** What becomes of the job that was hit, and how often the vendor is asked for it. */
   readonly ending: Ending;
   readonly vendorCalls: number;
@@ -30,33 +26,6 @@ const phases: readonly Phase[] = [
   { name: 'between finish and settle', script: 'settle', stop: 'before', call: 1, ending: 'done', vendorCalls: 1 },
   { name: 'right after settle', script: 'settle', stop: 'after', call: 1, ending: 'done', vendorCalls: 1 },
 ];
-const scripts = new ScriptCommands(builtProduct, [
-  ...['begin', 'append', 'finish', 'settle', 'attach'].map((name) => `shared/jobs/${name}`),
-  'api/admission/admit',
-]);
-
-/** Starts a worker that is killed when it comes to the phase; `hit` resolves with the job it was at, once it is dead. */
-async function startDoomedWorker(gateway: TestGateway, phase: Phase): Promise<{ hit: Promise<string> }> {
-  const proxy = await startTcpProxy(gateway.redis?.port as number);
-  const calls = new Map<string, number>();
-  const worker = gateway.startWorker({ REDIS_URL: proxy.url, WORKER_CONCURRENCY_CHAT: '4' });
-  const stopped = proxy.stopAt({
-    stop: phase.stop,
-    matches: (command) => {
-      if (scripts.nameOf(command) !== phase.script) return false;
-      const job = jobOf(command);
-      calls.set(job, (calls.get(job) ?? 0) + 1);
-      return calls.get(job) === phase.call;
-    },
-  });
-  const { kill } = await worker;
-  const hit = stopped.then(async (command) => {
-    await kill();
-    await proxy.close();
-    return jobOf(command);
-  });
-  return { hit };
-}
 
 describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
   test('a worker killed in any phase of a job loses no token and repeats no vendor call after its first frame', async (t) => {
@@ -65,7 +34,9 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     const records: StreamRecord[] = [];
     try {
       for (let round = 0; round < streamCount(1, 8); round++) {
-        const doomed = await Promise.all(phases.map((phase) => startDoomedWorker(gateway, phase)));
+        const doomed = await Promise.all(
+          phases.map((phase) => startDoomedWorker(gateway, phase, { WORKER_CONCURRENCY_CHAT: '4' })),
+        );
         const load = new Load(gateway);
         load.add(streamCount(40, 75), { words: 20, wordsPerSecond: 20, firstTokenMs: 100 });
         const jobs = await Promise.all(doomed.map(({ hit }) => hit));

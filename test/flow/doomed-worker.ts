@@ -1,0 +1,47 @@
+import { builtProduct, type TestGateway } from '../support/gateway.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { jobOf, ScriptCommands } from './script-commands.ts';
+
+/** A point in a job's life: a script's call, before it runs or when it has run but the worker does not know. */
+export interface StoppingPoint {
+  readonly script: string;
+  readonly stop: 'before' | 'after';
+  /** At which call of the script for one job. */
+  readonly call: number;
+}
+
+/** The scripts of the product, by what their calls look like. */
+export const scripts = new ScriptCommands(builtProduct, [
+  ...['begin', 'append', 'finish', 'settle', 'attach'].map((name) => `shared/jobs/${name}`),
+  'api/admission/admit',
+]);
+
+/**
+ * Starts a worker that is killed when one of its jobs comes to a point; `hit` resolves with that job, once it is dead.
+ * @param settings such as how many jobs it takes at a time
+ */
+export async function startDoomedWorker(
+  gateway: TestGateway,
+  point: StoppingPoint,
+  settings: Record<string, string>,
+): Promise<{ hit: Promise<string> }> {
+  const proxy = await startTcpProxy(gateway.redis?.port as number);
+  const calls = new Map<string, number>();
+  const worker = gateway.startWorker({ REDIS_URL: proxy.url, ...settings });
+  const stopped = proxy.stopAt({
+    stop: point.stop,
+    matches: (command) => {
+      if (scripts.nameOf(command) !== point.script) return false;
+      const job = jobOf(command);
+      calls.set(job, (calls.get(job) ?? 0) + 1);
+      return calls.get(job) === point.call;
+    },
+  });
+  const { kill } = await worker;
+  const hit = stopped.then(async (command) => {
+    await kill();
+    await proxy.close();
+    return jobOf(command);
+  });
+  return { hit };
+}
