@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ImageStore } from './images/image-store.ts';
 import type { Journal } from './journal.ts';
 import type { PromptCache } from './prompt-cache.ts';
 import type { FaultCounter } from './request-options.ts';
@@ -8,13 +9,14 @@ export interface SandboxState {
   journal: Journal;
   faults: FaultCounter;
   promptCache: PromptCache;
+  images: ImageStore;
 }
 
-/** One request, its body read to the end, and the response to write to. */
+/** One request and the response to write to. The body has been read to its end, except where a handler reads a form. */
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
-  /** The body as text; empty for GET. */
+  /** The body as text; empty for GET and for forms. */
   body: string;
   /** The part of the path that a route leaves open, decoded. */
   id: string;

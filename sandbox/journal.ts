@@ -5,12 +5,12 @@ export type CallEnd = 'completed' | 'client_closed' | 'fault';
 export interface JournalEntry {
   /** From 1, in the order the calls arrived. */
   sequence: number;
-  /** The request's `metadata.test_id`, else its `user`. */
+  /** The request's `metadata.test_id`, else its `user`; of a media request, else its header `x-sandbox-test-id`. */
   test_id: string | null;
   model: string;
   stream: boolean;
   received_at: number;
-  /** Tokens written so far. */
+  /** Tokens written so far; of media: images, or pieces of audio. */
   tokens: number;
   /** The fault that was met, if any, whatever ended the call. */
   fault: string | null;

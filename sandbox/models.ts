@@ -5,13 +5,18 @@ import { WireError } from './wire-error.ts';
 /** A model of the sandbox and what it can do. */
 export interface SandboxModel {
   id: string;
-  capability: 'chat';
+  capability: 'chat' | 'completion' | 'embedding' | 'image' | 'transcription' | 'speech';
   reasoning: boolean;
 }
 
 const models: readonly SandboxModel[] = [
   { id: 'sandbox-chat', capability: 'chat', reasoning: false },
   { id: 'sandbox-reasoning', capability: 'chat', reasoning: true },
+  { id: 'sandbox-instruct', capability: 'completion', reasoning: false },
+  { id: 'sandbox-embedding', capability: 'embedding', reasoning: false },
+  { id: 'sandbox-image', capability: 'image', reasoning: false },
+  { id: 'sandbox-transcribe', capability: 'transcription', reasoning: false },
+  { id: 'sandbox-speech', capability: 'speech', reasoning: false },
 ];
 
 const modelsById = new Map(models.map((model) => [model.id, model]));

@@ -30,7 +30,7 @@ export type FaultKind = (typeof faultKinds)[number];
  */
 export interface FaultOptions {
   kind: FaultKind;
-  /** Tokens written before the fault. */
+  /** Tokens written before the fault; of media: images, or pieces of audio. */
   afterTokens: number | undefined;
   /** HTTP status of `error`. */
   status: number;
@@ -46,7 +46,10 @@ export interface FaultOptions {
   key: string | undefined;
 }
 
-/** Speed and fault of one request: the request field `sandbox`, or the header `x-sandbox` holding the same JSON. */
+/**
+ * Speed and fault of one request: the request field `sandbox` (in a form its JSON text), or the header `x-sandbox`
+ * holding the same JSON.
+ */
 export interface RequestOptions {
   /** Milliseconds before the first token (and before the headers). */
   firstTokenMilliseconds: number;

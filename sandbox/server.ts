@@ -1,8 +1,15 @@
 import { isUtf8 } from 'node:buffer';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createSpeech } from './audio/speech.ts';
+import { transcribe, translate } from './audio/transcriptions.ts';
 import { chatCompletions } from './chat/chat-completions.ts';
+import { createCompletion } from './completions/completions.ts';
+import { createEmbeddings } from './embeddings/embeddings.ts';
 import type { Exchange, SandboxState } from './exchange.ts';
+import { isForm } from './form.ts';
+import { ImageStore, sendStoredImage } from './images/image-store.ts';
+import { editImages, editImagesOfForm, generateImages, varyImage } from './images/images.ts';
 import { Journal } from './journal.ts';
 import { listModels, retrieveModel } from './models.ts';
 import { PromptCache } from './prompt-cache.ts';
@@ -17,8 +24,25 @@ const routes: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   '/models': { GET: ({ response }) => listModels(response) },
   '/models/': { GET: ({ response, id }) => retrieveModel(response, id) },
   '/chat/completions': { POST: chatCompletions },
+  '/completions': { POST: createCompletion },
+  '/embeddings': { POST: createEmbeddings },
+  '/images/generations': { POST: generateImages },
+  '/images/edits': { POST: editImages },
+  '/images/variations': { POST: refuseJson },
+  '/generated-images/': { GET: sendStoredImage },
+  '/audio/speech': { POST: createSpeech },
+  '/audio/transcriptions': { POST: refuseJson },
+  '/audio/translations': { POST: refuseJson },
   '/__journal': { GET: sendJournal },
   '/__open': { GET: sendOpenCount },
+};
+
+/** The routes that read a `multipart/form-data` body while it arrives: its files are too large to hold. */
+const formRoutes: Readonly<Record<string, (exchange: Exchange) => Promise<void>>> = {
+  '/images/edits': editImagesOfForm,
+  '/images/variations': varyImage,
+  '/audio/transcriptions': transcribe,
+  '/audio/translations': translate,
 };
 
 const MAXIMUM_BODY_BYTES = 64 * 1024 * 1024;
@@ -46,6 +70,7 @@ export function startSandbox(
     journal: new Journal(options.journal ?? false),
     faults: new FaultCounter(),
     promptCache: new PromptCache(),
+    images: new ImageStore(),
   };
   // Clients keep connections for long: one closed here while a request is on its way would look like a vendor's fault.
   const server = createServer({ keepAliveTimeout: 120_000, requestTimeout: 0 }, (request, response) =>
@@ -73,6 +98,20 @@ function closeServer(server: Server): Promise<void> {
 }
 
 function receive(request: IncomingMessage, response: ServerResponse, state: SandboxState): void {
+  const readForm = request.method === 'POST' && isForm(request) ? formRoutes[routeOf(request.url ?? '/')] : undefined;
+  if (readForm === undefined) {
+    receiveWhole(request, response, state);
+    return;
+  }
+  readForm({ request, response, body: '', id: '', query: noQuery, state }).catch((error) => {
+    // The client has left, perhaps in the middle of its form.
+    if (response.destroyed) return;
+    if (!request.complete) lingerForRest(request, response);
+    sendError(response, asWireError(error));
+  });
+}
+
+function receiveWhole(request: IncomingMessage, response: ServerResponse, state: SandboxState): void {
   const chunks: Buffer[] = [];
   let length = 0;
   const collect = (chunk: Buffer) => {
@@ -91,12 +130,21 @@ function receive(request: IncomingMessage, response: ServerResponse, state: Sand
   if (Number(request.headers['content-length']) > MAXIMUM_BODY_BYTES) refuse();
 }
 
-/** The rest of the body is read and dropped for a while: a client cut off while sending would never see the answer. */
 function refuseLargeBody(request: IncomingMessage, response: ServerResponse): void {
+  lingerForRest(request, response);
+  sendError(response, new WireError(413, 'The request is larger than 64 MiB.', { code: 'request_too_large' }));
+}
+
+/** The rest of the body is read and dropped for a while: a client cut off while sending would never see the answer. */
+function lingerForRest(request: IncomingMessage, response: ServerResponse): void {
   const linger = setTimeout(() => request.destroy(), LINGER_MILLISECONDS);
   request.once('close', () => clearTimeout(linger)).resume();
   response.setHeader('Connection', 'close');
-  sendError(response, new WireError(413, 'The request is larger than 64 MiB.', { code: 'request_too_large' }));
+}
+
+function refuseJson({ request }: Exchange): void {
+  const sent = (request.headers['content-type'] ?? 'none').slice(0, 200);
+  throw new WireError(400, `Invalid Content-Type header (${sent}), expected multipart/form-data.`);
 }
 
 function answer(request: IncomingMessage, response: ServerResponse, state: SandboxState, body: Buffer): void {
@@ -123,11 +171,15 @@ function asWireError(error: unknown): WireError {
 
 const noQuery = new URLSearchParams();
 
+function routeOf(url: string): string {
+  const path = url.split('?', 1)[0] as string;
+  return path.startsWith('/v1/') ? path.slice(3) : path;
+}
+
 function findRoute(url: string) {
   const mark = url.indexOf('?');
-  const path = mark < 0 ? url : url.slice(0, mark);
   const query = mark < 0 ? noQuery : new URLSearchParams(url.slice(mark));
-  const route = path.startsWith('/v1/') ? path.slice(3) : path;
+  const route = routeOf(url);
   if (Object.hasOwn(routes, route) && !route.endsWith('/')) {
     return { methods: routes[route] as Record<string, Handler>, id: '', query };
   }
@@ -135,7 +187,7 @@ function findRoute(url: string) {
   if (parent !== undefined && id !== undefined && Object.hasOwn(routes, parent)) {
     return { methods: routes[parent] as Record<string, Handler>, id: decodeId(id), query };
   }
-  throw new WireError(404, `Unknown request URL: ${path.slice(0, 200)}.`, { code: 'unknown_url' });
+  throw new WireError(404, `Unknown request URL: ${url.split('?', 1)[0]?.slice(0, 200)}.`, { code: 'unknown_url' });
 }
 
 function decodeId(id: string): string {

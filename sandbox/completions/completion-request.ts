@@ -1,0 +1,95 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { isAbsent, isObject } from '../json-value.ts';
+import { jsonFaults } from '../media-answer.ts';
+import { findModel, type SandboxModel } from '../models.ts';
+import { type PromptText, readPromptTexts } from '../prompt-texts.ts';
+import { type CallOptions, RequestFields, readCallOptions } from '../request-fields.ts';
+import { invalidParameter } from '../wire-error.ts';
+
+/** A checked `POST /v1/completions` with its defaults filled in. */
+export interface CompletionRequest extends CallOptions {
+  model: SandboxModel;
+  prompts: readonly PromptText[];
+  suffix: string;
+  echo: boolean;
+  choices: number;
+  /** How many are made for each prompt, the best `choices` of which are shown. */
+  bestOf: number;
+  /** How many alternatives each token's log probability comes with; undefined: none were asked for. */
+  logprobs: number | undefined;
+  maximumTokens: number;
+  stop: readonly string[];
+  seed: number;
+  stream: boolean;
+  includeUsage: boolean;
+}
+
+const fieldNames = [
+  ...['prompt', 'suffix', 'echo', 'n', 'best_of', 'logprobs', 'max_tokens', 'stop', 'seed', 'stream', 'stream_options'],
+  ...['temperature', 'top_p', 'presence_penalty', 'frequency_penalty', 'logit_bias'],
+];
+
+/** What a model continues that is given nothing: the mark between two documents. */
+const noPrompt: PromptText = { text: '', tokens: 1 };
+
+/**
+ * Checks the body as OpenAI does; fields that change nothing here are checked for type and range only.
+ * @throws WireError 400 naming the parameter, 404 for a model that is not served.
+ */
+export function readCompletionRequest(text: string, headers: IncomingHttpHeaders): CompletionRequest {
+  const fields = RequestFields.fromJson(text);
+  const model = findModel(fields.requiredText('model'), 'completion');
+  fields.allowOnly(fieldNames);
+  checkSampling(fields);
+  const stream = fields.flag('stream') ?? false;
+  const choices = fields.number('n', 1, 128, 'integer') ?? 1;
+  const prompt = fields.raw('prompt');
+  return {
+    model,
+    prompts: prompt === undefined ? [noPrompt] : readPromptTexts(prompt, 'prompt'),
+    suffix: fields.text('suffix') ?? '',
+    echo: fields.flag('echo') ?? false,
+    choices,
+    bestOf: readBestOf(fields, choices, stream),
+    logprobs: fields.number('logprobs', 0, 5, 'integer'),
+    maximumTokens: fields.number('max_tokens', 0, Number.MAX_SAFE_INTEGER, 'integer') ?? 16,
+    stop: readStop(fields.raw('stop')),
+    seed: fields.number('seed', -(2 ** 63), 2 ** 63, 'integer') ?? 0,
+    stream,
+    includeUsage: readIncludeUsage(fields, stream),
+    ...readCallOptions(fields, headers, [...jsonFaults, 'no_done']),
+  };
+}
+
+function checkSampling(fields: RequestFields): void {
+  fields.number('temperature', 0, 2);
+  fields.number('top_p', 0, 1);
+  fields.number('frequency_penalty', -2, 2);
+  fields.number('presence_penalty', -2, 2);
+  fields.object('logit_bias');
+}
+
+function readBestOf(fields: RequestFields, choices: number, stream: boolean): number {
+  const bestOf = fields.number('best_of', 0, 20, 'integer') ?? choices;
+  if (bestOf < choices) throw invalidParameter('best_of', "'best_of' must not be less than 'n'.");
+  if (bestOf > choices && stream) throw invalidParameter('best_of', 'The best of several cannot be streamed.');
+  return bestOf;
+}
+
+function readStop(stop: unknown): readonly string[] {
+  if (isAbsent(stop)) return [];
+  const texts = typeof stop === 'string' ? [stop] : stop;
+  if (!Array.isArray(texts) || texts.length > 4 || texts.some((text) => typeof text !== 'string')) {
+    throw invalidParameter('stop', "'stop' must be a string or an array of at most 4 strings.");
+  }
+  return texts.filter((text) => text !== '');
+}
+
+function readIncludeUsage(fields: RequestFields, stream: boolean): boolean {
+  const options = fields.object('stream_options');
+  if (options === undefined) return false;
+  if (!stream) {
+    throw invalidParameter('stream_options', "'stream_options' is only allowed when 'stream' is enabled.");
+  }
+  return isObject(options) && options.include_usage === true;
+}

@@ -1,0 +1,32 @@
+import type { Exchange } from '../exchange.ts';
+import { answerMedia, sendParts, sendWhole } from '../media-answer.ts';
+import { nextRequestId } from '../response.ts';
+import { composeCompletion } from './completion-answer.ts';
+import { readCompletionRequest } from './completion-request.ts';
+import { completionBody, completionParts } from './completion-wire.ts';
+
+/** `POST /v1/completions`, the legacy one. */
+export function createCompletion(exchange: Exchange): void {
+  const { body, request, state } = exchange;
+  const asked = readCompletionRequest(body, request.headers);
+  const answer = composeCompletion(asked, state.promptCache);
+  const created = Math.floor(Date.now() / 1000);
+  const completion = { id: `cmpl-${nextRequestId()}`, created, request: asked, answer };
+  const { options } = asked;
+  const tokensPerSecond = options.tokensPerSecond ?? answer.tokensPerSecond;
+  answerMedia(exchange, { ...asked, options: { ...options, tokensPerSecond } }, async (delivery) => {
+    if (!asked.stream) {
+      const tokens = answer.usage.completion_tokens;
+      await sendWhole(delivery, 'application/json', completionBody(completion), tokens);
+      return;
+    }
+    const isUnfinished = delivery.fault?.kind === 'no_done';
+    if (isUnfinished) delivery.call.meetFault('no_done', true);
+    const parts = completionParts(completion, !isUnfinished);
+    await sendParts(
+      { ...delivery, fault: isUnfinished ? undefined : delivery.fault },
+      'text/event-stream; charset=utf-8',
+      parts,
+    );
+  });
+}

@@ -1,0 +1,166 @@
+import { faultError } from './chat/stream-faults.ts';
+import { Pace } from './chat/timed-answer.ts';
+import type { Exchange } from './exchange.ts';
+import type { SandboxModel } from './models.ts';
+import { OpenCall } from './open-call.ts';
+import type { CallOptions } from './request-fields.ts';
+import type { FaultKind, FaultOptions } from './request-options.ts';
+import { nextRequestId, sendError } from './response.ts';
+
+/** The faults that any media answer can meet; `malformed` needs JSON to break. */
+export const byteFaults: readonly FaultKind[] = ['silence', 'reset', 'error', 'rate_limit', 'eof', 'slow_bytes'];
+export const jsonFaults: readonly FaultKind[] = [...byteFaults, 'malformed'];
+
+/** A piece of a streamed answer; those that count are what `after_tokens` and `tokens_per_second` mean here. */
+export interface Part {
+  data: string | Buffer;
+  counts: boolean;
+}
+
+/** How the answer to one request is to be given. */
+export interface Delivery {
+  call: OpenCall;
+  pace: Pace;
+  fault: FaultOptions | undefined;
+}
+
+/** An SSE event without a name. */
+export function eventText(data: object): string {
+  return `data: ${JSON.stringify(data)}\n\n`;
+}
+
+/**
+ * Opens the call (from here on the journal knows it), waits, meets the faults that leave no answer, else lets `give`
+ * write the answer.
+ */
+export function answerMedia(
+  { response, state }: Exchange,
+  request: CallOptions & { model: SandboxModel; stream: boolean },
+  give: (delivery: Delivery) => Promise<void>,
+): void {
+  const { options, testId, model, stream } = request;
+  const fault = state.faults.due(options.fault);
+  const pace = new Pace(options.firstTokenMilliseconds, options.tokensPerSecond);
+  const call = new OpenCall(response, state.journal, { testId, model: model.id, stream });
+  const run = async (): Promise<void> => {
+    await call.pause(pace.firstTokenMilliseconds);
+    if (call.closed) return;
+    if (fault !== undefined && (await failBeforeHeaders(call, stream, fault))) return;
+    await give({ call, pace, fault });
+  };
+  run().catch((error) => {
+    console.error(error);
+    response.destroy();
+  });
+}
+
+async function failBeforeHeaders(call: OpenCall, stream: boolean, fault: FaultOptions): Promise<boolean> {
+  const isError = fault.kind === 'error' || fault.kind === 'rate_limit';
+  const midAnswer = fault.afterTokens !== undefined && (stream || !isError);
+  if (midAnswer || !(isError || fault.kind === 'silence' || fault.kind === 'reset')) return false;
+  call.meetFault(fault.kind, fault.kind !== 'silence');
+  if (isError) sendError(call.response, faultError(fault));
+  else if (fault.kind === 'silence') await call.silence();
+  else await call.reset();
+  return true;
+}
+
+/** Writes a streamed answer part by part, each when it is due; no more is made than the client takes. */
+export async function sendParts(
+  { call, pace, fault }: Delivery,
+  contentType: string,
+  parts: AsyncIterable<Part>,
+): Promise<void> {
+  const { response } = call;
+  response.writeHead(200, {
+    'Content-Type': contentType,
+    'Cache-Control': 'no-cache',
+    'x-request-id': nextRequestId(),
+  });
+  let written = 0;
+  let met = false;
+  for await (const part of parts) {
+    if (part.counts) await call.pause(pace.untilToken(written));
+    if (call.closed) return;
+    if (fault !== undefined && !met && written >= (fault.afterTokens ?? 0)) {
+      met = true;
+      if (await failBetweenParts(call, contentType, fault)) return;
+    }
+    if (part.counts) written += 1;
+    call.entry.tokens = written;
+    if (fault?.kind === 'slow_bytes') await call.writeInCuts(Buffer.from(part.data as string));
+    else await call.write(part.data);
+  }
+  response.end();
+}
+
+/** Meets the fault where the next part would stand; false: the answer goes on. */
+async function failBetweenParts(call: OpenCall, contentType: string, fault: FaultOptions): Promise<boolean> {
+  const isEvents = contentType.startsWith('text/event-stream');
+  const goesOn = fault.kind === 'slow_bytes' || fault.kind === 'malformed';
+  call.meetFault(fault.kind, !goesOn && fault.kind !== 'silence');
+  call.response.flushHeaders();
+  switch (fault.kind) {
+    case 'slow_bytes':
+      return false;
+    case 'malformed':
+      await call.write('data: {"type":"broken","del\n\n');
+      return false;
+    case 'silence':
+      await call.silence();
+      return true;
+    case 'reset':
+      await call.reset();
+      return true;
+    case 'eof':
+      // Bare audio that ended cleanly would be whole.
+      if (isEvents) call.response.end();
+      else await call.cut();
+      return true;
+    default:
+      call.response.end(`data: ${faultError(fault).toBody()}\n\n`);
+      return true;
+  }
+}
+
+/**
+ * Writes an answer whole, when the last of its tokens is due; a fault in the middle leaves it at half its bytes.
+ * @param tokens how many tokens (or images) it is made of.
+ */
+export async function sendWhole(
+  { call, pace, fault }: Delivery,
+  contentType: string,
+  body: string,
+  tokens: number,
+): Promise<void> {
+  const written = Math.min(tokens, fault?.afterTokens ?? tokens);
+  await call.pause(pace.untilToken(Math.max(0, written - 1)));
+  if (call.closed) return;
+  call.entry.tokens = written;
+  const bytes = Buffer.from(body);
+  const half = bytes.subarray(0, Math.floor(bytes.length / 2));
+  const isCutShort = fault?.kind === 'malformed';
+  call.response.writeHead(200, {
+    'Content-Type': contentType,
+    'Content-Length': isCutShort ? half.length : bytes.length,
+    'x-request-id': nextRequestId(),
+  });
+  if (fault === undefined) {
+    call.response.end(bytes);
+    return;
+  }
+  call.meetFault(fault.kind, fault.kind !== 'silence' && fault.kind !== 'slow_bytes');
+  if (fault.kind === 'slow_bytes') {
+    await call.writeInCuts(bytes);
+    call.response.end();
+    return;
+  }
+  if (isCutShort) {
+    call.response.end(half);
+    return;
+  }
+  await call.write(half);
+  if (fault.kind === 'silence') await call.silence();
+  else if (fault.kind === 'reset') await call.reset();
+  else await call.cut();
+}
