@@ -2,22 +2,43 @@ import Router from '@koa/router';
 import Koa from 'koa';
 import type { Database } from '../shared/database/database.ts';
 import { ApiError } from '../shared/errors.ts';
+import { audioSpeech } from './endpoints/audio-speech.ts';
+import { audioTranscriptions } from './endpoints/audio-transcriptions.ts';
+import { audioTranslations } from './endpoints/audio-translations.ts';
 import { chatCompletions } from './endpoints/chat-completions.ts';
+import { completions } from './endpoints/completions.ts';
+import { embeddings } from './endpoints/embeddings.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { handleEndpoint } from './endpoints/handle-endpoint.ts';
 import { healthz, metrics, readyz } from './endpoints/health.ts';
+import { imagesEdits } from './endpoints/images-edits.ts';
+import { imagesGenerations } from './endpoints/images-generations.ts';
+import { imagesVariations } from './endpoints/images-variations.ts';
+import { jobSocket } from './endpoints/job-socket.ts';
 import { jobRoutes } from './endpoints/jobs.ts';
 import { listModels, retrieveModel } from './endpoints/models.ts';
+import { notOffered } from './endpoints/not-offered.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { authenticate, requireActiveKey } from './middleware/authenticate.ts';
 import { errors } from './middleware/errors.ts';
 import { requestId } from './middleware/request-id.ts';
+import { readResult } from './results/result-route.ts';
 import type { Services } from './services.ts';
 import { showStartPage } from './show-start-page.ts';
 import type { State } from './state.ts';
 
 /** Every endpoint that makes jobs. */
-const endpoints: readonly Endpoint[] = [chatCompletions];
+export const endpoints: readonly Endpoint[] = [
+  chatCompletions,
+  completions,
+  embeddings,
+  imagesGenerations,
+  imagesEdits,
+  imagesVariations,
+  audioTranscriptions,
+  audioTranslations,
+  audioSpeech,
+];
 
 /** The HTTP application: middleware in order, and every route. */
 export function createApp(services: Services, db: Database, isClosing: () => boolean): Koa<State> {
@@ -25,12 +46,14 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   const router = new Router<State>();
   const known = authenticate(services.callers);
   const active = requireActiveKey(services.callers);
-  const jobs = jobRoutes(services, new Map(endpoints.map((endpoint) => [endpoint.name, endpoint])));
+  const byName = new Map(endpoints.map((endpoint) => [endpoint.name, endpoint]));
+  const jobs = jobRoutes(services, byName);
 
   router.get('/', showStartPage(services));
   router.get('/healthz', healthz);
   router.get('/readyz', readyz(services, db, isClosing));
   router.get('/metrics', metrics(services));
+  router.get('/results/:hour/:name', readResult(services));
 
   for (const endpoint of endpoints) router.post(endpoint.path, known, handleEndpoint(services, endpoint));
 
@@ -38,6 +61,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   router.get('/v1/models/*id', known, active, retrieveModel(services));
   router.get('/v1/jobs/:id', known, active, jobs.read);
   router.get('/v1/jobs/:id/events', known, active, jobs.events);
+  router.get('/v1/jobs/:id/ws', known, active, jobSocket(services, byName));
   router.delete('/v1/jobs/:id', known, active, jobs.cancel);
 
   app.use(requestId);
@@ -47,6 +71,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   app.use(router.routes());
   // Names the methods that a path does answer, in Allow.
   app.use(router.allowedMethods());
+  app.use(notOffered);
   return app;
 }
 

@@ -3,11 +3,22 @@ import { parentPort } from 'node:worker_threads';
 import { ApiError } from '../shared/errors.ts';
 import type { EndpointName } from './endpoints/endpoint-name.ts';
 import { prepareChat } from './endpoints/prepare-chat.ts';
+import { prepareCompletion } from './endpoints/prepare-completion.ts';
+import { prepareEmbeddings } from './endpoints/prepare-embeddings.ts';
+import { prepareImageEdit, prepareImageGeneration } from './endpoints/prepare-image.ts';
+import { prepareSpeech } from './endpoints/prepare-speech.ts';
 import type { Prepare } from './endpoints/prepared-request.ts';
 import type { LargeBodyAnswer, LargeBodyTask } from './large-bodies.ts';
 
 /** Every endpoint that takes JSON. */
-const prepares: Partial<Record<EndpointName, Prepare>> = { chat: prepareChat };
+const prepares: Partial<Record<EndpointName, Prepare>> = {
+  chat: prepareChat,
+  completions: prepareCompletion,
+  embeddings: prepareEmbeddings,
+  'images.generations': prepareImageGeneration,
+  'images.edits': prepareImageEdit,
+  'audio.speech': prepareSpeech,
+};
 const encoder = new TextEncoder();
 
 function answer({ endpoint, body }: LargeBodyTask): LargeBodyAnswer {

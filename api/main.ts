@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { ensureApiKey, syncRevokedKeys } from '../shared/api-keys.ts';
+import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { Blobs } from '../shared/blobs.ts';
 import { capabilities } from '../shared/capabilities/capability.ts';
 import { createCatalogue } from '../shared/catalogue/catalogue.ts';
@@ -21,13 +22,19 @@ import { LoadGauge } from './admission/load-gauge.ts';
 import { AnswerReaders } from './answers/answer-readers.ts';
 import { Handover } from './answers/client-connection.ts';
 import { DeliveredLogs } from './answers/delivered-logs.ts';
-import { createApp } from './app.ts';
+import { createApp, endpoints } from './app.ts';
+import type { View } from './endpoints/endpoint.ts';
 import { LargeBodies } from './large-bodies.ts';
+import { AcceptedJobs } from './ledger/accepted-jobs.ts';
+import { JobLedger } from './ledger/job-ledger.ts';
+import { LedgerProcess } from './ledger/ledger-process.ts';
+import { StoredJobs } from './ledger/stored-jobs.ts';
 import { CallerDirectory } from './middleware/authenticate.ts';
 import { ResultLinks } from './results/result-links.ts';
 import type { Services } from './services.ts';
+import { routeUpgrades, UpgradableRequest } from './websocket-upgrades.ts';
 
-/** How long blobs outlive the answers and requests that refer to them. */
+/** How long blobs outlive, at least, the answers, requests and links that refer to them. */
 const blobMarginMs = 2 * 3_600_000;
 const housekeepingMs = 600_000;
 
@@ -38,7 +45,7 @@ function baseUrlOf({ publicUrl, host, port }: Config): string {
 
 async function createServices(config: Config, redis: RedisHandle, db: Database, log: Logger): Promise<Services> {
   const queues = new Map(capabilities.map((capability) => [capability, new CapabilityQueue(capability, redis.client)]));
-  const blobs = await Blobs.open(config.dataDir);
+  const blobs = await Blobs.open(config.dataDir, config.bucket);
   const baseUrl = baseUrlOf(config);
   const registry = createRegistry('api', redis.client);
   const load = new LoadGauge(redis.client, queues, config.queueLimit);
@@ -54,6 +61,8 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     forecast: new AdmissionForecast(redis.client),
     readers: new AnswerReaders({ redis: redis.client, blobs, log }),
     delivered: new DeliveredLogs(redis.client, log),
+    acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
+    storedJobs: new StoredJobs({ db, redis: redis.client, blobs }),
     blobs,
     resultLinks: new ResultLinks(baseUrl, await readSecret(db, 'result-links')),
     callers: new CallerDirectory(db, redis.client),
@@ -65,6 +74,20 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     handover: new Handover(),
     baseUrl,
   };
+}
+
+/** Starts what brings the jobs' records into the database. */
+function openLedger(services: Services, db: Database): LedgerProcess {
+  const { config } = services;
+  const views = new Map<string, View>(endpoints.map(({ name, view }) => [name, view]));
+  const ledger = new JobLedger({
+    ...services,
+    db,
+    viewOf: (endpoint) => views.get(endpoint),
+    retentionMs: config.bodyRetentionMs,
+    blobMs: Math.max(config.resultMs, idempotencyMs),
+  });
+  return new LedgerProcess({ ...services, db, ledger });
 }
 
 /** Listens. @throws ConfigError when the port is taken or may not be used. */
@@ -93,9 +116,12 @@ async function start(): Promise<void> {
   }
   await syncRevokedKeys(db, redis.client);
   const services = await createServices(config, redis, db, log);
+  const claim = await StorageClaim.open(redis.client, services.blobs, log);
   const inbox = await Inbox.open(redis, services.processId, services.readers, log);
   const sweeper = new Sweeper(services, log);
-  const blobMs = Math.max(config.resultMs, idempotencyMs) + blobMarginMs;
+  const ledger = openLedger(services, db);
+  // An answer is kept from its job's end on, and its first blobs may be as much older as a job takes.
+  const blobMs = Math.max(config.resultMs, idempotencyMs) + config.deadlineMs + blobMarginMs;
   const housekeeping = setInterval(() => {
     services.blobs.sweep(blobMs).catch((error) => log.warn({ err: error }, 'removing old blobs failed'));
   }, housekeepingMs);
@@ -105,7 +131,12 @@ async function start(): Promise<void> {
   const app = createApp(services, db, () => isClosing);
   // Koa's own console output is off: the errors middleware has seen everything that matters.
   app.silent = true;
-  const server = createServer({ keepAliveTimeout: 65_000, requestTimeout: 300_000, noDelay: true }, app.callback());
+  const handle = app.callback();
+  const server = createServer(
+    { keepAliveTimeout: 65_000, requestTimeout: 300_000, noDelay: true, IncomingMessage: UpgradableRequest },
+    handle,
+  );
+  routeUpgrades(server, handle);
   const unused = unusedConnections(server);
   await listen(server, config);
   log.info({ host: config.host, port: config.port, cluster: redis.isCluster }, 'listening');
@@ -119,9 +150,12 @@ async function start(): Promise<void> {
       isClosing = true;
       await drain(server, unused, services, signal);
       sweeper.close();
+      await ledger.close();
       clearInterval(housekeeping);
       inbox.close();
       services.readers.close();
+      claim.close();
+      services.blobs.close();
       services.delivered.close();
       await services.largeBodies.close();
       await Promise.all([...services.queues.values()].map((queue) => queue.close()));
@@ -139,6 +173,7 @@ function unusedConnections(server: Server): ReadonlySet<Socket> {
     socket.once('close', () => unused.delete(socket));
   });
   server.on('request', ({ socket }) => unused.delete(socket));
+  server.on('upgrade', ({ socket }) => unused.delete(socket));
   return unused;
 }
 

@@ -13,6 +13,8 @@ import type { AnswerReaders } from './answers/answer-readers.ts';
 import type { Handover } from './answers/client-connection.ts';
 import type { DeliveredLogs } from './answers/delivered-logs.ts';
 import type { LargeBodies } from './large-bodies.ts';
+import type { AcceptedJobs } from './ledger/accepted-jobs.ts';
+import type { StoredJobs } from './ledger/stored-jobs.ts';
 import type { CallerDirectory } from './middleware/authenticate.ts';
 import type { ResultLinks } from './results/result-links.ts';
 
@@ -27,6 +29,8 @@ export interface Services extends EndJobContext {
   readonly forecast: AdmissionForecast;
   readonly readers: AnswerReaders;
   readonly delivered: DeliveredLogs;
+  readonly acceptedJobs: AcceptedJobs;
+  readonly storedJobs: StoredJobs;
   readonly blobs: Blobs;
   readonly resultLinks: ResultLinks;
   readonly callers: CallerDirectory;

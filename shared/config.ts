@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import { type BucketSettings, readBucketSettings } from './blobs/bucket-settings.ts';
 import type { Capability } from './capabilities/capability.ts';
 
 /** A setting that cannot be used; the message is one sentence for the operator. Start-up prints it and exits with 1. */
@@ -16,6 +17,11 @@ const settings = z.object({
   PUBLIC_URL: address.optional(),
   SLUICE_DATA_DIR: z.string().default('./data'),
   REDIS_URL: z.string().optional(),
+  BLOBS_URL: z.string().optional(),
+  AWS_ACCESS_KEY_ID: z.string().optional(),
+  AWS_SECRET_ACCESS_KEY: z.string().optional(),
+  AWS_SESSION_TOKEN: z.string().optional(),
+  AWS_REGION: z.string().optional(),
   SLUICE_API_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
   SLUICE_SANDBOX: z.enum(['auto', 'on', 'off']).default('auto'),
   SANDBOX_BASE_URL: address.optional(),
@@ -29,6 +35,7 @@ const settings = z.object({
   SLUICE_DEADLINE_SECONDS: whole(1, 86_400).default(600),
   SLUICE_VENDOR_SILENCE_SECONDS: whole(1, 86_400).default(300),
   SLUICE_RESULT_SECONDS: whole(60, 2_592_000).default(86_400),
+  SLUICE_RETENTION_DAYS: whole(1, 36_500).default(30),
   SLUICE_SHUTDOWN_SECONDS: whole(0, 3_600).default(30),
   WORKER_CONCURRENCY_CHAT: whole(1, 100_000).default(500),
   WORKER_CONCURRENCY_EMBEDDING: whole(1, 100_000).default(100),
@@ -46,6 +53,8 @@ export interface Config {
   /** Absolute folder of the database, the embedded Redis and the blobs. */
   readonly dataDir: string;
   readonly redisUrl: string | undefined;
+  /** The bucket of the blobs; undefined: they lie in the data folder. */
+  readonly bucket: BucketSettings | undefined;
   /** This string becomes a key of the first account at start. */
   readonly apiKey: string | undefined;
   readonly logLevel: string;
@@ -69,6 +78,8 @@ export interface Config {
   readonly vendorSilenceMs: number;
   /** How long the answers of asynchronous and keyed jobs stay readable. */
   readonly resultMs: number;
+  /** How long the database keeps the requests and answers of asynchronous and keyed jobs. */
+  readonly bodyRetentionMs: number;
   /** How long running work may go on after SIGTERM. */
   readonly shutdownMs: number;
 }
@@ -102,6 +113,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     publicUrl: env.PUBLIC_URL,
     dataDir: resolve(env.SLUICE_DATA_DIR),
     redisUrl: env.REDIS_URL,
+    bucket: env.BLOBS_URL === undefined ? undefined : readBucket(env.BLOBS_URL, env),
     apiKey: env.SLUICE_API_KEY,
     logLevel: env.LOG_LEVEL,
     workerPort: env.WORKER_PORT,
@@ -123,8 +135,17 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     deadlineMs: env.SLUICE_DEADLINE_SECONDS * 1000,
     vendorSilenceMs: env.SLUICE_VENDOR_SILENCE_SECONDS * 1000,
     resultMs: env.SLUICE_RESULT_SECONDS * 1000,
+    bodyRetentionMs: env.SLUICE_RETENTION_DAYS * 86_400_000,
     shutdownMs: env.SLUICE_SHUTDOWN_SECONDS * 1000,
   };
+}
+
+function readBucket(url: string, env: z.infer<typeof settings>): BucketSettings {
+  try {
+    return readBucketSettings(url, env);
+  } catch (error) {
+    throw new ConfigError(`The setting BLOBS_URL cannot be used: ${(error as Error).message}.`);
+  }
 }
 
 /** The environment of a child process: this one's, with some settings replaced. */

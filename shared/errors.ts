@@ -21,7 +21,9 @@ export const errorTable = {
   resume_expired: invalid(410),
   request_too_large: invalid(413),
   unsupported_media_type: invalid(415),
+  range_not_satisfiable: invalid(416),
   idempotency_key_reused: invalid(422),
+  upgrade_required: invalid(426),
   insufficient_quota: { status: 429, type: 'insufficient_quota', retryable: false },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_exceeded', retryable: true },
   /** The caller (or another holder of the job id) cancelled; nginx's 499 is what proxies log for it. */

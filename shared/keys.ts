@@ -1,8 +1,9 @@
 /**
  * Every Redis key the gateway uses, laid out for Redis Cluster: what one script touches shares one hash tag.
  * - `{a0}`…`{a63}` by job: state, log and inboxes (begin, append, finish, renew, attach).
- * - `{m0}`…`{m63}` by account: key flags, holds, running sets, idempotency bindings (admit, settle).
+ * - `{m0}`…`{m63}` by account: key flags, holds, running sets, idempotency bindings, outboxes (admit, settle).
  * - one tag per queue, which is BullMQ's own (see queue.ts).
+ * - single keys that no script touches have no tag.
  */
 export const tagCount = 64;
 
@@ -39,10 +40,17 @@ export const accountKeys = {
   holds: (account: string): string => `${root}:{m${tagOf(account)}}:holds`,
   /** Every holds key there is, for the sweeper. */
   allHolds: (): string[] => Array.from({ length: tagCount }, (_, tag) => `${root}:{m${tag}}:holds`),
+  /** Stream of the records of settled jobs of the tag, on their way into the database. */
+  outbox: (account: string): string => `${root}:{m${tagOf(account)}}:outbox`,
+  /** Every outbox there is, for its consumers. */
+  allOutboxes: (): string[] => Array.from({ length: tagCount }, (_, tag) => `${root}:{m${tag}}:outbox`),
   /** Hash binding an idempotency key to a job: `job`, `body`. */
   idempotency: (account: string, keyHash: string): string => `${root}:{m${tagOf(account)}}:idempotency:${keyHash}`,
   tag: tagOf,
 };
+
+/** Names the place where the blobs of all processes lie, as long as one of them runs. */
+export const blobStorageKey = `${root}:blob-storage`;
 
 /** BullMQ's key prefix of a queue: one hash tag per queue, so that its scripts stay on one node of a Cluster. */
 export function queuePrefix(queue: string): string {

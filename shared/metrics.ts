@@ -54,6 +54,8 @@ export interface ApiMetrics {
   readonly firstFrame: Histogram<'endpoint'>;
   readonly duration: Histogram<'endpoint'>;
   readonly frames: Counter<string>;
+  /** Job records written to the database; one that was there already does not count. */
+  readonly records: Counter<string>;
 }
 
 export function createApiMetrics(registry: Registry): ApiMetrics {
@@ -86,6 +88,11 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
       registers,
     }),
     frames: new Counter({ name: 'sluice_frames_delivered_total', help: 'Frames delivered to clients.', registers }),
+    records: new Counter({
+      name: 'sluice_job_records_total',
+      help: 'Records of ended jobs written to the database.',
+      registers,
+    }),
   };
 }
 

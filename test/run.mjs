@@ -24,7 +24,7 @@ function listFiles(parts) {
 /** This shell's settings must neither change what the tests see nor let them call a vendor with a real key. */
 function cleanEnvironment() {
   const settings =
-    /(_API_KEY|_BASE_URL)$|^(SLUICE|WORKER|OPENAI)_|^(REDIS_URL|DATABASE_URL|BLOBS_URL|PUBLIC_URL|PORT|HOST|LOG_LEVEL)$/;
+    /(_API_KEY|_BASE_URL)$|^(SLUICE|WORKER|OPENAI|AWS)_|^(REDIS_URL|DATABASE_URL|BLOBS_URL|PUBLIC_URL|PORT|HOST|LOG_LEVEL)$/;
   const wanted = new Set(['SLUICE_SOAK', 'SLUICE_TEST_BASE_URL']);
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => wanted.has(name) || !settings.test(name)));
 }

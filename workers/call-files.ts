@@ -1,21 +1,7 @@
 import { Readable } from 'node:stream';
+import { extensionOf } from '../shared/blobs/media-types.ts';
 import type { Blobs } from '../shared/blobs.ts';
 import type { CallFiles } from './vendors/vendor.ts';
-
-/** File name endings of the media types that results have. */
-const extensions: Record<string, string> = {
-  'image/png': 'png',
-  'image/jpeg': 'jpg',
-  'image/webp': 'webp',
-  'image/gif': 'gif',
-  'audio/mpeg': 'mp3',
-  'audio/opus': 'opus',
-  'audio/ogg': 'ogg',
-  'audio/aac': 'aac',
-  'audio/flac': 'flac',
-  'audio/wav': 'wav',
-  'audio/pcm': 'pcm',
-};
 
 /** The files of one call, as blobs. */
 export function callFiles(blobs: Blobs): CallFiles {
@@ -23,7 +9,7 @@ export function callFiles(blobs: Blobs): CallFiles {
     open: (id) => blobs.read(id),
     save: async (content, type) => {
       const stream = content instanceof Uint8Array ? Readable.from([content]) : content;
-      const { id, bytes } = await blobs.putStream(stream, { extension: extensions[type] });
+      const { id, bytes } = await blobs.putStream(stream, { extension: extensionOf(type) });
       return { file: id, type, bytes };
     },
   };

@@ -137,6 +137,7 @@ export class FrameWriter implements FrameSink {
     const size = this.#pendingSize;
     this.#lines = [];
     const lines = await resolveLines(taken);
+    const text = lines.join('\n');
     const firstSeq = this.#committedSeq + 1;
     const lastSeq = this.#committedSeq + lines.length;
     const ownership = await append(redis, {
@@ -144,14 +145,15 @@ export class FrameWriter implements FrameSink {
       attempt,
       firstSeq,
       lastSeq,
-      lines: lines.join('\n'),
+      lines: text,
       hasDelta: this.#hasDelta,
       lifetimeMs,
       isCluster,
     });
     this.#committedSeq = lastSeq;
     this.#pendingSize -= size;
-    this.#logSize += size;
+    // Of a frame that travels as a blob the log holds the reference only.
+    this.#logSize += text.length;
     if (ownership === 'ok') this.#options.onConfirmed();
     else onLost(ownership);
     if (this.#logSize > logLimit) onLost(new ApiError('server_error', 'The answer is too long to be relayed.'));

@@ -9,6 +9,8 @@ export class JobRun {
   readonly job: QueuedJob;
   /** The attempt this run owns, once `begin` said so. */
   attempt: number | undefined;
+  /** When that attempt began, in ms since 1970. */
+  beganAt: number | undefined;
   /** When Redis last confirmed the ownership, in ms since 1970. */
   confirmedAt = Date.now();
   isRenewing = false;

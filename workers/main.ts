@@ -1,4 +1,5 @@
 import { createServer, type Server } from 'node:http';
+import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { Blobs } from '../shared/blobs.ts';
 import { type Capability, capabilities, isCapability } from '../shared/capabilities/capability.ts';
 import { createCatalogue } from '../shared/catalogue/catalogue.ts';
@@ -65,7 +66,7 @@ async function start(): Promise<void> {
     redis: redis.client,
     isCluster: redis.isCluster,
     queue: (capability) => queues.get(capability) as CapabilityQueue,
-    blobs: await Blobs.open(config.dataDir),
+    blobs: await Blobs.open(config.dataDir, config.bucket),
     catalogue: createCatalogue(new Set(vendors.keys())),
     vendors,
     running,
@@ -73,6 +74,7 @@ async function start(): Promise<void> {
     metrics: createWorkerMetrics(registry),
     log,
   };
+  const claim = await StorageClaim.open(redis.client, context.blobs, log);
   // Before the first job is taken: an abort for it must find this process listening.
   const inbox = await Inbox.open(redis, workerId, running, log);
   const workers = wanted.map((capability) => consume(capability, redis.client, context));
@@ -93,6 +95,8 @@ async function start(): Promise<void> {
       running.close();
       await context.settler.close();
       inbox.close();
+      claim.close();
+      context.blobs.close();
       health?.close();
       await within(Promise.all([...vendors.values()].map((vendor) => vendor.close())), 2000);
       await Promise.all([...queues.values()].map((queue) => queue.close()));

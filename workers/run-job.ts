@@ -8,7 +8,8 @@ import { type EndJobContext, endJob } from '../shared/jobs/end-job.ts';
 import { finish } from '../shared/jobs/finish.ts';
 import { type Outcome, readJobState } from '../shared/jobs/job-state.ts';
 import { releaseLease } from '../shared/jobs/lease.ts';
-import { settleNow } from '../shared/jobs/settle.ts';
+import { recordText } from '../shared/jobs/outbox.ts';
+import { settlementOf, settleNow } from '../shared/jobs/settle.ts';
 import type { Logger } from '../shared/log.ts';
 import type { WorkerMetrics } from '../shared/metrics.ts';
 import { deleteRequest, type QueuedJob } from '../shared/queue.ts';
@@ -54,6 +55,7 @@ export async function runJob(context: WorkerContext, job: QueuedJob, taking: str
     let ended: 'done' | 'given back' = 'done';
     if (verdict.verdict === 'run') {
       run.attempt = verdict.attempt;
+      run.beganAt = Date.now();
       ended = await relay(context, run, verdict.attempt, verdict.lastSeq);
     } else {
       await endWithoutRunning(context, job, verdict.verdict);
@@ -104,10 +106,14 @@ async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict
     await endJob(context, job, new ApiError(code, message), verdict === 'overdue' ? undefined : 'abandoned');
     return;
   }
+  await settleEnded(context, job);
+}
+
+/** Settles a job that somebody has ended, by what stands in its state. */
+async function settleEnded(context: WorkerContext, job: QueuedJob, vendor?: string): Promise<void> {
   const state = await readJobState(context.redis, job.id);
-  if (state?.outcome === undefined) return;
-  const { outcome, errorCode } = state;
-  await settleNow(context.redis, { ...state, jobId: job.id, outcome, errorCode, began: state.attempt > 0 });
+  const settlement = state && settlementOf(state, vendor);
+  if (settlement !== undefined) await settleNow(context.redis, settlement);
 }
 
 /** Calls the vendor and writes what it says into the log, to the end. */
@@ -173,7 +179,9 @@ async function callVendor(
       files: callFiles(context.blobs),
     };
     const { vendor, row } = route;
-    const { body, usage } = await perform[job.capability]({ vendor, row, endpoint: job.endpoint, call, sink: writer });
+    const keep = job.retentionMs > 0;
+    const performance = { vendor, row, endpoint: job.endpoint, keep, call, sink: writer };
+    const { body, usage } = await perform[job.capability](performance);
     return { outcome: 'completed', body, usage };
   } catch (thrown) {
     const error = ApiError.from(thrown);
@@ -210,11 +218,12 @@ async function conclude(
       ? await writer.close('end', ending.body)
       : await writer.close('error', JSON.stringify((error as ApiError).toData()));
   const outcome: Outcome = ending.outcome;
+  const usage = ending.outcome === 'completed' && ending.usage !== null ? JSON.stringify(ending.usage) : undefined;
   const reply = await finish(context.redis, {
     jobId: job.id,
     attempt,
     outcome,
-    usage: ending.outcome === 'completed' && ending.usage !== null ? JSON.stringify(ending.usage) : undefined,
+    usage,
     errorCode: error?.code,
     ...rest,
     retentionMs: job.retentionMs,
@@ -223,9 +232,24 @@ async function conclude(
   if (reply.verdict !== 'finished' && reply.verdict !== 'already') return 'done';
   context.metrics.jobs.inc({ capability: job.capability, vendor, outcome });
   if (error !== undefined) context.metrics.errors.inc({ capability: job.capability, vendor, code: error.code });
-  const stands = reply.outcome ?? outcome;
+  if (reply.verdict === 'already') {
+    // Its own call came twice, or somebody else was faster: the state tells what stands.
+    await settleEnded(context, job, vendor === 'none' ? '' : vendor);
+    return 'done';
+  }
+  const end = { outcome, errorCode: error?.code };
+  const called = vendor === 'none' ? '' : vendor;
+  const record = recordText({
+    ...job,
+    ...end,
+    vendor: called,
+    attempts: attempt,
+    usage,
+    beganAt: run.beganAt,
+    endedAt: Date.now(),
+  });
   // Nobody waits for it: the queue learns at once that the job is over.
-  context.settler.add({ ...job, jobId: job.id, outcome: stands, errorCode: error?.code, began: true });
+  context.settler.add({ ...job, ...end, jobId: job.id, began: true, record });
   return 'done';
 }
 

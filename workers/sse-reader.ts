@@ -2,7 +2,7 @@ import { TextDecoder } from 'node:util';
 import { createParser, type EventSourceParser } from 'eventsource-parser';
 import { ApiError } from '../shared/errors.ts';
 
-/** The most that one event may hold, in characters. */
+/** The most that one event may hold, in characters, where the reader is not told otherwise. */
 export const longestEvent = 8 * 1024 * 1024;
 
 /**
@@ -17,15 +17,18 @@ export class SseReader {
   private atStart = true;
   private afterReturn = false;
 
-  /** @param onEvent is called with an event's data and its type; what it throws comes out of `read`. */
-  constructor(onEvent: (data: string, type: string | undefined) => void) {
+  /**
+   * @param onEvent is called with an event's data and its type; what it throws comes out of `read`.
+   * @param longest the most that one event may hold, in characters: more where events carry whole files
+   */
+  constructor(onEvent: (data: string, type: string | undefined) => void, longest = longestEvent) {
     this.parser = createParser({
       onEvent: (event) => onEvent(event.data, event.event),
       onError: (error) => {
         if (error.type !== 'max-buffer-size-exceeded') return;
-        throw new ApiError('server_error', `The vendor sent an event of more than ${longestEvent} characters.`);
+        throw new ApiError('server_error', `The vendor sent an event of more than ${longest} characters.`);
       },
-      maxBufferSize: longestEvent,
+      maxBufferSize: longest,
     });
   }
 

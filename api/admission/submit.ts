@@ -1,11 +1,13 @@
 import { ApiError } from '../../shared/errors.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
+import { finishWithError } from '../../shared/jobs/finish.ts';
 import { createJobState, deleteJobState, type JobIdentity, type JobState } from '../../shared/jobs/job-state.ts';
-import { settleNow } from '../../shared/jobs/settle.ts';
+import { settlementOf, settleNow } from '../../shared/jobs/settle.ts';
 import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
 import type { PreparedRequest } from '../endpoints/prepared-request.ts';
 import type { PreparedLargeRequest } from '../large-bodies.ts';
+import { isRecordedFirst } from '../ledger/accepted-jobs.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
 import { type AdmitReply, admit } from './admit.ts';
@@ -39,6 +41,9 @@ export interface Submitted {
 
 /** How long after its end a job may take to be settled, where nothing is amiss. */
 const settlementMs = 30;
+
+/** Requests above this many characters are not kept in the database. */
+const keptRequestLimit = 1024 * 1024;
 
 /** How long Redis may take to queue a request before its caller is answered 503. */
 const queueingMs = 5000;
@@ -100,6 +105,7 @@ async function carryThrough(services: Services, submission: Submission): Promise
     throw refusal(admission, concurrency, services.config.queueWaitMs);
   }
   submission.onAdmitted({ running: admission.running, concurrency });
+  if (isRecordedFirst(job)) await recordAccepted(services, submission);
   if (!(isFirst && (await presumed))) await enqueue(services, submission);
   submission.prepared = undefined;
   services.load.added(job.capability);
@@ -108,13 +114,41 @@ async function carryThrough(services: Services, submission: Submission): Promise
 
 /** Whether a job may be sent before its admission is known: on one Redis, without a blob to store first. */
 function isPresumable(services: Services, { job, caller, prepared }: Submission): boolean {
-  const isPlain = job.idempotency === '' && !services.isCluster && prepared !== undefined && isInline(prepared);
+  const isPlain = !isRecordedFirst(job) && !services.isCluster && prepared !== undefined && isInline(prepared);
   return (
     isPlain &&
     prepared.files === undefined &&
     services.load.shedding(job.capability) === undefined &&
     services.forecast.admits(caller)
   );
+}
+
+/**
+ * Puts an admitted job into the database. It comes after the admission, so that what is refused never costs a write, and
+ * before the queue, so that nothing is queued that the database does not know. Where that fails, the admission is taken
+ * back: a repeat that waits for the job sees the error too, and no record is made of it.
+ * @throws ApiError 503.
+ */
+async function recordAccepted(services: Services, { job, prepared }: Submission): Promise<void> {
+  try {
+    await services.acceptedJobs.add(job, prepared && keptRequest(job, prepared));
+  } catch (thrown) {
+    const error = ApiError.from(thrown);
+    const { redis, isCluster } = services;
+    await finishWithError(redis, { jobId: job.id, retentionMs: 0, isCluster }, error);
+    const ending = { outcome: 'failed', errorCode: error.code, began: false } as const;
+    await settleNow(redis, { ...job, ...ending, jobId: job.id, retentionMs: 0, record: '' });
+    throw error;
+  }
+}
+
+/** The text of a request that is kept with its answer. */
+function keptRequest(
+  job: JobIdentity,
+  { request, hasMedia }: PreparedRequest | PreparedLargeRequest,
+): string | undefined {
+  if (job.retentionMs === 0 || hasMedia || request.length > keptRequestLimit) return undefined;
+  return typeof request === 'string' ? request : Buffer.from(request).toString();
 }
 
 /** Sends the job; answers whether it is in the queue. */
@@ -222,12 +256,6 @@ export async function forgetBinding(
   boundJobId: string,
   bound: JobState | undefined,
 ): Promise<void> {
-  await settleNow(services.redis, {
-    ...job,
-    jobId: boundJobId,
-    outcome: 'failed',
-    errorCode: 'server_error',
-    began: false,
-    retentionMs: bound?.retentionMs ?? 0,
-  });
+  const lost = { ...job, jobId: boundJobId, outcome: 'failed', errorCode: 'server_error', began: false } as const;
+  await settleNow(services.redis, (bound && settlementOf(bound)) ?? { ...lost, retentionMs: 0, record: '' });
 }

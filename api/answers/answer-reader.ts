@@ -1,3 +1,4 @@
+import { MissingBlobError } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs.ts';
 import { hasLog, readLog } from '../../shared/jobs/answer-log.ts';
 import { type Batch, type Frame, isTerminal, parseBatch, type StoredFrame } from '../../shared/jobs/frames.ts';
@@ -97,6 +98,11 @@ export class AnswerReader {
       });
   }
 
+  /** Delivers a whole answer that is kept elsewhere than in the log: its frames, the terminal last. */
+  replay(frames: readonly Frame[]): void {
+    this.#deliver({ frames });
+  }
+
   /** The sink takes frames again. */
   resume(): void {
     if (!this.#isPaused) return;
@@ -166,8 +172,13 @@ export class AnswerReader {
       this.#deliver(batch);
       return;
     }
-    const frames = await Promise.all(batch.frames.map((frame) => this.#resolveBlob(frame)));
-    if (!this.#isClosed) this.#deliver({ frames });
+    try {
+      const frames = await Promise.all(batch.frames.map((frame) => this.#resolveBlob(frame)));
+      if (!this.#isClosed) this.#deliver({ frames });
+    } catch (error) {
+      if (!(error instanceof MissingBlobError)) throw error;
+      this.#lose();
+    }
   }
 
   async #resolveBlob(frame: StoredFrame): Promise<StoredFrame> {
@@ -177,7 +188,7 @@ export class AnswerReader {
   }
 
   /** A batch is delivered whole, also past a full sink: a batch is bounded, and cursors stay on its borders. */
-  #deliver(batch: Pick<Batch, 'frames'>): void {
+  #deliver(batch: { readonly frames: readonly Frame[] }): void {
     for (const frame of batch.frames) {
       this.#cursor = frame.seq;
       this.#sink.frame(frame);

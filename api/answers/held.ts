@@ -39,7 +39,7 @@ export class HeldAnswer implements AnswerSink {
       this.#reject(ApiError.fromData(JSON.parse(frame.text) as ErrorData));
       return;
     }
-    this.#frames.push(frame);
+    if (frame.type === 'end' || !this.#view.heldFromEnd) this.#frames.push(frame);
     if (frame.type !== 'end') return;
     try {
       this.#resolve(this.#view.held(this.#job, this.#frames));

@@ -22,6 +22,11 @@ export function parseEventId(id: string): EventPosition | undefined {
   return { seq: Number(match[1]), event: match[2] === undefined ? Number.POSITIVE_INFINITY : Number(match[2]) };
 }
 
+/** Whether a client whose copy ends at `position` has this event of a frame already. */
+export function isDelivered(position: EventPosition | undefined, seq: number, event: number): boolean {
+  return position !== undefined && (seq < position.seq || (seq === position.seq && event <= position.event));
+}
+
 export interface SseOptions {
   readonly response: ServerResponse;
   /** The view's fold over the frames. */
@@ -138,8 +143,7 @@ export class SseAnswer implements AnswerSink {
   }
 
   #event(text: string, seq: number, index: number): void {
-    const after = this.#options.resumeAfter;
-    if (after !== undefined && (seq < after.seq || (seq === after.seq && index <= after.event))) return;
+    if (isDelivered(this.#options.resumeAfter, seq, index)) return;
     this.#pending += `id: ${seq}.${index}\n${text}\n\n`;
   }
 

@@ -1,16 +1,18 @@
 import { ApiError } from '../../shared/errors.ts';
 import { attach } from '../../shared/jobs/attach.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
+import type { Frame } from '../../shared/jobs/frames.ts';
 import { type JobIdentity, readJobState } from '../../shared/jobs/job-state.ts';
 import { within } from '../../shared/within.ts';
 import type { AnswerReader, AnswerSink } from '../answers/answer-reader.ts';
+import { ByteAnswer, type ByteAnswerOptions } from '../answers/byte-answer.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
 import { expired, HeldAnswer } from '../answers/held.ts';
 import { type EventPosition, SseAnswer } from '../answers/sse.ts';
 import { WaitLimits } from '../answers/wait-limits.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
-import type { View, ViewedJob } from './endpoint.ts';
+import type { BytesView, View, ViewedJob } from './endpoint.ts';
 
 /** How long Redis may take to cancel a job whose caller has left; it goes on after that. */
 const cancelMs = 1000;
@@ -28,7 +30,7 @@ export interface Waiting {
   readonly isCreator: boolean;
   /** The job is cancelled when the client leaves. */
   readonly cancelsOnLeave: boolean;
-  /** How long a held answer is waited for, in ms; undefined: to its end. */
+  /** How long an answer that is not a stream of events is waited for, in ms; undefined: to its end. */
   readonly patienceMs?: number;
 }
 
@@ -45,13 +47,51 @@ export function viewedJob(services: Services, job: JobIdentity): ViewedJob {
   };
 }
 
-/** Start for a job that is there already: registers this process as a reader, then reads what the log holds. */
-export function attachTo(services: Services, jobId: string): Start {
+/**
+ * Start for a job that is there already: registers this process as a reader, then reads what the log holds. Where Redis
+ * knows the job no more, the answer that the database keeps is replayed.
+ * @throws ApiError 410 when neither has it (any more), 503 when the database does not answer.
+ */
+export function attachTo(services: Services, jobId: string, resumeAfter?: EventPosition): Start {
   return async (reader) => {
-    if (!(await attach(services.redis, jobId, services.processId))) throw expired();
-    reader.made();
-    reader.catchUp();
+    if (await attach(services.redis, jobId, services.processId)) {
+      reader.made();
+      reader.catchUp();
+      return;
+    }
+    const frames = await services.storedJobs.findAnswer(jobId);
+    if (frames === undefined || !continues(frames, resumeAfter)) throw expired();
+    reader.replay(frames);
   };
+}
+
+/** Whether kept frames go on where a client's copy ends. Of joined ones only their whole is known, and what follows it. */
+function continues(frames: readonly Frame[], resumeAfter: EventPosition | undefined): boolean {
+  const [first, last] = [frames[0]?.seq ?? 0, frames.at(-1)?.seq ?? 0];
+  const areJoined = frames.length > 1 && first > 1;
+  return !areJoined || resumeAfter === undefined || resumeAfter.seq === 0 || resumeAfter.seq >= last - 1;
+}
+
+/**
+ * Answers the request that made a job, or one that repeats it, as its endpoint does: with bytes, events or a body. Answers
+ * false when `patienceMs` was over before.
+ * @throws ApiError what came before the answer.
+ */
+export async function answerJob(waiting: Waiting, start: Start): Promise<boolean> {
+  const bytes = bytesView(waiting);
+  if (bytes !== undefined) return await answerBytes(waiting, bytes, start);
+  if (!waiting.job.stream) return await answerHeld(waiting, start);
+  await answerStream(waiting, start);
+  return true;
+}
+
+/** Whether `answerJob` answers with events, which nobody waits for with patience. */
+export function hasEvents(waiting: Waiting): boolean {
+  return waiting.job.stream && bytesView(waiting) === undefined;
+}
+
+function bytesView({ view, job }: Waiting): BytesView | undefined {
+  return view.bytes?.({ viewOptions: JSON.parse(job.viewOptions) as Record<string, unknown> });
 }
 
 /**
@@ -70,29 +110,60 @@ export async function answerHeld(waiting: Waiting, start: Start): Promise<boolea
   ctx.type = waiting.view.contentType?.(viewed) ?? 'application/json; charset=utf-8';
   ctx.body = body;
   observeFirstFrame(waiting, answer.firstFrameAt);
-  if (job.retentionMs === 0) ctx.res.once('finish', () => services.delivered.add(job.id));
+  if (isDelivery(waiting)) ctx.res.once('finish', () => services.delivered.add(job.id));
   return true;
 }
 
 /** Answers with the job's events as they come. @throws ApiError what came before the first event. */
 export async function answerStream(waiting: Waiting, start: Start): Promise<void> {
-  const { ctx, services, connection, job } = waiting;
+  const { ctx, services, job } = waiting;
+  await relay(
+    waiting,
+    (onDrain) =>
+      new SseAnswer({
+        response: ctx.res,
+        events: waiting.view.stream(viewedJob(services, job)),
+        resumeAfter: waiting.resumeAfter,
+        startedAt: ctx.state.startedAt,
+        isRunning: async () => (await readJobState(services.redis, job.id))?.beganAt !== undefined,
+        onDrain,
+      }),
+    start,
+  );
+}
+
+/** Answers with the job's bytes as they come. Answers false when `patienceMs` was over before the first of them. */
+async function answerBytes(waiting: Waiting, bytes: BytesView, start: Start): Promise<boolean> {
+  const { ctx, services } = waiting;
+  const openFile: ByteAnswerOptions['openFile'] = (file) => services.blobs.read(file);
+  const { startedAt } = ctx.state;
+  return await relay(
+    waiting,
+    (onDrain) => new ByteAnswer({ response: ctx.res, bytes, startedAt, openFile, onDrain }),
+    start,
+  );
+}
+
+/** Sends an answer that grows, to its end. Answers false when `patienceMs` was over before its status was out. */
+async function relay(
+  waiting: Waiting,
+  open: (onDrain: () => void) => SseAnswer | ByteAnswer,
+  start: Start,
+): Promise<boolean> {
+  const { ctx, services, connection, job, patienceMs } = waiting;
   let reader: AnswerReader | undefined;
-  const answer = new SseAnswer({
-    response: ctx.res,
-    events: waiting.view.stream(viewedJob(services, job)),
-    resumeAfter: waiting.resumeAfter,
-    startedAt: ctx.state.startedAt,
-    isRunning: async () => (await readJobState(services.redis, job.id))?.beganAt !== undefined,
-    onDrain: () => reader?.resume(),
-  });
+  const answer = open(() => reader?.resume());
   const startAndKeep: Start = async (opened) => {
     reader = opened;
     await start(opened);
   };
   const error = await run(waiting, answer, startAndKeep, async () => {
     try {
-      await connection.wait(answer.opened);
+      await connection.wait(patienceMs === undefined ? answer.opened : within(answer.opened, patienceMs));
+      if (!answer.isOpen) {
+        answer.abandon();
+        return undefined;
+      }
       ctx.respond = false;
       return await connection.wait(answer.ended);
     } catch (thrown) {
@@ -103,11 +174,18 @@ export async function answerStream(waiting: Waiting, start: Start): Promise<void
       return ApiError.from(thrown);
     }
   });
+  if (!answer.isOpen) return false;
   ctx.state.streamError = error;
   ctx.state.facts.frames = answer.frames;
   services.metrics.frames.inc(answer.frames);
   observeFirstFrame(waiting, answer.firstFrameAt);
-  if (job.retentionMs === 0 && error === undefined) services.delivered.add(job.id);
+  if (isDelivery(waiting) && error === undefined) services.delivered.add(job.id);
+  return true;
+}
+
+/** Whether this answer is the one that a plain job was made for: nobody needs the job's log once it is out. */
+function isDelivery({ job, isCreator }: Waiting): boolean {
+  return job.retentionMs === 0 && isCreator;
 }
 
 /** The steps every answer shares: register the reader, start, keep the limits, and clean up whatever happens. */

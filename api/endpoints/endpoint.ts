@@ -25,8 +25,29 @@ export interface View {
   stream(job: ViewedJob): (frame: Frame) => string[];
   /** The body of a held answer, from all frames of a job that ended well. */
   held(job: ViewedJob, frames: readonly Frame[]): string;
-  /** Content-Type of a held answer; JSON where it is left out. */
-  contentType?(job: ViewedJob): string;
+  /** Whether `held` needs the end frame only: then no other is kept for it. */
+  readonly heldFromEnd?: boolean;
+  /**
+   * The fewest frames, the end last, from which `stream` and `held` show the whole of an answer that ended well: the
+   * database keeps these (their `seq` is of no account). Where it is left out, all but progress are kept.
+   */
+  final?(frames: readonly Frame[]): readonly Frame[];
+  /** Content-Type of a held answer; undefined, or left out: JSON. */
+  contentType?(job: ViewedJob): string | undefined;
+  /**
+   * The answer as bytes, where the request that makes the job is answered so. Everywhere else the job is shown by its
+   * events, and by its held body.
+   */
+  bytes?(job: Pick<ViewedJob, 'viewOptions'>): BytesView | undefined;
+}
+
+/** An answer that is bytes. */
+export interface BytesView {
+  readonly contentType: string;
+  /** The bytes that a frame adds. */
+  readonly chunk: (frame: Frame) => Buffer | undefined;
+  /** Id of the stored file that the `end` frame names: the whole answer, for when no other frame is left. */
+  readonly file: (end: Frame) => string | undefined;
 }
 
 /** An endpoint that makes jobs: wire request → job, frames → wire. Everything else is the one handler's. */

@@ -36,6 +36,13 @@ export function foldChatCompletion(frames: readonly Frame[]): Fields {
   return { choices: folded.sort((one, other) => one.index - other.index), ...rest };
 }
 
+/** A folded choice as one chunk says it: folding that chunk gives the choice again. */
+export function chatChunkChoice({ message, ...choice }: Fields): Fields {
+  const { tool_calls: calls, ...delta } = message as Fields & { tool_calls?: Fields[] };
+  const toolCalls = calls?.map((call, index) => ({ index, ...call }));
+  return { ...choice, delta: toolCalls === undefined ? delta : { ...delta, tool_calls: toolCalls } };
+}
+
 function foldChoice(choices: Map<number, GrowingChoice>, change: Fields): void {
   const index = Number(change.index ?? 0);
   let growing = choices.get(index);

@@ -13,7 +13,7 @@ import { isForm, readForm } from '../middleware/form-body.ts';
 import { readBody } from '../middleware/json-body.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
-import { answerHeld, answerStream, attachTo, type Start, type Waiting } from './answer.ts';
+import { answerJob, attachTo, hasEvents, type Start, type Waiting } from './answer.ts';
 import type { Endpoint } from './endpoint.ts';
 import { jobObject } from './job-object.ts';
 import type { PreparedRequest } from './prepared-request.ts';
@@ -96,11 +96,16 @@ async function readJsonRequest(
   return { prepared, bodyHash: isKeyed ? sha256(body) : '' };
 }
 
-async function readFormRequest(ctx: Context, { blobs }: Services, endpoint: Endpoint): Promise<ReadRequest> {
+async function readFormRequest(
+  ctx: Context,
+  { blobs }: Services,
+  endpoint: Endpoint,
+  isKeyed: boolean,
+): Promise<ReadRequest> {
   if (endpoint.prepareForm === undefined) {
     throw new ApiError('unsupported_media_type', 'Send the body as JSON, with Content-Type application/json.');
   }
-  const { form, hash } = await readForm(ctx, blobs);
+  const { form, hash } = await readForm(ctx, blobs, isKeyed);
   try {
     return { prepared: endpoint.prepareForm(form), bodyHash: hash };
   } catch (error) {
@@ -145,7 +150,8 @@ function identify(
     capability: endpoint.capability,
     endpoint: endpoint.name,
     model: prepared.model,
-    stream: prepared.stream,
+    // Bytes are stored whole for later; nobody reads them as they grow.
+    stream: prepared.stream && !(preferences.respondAsync && endpoint.view.bytes?.(prepared) !== undefined),
     createdAt: now,
     deadlineAt: now + (preferences.deadlineMs ?? services.config.deadlineMs),
     retentionMs: isKeyed ? Math.max(kept, idempotencyMs) : kept,
@@ -169,7 +175,7 @@ async function answer(call: EndpointCall): Promise<void> {
   const start: Start = async () => {
     await submit(call.services, submission, call.connection);
   };
-  await (job.stream ? answerStream(waiting, start) : answerHeld(waiting, start));
+  await answerJob(waiting, start);
 }
 
 /** Keyed and asynchronous jobs go on without their caller; a plain one as the header, or else its key, says. */
@@ -181,19 +187,18 @@ function cancelsOnLeave({ state }: Context, preferences: Preferences): boolean {
 async function answerKeyed(call: EndpointCall): Promise<void> {
   const { job, isReplay } = await submitOrFind(call);
   const waiting: Waiting = { ...waitingFor(call, job), isCreator: !isReplay };
-  const start = attachTo(call.services, job.id);
-  await (job.stream ? answerStream(waiting, start) : answerHeld(waiting, start));
+  await answerJob(waiting, attachTo(call.services, job.id));
 }
 
 /** `Prefer: respond-async`: 202 with the job, or its answer when it came within `wait`. */
 async function answerLater(call: EndpointCall): Promise<void> {
   const { ctx, services, preferences } = call;
   const { job } = await submitOrFind(call);
-  if (preferences.waitMs > 0 && !job.stream) {
-    const waiting: Waiting = { ...waitingFor(call, job), patienceMs: preferences.waitMs };
-    if (await answerHeld(waiting, attachTo(services, job.id))) return;
+  const waiting: Waiting = { ...waitingFor(call, job), patienceMs: preferences.waitMs };
+  if (preferences.waitMs > 0 && !hasEvents(waiting)) {
+    if (await answerJob(waiting, attachTo(services, job.id))) return;
   }
-  const state = await call.connection.wait(readJobState(services.redis, job.id), 5000);
+  const state = await call.connection.wait(services.storedJobs.find(job.id), 5000);
   if (state === undefined) throw new ApiError('server_error', 'The job was accepted, but its state cannot be read.');
   ctx.status = 202;
   ctx.set('preference-applied', 'respond-async');
@@ -211,15 +216,16 @@ async function submitOrFind(call: EndpointCall): Promise<{ job: JobIdentity; isR
   for (;;) {
     const submitted = await submit(services, submission, connection);
     if (!submitted.isReplay) return { job: submission.job, isReplay: false };
-    const bound = await connection.wait(readJobState(services.redis, submitted.jobId), 5000);
-    if (bound !== undefined && isReplayed(bound)) {
+    const live = await connection.wait(readJobState(services.redis, submitted.jobId), 5000);
+    const bound = live ?? (await connection.wait(services.storedJobs.findEnded(submitted.jobId), 5000));
+    if (bound !== undefined && isReplayed({ ...bound, idempotency: submission.job.idempotency })) {
       ctx.set('x-request-id', `job_${bound.id}`);
       ctx.set('idempotent-replayed', 'true');
       if (submission.prepared !== undefined) await discardFiles(services, submission.prepared);
       return { job: bound, isReplay: true };
     }
     // Redis lost the job but not the key, or the settlement that frees the key is yet to come: the request is new again.
-    await forgetBinding(services, submission.job, submitted.jobId, bound);
+    await forgetBinding(services, submission.job, submitted.jobId, live);
   }
 }
 

@@ -3,11 +3,15 @@ import { sql } from 'kysely';
 import { Gauge } from 'prom-client';
 import { capabilities } from '../../shared/capabilities/capability.ts';
 import type { Database } from '../../shared/database/database.ts';
+import { outboxLag } from '../../shared/jobs/outbox.ts';
 import { redisLag } from '../../shared/metrics.ts';
 import type { QueueDepth } from '../../shared/queue.ts';
 import { within } from '../../shared/within.ts';
 import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
+
+/** How long the database may take to answer that it is there. */
+const databaseMs = 2000;
 
 /** `GET /healthz`: the process lives. */
 export const healthz: Middleware<State> = (ctx) => {
@@ -21,12 +25,19 @@ export function readyz(services: Services, db: Database, isClosing: () => boolea
     ctx.state.endpoint = 'readyz';
     const [lag, database] = await Promise.all([
       redisLag(services.redis),
-      sql`select 1`.execute(db).then(
-        () => 'ok',
-        () => 'unavailable',
+      within(
+        sql`select 1`.execute(db).then(
+          () => 'ok',
+          () => 'unavailable',
+        ),
+        databaseMs,
       ),
     ]);
-    const checks = { redis: lag >= 0 ? 'ok' : 'unavailable', database, accepting: isClosing() ? 'closing' : 'ok' };
+    const checks = {
+      redis: lag >= 0 ? 'ok' : 'unavailable',
+      database: database ?? 'unavailable',
+      accepting: isClosing() ? 'closing' : 'ok',
+    };
     const isReady = Object.values(checks).every((check) => check === 'ok');
     ctx.status = isReady ? 200 : 503;
     ctx.body = { status: isReady ? 'ok' : 'unavailable', checks };
@@ -36,6 +47,7 @@ export function readyz(services: Services, db: Database, isClosing: () => boolea
 /** `GET /metrics`, for Prometheus. Adds what only an api process tells: the queues, which all of them see alike. */
 export function metrics(services: Services): Middleware<State> {
   registerQueueMetrics(services);
+  registerOutboxMetrics(services);
   return async (ctx) => {
     ctx.state.endpoint = 'metrics';
     ctx.type = services.registry.contentType;
@@ -74,4 +86,21 @@ function registerQueueMetrics(services: Services): void {
       this.set(services.handover.size);
     },
   });
+}
+
+/** The ledger's backlog, which all api processes see alike. */
+function registerOutboxMetrics({ redis, registry }: Services): void {
+  const gauge = (name: string, help: string, value: (lag: Awaited<ReturnType<typeof outboxLag>>) => number): void => {
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      async collect() {
+        const lag = await within(outboxLag(redis), 1000);
+        if (lag !== undefined) this.set(value(lag));
+      },
+    });
+  };
+  gauge('sluice_outbox_records', 'Job records that are not in the database yet.', (lag) => lag.records);
+  gauge('sluice_outbox_oldest_seconds', 'Age of the oldest of them.', (lag) => lag.oldestMs / 1000);
 }

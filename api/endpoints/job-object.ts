@@ -17,7 +17,7 @@ export interface JobObject {
   readonly finished_at: number | null;
   /** Jobs before this one in its queue; null when it does not wait. */
   readonly queue_position: number | null;
-  readonly urls: { readonly self: string; readonly events: string; readonly cancel: string };
+  readonly urls: { readonly self: string; readonly events: string; readonly ws: string; readonly cancel: string };
   readonly usage: unknown;
   readonly error: { readonly type: string; readonly code: string; readonly message: string } | null;
   readonly result: unknown;
@@ -55,10 +55,10 @@ export async function jobObject(
   };
 }
 
-/** Where a job can be read, followed and cancelled (the last by DELETE). */
+/** Where a job can be read, followed (by SSE or WebSocket) and cancelled (by DELETE). */
 export function jobUrls(services: Services, job: JobIdentity): JobObject['urls'] {
   const self = `${services.baseUrl}/v1/jobs/job_${job.id}`;
-  return { self, events: `${self}/events`, cancel: self };
+  return { self, events: `${self}/events`, ws: `${self.replace(/^http/, 'ws')}/ws`, cancel: self };
 }
 
 function describe(error: ApiError): NonNullable<JobObject['error']> {

@@ -26,11 +26,7 @@ export interface JobRoutes {
 }
 
 export function jobRoutes(services: Services, endpoints: ReadonlyMap<string, Endpoint>): JobRoutes {
-  const endpointOf = (state: JobState): Endpoint => {
-    const endpoint = endpoints.get(state.endpoint);
-    if (endpoint === undefined) throw new ApiError('not_found', 'This job belongs to an endpoint that is not offered.');
-    return endpoint;
-  };
+  const endpointOf = (state: JobState): Endpoint => findEndpoint(endpoints, state);
   return {
     read: async (ctx) => {
       ctx.state.endpoint = 'job';
@@ -46,7 +42,7 @@ export function jobRoutes(services: Services, endpoints: ReadonlyMap<string, End
         const { view } = endpointOf(state);
         await answerStream(
           { ctx, services, connection, job: state, view, resumeAfter, isCreator: false, cancelsOnLeave: false },
-          attachTo(services, state.id),
+          attachTo(services, state.id, resumeAfter),
         );
       });
     },
@@ -62,8 +58,18 @@ export function jobRoutes(services: Services, endpoints: ReadonlyMap<string, End
   };
 }
 
-/** Runs `work` with the job that the path names. Another account's job is the same 404 as an unknown one. */
-async function withJob(
+/** The endpoint that made a job. @throws ApiError 404 when it is not offered. */
+export function findEndpoint(endpoints: ReadonlyMap<string, Endpoint>, job: Pick<JobState, 'endpoint'>): Endpoint {
+  const endpoint = endpoints.get(job.endpoint);
+  if (endpoint === undefined) throw new ApiError('not_found', 'This job belongs to an endpoint that is not offered.');
+  return endpoint;
+}
+
+/**
+ * Runs `work` with the job that the path names, by its state or, where Redis knows it no more, by its row. Another account's job is
+ * the same 404 as an unknown one.
+ */
+export async function withJob(
   services: Services,
   ctx: Context,
   work: (state: JobState, connection: ClientConnection) => Promise<void>,
@@ -71,7 +77,7 @@ async function withJob(
   const connection = new ClientConnection(ctx.res, services.handover);
   try {
     const jobId = jobIdFromWire(ctx.params.id as string);
-    const state = jobId && (await connection.wait(readJobState(services.redis, jobId), readMs));
+    const state = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));
     if (!state || state.account !== ctx.state.caller.account) throw new ApiError('not_found', 'No such job.');
     ctx.state.facts.job_id = state.id;
     await work(state, connection);
@@ -80,7 +86,7 @@ async function withJob(
   }
 }
 
-/** How a job ended, as far as its log can still tell: the endpoint's body, or the error. */
+/** How a job ended, as far as its log or the database can still tell: the endpoint's body, or the error. */
 async function readEnd(
   services: Services,
   endpoint: Endpoint,
@@ -88,12 +94,13 @@ async function readEnd(
   connection: ClientConnection,
 ): Promise<[result: unknown, error?: ApiError]> {
   if (state.outcome === undefined) return [null];
-  const answer = new HeldAnswer(endpoint.view, viewedJob(services, state));
+  const viewed = viewedJob(services, state);
+  const answer = new HeldAnswer(endpoint.view, viewed);
   const reader = services.readers.open(state.id, answer);
   try {
-    reader.made();
-    reader.catchUp();
-    return [JSON.parse(await connection.wait(answer.body, readMs))];
+    await connection.wait(attachTo(services, state.id)(reader), readMs);
+    const body = await connection.wait(answer.body, readMs);
+    return [endpoint.view.contentType?.(viewed) === undefined ? JSON.parse(body) : body];
   } catch (thrown) {
     const error = ApiError.from(thrown);
     if (error === connection.ended) throw error;
@@ -104,7 +111,7 @@ async function readEnd(
 }
 
 /** The event after which to go on: `Last-Event-ID`, or `?starting_after=`. */
-function readPosition(ctx: Context): EventPosition | undefined {
+export function readPosition(ctx: Context): EventPosition | undefined {
   const query = ctx.query.starting_after;
   const header = ctx.headers['last-event-id'];
   const given = typeof header === 'string' && header !== '' ? header : query;

@@ -2,17 +2,17 @@ import { type ChatRequest, chatRequest } from '../../shared/capabilities/chat.ts
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
+import { forwardedStreamOptions } from './stream-options.ts';
 
 /** Prepares `POST /v1/chat/completions`. The view option `includeUsage` asks for usage at the end of a stream. */
 export const prepareChat: Prepare = (body) => {
   const input = parseJson(body);
   if (!chatRequest.validate(input)) throw invalidRequest(chatRequest, input);
-  // How the stream looks is between the caller and the gateway, so all of `stream_options` ends here.
   const { model, stream, stream_options: streamOptions, ...request } = input;
   return {
     model,
     stream: stream === true,
-    request: JSON.stringify(request),
+    request: JSON.stringify({ ...forwardedStreamOptions(streamOptions), ...request }),
     hasMedia: input.messages.some(hasMedia),
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
   };

@@ -4,7 +4,8 @@ export interface PreparedRequest {
   readonly model: string;
   readonly stream: boolean;
   /**
-   * The vendor-neutral request as JSON text of an object, without `model`, `stream` and `stream_options`. Unknown fields
+   * The vendor-neutral request as JSON text of an object, without `model` and `stream`, and without `stream_options` but
+   * for those that are the vendor's business, which come first. Unknown fields
    * are in it: they pass through to the vendor.
    */
   readonly request: string;

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Middleware } from 'koa';
 import { type ApiKey, findApiKeyByHash, hashApiKey } from '../../shared/api-keys.ts';
 import type { Database } from '../../shared/database/database.ts';
@@ -86,12 +87,13 @@ function notValid(): ApiError {
 }
 
 /**
- * Knows the caller by `Authorization: Bearer …`, or by `x-api-key`, which Anthropic's clients send.
+ * Knows the caller by `Authorization: Bearer …`, by `x-api-key`, which Anthropic's clients send, or by a WebSocket's
+ * subprotocol, as browsers can set nothing else.
  * @throws ApiError 401.
  */
 export function authenticate(callers: CallerDirectory): Middleware<State> {
   return async (ctx, next) => {
-    ctx.state.caller = await callers.find(readKey(ctx.headers.authorization, ctx.headers['x-api-key']));
+    ctx.state.caller = await callers.find(readKey(ctx.headers));
     await next();
   };
 }
@@ -104,8 +106,11 @@ export function requireActiveKey(callers: CallerDirectory): Middleware<State> {
   };
 }
 
-function readKey(authorization: string | undefined, apiKey: string | string[] | undefined): string {
+function readKey(headers: IncomingHttpHeaders): string {
+  const { authorization, 'x-api-key': apiKey } = headers;
   if (authorization === undefined && typeof apiKey === 'string' && apiKey !== '') return apiKey.trim();
+  const protocolKey = readProtocolKey(headers['sec-websocket-protocol']);
+  if (authorization === undefined && protocolKey !== undefined) return protocolKey;
   if (authorization === undefined || authorization === '') {
     throw new ApiError(
       'invalid_api_key',
@@ -117,4 +122,12 @@ function readKey(authorization: string | undefined, apiKey: string | string[] | 
     throw new ApiError('invalid_api_key', 'The Authorization header is malformed: it must be "Bearer YOUR_KEY".');
   }
   return key;
+}
+
+const keyProtocol = 'openai-insecure-api-key.';
+
+/** The key among a WebSocket's offered subprotocols. OpenAI's name for it, and its word for who can see the key. */
+function readProtocolKey(offered: string | undefined): string | undefined {
+  const protocols = offered?.split(',').map((name) => name.trim());
+  return protocols?.find((name) => name.startsWith(keyProtocol))?.slice(keyProtocol.length);
 }

@@ -1,144 +1,247 @@
-import { createHash, type Hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { PassThrough, type Readable } from 'node:stream';
-import { Busboy, type BusboyInstance } from '@fastify/busboy';
+import { type Readable, Transform } from 'node:stream';
+import { Dicer } from '@fastify/busboy';
 import type { Context } from 'koa';
 import type { Blobs } from '../../shared/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Form, UploadedFile } from '../endpoints/prepared-request.ts';
-import { discard } from './json-body.ts';
+import { type PartHead, type PartHeaders, readBoundary, readPartHead } from './form-parts.ts';
+import { discard, isCompressed } from './json-body.ts';
+import { takeTurn } from './take-turn.ts';
 
-/** What a form may hold. */
-const limits = { fileSize: 50 * 1024 * 1024, files: 17, fields: 200, fieldSize: 1024 * 1024, fieldNameSize: 200 };
-/** How long a form may stand still before its sender is given up. Node's `requestTimeout` bounds the whole. */
-const silenceMs = 60_000;
+const mebibyte = 1024 * 1024;
+
+/** What a form may hold: sizes in bytes. Its fields, unlike its files, are in memory. */
+const limits = {
+  fileSize: 50 * mebibyte,
+  files: 17,
+  fields: 200,
+  fieldsSize: 2 * mebibyte,
+};
+
+/** What a form as a whole may take. */
+export interface FormBounds {
+  /** In bytes. */
+  readonly size: number;
+  /** How long (ms) it may stand still before its sender is given up. Node's `requestTimeout` bounds the whole. */
+  readonly silenceMs: number;
+}
+
+const usualBounds: FormBounds = { size: 320 * mebibyte, silenceMs: 60_000 };
 
 /** Whether the request's body is a form. */
 export function isForm(ctx: Context): boolean {
-  return /^multipart\/form-data\s*(;|$)/i.test(ctx.req.headers['content-type'] ?? '');
+  return /^\s*multipart\/form-data\s*(;|$)/i.test(ctx.req.headers['content-type'] ?? '');
 }
 
 /**
- * Reads a `multipart/form-data` body; its files go straight into blobs, so that none is ever whole in memory. The hash is
- * of names and contents, whatever boundary the client chose. Nothing stays behind of a form that is refused.
- * @throws ApiError 400 for a malformed form, 413 for one too large, `timeout`, `cancelled`.
+ * Reads a `multipart/form-data` body; its files go straight into blobs, at the pace at which they are stored, so that none
+ * is ever whole in memory. Nothing stays behind of a form that is refused.
+ * @param isHashed whether the answer's `hash` is wanted: of names, types and contents, whatever boundary the client chose;
+ * else it is ''.
+ * @throws ApiError 400 for a malformed form, 413 for one too large (at once where Content-Length says so), 415 for a
+ * compressed one, `timeout`, `cancelled`.
  */
-export async function readForm(ctx: Context, blobs: Blobs): Promise<{ form: Form; hash: string }> {
+export async function readForm(
+  ctx: Context,
+  blobs: Blobs,
+  isHashed: boolean,
+  bounds = usualBounds,
+): Promise<{ form: Form; hash: string }> {
   const { req } = ctx;
-  let parser: BusboyInstance;
-  try {
-    parser = new Busboy({ headers: req.headers as { 'content-type': string }, limits });
-  } catch {
+  const boundary = readBoundary(req.headers['content-type'] ?? '');
+  const refusal = refuseByHeaders(req, boundary, bounds);
+  if (refusal !== undefined) {
     discard(req);
-    throw malformed();
+    throw refusal;
   }
-  const reading = new FormReading(blobs);
+  const reading = new FormReading(blobs, isHashed);
   try {
-    await receive(req, parser, reading);
+    await receive(req, boundary as string, reading, bounds);
+    // What stands behind the form's end belongs to nobody.
+    if (!req.complete) discard(req);
     return await reading.end();
   } catch (error) {
     await reading.abandon();
-    if (!req.complete && !req.destroyed) discard(req);
+    if (!req.complete && !req.destroyed) {
+      // The rest of a body that stood still may never come: the connection cannot be used again.
+      if (error instanceof ApiError && error.code === 'timeout') ctx.res.shouldKeepAlive = false;
+      else discard(req);
+    }
     throw error;
   }
 }
 
-function malformed(): ApiError {
-  return new ApiError('invalid_request_error', 'The body is no complete multipart/form-data.');
+function refuseByHeaders(req: IncomingMessage, boundary: string | undefined, bounds: FormBounds): ApiError | undefined {
+  if (isCompressed(req)) {
+    return new ApiError('unsupported_media_type', 'Send the form uncompressed: Content-Encoding is not supported.');
+  }
+  if (boundary === undefined) return malformed('its Content-Type names no boundary');
+  return Number(req.headers['content-length'] ?? 0) > bounds.size ? tooLarge('form', bounds.size) : undefined;
 }
 
-function tooLarge(what: string): ApiError {
-  return new ApiError('request_too_large', `The form is too large: ${what}.`);
+function malformed(reason: string): ApiError {
+  return new ApiError('invalid_request_error', `The body is no proper multipart/form-data: ${reason}.`);
 }
 
-/** Lets the parser read the request to its end. */
-function receive(req: IncomingMessage, parser: BusboyInstance, reading: FormReading): Promise<void> {
+function tooLarge(what: string, bytes: number): ApiError {
+  return new ApiError('request_too_large', `The ${what} is too large: at most ${bytes / mebibyte} MiB are accepted.`);
+}
+
+/** Hands the parts to `reading` until the form's end has come. @throws ApiError */
+function receive(req: IncomingMessage, boundary: string, reading: FormReading, bounds: FormBounds): Promise<void> {
   return new Promise((resolve, reject) => {
+    const parser = new Dicer({ boundary });
+    const inTurn = new Transform({
+      transform: (chunk, _encoding, done) => takeTurn(() => done(null, chunk)),
+    });
+    let received = 0;
+    /** Parts whose head has not come. */
+    let headless = 0;
     const settle = (error?: unknown): void => {
       clearTimeout(timer);
-      req.unpipe(parser);
+      req.unpipe(inTurn);
+      inTurn.unpipe(parser);
       req.off('data', heard).off('close', leave).off('error', leave);
-      // What it still has to say comes too late.
-      parser.on('error', () => undefined);
       if (error === undefined) resolve();
       else reject(error);
     };
-    const leave = (): void => settle(new ApiError('cancelled', 'The client left before its request was complete.'));
+    const leave = (): void => {
+      // A request that came whole closes too, before its last file may be stored.
+      if (!req.complete) settle(new ApiError('cancelled', 'The client left before its request was complete.'));
+    };
     const late = (): void => settle(new ApiError('timeout', 'The request body did not arrive in time.'));
-    const timer = setTimeout(late, silenceMs);
-    const heard = (): void => void timer.refresh();
+    const timer = setTimeout(late, bounds.silenceMs);
+    const heard = (chunk: Buffer): void => {
+      received += chunk.length;
+      if (received > bounds.size) settle(tooLarge('form', bounds.size));
+      else timer.refresh();
+    };
     parser
-      .on('field', (name, value, isNameCut, isCut) => {
-        if (isNameCut || isCut) settle(tooLarge(`a field has at most ${limits.fieldSize} bytes`));
-        else reading.field(name, value);
+      .on('part', (part) => {
+        headless++;
+        // A part that is cut says so itself, beside the parser.
+        part.on('error', () => undefined);
+        part.on('header', (headers) => {
+          headless--;
+          reading.part(part, readPartHead(headers as PartHeaders)).catch(settle);
+        });
       })
-      .on('file', (name, content, fileName, _encoding, type) => {
-        content.once('limit', () => settle(tooLarge(`a file has at most ${limits.fileSize} bytes`)));
-        reading.file(name, content, fileName, type).catch(settle);
-      })
-      .on('filesLimit', () => settle(tooLarge(`at most ${limits.files} files`)))
-      .on('fieldsLimit', () => settle(tooLarge(`at most ${limits.fields} fields`)))
-      .on('error', () => settle(malformed()))
-      .on('finish', () => settle());
+      // Stays when all is settled: what the parser still has to say then comes too late.
+      .on('error', () => settle(malformed('it ends before its last boundary')))
+      .on('finish', () => settle(headless === 0 ? undefined : malformed('a part has no end of its headers')));
     req.on('data', heard).on('close', leave).on('error', leave);
-    req.pipe(parser);
+    if (req.destroyed) leave();
+    else req.pipe(inTurn).pipe(parser);
   });
+}
+
+interface Field {
+  readonly name: string;
+  readonly value: string;
+}
+
+interface StoredFile {
+  readonly file: UploadedFile;
+  readonly hash: string;
 }
 
 /** A form as far as it has come. */
 class FormReading {
   readonly #blobs: Blobs;
-  readonly #fields = new Map<string, string[]>();
-  readonly #hash: Hash = createHash('sha256');
-  readonly #files: Promise<UploadedFile & { hash: string }>[] = [];
+  readonly #isHashed: boolean;
+  readonly #parts: Promise<Field | StoredFile>[] = [];
   readonly #open = new Set<Readable>();
+  #fields = 0;
+  #files = 0;
+  #fieldBytes = 0;
+  #isAbandoned = false;
 
-  constructor(blobs: Blobs) {
+  constructor(blobs: Blobs, isHashed: boolean) {
     this.#blobs = blobs;
+    this.#isHashed = isHashed;
   }
 
-  field(name: string, value: string): void {
-    const key = withoutBrackets(name);
-    this.#hash.update(JSON.stringify([key, value]));
-    const values = this.#fields.get(key);
-    if (values === undefined) this.#fields.set(key, [value]);
-    else values.push(value);
+  /** Takes a part; resolves when it is read, or stored. @throws ApiError when the form cannot be taken. */
+  part(content: Readable, head: PartHead | undefined): Promise<unknown> {
+    const taken = this.#take(content, head);
+    this.#parts.push(taken);
+    return taken;
   }
 
-  /** Stores a file while it comes. */
-  file(field: string, content: Readable, name: string, type: string): Promise<unknown> {
-    const hash = createHash('sha256');
-    const through = new PassThrough();
-    this.#open.add(through);
-    content.on('data', (chunk: Buffer) => hash.update(chunk)).once('error', (error) => through.destroy(error));
-    content.pipe(through);
-    const stored = this.#blobs.putStream(through).then(({ id, bytes }) => {
-      this.#open.delete(through);
-      return { field: withoutBrackets(field), file: id, name: name ?? '', type, bytes, hash: hash.digest('hex') };
-    });
-    this.#files.push(stored);
-    return stored;
-  }
-
+  /** The whole form, once all its parts have come. */
   async end(): Promise<{ form: Form; hash: string }> {
-    const files = await Promise.all(this.#files);
-    for (const { field, name, hash } of files) this.#hash.update(JSON.stringify([field, name, hash]));
-    return {
-      form: { fields: this.#fields, files: files.map(({ hash: _, ...file }) => file) },
-      hash: this.#hash.digest('hex'),
-    };
+    const hash = createHash('sha256');
+    const fields = new Map<string, string[]>();
+    const files: UploadedFile[] = [];
+    for (const part of await Promise.all(this.#parts)) {
+      if ('file' in part) {
+        files.push(part.file);
+        hash.update(JSON.stringify([part.file.field, part.file.name, part.file.type, part.hash]));
+      } else {
+        const values = fields.get(part.name);
+        if (values === undefined) fields.set(part.name, [part.value]);
+        else values.push(part.value);
+        hash.update(JSON.stringify([part.name, part.value]));
+      }
+    }
+    return { form: { fields, files }, hash: this.#isHashed ? hash.digest('hex') : '' };
   }
 
   /** Removes what was stored, and ends what is being stored. */
   async abandon(): Promise<void> {
+    this.#isAbandoned = true;
     for (const content of this.#open) content.destroy(new Error('the form is not read on'));
-    for (const stored of await Promise.allSettled(this.#files)) {
-      if (stored.status === 'fulfilled') await this.#blobs.delete(stored.value.file);
+    for (const part of await Promise.allSettled(this.#parts)) {
+      if (part.status === 'fulfilled' && 'file' in part.value) await this.#blobs.delete(part.value.file.file);
     }
   }
-}
 
-/** `image[]` and `image` are the same field. */
-function withoutBrackets(name: string): string {
-  return name.replace(/\[\]$/, '');
+  async #take(content: Readable, head: PartHead | undefined): Promise<Field | StoredFile> {
+    // The parser may have more to say of a chunk whose first part was refused.
+    if (this.#isAbandoned) throw new Error('the form is not read on');
+    if (head === undefined) throw malformed('a part has no Content-Disposition: form-data with a name');
+    this.#open.add(content);
+    try {
+      // `image[]` and `image` are the same field.
+      const name = head.name.replace(/\[\]$/, '');
+      if (head.fileName === undefined) return { name, value: await this.#readField(content) };
+      return await this.#storeFile(content, name, head);
+    } finally {
+      this.#open.delete(content);
+    }
+  }
+
+  async #readField(content: Readable): Promise<string> {
+    if (++this.#fields > limits.fields) {
+      throw new ApiError('request_too_large', `The form has too many fields: at most ${limits.fields} are accepted.`);
+    }
+    const chunks: Buffer[] = [];
+    for await (const chunk of content as AsyncIterable<Buffer>) {
+      this.#fieldBytes += chunk.length;
+      if (this.#fieldBytes > limits.fieldsSize) throw tooLarge('text of the form', limits.fieldsSize);
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString('utf8');
+  }
+
+  async #storeFile(content: Readable, field: string, head: PartHead): Promise<StoredFile> {
+    if (++this.#files > limits.files) {
+      throw new ApiError('request_too_large', `The form has too many files: at most ${limits.files} are accepted.`);
+    }
+    const hash = this.#isHashed ? createHash('sha256') : undefined;
+    let size = 0;
+    async function* hashed(): AsyncGenerator<Buffer> {
+      for await (const chunk of content as AsyncIterable<Buffer>) {
+        size += chunk.length;
+        if (size > limits.fileSize) throw tooLarge('file', limits.fileSize);
+        hash?.update(chunk);
+        yield chunk;
+      }
+    }
+    const { id, bytes } = await this.#blobs.putStream(hashed());
+    const { fileName = '', type = 'application/octet-stream' } = head;
+    return { file: { field, file: id, name: fileName, type, bytes }, hash: hash?.digest('hex') ?? '' };
+  }
 }

@@ -44,11 +44,16 @@ function refuseByHeaders(req: IncomingMessage): ApiError | undefined {
       'Send the body as JSON in UTF-8, with Content-Type application/json.',
     );
   }
-  const encoding = req.headers['content-encoding'];
-  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
+  if (isCompressed(req)) {
     return new ApiError('unsupported_media_type', 'Send the body uncompressed: Content-Encoding is not supported.');
   }
   return Number(req.headers['content-length'] ?? 0) > largestBody ? tooLarge() : undefined;
+}
+
+/** Whether the body has a Content-Encoding, none of which is supported. */
+export function isCompressed(req: IncomingMessage): boolean {
+  const encoding = req.headers['content-encoding'];
+  return encoding !== undefined && encoding.trim().toLowerCase() !== 'identity';
 }
 
 /** Whether a Content-Type is `application/json` or `application/…+json`, in UTF-8 where it names a charset. */
@@ -91,7 +96,9 @@ function collect(req: IncomingMessage, silence: number): Promise<Buffer> {
     };
     const leave = (): void => fail(new ApiError('cancelled', 'The client left before its request was complete.'));
     const timer = setTimeout(() => fail(new ApiError('timeout', 'The request body did not arrive in time.')), silence);
-    req.on('data', take).on('end', end).on('close', leave).on('error', leave);
+    // It left while its key was looked up: no event will tell of it any more.
+    if (req.destroyed) leave();
+    else req.on('data', take).on('end', end).on('close', leave).on('error', leave);
   });
 }
 
@@ -112,4 +119,6 @@ export function discard(req: IncomingMessage): void {
   });
   req.on('error', () => undefined);
   req.once('close', () => clearTimeout(timer));
+  // One that was piped somewhere stands still since.
+  req.resume();
 }

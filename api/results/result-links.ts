@@ -25,6 +25,8 @@ export class ResultLinks {
 
   /** Whether a link's parts belong together, and its time is not over. */
   verify(file: string, expires: string, signature: string): 'valid' | 'expired' | 'forged' {
+    // Each link has one way to be written.
+    if (!/^[1-9]\d{0,11}$/.test(expires)) return 'forged';
     const given = Buffer.from(signature);
     const right = Buffer.from(this.#sign(file, Number(expires)));
     if (given.length !== right.length || !timingSafeEqual(given, right)) return 'forged';

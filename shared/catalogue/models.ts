@@ -23,6 +23,8 @@ const model = z.strictObject({
       dimensions: z.boolean(),
       /** Inputs the vendor takes in one call. */
       batch: z.int().min(1),
+      /** Tokens the vendor takes in one call, all its inputs together; absent where it does not say. */
+      batchTokens: tokens.optional(),
     })
     .optional(),
   image: z
@@ -34,6 +36,8 @@ const model = z.strictObject({
       most: z.int().min(1).max(10),
       /** Whether it shows partial images while it works. */
       partial: z.boolean(),
+      /** Whether the vendor takes `response_format`, and answers links by default; the others always answer base64. */
+      responseFormat: z.boolean(),
     })
     .optional(),
   transcription: z
@@ -44,9 +48,17 @@ const model = z.strictObject({
       translates: z.boolean(),
       /** Whether it says its text as it goes. */
       streams: z.boolean(),
+      /** Whether it tells speakers apart: what diarized_json is made of. */
+      diarizes: z.boolean(),
     })
     .optional(),
-  speech: z.strictObject({ formats: z.array(z.string()).min(1) }).optional(),
+  speech: z
+    .strictObject({
+      formats: z.array(z.enum(['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'])).min(1),
+      /** Whether the vendor sends audio as events, which tell the usage. */
+      events: z.boolean(),
+    })
+    .optional(),
 });
 
 /** One row of the catalogue. */
@@ -61,10 +73,22 @@ const longFourth: Limits = [1_047_576, 32_768];
 const omni: Limits = [128_000, 16_384];
 const reasoning: Limits = [200_000, 100_000];
 
+const openaiEmbedding = (dimensions: boolean): Traits => ({
+  embedding: { dimensions, batch: 2048, batchTokens: 300_000 },
+});
 const imageSizes = ['1024x1024', '1536x1024', '1024x1536', 'auto'];
-const gptImage: Traits = { image: { tasks: ['generation', 'edit'], sizes: imageSizes, most: 10, partial: true } };
-const speechFormats = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'];
-const streamingText: Traits = { transcription: { timestamps: false, translates: false, streams: true } };
+const anySize = {
+  tasks: ['generation', 'edit'],
+  most: 10,
+  partial: true,
+  responseFormat: false,
+} satisfies Model['image'];
+const gptImage2: Traits = { image: anySize };
+const gptImage: Traits = { image: { ...anySize, sizes: imageSizes } };
+const streamingText = { timestamps: false, translates: false, streams: true, diarizes: false };
+const speech = (events: boolean): Traits => ({
+  speech: { formats: ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'], events },
+});
 
 /** A model of OpenAI; `released` is its day of release. Its capability is what its traits are of, else chat. */
 function openai(id: string, released: string, limits?: Limits, traits: Traits = {}): Model {
@@ -134,17 +158,23 @@ export const models: readonly Model[] = z.array(model).parse([
   openai('gpt-3.5-turbo-instruct', '2023-08-24', [4096, 4096], { legacyCompletions: true }),
   openai('davinci-002', '2023-08-21', [16_384, 16_384], { legacyCompletions: true }),
   openai('babbage-002', '2023-08-21', [16_384, 16_384], { legacyCompletions: true }),
-  openai('text-embedding-3-large', '2024-01-22', [8192, 8192], { embedding: { dimensions: true, batch: 2048 } }),
-  openai('text-embedding-3-small', '2024-01-22', [8192, 8192], { embedding: { dimensions: true, batch: 2048 } }),
-  openai('text-embedding-ada-002', '2022-12-16', [8192, 8192], { embedding: { dimensions: false, batch: 2048 } }),
-  openai('gpt-image-2', '2026-04-21', undefined, gptImage),
-  openai('gpt-image-2-2026-04-21', '2026-04-21', undefined, gptImage),
+  openai('text-embedding-3-large', '2024-01-22', [8192, 8192], openaiEmbedding(true)),
+  openai('text-embedding-3-small', '2024-01-22', [8192, 8192], openaiEmbedding(true)),
+  openai('text-embedding-ada-002', '2022-12-16', [8192, 8192], openaiEmbedding(false)),
+  openai('gpt-image-2', '2026-04-21', undefined, gptImage2),
+  openai('gpt-image-2-2026-04-21', '2026-04-21', undefined, gptImage2),
   openai('gpt-image-1.5', '2025-11-25', undefined, gptImage),
   openai('gpt-image-1', '2025-04-24', undefined, gptImage),
   openai('gpt-image-1-mini', '2025-10-06', undefined, gptImage),
   openai('chatgpt-image-latest', '2025-12-13', undefined, gptImage),
   openai('dall-e-3', '2023-10-31', undefined, {
-    image: { tasks: ['generation'], sizes: ['1024x1024', '1792x1024', '1024x1792'], most: 1, partial: false },
+    image: {
+      tasks: ['generation'],
+      sizes: ['1024x1024', '1792x1024', '1024x1792'],
+      most: 1,
+      partial: false,
+      responseFormat: true,
+    },
   }),
   openai('dall-e-2', '2022-11-03', undefined, {
     image: {
@@ -152,18 +182,20 @@ export const models: readonly Model[] = z.array(model).parse([
       sizes: ['256x256', '512x512', '1024x1024'],
       most: 10,
       partial: false,
+      responseFormat: true,
     },
   }),
   openai('whisper-1', '2023-02-27', undefined, {
-    transcription: { timestamps: true, translates: true, streams: false },
+    transcription: { timestamps: true, translates: true, streams: false, diarizes: false },
   }),
-  openai('gpt-4o-transcribe', '2025-03-15', undefined, streamingText),
-  openai('gpt-4o-mini-transcribe', '2025-03-15', undefined, streamingText),
-  openai('gpt-4o-mini-transcribe-2025-12-15', '2025-12-15', undefined, streamingText),
-  openai('tts-1', '2023-04-19', undefined, { speech: { formats: speechFormats } }),
-  openai('tts-1-hd', '2023-11-03', undefined, { speech: { formats: speechFormats } }),
-  openai('gpt-4o-mini-tts', '2025-03-19', undefined, { speech: { formats: speechFormats } }),
-  openai('gpt-4o-mini-tts-2025-12-15', '2025-12-15', undefined, { speech: { formats: speechFormats } }),
+  openai('gpt-4o-transcribe', '2025-03-15', undefined, { transcription: streamingText }),
+  openai('gpt-4o-mini-transcribe', '2025-03-15', undefined, { transcription: streamingText }),
+  openai('gpt-4o-mini-transcribe-2025-12-15', '2025-12-15', undefined, { transcription: streamingText }),
+  openai('gpt-4o-transcribe-diarize', '2025-10-15', undefined, { transcription: { ...streamingText, diarizes: true } }),
+  openai('tts-1', '2023-04-19', undefined, speech(false)),
+  openai('tts-1-hd', '2023-11-03', undefined, speech(false)),
+  openai('gpt-4o-mini-tts', '2025-03-19', undefined, speech(true)),
+  openai('gpt-4o-mini-tts-2025-12-15', '2025-12-15', undefined, speech(true)),
   sandbox('sandbox-chat'),
   sandbox('sandbox-reasoning'),
   sandbox('sandbox-instruct', { legacyCompletions: true }),
@@ -174,8 +206,11 @@ export const models: readonly Model[] = z.array(model).parse([
       sizes: ['256x256', '512x512', '1024x1024', '1536x1024', '1024x1536', '1792x1024', '1024x1792', 'auto'],
       most: 10,
       partial: true,
+      responseFormat: true,
     },
   }),
-  sandbox('sandbox-transcribe', { transcription: { timestamps: true, translates: true, streams: true } }),
-  sandbox('sandbox-speech', { speech: { formats: ['mp3', 'flac', 'wav', 'pcm'] } }),
+  sandbox('sandbox-transcribe', {
+    transcription: { timestamps: true, translates: true, streams: true, diarizes: false },
+  }),
+  sandbox('sandbox-speech', { speech: { formats: ['mp3', 'flac', 'wav', 'pcm'], events: true } }),
 ]);

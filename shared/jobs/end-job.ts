@@ -3,8 +3,8 @@ import type { ApiError } from '../errors.ts';
 import { type CapabilityQueue, deleteRequest } from '../queue.ts';
 import type { RedisClient } from '../redis.ts';
 import { type FinishReply, finishWithError } from './finish.ts';
-import type { JobIdentity } from './job-state.ts';
-import { settleNow } from './settle.ts';
+import { type JobIdentity, readJobState } from './job-state.ts';
+import { settlementOf, settleNow } from './settle.ts';
 
 /** What ending a job from outside needs. */
 export interface EndJobContext {
@@ -36,16 +36,10 @@ export async function endJob(
     error,
   );
   if (reply.verdict === 'finished') {
-    await settleNow(context.redis, {
-      jobId: job.id,
-      account: job.account,
-      apiKeyId: job.apiKeyId,
-      retentionMs: job.retentionMs,
-      idempotency: job.idempotency,
-      outcome: reply.outcome ?? 'failed',
-      errorCode: error.code,
-      began: reply.began,
-    });
+    // Only the state knows of its attempts, which the job's record tells.
+    const state = await readJobState(context.redis, job.id);
+    const settlement = state && settlementOf(state);
+    if (settlement !== undefined) await settleNow(context.redis, settlement);
     // A worker that has the job drops its request; of one that still waits nothing may stay behind.
     if (!reply.began) await forget(context, job);
   }

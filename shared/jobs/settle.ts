@@ -2,7 +2,8 @@ import { type ErrorCode, errorTable } from '../errors.ts';
 import { groupBy } from '../group-by.ts';
 import { accountKeys, jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
-import type { Outcome } from './job-state.ts';
+import type { JobState, Outcome } from './job-state.ts';
+import { recordOfState } from './outbox.ts';
 import { loadScript } from './script.ts';
 
 /** How long the state of a settled plain job stays, so that a resent `add` or a late worker finds the end written. */
@@ -23,6 +24,15 @@ export interface Settlement {
   readonly errorCode: ErrorCode | undefined;
   /** Whether a worker had begun the job. */
   readonly began: boolean;
+  /** What goes into the outbox (see `recordText`); '' where nothing is known of the job, or nothing is to be kept. */
+  readonly record: string;
+}
+
+/** The settlement of a job by its state; undefined while it has not ended. */
+export function settlementOf(state: JobState, vendor = ''): Settlement | undefined {
+  const { outcome } = state;
+  if (outcome === undefined) return undefined;
+  return { ...state, jobId: state.id, outcome, began: state.attempt > 0, record: recordOfState(state, vendor) };
 }
 
 /** The member of the holds that stands for a job. */
@@ -42,8 +52,8 @@ export function freesIdempotencyKey(job: Pick<Settlement, 'idempotency' | 'outco
 }
 
 /**
- * Settles ended jobs: takes their holds off. Doing it twice changes nothing, so whoever finished a job settles it, and
- * the sweeper does where that one died in between. Jobs of one account go in one call. `expireStates` comes after it.
+ * Settles ended jobs: takes their holds off and puts their records into the outbox. Doing it twice changes nothing, so
+ * whoever finished a job settles it, and the sweeper does where that one died in between. Jobs of one account go in one call. `expireStates` comes after it.
  */
 export async function settle(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
   const byTag = groupBy(jobs, (job) => accountKeys.tag(job.account));
@@ -51,18 +61,19 @@ export async function settle(redis: RedisClient, jobs: readonly Settlement[]): P
 }
 
 /**
- * Lets the states of settled jobs expire. Only then: as long as the hold stands, the sweeper must be able to read how the
- * job ended.
+ * Lets the states of settled plain jobs expire. Only then: as long as the hold stands, the sweeper must be able to read how
+ * the job ended. Those of kept answers have their time from their end on, and the ledger shortens it.
  */
 export async function expireStates(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
-  const byTag = groupBy(jobs, (job) => jobKeys.tag(job.jobId));
+  const plain = jobs.filter((job) => job.retentionMs === 0);
+  const byTag = groupBy(plain, (job) => jobKeys.tag(job.jobId));
   await Promise.all(
     [...byTag.values()].map((group) => {
       const keys = group.map((job) => jobKeys.state(job.jobId));
       return expireScript(
         redis,
         keys,
-        group.map((job) => Math.max(job.retentionMs, settledMs)),
+        group.map(() => settledMs),
       );
     }),
   );
@@ -76,12 +87,12 @@ export async function settleNow(redis: RedisClient, job: Settlement): Promise<vo
 
 async function settleTag(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
   const first = jobs[0] as Settlement;
-  const keys = [accountKeys.holds(first.account)];
+  const keys = [accountKeys.holds(first.account), accountKeys.outbox(first.account)];
   const args: string[] = [];
   for (const job of jobs) {
     const running = accountKeys.running(job.account, job.apiKeyId);
     keys.push(running, job.idempotency ? accountKeys.idempotency(job.account, job.idempotency) : running);
-    args.push(holdMember(job), freesIdempotencyKey(job) ? '1' : '0');
+    args.push(holdMember(job), freesIdempotencyKey(job) ? '1' : '0', job.record);
   }
   await script(redis, keys, args);
 }

@@ -3,7 +3,7 @@ import { accountKeys } from '../keys.ts';
 import type { Logger } from '../log.ts';
 import { type EndJobContext, endJob } from './end-job.ts';
 import { type JobState, readJobState } from './job-state.ts';
-import { holdMember, settleNow } from './settle.ts';
+import { holdMember, settlementOf, settleNow } from './settle.ts';
 
 /** How often the sweeper looks. */
 const intervalMs = 2000;
@@ -58,7 +58,8 @@ export class Sweeper {
     const [jobId = '', account = '', apiKeyId = ''] = member.split(' ');
     const state = await readJobState(this.#context.redis, jobId);
     if (state === undefined) {
-      // Nothing is left to tell how it ended (Redis lost it): what remains is to take the hold off.
+      // Nothing is left to tell how it ended (Redis lost it): what remains is to take the hold off. Where the database knows
+      // the job, the ledger ends it there.
       await settleNow(this.#context.redis, {
         jobId,
         account,
@@ -68,18 +69,14 @@ export class Sweeper {
         outcome: 'failed',
         errorCode: undefined,
         began: true,
+        record: '',
       });
       this.#log.warn({ job: jobId }, 'a job was held but had no state');
       return;
     }
-    if (state.outcome !== undefined) {
-      await settleNow(this.#context.redis, {
-        ...state,
-        jobId,
-        outcome: state.outcome,
-        errorCode: state.errorCode,
-        began: state.attempt > 0,
-      });
+    const settlement = settlementOf(state);
+    if (settlement !== undefined) {
+      await settleNow(this.#context.redis, settlement);
       return;
     }
     const error = await this.#reasonToEnd(state, now);

@@ -65,11 +65,17 @@ describe('a prepared chat request', () => {
     );
   });
 
-  it('knows whether usage was asked for, and takes the other stream options', () => {
+  it('knows whether usage was asked for, and lets the other stream options lead the request', () => {
     assert.deepEqual(accepted({}).viewOptions, { includeUsage: false });
     assert.deepEqual(accepted({ stream: true, stream_options: null }).viewOptions, { includeUsage: false });
     const options = { include_usage: true, include_obfuscation: false, other: 1 };
-    assert.deepEqual(accepted({ stream: true, stream_options: options }).viewOptions, { includeUsage: true });
+    const streamed = accepted({ stream: true, stream_options: options });
+    assert.deepEqual(streamed.viewOptions, { includeUsage: true });
+    assert.match(
+      streamed.request,
+      /^\{"stream_options":\{"include_usage":true,"include_obfuscation":false,"other":1\},/,
+    );
+    assert.equal('stream_options' in JSON.parse(accepted({ stream: true, stream_options: {} }).request), false);
     assert.equal(accepted({ stream: null }).stream, false);
   });
 

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import type { AnswerSink } from '../../api/answers/answer-reader.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
@@ -11,6 +14,9 @@ const { AnswerReader } =
   await loadProduct<typeof import('../../api/answers/answer-reader.ts')>('api/answers/answer-reader');
 const { AnswerReaders } =
   await loadProduct<typeof import('../../api/answers/answer-readers.ts')>('api/answers/answer-readers');
+const { Blobs } = await loadProduct<typeof import('../../shared/blobs.ts')>('shared/blobs');
+const { append } = await loadProduct<typeof import('../../shared/jobs/append.ts')>('shared/jobs/append');
+const { frameLine } = await loadProduct<typeof import('../../shared/jobs/frames.ts')>('shared/jobs/frames');
 
 let jobs: JobFixture;
 
@@ -87,6 +93,46 @@ describe('An answer reader', () => {
       sequence(await whole),
       Array.from({ length: 60 }, (_, index) => index + 1),
     );
+  });
+});
+
+describe('An answer reader that meets a blob', () => {
+  /** Reads a job with one frame, whose text is that blob; resolves with its text, or `lost`. */
+  async function read(blobs: Awaited<ReturnType<typeof Blobs.open>>, blob: string): Promise<string> {
+    const job = await jobs.create();
+    await jobs.take(job);
+    const lines = frameLine('delta', JSON.stringify({ blob, bytes: 9 }), true);
+    await append(jobs.redis, {
+      ...{ jobId: job.id, attempt: 1, firstSeq: 1, lastSeq: 1, lines, hasDelta: true },
+      ...{ lifetimeMs: 60_000, isCluster: false },
+    });
+    const heard = new EventEmitter();
+    const outcome = once(heard, 'outcome');
+    const sink: AnswerSink = {
+      frame: (frame) => heard.emit('outcome', frame.text),
+      flush: () => true,
+      tick: () => undefined,
+      lost: () => heard.emit('outcome', 'lost'),
+    };
+    const reader = new AnswerReader(job.id, { redis: jobs.redis, blobs, log: console as never }, sink, () => undefined);
+    reader.made();
+    reader.catchUp();
+    const [result] = await outcome;
+    reader.close();
+    return result as string;
+  }
+
+  test('delivers its text, and is lost when a sweep has removed it', { timeout: 10_000 }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-test-blobs-'));
+    try {
+      const blobs = await Blobs.open(folder);
+      const blob = await blobs.put('"content"');
+      assert.equal(await read(blobs, blob), '"content"');
+      await blobs.delete(blob);
+      assert.equal(await read(blobs, blob), 'lost');
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 });
 

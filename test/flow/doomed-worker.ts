@@ -19,11 +19,13 @@ export const scripts = new ScriptCommands(builtProduct, [
 /**
  * Starts a worker that is killed when one of its jobs comes to a point; `hit` resolves with that job, once it is dead.
  * @param settings such as how many jobs it takes at a time
+ * @param victims jobs that have been hit already: a worker that takes one over goes on to another
  */
 export async function startDoomedWorker(
   gateway: TestGateway,
   point: StoppingPoint,
   settings: Record<string, string>,
+  victims: Set<string>,
 ): Promise<{ hit: Promise<string> }> {
   const proxy = await startTcpProxy(gateway.redis?.port as number);
   const calls = new Map<string, number>();
@@ -34,7 +36,9 @@ export async function startDoomedWorker(
       if (scripts.nameOf(command) !== point.script) return false;
       const job = jobOf(command);
       calls.set(job, (calls.get(job) ?? 0) + 1);
-      return calls.get(job) === point.call;
+      if (victims.has(job) || calls.get(job) !== point.call) return false;
+      victims.add(job);
+      return true;
     },
   });
   const { kill } = await worker;

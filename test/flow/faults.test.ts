@@ -34,8 +34,9 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     const records: StreamRecord[] = [];
     try {
       for (let round = 0; round < streamCount(1, 8); round++) {
+        const hit = new Set<string>();
         const doomed = await Promise.all(
-          phases.map((phase) => startDoomedWorker(gateway, phase, { WORKER_CONCURRENCY_CHAT: '4' })),
+          phases.map((phase) => startDoomedWorker(gateway, phase, { WORKER_CONCURRENCY_CHAT: '4' }, hit)),
         );
         const load = new Load(gateway);
         load.add(streamCount(40, 75), { words: 20, wordsPerSecond: 20, firstTokenMs: 100 });

@@ -168,6 +168,7 @@ describe('finish', () => {
 describe('settle', () => {
   const settlement = (job: JobIdentity) => ({
     ...{ ...job, jobId: job.id, outcome: 'failed' as const, errorCode: 'server_error' as const, began: true },
+    record: `{"id":"${job.id}"}`,
   });
   const admitJob = (job: JobIdentity) =>
     admit(jobs.redis, { job, concurrency: 10, bodyHash: 'body', shedding: undefined, reader: undefined });

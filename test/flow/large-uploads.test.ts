@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
-import { fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { openAsBlob } from 'node:fs';
 import { mkdtemp, open, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { deflateSync } from 'node:zlib';
 import { eventually } from '../support/eventually.ts';
 import { builtProduct, type GatewayProcess, TestGateway } from '../support/gateway.ts';
+import type { ProbeTask } from './chat-probe.ts';
 import { isSoak } from './load.ts';
 import { megabytes, peakWhile } from './resident-memory.ts';
 
@@ -77,20 +79,35 @@ async function edit(gateway: TestGateway, image: Blob): Promise<void> {
   assert.match(JSON.parse(body).data[0].url, /^http/);
 }
 
-/** Times (ms) of short chat requests, one after the other, until `work` is done, and at least `least` of them. */
-async function chatTimes(gateway: TestGateway, work: Promise<unknown>, least: number): Promise<number[]> {
-  let isDone = false;
-  void work.finally(() => {
-    isDone = true;
-  });
-  const client = gateway.client();
-  const times: number[] = [];
-  while (!isDone || times.length < least) {
-    const startedAt = performance.now();
-    await client.chat.completions.create({ model: 'sandbox-chat', messages: [{ role: 'user', content: 'hello' }] });
-    times.push(performance.now() - startedAt);
+/** Chat requests from a process that does nothing else. */
+class ChatProbe {
+  readonly #child: ChildProcess;
+  readonly vendorUrl: string;
+
+  private constructor(child: ChildProcess, port: number) {
+    this.#child = child;
+    this.vendorUrl = `http://127.0.0.1:${port}/v1`;
   }
-  return times;
+
+  static async start(): Promise<ChatProbe> {
+    const file = fileURLToPath(new URL('./chat-probe.ts', import.meta.url));
+    const child = fork(file, [], { execArgv: ['--import', 'tsx'] });
+    const [{ port }] = (await once(child, 'message', { signal: AbortSignal.timeout(20_000) })) as [{ port: number }];
+    return new ChatProbe(child, port);
+  }
+
+  /** Their times (ms), until `work` is done, and of at least so many. */
+  async times(gateway: TestGateway, work: Promise<unknown>, least: number): Promise<number[]> {
+    const measured = once(this.#child, 'message');
+    this.#child.send({ baseURL: `${gateway.url}/v1`, apiKey: gateway.apiKey, least } satisfies ProbeTask);
+    await work.finally(() => this.#child.send('stop'));
+    const [{ times }] = (await measured) as [{ times: number[] }];
+    return times;
+  }
+
+  stop(): void {
+    this.#child.disconnect();
+  }
 }
 
 function percentile(times: number[], share: number): number {
@@ -100,20 +117,22 @@ function percentile(times: number[], share: number): number {
 test(`POST /v1/images/edits: ${edits} uploads of ${megabytes(fileBytes)} MB at a time fill no process's memory and leave no file`, async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-upload-'));
   const sandbox = await startSandboxProcess();
-  const gateway = await TestGateway.start({ settings: { SANDBOX_BASE_URL: sandbox.baseUrl } });
+  const probe = await ChatProbe.start();
+  const vendors = { OPENAI_API_KEY: 'a key', OPENAI_BASE_URL: probe.vendorUrl, SANDBOX_BASE_URL: sandbox.baseUrl };
+  const gateway = await TestGateway.start({ settings: vendors });
   try {
     const path = join(folder, 'large.png');
     await writeLargePng(path, fileBytes);
     const image = await openAsBlob(path, { type: 'image/png' });
-    await chatTimes(gateway, Promise.resolve(), 50);
-    const idle = await chatTimes(gateway, Promise.resolve(), isSoak ? 500 : 100);
+    await probe.times(gateway, Promise.resolve(), 200);
+    const idle = await probe.times(gateway, Promise.resolve(), isSoak ? 1000 : 200);
     const work = Promise.all(Array.from({ length: edits }, () => edit(gateway, image)));
     const processes = { api: gateway.apis[0], worker: gateway.workers[0], sandbox } as Record<string, GatewayProcess>;
     const watching = Object.entries(processes).map(async ([name, process]) => ({
       name,
       peak: await peakWhile(process, work),
     }));
-    const busy = await chatTimes(gateway, work, 1);
+    const busy = await probe.times(gateway, work, 1);
     await work;
     for (const { name, peak } of await Promise.all(watching)) {
       t.diagnostic(`${name}: at most ${megabytes(peak)} MB resident`);
@@ -131,6 +150,7 @@ test(`POST /v1/images/edits: ${edits} uploads of ${megabytes(fileBytes)} MB at a
   } finally {
     await gateway.stop();
     await sandbox.kill();
+    probe.stop();
     await rm(folder, { recursive: true, force: true });
   }
 });

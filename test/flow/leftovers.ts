@@ -42,6 +42,7 @@ async function lookThrough(redis: Redis, stateMs: number): Promise<string[]> {
 async function lookAt(redis: Redis, key: string, stateMs: number): Promise<string | undefined> {
   if (/:(holds|running:[^:]+)$/.test(key)) return `${await redis.zcard(key)} members`;
   if (/:(wait|active|paused|delayed|prioritized|completed|failed|stalled)$/.test(key)) return 'a list of jobs';
+  if (/:outbox$/.test(key)) return await describeOutbox(redis, key);
   if (/:lock$/.test(key)) return 'a lock';
   if (/:job_[0-9a-f]+/.test(key)) return 'a queued job';
   const ttl = await redis.pttl(key);
@@ -52,4 +53,10 @@ async function lookAt(redis: Redis, key: string, stateMs: number): Promise<strin
     return ttl === -1 || (retention === '0' && ttl > stateMs) ? `expires in ${ttl} ms` : undefined;
   }
   return ttl === -1 && !lasting.some((pattern) => pattern.test(key)) ? 'never expires' : undefined;
+}
+
+/** An outbox stays, for its consumers; what is in it does not. */
+async function describeOutbox(redis: Redis, key: string): Promise<string | undefined> {
+  const length = await redis.xlen(key);
+  return length === 0 ? undefined : `${length} records`;
 }

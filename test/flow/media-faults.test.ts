@@ -79,7 +79,8 @@ describe('Media jobs across the death of their worker', { concurrency: 2 }, () =
       const gateway = await TestGateway.start({ workers: 0 });
       try {
         // Each doomed worker takes one job at a time and dies at its first: as many jobs as workers.
-        const doomed = await Promise.all(phases.map((phase) => startDoomedWorker(gateway, phase, settings)));
+        const victims = new Set<string>();
+        const doomed = await Promise.all(phases.map((phase) => startDoomedWorker(gateway, phase, settings, victims)));
         const users = new Map<string, string>();
         for (const phase of phases) {
           const user = `${kind} ${phase.name}`;

@@ -102,6 +102,16 @@ describe('the OpenAI dialect', () => {
     assert.match(server.requests.at(-1)?.body ?? '', /^\{"model":"a\/\\"b\\"",\n"a": \{\} \}$/);
   });
 
+  it("sends the caller's own stream options, once", async () => {
+    server.answer((response) => sendStream(response, [events(plain)]));
+    const request = '{"stream_options":{"include_usage":true,"include_obfuscation":false},"messages":[]}';
+    await vendor.chat(callOf({ model: 'm', request }), collect());
+    assert.equal(
+      server.requests.at(-1)?.body,
+      '{"model":"m","stream":true,"stream_options":{"include_usage":true,"include_obfuscation":false},"messages":[]}',
+    );
+  });
+
   it('yields the same frames however the bytes of an answer are cut', async () => {
     const recordings = fc.constantFrom(...Object.keys(streams));
     const lineEnd = fc.constantFrom('\n', '\r\n', '\r');

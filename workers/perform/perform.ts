@@ -1,12 +1,15 @@
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import { performChat } from './perform-chat.ts';
+import { performEmbedding } from './perform-embedding.ts';
+import { performImage } from './perform-image.ts';
+import { performSpeech } from './perform-speech.ts';
 import { methodOf, type Perform } from './performance.ts';
 
 /** What becomes of the jobs of each capability. */
 export const perform: Record<Capability, Perform> = {
   chat: performChat,
-  embedding: ({ vendor, call, sink }) => methodOf(vendor, 'embed')(call, sink),
-  image: ({ vendor, call, sink }) => methodOf(vendor, 'image')(call, sink),
+  embedding: performEmbedding,
+  image: performImage,
   transcription: ({ vendor, call, sink }) => methodOf(vendor, 'transcribe')(call, sink),
-  speech: ({ vendor, call, sink }) => methodOf(vendor, 'speak')(call, sink),
+  speech: performSpeech,
 };

@@ -9,6 +9,8 @@ export interface Performance {
   readonly row: Model;
   /** Name of the endpoint that made the job. */
   readonly endpoint: string;
+  /** Whether the answer stays readable after its delivery: files that it is made of are then stored. */
+  readonly keep: boolean;
   readonly call: VendorCall;
   readonly sink: FrameSink;
 }

@@ -1,163 +1,21 @@
-import { ApiError } from '../../shared/errors.ts';
-import type { HttpClient, Reading } from '../http.ts';
-import { SseReader } from '../sse-reader.ts';
-import { isObject, type JsonObject, type OpenAiAnswerReader, takeOffIdentity } from './openai-answer-reader.ts';
-import { TokenTemplate } from './token-template.ts';
-import type { FrameSink, VendorAnswer, VendorCall, VendorMethod, VendorUsage } from './vendor.ts';
+import type { HttpClient } from '../http.ts';
+import { isObject, type JsonObject, type OpenAiAnswerReader } from './openai-answer-reader.ts';
+import { completionMethod } from './openai-completion-method.ts';
+import type { VendorMethod } from './vendor.ts';
 
-/** Fields of a chunk that say nothing by themselves: without choices such a chunk only carried the usage. */
-const envelope = new Set(['choices', 'service_tier', 'system_fingerprint', 'obfuscation']);
-
-const path = '/chat/completions';
-
-/** Chat completions: the request passes unread, the answer without what the gateway owns. */
+/** Chat completions (https://platform.openai.com/docs/api-reference/chat). */
 export function openAiChat(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
-  return async (call, sink) => {
-    const { signal, silenceMs } = call;
-    const body = composeRequest(call);
-    if (!call.stream) return answerReader.held(await http.post({ path, body, signal, silenceMs }));
-    const stream = new ChunkStream(answerReader, sink);
-    try {
-      const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => stream.read(bytes) });
-      if (text !== null) stream.writeCompletion(text);
-      return stream.end();
-    } catch (error) {
-      throw stream.failure(error);
-    }
-  };
+  return completionMethod(http, answerReader, {
+    path: '/chat/completions',
+    toChunkChoice,
+    hasToken: ({ delta }) => isObject(delta) && typeof delta.content === 'string',
+  });
 }
 
-/** The request's text with the model, and what a stream needs, put before its first field. */
-function composeRequest({ model, stream, request }: VendorCall): string {
-  const fields = request.slice(request.indexOf('{') + 1);
-  const streaming = stream ? ',"stream":true,"stream_options":{"include_usage":true}' : '';
-  const separator = /^\s*\}/.test(fields) ? '' : ',';
-  return `{"model":${JSON.stringify(model)}${streaming}${separator}${fields}`;
-}
-
-/** One streamed answer: events in, `delta` frames out. */
-class ChunkStream {
-  private readonly answerReader: OpenAiAnswerReader;
-  private readonly sink: FrameSink;
-  private readonly events = new SseReader((data, type) => this.readEvent(data, type));
-  private usage: VendorUsage = null;
-  private frames = 0;
-  private full = false;
-  private done = false;
-  private reported: ApiError | undefined;
-  private template: TokenTemplate | undefined;
-  /** Chunks from which a template may yet be made: where none can be, trying costs as much as it would save. */
-  private templateTries = 3;
-  private readonly begun = new Set<unknown>();
-  private readonly finished = new Set<unknown>();
-
-  constructor(answerReader: OpenAiAnswerReader, sink: FrameSink) {
-    this.answerReader = answerReader;
-    this.sink = sink;
-  }
-
-  read(bytes: Buffer): Reading {
-    this.full = false;
-    this.events.read(bytes);
-    if (this.done) return 'finished';
-    return this.full ? this.sink.drained() : undefined;
-  }
-
-  /** Some vendors answer a streamed request with a whole completion: it becomes one chunk that says it all. */
-  writeCompletion(text: string): void {
-    const completion = this.answerReader.completion(text);
-    const choices = completion.choices.map((choice, index) => {
-      if (!isObject(choice) || !isObject(choice.message)) {
-        throw new ApiError('server_error', "The model's vendor answered with a choice that has no message.");
-      }
-      const { message, ...rest } = choice;
-      const calls = choice.message.tool_calls;
-      const toolCalls = Array.isArray(calls) ? { tool_calls: calls.map((call, at) => ({ index: at, ...call })) } : {};
-      return { index, ...rest, delta: { ...choice.message, ...toolCalls } };
-    });
-    this.writeChunk({ ...completion, choices });
-    this.done = true;
-  }
-
-  /**
-   * The end of the body. Some vendors leave `[DONE]` out: an answer whose every choice has its finish reason is whole too.
-   * @throws ApiError when the vendor stopped before its answer was whole.
-   */
-  end(): VendorAnswer {
-    if (!this.done && (this.begun.size === 0 || this.finished.size < this.begun.size)) {
-      throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
-    }
-    return { body: JSON.stringify({ usage: this.usage }), usage: this.usage };
-  }
-
-  /** What a failure of the call means: once output is committed, a break must not look like one that can be repeated. */
-  failure(thrown: unknown): ApiError {
-    const error = ApiError.from(thrown);
-    if (this.frames === 0 || error === this.reported || error.code !== 'server_error') return error;
-    return new ApiError('stream_interrupted', error.message, { cause: error.cause });
-  }
-
-  private readEvent(data: string, type: string | undefined): void {
-    if (this.done || data === '') return;
-    if (data.startsWith('[DONE]')) {
-      this.done = true;
-      return;
-    }
-    const frame = type === 'error' ? undefined : this.template?.frame(data);
-    if (frame !== undefined) {
-      this.write(frame);
-      return;
-    }
-    const chunk = this.answerReader.parse(data);
-    if (chunk.error || type === 'error') {
-      this.reported = this.answerReader.reportedError(data);
-      throw this.reported;
-    }
-    if (this.template === undefined && this.templateTries > 0) this.makeTemplate(data, chunk);
-    takeOffIdentity(chunk);
-    this.writeChunk(chunk);
-  }
-
-  /** A chunk that only adds text to the one choice there is: it ends nothing and counts nothing, and so do all that fit it. */
-  private makeTemplate(data: string, chunk: JsonObject): void {
-    const [choice, another] = Array.isArray(chunk.choices) ? chunk.choices : [];
-    if (another || typeof choice?.delta?.content !== 'string' || !this.begun.has(choice.index)) return;
-    if (choice.finish_reason || chunk.usage) return;
-    const toFrame = (text: string): string => {
-      const sample = this.answerReader.parse(text);
-      takeOffIdentity(sample);
-      sample.usage = undefined;
-      return JSON.stringify(sample);
-    };
-    this.templateTries -= 1;
-    this.template = TokenTemplate.from(data, toFrame);
-  }
-
-  private writeChunk(chunk: JsonObject): void {
-    if (isObject(chunk.usage)) this.usage = chunk.usage;
-    chunk.usage = undefined;
-    chunk.choices ??= [];
-    const { choices } = chunk;
-    if (!Array.isArray(choices)) {
-      throw new ApiError('server_error', "The model's vendor sent a chunk whose choices are no list.");
-    }
-    if (choices.length === 0 && saysNothing(chunk)) return;
-    for (const choice of choices) {
-      this.begun.add(choice?.index);
-      if (choice?.finish_reason) this.finished.add(choice.index);
-    }
-    this.write(JSON.stringify(chunk));
-  }
-
-  private write(text: string): void {
-    this.frames += 1;
-    if (!this.sink.write({ type: 'delta', text })) this.full = true;
-  }
-}
-
-function saysNothing(chunk: JsonObject): boolean {
-  for (const [name, value] of Object.entries(chunk)) {
-    if (value !== undefined && value !== null && !envelope.has(name)) return false;
-  }
-  return true;
+/** The message as a delta that says it all. */
+function toChunkChoice({ message, ...rest }: JsonObject): JsonObject | undefined {
+  if (!isObject(message)) return undefined;
+  const calls = message.tool_calls;
+  const toolCalls = Array.isArray(calls) ? { tool_calls: calls.map((call, at) => ({ index: at, ...call })) } : {};
+  return { ...rest, delta: { ...message, ...toolCalls } };
 }

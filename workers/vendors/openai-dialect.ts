@@ -1,6 +1,12 @@
+import { createDownloader } from '../download.ts';
 import { createHttpClient } from '../http.ts';
 import { OpenAiAnswerReader } from './openai-answer-reader.ts';
 import { openAiChat } from './openai-chat.ts';
+import { openAiCompletions } from './openai-completions.ts';
+import { openAiEmbeddings } from './openai-embeddings.ts';
+import { openAiImages } from './openai-images.ts';
+import { openAiSpeech } from './openai-speech.ts';
+import { openAiTranscriptions } from './openai-transcriptions.ts';
 import type { Offering } from './vendor.ts';
 
 export interface OpenAiDialectOptions {
@@ -11,7 +17,11 @@ export interface OpenAiDialectOptions {
 }
 
 /** A vendor that speaks OpenAI's wire; one file per thing it does. */
-export function createOpenAiDialect({ name, baseUrl, apiKey }: OpenAiDialectOptions): Offering<'chat'> {
+export function createOpenAiDialect({
+  name,
+  baseUrl,
+  apiKey,
+}: OpenAiDialectOptions): Offering<'chat' | 'complete' | 'embed' | 'image' | 'transcribe' | 'speak'> {
   const http = createHttpClient({
     vendor: name,
     baseUrl,
@@ -22,6 +32,11 @@ export function createOpenAiDialect({ name, baseUrl, apiKey }: OpenAiDialectOpti
   return {
     name,
     chat: openAiChat(http, answerReader),
+    complete: openAiCompletions(http, answerReader),
+    embed: openAiEmbeddings(http, answerReader),
+    image: openAiImages(http, answerReader, createDownloader({ trustedOrigin: new URL(baseUrl).origin })),
+    transcribe: openAiTranscriptions(http, answerReader),
+    speak: openAiSpeech(http, answerReader),
     close: () => http.close(),
   };
 }

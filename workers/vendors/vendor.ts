@@ -8,8 +8,9 @@ export interface VendorCall {
   /** Whether the caller wants the answer as it grows. */
   readonly stream: boolean;
   /**
-   * The request as JSON text, vendor-neutral (the capability's schema in shared/capabilities), without `model`, `stream` and
-   * `stream_options`, which the vendor sets itself. Text, not an object: an OpenAI-shaped vendor passes it on without parsing.
+   * The request as JSON text, vendor-neutral (the capability's schema in shared/capabilities), without `model` and `stream`,
+   * which the vendor sets itself; `stream_options`, if there are any, come first. Text, not an object: an OpenAI-shaped
+   * vendor passes it on without parsing.
    */
   readonly request: string;
   /** Aborted when the caller left, the deadline passed, the job was fenced off or the worker gives up. */

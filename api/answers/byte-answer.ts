@@ -1,0 +1,169 @@
+import type { ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { ApiError, type ErrorData } from '../../shared/errors.ts';
+import type { Frame } from '../../shared/jobs/frames.ts';
+import type { BytesView } from '../endpoints/endpoint.ts';
+import type { AnswerSink } from './answer-reader.ts';
+import { expired } from './held.ts';
+
+/** A client that takes nothing for so long is treated as gone. */
+const stalledMs = 300_000;
+
+export interface ByteAnswerOptions {
+  readonly response: ServerResponse;
+  readonly bytes: BytesView;
+  /** When the request came, in ms of `performance.now()`. */
+  readonly startedAt: number;
+  /** Opens the stored file of an answer. @throws Error when it is gone. */
+  readonly openFile: (file: string) => Promise<{ readonly content: Readable; readonly bytes: number }>;
+  /** The client takes bytes again. */
+  readonly onDrain: () => void;
+}
+
+/**
+ * An answer that is bytes, sent as they come. The status waits for the first of them, so that an early error is a real
+ * HTTP error. Bytes cannot say an error: one that comes later cuts the connection, and the client sees an incomplete body.
+ * Where only the end of the job is left, its stored file is sent.
+ */
+export class ByteAnswer implements AnswerSink {
+  /** Resolves when the status is out; rejects with the ApiError that came before it. */
+  readonly opened: Promise<void>;
+  /** Resolves when the last byte is handed over, or with the error that cut the answer. */
+  readonly ended: Promise<ApiError | undefined>;
+  onTick: ((now: number) => void) | undefined;
+  firstFrameAt: number | undefined;
+  frames = 0;
+  readonly #options: ByteAnswerOptions;
+  readonly #response: ServerResponse;
+  #pending: Buffer[] = [];
+  #fullSince: number | undefined;
+  #isOpen = false;
+  #isEnded = false;
+  #resolveOpened: () => void = () => undefined;
+  #rejectOpened: (error: unknown) => void = () => undefined;
+  #resolveEnded: (error: ApiError | undefined) => void = () => undefined;
+
+  constructor(options: ByteAnswerOptions) {
+    this.#options = options;
+    this.#response = options.response;
+    this.opened = new Promise((resolve, reject) => {
+      this.#resolveOpened = resolve;
+      this.#rejectOpened = reject;
+    });
+    this.opened.catch(() => undefined);
+    this.ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve;
+    });
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  frame(frame: Frame): void {
+    if (this.#isEnded) return;
+    this.firstFrameAt ??= Date.now();
+    this.frames++;
+    if (frame.type === 'error') {
+      this.fail(ApiError.fromData(JSON.parse(frame.text) as ErrorData));
+      return;
+    }
+    const chunk = this.#options.bytes.chunk(frame);
+    if (chunk !== undefined && chunk.length > 0) {
+      this.#open({});
+      this.#pending.push(chunk);
+    }
+    if (frame.type === 'end') this.#finish(frame);
+  }
+
+  flush(): boolean {
+    if (this.#pending.length > 0 && !this.#isEnded) this.#write();
+    return this.#fullSince === undefined;
+  }
+
+  tick(now: number): void {
+    if (this.#isEnded) return;
+    this.onTick?.(now);
+    if (this.#fullSince !== undefined && now - this.#fullSince > stalledMs) this.#response.destroy();
+  }
+
+  lost(): void {
+    this.fail(expired());
+  }
+
+  /** Ends the answer with an error: as a status while there is none, else by cutting the connection. */
+  fail(error: ApiError): void {
+    if (this.#isEnded) return;
+    const rest = this.#takePending();
+    this.#settle(error);
+    if (!this.#isOpen) return;
+    if (rest.length > 0) this.#response.write(rest);
+    // What came before the break is the client's: node writes it at the end of this turn.
+    setImmediate(() => this.#response.destroy());
+  }
+
+  /** Forgets the client: it has left, or will be answered otherwise. */
+  abandon(): void {
+    if (!this.#isEnded) this.#settle(new ApiError('cancelled', 'The caller left.'));
+  }
+
+  #open(headers: Record<string, number>): void {
+    if (this.#isOpen) return;
+    this.#isOpen = true;
+    this.#response.writeHead(200, {
+      'content-type': this.#options.bytes.contentType,
+      'cache-control': 'no-cache',
+      'x-accel-buffering': 'no',
+      'openai-processing-ms': String(Math.round(performance.now() - this.#options.startedAt)),
+      ...headers,
+    });
+    this.#resolveOpened();
+  }
+
+  #write(): void {
+    if (this.#response.write(this.#takePending())) return;
+    this.#fullSince = Date.now();
+    this.#response.once('drain', () => {
+      this.#fullSince = undefined;
+      this.#options.onDrain();
+    });
+  }
+
+  #takePending(): Buffer {
+    const chunks = this.#pending;
+    this.#pending = [];
+    return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+  }
+
+  #finish(end: Frame): void {
+    if (this.#isOpen) {
+      this.#response.end(this.#takePending());
+      this.#settle(undefined);
+      return;
+    }
+    const file = this.#options.bytes.file(end);
+    if (file === undefined) this.fail(expired());
+    else this.#sendFile(file).catch((error) => this.fail(this.#isOpen ? ApiError.from(error) : expired()));
+  }
+
+  async #sendFile(file: string): Promise<void> {
+    const { content, bytes } = await this.#options.openFile(file);
+    if (this.#isEnded) {
+      content.destroy();
+      return;
+    }
+    this.#open({ 'content-length': bytes });
+    // The reader is done, and ticks no more.
+    this.#response.setTimeout(stalledMs, () => this.#response.destroy());
+    await pipeline(content, this.#response);
+    this.#settle(undefined);
+  }
+
+  #settle(error: ApiError | undefined): void {
+    this.#isEnded = true;
+    this.#pending = [];
+    if (!this.#isOpen) this.#rejectOpened(error);
+    this.#resolveEnded(error);
+  }
+}

@@ -1,0 +1,39 @@
+import { ApiError } from '../../shared/errors.ts';
+import { completionView } from './completion-view.ts';
+import type { Endpoint } from './endpoint.ts';
+import { foldCompletion } from './fold-completion.ts';
+import { prepareCompletion } from './prepare-completion.ts';
+
+/** What a model without native completions does not do, where more than the parameter's name has to be said. */
+const reasons: Readonly<Record<string, string>> = {
+  prompt: "'prompt' must be a string or an array of strings",
+  best_of: "'best_of' cannot be greater than 'n'",
+  logprobs: "'logprobs' cannot be combined with 'echo'",
+  max_tokens: "'max_tokens' must be at least 1",
+};
+
+const checkCompletion: Endpoint['check'] = ({ traits }, { id, legacyCompletions }) => {
+  const name = traits?.nativeOnly;
+  if (legacyCompletions || typeof name !== 'string') return;
+  const reason = reasons[name] ?? `'${name}' is not supported`;
+  throw new ApiError(
+    'invalid_request_error',
+    `The model \`${id}\` has no native completions (a chat stands in for them), so ${reason}.`,
+    { param: name },
+  );
+};
+
+/** `POST /v1/completions`, the legacy one (https://platform.openai.com/docs/api-reference/completions). */
+export const completions: Endpoint = {
+  name: 'completions',
+  path: '/v1/completions',
+  capability: 'chat',
+  prepare: prepareCompletion,
+  check: checkCompletion,
+  view: completionView({
+    idPrefix: 'cmpl-',
+    object: 'text_completion',
+    chunkObject: 'text_completion',
+    fold: foldCompletion,
+  }),
+};

@@ -1,0 +1,45 @@
+import type { Middleware } from 'koa';
+import { ApiError } from '../../shared/errors.ts';
+import type { State } from '../state.ts';
+
+/**
+ * What of OpenAI's API the gateway does not offer, by the beginnings of its paths, whole segments each. Files, threads and
+ * what is built on them are kept by a vendor for its own account; organisation and billing are the operator's.
+ * Source: https://platform.openai.com/docs/api-reference (and its legacy and deprecated sections).
+ */
+const areas: readonly (readonly [name: string, ...prefixes: string[]])[] = [
+  ['Fine-tuning', '/v1/fine_tuning', '/v1/fine-tunes'],
+  ['File management', '/v1/files', '/v1/uploads'],
+  ['Batch processing', '/v1/batches'],
+  ['The Assistants API', '/v1/assistants', '/v1/threads'],
+  ['Vector store management', '/v1/vector_stores'],
+  ['Organization management', '/v1/organization', '/v1/organizations', '/v1/projects'],
+  ['Billing management', '/v1/dashboard', '/dashboard', '/v1/billing', '/v1/usage', '/v1/subscriptions'],
+  ['Moderation', '/v1/moderations'],
+  ['The Realtime API', '/v1/realtime'],
+  ['The Evals API', '/v1/evals'],
+  ['Container management', '/v1/containers'],
+  ['The Conversations API', '/v1/conversations'],
+  ['ChatKit', '/v1/chatkit'],
+  ['Skill management', '/v1/skills'],
+  ['Voice management', '/v1/audio/voices', '/v1/audio/voice_consents'],
+  ['Listing and changing stored chat completions', '/v1/chat/completions/*'],
+  ['The legacy Engines API', '/v1/engines'],
+  ['The legacy Edits API', '/v1/edits'],
+];
+
+/** `*` stands for one segment: the path before it is an endpoint of its own. */
+const patterns = areas.flatMap(([name, ...prefixes]) =>
+  prefixes.map((prefix) => ({ name, pattern: new RegExp(`^${prefix.replace('*', '[^/]+')}(/|$)`, 'i') })),
+);
+
+/**
+ * Stands behind the routes: a path of an area that is not offered is a 404 that says so, whatever the method. Like every
+ * unknown path it asks for no key, because there is nothing behind it to protect.
+ */
+export const notOffered: Middleware<State> = (ctx, next) => {
+  const area = patterns.find(({ pattern }) => pattern.test(ctx.path));
+  if (area === undefined) return next();
+  ctx.state.endpoint = 'not_offered';
+  throw new ApiError('not_found', `${area.name} is not offered by this gateway.`);
+};

@@ -1,0 +1,50 @@
+import { type CompletionRequest, completionRequest } from '../../shared/capabilities/completion.ts';
+import { invalidRequest } from './invalid-request.ts';
+import { parseJson } from './parse-json.ts';
+import type { Prepare } from './prepared-request.ts';
+import { forwardedStreamOptions } from './stream-options.ts';
+
+/**
+ * Prepares `POST /v1/completions`. The view option `includeUsage` asks for usage at the end of a stream; the trait
+ * `nativeOnly` names the first parameter that a chat cannot stand in for, if there is one.
+ */
+export const prepareCompletion: Prepare = (body) => {
+  const input = parseJson(body);
+  if (!completionRequest.validate(input)) throw invalidRequest(completionRequest, input);
+  const { model, stream, stream_options: streamOptions, ...request } = input;
+  return {
+    model,
+    stream: stream === true,
+    request: JSON.stringify({ ...forwardedStreamOptions(streamOptions), ...request }),
+    hasMedia: false,
+    viewOptions: { includeUsage: streamOptions?.include_usage === true },
+    traits: { nativeOnly: nativeOnly(input as CompletionRequest) },
+  };
+};
+
+/**
+ * Fields of a chat that a completion must not bring along: they would replace what the gateway says itself (`messages`), or
+ * ask for what a completion cannot show (tools, audio).
+ */
+const chatFields = [
+  'messages',
+  'tools',
+  'tool_choice',
+  'functions',
+  'function_call',
+  'modalities',
+  'audio',
+  'top_logprobs',
+  'max_completion_tokens',
+];
+
+function nativeOnly(request: CompletionRequest): string | undefined {
+  const { prompt, suffix, best_of: bestOf, n, logprobs, echo, max_tokens: maximum } = request;
+  const [first] = prompt ?? [null];
+  if (typeof first === 'number' || typeof first === 'object') return 'prompt';
+  if (suffix) return 'suffix';
+  if (bestOf != null && bestOf > (n ?? 1)) return 'best_of';
+  if (logprobs != null && echo === true) return 'logprobs';
+  if (maximum === 0) return 'max_tokens';
+  return chatFields.find((name) => request[name] != null);
+}

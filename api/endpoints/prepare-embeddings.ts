@@ -1,0 +1,19 @@
+import { embeddingRequest } from '../../shared/capabilities/embedding.ts';
+import { invalidRequest } from './invalid-request.ts';
+import { parseJson } from './parse-json.ts';
+import type { Prepare } from './prepared-request.ts';
+
+/** Prepares `POST /v1/embeddings`. The trait `dimensions` is the number of them that was asked for. */
+export const prepareEmbeddings: Prepare = (body) => {
+  const input = parseJson(body);
+  if (!embeddingRequest.validate(input)) throw invalidRequest(embeddingRequest, input);
+  const { model, stream: _stream, ...request } = input;
+  return {
+    model,
+    stream: false,
+    request: JSON.stringify(request),
+    hasMedia: false,
+    viewOptions: {},
+    traits: { dimensions: request.dimensions },
+  };
+};

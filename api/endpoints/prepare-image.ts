@@ -1,0 +1,70 @@
+import type { z } from 'zod';
+import {
+  type ImageJob,
+  type ImageTask,
+  imageEditRequest,
+  imageGenerationRequest,
+} from '../../shared/capabilities/image.ts';
+import { invalidRequest } from './invalid-request.ts';
+import { parseJson } from './parse-json.ts';
+import type { Prepare, PreparedRequest } from './prepared-request.ts';
+
+/** What `check` holds against the model's row. */
+export interface ImageTraits {
+  readonly n: number;
+  /** Undefined: the caller leaves it to the model. */
+  readonly size: string | undefined;
+  readonly partialImages: number;
+}
+
+/** A checked request whose images have been taken out of it. */
+interface ImageRequest {
+  readonly model: string;
+  readonly n?: number | null | undefined;
+  readonly size?: string | null | undefined;
+  readonly response_format?: 'url' | 'b64_json' | null | undefined;
+  readonly stream?: unknown;
+  readonly partial_images?: unknown;
+}
+
+/** @throws ApiError 400 for what the schema refuses. */
+export function checked<Schema extends z.ZodType>(schema: Schema, input: unknown): z.infer<Schema> {
+  const { success, data } = schema.safeParse(input);
+  if (!success) throw invalidRequest(schema, input);
+  return data;
+}
+
+/** The job of a request whose schema has been satisfied. */
+export function composeImageJob(
+  task: ImageTask,
+  { model, stream, response_format: responseFormat, ...parameters }: ImageRequest,
+  images: ImageJob['images'] = [],
+  mask: ImageJob['mask'] = null,
+): PreparedRequest {
+  const job: ImageJob = { task, response_format: responseFormat ?? null, images, mask, parameters: { ...parameters } };
+  const traits: ImageTraits = {
+    n: parameters.n ?? 1,
+    size: parameters.size ?? undefined,
+    partialImages: Number(parameters.partial_images ?? 0),
+  };
+  const inputs = mask === null ? images : [...images, mask];
+  return {
+    model,
+    stream: stream === true,
+    request: JSON.stringify(job),
+    hasMedia: inputs.length > 0,
+    viewOptions: {},
+    traits: { ...traits },
+    files: inputs.flatMap((input) => ('file' in input ? [String(input.file)] : [])),
+  };
+}
+
+/** Prepares `POST /v1/images/generations`. */
+export const prepareImageGeneration: Prepare = (body) =>
+  composeImageJob('generation', checked(imageGenerationRequest, parseJson(body)));
+
+/** Prepares the JSON of `POST /v1/images/edits`. */
+export const prepareImageEdit: Prepare = (body) => {
+  const { images, mask, ...request } = checked(imageEditRequest, parseJson(body));
+  return composeImageJob('edit', request, images, mask ?? null);
+};

@@ -1,0 +1,25 @@
+import type { SpeechFormat, SpeechJobRequest } from '../../shared/capabilities/speech.ts';
+import { speechRequest } from '../../shared/capabilities/speech.ts';
+import { invalidRequest } from './invalid-request.ts';
+import { parseJson } from './parse-json.ts';
+import type { Prepare } from './prepared-request.ts';
+
+/** What `checkSpeech` holds against a model's row, and what the view shows by. */
+export interface SpeechTraits extends Readonly<Record<string, unknown>> {
+  readonly format: SpeechFormat;
+  /** Whether the caller wants the audio as events. */
+  readonly events: boolean;
+}
+
+/**
+ * Prepares `POST /v1/audio/speech`. Audio always comes as it grows; its traits are the view's options too.
+ */
+export const prepareSpeech: Prepare = (body) => {
+  const input = parseJson(body);
+  if (!speechRequest.validate(input)) throw invalidRequest(speechRequest, input);
+  const { model, stream_format: streamFormat, response_format: format = 'mp3', ...rest } = input;
+  const events = streamFormat === 'sse';
+  const request: SpeechJobRequest = { ...rest, response_format: format, ...(events && { stream_format: 'sse' }) };
+  const traits: SpeechTraits = { format, events };
+  return { model, stream: true, request: JSON.stringify(request), hasMedia: false, viewOptions: traits, traits };
+};

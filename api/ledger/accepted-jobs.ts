@@ -1,0 +1,130 @@
+import { isMedia } from '../../shared/capabilities/capability.ts';
+import type { Database } from '../../shared/database/database.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import type { Logger } from '../../shared/log.ts';
+import { bodyRow, openJobRow } from './job-rows.ts';
+
+/** How long the database may take before the caller is answered 503. */
+const patienceMs = 2000;
+/** What one statement inserts at most: jobs, and characters of their requests. */
+const batchJobs = 100;
+const batchCharacters = 4 * 1024 * 1024;
+
+/** Whether a job must be in the database before it is accepted: kept answers (asynchronous, keyed) and media work. */
+export function isRecordedFirst(job: Pick<JobIdentity, 'retentionMs' | 'capability'>): boolean {
+  return job.retentionMs > 0 || isMedia[job.capability];
+}
+
+/** A job that waits for its row. */
+interface WaitingJob {
+  readonly job: JobIdentity;
+  readonly request: string | undefined;
+  readonly resolve: () => void;
+  readonly reject: (error: ApiError) => void;
+  /** Its caller has been answered 503: it must leave no row. */
+  isRefused: boolean;
+}
+
+/**
+ * Writes the jobs that must be in the database before they are queued. One transaction at a time, for all that came while
+ * the one before ran: so a database that is locked keeps one statement waiting, not one per request.
+ */
+export class AcceptedJobs {
+  readonly #db: Database;
+  readonly #retentionMs: number;
+  readonly #log: Logger;
+  readonly #waiting: WaitingJob[] = [];
+  #writing: Promise<void> | undefined;
+
+  /** @param retentionMs how long request and answer stay in the database */
+  constructor(db: Database, retentionMs: number, log: Logger) {
+    this.#db = db;
+    this.#retentionMs = retentionMs;
+    this.#log = log;
+  }
+
+  /**
+   * Puts a job into the database, as one that has not ended.
+   * @param request its text, where that is kept
+   * @throws ApiError 503 when the database does not do it within 2 s; then no row stays.
+   */
+  async add(job: JobIdentity, request: string | undefined): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const waiting: WaitingJob = { job, request, resolve, reject, isRefused: false };
+        timer = setTimeout(() => this.#refuse(waiting), patienceMs);
+        this.#waiting.push(waiting);
+        this.#writing ??= this.#writeAll().finally(() => {
+          this.#writing = undefined;
+        });
+      });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Resolves when nothing is being written any more. */
+  async close(): Promise<void> {
+    await this.#writing;
+  }
+
+  #refuse(waiting: WaitingJob): void {
+    waiting.isRefused = true;
+    const index = this.#waiting.indexOf(waiting);
+    if (index >= 0) this.#waiting.splice(index, 1);
+    waiting.reject(unavailable());
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#take();
+      try {
+        await this.#insert(batch);
+        for (const { resolve } of batch) resolve();
+        await this.#remove(batch.filter(({ isRefused }) => isRefused));
+      } catch (error) {
+        this.#log.warn({ err: error, jobs: batch.length }, 'accepted jobs could not be written to the database');
+        for (const { reject } of batch) reject(unavailable(error));
+      }
+    }
+  }
+
+  #take(): WaitingJob[] {
+    let count = 0;
+    let characters = 0;
+    while (count < batchJobs && characters < batchCharacters && count < this.#waiting.length) {
+      characters += this.#waiting[count++]?.request?.length ?? 0;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  async #insert(batch: readonly WaitingJob[]): Promise<void> {
+    const rows = batch.map(({ job }) => openJobRow(job));
+    const bodies = batch
+      .filter(({ job }) => job.retentionMs > 0)
+      .map(({ job, request }) => ({ ...bodyRow(job, this.#retentionMs), request: request ?? null }));
+    await this.#db.transaction().execute(async (transaction) => {
+      await transaction.insertInto('jobs').values(rows).execute();
+      if (bodies.length > 0) await transaction.insertInto('job_bodies').values(bodies).execute();
+    });
+  }
+
+  /** Takes back the rows of jobs that were refused while their insert was under way. */
+  async #remove(refused: readonly WaitingJob[]): Promise<void> {
+    if (refused.length === 0) return;
+    const ids = refused.map(({ job }) => job.id);
+    await this.#db.transaction().execute(async (transaction) => {
+      await transaction.deleteFrom('jobs').where('id', 'in', ids).where('outcome', 'is', null).execute();
+      await transaction.deleteFrom('job_bodies').where('job_id', 'in', ids).execute();
+    });
+  }
+}
+
+function unavailable(cause?: unknown): ApiError {
+  return new ApiError('service_unavailable', 'The database cannot take the job for now. Try again later.', {
+    retryAfterMs: 2000,
+    cause,
+  });
+}

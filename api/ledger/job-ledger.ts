@@ -1,0 +1,139 @@
+import type { Insertable } from 'kysely';
+import type { Blobs } from '../../shared/blobs.ts';
+import type { Database } from '../../shared/database/database.ts';
+import type { JobBodiesTable } from '../../shared/database/tables.ts';
+import { readJobState } from '../../shared/jobs/job-state.ts';
+import type { JobRecord } from '../../shared/jobs/outbox.ts';
+import { jobKeys } from '../../shared/keys.ts';
+import type { ApiMetrics } from '../../shared/metrics.ts';
+import type { RedisClient } from '../../shared/redis.ts';
+import type { View } from '../endpoints/endpoint.ts';
+import { readFinalAnswer } from './final-answer.ts';
+import { bodyRow, recordedJobRow } from './job-rows.ts';
+
+/** Answers above this many characters are stored as blobs. */
+const inlineCharacters = 1024 * 1024;
+/** How long Redis keeps state and log of a job whose answer is in the database: whoever is reading them reads on. */
+const afterStoredMs = 300_000;
+/** What one transaction takes at most of answers, in characters, beyond the one that reaches it. */
+const answerCharacters = 16 * 1024 * 1024;
+
+export interface JobLedgerOptions {
+  readonly db: Database;
+  readonly redis: RedisClient;
+  readonly blobs: Blobs;
+  /** The view of an endpoint by its name; undefined where it is not offered (any more). */
+  readonly viewOf: (endpoint: string) => View | undefined;
+  /** How long request and answer stay in the database, in ms. */
+  readonly retentionMs: number;
+  /** How long a blob is sure to stay, in ms. */
+  readonly blobMs: number;
+  readonly metrics: Pick<ApiMetrics, 'records'>;
+}
+
+/** A record on its way into the database, with the answer of a kept job where there is one. */
+interface Entry {
+  readonly record: JobRecord;
+  readonly answer?: Insertable<JobBodiesTable>;
+}
+
+/** Writes the records of ended jobs into the database, and the answers of those that are kept. */
+export class JobLedger {
+  readonly #options: JobLedgerOptions;
+
+  constructor(options: JobLedgerOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Writes records. Doing it again changes nothing: a row that has its end, and an answer that is there, stay as they are.
+   * @throws Error when the database cannot be written; then the same call may be made again.
+   */
+  async write(records: readonly JobRecord[]): Promise<void> {
+    const unique = [...new Map(records.map((record) => [record.id, record])).values()];
+    let from = 0;
+    while (from < unique.length) {
+      let characters = 0;
+      const entries: Entry[] = [];
+      while (from < unique.length && characters < answerCharacters) {
+        const record = unique[from++] as JobRecord;
+        const entry = record.retentionMs === 0 ? { record } : await this.#readAnswer(record);
+        characters += entry.answer?.answer?.length ?? 0;
+        entries.push(entry);
+      }
+      await this.#insert(entries);
+      await this.#releaseRedis(entries);
+    }
+  }
+
+  /** One transaction: a record and its answer are there together. */
+  async #insert(entries: readonly Entry[]): Promise<void> {
+    const answers = entries.flatMap(({ answer }) => answer ?? []);
+    const written = await this.#options.db.transaction().execute(async (transaction) => {
+      const result = await transaction
+        .insertInto('jobs')
+        .values(entries.map(({ record }) => recordedJobRow(record)))
+        .onConflict((conflict) =>
+          conflict
+            .column('id')
+            .doUpdateSet(({ ref }) => ({
+              vendor: ref('excluded.vendor'),
+              began_at: ref('excluded.began_at'),
+              ended_at: ref('excluded.ended_at'),
+              outcome: ref('excluded.outcome'),
+              error_code: ref('excluded.error_code'),
+              attempts: ref('excluded.attempts'),
+              input_tokens: ref('excluded.input_tokens'),
+              output_tokens: ref('excluded.output_tokens'),
+              usage: ref('excluded.usage'),
+            }))
+            // What has ended has ended: a terminal is never overwritten.
+            .where('jobs.outcome', 'is', null),
+        )
+        .executeTakeFirst();
+      if (answers.length > 0) {
+        await transaction
+          .insertInto('job_bodies')
+          .values(answers)
+          .onConflict((conflict) =>
+            conflict
+              .column('job_id')
+              .doUpdateSet(({ ref }) => ({
+                answer: ref('excluded.answer'),
+                answer_blob: ref('excluded.answer_blob'),
+                expires_at: ref('excluded.expires_at'),
+              }))
+              .where('job_bodies.answer', 'is', null)
+              .where('job_bodies.answer_blob', 'is', null),
+          )
+          .execute();
+      }
+      return Number(result.numInsertedOrUpdatedRows ?? 0);
+    });
+    this.#options.metrics.records.inc(written);
+  }
+
+  /** A kept job's answer, as far as Redis can still tell it; and its times by Redis's clock, as its state showed them. */
+  async #readAnswer(record: JobRecord): Promise<Entry> {
+    const { redis, blobs, viewOf, retentionMs, blobMs } = this.#options;
+    const state = await readJobState(redis, record.id);
+    if (state === undefined) return { record };
+    const exact = { ...record, beganAt: state.beganAt, endedAt: state.endedAt ?? record.endedAt };
+    const view = viewOf(record.endpoint);
+    const text = view && (await readFinalAnswer({ redis, blobs }, record.id, view, !record.stream));
+    if (text === undefined) return { record: exact };
+    const row = bodyRow(state, retentionMs);
+    if (text.length <= inlineCharacters) return { record: exact, answer: { ...row, answer: text, answer_blob: null } };
+    const expiresAt = Math.min(row.expires_at, Date.now() + blobMs);
+    const blob = await blobs.put(text);
+    return { record: exact, answer: { ...row, answer: null, answer_blob: blob, expires_at: expiresAt } };
+  }
+
+  /** From here on the database can show these answers: Redis need not keep them for their whole time. */
+  async #releaseRedis(entries: readonly Entry[]): Promise<void> {
+    const { redis } = this.#options;
+    const stored = entries.flatMap(({ answer }) => answer?.job_id ?? []);
+    const keys = stored.flatMap((id) => [jobKeys.state(id), jobKeys.log(id)]);
+    await Promise.all(keys.map((key) => redis.pexpire(key, afterStoredMs)));
+  }
+}

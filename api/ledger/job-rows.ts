@@ -1,0 +1,101 @@
+import type { Insertable, Selectable } from 'kysely';
+import type { Capability } from '../../shared/capabilities/capability.ts';
+import type { JobBodiesTable, JobsTable } from '../../shared/database/tables.ts';
+import type { ErrorCode } from '../../shared/errors.ts';
+import type { JobIdentity, JobState } from '../../shared/jobs/job-state.ts';
+import type { JobRecord } from '../../shared/jobs/outbox.ts';
+
+type JobRow = Selectable<JobsTable>;
+
+/** The row of a job that has not ended. */
+export function openJobRow(job: JobIdentity): JobRow {
+  return {
+    id: job.id,
+    account_id: job.account,
+    api_key_id: job.apiKeyId,
+    endpoint: job.endpoint,
+    capability: job.capability,
+    model: job.model,
+    vendor: '',
+    stream: job.stream ? 1 : 0,
+    created_at: job.createdAt,
+    began_at: null,
+    ended_at: null,
+    outcome: null,
+    error_code: null,
+    attempts: 0,
+    input_tokens: null,
+    output_tokens: null,
+    usage: null,
+    retention_ms: job.retentionMs,
+  };
+}
+
+/** The row of an ended job. */
+export function recordedJobRow(record: JobRecord): JobRow {
+  return {
+    id: record.id,
+    account_id: record.account,
+    api_key_id: record.apiKeyId,
+    endpoint: record.endpoint,
+    capability: record.capability,
+    model: record.model,
+    vendor: record.vendor,
+    stream: record.stream ? 1 : 0,
+    created_at: record.createdAt,
+    began_at: record.beganAt ?? null,
+    ended_at: record.endedAt,
+    outcome: record.outcome,
+    error_code: record.errorCode ?? null,
+    attempts: record.attempts,
+    ...tokenCounts(record.usage),
+    usage: record.usage ?? null,
+    retention_ms: record.retentionMs,
+  };
+}
+
+/** Vendors name the counts as OpenAI's chat does, or as its newer endpoints do. */
+function tokenCounts(usage: string | undefined): Pick<JobRow, 'input_tokens' | 'output_tokens'> {
+  const counts = (usage === undefined ? {} : JSON.parse(usage)) as Record<string, unknown>;
+  const whole = (value: unknown): number | null => (Number.isSafeInteger(value) ? (value as number) : null);
+  return {
+    input_tokens: whole(counts.prompt_tokens ?? counts.input_tokens),
+    output_tokens: whole(counts.completion_tokens ?? counts.output_tokens),
+  };
+}
+
+/** The row of a kept job's bodies, without them. */
+export function bodyRow(
+  job: Pick<JobIdentity, 'id' | 'createdAt' | 'viewOptions'>,
+  retentionMs: number,
+): Insertable<JobBodiesTable> {
+  return { job_id: job.id, view_options: job.viewOptions, expires_at: job.createdAt + retentionMs };
+}
+
+/** A job as the database knows it, in the form of a state. What only a state can tell is left at its beginnings. */
+export function stateOfRow(row: JobRow, viewOptions: string): JobState {
+  return {
+    id: row.id,
+    account: row.account_id,
+    apiKeyId: row.api_key_id,
+    capability: row.capability as Capability,
+    endpoint: row.endpoint,
+    model: row.model,
+    stream: row.stream === 1,
+    createdAt: row.created_at,
+    deadlineAt: row.created_at,
+    retentionMs: row.retention_ms,
+    idempotency: '',
+    viewOptions,
+    readers: [],
+    attempt: row.attempts,
+    beganAt: row.began_at ?? undefined,
+    endedAt: row.ended_at ?? undefined,
+    outcome: row.outcome ?? undefined,
+    errorCode: (row.error_code ?? undefined) as ErrorCode | undefined,
+    usage: row.usage ?? undefined,
+    seq: 0,
+    hasDelta: false,
+    leaseUntil: 0,
+  };
+}

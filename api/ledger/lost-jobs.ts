@@ -1,0 +1,121 @@
+import type { Database } from '../../shared/database/database.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { EndJobContext } from '../../shared/jobs/end-job.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import { accountKeys, jobKeys } from '../../shared/keys.ts';
+import type { Logger } from '../../shared/log.ts';
+import { finalBatch } from './final-answer.ts';
+
+/** How often to look. */
+const roundMs = 10_000;
+/** Younger jobs are left alone: their state is only just being made. */
+const leastAgeMs = 20_000;
+/** Rows read at a time. */
+const page = 500;
+
+interface OpenJob {
+  readonly id: string;
+  readonly account_id: string;
+  readonly capability: string;
+}
+
+export interface LostJobsOptions extends Pick<EndJobContext, 'redis' | 'queue'> {
+  readonly db: Database;
+  readonly log: Logger;
+  /** Other times than the usual ones (10 s, 20 s), for tests. */
+  readonly roundMs?: number;
+  readonly leastAgeMs?: number;
+}
+
+/**
+ * Ends the jobs that Redis has lost: unfinished in the database, without a state, and without a record on its way. Two
+ * looks are needed for the last: what was in the outbox at the first one must be written at the second. (An empty outbox
+ * alone would not do as the sign: that of a busy account never is.) Every api process runs one; ending twice is harmless.
+ */
+export class LostJobs {
+  readonly #options: LostJobsOptions;
+  readonly #timer: NodeJS.Timeout;
+  /** Newest entry of the outbox when a job's state was first missed, by job; '' for an empty outbox. */
+  #missed = new Map<string, string>();
+  #round: Promise<void> | undefined;
+
+  constructor(options: LostJobsOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => {
+      this.#round ??= this.sweep()
+        .catch((error) => options.log.warn({ err: error }, 'looking for lost jobs failed'))
+        .finally(() => {
+          this.#round = undefined;
+        });
+    }, options.roundMs ?? roundMs);
+    this.#timer.unref();
+  }
+
+  /** One round over all unfinished jobs of the database. */
+  async sweep(): Promise<void> {
+    const before = this.#missed;
+    const missed = new Map<string, string>();
+    const oldest = Date.now() - (this.#options.leastAgeMs ?? leastAgeMs);
+    for (let after = ''; ; ) {
+      const rows = await this.#options.db
+        .selectFrom('jobs')
+        .select(['id', 'account_id', 'capability'])
+        .where('outcome', 'is', null)
+        .where('id', '>', after)
+        .where('created_at', '<', oldest)
+        .orderBy('id')
+        .limit(page)
+        .execute();
+      await Promise.all(rows.map((job) => this.#look(job, before.get(job.id), missed)));
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < page) break;
+      after = last.id;
+    }
+    this.#missed = missed;
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** @param newestBefore what the round before found in the outbox, if it missed the job's state */
+  async #look(job: OpenJob, newestBefore: string | undefined, missed: Map<string, string>): Promise<void> {
+    const { redis } = this.#options;
+    // The state first: it outlives the settlement, so where it is gone no record comes any more.
+    if ((await redis.exists(jobKeys.state(job.id))) === 1) return;
+    const outbox = accountKeys.outbox(job.account_id);
+    if (newestBefore === undefined) {
+      const [newest] = await redis.xrevrange(outbox, '+', '-', 'COUNT', 1);
+      missed.set(job.id, newest?.[0] ?? '');
+      return;
+    }
+    const isWritten = newestBefore === '' || (await redis.xrange(outbox, '-', newestBefore, 'COUNT', 1)).length === 0;
+    if (isWritten) await this.#end(job);
+    else missed.set(job.id, newestBefore);
+  }
+
+  async #end(job: OpenJob): Promise<void> {
+    const { db, queue, log } = this.#options;
+    const waiting = queue(job.capability as JobIdentity['capability']);
+    // Where its queue still has it, and no worker, nobody has begun it; and without a state nobody will.
+    const neverBegan = (await waiting.has(job.id)) && (await waiting.remove(job.id));
+    const error = neverBegan
+      ? new ApiError('service_unavailable', 'The request was lost before it could be run. Send it again.')
+      : new ApiError('outcome_unknown', 'The gateway lost track of this request. Whether it was run is not known.');
+    await db.transaction().execute(async (transaction) => {
+      const { numUpdatedRows } = await transaction
+        .updateTable('jobs')
+        .set({ outcome: 'failed', error_code: error.code, ended_at: Date.now() })
+        .where('id', '=', job.id)
+        .where('outcome', 'is', null)
+        .executeTakeFirst();
+      if (numUpdatedRows === 0n) return;
+      await transaction
+        .updateTable('job_bodies')
+        .set({ answer: finalBatch([{ type: 'error', text: JSON.stringify(error.toData()) }], 1) })
+        .where('job_id', '=', job.id)
+        .execute();
+      log.warn({ job: job.id, code: error.code }, 'a job was lost, and is ended');
+    });
+  }
+}

@@ -1,0 +1,149 @@
+import { recordField } from '../../shared/jobs/outbox.ts';
+import { loadScript } from '../../shared/jobs/script.ts';
+import { accountKeys } from '../../shared/keys.ts';
+import type { RedisClient } from '../../shared/redis.ts';
+
+/** All api processes read the outboxes as one group: each entry goes to one of them. */
+const group = 'ledger';
+/** Entries of one outbox read at a time. */
+const batch = 200;
+/** An entry that its consumer has not acknowledged for so long is taken over. */
+const takeOverMs = 30_000;
+/** A name that has not been used for so long is a dead process's. */
+const forgetMs = 600_000;
+
+const forgetScript = loadScript<number>('forgetConsumers', new URL('./forget-consumers.lua', import.meta.url));
+
+/** An entry of an outbox: a job's record on its way into the database. */
+export interface OutboxEntry {
+  /** Key of the outbox, and the entry's id in it. */
+  readonly key: string;
+  readonly id: string;
+  /** The record's text; undefined for an entry that was deleted and only not acknowledged. */
+  readonly text: string | undefined;
+}
+
+/** Entries that one reading gave. */
+export interface OutboxBatch {
+  readonly entries: OutboxEntry[];
+  /** There may be more where these came from. */
+  readonly isFull: boolean;
+}
+
+type RawEntry = [id: string, fields: string[] | null];
+
+export interface OutboxGroupOptions {
+  readonly redis: RedisClient;
+  readonly isCluster: boolean;
+  /** This consumer's name, unique per process. */
+  readonly name: string;
+  /** Other times than the usual ones (30 s, 10 min), for tests. */
+  readonly takeOverMs?: number;
+  readonly forgetMs?: number;
+}
+
+/** The consumer group on all outboxes, as one of its members sees it. On a Cluster each outbox takes commands of its own. */
+export class OutboxGroup {
+  readonly #redis: RedisClient;
+  readonly #isCluster: boolean;
+  readonly #name: string;
+  readonly #takeOverMs: number;
+  readonly #forgetMs: number;
+  readonly #keys = accountKeys.allOutboxes();
+
+  constructor(options: OutboxGroupOptions) {
+    this.#redis = options.redis;
+    this.#isCluster = options.isCluster;
+    this.#name = options.name;
+    this.#takeOverMs = options.takeOverMs ?? takeOverMs;
+    this.#forgetMs = options.forgetMs ?? forgetMs;
+  }
+
+  /** Reads entries that no member has. A Redis that does not know the group (new, or emptied) is told of it first. */
+  async read(): Promise<OutboxBatch> {
+    const calls = this.#isCluster ? this.#keys.map((key) => [key]) : [this.#keys];
+    let isGroupMissing = false;
+    const replies = await Promise.all(
+      calls.map((keys) =>
+        this.#readNew(keys).catch((error: Error) => {
+          if (!error.message.startsWith('NOGROUP')) throw error;
+          isGroupMissing = true;
+          return [];
+        }),
+      ),
+    );
+    if (isGroupMissing) await this.#create();
+    return toBatch(replies.flat());
+  }
+
+  /** Takes entries over that their consumers have left lying: dead ones', and one's own after a failure. */
+  async takeOver(): Promise<OutboxBatch> {
+    const replies = await Promise.all(
+      this.#keys.map(async (key) => {
+        const reply = await this.#redis.xautoclaim(key, group, this.#name, this.#takeOverMs, '0-0', 'COUNT', batch);
+        return [key, reply[1] as RawEntry[]] as const;
+      }),
+    );
+    return toBatch(replies);
+  }
+
+  /**
+   * Takes written entries out. Deleting comes first: what is deleted and still pending goes with the next taking over,
+   * but what is acknowledged and still there would stay for good.
+   */
+  async acknowledge(entries: readonly OutboxEntry[]): Promise<void> {
+    const byKey = new Map<string, string[]>();
+    for (const { key, id } of entries) byKey.set(key, [...(byKey.get(key) ?? []), id]);
+    await Promise.all(
+      [...byKey].flatMap(([key, ids]) => [this.#redis.xdel(key, ...ids), this.#redis.xack(key, group, ...ids)]),
+    );
+  }
+
+  /** Forgets the names of dead members that have nothing pending. */
+  async forgetDead(): Promise<void> {
+    await Promise.all(this.#keys.map((key) => forgetScript(this.#redis, [key], [group, this.#forgetMs, ''])));
+  }
+
+  /** Leaves the group. What is still pending keeps the name, until it is taken over. */
+  async leave(): Promise<void> {
+    await Promise.all(this.#keys.map((key) => forgetScript(this.#redis, [key], [group, this.#forgetMs, this.#name])));
+  }
+
+  async #readNew(keys: readonly string[]): Promise<(readonly [key: string, entries: RawEntry[]])[]> {
+    const unread = keys.map(() => '>');
+    const reply = await this.#redis.xreadgroup(
+      'GROUP',
+      group,
+      this.#name,
+      'COUNT',
+      batch,
+      'STREAMS',
+      ...keys,
+      ...unread,
+    );
+    return (reply ?? []) as [string, RawEntry[]][];
+  }
+
+  async #create(): Promise<void> {
+    await Promise.all(
+      this.#keys.map((key) =>
+        // From the first entry on: records may have come before the group.
+        this.#redis.xgroup('CREATE', key, group, '0', 'MKSTREAM').catch((error: Error) => {
+          if (!error.message.startsWith('BUSYGROUP')) throw error;
+        }),
+      ),
+    );
+  }
+}
+
+function toBatch(replies: readonly (readonly [key: string, entries: readonly RawEntry[]])[]): OutboxBatch {
+  return {
+    entries: replies.flatMap(([key, entries]) => entries.map((entry) => ({ key, id: entry[0], text: textOf(entry) }))),
+    isFull: replies.some(([, entries]) => entries.length >= batch),
+  };
+}
+
+function textOf([, fields]: RawEntry): string | undefined {
+  if (fields === null) return undefined;
+  return fields[fields.indexOf(recordField) + 1];
+}

@@ -1,0 +1,83 @@
+import { pipeline } from 'node:stream/promises';
+import type { Middleware } from 'koa';
+import { type ByteRange, MissingBlobError } from '../../shared/blobs/blob-storage.ts';
+import { mediaTypeOf } from '../../shared/blobs/media-types.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { Services } from '../services.ts';
+import type { Context, State } from '../state.ts';
+import { readByteRange } from './byte-range.ts';
+
+/** A client that takes nothing for so long is treated as gone. */
+const stalledMs = 300_000;
+
+/**
+ * `GET /results/{hour}/{name}?expires=…&signature=…`: a result file, streamed. The link is all that is needed: no API key.
+ * @throws ApiError 403 for a link that is not ours, 410 when its time is over or its file is gone, 416.
+ */
+export function readResult({ blobs, resultLinks }: Pick<Services, 'blobs' | 'resultLinks'>): Middleware<State> {
+  return async (ctx) => {
+    ctx.state.endpoint = 'result';
+    const file = `${ctx.params.hour}/${ctx.params.name}`;
+    const { expires, signature } = ctx.query;
+    const verdict =
+      typeof expires === 'string' && typeof signature === 'string'
+        ? resultLinks.verify(file, expires, signature)
+        : 'forged';
+    if (verdict === 'forged')
+      throw new ApiError('permission_denied', 'This link is not valid: it was changed, or cut.');
+    if (verdict === 'expired') throw expired();
+    try {
+      await send(ctx, blobs, file, Number(expires));
+    } catch (error) {
+      throw error instanceof MissingBlobError ? expired() : error;
+    }
+  };
+}
+
+function expired(): ApiError {
+  return new ApiError('resume_expired', 'This file has expired and cannot be read any more.');
+}
+
+async function send(ctx: Context, blobs: Services['blobs'], file: string, expires: number): Promise<void> {
+  const size = await blobs.size(file);
+  const etag = `"${file.replace('/', '-')}"`;
+  const range = askedRange(ctx, etag, size);
+  const length = range === undefined ? size : range.last - range.first + 1;
+  // A file that is gone by now must still find its status open.
+  const opened = ctx.method === 'HEAD' || length === 0 ? undefined : await blobs.read(file, range);
+  ctx.status = range === undefined ? 200 : 206;
+  if (range !== undefined) ctx.set('content-range', `bytes ${range.first}-${range.last}/${size}`);
+  ctx.set({
+    'content-type': mediaTypeOf(file),
+    'content-length': String(length),
+    'accept-ranges': 'bytes',
+    'cache-control': `private, max-age=${Math.max(0, expires - Math.floor(Date.now() / 1000))}`,
+    etag,
+    // Bytes that a model made, under our own address: a browser shows them, and runs nothing.
+    'content-disposition': 'inline',
+    'content-security-policy': 'sandbox',
+    'x-content-type-options': 'nosniff',
+  });
+  ctx.respond = false;
+  if (opened === undefined) {
+    ctx.res.end();
+    return;
+  }
+  ctx.res.setTimeout(stalledMs, () => ctx.res.destroy());
+  try {
+    await pipeline(opened.content, ctx.res);
+  } catch (error) {
+    // A client may leave at any time; what else breaks is ours.
+    throw ctx.res.closed ? new ApiError('cancelled', 'The client left before the file was complete.') : error;
+  }
+}
+
+/** @throws ApiError 416, with the file's size in `Content-Range`. */
+function askedRange(ctx: Context, etag: string, size: number): ByteRange | undefined {
+  const condition = ctx.get('if-range');
+  if (condition !== '' && condition !== etag) return undefined;
+  const range = readByteRange(ctx.headers.range, size);
+  if (range !== 'unsatisfiable') return range;
+  ctx.set('content-range', `bytes */${size}`);
+  throw new ApiError('range_not_satisfiable', `The file has ${size} bytes: the range asked for is not in it.`);
+}

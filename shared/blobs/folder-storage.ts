@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto';
+import { access, constants, link, mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { Disk } from 'flydrive';
+import { FSDriver } from 'flydrive/drivers/fs';
+import { ConfigError } from '../config.ts';
+import { type BlobStorage, type ByteRange, MissingBlobError } from './blob-storage.ts';
+import { writeNewFile } from './write-new-file.ts';
+
+/** Name of the file that tells one blob folder from another, whatever path it is mounted under. */
+const identityFile = 'identity';
+
+/** Blobs in a folder of the data folder, which every process that shares a Redis must share too. */
+export class FolderStorage implements BlobStorage {
+  readonly identity: string;
+  readonly location: string;
+  readonly #disk: Disk;
+
+  private constructor(folder: string, identity: string) {
+    this.location = folder;
+    this.identity = `folder ${identity}`;
+    this.#disk = new Disk(new FSDriver({ location: folder, visibility: 'private' }));
+  }
+
+  /** @throws ConfigError when the folder cannot be written. */
+  static async open(dataDir: string): Promise<FolderStorage> {
+    const folder = join(dataDir, 'blobs');
+    try {
+      await mkdir(folder, { recursive: true });
+      await access(folder, constants.W_OK);
+      return new FolderStorage(folder, await readIdentity(folder));
+    } catch (error) {
+      throw new ConfigError(`The data folder ${dataDir} cannot be written (${(error as NodeJS.ErrnoException).code}).`);
+    }
+  }
+
+  write(id: string, content: string | Uint8Array): Promise<void> {
+    return this.#disk.put(id, content);
+  }
+
+  async writeStream(id: string, content: AsyncIterable<Uint8Array>): Promise<number> {
+    const path = join(this.location, id);
+    await mkdir(dirname(path), { recursive: true });
+    return await writeNewFile(path, content);
+  }
+
+  readText(id: string): Promise<string> {
+    return orMissing(readFile(join(this.location, id), 'utf8'));
+  }
+
+  async read(id: string, range?: ByteRange): Promise<{ content: Readable; bytes: number }> {
+    // Opened before it is measured: a file that is removed meanwhile stays readable.
+    const file = await orMissing(open(join(this.location, id)));
+    try {
+      const bytes = range === undefined ? (await file.stat()).size : range.last - range.first + 1;
+      const part = range === undefined ? {} : { start: range.first, end: range.last };
+      return { content: file.createReadStream(part), bytes };
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
+  async size(id: string): Promise<number> {
+    return (await orMissing(stat(join(this.location, id)))).size;
+  }
+
+  remove(id: string): Promise<void> {
+    return this.#disk.delete(id);
+  }
+
+  async hours(): Promise<string[]> {
+    return await readdir(this.location);
+  }
+
+  async removeHour(hour: string): Promise<void> {
+    await rm(join(this.location, hour), { recursive: true, force: true });
+  }
+
+  close(): void {}
+}
+
+/** The folder's identity, made by the first process that asks; others, who may start at the same moment, read it. */
+async function readIdentity(folder: string): Promise<string> {
+  const path = join(folder, identityFile);
+  const draft = join(folder, `${identityFile}-${randomUUID()}`);
+  await writeFile(draft, randomUUID());
+  try {
+    // A link comes whole or not at all, and never takes the place of one that is there.
+    await link(draft, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    await rm(draft);
+  }
+  return await readFile(path, 'utf8');
+}
+
+async function orMissing<T>(opened: Promise<T>): Promise<T> {
+  try {
+    return await opened;
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? new MissingBlobError() : error;
+  }
+}

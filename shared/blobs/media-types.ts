@@ -1,0 +1,26 @@
+/** File name endings of the media types that result files have. */
+const extensions: Readonly<Record<string, string>> = {
+  'image/png': 'png',
+  'image/jpeg': 'jpg',
+  'image/webp': 'webp',
+  'image/gif': 'gif',
+  'audio/mpeg': 'mp3',
+  'audio/opus': 'opus',
+  'audio/ogg': 'ogg',
+  'audio/aac': 'aac',
+  'audio/flac': 'flac',
+  'audio/wav': 'wav',
+  'audio/pcm': 'pcm',
+};
+
+const types = new Map(Object.entries(extensions).map(([type, extension]) => [extension, type]));
+
+/** The ending of a file of this media type, without a point; undefined for a type that results do not have. */
+export function extensionOf(type: string): string | undefined {
+  return Object.hasOwn(extensions, type) ? extensions[type] : undefined;
+}
+
+/** The media type of a file, by its ending. */
+export function mediaTypeOf(file: string): string {
+  return types.get(file.slice(file.lastIndexOf('.') + 1)) ?? 'application/octet-stream';
+}

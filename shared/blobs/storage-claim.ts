@@ -1,0 +1,75 @@
+import type { Blobs } from '../blobs.ts';
+import { ConfigError } from '../config.ts';
+import { blobStorageKey } from '../keys.ts';
+import type { Logger } from '../log.ts';
+import type { RedisClient } from '../redis.ts';
+
+/** A claim that nobody renews is over after this. */
+const claimMs = 60_000;
+const renewMs = 15_000;
+
+/**
+ * Sees to it that all processes of one Redis keep their blobs in one place: a job names blobs, and a process that looks
+ * for them elsewhere would lose it. The place's identity stands in Redis, and every running process renews it.
+ * - It expires a minute after the last process has stopped, so blobs may be moved: stop all, wait, start with the new place.
+ * - Redis emptied: the running processes, which agree, write it again within 15 s. Should one with another place start in
+ *   between, it is the others that find themselves contradicted: they say so in their logs every 15 s and go on, because
+ *   ending them would lose work that they can still do.
+ */
+export class StorageClaim {
+  readonly #redis: RedisClient;
+  readonly #identity: string;
+  readonly #log: Logger;
+  readonly #timer: NodeJS.Timeout;
+  #isRenewing = false;
+
+  private constructor(redis: RedisClient, identity: string, log: Logger) {
+    this.#redis = redis;
+    this.#identity = identity;
+    this.#log = log;
+    this.#timer = setInterval(() => void this.#renew(), renewMs);
+    this.#timer.unref();
+  }
+
+  /** @throws ConfigError when the other processes of this Redis keep their blobs elsewhere. */
+  static async open(redis: RedisClient, blobs: Blobs, log: Logger): Promise<StorageClaim> {
+    if (await claim(redis, blobs.identity)) return new StorageClaim(redis, blobs.identity, log);
+    throw new ConfigError(
+      `The other processes on this Redis keep their files elsewhere than ${blobs.location}: give all of them the same SLUICE_DATA_DIR (a shared volume) or the same BLOBS_URL (after a move, stop all and wait a minute).`,
+    );
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #renew(): Promise<void> {
+    // While Redis is away the last one waits.
+    if (this.#isRenewing) return;
+    this.#isRenewing = true;
+    try {
+      if (!(await claim(this.#redis, this.#identity))) {
+        this.#log.error('another process on this Redis keeps its files elsewhere: they cannot read each other’s');
+      }
+    } catch (error) {
+      this.#log.warn({ err: error }, 'renewing the claim on the file storage failed');
+    } finally {
+      this.#isRenewing = false;
+    }
+  }
+}
+
+/** Whether the place with this identity is the one in use, from now on if there was none. */
+async function claim(redis: RedisClient, identity: string): Promise<boolean> {
+  for (;;) {
+    const holder = await redis.get(blobStorageKey);
+    if (holder === null) {
+      if ((await redis.set(blobStorageKey, identity, 'PX', claimMs, 'NX')) === 'OK') return true;
+    } else if (holder !== identity) {
+      return false;
+    } else if ((await redis.pexpire(blobStorageKey, claimMs)) === 1) {
+      return true;
+    }
+    // It came, or expired, between the two commands.
+  }
+}

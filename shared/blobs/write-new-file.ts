@@ -1,0 +1,25 @@
+import { open, rm, writeFile } from 'node:fs/promises';
+
+/**
+ * Writes bytes into a file that is not there yet, at the disk's pace: the next chunk is asked for when the last is
+ * written. Answers how many bytes they were. Of content that fails no file stays behind.
+ */
+export async function writeNewFile(path: string, content: AsyncIterable<Uint8Array>): Promise<number> {
+  let bytes = 0;
+  async function* counted(): AsyncGenerator<Uint8Array> {
+    for await (const chunk of content) {
+      bytes += chunk.length;
+      yield chunk;
+    }
+  }
+  const file = await open(path, 'wx', 0o600);
+  try {
+    await writeFile(file, counted());
+    await file.close();
+  } catch (error) {
+    await file.close().catch(() => undefined);
+    await rm(path, { force: true });
+    throw error;
+  }
+  return bytes;
+}

@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import { brokenTextRule, type TextOrTokens } from './text-or-tokens.ts';
+
+const fields = z.looseObject({
+  model: z.string().min(1).max(256),
+  input: z.union([z.string(), z.array(z.unknown())]),
+  dimensions: z.int().min(1).optional(),
+  encoding_format: z.enum(['float', 'base64']).optional(),
+  user: z.string().optional(),
+  // Nothing of it can be streamed.
+  stream: z.literal(false).nullish(),
+});
+
+/**
+ * The schema of OpenAI's `CreateEmbeddingRequest` (https://platform.openai.com/docs/api-reference/embeddings/create).
+ * Unknown fields are kept. `input` is a TextOrTokens once it is validated.
+ */
+export const embeddingRequest = z.compile(
+  fields.check(({ value, issues }) => {
+    const broken = brokenTextRule(value.input, { name: 'input', emptyTexts: false });
+    if (broken) issues.push({ code: 'custom', input: value, path: broken.path, message: broken.message });
+  }),
+);
+
+/** What an embedding job asks of its vendor, as far as the worker looks at it. */
+export interface EmbeddingJob {
+  readonly input: TextOrTokens;
+  readonly encoding_format?: 'float' | 'base64';
+}
+
+const bodyStart = '{"data":[';
+const usageStart = '],"usage":';
+const itemStart = (index: number): string => `{"object":"embedding","index":${index},"embedding":`;
+/** No vector holds this: it is made of numbers, or is base64. */
+const anyItemStart = /\{"object":"embedding","index":(\d+),/g;
+
+/**
+ * The text of an `end` frame: `{"data": [{"object": "embedding", "index", "embedding"}, …], "usage"}`. It holds the items as
+ * they stand on the wire, so that nobody on the way parses their millions of numbers.
+ * @param vectors JSON texts without white space, in the order of the inputs.
+ * @param usage JSON text of OpenAI's `usage`.
+ */
+export function embeddingsBody(vectors: readonly string[], usage: string): string {
+  const items = vectors.map((vector, index) => `${itemStart(index)}${vector}}`);
+  return `${bodyStart}${items.join(',')}${usageStart}${usage}}`;
+}
+
+/** How many embeddings a body holds. */
+export function countEmbeddings(body: string): number {
+  const last = body.lastIndexOf('{"object":"embedding","index":');
+  return last < 0 ? 0 : Number.parseInt(body.slice(last + '{"object":"embedding","index":'.length), 10) + 1;
+}
+
+/** Joins the bodies of several calls, each with the index that its first input has among all. */
+export function joinEmbeddings(bodies: readonly { text: string; firstIndex: number }[], usage: string): string {
+  const items = bodies.map(({ text, firstIndex }) => {
+    const data = text.slice(bodyStart.length, text.lastIndexOf(usageStart));
+    if (firstIndex === 0) return data;
+    return data.replace(anyItemStart, (_, index) => `{"object":"embedding","index":${firstIndex + Number(index)},`);
+  });
+  return `${bodyStart}${items.join(',')}${usageStart}${usage}}`;
+}

@@ -1,0 +1,169 @@
+import { z } from 'zod';
+
+/** What an image model can be asked to do; each is an endpoint of its own. */
+export type ImageTask = 'generation' | 'edit' | 'variation';
+
+/** How a caller gets its images: as links to files that the gateway keeps, or as base64 inside the answer. */
+export type ImageResponseFormat = 'url' | 'b64_json';
+
+/** Images of one edit. */
+const mostInputs = 16;
+/** Characters of a data URL: OpenAI's limit. */
+const longestImageUrl = 20_971_520;
+
+const options = {
+  model: z.string().min(1).max(256),
+  n: z.int().min(1).max(10).nullish(),
+  // Which sizes there are depends on the model: they are held against its row.
+  size: z.string().nullish(),
+  response_format: z.enum(['url', 'b64_json']).nullish(),
+  user: z.string().optional(),
+};
+
+const paintingOptions = {
+  ...options,
+  prompt: z.string().min(1).max(32_000),
+  background: z.enum(['transparent', 'opaque', 'auto']).nullish(),
+  moderation: z.enum(['low', 'auto']).nullish(),
+  output_format: z.enum(['png', 'jpeg', 'webp']).nullish(),
+  output_compression: z.int().min(0).max(100).nullish(),
+  stream: z.boolean().nullish(),
+  partial_images: z.int().min(0).max(3).nullish(),
+  quality: z.enum(['standard', 'hd', 'low', 'medium', 'high', 'auto']).nullish(),
+};
+
+const editOptions = { ...paintingOptions, input_fidelity: z.enum(['high', 'low']).nullish() };
+
+/** Partial images are only seen in a stream. */
+function checkPartialImages({ value, issues }: z.core.ParsePayload<Record<string, unknown>>): void {
+  if (!value.partial_images || value.stream === true) return;
+  const message = "it is only allowed when 'stream' is enabled";
+  issues.push({ code: 'custom', input: value, path: ['partial_images'], message });
+}
+
+/** OpenAI's `CreateImageRequest`; unknown fields are kept. */
+export const imageGenerationRequest = z
+  .looseObject({ ...paintingOptions, style: z.enum(['vivid', 'natural']).nullish() })
+  .check(checkPartialImages);
+
+const imageReference = z
+  .looseObject({
+    image_url: z.string().max(longestImageUrl).optional(),
+  })
+  .check(({ value, issues }) => {
+    const broken = (field: string, message: string) =>
+      issues.push({ code: 'custom', input: value, path: [field], message });
+    if (value.file_id !== undefined) broken('file_id', 'files are not offered here: give the image as image_url');
+    else if (value.image_url === undefined) broken('image_url', 'an image is a data URL or a link in image_url');
+    else if (!/^(https:\/\/|data:image\/[\w.+-]+;base64,)/i.test(value.image_url))
+      broken('image_url', 'it is neither an https link nor a base64 data URL of an image');
+  });
+
+/** OpenAI's `EditImageBodyJsonParam`; unknown fields are kept. */
+export const imageEditRequest = z
+  .looseObject({
+    ...editOptions,
+    images: z.array(imageReference).min(1).max(mostInputs),
+    mask: imageReference.nullish(),
+  })
+  .check(checkPartialImages);
+
+/** An uploaded image as a form's reader describes it; the capability wants no more of it. */
+const upload = z.object({ file: z.string(), name: z.string(), type: z.string(), bytes: z.int().min(1) });
+
+/** The fields of a form for an edit, its numbers and booleans read already, the uploads in `image` and `mask`. */
+export const imageEditForm = z
+  .looseObject({ ...editOptions, image: z.array(upload).min(1).max(mostInputs), mask: upload.optional() })
+  .check(checkPartialImages);
+
+/** The same for a variation, which takes one image and cannot be streamed. */
+export const imageVariationForm = z
+  .looseObject({ ...options, image: z.array(upload).min(1).max(1) })
+  .check(({ value, issues }) => {
+    for (const name of ['stream', 'partial_images', 'mask']) {
+      const given = value[name];
+      if (given === undefined || given === false) continue;
+      issues.push({ code: 'custom', input: value, path: [name], message: 'variations do not take it' });
+    }
+  });
+
+/** An image that a caller uploaded; the bytes lie beside the job. */
+export type UploadedImage = z.infer<typeof upload>;
+
+/** An image as the caller named it in JSON: a data URL, or a link that the vendor fetches. */
+export type ImageReference = z.infer<typeof imageReference>;
+
+/** The request of an image job, the same for every vendor. */
+export interface ImageJob {
+  readonly task: ImageTask;
+  /** Null: as is usual for the model. */
+  readonly response_format: ImageResponseFormat | null;
+  /** What is edited or varied; empty for a generation. All uploads, or all references. */
+  readonly images: readonly (UploadedImage | ImageReference)[];
+  readonly mask: UploadedImage | ImageReference | null;
+  /** The caller's other fields (prompt, n, size, …), unknown ones too: they pass through. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
+/** What the worker adds to the job before its vendor gets it. */
+export interface PlacedImageJob extends ImageJob {
+  /** Whether the vendor takes `response_format` for this model; where it does not, it answers base64. */
+  readonly takes_response_format: boolean;
+}
+
+/**
+ * A `delta` frame: a partial image, OpenAI's `image_generation.partial_image` without its `type`. Its picture is base64,
+ * whatever the response format.
+ */
+export interface PartialImage {
+  readonly b64_json: string;
+  readonly partial_image_index: number;
+  /** Seconds since 1970. */
+  readonly created_at: number;
+  readonly [field: string]: unknown;
+}
+
+/** One image of an `end` frame: base64, a stored file, or (a stream that asked for links) both. */
+export interface ImageResult {
+  readonly b64_json?: string;
+  /** Id of the stored file's blob, with its media type and size. */
+  readonly file?: string;
+  readonly type?: string;
+  readonly bytes?: number;
+  /** What the vendor counted for this image alone; only streams tell. */
+  readonly usage?: Readonly<Record<string, unknown>>;
+  /** `revised_prompt`, and what else the vendor says of it. */
+  readonly [field: string]: unknown;
+}
+
+/** An `end` frame: OpenAI's `ImagesResponse` with images as above. */
+export interface ImageEnd {
+  /** Seconds since 1970. */
+  readonly created: number;
+  readonly data: readonly ImageResult[];
+  readonly usage?: Readonly<Record<string, unknown>>;
+  /** `background`, `output_format`, `quality`, `size`, and what else the vendor says. */
+  readonly [field: string]: unknown;
+}
+
+const wireMark = '{"is_wire":true,';
+
+/**
+ * The text of an `end` frame. One whose images are base64 and nothing else is marked: it is the wire's body already, and
+ * megabytes that need not be parsed.
+ */
+export function formatImageEnd(end: ImageEnd): string {
+  const isWire = end.data.every(({ file, usage }) => file === undefined && usage === undefined);
+  const text = JSON.stringify(end);
+  return isWire ? wireMark + text.slice(1) : text;
+}
+
+/** The body that an `end` frame is as it stands, or undefined where its images are yet to be linked. */
+export function wireBodyOf(text: string): string | undefined {
+  return text.startsWith(wireMark) ? `{${text.slice(wireMark.length)}` : undefined;
+}
+
+/** Reads what `formatImageEnd` wrote. */
+export function parseImageEnd(text: string): ImageEnd {
+  return JSON.parse(wireBodyOf(text) ?? text) as ImageEnd;
+}

@@ -1,0 +1,55 @@
+import { z } from 'zod';
+
+/** Content types of the formats that speech comes in, as OpenAI answers them. */
+export const speechTypes = {
+  mp3: 'audio/mpeg',
+  opus: 'audio/opus',
+  aac: 'audio/aac',
+  flac: 'audio/flac',
+  wav: 'audio/wav',
+  pcm: 'audio/pcm',
+} as const;
+
+export type SpeechFormat = keyof typeof speechTypes;
+
+/** Characters, not UTF-16 units: an emoji is one. */
+const longestInput = 4096;
+
+const text = (): z.ZodString =>
+  z.string().refine((value) => value.length <= longestInput || [...value].length <= longestInput, {
+    message: `it can have at most ${longestInput} characters`,
+  });
+
+/** OpenAI's `CreateSpeechRequest`. Voices are the vendor's to know. Unknown fields are kept. */
+export const speechRequest = z.compile(
+  z.looseObject({
+    model: z.string().min(1).max(256),
+    input: text().min(1),
+    voice: z.union([z.string().min(1), z.looseObject({ id: z.string().min(1) })]),
+    instructions: text().optional(),
+    response_format: z.enum(Object.keys(speechTypes) as SpeechFormat[]).optional(),
+    speed: z.number().min(0.25).max(4).optional(),
+    stream_format: z.enum(['audio', 'sse']).optional(),
+  }),
+);
+
+/**
+ * The request of a speech job: the caller's fields without `model`, the format always named. Its answer: `delta` frames `{"audio": <base64>}` of up to 32 KiB of audio each, where somebody listens; the `end` frame is a
+ * `SpeechEnd`.
+ */
+export interface SpeechJobRequest {
+  readonly input: string;
+  readonly response_format: SpeechFormat;
+  /** The caller takes the audio as events. Vendors are asked for events whenever they have them: they tell the usage. */
+  readonly stream_format?: 'sse';
+  readonly [name: string]: unknown;
+}
+
+/** The `end` frame of a speech job. */
+export interface SpeechEnd {
+  readonly usage: Readonly<Record<string, unknown>> | null;
+  /** The caller takes the audio as events, so the frames are what has to be kept for a repeat. */
+  readonly events?: true;
+  /** The whole audio, stored, where the answer can be read again later: the id of its blob, and its media type. */
+  readonly file?: { readonly file: string; readonly type: string; readonly bytes: number };
+}

@@ -1,0 +1,123 @@
+import { z } from 'zod';
+import { type Capability, capabilities } from '../capabilities/capability.ts';
+import type { ErrorCode } from '../errors.ts';
+import { accountKeys } from '../keys.ts';
+import type { RedisClient } from '../redis.ts';
+import type { JobState, Outcome } from './job-state.ts';
+
+/** What the usage ledger keeps of an ended job. Times are milliseconds since 1970. */
+export interface JobRecord {
+  readonly id: string;
+  readonly account: string;
+  readonly apiKeyId: string;
+  readonly endpoint: string;
+  readonly capability: Capability;
+  /** The model as the caller named it. */
+  readonly model: string;
+  /** Name of the vendor that was called; '' where none was, or where whoever ended the job does not know it. */
+  readonly vendor: string;
+  readonly stream: boolean;
+  readonly createdAt: number;
+  /** When its last attempt began; undefined when no worker ever took it. */
+  readonly beganAt: number | undefined;
+  readonly endedAt: number;
+  readonly outcome: Outcome;
+  readonly errorCode: ErrorCode | undefined;
+  readonly attempts: number;
+  /** The vendor's usage as JSON text. */
+  readonly usage: string | undefined;
+  /** How long the answer is kept, in ms. Over 0 means that the database keeps request and answer, too. */
+  readonly retentionMs: number;
+}
+
+/** Name of the one field of an outbox entry. */
+export const recordField = 'r';
+
+/** A record as it stands in the outbox: JSON, composed once, by whoever settles the job. */
+export function recordText(job: JobRecord): string {
+  const head = JSON.stringify({
+    id: job.id,
+    account: job.account,
+    key: job.apiKeyId,
+    endpoint: job.endpoint,
+    capability: job.capability,
+    model: job.model,
+    vendor: job.vendor,
+    stream: job.stream,
+    created: job.createdAt,
+    began: job.beganAt,
+    ended: job.endedAt,
+    outcome: job.outcome,
+    error: job.errorCode,
+    attempts: job.attempts,
+    retention: job.retentionMs,
+  });
+  // The usage is JSON text already.
+  return `${head.slice(0, -1)},"usage":${job.usage || 'null'}}`;
+}
+
+/** The record of a job by its state, which does not know the vendor; '' while it has not ended. */
+export function recordOfState(state: JobState, vendor = ''): string {
+  const { outcome } = state;
+  if (outcome === undefined) return '';
+  return recordText({ ...state, vendor, outcome, attempts: state.attempt, endedAt: state.endedAt ?? Date.now() });
+}
+
+const time = z.int().min(0);
+
+const wireRecord = z.object({
+  id: z.string().regex(/^[0-9a-f]{32}$/),
+  account: z.string(),
+  key: z.string(),
+  endpoint: z.string(),
+  capability: z.enum(capabilities),
+  model: z.string(),
+  vendor: z.string(),
+  stream: z.boolean(),
+  created: time,
+  began: time.optional(),
+  ended: time,
+  outcome: z.enum(['completed', 'failed', 'cancelled']),
+  error: z.string().optional(),
+  attempts: z.int().min(0),
+  retention: z.number().min(0),
+  usage: z.unknown(),
+});
+
+/** Reads a record; undefined when the text is none, which means a defect or another version's entry. */
+export function parseRecord(text: string): JobRecord | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const { data } = wireRecord.safeParse(value);
+  if (data === undefined) return undefined;
+  const { key, created, began, ended, error, retention, usage, ...rest } = data;
+  return {
+    ...rest,
+    apiKeyId: key,
+    createdAt: created,
+    beganAt: began,
+    endedAt: ended,
+    errorCode: error as ErrorCode | undefined,
+    retentionMs: retention,
+    usage: usage === null || usage === undefined ? undefined : JSON.stringify(usage),
+  };
+}
+
+/** How much of the outbox is not in the database yet: how many records, and the age (ms) of the oldest; 0 when empty. */
+export async function outboxLag(redis: RedisClient): Promise<{ records: number; oldestMs: number }> {
+  const streams = await Promise.all(
+    accountKeys.allOutboxes().map(async (key) => {
+      const [length, [oldest]] = await Promise.all([redis.xlen(key), redis.xrange(key, '-', '+', 'COUNT', 1)]);
+      return { length, addedAt: oldest === undefined ? undefined : Number(oldest[0].split('-')[0]) };
+    }),
+  );
+  const now = Date.now();
+  return {
+    records: streams.reduce((sum, { length }) => sum + length, 0),
+    oldestMs: Math.max(0, ...streams.map(({ addedAt }) => (addedAt === undefined ? 0 : now - addedAt))),
+  };
+}

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { checkTranscription } from '../../api/endpoints/check-transcription.ts';
+import { prepareTranscription, prepareTranslation } from '../../api/endpoints/prepare-transcription.ts';
+import type { Form, PrepareForm } from '../../api/endpoints/prepared-request.ts';
+import { transcriptionView } from '../../api/endpoints/transcription-view.ts';
+import { models } from '../../shared/catalogue/models.ts';
+
+const upload = { field: 'file', file: '2025010100/blob', name: 'a.wav', type: 'audio/wav', bytes: 1000 };
+
+function form(fields: Record<string, string | string[]>, files: Form['files'] = [upload]): Form {
+  return { fields: new Map(Object.entries(fields).map(([name, value]) => [name, [value].flat()])), files };
+}
+
+function refusal(prepare: PrepareForm, given: Form): unknown {
+  try {
+    prepare(given);
+  } catch (error) {
+    const { code, param } = error as { code: string; param: string };
+    return [code, param];
+  }
+  return 'nothing was refused';
+}
+
+describe('a transcription request', () => {
+  it('is read from its form: numbers, booleans and lists are such, unknown fields stay text', () => {
+    const prepared = prepareTranscription(
+      form({
+        model: 'whisper-1',
+        language: 'en',
+        prompt: 'Names: Ann.',
+        response_format: 'verbose_json',
+        temperature: '0.20',
+        timestamp_granularities: ['word', 'segment'],
+        stream: 'false',
+        chunking_strategy: 'auto',
+        'chunking_strategy[type]': 'server_vad',
+        languages: 'en',
+        something_new: '5',
+        several: ['1', '2'],
+      }),
+    );
+    const { request, ...rest } = prepared;
+    assert.deepEqual(JSON.parse(request), {
+      task: 'transcribe',
+      format: 'verbose_json',
+      file: { file: upload.file, name: 'a.wav', type: 'audio/wav', bytes: 1000 },
+      options: {
+        language: 'en',
+        prompt: 'Names: Ann.',
+        temperature: 0.2,
+        timestamp_granularities: ['word', 'segment'],
+        chunking_strategy: 'auto',
+        'chunking_strategy[type]': 'server_vad',
+        languages: ['en'],
+        something_new: '5',
+        several: ['1', '2'],
+      },
+    });
+    assert.deepEqual(rest, {
+      model: 'whisper-1',
+      stream: false,
+      hasMedia: true,
+      viewOptions: { format: 'verbose_json' },
+      traits: { task: 'transcribe', format: 'verbose_json', speakers: undefined },
+      files: [upload.file],
+    });
+  });
+
+  const wrong: [string, string, Record<string, string | string[]>][] = [
+    ['a temperature that is no number', 'temperature', { temperature: 'warm' }],
+    ['an empty temperature', 'temperature', { temperature: '' }],
+    ['a temperature in hexadecimal', 'temperature', { temperature: '0x1' }],
+    ['a temperature over 1', 'temperature', { temperature: '1.1' }],
+    ['a temperature under 0', 'temperature', { temperature: '-0.1' }],
+    ['a stream that is no boolean', 'stream', { stream: 'yes' }],
+    ['an unknown response format', 'response_format', { response_format: 'xml' }],
+    ['a repeated field', 'language', { language: ['en', 'de'] }],
+    ['a repeated model', 'model', { model: ['a', 'b'] }],
+    ['an empty model', 'model', { model: '' }],
+    [
+      'an unknown granularity',
+      'timestamp_granularities[1]',
+      { response_format: 'verbose_json', timestamp_granularities: ['word', 'letter'] },
+    ],
+    ['granularities without verbose_json', 'timestamp_granularities', { timestamp_granularities: 'word' }],
+    ['granularities with srt', 'timestamp_granularities', { timestamp_granularities: 'word', response_format: 'srt' }],
+    ['log probabilities with text', 'include', { include: 'logprobs', response_format: 'text' }],
+    ['a stream of srt', 'response_format', { stream: 'true', response_format: 'srt' }],
+    ['a stream of vtt', 'response_format', { stream: 'true', response_format: 'vtt' }],
+    ['a stream of verbose_json', 'response_format', { stream: 'true', response_format: 'verbose_json' }],
+    ['five speakers', 'known_speaker_names', { known_speaker_names: ['a', 'b', 'c', 'd', 'e'] }],
+  ];
+  for (const [what, param, fields] of wrong) {
+    it(`is refused for ${what}, which is named`, () => {
+      const given = form({ model: 'whisper-1', ...fields });
+      assert.deepEqual(refusal(prepareTranscription, given), ['invalid_request_error', param]);
+    });
+  }
+
+  it('is refused without a model', () => {
+    assert.deepEqual(refusal(prepareTranscription, form({})), ['invalid_request_error', 'model']);
+  });
+
+  it('is refused for its file: missing, a text, empty, too large, several, or of another name', () => {
+    const fields = { model: 'whisper-1' };
+    const limit = 25 * 1024 * 1024;
+    for (const prepare of [prepareTranscription, prepareTranslation]) {
+      const of = (given: Form): unknown => refusal(prepare, given);
+      assert.deepEqual(of(form(fields, [])), ['invalid_request_error', 'file']);
+      assert.deepEqual(of(form({ ...fields, file: 'x' }, [])), ['invalid_request_error', 'file']);
+      assert.deepEqual(of(form({ ...fields, file: 'x' })), ['invalid_request_error', 'file']);
+      assert.deepEqual(of(form(fields, [{ ...upload, bytes: 0 }])), ['invalid_request_error', 'file']);
+      assert.deepEqual(of(form(fields, [{ ...upload, bytes: limit + 1 }])), ['request_too_large', 'file']);
+      assert.deepEqual(of(form(fields, [upload, upload])), ['invalid_request_error', 'file']);
+      assert.deepEqual(of(form(fields, [upload, { ...upload, field: 'mask' }])), ['invalid_request_error', 'mask']);
+      assert.equal(prepare(form(fields, [{ ...upload, bytes: limit }])).model, 'whisper-1');
+    }
+  });
+
+  it('to translate knows neither streams nor speakers', () => {
+    const fields = { model: 'whisper-1' };
+    assert.equal(JSON.parse(prepareTranslation(form(fields)).request).task, 'translate');
+    assert.equal(prepareTranslation(form({ ...fields, stream: 'false' })).stream, false);
+    const streamed = form({ ...fields, stream: 'true' });
+    assert.deepEqual(refusal(prepareTranslation, streamed), ['invalid_request_error', 'stream']);
+    const diarized = form({ ...fields, response_format: 'diarized_json' });
+    assert.deepEqual(refusal(prepareTranslation, diarized), ['invalid_request_error', 'response_format']);
+  });
+
+  it('is held against what its model can do', () => {
+    const check = (modelId: string, fields: Record<string, string>, prepare = prepareTranscription): string => {
+      const model = models.find(({ id }) => id === modelId);
+      assert.ok(model);
+      try {
+        checkTranscription(prepare(form({ model: modelId, ...fields })), model);
+      } catch (error) {
+        return (error as { param: string }).param;
+      }
+      return 'fine';
+    };
+    for (const format of ['srt', 'vtt', 'verbose_json']) {
+      assert.equal(check('gpt-4o-transcribe', { response_format: format }), 'response_format');
+      assert.equal(check('whisper-1', { response_format: format }), 'fine');
+    }
+    assert.equal(check('gpt-4o-transcribe', { stream: 'true' }), 'fine');
+    assert.equal(check('gpt-4o-transcribe', { stream: 'true', response_format: 'text' }), 'fine');
+    assert.equal(check('whisper-1', { stream: 'true' }), 'stream');
+    assert.equal(check('whisper-1', {}, prepareTranslation), 'fine');
+    assert.equal(check('gpt-4o-transcribe', {}, prepareTranslation), 'model');
+    assert.equal(check('whisper-1', { response_format: 'diarized_json' }), 'response_format');
+    assert.equal(check('whisper-1', { known_speaker_names: 'Ann' }), 'known_speaker_names');
+    assert.equal(check('whisper-1', { known_speaker_references: 'data:' }), 'known_speaker_references');
+    const speakers = { response_format: 'diarized_json', known_speaker_names: 'Ann' };
+    assert.equal(check('gpt-4o-transcribe-diarize', speakers), 'fine');
+    assert.equal(check('gpt-4o-transcribe-diarize', { ...speakers, stream: 'true' }), 'fine');
+  });
+});
+
+describe('the view of a transcript', () => {
+  const end = {
+    text: 'Hi.',
+    duration: 1.5,
+    segments: [{ start: 0, end: 1.5, text: ' Hi.' }],
+    usage: { type: 'duration' },
+  };
+  const frame = { seq: 1, type: 'end' as const, text: JSON.stringify(end) };
+  const shown = (format: string): [string | undefined, string] => {
+    const job = { id: '1', model: 'm', createdAt: 0, viewOptions: { format }, link: () => '' };
+    return [transcriptionView.contentType?.(job), transcriptionView.held(job, [frame])];
+  };
+
+  it('shows every format with its content type', () => {
+    assert.deepEqual(shown('text'), ['text/plain; charset=utf-8', 'Hi.\n']);
+    assert.deepEqual(shown('srt'), [
+      'application/x-subrip; charset=utf-8',
+      '1\n00:00:00,000 --> 00:00:01,500\nHi.\n\n',
+    ]);
+    assert.deepEqual(shown('vtt'), ['text/vtt; charset=utf-8', 'WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nHi.\n\n']);
+    for (const format of ['json', 'verbose_json', 'diarized_json']) {
+      assert.deepEqual(shown(format), [undefined, frame.text]);
+    }
+  });
+});

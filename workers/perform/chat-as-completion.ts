@@ -1,0 +1,133 @@
+import type { CompletionRequest } from '../../shared/capabilities/completion.ts';
+import { ApiError } from '../../shared/errors.ts';
+
+type Fields = Record<string, unknown>;
+
+/** OpenAI's own default of legacy completions; a chat would go on for as long as it likes. */
+const defaultMaximum = 16;
+
+/** The chat that stands in for the completion of one prompt: JSON text of a chat request. */
+export function toChatRequest(job: CompletionRequest, prompt: string): string {
+  const {
+    prompt: _prompt,
+    echo: _echo,
+    suffix: _suffix,
+    best_of: _bestOf,
+    logprobs,
+    max_tokens: maximum,
+    ...rest
+  } = job;
+  return JSON.stringify({
+    ...rest,
+    messages: [{ role: 'user', content: prompt }],
+    // The newer of its two names: OpenAI's reasoning models take no other.
+    max_completion_tokens: maximum ?? defaultMaximum,
+    ...(logprobs != null && { logprobs: true, top_logprobs: logprobs }),
+  });
+}
+
+/** A choice on the wire of legacy completions. */
+interface CompletionChoice {
+  readonly text: string;
+  readonly index: number;
+  readonly logprobs: CompletionLogprobs | null;
+  readonly finish_reason: string | null;
+}
+
+interface CompletionLogprobs {
+  readonly tokens: string[];
+  readonly token_logprobs: number[];
+  readonly top_logprobs: Record<string, number>[];
+  readonly text_offset: number[];
+}
+
+/**
+ * Shows what one chat says, whole or in chunks, as choices of a legacy completion. It remembers, for each choice, whether it
+ * was begun (an echo comes first) and how far its text goes.
+ */
+export class ChatAsCompletion {
+  readonly #prompt: string;
+  readonly #echo: boolean;
+  readonly #firstIndex: number;
+  /** Characters before the next token, by the choice's index in the chat. */
+  readonly #offsets = new Map<number, number>();
+
+  /** @param firstIndex of this prompt's choices among those of all prompts. */
+  constructor(job: CompletionRequest, prompt: string, firstIndex: number) {
+    this.#prompt = prompt;
+    this.#echo = job.echo === true;
+    this.#firstIndex = firstIndex;
+  }
+
+  /** The choices of a whole chat completion. @throws ApiError when one says nothing. */
+  whole(body: string): CompletionChoice[] {
+    const { choices = [] } = JSON.parse(body) as { choices?: Fields[] };
+    return choices.map((choice) => {
+      if (typeof choice.message !== 'object' || choice.message === null) {
+        throw new ApiError('server_error', "The model's vendor answered with a choice that has no message.");
+      }
+      return this.#choice(choice, choice.message as Fields);
+    });
+  }
+
+  /** A chat's chunk as the JSON text of a completion's, or undefined where a completion has nothing to show for it. */
+  chunk(text: string): string | undefined {
+    const { choices = [] } = JSON.parse(text) as { choices?: Fields[] };
+    const shown = choices.map((choice) => this.#choice(choice, (choice.delta ?? {}) as Fields)).filter(saysSomething);
+    return shown.length === 0 ? undefined : JSON.stringify({ choices: shown });
+  }
+
+  #choice(choice: Fields, said: Fields): CompletionChoice {
+    const index = Number(choice.index ?? 0);
+    const isNew = !this.#offsets.has(index);
+    if (isNew) this.#offsets.set(index, characters(this.#prompt));
+    // A refusal is an answer too, and here there is one text only.
+    const text = [said.content, said.refusal].filter((part) => typeof part === 'string').join('');
+    return {
+      text: isNew && this.#echo ? this.#prompt + text : text,
+      index: this.#firstIndex + index,
+      logprobs: this.#logprobs(index, choice.logprobs as Fields | null | undefined),
+      finish_reason: finishReason(choice.finish_reason),
+    };
+  }
+
+  #logprobs(index: number, logprobs: Fields | null | undefined): CompletionLogprobs | null {
+    const tokens = [logprobs?.content, logprobs?.refusal].flatMap((list) => (Array.isArray(list) ? list : []));
+    if (logprobs == null || tokens.length === 0) return null;
+    const shown: CompletionLogprobs = { tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] };
+    let offset = this.#offsets.get(index) ?? 0;
+    for (const { token, logprob, top_logprobs: top } of tokens as ChatTokenLogprob[]) {
+      shown.tokens.push(token);
+      shown.token_logprobs.push(logprob);
+      const alternatives = (top ?? []).map((other) => [other.token, other.logprob] as const);
+      shown.top_logprobs.push({ [token]: logprob, ...Object.fromEntries(alternatives) });
+      shown.text_offset.push(offset);
+      offset += characters(token);
+    }
+    this.#offsets.set(index, offset);
+    return shown;
+  }
+}
+
+interface ChatTokenLogprob {
+  readonly token: string;
+  readonly logprob: number;
+  readonly top_logprobs?: readonly { readonly token: string; readonly logprob: number }[];
+}
+
+/** Characters as OpenAI counts them: code points. */
+function characters(text: string): number {
+  let count = 0;
+  for (const _character of text) count += 1;
+  return count;
+}
+
+/** A completion knows three reasons only; without tools the others do not come up. */
+function finishReason(reason: unknown): string | null {
+  if (reason === null || reason === undefined) return null;
+  return reason === 'length' || reason === 'content_filter' ? reason : 'stop';
+}
+
+function saysSomething({ text, logprobs, finish_reason: reason }: CompletionChoice): boolean {
+  return text !== '' || logprobs !== null || reason !== null;
+}

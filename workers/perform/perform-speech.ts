@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
+import { type SpeechEnd, type SpeechJobRequest, speechTypes } from '../../shared/capabilities/speech.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { CallFiles, FrameSink, StoredFile, VendorFrame } from '../vendors/vendor.ts';
+import { methodOf, type Perform } from './performance.ts';
+
+/**
+ * Speech. Its audio is relayed where somebody listens, and stored where the answer can be read again later: the file then
+ * stands in the end frame. Vendors only ever say the audio as it comes.
+ */
+export const performSpeech: Perform = async ({ vendor, row, keep, call, sink }) => {
+  const request = JSON.parse(call.request) as SpeechJobRequest;
+  const { stream_format: events, ...fields } = request;
+  const asked = row.speech?.events ? { ...fields, stream_format: 'sse' } : fields;
+  const isStored = keep || !call.stream;
+  const store = isStored ? new AudioFile(call.files, speechTypes[request.response_format]) : undefined;
+  const audio = new AudioSink(call.stream ? sink : undefined, store);
+  try {
+    const { usage } = await methodOf(vendor, 'speak')({ ...call, request: JSON.stringify(asked) }, audio);
+    if (audio.frames === 0) throw new ApiError('server_error', "The model's vendor answered without audio.");
+    const file = await store?.end();
+    const end: SpeechEnd = { usage, ...(events && { events: true }), ...(file && { file }) };
+    return { body: JSON.stringify(end), usage };
+  } finally {
+    store?.close();
+  }
+};
+
+/** Passes frames of audio on to those who want them; as slow as the slowest. */
+class AudioSink implements FrameSink {
+  frames = 0;
+  readonly #relay: FrameSink | undefined;
+  readonly #file: AudioFile | undefined;
+
+  constructor(relay: FrameSink | undefined, file: AudioFile | undefined) {
+    this.#relay = relay;
+    this.#file = file;
+  }
+
+  write(frame: VendorFrame): boolean {
+    this.frames += 1;
+    const isRelayed = this.#relay?.write(frame) ?? true;
+    const isWritten = this.#file?.write(Buffer.from(JSON.parse(frame.text).audio, 'base64')) ?? true;
+    return isRelayed && isWritten;
+  }
+
+  async drained(): Promise<void> {
+    await Promise.all([this.#relay?.drained(), this.#file?.drained()]);
+  }
+}
+
+/** A result file that is written while its audio comes. */
+class AudioFile {
+  readonly #content = new PassThrough();
+  readonly #saved: Promise<StoredFile>;
+
+  constructor(files: CallFiles, type: string) {
+    this.#saved = files.save(this.#content, type);
+    // Whoever waits for it learns of a failure: `drained` by the content, which then is destroyed, and `end` by itself.
+    this.#saved.catch((error) => this.#content.destroy(error));
+    this.#content.on('error', () => undefined);
+  }
+
+  write(bytes: Buffer): boolean {
+    return this.#content.write(bytes);
+  }
+
+  /** @throws what storing failed with. */
+  async drained(): Promise<void> {
+    if (this.#content.destroyed) await this.#saved;
+    if (this.#content.writableNeedDrain) await once(this.#content, 'drain');
+  }
+
+  async end(): Promise<StoredFile> {
+    this.#content.end();
+    return await this.#saved;
+  }
+
+  /** Gives up what is not whole by now: nothing of it stays. */
+  close(): void {
+    if (!this.#content.writableFinished) this.#content.destroy(new Error('the audio broke off'));
+  }
+}

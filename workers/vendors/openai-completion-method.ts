@@ -1,0 +1,169 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { HttpClient, Reading } from '../http.ts';
+import { SseReader } from '../sse-reader.ts';
+import { isObject, type JsonObject, type OpenAiAnswerReader, takeOffIdentity } from './openai-answer-reader.ts';
+import { composeRequest } from './openai-request.ts';
+import { TokenTemplate } from './token-template.ts';
+import type { FrameSink, VendorAnswer, VendorMethod, VendorUsage } from './vendor.ts';
+
+/** Fields of a chunk that say nothing by themselves: without choices such a chunk only carried the usage. */
+const envelope = new Set(['choices', 'service_tier', 'system_fingerprint', 'obfuscation']);
+
+/** In what the two kinds of completions, of chats and legacy ones, differ on OpenAI's wire. */
+export interface CompletionKind {
+  /** `/chat/completions` */
+  readonly path: string;
+  /** A choice of a whole answer as a chunk has it; undefined for one without an answer in it. */
+  readonly toChunkChoice: (choice: JsonObject) => JsonObject | undefined;
+  /** Whether a chunk's choice adds text in the place that a TokenTemplate knows. */
+  readonly hasToken: (choice: JsonObject) => boolean;
+}
+
+/** Completions of a kind: the request passes unread, the answer without what the gateway owns. */
+export function completionMethod(
+  http: HttpClient,
+  answerReader: OpenAiAnswerReader,
+  kind: CompletionKind,
+): VendorMethod {
+  const { path } = kind;
+  return async (call, sink) => {
+    const { signal, silenceMs } = call;
+    const body = composeRequest(call);
+    if (!call.stream) return answerReader.held(await http.post({ path, body, signal, silenceMs }));
+    const stream = new ChunkStream(answerReader, sink, kind);
+    try {
+      const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => stream.read(bytes) });
+      if (text !== null) stream.writeCompletion(text);
+      return stream.end();
+    } catch (error) {
+      throw stream.failure(error);
+    }
+  };
+}
+
+/** One streamed answer: events in, `delta` frames out. */
+class ChunkStream {
+  private readonly answerReader: OpenAiAnswerReader;
+  private readonly sink: FrameSink;
+  private readonly kind: CompletionKind;
+  private readonly events = new SseReader((data, type) => this.readEvent(data, type));
+  private usage: VendorUsage = null;
+  private frames = 0;
+  private full = false;
+  private done = false;
+  private reported: ApiError | undefined;
+  private template: TokenTemplate | undefined;
+  /** Chunks from which a template may yet be made: where none can be, trying costs as much as it would save. */
+  private templateTries = 3;
+  private readonly begun = new Set<unknown>();
+  private readonly finished = new Set<unknown>();
+
+  constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, kind: CompletionKind) {
+    this.answerReader = answerReader;
+    this.sink = sink;
+    this.kind = kind;
+  }
+
+  read(bytes: Buffer): Reading {
+    this.full = false;
+    this.events.read(bytes);
+    if (this.done) return 'finished';
+    return this.full ? this.sink.drained() : undefined;
+  }
+
+  /** Some vendors answer a streamed request with a whole completion: it becomes one chunk that says it all. */
+  writeCompletion(text: string): void {
+    const completion = this.answerReader.completion(text);
+    const choices = completion.choices.map((choice, index) => {
+      const changed = isObject(choice) ? this.kind.toChunkChoice(choice) : undefined;
+      if (changed === undefined) {
+        throw new ApiError('server_error', "The model's vendor answered with a choice that says nothing.");
+      }
+      return { index, ...changed };
+    });
+    this.writeChunk({ ...completion, choices });
+    this.done = true;
+  }
+
+  /**
+   * The end of the body. Some vendors leave `[DONE]` out: an answer whose every choice has its finish reason is whole too.
+   * @throws ApiError when the vendor stopped before its answer was whole.
+   */
+  end(): VendorAnswer {
+    if (!this.done && (this.begun.size === 0 || this.finished.size < this.begun.size)) {
+      throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
+    }
+    return { body: JSON.stringify({ usage: this.usage }), usage: this.usage };
+  }
+
+  /** What a failure of the call means: once output is committed, a break must not look like one that can be repeated. */
+  failure(thrown: unknown): ApiError {
+    const error = ApiError.from(thrown);
+    if (this.frames === 0 || error === this.reported || error.code !== 'server_error') return error;
+    return new ApiError('stream_interrupted', error.message, { cause: error.cause });
+  }
+
+  private readEvent(data: string, type: string | undefined): void {
+    if (this.done || data === '') return;
+    if (data.startsWith('[DONE]')) {
+      this.done = true;
+      return;
+    }
+    const frame = type === 'error' ? undefined : this.template?.frame(data);
+    if (frame !== undefined) {
+      this.write(frame);
+      return;
+    }
+    const chunk = this.answerReader.parse(data);
+    if (chunk.error || type === 'error') {
+      this.reported = this.answerReader.reportedError(data);
+      throw this.reported;
+    }
+    if (this.template === undefined && this.templateTries > 0) this.makeTemplate(data, chunk);
+    takeOffIdentity(chunk);
+    this.writeChunk(chunk);
+  }
+
+  /** A chunk that only adds text to the one choice there is: it ends nothing and counts nothing, and so do all that fit it. */
+  private makeTemplate(data: string, chunk: JsonObject): void {
+    const [choice, another] = Array.isArray(chunk.choices) ? chunk.choices : [];
+    if (another || !isObject(choice) || !this.kind.hasToken(choice) || !this.begun.has(choice.index)) return;
+    if (choice.finish_reason || chunk.usage) return;
+    const toFrame = (text: string): string => {
+      const sample = this.answerReader.parse(text);
+      takeOffIdentity(sample);
+      sample.usage = undefined;
+      return JSON.stringify(sample);
+    };
+    this.templateTries -= 1;
+    this.template = TokenTemplate.from(data, toFrame);
+  }
+
+  private writeChunk(chunk: JsonObject): void {
+    if (isObject(chunk.usage)) this.usage = chunk.usage;
+    chunk.usage = undefined;
+    chunk.choices ??= [];
+    const { choices } = chunk;
+    if (!Array.isArray(choices)) {
+      throw new ApiError('server_error', "The model's vendor sent a chunk whose choices are no list.");
+    }
+    if (choices.length === 0 && saysNothing(chunk)) return;
+    for (const choice of choices) {
+      this.begun.add(choice?.index);
+      if (choice?.finish_reason) this.finished.add(choice.index);
+    }
+    this.write(JSON.stringify(chunk));
+  }
+
+  private write(text: string): void {
+    this.frames += 1;
+    if (!this.sink.write({ type: 'delta', text })) this.full = true;
+  }
+}
+
+function saysNothing(chunk: JsonObject): boolean {
+  for (const [name, value] of Object.entries(chunk)) {
+    if (value !== undefined && value !== null && !envelope.has(name)) return false;
+  }
+  return true;
+}
