@@ -1,4 +1,4 @@
-import type { Insertable } from 'kysely';
+import { type Insertable, type RawBuilder, sql } from 'kysely';
 import type { Blobs } from '../../shared/blobs.ts';
 import type { Database } from '../../shared/database/database.ts';
 import type { JobBodiesTable } from '../../shared/database/tables.ts';
@@ -9,7 +9,7 @@ import type { ApiMetrics } from '../../shared/metrics.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 import type { View } from '../endpoints/endpoint.ts';
 import { readFinalAnswer } from './final-answer.ts';
-import { bodyRow, recordedJobRow } from './job-rows.ts';
+import { bodyRow, changingColumns, jobColumns, recordedJobRow } from './job-rows.ts';
 
 /** Answers above this many characters are stored as blobs. */
 const inlineCharacters = 1024 * 1024;
@@ -29,6 +29,20 @@ export interface JobLedgerOptions {
   /** How long a blob is sure to stay, in ms. */
   readonly blobMs: number;
   readonly metrics: Pick<ApiMetrics, 'records'>;
+}
+
+/**
+ * Inserts job rows, given as JSON text of a list of objects: one parameter for all of them. A parameter for each value of
+ * five hundred rows took four times as long to put together, on the thread that relays every stream.
+ */
+function insertJobs(rows: string): RawBuilder<unknown> {
+  const names = sql.join(jobColumns.map((column) => sql.ref(column)));
+  const values = sql.join(jobColumns.map((column) => sql`value ->> ${sql.lit(column)}`));
+  const updates = sql.join(changingColumns.map((column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`));
+  // What has ended has ended: a terminal is never overwritten.
+  return sql`
+    insert into jobs (${names}) select ${values} from json_each(${rows}) where true
+    on conflict (id) do update set ${updates} where jobs.outcome is null`;
 }
 
 /** A record on its way into the database, with the answer of a kept job where there is one. */
@@ -70,27 +84,8 @@ export class JobLedger {
   async #insert(entries: readonly Entry[]): Promise<void> {
     const answers = entries.flatMap(({ answer }) => answer ?? []);
     const written = await this.#options.db.transaction().execute(async (transaction) => {
-      const result = await transaction
-        .insertInto('jobs')
-        .values(entries.map(({ record }) => recordedJobRow(record)))
-        .onConflict((conflict) =>
-          conflict
-            .column('id')
-            .doUpdateSet(({ ref }) => ({
-              vendor: ref('excluded.vendor'),
-              began_at: ref('excluded.began_at'),
-              ended_at: ref('excluded.ended_at'),
-              outcome: ref('excluded.outcome'),
-              error_code: ref('excluded.error_code'),
-              attempts: ref('excluded.attempts'),
-              input_tokens: ref('excluded.input_tokens'),
-              output_tokens: ref('excluded.output_tokens'),
-              usage: ref('excluded.usage'),
-            }))
-            // What has ended has ended: a terminal is never overwritten.
-            .where('jobs.outcome', 'is', null),
-        )
-        .executeTakeFirst();
+      const rows = JSON.stringify(entries.map(({ record }) => recordedJobRow(record)));
+      const result = await insertJobs(rows).execute(transaction);
       if (answers.length > 0) {
         await transaction
           .insertInto('job_bodies')
@@ -108,7 +103,7 @@ export class JobLedger {
           )
           .execute();
       }
-      return Number(result.numInsertedOrUpdatedRows ?? 0);
+      return Number(result.numAffectedRows ?? 0);
     });
     this.#options.metrics.records.inc(written);
   }

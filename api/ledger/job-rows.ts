@@ -7,6 +7,19 @@ import type { JobRecord } from '../../shared/jobs/outbox.ts';
 
 type JobRow = Selectable<JobsTable>;
 
+/** Columns that a job's end sets. */
+export const changingColumns = [
+  ...(['vendor', 'began_at', 'ended_at', 'outcome', 'error_code', 'attempts'] as const),
+  ...(['input_tokens', 'output_tokens', 'usage'] as const),
+] satisfies (keyof JobRow)[];
+
+/** All columns of a job's row. */
+export const jobColumns = [
+  ...(['id', 'account_id', 'api_key_id', 'endpoint', 'capability', 'model', 'stream', 'created_at'] as const),
+  ...(['retention_ms'] as const),
+  ...changingColumns,
+] satisfies (keyof JobRow)[];
+
 /** The row of a job that has not ended. */
 export function openJobRow(job: JobIdentity): JobRow {
   return {

@@ -65,24 +65,26 @@ export function recordOfState(state: JobState, vendor = ''): string {
 
 const time = z.int().min(0);
 
-const wireRecord = z.object({
-  id: z.string().regex(/^[0-9a-f]{32}$/),
-  account: z.string(),
-  key: z.string(),
-  endpoint: z.string(),
-  capability: z.enum(capabilities),
-  model: z.string(),
-  vendor: z.string(),
-  stream: z.boolean(),
-  created: time,
-  began: time.optional(),
-  ended: time,
-  outcome: z.enum(['completed', 'failed', 'cancelled']),
-  error: z.string().optional(),
-  attempts: z.int().min(0),
-  retention: z.number().min(0),
-  usage: z.unknown(),
-});
+const wireRecord = z.compile(
+  z.object({
+    id: z.string().regex(/^[0-9a-f]{32}$/),
+    account: z.string(),
+    key: z.string(),
+    endpoint: z.string(),
+    capability: z.enum(capabilities),
+    model: z.string(),
+    vendor: z.string(),
+    stream: z.boolean(),
+    created: time,
+    began: time.optional(),
+    ended: time,
+    outcome: z.enum(['completed', 'failed', 'cancelled']),
+    error: z.string().optional(),
+    attempts: z.int().min(0),
+    retention: z.number().min(0),
+    usage: z.unknown(),
+  }),
+);
 
 /** Reads a record; undefined when the text is none, which means a defect or another version's entry. */
 export function parseRecord(text: string): JobRecord | undefined {
@@ -92,9 +94,8 @@ export function parseRecord(text: string): JobRecord | undefined {
   } catch {
     return undefined;
   }
-  const { data } = wireRecord.safeParse(value);
-  if (data === undefined) return undefined;
-  const { key, created, began, ended, error, retention, usage, ...rest } = data;
+  if (!wireRecord.validate(value)) return undefined;
+  const { key, created, began, ended, error, retention, usage, ...rest } = value;
   return {
     ...rest,
     apiKeyId: key,

@@ -1,5 +1,5 @@
 -- The usage ledger: a row per job, kept for good. `outcome` is null while a job that was recorded before it was accepted
--- has not ended. No reference to `accounts`: a record outlives its account.
+-- has not ended. Ids sort by time, so that rows are appended. No reference to `accounts`: a record outlives its account.
 CREATE TABLE jobs (
   id TEXT PRIMARY KEY NOT NULL,
   account_id TEXT NOT NULL,
@@ -19,7 +19,7 @@ CREATE TABLE jobs (
   output_tokens INTEGER,
   usage TEXT,
   retention_ms INTEGER NOT NULL
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX jobs_by_account ON jobs (account_id, id);
 CREATE INDEX unfinished_jobs ON jobs (id) WHERE outcome IS NULL;
