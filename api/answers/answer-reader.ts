@@ -1,6 +1,6 @@
 import { MissingBlobError } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs.ts';
-import { hasLog, readLog } from '../../shared/jobs/answer-log.ts';
+import { hasLog, longestPage, readLog } from '../../shared/jobs/answer-log.ts';
 import { type Batch, type Frame, isTerminal, parseBatch, type StoredFrame } from '../../shared/jobs/frames.ts';
 import { readJobState } from '../../shared/jobs/job-state.ts';
 import type { Logger } from '../../shared/log.ts';
@@ -47,6 +47,8 @@ export class AnswerReader {
   /** There is, or may be, something in the log that was not delivered. */
   #isBehind = false;
   #isClosed = false;
+  /** Batches read from the log at a time: few for a sink that takes few, for what it leaves is read again. */
+  #page = longestPage;
   /** The job is known to have been made, so that finding nothing of it means that it is gone. */
   #isMade = false;
 
@@ -129,11 +131,12 @@ export class AnswerReader {
     let delivered = false;
     while (this.#isBehind && !this.#isPaused && !this.#isClosed) {
       this.#isBehind = false;
-      const { batches, isLast } = await readLog(this.#context.redis, this.jobId, this.#cursor);
+      const { batches, isLast } = await readLog(this.#context.redis, this.jobId, this.#cursor, this.#page);
       if (!isLast) this.#isBehind = true;
-      for (const batch of batches) {
+      for (const [taken, batch] of batches.entries()) {
         if (this.#isPaused || this.#isClosed) {
           this.#isBehind = true;
+          this.#page = Math.max(1, taken);
           return;
         }
         if (batch.firstSeq <= this.#cursor) continue;
@@ -144,6 +147,7 @@ export class AnswerReader {
         await this.#deliverStored(batch);
         delivered = true;
       }
+      this.#page = Math.min(longestPage, this.#page * 2);
     }
     if (this.#isMade && !delivered && !this.#isClosed && !this.#isPaused && !this.#isBehind) await this.#checkThere();
   }

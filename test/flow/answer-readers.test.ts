@@ -73,6 +73,35 @@ describe('An answer reader', () => {
     assert.deepEqual(sequence(await whole), [1, 2, 3, 4, 5]);
   });
 
+  test('reads little more of a long log than a slow client takes', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    for (let seq = 1; seq <= 200; seq++) await jobs.write(job, 1, seq, ['a']);
+    await jobs.end(job, { attempt: 1 });
+    // Each read of the log is seen, and how much it brought.
+    let read = 0;
+    const redis = new Proxy(jobs.redis, {
+      get: (target, name) => {
+        const value = Reflect.get(target, name);
+        if (name !== 'xrange') return typeof value === 'function' ? value.bind(target) : value;
+        return async (...args: Parameters<typeof target.xrange>) => {
+          const entries = await target.xrange(...args);
+          read += entries.length;
+          return entries;
+        };
+      },
+    });
+    const { sink, frames, whole } = openSink(() => true);
+    const context = { redis, blobs: undefined as never, log: console as never };
+    const reader = new AnswerReader(job.id, context, sink, () => undefined);
+    reader.catchUp();
+    const drain = setInterval(() => reader.resume(), 1);
+    assert.equal((await whole).length, 201);
+    clearInterval(drain);
+    assert.deepEqual(sequence(frames), sequence([...frames].sort((a, b) => a.seq - b.seq)));
+    assert.equal(read < 2 * 201 + 16, true, `${read} batches were read to deliver 201`);
+  });
+
   test('drops live frames while its client is slow, and catches up from the log', async () => {
     const job = await jobs.create();
     await jobs.take(job);
