@@ -129,7 +129,7 @@ function corkWrites(redis: Redis): void {
   const send = redis.sendCommand.bind(redis);
   /** The socket that holds commands back; undefined while none are held. */
   let corked: Redis['stream'] | undefined;
-  let lastCommand: Promise<unknown> | undefined;
+  let lastCommand: Parameters<Redis['sendCommand']>[0] | undefined;
   let isAwaitingBatch = false;
   let isFlushScheduled = false;
 
@@ -140,7 +140,7 @@ function corkWrites(redis: Redis): void {
     corked = undefined;
     // Replies come in order, so the last command's reply means that the whole batch is answered.
     isAwaitingBatch = true;
-    lastCommand?.then(batchAnswered, batchAnswered);
+    if (lastCommand !== undefined) onReply(lastCommand, batchAnswered);
   };
   const batchAnswered = (): void => {
     isAwaitingBatch = false;
@@ -163,9 +163,32 @@ function corkWrites(redis: Redis): void {
       corked.cork();
     }
     if (!isAwaitingBatch) scheduleFlush();
-    lastCommand = command.promise;
+    lastCommand = command;
     return send(command, stream);
   };
+}
+
+/**
+ * Tells once of a command's own reply. Its promise alone would not do: that of a script which Redis has forgotten waits
+ * for the script's second sending.
+ */
+function onReply(command: Parameters<Redis['sendCommand']>[0], listener: () => void): void {
+  let isTold = false;
+  const tell = (): void => {
+    if (!isTold) listener();
+    isTold = true;
+  };
+  const { resolve, reject } = command;
+  command.resolve = (reply) => {
+    tell();
+    resolve.call(command, reply);
+  };
+  command.reject = (error) => {
+    tell();
+    reject.call(command, error);
+  };
+  // It may have been refused before it was sent.
+  command.promise.then(tell, tell);
 }
 
 /** How much of its allowed memory Redis uses, 0 to 1; 0 when it has no limit. On a Cluster: of its fullest master. */

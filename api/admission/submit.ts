@@ -12,6 +12,7 @@ import type { Caller } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
 import { type AdmitReply, admit } from './admit.ts';
 
+/** A request that is ready to be admitted. */
 export interface Submission {
   readonly job: JobIdentity;
   readonly caller: Caller;
@@ -33,6 +34,7 @@ export interface Limits {
   readonly concurrency: number;
 }
 
+/** What became of a submission. */
 export interface Submitted {
   /** The job that will answer: the submitted one, or the one its idempotency key is bound to. */
   readonly jobId: string;
@@ -173,7 +175,10 @@ async function enqueue(services: Services, submission: Submission): Promise<void
     await services.queue(job.capability).enqueue(await toQueuedJob(services, submission));
   } catch (error) {
     const failure = new ApiError('service_unavailable', 'The request could not be queued.', { cause: error });
-    await endJob(services, job, failure);
+    // Where Redis refuses a part of this too, the sweeper does the rest, at the latest at the job's deadline.
+    await endJob(services, job, failure).catch((cause) =>
+      services.log.warn({ err: cause, job: job.id }, 'a job that could not be queued could not be ended'),
+    );
     throw failure;
   }
 }
