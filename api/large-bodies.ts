@@ -23,6 +23,7 @@ export interface LargeBodyTask {
 /** What the thread answers to each task. */
 export type LargeBodyAnswer = { readonly prepared: PreparedLargeRequest } | { readonly error: ErrorData };
 
+/** What the thread and its queue may take. */
 export interface LargeBodyLimits {
   /** Bodies that may wait for the thread, and the bytes they may have together; more are answered 503. */
   readonly waiting: number;

@@ -85,9 +85,24 @@ function openLedger(services: Services, db: Database): LedgerProcess {
     db,
     viewOf: (endpoint) => views.get(endpoint),
     retentionMs: config.bodyRetentionMs,
-    blobMs: Math.max(config.resultMs, idempotencyMs),
+    blobMs: keptAnswerMs(config),
   });
   return new LedgerProcess({ ...services, db, ledger });
+}
+
+/** How long an answer is kept at most, from its job's end on. */
+function keptAnswerMs({ resultMs }: Config): number {
+  return Math.max(resultMs, idempotencyMs);
+}
+
+/** Removes old blobs. The first ones of an answer may be as much older than its end as a job takes. */
+function startHousekeeping({ config, blobs, log }: Services): NodeJS.Timeout {
+  const blobMs = keptAnswerMs(config) + config.deadlineMs + blobMarginMs;
+  const housekeeping = setInterval(() => {
+    blobs.sweep(blobMs).catch((error) => log.warn({ err: error }, 'removing old blobs failed'));
+  }, housekeepingMs);
+  housekeeping.unref();
+  return housekeeping;
 }
 
 /** Listens. @throws ConfigError when the port is taken or may not be used. */
@@ -120,12 +135,7 @@ async function start(): Promise<void> {
   const inbox = await Inbox.open(redis, services.processId, services.readers, log);
   const sweeper = new Sweeper(services, log);
   const ledger = openLedger(services, db);
-  // An answer is kept from its job's end on, and its first blobs may be as much older as a job takes.
-  const blobMs = Math.max(config.resultMs, idempotencyMs) + config.deadlineMs + blobMarginMs;
-  const housekeeping = setInterval(() => {
-    services.blobs.sweep(blobMs).catch((error) => log.warn({ err: error }, 'removing old blobs failed'));
-  }, housekeepingMs);
-  housekeeping.unref();
+  const housekeeping = startHousekeeping(services);
 
   let isClosing = false;
   const app = createApp(services, db, () => isClosing);

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import type { Middleware } from 'koa';
+import { exampleModels } from '../shared/catalogue/example-models.ts';
 import type { Services } from './services.ts';
 import { startPage, startPagePolicy } from './start-page.ts';
 import type { State } from './state.ts';
@@ -24,7 +25,7 @@ export function showStartPage(services: Services): Middleware<State> {
     version: readVersion(),
     vendors: Object.keys(config.vendors),
     models: models.length,
-    exampleModel: config.vendors.openai === undefined ? 'sandbox-chat' : 'gpt-4o-mini',
+    examples: exampleModels(config.vendors),
     sandbox: config.vendors.sandbox !== undefined,
   });
   return (ctx) => {

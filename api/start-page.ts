@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import type { ExampleModels } from '../shared/catalogue/example-models.ts';
 
 /** What the start page tells. */
 export interface StartPageOptions {
@@ -10,8 +11,7 @@ export interface StartPageOptions {
   readonly vendors: readonly string[];
   /** How many models can be called. */
   readonly models: number;
-  /** The model of the examples. */
-  readonly exampleModel: string;
+  readonly examples: ExampleModels;
   /** Whether the built-in stand-in vendor is on. */
   readonly sandbox: boolean;
 }
@@ -25,13 +25,15 @@ export const startPagePolicy = `default-src 'none'; style-src 'sha256-${styleHas
 
 /** The page at `/`: what runs and how to call it, as HTML. It never shows a key: anyone may read it. */
 export function startPage(options: StartPageOptions): string {
-  const { baseUrl, version, vendors, models, exampleModel, sandbox } = options;
+  const { baseUrl, version, vendors, models, examples, sandbox } = options;
   const values: Record<string, string> = {
     baseUrl,
     version,
     vendors: vendors.length > 0 ? vendors.join(', ') : 'none is on',
     models: String(models),
-    model: exampleModel,
+    chatModel: examples.chat,
+    imageModel: examples.image,
+    speechModel: examples.speech,
     note: sandbox
       ? 'The sandbox is on: a built-in stand-in that answers like a vendor, so that everything can be tried without an account anywhere. It is not a real model.'
       : '',

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ensureApiKey } from '../shared/api-keys.ts';
+import { exampleModels } from '../shared/catalogue/example-models.ts';
 import { type Config, ConfigError, childEnvironment } from '../shared/config.ts';
 import { ensureDataDir, openDatabase } from '../shared/database/database.ts';
 import { createLogger } from '../shared/log.ts';
@@ -76,7 +77,7 @@ export class Launch {
       baseUrl,
       key,
       keyFile,
-      model: config.vendors.openai === undefined ? 'sandbox-chat' : 'gpt-4o-mini',
+      model: exampleModels(config.vendors).chat,
       sandbox,
       vendors: sandbox ? [...vendors, 'sandbox'] : vendors,
       redis: redis.description,

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isAbsent, isObject, type JsonObject } from './json-value.ts';
+import { parseBody } from './parse-body.ts';
 import { type FaultKind, type RequestOptions, readRequestOptions } from './request-options.ts';
 import { invalidParameter, WireError } from './wire-error.ts';
 
@@ -18,14 +19,7 @@ export class RequestFields {
   }
 
   static fromJson(text: string): RequestFields {
-    let body: unknown;
-    try {
-      body = JSON.parse(text);
-    } catch {
-      throw new WireError(400, 'We could not parse the JSON body of your request.');
-    }
-    if (!isObject(body)) throw new WireError(400, 'The body of the request must be a JSON object.');
-    return new RequestFields(body, false);
+    return new RequestFields(parseBody(text), false);
   }
 
   static fromForm(fields: ReadonlyMap<string, string[]>): RequestFields {

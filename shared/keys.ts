@@ -5,7 +5,7 @@
  * - one tag per queue, which is BullMQ's own (see queue.ts).
  * - single keys that no script touches have no tag.
  */
-export const tagCount = 64;
+const tagCount = 64;
 
 const root = 'sluice';
 

@@ -47,7 +47,7 @@ export async function redisLag(redis: RedisClient): Promise<number> {
 
 /** What an api process counts. */
 export interface ApiMetrics {
-  /** Answered requests, by endpoint, model capability and status. */
+  /** Answered requests, by endpoint and status. */
   readonly requests: Counter<'endpoint' | 'status'>;
   /** Errors, by code, whether they were a status or the last frame of a stream. */
   readonly errors: Counter<'endpoint' | 'code'>;
@@ -58,6 +58,7 @@ export interface ApiMetrics {
   readonly records: Counter<string>;
 }
 
+/** The numbers of an api process. */
 export function createApiMetrics(registry: Registry): ApiMetrics {
   const registers = [registry];
   return {
@@ -105,6 +106,7 @@ export interface WorkerMetrics {
   readonly firstFrame: Histogram<'capability' | 'vendor'>;
 }
 
+/** The numbers of a worker process. */
 export function createWorkerMetrics(registry: Registry): WorkerMetrics {
   const registers = [registry];
   return {

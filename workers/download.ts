@@ -17,6 +17,7 @@ export interface Download {
   readonly type: string | undefined;
 }
 
+/** Limits of one download. */
 export interface DownloadOptions {
   /** Ends the download, under way or not; its reason is what is thrown if it is an ApiError. */
   readonly signal: AbortSignal;
@@ -36,6 +37,7 @@ export type ResolveHost = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
+/** What holds for all links that a downloader follows. */
 export interface DownloaderOptions {
   /** Origin (`http://127.0.0.1:8081`) that may have any address: the vendor's own, which the operator chose. */
   readonly trustedOrigin: string;

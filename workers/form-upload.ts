@@ -10,11 +10,27 @@ export interface FormFile {
   readonly bytes: number;
 }
 
+/** Part of a form: a text or a file under the name of its field. */
+export type FormPart = readonly [field: string, value: string | FormFile];
+
+/** Fields of JSON as parts: each item of a list is one of `name[]`, and what is no text is its JSON. */
+export function formFields(fields: Readonly<Record<string, unknown>>): FormPart[] {
+  return Object.entries(fields).flatMap(([name, value]): FormPart[] => {
+    if (value === null || value === undefined) return [];
+    if (Array.isArray(value)) return value.map((item) => [`${name}[]`, formText(item)]);
+    return [[name, formText(value)]];
+  });
+}
+
+function formText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
 /**
  * A `multipart/form-data` body (RFC 7578) of fields and files, in this order, that is never whole in memory. Its length is
  * known beforehand, which some vendors insist on.
  */
-export function formUpload(parts: readonly (readonly [field: string, value: string | FormFile])[]): HttpUpload {
+export function formUpload(parts: readonly FormPart[]): HttpUpload {
   const boundary = `sluice-${randomBytes(18).toString('hex')}`;
   const heads = parts.map(([field, value]) => headOf(boundary, field, value));
   const end = `--${boundary}--\r\n`;
@@ -43,7 +59,12 @@ export function formUpload(parts: readonly (readonly [field: string, value: stri
 function headOf(boundary: string, field: string, value: string | FormFile): string {
   const disposition = `--${boundary}\r\nContent-Disposition: form-data; name="${quoted(field)}"`;
   if (typeof value === 'string') return `${disposition}\r\n\r\n`;
-  return `${disposition}; filename="${quoted(value.name)}"\r\nContent-Type: ${value.type}\r\n\r\n`;
+  return `${disposition}; filename="${quoted(value.name)}"\r\nContent-Type: ${safeType(value.type)}\r\n\r\n`;
+}
+
+/** The type is the caller's word, and goes into a header. */
+function safeType(type: string): string {
+  return /^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : 'application/octet-stream';
 }
 
 /** As browsers do (WHATWG HTML, "multipart form data"). */

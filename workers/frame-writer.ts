@@ -13,6 +13,7 @@ const pendingLimit = 256 * 1024;
 /** Characters a job's log may hold. A log is never trimmed, so a job that outgrows it ends with an error. */
 const logLimit = 32 * 1024 * 1024;
 
+/** The job whose frames are written, and who is told of what becomes of them. */
 export interface FrameWriterOptions {
   readonly redis: RedisClient;
   readonly blobs: Blobs;

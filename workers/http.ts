@@ -28,6 +28,7 @@ export interface HttpUpload {
   readonly bytes: number;
 }
 
+/** One request. */
 export interface HttpPost {
   /** Appended to the base URL: `/chat/completions`. */
   readonly path: string;
@@ -44,6 +45,7 @@ export interface HttpPost {
   readonly onChunk?: (chunk: Buffer) => Reading;
 }
 
+/** The way to one vendor. */
 export interface HttpClient {
   /**
    * Posts once: no retry, no redirect.
@@ -55,6 +57,7 @@ export interface HttpClient {
   close(): Promise<void>;
 }
 
+/** What an HTTP client has to know of its vendor. */
 export interface HttpClientOptions {
   /** The vendor's name, for the operator. */
   readonly vendor: string;

@@ -230,15 +230,15 @@ async function conclude(
     isCluster: context.isCluster,
   });
   if (reply.verdict !== 'finished' && reply.verdict !== 'already') return 'done';
+  const called = vendor === 'none' ? '' : vendor;
   context.metrics.jobs.inc({ capability: job.capability, vendor, outcome });
   if (error !== undefined) context.metrics.errors.inc({ capability: job.capability, vendor, code: error.code });
   if (reply.verdict === 'already') {
     // Its own call came twice, or somebody else was faster: the state tells what stands.
-    await settleEnded(context, job, vendor === 'none' ? '' : vendor);
+    await settleEnded(context, job, called);
     return 'done';
   }
   const end = { outcome, errorCode: error?.code };
-  const called = vendor === 'none' ? '' : vendor;
   const record = recordText({
     ...job,
     ...end,

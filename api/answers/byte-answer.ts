@@ -5,11 +5,10 @@ import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { BytesView } from '../endpoints/endpoint.ts';
 import type { AnswerSink } from './answer-reader.ts';
+import { stalledMs } from './client-connection.ts';
 import { expired } from './held.ts';
 
-/** A client that takes nothing for so long is treated as gone. */
-const stalledMs = 300_000;
-
+/** What an answer of bytes is made of. */
 export interface ByteAnswerOptions {
   readonly response: ServerResponse;
   readonly bytes: BytesView;

@@ -1,6 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { ApiError } from '../../shared/errors.ts';
 
+/** A client that takes nothing of its answer for so long (ms) is treated as gone. */
+export const stalledMs = 300_000;
+
 /** Requests that must let go when this process stops and its time for finishing them is over. */
 export class Handover {
   readonly #connections = new Set<ClientConnection>();

@@ -2,12 +2,11 @@ import type { ServerResponse } from 'node:http';
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { AnswerSink } from './answer-reader.ts';
+import { stalledMs } from './client-connection.ts';
 import { expired } from './held.ts';
 
-/** A comment goes out after so long without an event, so that proxies and clients do not take the silence for death. */
-const pingMs = 15_000;
-/** A client that takes nothing for so long is treated as gone. */
-const stalledMs = 300_000;
+/** A ping goes out after so long (ms) without an event, so that proxies and clients do not take the silence for death. */
+export const pingMs = 15_000;
 
 /** Where a client's copy of a stream ends: the frame, and how many of the events it became. */
 export interface EventPosition {
@@ -27,6 +26,7 @@ export function isDelivered(position: EventPosition | undefined, seq: number, ev
   return position !== undefined && (seq < position.seq || (seq === position.seq && event <= position.event));
 }
 
+/** What an answer of events is made of. */
 export interface SseOptions {
   readonly response: ServerResponse;
   /** The view's fold over the frames. */

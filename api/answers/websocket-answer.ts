@@ -3,14 +3,12 @@ import { WebSocket } from 'ws';
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { AnswerSink } from './answer-reader.ts';
+import { stalledMs } from './client-connection.ts';
 import { expired } from './held.ts';
-import { type EventPosition, isDelivered } from './sse.ts';
+import { type EventPosition, isDelivered, pingMs } from './sse.ts';
 
-const pingMs = 15_000;
 /** A client that has answered no ping for so long is gone. */
 const silentMs = 90_000;
-/** A client that takes nothing for so long is treated as gone. */
-const stalledMs = 300_000;
 
 /** Close codes (RFC 6455, section 7.4.1). */
 const closeCodes = {
@@ -24,6 +22,7 @@ const closeCodes = {
   failed: 1011,
 } as const;
 
+/** What the answer over a WebSocket is made of. */
 export interface WebSocketAnswerOptions {
   /** The view's fold over the frames, as for SSE. */
   readonly events: (frame: Frame) => string[];

@@ -37,6 +37,7 @@ export interface Waiting {
 /** Starts the flow of frames into a sink, once the sink is registered with a reader. */
 export type Start = (reader: AnswerReader) => Promise<void>;
 
+/** The job as its view may see it. Links last as long as results do, counted from when the job was made. */
 export function viewedJob(services: Services, job: JobIdentity): ViewedJob {
   return {
     id: job.id,
@@ -98,7 +99,7 @@ function bytesView({ view, job }: Waiting): BytesView | undefined {
  * Answers with the whole body once the job has ended. Answers false when `patienceMs` was over before.
  * @throws ApiError what the job ended with.
  */
-export async function answerHeld(waiting: Waiting, start: Start): Promise<boolean> {
+async function answerHeld(waiting: Waiting, start: Start): Promise<boolean> {
   const { ctx, services, connection, job, patienceMs } = waiting;
   const viewed = viewedJob(services, job);
   const answer = new HeldAnswer(waiting.view, viewed);

@@ -1,5 +1,5 @@
-import { ApiError } from '../../shared/errors.ts';
 import type { Endpoint } from './endpoint.ts';
+import { invalidParameter } from './invalid-request.ts';
 import { prepareSpeech, type SpeechTraits } from './prepare-speech.ts';
 import { speechView } from './speech-view.ts';
 
@@ -10,12 +10,10 @@ const checkSpeech: NonNullable<Endpoint['check']> = ({ traits }, { id, speech })
   const { format, events } = traits as SpeechTraits;
   if (!speech?.formats.includes(format)) {
     const message = `The model \`${id}\` does not speak '${format}'. Its formats are: ${speech?.formats.join(', ')}.`;
-    throw new ApiError('invalid_request_error', message, { param: 'response_format' });
+    throw invalidParameter('response_format', message);
   }
   if (events && !speech.events) {
-    throw new ApiError('invalid_request_error', `The model \`${id}\` does not send its audio as events.`, {
-      param: 'stream_format',
-    });
+    throw invalidParameter('stream_format', `The model \`${id}\` does not send its audio as events.`);
   }
 };
 

@@ -1,15 +1,14 @@
-import { ApiError } from '../../shared/errors.ts';
 import { completionView } from './completion-view.ts';
 import type { Endpoint } from './endpoint.ts';
 import { chatChunkChoice, foldChatCompletion } from './fold-chat-completion.ts';
+import { invalidParameter } from './invalid-request.ts';
 import { prepareChat } from './prepare-chat.ts';
 
 const checkChat: Endpoint['check'] = (_request, { id, legacyCompletions }) => {
   if (!legacyCompletions) return;
-  throw new ApiError(
-    'invalid_request_error',
+  throw invalidParameter(
+    'model',
     `The model \`${id}\` is not a chat model, so it cannot be used with /v1/chat/completions: use /v1/completions.`,
-    { param: 'model' },
   );
 };
 

@@ -1,6 +1,6 @@
 import type { ImageTask } from '../../shared/capabilities/image.ts';
-import { ApiError } from '../../shared/errors.ts';
 import type { Endpoint } from './endpoint.ts';
+import { invalidParameter } from './invalid-request.ts';
 import type { ImageTraits } from './prepare-image.ts';
 
 const taskNames: Record<ImageTask, string> = {
@@ -15,15 +15,22 @@ export function checkImage(task: ImageTask): NonNullable<Endpoint['check']> {
     // A row that says nothing leaves it to the vendor.
     if (image === undefined) return;
     const { n, size, partialImages } = traits as unknown as ImageTraits;
-    if (!image.tasks.includes(task)) throw refusal('model', `The model \`${id}\` does not ${taskNames[task]}.`);
+    if (!image.tasks.includes(task))
+      throw invalidParameter('model', `The model \`${id}\` does not ${taskNames[task]}.`);
     if (size !== undefined) checkSize(size, image.sizes);
     if (n > image.most) {
-      throw refusal('n', `Invalid 'n': expected a value <= ${image.most} with \`${id}\`, but got ${n} instead.`);
+      throw invalidParameter(
+        'n',
+        `Invalid 'n': expected a value <= ${image.most} with \`${id}\`, but got ${n} instead.`,
+      );
     }
     if (image.partial) return;
-    if (stream) throw refusal('stream', `Invalid 'stream': the model \`${id}\` does not stream images.`);
+    if (stream) throw invalidParameter('stream', `Invalid 'stream': the model \`${id}\` does not stream images.`);
     if (partialImages > 0) {
-      throw refusal('partial_images', `Invalid 'partial_images': the model \`${id}\` shows no partial images.`);
+      throw invalidParameter(
+        'partial_images',
+        `Invalid 'partial_images': the model \`${id}\` shows no partial images.`,
+      );
     }
   };
 }
@@ -31,13 +38,9 @@ export function checkImage(task: ImageTask): NonNullable<Endpoint['check']> {
 function checkSize(size: string, sizes: readonly string[] | undefined): void {
   if (sizes === undefined) {
     if (/^[1-9]\d{0,4}x[1-9]\d{0,4}$|^auto$/.test(size)) return;
-    throw refusal('size', "Invalid 'size': expected '<width>x<height>', such as '1024x1024', or 'auto'.");
+    throw invalidParameter('size', "Invalid 'size': expected '<width>x<height>', such as '1024x1024', or 'auto'.");
   }
   if (sizes.includes(size)) return;
   const list = sizes.map((allowed) => `'${allowed}'`).join(', ');
-  throw refusal('size', `Invalid value for 'size'. Supported values are: ${list}.`);
-}
-
-function refusal(param: string, message: string): ApiError {
-  return new ApiError('invalid_request_error', message, { param });
+  throw invalidParameter('size', `Invalid value for 'size'. Supported values are: ${list}.`);
 }

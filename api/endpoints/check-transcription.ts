@@ -1,5 +1,5 @@
-import { ApiError } from '../../shared/errors.ts';
 import type { Endpoint } from './endpoint.ts';
+import { invalidParameter } from './invalid-request.ts';
 import type { TranscriptionTraits } from './prepare-transcription.ts';
 
 /**
@@ -9,7 +9,7 @@ import type { TranscriptionTraits } from './prepare-transcription.ts';
 export const checkTranscription: NonNullable<Endpoint['check']> = ({ stream, traits }, { id, transcription }) => {
   const { task, format, speakers } = traits as TranscriptionTraits;
   const refuse = (param: string, message: string): never => {
-    throw new ApiError('invalid_request_error', `The model \`${id}\` ${message}.`, { param });
+    throw invalidParameter(param, `The model \`${id}\` ${message}.`);
   };
   if (task === 'translate' && !transcription?.translates) refuse('model', 'does not translate');
   // `timestamp_granularities` stands with `verbose_json` only, so the format names them too.

@@ -1,7 +1,7 @@
-import { ApiError } from '../../shared/errors.ts';
 import { completionView } from './completion-view.ts';
 import type { Endpoint } from './endpoint.ts';
 import { foldCompletion } from './fold-completion.ts';
+import { invalidParameter } from './invalid-request.ts';
 import { prepareCompletion } from './prepare-completion.ts';
 
 /** What a model without native completions does not do, where more than the parameter's name has to be said. */
@@ -16,10 +16,9 @@ const checkCompletion: Endpoint['check'] = ({ traits }, { id, legacyCompletions 
   const name = traits?.nativeOnly;
   if (legacyCompletions || typeof name !== 'string') return;
   const reason = reasons[name] ?? `'${name}' is not supported`;
-  throw new ApiError(
-    'invalid_request_error',
+  throw invalidParameter(
+    name,
     `The model \`${id}\` has no native completions (a chat stands in for them), so ${reason}.`,
-    { param: name },
   );
 };
 

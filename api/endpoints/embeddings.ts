@@ -1,6 +1,6 @@
-import { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { Endpoint, ViewedJob } from './endpoint.ts';
+import { invalidParameter } from './invalid-request.ts';
 import { prepareEmbeddings } from './prepare-embeddings.ts';
 
 /** The envelope before the end frame's own `data` and `usage`, which may run to many megabytes and are not parsed. */
@@ -10,9 +10,7 @@ function embeddingList(job: ViewedJob, end: Frame): string {
 
 const checkEmbeddings: Endpoint['check'] = ({ traits }, { id, embedding }) => {
   if (traits?.dimensions === undefined || embedding?.dimensions) return;
-  throw new ApiError('invalid_request_error', `The model \`${id}\` does not support specifying dimensions.`, {
-    param: 'dimensions',
-  });
+  throw invalidParameter('dimensions', `The model \`${id}\` does not support specifying dimensions.`);
 };
 
 /** `POST /v1/embeddings` (https://platform.openai.com/docs/api-reference/embeddings). */

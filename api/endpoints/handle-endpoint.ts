@@ -8,13 +8,14 @@ import { idempotencyMs } from '../admission/admit.ts';
 import { type Preferences, readPreferences } from '../admission/preferences.ts';
 import { discardFiles, forgetBinding, type Limits, type Submission, submit } from '../admission/submit.ts';
 import { ClientConnection } from '../answers/client-connection.ts';
-import { isLargeBody, type PreparedLargeRequest } from '../large-bodies.ts';
+import { isLargeBody, type LargeBodies, type PreparedLargeRequest } from '../large-bodies.ts';
 import { isForm, readForm } from '../middleware/form-body.ts';
 import { readBody } from '../middleware/json-body.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { answerJob, attachTo, hasEvents, type Start, type Waiting } from './answer.ts';
 import type { Endpoint } from './endpoint.ts';
+import { invalidParameter } from './invalid-request.ts';
 import { jobObject } from './job-object.ts';
 import type { PreparedRequest } from './prepared-request.ts';
 
@@ -92,8 +93,25 @@ async function readJsonRequest(
   if (endpoint.prepare === undefined) {
     throw new ApiError('unsupported_media_type', 'Send the body as multipart/form-data.');
   }
-  const prepared = isLargeBody(body) ? await largeBodies.prepare(endpoint.name, body) : endpoint.prepare(body);
+  const prepared = isLargeBody(body) ? await prepareLarge(ctx, largeBodies, endpoint, body) : endpoint.prepare(body);
   return { prepared, bodyHash: isKeyed ? sha256(body) : '' };
+}
+
+/** Prepares a body in the thread, unless its caller leaves first. */
+async function prepareLarge(
+  { res }: Context,
+  largeBodies: LargeBodies,
+  { name }: Endpoint,
+  body: Buffer,
+): Promise<PreparedLargeRequest> {
+  const left = new AbortController();
+  const leave = (): void => left.abort();
+  res.once('close', leave);
+  try {
+    return await largeBodies.prepare(name, body, left.signal);
+  } finally {
+    res.off('close', leave);
+  }
 }
 
 async function readFormRequest(
@@ -125,9 +143,7 @@ function findModel(services: Services, endpoint: Endpoint, id: string): Model {
     });
   }
   if (model.capability !== endpoint.capability) {
-    throw new ApiError('invalid_request_error', `The model \`${id}\` cannot be used with ${endpoint.path}.`, {
-      param: 'model',
-    });
+    throw invalidParameter('model', `The model \`${id}\` cannot be used with ${endpoint.path}.`);
   }
   return model;
 }

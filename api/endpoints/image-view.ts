@@ -11,7 +11,13 @@ type EventFamily = 'image_generation' | 'image_edit' | 'image_variation';
  * watched as a stream holds what the answer holds.
  */
 export function imageView(family: EventFamily): View {
-  return { stream: (job) => (frame) => imageEvents(family, job, frame), held: imagesResponse, heldFromEnd: true };
+  return {
+    stream: (job) => (frame) => imageEvents(family, job, frame),
+    held: imagesResponse,
+    heldFromEnd: true,
+    // Partial images are for those who wait: whoever comes later gets the whole ones.
+    final: (frames) => [frames.at(-1) as Frame],
+  };
 }
 
 function imagesResponse({ link }: ViewedJob, frames: readonly Frame[]): string {

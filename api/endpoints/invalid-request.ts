@@ -19,6 +19,11 @@ export function invalidRequest(schema: z.ZodType, request: unknown): ApiError {
   return new ApiError('invalid_request_error', fault(param || 'request'), { param: param || null });
 }
 
+/** The 400 for a parameter whose fault no schema tells. @param message for the caller */
+export function invalidParameter(param: string, message: string): ApiError {
+  return new ApiError('invalid_request_error', message, { param });
+}
+
 interface Fault {
   readonly path: Path;
   readonly fault: (param: string) => string;

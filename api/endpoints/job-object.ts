@@ -23,7 +23,7 @@ export interface JobObject {
   readonly result: unknown;
 }
 
-export function jobStatus(state: JobState): JobStatus {
+function jobStatus(state: JobState): JobStatus {
   if (state.outcome !== undefined) return state.outcome;
   return state.attempt > 0 ? 'in_progress' : 'queued';
 }
@@ -56,7 +56,7 @@ export async function jobObject(
 }
 
 /** Where a job can be read, followed (by SSE or WebSocket) and cancelled (by DELETE). */
-export function jobUrls(services: Services, job: JobIdentity): JobObject['urls'] {
+function jobUrls(services: Services, job: JobIdentity): JobObject['urls'] {
   const self = `${services.baseUrl}/v1/jobs/job_${job.id}`;
   return { self, events: `${self}/events`, ws: `${self.replace(/^http/, 'ws')}/ws`, cancel: self };
 }

@@ -25,6 +25,7 @@ export interface JobRoutes {
   readonly cancel: Middleware<State>;
 }
 
+/** The handlers of the job routes. @param endpoints by name, as jobs name the one that made them */
 export function jobRoutes(services: Services, endpoints: ReadonlyMap<string, Endpoint>): JobRoutes {
   const endpointOf = (state: JobState): Endpoint => findEndpoint(endpoints, state);
   return {
@@ -66,8 +67,8 @@ export function findEndpoint(endpoints: ReadonlyMap<string, Endpoint>, job: Pick
 }
 
 /**
- * Runs `work` with the job that the path names, by its state or, where Redis knows it no more, by its row. Another account's job is
- * the same 404 as an unknown one.
+ * Runs `work` with the job that the path names, by its state or, where Redis knows it no more, by its row. Another
+ * account's job is the same 404 as an unknown one.
  */
 export async function withJob(
   services: Services,
@@ -103,7 +104,9 @@ async function readEnd(
     return [endpoint.view.contentType?.(viewed) === undefined ? JSON.parse(body) : body];
   } catch (thrown) {
     const error = ApiError.from(thrown);
-    if (error === connection.ended) throw error;
+    // A job that ended well has no error: this one is of the reading.
+    const isOfReading = state.outcome === 'completed' && error.code !== 'resume_expired';
+    if (error === connection.ended || isOfReading) throw error;
     return error.code === 'resume_expired' ? [null] : [null, error];
   } finally {
     reader.close();

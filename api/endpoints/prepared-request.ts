@@ -5,8 +5,7 @@ export interface PreparedRequest {
   readonly stream: boolean;
   /**
    * The vendor-neutral request as JSON text of an object, without `model` and `stream`, and without `stream_options` but
-   * for those that are the vendor's business, which come first. Unknown fields
-   * are in it: they pass through to the vendor.
+   * for those that are the vendor's business, which come first. Unknown fields are in it: they pass through to the vendor.
    */
   readonly request: string;
   /** True when the request holds image, audio or file data, which travels as a blob whatever its size. */

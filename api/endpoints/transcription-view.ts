@@ -36,12 +36,23 @@ export const transcriptionView: View = {
   contentType: (job) => textTypes[formatOf(job)],
 };
 
+interface DoneTranscript {
+  readonly text: string;
+  readonly languages?: unknown;
+  readonly logprobs?: unknown;
+  readonly usage?: { readonly type?: unknown } | null;
+}
+
 function transcriptOf(end: string): Transcript {
   return JSON.parse(end) as Transcript;
 }
 
-/** Segments have had events of their own. */
+/**
+ * Segments have had events of their own. Usage in seconds is left out: OpenAI's event counts tokens or nothing, and clients
+ * with strict types cannot read another kind.
+ */
 function doneEvent(end: string): string {
-  const { text, languages, logprobs, usage } = JSON.parse(end) as Record<string, unknown>;
-  return JSON.stringify({ type: 'transcript.text.done', text, languages, logprobs, usage: usage ?? undefined });
+  const { text, languages, logprobs, usage } = JSON.parse(end) as DoneTranscript;
+  const counted = usage?.type === 'duration' ? undefined : (usage ?? undefined);
+  return JSON.stringify({ type: 'transcript.text.done', text, languages, logprobs, usage: counted });
 }

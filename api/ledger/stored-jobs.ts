@@ -1,21 +1,23 @@
 import type { Blobs } from '../../shared/blobs.ts';
 import type { Database } from '../../shared/database/database.ts';
-import { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import { type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import type { RedisClient } from '../../shared/redis.ts';
-import { within } from '../../shared/within.ts';
+import { BoundedReads } from '../bounded-reads.ts';
 import { framesOfBatch, readBlobText } from './final-answer.ts';
 import { stateOfRow } from './job-rows.ts';
 
-/** How long the database may take to show a job. */
+/** How long the database, or the storage of a large answer, may take to show a job. */
 const readMs = 3000;
+const unavailable = 'Stored jobs cannot be read for now.';
 
 /** Reads jobs and answers that Redis knows no more. */
 export class StoredJobs {
   readonly #db: Database;
   readonly #redis: RedisClient;
   readonly #blobs: Blobs;
+  readonly #rows = new BoundedReads(readMs, unavailable);
+  readonly #texts = new BoundedReads(readMs, unavailable);
 
   constructor({ db, redis, blobs }: { db: Database; redis: RedisClient; blobs: Blobs }) {
     this.#db = db;
@@ -38,7 +40,7 @@ export class StoredJobs {
   }
 
   async #findRow(jobId: string): Promise<JobState | undefined> {
-    const row = await this.#read(
+    const row = await this.#rows.read(() =>
       this.#db
         .selectFrom('jobs')
         .leftJoin('job_bodies', 'job_bodies.job_id', 'jobs.id')
@@ -55,7 +57,7 @@ export class StoredJobs {
    * @throws ApiError 503 when the database does not answer.
    */
   async findAnswer(jobId: string): Promise<Frame[] | undefined> {
-    const row = await this.#read(
+    const row = await this.#rows.read(() =>
       this.#db
         .selectFrom('job_bodies')
         .select(['answer', 'answer_blob'])
@@ -65,29 +67,9 @@ export class StoredJobs {
     );
     if (row === undefined) return undefined;
     if (row.answer !== null) return framesOfBatch(row.answer);
-    if (row.answer_blob === null) return undefined;
-    const text = await this.#read(readBlobText(this.#blobs, row.answer_blob));
+    const blob = row.answer_blob;
+    if (blob === null) return undefined;
+    const text = await this.#texts.read(() => readBlobText(this.#blobs, blob));
     return text === undefined ? undefined : framesOfBatch(text);
   }
-
-  async #read<Row>(query: Promise<Row | undefined>): Promise<Row | undefined> {
-    const answered = query.then(
-      (row) => ({ row }),
-      (error) => {
-        throw unavailable(error);
-      },
-    );
-    // Where the wait is over first, nobody hears of its failure.
-    answered.catch(() => undefined);
-    const answer = await within(answered, readMs);
-    if (answer === undefined) throw unavailable();
-    return answer.row;
-  }
-}
-
-function unavailable(cause?: unknown): ApiError {
-  return new ApiError('service_unavailable', 'Stored jobs cannot be read for now. Try again later.', {
-    retryAfterMs: 2000,
-    cause,
-  });
 }

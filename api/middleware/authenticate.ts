@@ -5,6 +5,7 @@ import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { accountKeys } from '../../shared/keys.ts';
 import type { RedisClient } from '../../shared/redis.ts';
+import { BoundedReads } from '../bounded-reads.ts';
 import type { State } from '../state.ts';
 
 /** Who calls: an account by one of its API keys. */
@@ -19,6 +20,8 @@ export interface Caller {
 }
 
 const cachedCallers = 10_000;
+/** How long the database may take to show a key. */
+const lookUpMs = 2000;
 
 /**
  * Finds callers by their keys. What a key is may be remembered for long, because whether it is still active is asked of
@@ -28,13 +31,14 @@ export class CallerDirectory {
   readonly #db: Database;
   readonly #redis: RedisClient;
   readonly #callers = new Map<string, Caller>();
+  readonly #lookUps = new BoundedReads(lookUpMs, 'API keys cannot be checked for now.');
 
   constructor(db: Database, redis: RedisClient) {
     this.#db = db;
     this.#redis = redis;
   }
 
-  /** The caller with this key. @throws ApiError 401 when there is none. */
+  /** The caller with this key. @throws ApiError 401 when there is none, 503 when the database does not answer in time. */
   async find(key: string): Promise<Caller> {
     const hash = hashApiKey(key);
     const known = this.#callers.get(hash);
@@ -72,12 +76,7 @@ export class CallerDirectory {
   }
 
   async #lookUp(hash: string): Promise<ApiKey | undefined> {
-    let apiKey: ApiKey | undefined;
-    try {
-      apiKey = await findApiKeyByHash(this.#db, hash);
-    } catch (error) {
-      throw new ApiError('service_unavailable', 'The API key cannot be checked for now.', { cause: error });
-    }
+    const apiKey = await this.#lookUps.read(() => findApiKeyByHash(this.#db, hash));
     return apiKey?.revokedAt === undefined ? apiKey : undefined;
   }
 }

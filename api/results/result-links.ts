@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /** Path under which results are fetched; the blob's id follows. */
-export const resultsPath = '/results/';
+const resultsPath = '/results/';
 
 /**
  * Links to result files: signed, so that they work without an API key, and expiring, so that they are no key for ever.

@@ -3,12 +3,10 @@ import type { Middleware } from 'koa';
 import { type ByteRange, MissingBlobError } from '../../shared/blobs/blob-storage.ts';
 import { mediaTypeOf } from '../../shared/blobs/media-types.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { stalledMs } from '../answers/client-connection.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { readByteRange } from './byte-range.ts';
-
-/** A client that takes nothing for so long is treated as gone. */
-const stalledMs = 300_000;
 
 /**
  * `GET /results/{hour}/{name}?expires=…&signature=…`: a result file, streamed. The link is all that is needed: no API key.

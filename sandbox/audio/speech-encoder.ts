@@ -6,8 +6,10 @@ import { countSamples, SAMPLE_RATE, synthesize, type Utterance } from './synthes
 
 /** The formats the sandbox can make. */
 export const speechFormats = ['mp3', 'wav', 'flac', 'pcm'] as const;
+/** One of them. */
 export type SpeechFormat = (typeof speechFormats)[number];
 
+/** Their content types, as OpenAI answers them. */
 export const speechTypes: Readonly<Record<SpeechFormat, string>> = {
   mp3: 'audio/mpeg',
   wav: 'audio/wav',

@@ -1,8 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isAbsent, isObject, type JsonObject } from '../json-value.ts';
 import { findModel, type SandboxModel } from '../models.ts';
+import { parseBody } from '../parse-body.ts';
+import { readStop } from '../read-stop.ts';
 import { type RequestOptions, readRequestOptions } from '../request-options.ts';
-import { invalidParameter, WireError } from '../wire-error.ts';
+import { invalidParameter } from '../wire-error.ts';
 import { type ChatMessage, readMessages } from './chat-message.ts';
 import { readTools, type ToolUse } from './tool-use.ts';
 
@@ -61,17 +63,6 @@ export function readChatRequest(text: string, headers: IncomingHttpHeaders): Cha
   };
 }
 
-function parseBody(text: string): JsonObject {
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    throw new WireError(400, 'We could not parse the JSON body of your request.');
-  }
-  if (!isObject(body)) throw new WireError(400, 'The body of the request must be a JSON object.');
-  return body;
-}
-
 function checkSampling(body: JsonObject): void {
   readNumber(body, 'temperature', 0, 2);
   readNumber(body, 'top_p', 0, 1);
@@ -90,15 +81,6 @@ function readIncludeUsage(body: JsonObject, stream: boolean): boolean {
     throw invalidParameter('stream_options', "'stream_options' is only allowed when 'stream' is enabled.");
   }
   return readBoolean(options, 'include_usage', 'stream_options.') ?? false;
-}
-
-function readStop(stop: unknown): readonly string[] {
-  if (isAbsent(stop)) return [];
-  const texts = typeof stop === 'string' ? [stop] : stop;
-  if (!Array.isArray(texts) || texts.length > 4 || texts.some((text) => typeof text !== 'string')) {
-    throw invalidParameter('stop', "'stop' must be a string or an array of at most 4 strings.");
-  }
-  return texts.filter((text) => text !== '');
 }
 
 function readTopLogprobs(body: JsonObject): number | undefined {

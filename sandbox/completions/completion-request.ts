@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { isAbsent, isObject } from '../json-value.ts';
 import { jsonFaults } from '../media-answer.ts';
 import { findModel, type SandboxModel } from '../models.ts';
 import { type PromptText, readPromptTexts } from '../prompt-texts.ts';
+import { readStop } from '../read-stop.ts';
 import { type CallOptions, RequestFields, readCallOptions } from '../request-fields.ts';
 import { invalidParameter } from '../wire-error.ts';
 
@@ -76,20 +76,11 @@ function readBestOf(fields: RequestFields, choices: number, stream: boolean): nu
   return bestOf;
 }
 
-function readStop(stop: unknown): readonly string[] {
-  if (isAbsent(stop)) return [];
-  const texts = typeof stop === 'string' ? [stop] : stop;
-  if (!Array.isArray(texts) || texts.length > 4 || texts.some((text) => typeof text !== 'string')) {
-    throw invalidParameter('stop', "'stop' must be a string or an array of at most 4 strings.");
-  }
-  return texts.filter((text) => text !== '');
-}
-
 function readIncludeUsage(fields: RequestFields, stream: boolean): boolean {
   const options = fields.object('stream_options');
   if (options === undefined) return false;
   if (!stream) {
     throw invalidParameter('stream_options', "'stream_options' is only allowed when 'stream' is enabled.");
   }
-  return isObject(options) && options.include_usage === true;
+  return options.include_usage === true;
 }

@@ -7,9 +7,8 @@ import { type CallOptions, RequestFields, readCallOptions } from '../request-fie
 import { invalidParameter, WireError } from '../wire-error.ts';
 import { checkMask, readImageReference, type SourceImage, toSourceImage } from './source-image.ts';
 
-const sizes = [
-  ...['auto', '1024x1024', '1536x1024', '1024x1536', '256x256', '512x512', '1792x1024', '1024x1792'],
-] as const;
+const standardSizes = ['1024x1024', '1536x1024', '1024x1536'] as const;
+const sizes = ['auto', ...standardSizes, '256x256', '512x512', '1792x1024', '1024x1792'] as const;
 const qualities = ['auto', 'low', 'medium', 'high', 'standard', 'hd'] as const;
 
 /** A checked image request with its defaults filled in. */
@@ -140,7 +139,19 @@ function readDrawing(
   if (request.asUrl && request.stream) {
     throw invalidParameter('response_format', "'response_format' must be 'b64_json' when 'stream' is enabled.");
   }
+  if (request.stream && !hasStandardSize(request)) {
+    const message = `'size' must be one of ${standardSizes.join(', ')} and auto when 'stream' is enabled.`;
+    throw invalidParameter('size', message);
+  }
   return request;
+}
+
+/**
+ * Whether OpenAI's answers can name the size: its older models, which have the others, leave it out of their answers and do
+ * not stream (https://platform.openai.com/docs/api-reference/images-streaming).
+ */
+export function hasStandardSize({ width, height }: ImageRequest): boolean {
+  return standardSizes.some((size) => size === `${width}x${height}`);
 }
 
 function readRequester(fields: RequestFields, headers: IncomingHttpHeaders): CallOptions & { model: SandboxModel } {

@@ -4,7 +4,14 @@ import { type FormRules, readForm } from '../form.ts';
 import type { ImageHeader } from '../image-header.ts';
 import { answerMedia, type Delivery, type Part, sendParts, sendWhole } from '../media-answer.ts';
 import { drawImage, type Picture, type Source } from './draw-image.ts';
-import { type ImageRequest, readFormEdit, readGeneration, readJsonEdit, readVariation } from './image-request.ts';
+import {
+  hasStandardSize,
+  type ImageRequest,
+  readFormEdit,
+  readGeneration,
+  readJsonEdit,
+  readVariation,
+} from './image-request.ts';
 import { addUsage, imageUsage } from './image-usage.ts';
 import { ImageInspector, type SourceImage } from './source-image.ts';
 
@@ -124,11 +131,6 @@ function describe(kind: string, { header, bytes, sha256 }: SourceImage): Source 
 
 function sizeOf({ width, height }: ImageRequest): string {
   return `${width}x${height}`;
-}
-
-/** OpenAI's answer names only these sizes; its older models, which have others, leave the size out. */
-function hasStandardSize(request: ImageRequest): boolean {
-  return ['1024x1024', '1536x1024', '1024x1536'].includes(sizeOf(request));
 }
 
 function now(): number {

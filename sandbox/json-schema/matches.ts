@@ -30,7 +30,7 @@ export function matches(document: SchemaDocument, schema: Schema, value: unknown
 }
 
 /** True if the value has that JSON type; 1.0 is an integer. */
-export function hasType(type: unknown, value: unknown): boolean {
+function hasType(type: unknown, value: unknown): boolean {
   switch (type) {
     case 'null':
       return value === null;

@@ -12,6 +12,7 @@ export interface BucketSettings {
   readonly credentials: BucketCredentials | undefined;
 }
 
+/** A key of the store. */
 export interface BucketCredentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;

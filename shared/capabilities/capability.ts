@@ -1,8 +1,10 @@
 /** What a model can be asked to do. Each capability has its own queue and its own workers. */
 export const capabilities = ['chat', 'embedding', 'image', 'transcription', 'speech'] as const;
 
+/** One of the capabilities. */
 export type Capability = (typeof capabilities)[number];
 
+/** Whether a word, from a command line say, names a capability. */
 export function isCapability(text: string): text is Capability {
   return (capabilities as readonly string[]).includes(text);
 }

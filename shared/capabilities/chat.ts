@@ -9,6 +9,7 @@ import {
   toolChoice,
   toolName,
 } from './chat-tools.ts';
+import { completionFields } from './completion-fields.ts';
 
 const responseFormat = z.discriminatedUnion('type', [
   z.looseObject({ type: z.literal('text') }),
@@ -43,7 +44,6 @@ const metadata = z
   .record(z.string().max(64), z.string().max(512))
   .refine((pairs) => Object.keys(pairs).length <= 16, 'it can have at most 16 pairs');
 
-const penalty = z.number().min(-2).max(2).nullish();
 const tokenLimit = z.int().min(1).nullish();
 
 // Lists that OpenAI keeps adding to (efforts, tiers, voices, formats) are plain strings here: what a vendor knows is for
@@ -51,28 +51,11 @@ const tokenLimit = z.int().min(1).nullish();
 const fields = z.looseObject({
   model: z.string().min(1).max(256),
   messages: z.array(chatMessage).min(1),
-  stream: z.boolean().nullish(),
-  stream_options: z
-    .looseObject({ include_usage: z.boolean().optional(), include_obfuscation: z.boolean().optional() })
-    .nullish(),
-  temperature: z.number().min(0).max(2).nullish(),
-  top_p: z.number().min(0).max(1).nullish(),
-  n: z.int().min(1).max(128).nullish(),
-  stop: z.union([z.string(), z.array(z.string()).min(1).max(4)]).nullish(),
+  ...completionFields,
   max_tokens: tokenLimit,
   max_completion_tokens: tokenLimit,
-  presence_penalty: penalty,
-  frequency_penalty: penalty,
-  logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),
   logprobs: z.boolean().nullish(),
   top_logprobs: z.int().min(0).max(20).nullish(),
-  // 64 bits, more than z.int() takes; beyond 2^53 JavaScript rounds it.
-  seed: z
-    .number()
-    .multipleOf(1)
-    .min(-(2 ** 63))
-    .max(2 ** 63)
-    .nullish(),
   tools: z.array(tool).optional(),
   tool_choice: toolChoice.optional(),
   parallel_tool_calls: z.boolean().optional(),
@@ -89,7 +72,6 @@ const fields = z.looseObject({
   service_tier: z.string().nullish(),
   store: z.boolean().nullish(),
   metadata: metadata.nullish(),
-  user: z.string().optional(),
   safety_identifier: z.string().max(64).nullish(),
   prompt_cache_key: z.string().nullish(),
   prompt_cache_retention: z.string().nullish(),

@@ -1,36 +1,17 @@
 import { z } from 'zod';
 import type { BrokenRule } from './chat-tools.ts';
+import { completionFields } from './completion-fields.ts';
 import { brokenTextRule, type TextOrTokens } from './text-or-tokens.ts';
-
-const penalty = z.number().min(-2).max(2).nullish();
 
 const fields = z.looseObject({
   model: z.string().min(1).max(256),
   prompt: z.union([z.string(), z.array(z.unknown())]).nullable(),
+  ...completionFields,
   suffix: z.string().nullish(),
   echo: z.boolean().nullish(),
   best_of: z.int().min(0).max(20).nullish(),
-  n: z.int().min(1).max(128).nullish(),
   logprobs: z.int().min(0).max(5).nullish(),
   max_tokens: z.int().min(0).nullish(),
-  temperature: z.number().min(0).max(2).nullish(),
-  top_p: z.number().min(0).max(1).nullish(),
-  stop: z.union([z.string(), z.array(z.string()).min(1).max(4)]).nullish(),
-  presence_penalty: penalty,
-  frequency_penalty: penalty,
-  logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),
-  // 64 bits, more than z.int() takes; beyond 2^53 JavaScript rounds it.
-  seed: z
-    .number()
-    .multipleOf(1)
-    .min(-(2 ** 63))
-    .max(2 ** 63)
-    .nullish(),
-  stream: z.boolean().nullish(),
-  stream_options: z
-    .looseObject({ include_usage: z.boolean().optional(), include_obfuscation: z.boolean().optional() })
-    .nullish(),
-  user: z.string().optional(),
 });
 
 /**

@@ -28,6 +28,11 @@ export interface EmbeddingJob {
   readonly encoding_format?: 'float' | 'base64';
 }
 
+/** OpenAI's `usage` object; null where the vendor counted nothing. */
+type Usage = Readonly<Record<string, unknown>> | null;
+
+const noUsage = { prompt_tokens: 0, total_tokens: 0 };
+
 const bodyStart = '{"data":[';
 const usageStart = '],"usage":';
 const itemStart = (index: number): string => `{"object":"embedding","index":${index},"embedding":`;
@@ -38,11 +43,11 @@ const anyItemStart = /\{"object":"embedding","index":(\d+),/g;
  * The text of an `end` frame: `{"data": [{"object": "embedding", "index", "embedding"}, …], "usage"}`. It holds the items as
  * they stand on the wire, so that nobody on the way parses their millions of numbers.
  * @param vectors JSON texts without white space, in the order of the inputs.
- * @param usage JSON text of OpenAI's `usage`.
+ * @param usage as the vendor counted it; null: shown as zeros, because OpenAI's wire has no answer without counts.
  */
-export function embeddingsBody(vectors: readonly string[], usage: string): string {
+export function embeddingsBody(vectors: readonly string[], usage: Usage): string {
   const items = vectors.map((vector, index) => `${itemStart(index)}${vector}}`);
-  return `${bodyStart}${items.join(',')}${usageStart}${usage}}`;
+  return compose(items, usage);
 }
 
 /** How many embeddings a body holds. */
@@ -52,11 +57,15 @@ export function countEmbeddings(body: string): number {
 }
 
 /** Joins the bodies of several calls, each with the index that its first input has among all. */
-export function joinEmbeddings(bodies: readonly { text: string; firstIndex: number }[], usage: string): string {
+export function joinEmbeddings(bodies: readonly { text: string; firstIndex: number }[], usage: Usage): string {
   const items = bodies.map(({ text, firstIndex }) => {
     const data = text.slice(bodyStart.length, text.lastIndexOf(usageStart));
     if (firstIndex === 0) return data;
     return data.replace(anyItemStart, (_, index) => `{"object":"embedding","index":${firstIndex + Number(index)},`);
   });
-  return `${bodyStart}${items.join(',')}${usageStart}${usage}}`;
+  return compose(items, usage);
+}
+
+function compose(items: readonly string[], usage: Usage): string {
+  return `${bodyStart}${items.join(',')}${usageStart}${JSON.stringify(usage ?? noUsage)}}`;
 }

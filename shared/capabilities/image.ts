@@ -93,7 +93,10 @@ export type UploadedImage = z.infer<typeof upload>;
 /** An image as the caller named it in JSON: a data URL, or a link that the vendor fetches. */
 export type ImageReference = z.infer<typeof imageReference>;
 
-/** The request of an image job, the same for every vendor. */
+/**
+ * The request of an image job, the same for every vendor. Its `delta` frames are partial images: OpenAI's
+ * `image_generation.partial_image` without its `type`, the picture in base64 whatever the response format.
+ */
 export interface ImageJob {
   readonly task: ImageTask;
   /** Null: as is usual for the model. */
@@ -109,18 +112,6 @@ export interface ImageJob {
 export interface PlacedImageJob extends ImageJob {
   /** Whether the vendor takes `response_format` for this model; where it does not, it answers base64. */
   readonly takes_response_format: boolean;
-}
-
-/**
- * A `delta` frame: a partial image, OpenAI's `image_generation.partial_image` without its `type`. Its picture is base64,
- * whatever the response format.
- */
-export interface PartialImage {
-  readonly b64_json: string;
-  readonly partial_image_index: number;
-  /** Seconds since 1970. */
-  readonly created_at: number;
-  readonly [field: string]: unknown;
 }
 
 /** One image of an `end` frame: base64, a stored file, or (a stream that asked for links) both. */

@@ -10,7 +10,11 @@ export const speechTypes = {
   pcm: 'audio/pcm',
 } as const;
 
+/** A format that speech comes in. */
 export type SpeechFormat = keyof typeof speechTypes;
+
+/** All of them. */
+export const speechFormats = Object.keys(speechTypes) as SpeechFormat[];
 
 /** Characters, not UTF-16 units: an emoji is one. */
 const longestInput = 4096;
@@ -27,15 +31,15 @@ export const speechRequest = z.compile(
     input: text().min(1),
     voice: z.union([z.string().min(1), z.looseObject({ id: z.string().min(1) })]),
     instructions: text().optional(),
-    response_format: z.enum(Object.keys(speechTypes) as SpeechFormat[]).optional(),
+    response_format: z.enum(speechFormats).optional(),
     speed: z.number().min(0.25).max(4).optional(),
     stream_format: z.enum(['audio', 'sse']).optional(),
   }),
 );
 
 /**
- * The request of a speech job: the caller's fields without `model`, the format always named. Its answer: `delta` frames `{"audio": <base64>}` of up to 32 KiB of audio each, where somebody listens; the `end` frame is a
- * `SpeechEnd`.
+ * The request of a speech job: the caller's fields without `model`, the format always named. Its answer: `delta` frames
+ * `{"audio": <base64>}` of up to 32 KiB of audio each, where somebody listens; the `end` frame is a `SpeechEnd`.
  */
 export interface SpeechJobRequest {
   readonly input: string;

@@ -4,6 +4,7 @@ import { z } from 'zod';
 const translationFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
 const transcriptionFormats = [...translationFormats, 'diarized_json'] as const;
 
+/** What a caller can have a transcript as. */
 export type TranscriptionFormat = (typeof transcriptionFormats)[number];
 
 const common = {

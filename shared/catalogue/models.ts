@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Capability, capabilities } from '../capabilities/capability.ts';
+import { speechFormats } from '../capabilities/speech.ts';
 
 const tokens = z.int().min(1);
 
@@ -54,7 +55,7 @@ const model = z.strictObject({
     .optional(),
   speech: z
     .strictObject({
-      formats: z.array(z.enum(['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'])).min(1),
+      formats: z.array(z.enum(speechFormats)).min(1),
       /** Whether the vendor sends audio as events, which tell the usage. */
       events: z.boolean(),
     })
@@ -87,7 +88,7 @@ const gptImage2: Traits = { image: anySize };
 const gptImage: Traits = { image: { ...anySize, sizes: imageSizes } };
 const streamingText = { timestamps: false, translates: false, streams: true, diarizes: false };
 const speech = (events: boolean): Traits => ({
-  speech: { formats: ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'], events },
+  speech: { formats: speechFormats, events },
 });
 
 /** A model of OpenAI; `released` is its day of release. Its capability is what its traits are of, else chat. */
@@ -120,8 +121,8 @@ function capabilityOf(traits: Traits): Capability {
 }
 
 /**
- * Every model the gateway knows. Of OpenAI's: those its current client names (`ChatModel`) that speak chat completions.
- * Left out are models for search only, those for its Responses API only, and those it has shut down.
+ * Every model the gateway knows. Of OpenAI's: those for chat completions that its current client names (`ChatModel`), and
+ * those for legacy completions, embeddings, images, transcription and speech. Left out are models for search only, those for its Responses API only, and those it has shut down.
  */
 export const models: readonly Model[] = z.array(model).parse([
   openai('gpt-5.6-sol', '2026-06-26'),

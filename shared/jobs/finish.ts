@@ -7,7 +7,7 @@ import type { Outcome } from './job-state.ts';
 import { loadScript } from './script.ts';
 
 /** How long an answer that nobody fetched stays in Redis after its end. */
-export const undeliveredMs = 60_000;
+const undeliveredMs = 60_000;
 /**
  * How long the state of an ended job stays when its worker died before it could shorten that: enough for a sweeper to come
  * back and settle the job, and no more, or every crash would fill Redis for as long as a job may run.

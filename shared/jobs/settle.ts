@@ -53,7 +53,8 @@ export function freesIdempotencyKey(job: Pick<Settlement, 'idempotency' | 'outco
 
 /**
  * Settles ended jobs: takes their holds off and puts their records into the outbox. Doing it twice changes nothing, so
- * whoever finished a job settles it, and the sweeper does where that one died in between. Jobs of one account go in one call. `expireStates` comes after it.
+ * whoever finished a job settles it, and the sweeper does where that one died in between. Jobs of one account go in one
+ * call. `expireStates` comes after it.
  */
 export async function settle(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
   const byTag = groupBy(jobs, (job) => accountKeys.tag(job.account));

@@ -181,4 +181,17 @@ describe('the view of a transcript', () => {
       assert.deepEqual(shown(format), [undefined, frame.text]);
     }
   });
+
+  it('ends a stream with the text, and with a usage of tokens, but none of seconds', () => {
+    const job = { id: '1', model: 'm', createdAt: 0, viewOptions: { format: 'json' }, link: () => '' };
+    const done = (usage: unknown): unknown => {
+      const [event] = transcriptionView.stream(job)({ ...frame, text: JSON.stringify({ ...end, usage }) });
+      return JSON.parse((event ?? '').slice('data: '.length));
+    };
+    const tokens = { type: 'tokens', input_tokens: 1, output_tokens: 2, total_tokens: 3 };
+    assert.deepEqual(done(tokens), { type: 'transcript.text.done', text: 'Hi.', usage: tokens });
+    for (const usage of [{ type: 'duration', seconds: 2 }, null, undefined]) {
+      assert.deepEqual(done(usage), { type: 'transcript.text.done', text: 'Hi.' });
+    }
+  });
 });

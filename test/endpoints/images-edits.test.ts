@@ -5,7 +5,8 @@ import type OpenAI from 'openai';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
-import { blobIds, decodedSize, largePngFile, pngBytes, pngFile, uploadedBlobIds } from '../support/image-files.ts';
+import { decodedSize, largePngFile, pngBytes, pngFile } from '../support/image-files.ts';
+import { storedBlobs } from '../support/stored-blobs.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
 
 const model = 'sandbox-image';
@@ -44,7 +45,11 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     return decodedSize(new Uint8Array(await response.arrayBuffer()));
   }
 
-  const noUploads = (): Promise<void> => eventually(async () => assert.deepEqual(await uploadedBlobIds(gateway), []));
+  /** The blobs that are no result: uploads, requests, large frames. Results have an ending. */
+  const uploads = async (): Promise<string[]> =>
+    (await storedBlobs(gateway.dataDir)).filter((name) => !name.endsWith('.png'));
+
+  const noUploads = (): Promise<void> => eventually(async () => assert.deepEqual(await uploads(), []));
 
   it('edits one image of a form', async () => {
     const image = pngFile('otter.png');
@@ -147,7 +152,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
   });
 
   it('keeps no upload of a request that is refused: by the gateway, for its model, by the vendor', async () => {
-    const before = (await blobIds(gateway)).length;
+    const before = (await storedBlobs(gateway.dataDir)).length;
     const image = pngFile('otter.png');
     await assertErrorAnswer(
       await edit([
@@ -186,11 +191,11 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     const refused = await edit([['image', text]]);
     const error = await assertErrorAnswer(refused, 400, 'unsupported_file_mimetype');
     assert.equal(error.param, 'image');
-    await eventually(async () => assert.equal((await blobIds(gateway)).length, before));
+    await eventually(async () => assert.equal((await storedBlobs(gateway.dataDir)).length, before));
   });
 
   it('keeps no upload of a request whose caller leaves while the vendor works', async () => {
-    const before = (await blobIds(gateway)).length;
+    const before = (await storedBlobs(gateway.dataDir)).length;
     const leave = new AbortController();
     const values: FormValues = [
       ['image', largePngFile('large.png', 1_000_000)],
@@ -202,14 +207,14 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
       const { open } = (await (await fetch(`${gateway.sandbox.url}/__open`)).json()) as { open: number };
       assert.equal(open, 1);
     });
-    assert.ok((await uploadedBlobIds(gateway)).length >= 1, 'the upload is there while the job runs');
+    assert.ok((await uploads()).length >= 1, 'the upload is there while the job runs');
     leave.abort();
     await assert.rejects(asked);
-    await eventually(async () => assert.equal((await blobIds(gateway)).length, before));
+    await eventually(async () => assert.equal((await storedBlobs(gateway.dataDir)).length, before));
   });
 
   it('keeps no upload of a job that is deleted while it runs', async () => {
-    const before = (await blobIds(gateway)).length;
+    const before = (await storedBlobs(gateway.dataDir)).length;
     const values: FormValues = [
       ['image', pngFile('otter.png')],
       ['sandbox', '{"first_token_ms":60000}'],
@@ -218,7 +223,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     const { id } = (await accepted.json()) as { id: string };
     const deleted = await gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
     assert.equal(((await deleted.json()) as { status: string }).status, 'cancelled');
-    await eventually(async () => assert.equal((await blobIds(gateway)).length, before));
+    await eventually(async () => assert.equal((await storedBlobs(gateway.dataDir)).length, before));
   });
 
   const badForms: [name: string, values: () => FormValues, param: string][] = [

@@ -1,110 +1,25 @@
 import assert from 'node:assert/strict';
+import { mkdir, rename, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
-import { Redis } from 'ioredis';
-import Libsql from 'libsql';
+import { sql } from 'kysely';
 import type OpenAI from 'openai';
-import { type Database, databaseFile, openDatabase } from '../../shared/database/database.ts';
-import { accountKeys, jobKeys } from '../../shared/keys.ts';
+import { jobKeys } from '../../shared/keys.ts';
 import { held, streamed, streamedText } from '../support/chat-requests.ts';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
-import { type ApiProcess, TestGateway } from '../support/gateway.ts';
+import { JobRecords, jobIdOf, later, type ReadJob } from '../support/job-records.ts';
 import { makeApiKey } from '../support/make-api-key.ts';
 import { sseEvents } from '../support/sse-events.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
 
-interface JobObject {
-  id: string;
-  status: string;
-  error: { code: string; message: string } | null;
-  result: OpenAI.Chat.ChatCompletion | null;
-}
-
 const path = '/v1/chat/completions';
-const async = { prefer: 'respond-async' };
-
-/** What a suite needs of one gateway: its database and Redis beside it. */
-class Records {
-  readonly gateway: TestGateway;
-  readonly db: Database;
-  readonly redis: Redis;
-
-  private constructor(gateway: TestGateway, db: Database) {
-    this.gateway = gateway;
-    this.db = db;
-    this.redis = new Redis(gateway.redisUrl);
-  }
-
-  static async start(...options: Parameters<typeof TestGateway.start>): Promise<Records> {
-    const gateway = await TestGateway.start(...options);
-    return new Records(gateway, await openDatabase(gateway.dataDir));
-  }
-
-  async stop(): Promise<void> {
-    this.redis.disconnect();
-    await this.db.destroy();
-    await this.gateway.stop();
-  }
-
-  post(body: object, headers: Record<string, string> = {}, more: { url?: string } = {}): Promise<Response> {
-    return this.gateway.fetch(path, { method: 'POST', body: JSON.stringify(body), headers, ...more });
-  }
-
-  async postLater(body: object, headers: Record<string, string> = {}): Promise<string> {
-    const response = await this.post(body, { ...async, ...headers });
-    assert.equal(response.status, 202, 'it was not accepted');
-    return ((await response.json()) as JobObject).id.slice('job_'.length);
-  }
-
-  async read(id: string): Promise<JobObject> {
-    const response = await this.gateway.fetch(`/v1/jobs/${id}`);
-    assert.equal(response.status, 200);
-    return (await response.json()) as JobObject;
-  }
-
-  row(id: string) {
-    return this.db.selectFrom('jobs').selectAll().where('id', '=', id).executeTakeFirst();
-  }
-
-  /** The row of a job, once it has its end. */
-  async ended(id: string) {
-    return await eventually(async () => {
-      const row = await this.row(id);
-      assert.ok(row?.outcome, `${id} has no end in the database`);
-      return row;
-    });
-  }
-
-  /** Makes a job known to the database only. */
-  async forget(id: string): Promise<void> {
-    await this.ended(id);
-    assert.equal(await this.redis.del(jobKeys.state(id), jobKeys.log(id)), 2);
-  }
-
-  async outboxes(): Promise<number> {
-    const lengths = await Promise.all(accountKeys.allOutboxes().map((key) => this.redis.xlen(key)));
-    return lengths.reduce((sum, length) => sum + length, 0);
-  }
-
-  async metric(name: string): Promise<number> {
-    const pages = await Promise.all(
-      this.gateway.apis
-        .filter(({ child }) => child.exitCode === null && child.signalCode === null)
-        .map(async ({ url }) => (await fetch(`${url}/metrics`)).text()),
-    );
-    return pages.reduce((sum, page) => sum + Number(new RegExp(`^${name}\\S* (\\S+)$`, 'm').exec(page)?.[1] ?? 0), 0);
-  }
-}
-
-const idOf = (response: Response): string => response.headers.get('x-request-id')?.slice('job_'.length) as string;
 
 describe('job records', () => {
-  let records: Records;
+  let records: JobRecords;
   before(async () => {
-    records = await Records.start({ apis: 2 });
+    records = await JobRecords.start({ apis: 2 });
   });
   after(() => records.stop());
 
@@ -113,7 +28,7 @@ describe('job records', () => {
     const sentAt = Date.now();
     const response = await records.post(held('Reply with exactly: one two three'));
     const { usage } = (await response.json()) as OpenAI.Chat.ChatCompletion;
-    const row = await records.ended(idOf(response));
+    const row = await records.ended(jobIdOf(response));
     assert.deepEqual(
       [row.account_id, row.endpoint, row.capability, row.model, row.vendor, row.stream, row.retention_ms],
       ['default', 'chat', 'chat', 'sandbox-chat', 'sandbox', 0, 0],
@@ -135,7 +50,7 @@ describe('job records', () => {
 
   it('failed and cancelled jobs are recorded as such', async () => {
     const failed = await records.post(held('Hi', { sandbox: { fault: { kind: 'error', status: 400 } } }));
-    const failedRow = await records.ended(idOf(failed));
+    const failedRow = await records.ended(jobIdOf(failed));
     assert.deepEqual(
       [failedRow.outcome, failedRow.error_code, failedRow.vendor],
       ['failed', 'invalid_request_error', 'sandbox'],
@@ -170,7 +85,7 @@ describe('job records', () => {
     const replayed = await records.gateway.fetch(`/v1/jobs/${id}/events`);
     assert.deepEqual(sseEvents(await replayed.text()), events);
     const unchanged = await records.gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
-    assert.equal(((await unchanged.json()) as JobObject).status, 'completed');
+    assert.equal(((await unchanged.json()) as ReadJob).status, 'completed');
     const body = await records.db.selectFrom('job_bodies').selectAll().where('job_id', '=', id).executeTakeFirst();
     assert.deepEqual(JSON.parse(body?.request ?? ''), { messages: held('Reply with exactly: kept').messages });
     assert.ok(Math.abs((body?.expires_at ?? 0) - Date.now() - 30 * 86_400_000) < 60_000, 'it is kept for 30 days');
@@ -259,15 +174,15 @@ describe('job records', () => {
       };
       const first = await ask();
       assert.equal(first.split(' ').length, 9);
-      const id = idOf(await records.post(body, { 'idempotency-key': key }));
+      const id = jobIdOf(await records.post(body, { 'idempotency-key': key }));
       await records.forget(id);
       const again = await records.post(body, { 'idempotency-key': key });
       assert.equal(again.headers.get('idempotent-replayed'), 'true');
-      assert.equal(idOf(again), id);
+      assert.equal(jobIdOf(again), id);
       await again.text();
       assert.equal(await ask(), first);
-      const later = await records.post(body, { 'idempotency-key': key, ...async });
-      assert.equal(((await later.json()) as JobObject).status, 'completed');
+      const asynchronous = await records.post(body, { 'idempotency-key': key, ...later });
+      assert.equal(((await asynchronous.json()) as ReadJob).status, 'completed');
       assert.equal((await vendorCalls(records.gateway, key)).length, 1);
       await assertErrorAnswer(
         await records.post({ ...body, n: 2 }, { 'idempotency-key': key }),
@@ -277,9 +192,88 @@ describe('job records', () => {
     }
   });
 
+  it('a streamed image is kept without what was shown on the way, and repeats its end', async () => {
+    const fields = { model: 'sandbox-image', prompt: 'A lighthouse', size: '1024x1024', n: 2 };
+    const image = { ...fields, stream: true, partial_images: 3, user: 'kept-image' };
+    const ask = () => records.post(image, { 'idempotency-key': 'kept-image' }, { path: '/v1/images/generations' });
+    const events = async (response: Response): Promise<[id: string | undefined, type: string, data: string][]> => {
+      const blocks = (await response.text()).split('\n\n').filter((block) => !block.startsWith(':') && block !== '');
+      return blocks.map((block) => {
+        const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(block)?.[1];
+        return [field('id'), field('event') ?? '', field('data') ?? ''];
+      });
+    };
+    const first = await ask();
+    const id = jobIdOf(first);
+    const live = await events(first);
+    const ends = live.filter(([, type]) => type === 'image_generation.completed');
+    assert.deepEqual([live.length - ends.length > 0, ends.length], [true, 2], 'partial images, then two whole ones');
+    await records.forget(id);
+    const { answer, answer_blob: blob } = await records.db
+      .selectFrom('job_bodies')
+      .selectAll()
+      .where('job_id', '=', id)
+      .executeTakeFirstOrThrow();
+    assert.ok(answer !== null && blob === null, 'small enough for its row');
+    assert.equal(answer.trimEnd().split('\n').length, 2, 'a head, and one frame');
+    const again = await ask();
+    assert.equal(again.headers.get('idempotent-replayed'), 'true');
+    assert.deepEqual(await events(again), ends);
+    const watch = (after: string | undefined) =>
+      records.gateway.fetch(`/v1/jobs/${id}/events`, { headers: { 'last-event-id': after ?? '' } });
+    assert.deepEqual(await events(await watch(live[0]?.[0])), ends, 'from the middle');
+    assert.deepEqual(await events(await watch(ends[0]?.[0])), ends.slice(1), 'between the two');
+    const { data } = (await records.read<OpenAI.ImagesResponse>(id)).result ?? assert.fail('no result');
+    assert.deepEqual(
+      data?.map(({ b64_json }) => b64_json),
+      ends.map(([, , text]) => JSON.parse(text).b64_json),
+    );
+    assert.equal((await vendorCalls(records.gateway, 'kept-image')).length, 1);
+  });
+
+  it('speech is kept as its file, and its repeat and its events show that', async () => {
+    const speech = { model: 'sandbox-speech', voice: 'alloy', input: 'A lighthouse.', user: 'kept-speech' };
+    const ask = () => records.post(speech, { 'idempotency-key': 'kept-speech' }, { path: '/v1/audio/speech' });
+    const first = await ask();
+    const id = jobIdOf(first);
+    const audio = Buffer.from(await first.arrayBuffer());
+    await records.forget(id);
+    const kept = records.db.selectFrom('job_bodies').select('answer').where('job_id', '=', id);
+    const { answer } = await kept.executeTakeFirstOrThrow();
+    assert.ok(answer !== null && answer.length < 500, `it is stored in ${answer?.length} characters`);
+    assert.ok(Buffer.from(await (await ask()).arrayBuffer()).equals(audio), 'the bytes are not the same');
+    const events = sseEvents(await (await records.gateway.fetch(`/v1/jobs/${id}/events`)).text());
+    const done = events.map(({ data }) => JSON.parse(data) as { type: string; url: string });
+    assert.deepEqual(
+      done.map(({ type }) => type),
+      ['speech.audio.done'],
+    );
+    const file = await fetch(done[0]?.url as string);
+    assert.ok(Buffer.from(await file.arrayBuffer()).equals(audio), 'its link leads elsewhere');
+    assert.equal((await vendorCalls(records.gateway, 'kept-speech')).length, 1);
+  });
+
+  it('a large answer is kept beside the database; while it cannot be read it is 503, and no failure of its job', async () => {
+    const text = 'x'.repeat(1_100_000);
+    const id = await records.postLater(held(`Reply with exactly: ${text}`));
+    await records.forget(id);
+    const job = await records.read(id);
+    assert.equal(job.result?.choices[0]?.message.content, text);
+    const kept = records.db.selectFrom('job_bodies').select('answer_blob').where('job_id', '=', id);
+    const { answer_blob: blob } = await kept.executeTakeFirstOrThrow();
+    const file = join(records.gateway.dataDir, 'blobs', blob as string);
+    await rename(file, `${file}.away`);
+    await mkdir(file);
+    await assertErrorAnswer(await records.gateway.fetch(`/v1/jobs/${id}`), 503, 'service_unavailable');
+    await assertErrorAnswer(await records.gateway.fetch(`/v1/jobs/${id}/events`), 503, 'service_unavailable');
+    await rmdir(file);
+    await rename(`${file}.away`, file);
+    assert.deepEqual(await records.read(id), job);
+  });
+
   it('an answer whose time is over, or that was never kept, is 410; its job can still be read', async () => {
     const kept = await records.postLater(held('Hi'));
-    const plain = idOf(await records.post(held('Hi')));
+    const plain = jobIdOf(await records.post(held('Hi')));
     await records.forget(kept);
     await records.ended(plain);
     await records.redis.del(jobKeys.state(plain), jobKeys.log(plain));
@@ -295,13 +289,13 @@ describe('job records', () => {
     const count = async (): Promise<number> =>
       (await records.db.selectFrom('jobs').select('id').where('model', '=', 'sandbox-embedding').execute()).length;
     const authorization = `Bearer ${await makeApiKey(records.gateway, { concurrency: 1 })}`;
-    const first = await records.post(held('WORDS:20@20', { user: 'first' }), { authorization, ...async });
+    const first = await records.post(held('WORDS:20@20', { user: 'first' }), { authorization, ...later });
     assert.equal(first.status, 202);
-    const refused = await records.post(held('Hi'), { authorization, ...async });
+    const refused = await records.post(held('Hi'), { authorization, ...later });
     await assertErrorAnswer(refused, 429, 'rate_limit_exceeded');
-    assert.equal(await records.row(idOf(refused)), undefined);
+    assert.equal(await records.row(jobIdOf(refused)), undefined);
     const body = held('Hi', { user: 'replayed' });
-    const original = idOf(await records.post(body, { 'idempotency-key': 'rows' }));
+    const original = jobIdOf(await records.post(body, { 'idempotency-key': 'rows' }));
     const before = await records.db.selectFrom('jobs').select('id').execute();
     await records.post(body, { 'idempotency-key': 'rows' });
     const rows = await records.db.selectFrom('jobs').select('id').execute();
@@ -312,9 +306,9 @@ describe('job records', () => {
 });
 
 describe('jobs that are recorded before they are accepted', () => {
-  let records: Records;
+  let records: JobRecords;
   before(async () => {
-    records = await Records.start({ workers: 0 });
+    records = await JobRecords.start({ workers: 0, settings: { SLUICE_RETENTION_DAYS: '2' } });
   });
   after(() => records.stop());
 
@@ -342,8 +336,17 @@ describe('jobs that are recorded before they are accepted', () => {
     const rows = await unfinished();
     assert.deepEqual(rows.map(({ endpoint }) => endpoint).sort(), ['chat', 'chat', 'images.generations']);
     assert.equal(rows[0]?.id, id);
-    const bodies = await records.db.selectFrom('job_bodies').select('job_id').execute();
-    assert.equal(bodies.length, 2, 'a media job whose caller waits keeps no bodies');
+    const bodies = await records.db
+      .selectFrom('job_bodies')
+      .innerJoin('jobs', 'jobs.id', 'job_bodies.job_id')
+      .select(({ ref }) => sql<number>`${ref('expires_at')} - ${ref('created_at')}`.as('kept'))
+      .execute();
+    const days = 86_400_000;
+    assert.deepEqual(
+      bodies.map(({ kept }) => kept),
+      [2 * days, 2 * days],
+      'a media job whose caller waits keeps no bodies, the others theirs for the retention time',
+    );
     controller.abort();
     await Promise.all(sent);
     // Leaving cancels the image, and the plain chat; keyed and asynchronous jobs go on.
@@ -353,7 +356,7 @@ describe('jobs that are recorded before they are accepted', () => {
 
 describe('job records when an api is killed', () => {
   it('between the write and its acknowledgement: another one takes the entry over and writes it once', async () => {
-    const records = await Records.start({ apis: 1 });
+    const records = await JobRecords.start({ apis: 1 });
     const proxy = await startTcpProxy(records.gateway.redis?.port as number);
     try {
       const doomed = await records.gateway.startApi({ REDIS_URL: proxy.url });
@@ -363,7 +366,7 @@ describe('job records when an api is killed', () => {
       stopped.then(() => {
         isStopped = true;
       });
-      while (!isStopped) ids.add(idOf(await records.post(held('Hi'))));
+      while (!isStopped) ids.add(jobIdOf(await records.post(held('Hi'))));
       await doomed.kill();
       assert.ok((await records.outboxes()) > 0, 'the entry is still there');
       const stranded = await records.db.selectFrom('jobs').select('id').execute();
@@ -382,94 +385,36 @@ describe('job records when an api is killed', () => {
   });
 });
 
-describe('job records while the database cannot be written', () => {
-  const lockedMs = process.env.SLUICE_SOAK ? 120_000 : 8000;
-
-  it('chat goes on, asynchronous work is 503 with Retry-After, and afterwards every job is there once', async () => {
-    const records = await Records.start({ apis: 2 });
-    const file = new Libsql(join(records.gateway.dataDir, databaseFile), { timeout: 5000 });
-    try {
-      // From here on the key is known to both.
-      for (const { url } of records.gateway.apis) await records.post(held('Hi'), {}, { url });
-      file.exec('BEGIN EXCLUSIVE');
-      const unlockAt = Date.now() + lockedMs;
-      const ids: string[] = [];
-      const refused: string[] = [];
-      const chat = async (api: ApiProcess): Promise<void> => {
-        while (Date.now() < unlockAt) {
-          const response = await records.post(held('Hi'), {}, { url: api.url });
-          assert.equal(response.status, 200);
-          await response.text();
-          ids.push(idOf(response));
-          await delay(20);
-        }
-      };
-      const later = async (api: ApiProcess): Promise<void> => {
-        while (Date.now() < unlockAt - 2500) {
-          const response = await records.post(held('Hi', { user: 'refused' }), async, { url: api.url });
-          assert.ok(Number(response.headers.get('retry-after')) >= 1, 'it says when to come back');
-          refused.push(idOf(response));
-          await assertErrorAnswer(response, 503, 'service_unavailable');
-          await delay(100);
-        }
-      };
-      await Promise.all(records.gateway.apis.flatMap((api) => [chat(api), later(api)]));
-      file.exec('ROLLBACK');
-      assert.ok(ids.length > 20 && refused.length > 0, `${ids.length} chats, ${refused.length} refused`);
-      await eventually(async () => assert.equal(await records.outboxes(), 0), 30_000);
-      const rows = await records.db.selectFrom('jobs').select(['id', 'outcome']).execute();
-      const found = new Map(rows.map(({ id, outcome }) => [id, outcome]));
-      assert.equal(found.size, rows.length);
-      assert.deepEqual(
-        ids.filter((id) => found.get(id) !== 'completed'),
-        [],
-      );
-      assert.deepEqual(
-        refused.filter((id) => found.has(id)),
-        [],
-        'a refused one left a row',
-      );
-      assert.deepEqual(await vendorCalls(records.gateway, 'refused'), [], 'a refused one was run');
-      assert.equal(await records.metric('sluice_job_records_total'), rows.length);
-      const id = await records.postLater(held('Reply with exactly: back'));
-      await records.ended(id);
-      assert.equal((await records.read(id)).result?.choices[0]?.message.content, 'back');
-    } finally {
-      file.close();
-      await records.stop();
-    }
+describe('jobs that cannot be queued', () => {
+  let records: JobRecords;
+  before(async () => {
+    records = await JobRecords.start();
   });
-});
+  after(() => records.stop());
 
-describe('job records when Redis is emptied', () => {
-  it('every asynchronous job that waited or ran has an end within 60 s, and GET shows it', async () => {
-    const records = await Records.start({ settings: { WORKER_CONCURRENCY_CHAT: '2' } });
-    try {
-      const ids: string[] = [];
-      for (let index = 0; index < 6; index++) {
-        ids.push(await records.postLater(streamed('WORDS:2000@20', { user: 'emptied' })));
-      }
-      await eventually(async () => assert.equal((await vendorCalls(records.gateway, 'emptied')).length, 2));
-      await records.redis.flushall();
-      for (const id of ids) assert.ok(['queued', 'in_progress'].includes((await records.read(id)).status));
-      const ended = await eventually(async () => {
-        const rows = await records.db.selectFrom('jobs').selectAll().where('id', 'in', ids).execute();
-        assert.ok(
-          rows.every(({ outcome }) => outcome !== null),
-          'some have no end',
-        );
-        return rows;
-      }, 60_000);
-      assert.equal(ended.length, 6);
-      for (const id of ids) {
-        const job = await records.read(id);
-        assert.deepEqual([job.status, job.error?.code], ['failed', 'outcome_unknown']);
-        await assertErrorAnswer(await records.gateway.fetch(`/v1/jobs/${id}/events`), 500, 'outcome_unknown');
-      }
-      const id = await records.postLater(held('Reply with exactly: again'));
-      assert.equal((await records.ended(id)).outcome, 'completed');
-    } finally {
-      await records.stop();
-    }
-  });
+  for (const kind of ['asynchronous', 'keyed'] as const) {
+    it(`${kind} ones are answered 503, read as failed with the same error, and are not in the logs`, async () => {
+      const headers: Record<string, string> = kind === 'keyed' ? { 'idempotency-key': 'unqueued' } : later;
+      // A Redis that takes admissions, and refuses what belongs to a queue.
+      await records.redis.acl('SETUSER', 'default', 'resetkeys', '~sluice:{[am]*', '~sluice:blob-storage');
+      const refused = await records.post(held('A secret', { user: kind }), headers);
+      await records.redis.acl('SETUSER', 'default', 'allkeys');
+      const id = jobIdOf(refused);
+      assert.ok(Number(refused.headers.get('retry-after')) >= 1, 'it says when to come back');
+      const { message } = await assertErrorAnswer(refused, 503, 'service_unavailable');
+      const row = await records.ended(id);
+      assert.deepEqual([row.outcome, row.error_code, row.attempts], ['failed', 'service_unavailable', 0]);
+      const job = await records.read(id);
+      assert.deepEqual([job.status, job.error?.code, job.error?.message], ['failed', 'service_unavailable', message]);
+      await records.forget(id);
+      assert.deepEqual(await records.read(id), job);
+      assert.deepEqual(await vendorCalls(records.gateway, kind), []);
+      const again = await records.post(held('A secret', { user: kind }), headers);
+      assert.ok(again.ok, await again.text());
+      assert.notEqual(jobIdOf(again), id, 'sent again it is a new job');
+      const logged = () => records.gateway.apis[0]?.output() ?? '';
+      await eventually(() => assert.match(logged(), new RegExp(`NOPERM[^\\n]*${id}`)));
+      assert.doesNotMatch(logged(), /A secret/);
+    });
+  }
 });

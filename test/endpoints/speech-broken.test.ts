@@ -4,6 +4,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import type { JobObject } from '../../api/endpoints/job-object.ts';
 import { megabytes, peakWhile } from '../flow/resident-memory.ts';
+import { endedJob } from '../support/ended-job.ts';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ApiProcess, TestGateway } from '../support/gateway.ts';
@@ -24,14 +25,6 @@ describe('speech that does not come to its end', () => {
     return gateway.fetch('/v1/audio/speech', { ...init, method: 'POST', body: JSON.stringify(body) });
   }
 
-  async function jobOf(id: string | null): Promise<JobObject> {
-    return await eventually(async () => {
-      const job = (await (await gateway.fetch(`/v1/jobs/${id}`)).json()) as JobObject;
-      assert.ok(job.finished_at !== null, 'the job has not ended');
-      return job;
-    }, 60_000);
-  }
-
   async function endedCall(testId: string): Promise<JournalEntry> {
     return await eventually(async () => {
       const [call] = await vendorCalls(gateway, testId);
@@ -50,7 +43,7 @@ describe('speech that does not come to its end', () => {
         for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) chunks.push(chunk);
       });
       assert.equal(Buffer.concat(chunks).subarray(0, 4).toString(), 'RIFF', 'what came before the break is there');
-      const job = await jobOf(response.headers.get('x-request-id'));
+      const job = await endedJob(gateway, response.headers.get('x-request-id'));
       assert.equal(job.status, 'failed');
       const codes = { silence: 'timeout', rate_limit: 'rate_limit_exceeded' } as Record<string, string>;
       assert.equal(job.error?.code, codes[kind] ?? 'stream_interrupted');
@@ -69,7 +62,7 @@ describe('speech that does not come to its end', () => {
     const headers = { prefer: 'respond-async' };
     const accepted = await post({ sandbox: { fault: { kind: 'reset', after_tokens: 2 } } }, { headers });
     assert.equal(accepted.status, 202);
-    const job = await jobOf(((await accepted.json()) as JobObject).id);
+    const job = await endedJob(gateway, ((await accepted.json()) as JobObject).id);
     assert.equal(job.status, 'failed');
     assert.equal(job.result, null);
     assert.equal(job.error?.code, 'stream_interrupted');
@@ -83,7 +76,7 @@ describe('speech that does not come to its end', () => {
       for await (const _ of response.body as unknown as AsyncIterable<Uint8Array>) controller.abort();
     });
     assert.equal((await endedCall('leaves')).ended, 'client_closed');
-    const job = await jobOf(response.headers.get('x-request-id'));
+    const job = await endedJob(gateway, response.headers.get('x-request-id'));
     assert.equal(job.status, 'cancelled');
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
@@ -95,7 +88,7 @@ describe('speech that does not come to its end', () => {
     const response = await post(more, { signal: controller.signal, headers });
     controller.abort();
     assert.equal((await endedCall('stays')).ended, 'completed');
-    assert.equal((await jobOf(response.headers.get('x-request-id'))).status, 'completed');
+    assert.equal((await endedJob(gateway, response.headers.get('x-request-id'))).status, 'completed');
   });
 
   it('a client that reads slowly gets every byte, and costs the api no memory', async () => {
@@ -105,7 +98,7 @@ describe('speech that does not come to its end', () => {
     const baseline = await peakWhile(api, Promise.resolve());
     const answers = await Promise.all(Array.from({ length: unread }, () => openUnread(api, body)));
     const ids = answers.map(({ headers }) => String(headers['x-request-id']));
-    const whole = Promise.all(ids.map((id) => jobOf(id)));
+    const whole = Promise.all(ids.map((id) => endedJob(gateway, id)));
     const peak = await peakWhile(api, whole);
     for (const job of await whole) assert.equal(job.status, 'completed');
     const read = Promise.all(answers.map((answer) => byteCount(answer)));

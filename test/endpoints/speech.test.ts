@@ -7,6 +7,7 @@ import { MPEGDecoder } from 'mpg123-decoder';
 import type OpenAI from 'openai';
 import type { JobObject } from '../../api/endpoints/job-object.ts';
 import { jobKeys } from '../../shared/keys.ts';
+import { endedJob } from '../support/ended-job.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { leftovers } from '../support/leftovers.ts';
@@ -59,14 +60,6 @@ describe('POST /v1/audio/speech', () => {
 
   function post(body: object, headers: Record<string, string> = {}): Promise<Response> {
     return gateway.fetch('/v1/audio/speech', { method: 'POST', body: JSON.stringify(body), headers });
-  }
-
-  async function ended(id: string): Promise<JobObject> {
-    return await eventually(async () => {
-      const job = (await (await gateway.fetch(`/v1/jobs/${id}`)).json()) as JobObject;
-      assert.ok(job.finished_at !== null, 'the job has not ended');
-      return job;
-    });
   }
 
   async function events(id: string): Promise<WireEvent[]> {
@@ -150,7 +143,7 @@ describe('POST /v1/audio/speech', () => {
     const id = response.headers.get('x-request-id') as string;
     const said = read(await events(id));
     assert.ok(said.audio.equals(audio));
-    const job = await ended(id);
+    const job = await endedJob(gateway, id);
     assert.equal(job.status, 'completed');
     assert.deepEqual(job.usage, said.done.usage);
     assert.equal(job.result, null, 'a plain answer is not stored');
@@ -160,7 +153,7 @@ describe('POST /v1/audio/speech', () => {
     const accepted = await post(speech({ response_format: 'flac' }), { prefer: 'respond-async' });
     assert.equal(accepted.status, 202);
     const { id } = (await accepted.json()) as JobObject;
-    const job = await ended(id);
+    const job = await endedJob(gateway, id);
     assert.equal(job.status, 'completed');
     const result = job.result as { url: string; content_type: string; bytes: number };
     const audio = await vendorAudio(speech({ response_format: 'flac' }));
@@ -192,7 +185,7 @@ describe('POST /v1/audio/speech', () => {
     assert.ok(audio.equals(await vendorAudio(request)));
     const slow = await post({ ...request, sandbox: { first_token_ms: 1500 } }, { prefer: 'wait=1' });
     assert.equal(slow.status, 202);
-    const job = await ended(((await slow.json()) as JobObject).id);
+    const job = await endedJob(gateway, ((await slow.json()) as JobObject).id);
     assert.ok((await stored((job.result as { url: string }).url)).equals(audio));
   });
 
@@ -216,7 +209,7 @@ describe('POST /v1/audio/speech', () => {
   it('repeats the bytes of a keyed job that was only stored', async () => {
     const headers = { 'idempotency-key': 'stored' };
     const accepted = await post(speech(), { ...headers, prefer: 'respond-async' });
-    await ended(((await accepted.json()) as JobObject).id);
+    await endedJob(gateway, ((await accepted.json()) as JobObject).id);
     const response = await post(speech(), headers);
     assert.equal(response.headers.get('idempotent-replayed'), 'true');
     assert.equal(response.headers.get('content-type'), 'audio/mpeg');

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import OpenAI, { toFile } from 'openai';
 import type { JobObject } from '../../api/endpoints/job-object.ts';
+import { endedJob } from '../support/ended-job.ts';
 import { assertErrorAnswer, errorDetails } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
@@ -82,14 +83,6 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     const response = await fetch(`${gateway.sandbox.url}${path}`, { method: 'POST', body: formOf(fields) });
     assert.equal(response.status, 200);
     return await response.text();
-  }
-
-  async function ended(id: string | null): Promise<JobObject> {
-    return await eventually(async () => {
-      const job = (await (await gateway.fetch(`/v1/jobs/${id}`)).json()) as JobObject;
-      assert.ok(job.finished_at !== null, 'the job has not ended');
-      return job;
-    });
   }
 
   async function events(id: string): Promise<WireEvent[]> {
@@ -238,7 +231,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
       const accepted = await post('/v1/audio/transcriptions', form, { prefer: 'respond-async' });
       assert.equal(accepted.status, 202);
       const { id } = (await accepted.json()) as JobObject;
-      const job = await ended(id);
+      const job = await endedJob(gateway, id);
       assert.equal(job.status, 'completed');
       const whole = await vendorText('/v1/audio/transcriptions', { response_format: format });
       assert.deepEqual(job.result, format.endsWith('json') ? JSON.parse(whole) : whole);
@@ -255,7 +248,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     const { id } = (await accepted.json()) as JobObject;
     const { deltas, done } = read(await events(id));
     assert.equal(joined(deltas), done.text);
-    assert.equal(((await ended(id)).result as { text: string }).text, done.text);
+    assert.equal(((await endedJob(gateway, id)).result as { text: string }).text, done.text);
   });
 
   it('with wait=N answers the body when it is there in time, else the job', async () => {
@@ -266,7 +259,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     const slow = formOf({ sandbox: '{"first_token_ms":1500}' });
     const late = await post('/v1/audio/transcriptions', slow, { prefer: 'wait=1' });
     assert.equal(late.status, 202);
-    assert.equal((await ended(((await late.json()) as JobObject).id)).status, 'completed');
+    assert.equal((await endedJob(gateway, ((await late.json()) as JobObject).id)).status, 'completed');
   });
 
   it('with an idempotency key repeats the answer of one vendor call, whatever the form’s boundary', async () => {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { deflateSync } from 'node:zlib';
+import { crc32, deflateSync } from 'node:zlib';
 import { eventually } from '../support/eventually.ts';
 import { builtProduct, type GatewayProcess, TestGateway } from '../support/gateway.ts';
 import type { ProbeTask } from './chat-probe.ts';
@@ -36,16 +36,6 @@ async function writeLargePng(path: string, bytes: number): Promise<void> {
   await file.write(chunk('IDAT', deflateSync(Buffer.from([0, 200, 30, 30]))));
   await file.write(chunk('IEND', Buffer.alloc(0)));
   await file.close();
-}
-
-/** Of PNG, annex D: bit by bit, as it is needed once. */
-function crc32(bytes: Buffer): number {
-  let crc = 0xffffffff;
-  for (const byte of bytes) {
-    crc ^= byte;
-    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
-  }
-  return (crc ^ 0xffffffff) >>> 0;
 }
 
 /** The sandbox in a process of its own, so that its memory can be looked at. */

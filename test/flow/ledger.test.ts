@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import type { OutboxConsumer as Consumer } from '../../api/ledger/outbox-consumer.ts';
 import type { OutboxGroupOptions } from '../../api/ledger/outbox-group.ts';
@@ -12,6 +13,7 @@ import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { JobRecord } from '../../shared/jobs/outbox.ts';
 import { eventually } from '../support/eventually.ts';
 import { loadProduct } from '../support/gateway.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { JobFixture } from './job-fixture.ts';
 
 const { accountKeys, jobKeys } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
@@ -188,6 +190,31 @@ describe('the consumers of the outbox', () => {
     assert.equal(await recordsWritten(), 1);
   });
 
+  test('leave no written entry behind when they die at any step of taking it out', async () => {
+    const proxy = await startTcpProxy(jobs.server.port);
+    const doomed = new Redis(proxy.url);
+    try {
+      const dying = groupOf('dying', { redis: doomed });
+      await dying.read();
+      const job = await endedJob();
+      await settle(jobs.redis, [job]);
+      const { entries } = await dying.read();
+      const steps = ['xdel', 'xack'];
+      const stopped = proxy.stopAt({ matches: ([name = '']) => steps.includes(name.toLowerCase()), stop: 'after' });
+      await ledger.write([recordOf(job)]);
+      dying.acknowledge(entries).catch(() => undefined);
+      await stopped;
+      doomed.disconnect();
+      consume('other', { takeOverMs: 50 });
+      await eventually(isDrained);
+      await eventually(async () => assert.deepEqual((await jobs.redis.xpending(outbox, 'ledger'))[0], 0));
+      assert.equal((await rows()).length, 1);
+    } finally {
+      doomed.disconnect();
+      await proxy.close();
+    }
+  });
+
   test('take nothing out while the database fails, and try again until it does not', async () => {
     let failures = 3;
     const seen: number[] = [];
@@ -289,7 +316,16 @@ describe('the ledger', () => {
     const stored = new StoredJobs({ db, redis: jobs.redis, blobs });
     assert.equal(await stored.findAnswer(old[0]?.id as string), undefined);
     assert.equal((await stored.findAnswer(fresh.id))?.length, 1);
-    assert.equal(await deleteExpiredBodies(db), 1100);
+    const deleted: unknown[] = [];
+    const watched = db.withPlugin({
+      transformQuery: ({ node }) => node,
+      transformResult: async ({ result }) => {
+        deleted.push(result.numAffectedRows);
+        return result;
+      },
+    });
+    assert.equal(await deleteExpiredBodies(watched), 1100);
+    assert.deepEqual(deleted, [500n, 500n, 100n], 'others get their turn between the batches');
     const left = await db.selectFrom('job_bodies').select('job_id').execute();
     assert.deepEqual(left, [{ job_id: fresh.id }]);
     assert.equal((await rows()).length, 1101);

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sql } from 'kysely';
+import type { JobObject } from '../../api/endpoints/job-object.ts';
 import { openDatabase } from '../../shared/database/database.ts';
+import { endedJob } from '../support/ended-job.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { readJournal } from './checker.ts';
@@ -28,13 +30,6 @@ const phases: readonly Phase[] = [
   { name: 'right after settle', script: 'settle', stop: 'after', call: 1, ...completed, creations: 1 },
 ];
 
-interface MediaJob {
-  readonly id: string;
-  readonly status: string;
-  readonly error: { readonly code: string } | null;
-  readonly result: unknown;
-}
-
 const requests = {
   image: { path: '/v1/images/generations', body: { model: 'sandbox-image', prompt: 'a canal', size: '256x256' } },
   speech: { path: '/v1/audio/speech', body: { model: 'sandbox-speech', voice: 'alloy', input: 'A canal.' } },
@@ -48,15 +43,7 @@ async function submit(gateway: TestGateway, kind: keyof typeof requests, user: s
     body: JSON.stringify({ ...body, user }),
   });
   assert.equal(answer.status, 202, await answer.clone().text());
-  return ((await answer.json()) as MediaJob).id;
-}
-
-async function ended(gateway: TestGateway, id: string): Promise<MediaJob> {
-  return await eventually(async () => {
-    const job = (await (await gateway.fetch(`/v1/jobs/${id}`)).json()) as MediaJob;
-    assert.ok(['completed', 'failed'].includes(job.status), `${id} is ${job.status}`);
-    return job;
-  }, 60_000);
+  return ((await answer.json()) as JobObject).id;
 }
 
 /** How often each job stands in the ledger, and with which outcome. */
@@ -88,7 +75,7 @@ describe('Media jobs across the death of their worker', { concurrency: 2 }, () =
         }
         const hits = await Promise.all(doomed.map(({ hit }) => hit));
         await gateway.startWorker();
-        const jobs = await Promise.all([...users.keys()].map((id) => ended(gateway, id)));
+        const jobs = await Promise.all([...users.keys()].map((id) => endedJob(gateway, id)));
         const journal = await readJournal(gateway.sandbox.url);
         const ledger = await eventually(async () => {
           const found = await records(gateway);

@@ -88,6 +88,24 @@ describe('the launcher', () => {
     assert.equal(await stopped(second), 0);
   });
 
+  test('the command lines of the start page work as they stand there', async () => {
+    const launcher = start({ dataDir: newDataDir() });
+    const { baseUrl, key } = await launcher.welcome();
+    assert.match(launcher.output, new RegExp(`${new URL(baseUrl).origin}/ has examples`));
+    const page = await (await fetch(new URL('/', baseUrl))).text();
+    const examples = [...page.matchAll(/<code>curl [^<]*?(http:\S+)[^<]*? -d '([^']*)'<\/code>/g)];
+    const types: (string | null)[] = [];
+    for (const [, url = '', body = ''] of examples) {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+      const answer = await fetch(url, { method: 'POST', headers, body });
+      assert.equal(answer.status, 200, url);
+      assert.ok((await answer.arrayBuffer()).byteLength > 100, url);
+      types.push(answer.headers.get('content-type'));
+    }
+    assert.deepEqual(types, ['text/event-stream; charset=utf-8', 'application/json; charset=utf-8', 'audio/mpeg']);
+    assert.equal(await stopped(launcher), 0);
+  });
+
   test('without a redis-server on the PATH it runs in memory and says so', async () => {
     const bin = join(folder, 'bin-without-redis');
     await mkdir(bin);

@@ -8,16 +8,17 @@ const options = {
   version: '1.2.3',
   vendors: ['openai', 'sandbox'],
   models: 12,
-  exampleModel: 'sandbox-chat',
+  examples: { chat: 'sandbox-chat', image: 'sandbox-image', speech: 'sandbox-speech' },
   sandbox: true,
 };
 
 describe('the start page', () => {
   test('says what runs and how to call it', () => {
     const page = startPage(options);
-    for (const part of ['1.2.3', 'openai, sandbox', '12', 'http://127.0.0.1:8080/v1', 'sandbox-chat', 'stand-in']) {
+    for (const part of ['1.2.3', 'openai, sandbox', '12', 'http://127.0.0.1:8080/v1', 'stand-in']) {
       assert.ok(page.includes(part), part);
     }
+    for (const model of Object.values(options.examples)) assert.ok(page.includes(`"model":"${model}"`), model);
     for (const path of ['/v1/models', '/healthz', '/readyz', '/metrics'])
       assert.ok(page.includes(`href="${path}"`), path);
     assert.doesNotMatch(page, /\{\{|undefined/);

@@ -4,8 +4,8 @@ import { after, before, describe, it } from 'node:test';
 import createFlac from 'libflacjs';
 import { MPEGDecoder } from 'mpg123-decoder';
 import OpenAI from 'openai';
-import type { JournalEntry } from '../../sandbox/journal.ts';
 import { type RunningSandbox, startSandbox } from '../../sandbox/server.ts';
+import { type JournalEntry, vendorCalls } from '../support/vendor-journal.ts';
 
 let sandbox: RunningSandbox;
 let client: OpenAI;
@@ -79,13 +79,7 @@ async function events(more: object = {}): Promise<{ type: string; audio?: string
     .map((event) => JSON.parse(event.replace(/^data: /, '')));
 }
 
-async function journal(testId: string): Promise<JournalEntry[]> {
-  const text = await (await fetch(`${sandbox.url}/__journal?test_id=${testId}`)).text();
-  return text
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
-}
+const journal = (testId: string): Promise<JournalEntry[]> => vendorCalls({ sandbox }, testId);
 
 describe('POST /v1/audio/speech', () => {
   it('answers audio of 24 kHz that is audible, the same every time, and other for another voice or instruction', async () => {

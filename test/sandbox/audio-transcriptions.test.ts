@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import OpenAI, { toFile } from 'openai';
 import { AudioInspector } from '../../sandbox/audio/audio-inspector.ts';
-import type { JournalEntry } from '../../sandbox/journal.ts';
 import { type RunningSandbox, startSandbox } from '../../sandbox/server.ts';
+import { type JournalEntry, vendorCalls } from '../support/vendor-journal.ts';
 
 let sandbox: RunningSandbox;
 let client: OpenAI;
@@ -28,13 +28,7 @@ function secondsOf(bytes: Buffer): number {
   return (bytes.length - 44) / 48_000;
 }
 
-async function journal(testId: string): Promise<JournalEntry[]> {
-  const text = await (await fetch(`${sandbox.url}/__journal?test_id=${testId}`)).text();
-  return text
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
-}
+const journal = (testId: string): Promise<JournalEntry[]> => vendorCalls({ sandbox }, testId);
 
 /** What the inspector says of a file that arrives in pieces of that many bytes. */
 function inspect(bytes: Buffer, piece: number) {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { JournalEntry } from '../../sandbox/journal.ts';
 import { type RunningSandbox, startSandbox } from '../../sandbox/server.ts';
+import { type JournalEntry, vendorCalls } from '../support/vendor-journal.ts';
 
 let sandbox: RunningSandbox;
 before(async () => {
@@ -33,13 +33,7 @@ async function embed(input: unknown, more: object = {}): Promise<number[][]> {
   return answer.data.map(({ embedding }) => embedding);
 }
 
-async function journal(testId: string): Promise<JournalEntry[]> {
-  const lines = await (await fetch(`${sandbox.url}/__journal?test_id=${testId}`)).text();
-  return lines
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
-}
+const journal = (testId: string): Promise<JournalEntry[]> => vendorCalls({ sandbox }, testId);
 
 describe('POST /v1/embeddings of the sandbox', () => {
   it('gives any text a vector of unit length and of as many dimensions as are asked for, always the same', async () => {

@@ -4,8 +4,8 @@ import { request as httpRequest } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import OpenAI, { toFile } from 'openai';
 import { PNG } from 'pngjs';
-import type { JournalEntry } from '../../sandbox/journal.ts';
 import { type RunningSandbox, startSandbox } from '../../sandbox/server.ts';
+import { type JournalEntry, vendorCalls } from '../support/vendor-journal.ts';
 
 let sandbox: RunningSandbox;
 let client: OpenAI;
@@ -17,13 +17,7 @@ after(() => sandbox.close());
 
 const model = 'sandbox-image';
 
-async function journal(testId: string): Promise<JournalEntry[]> {
-  const text = await (await fetch(`${sandbox.url}/__journal?test_id=${testId}`)).text();
-  return text
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
-}
+const journal = (testId: string): Promise<JournalEntry[]> => vendorCalls({ sandbox }, testId);
 
 function bytesOf(base64: string | undefined): Buffer {
   assert.ok(base64);
@@ -176,6 +170,8 @@ describe('POST /v1/images/generations', () => {
       ['partial_images', 'integer_above_max_value', { ...good, partial_images: 4, stream: true }],
       ['partial_images', null, { ...good, partial_images: 1 }],
       ['stream', null, { ...good, stream: 'true' }],
+      ['size', null, { ...good, size: '256x256', stream: true }],
+      ['size', null, { ...good, size: '1792x1024', stream: true }],
       ['colour', 'unknown_parameter', { ...good, colour: 'red' }],
       ['sandbox.fault.kind', null, { ...good, sandbox: { fault: { kind: 'no_done' } } }],
     ];
@@ -356,7 +352,8 @@ describe('speed and faults of images', () => {
   it('end a stream after as many images as asked for', async () => {
     for (const kind of ['reset', 'error']) {
       const options = { fault: { kind, after_tokens: 2 }, tokens_per_second: 200, first_token_ms: 20 };
-      const stream = (await ask(options, { stream: true, partial_images: 3 })) as unknown as AsyncIterable<unknown>;
+      const more = { size: '1024x1024', stream: true, partial_images: 3 };
+      const stream = (await ask(options, more)) as unknown as AsyncIterable<unknown>;
       let events = 0;
       await assert.rejects(async () => {
         for await (const _ of stream) events += 1;

@@ -140,7 +140,9 @@ describe('exampleInstance', () => {
   it('makes the same instance of the same schema', () => {
     fc.assert(
       fc.property(schemas, (schema) => {
-        assert.deepEqual(exampleInstance(schema), exampleInstance(JSON.parse(JSON.stringify(schema))));
+        // Both are read: JSON has no -0, which the generator knows.
+        const text = JSON.stringify(schema);
+        assert.deepEqual(exampleInstance(JSON.parse(text)), exampleInstance(JSON.parse(text)));
       }),
       { numRuns: 100 },
     );

@@ -4,8 +4,8 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage } from
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import OpenAI from 'openai';
-import type { JournalEntry } from '../../sandbox/journal.ts';
 import { type RunningSandbox, startSandbox } from '../../sandbox/server.ts';
+import { type JournalEntry, vendorCalls } from '../support/vendor-journal.ts';
 
 let sandbox: RunningSandbox;
 before(async () => {
@@ -57,13 +57,7 @@ function contents(text: string): string {
   return [...text.matchAll(/"content":("(?:[^"\\]|\\.)*")/g)].map((match) => JSON.parse(match[1] as string)).join('');
 }
 
-async function journal(testId: string): Promise<JournalEntry[]> {
-  const response = await fetch(`${sandbox.url}/__journal?test_id=${testId}`);
-  return (await response.text())
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
-}
+const journal = (testId: string): Promise<JournalEntry[]> => vendorCalls({ sandbox }, testId);
 
 /** The only entry of a test, once its call has ended. */
 async function ended(testId: string): Promise<JournalEntry> {

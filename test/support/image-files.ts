@@ -1,8 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { PNG } from 'pngjs';
-import type { TestGateway } from './gateway.ts';
 
 /** A PNG of one colour. */
 export function pngBytes(width: number, height = width): Buffer {
@@ -26,20 +23,4 @@ export function largePngFile(name: string, bytes: number): File {
 export function decodedSize(png: Uint8Array): string {
   const { width, height } = PNG.sync.read(Buffer.from(png));
   return `${width}x${height}`;
-}
-
-/** The ids of all blobs that there are. */
-export async function blobIds(gateway: TestGateway): Promise<string[]> {
-  const folder = join(gateway.dataDir, 'blobs');
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const ids = entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
-  // Beside the folders of the hours there may be what the store needs for itself.
-  return ids.filter((id) => /^\d{10}\//.test(id));
-}
-
-/** The blobs that are no result: uploads, requests, large frames. Results have an ending. */
-export async function uploadedBlobIds(gateway: TestGateway): Promise<string[]> {
-  return (await blobIds(gateway)).filter((id) => !id.endsWith('.png'));
 }

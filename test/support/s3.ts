@@ -28,6 +28,7 @@ export interface TestBucket {
   stop(): Promise<void>;
 }
 
+/** Starts the store on a free port, with one empty bucket. */
 export async function startBucket(): Promise<TestBucket> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-test-s3-'));
   const server = new S3rver({

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { Model } from '../../shared/catalogue/models.ts';
 import { performChat } from '../../workers/perform/perform-chat.ts';
-import { sumUsage } from '../../workers/perform/sum-usage.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
+import { sumUsage } from '../../workers/vendors/sum-usage.ts';
 import { callOf, collect, type FixtureVendor, sendJson, sendStream, startFixtureVendor } from './fixture-vendor.ts';
 import { chunk, events, frameOf, usage, usageChunk } from './recorded-openai.ts';
 

@@ -1,10 +1,11 @@
 import type { CompletionRequest } from '../../shared/capabilities/completion.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { interrupted } from '../vendors/interrupted.ts';
+import { sumUsage } from '../vendors/sum-usage.ts';
 import type { FrameSink, VendorAnswer, VendorFrame } from '../vendors/vendor.ts';
 import { ChatAsCompletion, toChatRequest } from './chat-as-completion.ts';
 import { methodOf, type Perform, type Performance } from './performance.ts';
 import { runInOrder } from './run-in-order.ts';
-import { sumUsage } from './sum-usage.ts';
 
 /** Chats of one job under way at a time. */
 const chatsAtOnce = 4;
@@ -77,11 +78,4 @@ class TranslatingSink implements FrameSink {
   drained(): Promise<void> {
     return this.#sink.drained();
   }
-}
-
-/** Once the output of one chat is committed, the failure of another must not look like one that can be repeated. */
-function interrupted(thrown: unknown): ApiError {
-  const error = ApiError.from(thrown);
-  if (error.code !== 'server_error') return error;
-  return new ApiError('stream_interrupted', error.message, { cause: error.cause });
 }

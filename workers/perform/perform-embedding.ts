@@ -2,10 +2,10 @@ import { countEmbeddings, type EmbeddingJob, joinEmbeddings } from '../../shared
 import type { TextOrTokens } from '../../shared/capabilities/text-or-tokens.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { sumUsage } from '../vendors/sum-usage.ts';
 import type { VendorAnswer } from '../vendors/vendor.ts';
 import { methodOf, type Perform } from './performance.ts';
 import { runInOrder } from './run-in-order.ts';
-import { sumUsage } from './sum-usage.ts';
 
 /** Calls of one job under way at a time. */
 const callsAtOnce = 4;
@@ -30,7 +30,7 @@ export const performEmbedding: Perform = async ({ vendor, row, call, sink }) => 
   });
   const usage = sumUsage(answers.map((answer) => answer.usage));
   const bodies = answers.map(({ body }, index) => ({ text: body, firstIndex: batches[index]?.firstIndex ?? 0 }));
-  return { body: joinEmbeddings(bodies, JSON.stringify(usage ?? { prompt_tokens: 0, total_tokens: 0 })), usage };
+  return { body: joinEmbeddings(bodies, usage), usage };
 };
 
 type Limits = Pick<NonNullable<Model['embedding']>, 'batch' | 'batchTokens'>;

@@ -1,14 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
+import { isObject, type JsonObject } from './json-object.ts';
 import type { VendorAnswer } from './vendor.ts';
 import { readVendorError, vendorError } from './vendor-error.ts';
-
-/** An object of parsed JSON; its values are unknown until they are checked. */
-export type JsonObject = Record<string, unknown>;
-
-/** Whether JSON is an object: not null, no list. */
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** Takes off what the gateway sets itself. Undefined, not deleted: JSON leaves both out, and a delete slows the object. */
 export function takeOffIdentity(answer: JsonObject): void {
@@ -36,8 +29,9 @@ export class OpenAiAnswerReader {
     } catch {
       throw new ApiError('server_error', "The model's vendor answered with malformed JSON.");
     }
-    if (!isObject(answer))
+    if (!isObject(answer)) {
       throw new ApiError('server_error', "The model's vendor answered with JSON of an unknown shape.");
+    }
     return answer;
   }
 
@@ -50,10 +44,16 @@ export class OpenAiAnswerReader {
     });
   }
 
-  /** A whole completion, its choices checked. */
-  completion(text: string): JsonObject & { choices: unknown[] } {
+  /** A whole answer. @throws ApiError for the error that may stand in its place. */
+  answer(text: string): JsonObject {
     const answer = this.parse(text);
     if (answer.error) throw this.reportedError(text);
+    return answer;
+  }
+
+  /** A whole completion, its choices checked. */
+  completion(text: string): JsonObject & { choices: unknown[] } {
+    const answer = this.answer(text);
     const { choices } = answer;
     if (!Array.isArray(choices)) throw new ApiError('server_error', "The model's vendor answered without choices.");
     takeOffIdentity(answer);

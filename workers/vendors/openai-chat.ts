@@ -1,5 +1,6 @@
 import type { HttpClient } from '../http.ts';
-import { isObject, type JsonObject, type OpenAiAnswerReader } from './openai-answer-reader.ts';
+import { isObject, type JsonObject } from './json-object.ts';
+import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
 import { completionMethod } from './openai-completion-method.ts';
 import type { VendorMethod } from './vendor.ts';
 

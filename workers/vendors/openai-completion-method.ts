@@ -1,7 +1,9 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { HttpClient, Reading } from '../http.ts';
 import { SseReader } from '../sse-reader.ts';
-import { isObject, type JsonObject, type OpenAiAnswerReader, takeOffIdentity } from './openai-answer-reader.ts';
+import { interrupted } from './interrupted.ts';
+import { isObject, type JsonObject } from './json-object.ts';
+import { type OpenAiAnswerReader, takeOffIdentity } from './openai-answer-reader.ts';
 import { composeRequest } from './openai-request.ts';
 import { TokenTemplate } from './token-template.ts';
 import type { FrameSink, VendorAnswer, VendorMethod, VendorUsage } from './vendor.ts';
@@ -96,11 +98,10 @@ class ChunkStream {
     return { body: JSON.stringify({ usage: this.usage }), usage: this.usage };
   }
 
-  /** What a failure of the call means: once output is committed, a break must not look like one that can be repeated. */
+  /** What a failure of the call means. */
   failure(thrown: unknown): ApiError {
-    const error = ApiError.from(thrown);
-    if (this.frames === 0 || error === this.reported || error.code !== 'server_error') return error;
-    return new ApiError('stream_interrupted', error.message, { cause: error.cause });
+    const isFinal = this.frames === 0 || thrown === this.reported;
+    return isFinal ? ApiError.from(thrown) : interrupted(thrown);
   }
 
   private readEvent(data: string, type: string | undefined): void {

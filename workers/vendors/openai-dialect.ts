@@ -9,6 +9,7 @@ import { openAiSpeech } from './openai-speech.ts';
 import { openAiTranscriptions } from './openai-transcriptions.ts';
 import type { Offering } from './vendor.ts';
 
+/** A vendor and the key to it. */
 export interface OpenAiDialectOptions {
   readonly name: string;
   /** Up to and with the version: `https://api.openai.com/v1`. */

@@ -1,7 +1,8 @@
 import { type EmbeddingJob, embeddingsBody } from '../../shared/capabilities/embedding.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { HttpClient } from '../http.ts';
-import { isObject, type JsonObject, type OpenAiAnswerReader } from './openai-answer-reader.ts';
+import { isObject, type JsonObject } from './json-object.ts';
+import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
 import { composeRequest } from './openai-request.ts';
 import type { VendorMethod } from './vendor.ts';
 
@@ -14,12 +15,9 @@ export function openAiEmbeddings(http: HttpClient, answerReader: OpenAiAnswerRea
     const text = await http.post({ path, body: composeRequest({ ...call, stream: false }), signal, silenceMs });
     const { vectors, usage } = readEmbeddings(text ?? '', answerReader);
     const shown = isBase64Wanted(call.request) ? vectors.map(toBase64) : vectors;
-    return { body: embeddingsBody(shown, JSON.stringify(usage ?? noUsage)), usage };
+    return { body: embeddingsBody(shown, usage), usage };
   };
 }
-
-/** What callers see where the vendor counts nothing: OpenAI's wire has no answer without counts. */
-const noUsage = { prompt_tokens: 0, total_tokens: 0 };
 
 /** Quotes inside of strings are escaped, so what matches is no text but a key and its value: numbers, or base64. */
 const vectorMember = /"embedding"\s*:\s*(\[[\d\s,.eE+-]*\]|"[A-Za-z0-9+/=_-]*")/g;
@@ -35,8 +33,7 @@ function readEmbeddings(
 ): { vectors: string[]; usage: JsonObject | null } {
   const found: string[] = [];
   const rest = text.replace(vectorMember, (_, vector: string) => `"embedding":${found.push(vector) - 1}`);
-  const answer = answerReader.parse(rest);
-  if (answer.error) throw answerReader.reportedError(rest);
+  const answer = answerReader.answer(rest);
   if (!Array.isArray(answer.data) || answer.data.length === 0) throw unusable();
   const vectors = new Array<string>(answer.data.length);
   for (const [position, item] of answer.data.entries()) {

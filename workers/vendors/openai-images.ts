@@ -9,9 +9,10 @@ import {
 } from '../../shared/capabilities/image.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Downloader } from '../download.ts';
-import { type FormFile, formUpload } from '../form-upload.ts';
+import { type FormFile, formFields, formUpload } from '../form-upload.ts';
 import type { HttpClient, HttpUpload } from '../http.ts';
-import { isObject, type JsonObject, type OpenAiAnswerReader } from './openai-answer-reader.ts';
+import { isObject, type JsonObject } from './json-object.ts';
+import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
 import { OpenAiImageStream } from './openai-image-stream.ts';
 import type { CallFiles, VendorAnswer, VendorCall, VendorMethod } from './vendor.ts';
 
@@ -87,26 +88,14 @@ function isUploads(images: PlacedImageJob['images']): images is readonly Uploade
   return images[0] !== undefined && 'file' in images[0];
 }
 
-function formFields(fields: JsonObject): (readonly [string, string])[] {
-  return Object.entries(fields).flatMap(([name, value]): (readonly [string, string])[] => {
-    if (value === null || value === undefined) return [];
-    if (Array.isArray(value)) return value.map((item) => [`${name}[]`, formText(item)] as const);
-    return [[name, formText(value)]];
-  });
-}
-
-function formText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
 async function openUploads(
   uploads: readonly (readonly [field: string, image: UploadedImage])[],
   files: CallFiles,
-): Promise<(readonly [string, FormFile])[]> {
-  const opened: (readonly [string, FormFile])[] = [];
+): Promise<(readonly [field: string, file: FormFile])[]> {
+  const opened: (readonly [field: string, file: FormFile])[] = [];
   try {
     for (const [field, { file, name, type }] of uploads) {
-      opened.push([field, { name, type: safeType(type), ...(await files.open(file)) }]);
+      opened.push([field, { name, type, ...(await files.open(file)) }]);
     }
     return opened;
   } catch (error) {
@@ -115,15 +104,9 @@ async function openUploads(
   }
 }
 
-/** The type is the caller's word, and goes into a header. */
-function safeType(type: string): string {
-  return /^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : 'application/octet-stream';
-}
-
 /** A held answer, its images checked. */
 function readAnswer(answerReader: OpenAiAnswerReader, text: string): JsonObject & { data: JsonObject[] } {
-  const answer = answerReader.parse(text);
-  if (answer.error) throw answerReader.reportedError(text);
+  const answer = answerReader.answer(text);
   const { data } = answer;
   if (!Array.isArray(data) || data.length === 0 || !data.every(isObject)) {
     throw new ApiError('server_error', "The model's vendor answered without images.");

@@ -1,8 +1,9 @@
 import type { SpeechJobRequest } from '../../shared/capabilities/speech.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { HttpClient, Reading } from '../http.ts';
-import { SseReader } from '../sse-reader.ts';
-import { isObject, type OpenAiAnswerReader } from './openai-answer-reader.ts';
+import type { HttpClient } from '../http.ts';
+import { isObject, type JsonObject } from './json-object.ts';
+import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
+import { OpenAiEventStream } from './openai-event-stream.ts';
 import type { FrameSink, VendorAnswer, VendorMethod, VendorUsage } from './vendor.ts';
 
 const path = '/audio/speech';
@@ -35,63 +36,45 @@ function unexpected(answerReader: OpenAiAnswerReader, text: string): ApiError {
 }
 
 /** One speech: bytes or events in, `delta` frames out. */
-class SpeechStream {
-  private readonly answerReader: OpenAiAnswerReader;
-  private readonly sink: FrameSink;
-  private readonly events: SseReader | undefined;
+class SpeechStream extends OpenAiEventStream {
+  private readonly hasEvents: boolean;
   private pieces: Buffer[] = [];
   private piecesSize = 0;
   private flushing: NodeJS.Immediate | undefined;
-  private full = false;
-  private frames = 0;
+  private isWhole = false;
   private usage: VendorUsage = null;
-  private done = false;
-  private reported: ApiError | undefined;
 
-  constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, asEvents: boolean) {
-    this.answerReader = answerReader;
-    this.sink = sink;
-    if (asEvents) this.events = new SseReader((data, type) => this.readEvent(data, type));
-  }
-
-  read(bytes: Buffer): Reading {
-    if (this.events === undefined) this.add(bytes);
-    else this.events.read(bytes);
-    if (this.done) return 'finished';
-    if (!this.full) return undefined;
-    this.full = false;
-    return this.sink.drained();
+  constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, hasEvents: boolean) {
+    super(answerReader, sink);
+    this.hasEvents = hasEvents;
   }
 
   /** @throws ApiError when the vendor stopped before its audio was whole. */
   end(): VendorAnswer {
     this.flush();
-    if (this.events !== undefined && !this.done) {
+    if (this.hasEvents && !this.isWhole) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the audio was whole.");
     }
     return { body: JSON.stringify({ usage: this.usage }), usage: this.usage };
   }
 
-  /** What a failure of the call means: once output is committed, a break must not look like one that can be repeated. */
-  failure(thrown: unknown): ApiError {
+  override failure(thrown: unknown): ApiError {
     this.flush();
-    const error = ApiError.from(thrown);
-    if (this.frames === 0 || error === this.reported || error.code !== 'server_error') return error;
-    return new ApiError('stream_interrupted', error.message, { cause: error.cause });
+    return super.failure(thrown);
   }
 
-  private readEvent(data: string, eventType: string | undefined): void {
-    if (this.done || data === '' || data.startsWith('[DONE]')) return;
-    const event = this.answerReader.parse(data);
-    if (event.error || eventType === 'error') {
-      this.reported = this.answerReader.reportedError(data);
-      throw this.reported;
-    }
-    if (event.type === 'speech.audio.delta' && typeof event.audio === 'string') {
-      this.add(Buffer.from(event.audio, 'base64'));
-    } else if (event.type === 'speech.audio.done') {
-      if (isObject(event.usage)) this.usage = event.usage;
-      this.done = true;
+  protected override take(bytes: Buffer): void {
+    if (this.hasEvents) super.take(bytes);
+    else this.add(bytes);
+  }
+
+  protected override takeEvent({ audio, usage }: JsonObject, type: string): void {
+    if (type === 'speech.audio.delta' && typeof audio === 'string') {
+      this.add(Buffer.from(audio, 'base64'));
+    } else if (type === 'speech.audio.done') {
+      if (isObject(usage)) this.usage = usage;
+      this.isWhole = true;
+      this.isDone = true;
     }
   }
 
@@ -110,9 +93,7 @@ class SpeechStream {
     this.pieces = [];
     this.piecesSize = 0;
     for (let at = 0; at < audio.length; at += longestPiece) {
-      this.frames += 1;
-      const text = `{"audio":"${audio.toString('base64', at, at + longestPiece)}"}`;
-      if (!this.sink.write({ type: 'delta', text })) this.full = true;
+      this.write(`{"audio":"${audio.toString('base64', at, at + longestPiece)}"}`);
     }
   }
 }

@@ -1,10 +1,11 @@
 import type { TranscriptionFormat, TranscriptionJobRequest } from '../../shared/capabilities/transcription.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { type FormFile, formUpload } from '../form-upload.ts';
-import type { HttpClient, HttpUpload, Reading } from '../http.ts';
-import { SseReader } from '../sse-reader.ts';
-import { isObject, type JsonObject, type OpenAiAnswerReader } from './openai-answer-reader.ts';
-import type { FrameSink, VendorAnswer, VendorCall, VendorMethod } from './vendor.ts';
+import { formFields, formUpload } from '../form-upload.ts';
+import type { HttpClient, HttpUpload } from '../http.ts';
+import { isObject, type JsonObject } from './json-object.ts';
+import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
+import { OpenAiEventStream } from './openai-event-stream.ts';
+import type { VendorAnswer, VendorCall, VendorMethod } from './vendor.ts';
 
 const paths: Record<TranscriptionJobRequest['task'], string> = {
   transcribe: '/audio/transcriptions',
@@ -52,24 +53,14 @@ async function composeForm(
   { model, stream, files }: VendorCall,
   request: TranscriptionJobRequest,
 ): Promise<HttpUpload> {
-  const parts: [string, string | FormFile][] = [
-    ['model', model],
-    ['response_format', asked[request.format]],
-  ];
-  if (stream) parts.push(['stream', 'true']);
-  for (const [name, value] of Object.entries(request.options)) {
-    if (Array.isArray(value)) for (const item of value) parts.push([`${name}[]`, item]);
-    else parts.push([name, String(value)]);
-  }
+  const fields = { model, response_format: asked[request.format], ...(stream && { stream }), ...request.options };
   const { file, name, type } = request.file;
   // Last: a vendor that reads the form as it comes then knows what to do with it.
-  parts.push(['file', { name, type, ...(await files.open(file)) }]);
-  return formUpload(parts);
+  return formUpload([...formFields(fields), ['file', { name, type, ...(await files.open(file)) }]]);
 }
 
 function readTranscript(answerReader: OpenAiAnswerReader, text: string | null): JsonObject {
-  const answer = answerReader.parse(text ?? '');
-  if (answer.error) throw answerReader.reportedError(text ?? '');
+  const answer = answerReader.answer(text ?? '');
   if (typeof answer.text !== 'string') {
     throw new ApiError('server_error', "The model's vendor answered without a transcript.");
   }
@@ -82,27 +73,9 @@ function toAnswer(transcript: JsonObject): VendorAnswer {
 }
 
 /** One streamed transcript: events in, `delta` frames out. */
-class TranscriptStream {
-  private readonly answerReader: OpenAiAnswerReader;
-  private readonly sink: FrameSink;
-  private readonly events = new SseReader((data, type) => this.readEvent(data, type));
+class TranscriptStream extends OpenAiEventStream {
   private readonly segments: JsonObject[] = [];
   private transcript: JsonObject | undefined;
-  private frames = 0;
-  private full = false;
-  private reported: ApiError | undefined;
-
-  constructor(answerReader: OpenAiAnswerReader, sink: FrameSink) {
-    this.answerReader = answerReader;
-    this.sink = sink;
-  }
-
-  read(bytes: Buffer): Reading {
-    this.full = false;
-    this.events.read(bytes);
-    if (this.transcript !== undefined) return 'finished';
-    return this.full ? this.sink.drained() : undefined;
-  }
 
   /** Some vendors answer a streamed request with a whole transcript: it becomes one event that says it all. */
   writeWhole(text: string): void {
@@ -120,32 +93,15 @@ class TranscriptStream {
     return toAnswer(this.transcript);
   }
 
-  /** What a failure of the call means: once output is committed, a break must not look like one that can be repeated. */
-  failure(thrown: unknown): ApiError {
-    const error = ApiError.from(thrown);
-    if (this.frames === 0 || error === this.reported || error.code !== 'server_error') return error;
-    return new ApiError('stream_interrupted', error.message, { cause: error.cause });
-  }
-
-  private readEvent(data: string, eventType: string | undefined): void {
-    if (this.transcript !== undefined || data === '' || data.startsWith('[DONE]')) return;
-    const event = this.answerReader.parse(data);
-    if (event.error || eventType === 'error') {
-      this.reported = this.answerReader.reportedError(data);
-      throw this.reported;
-    }
-    if (event.type === 'transcript.text.done') {
+  protected override takeEvent(event: JsonObject, type: string, data: string): void {
+    if (type === 'transcript.text.done') {
       const { type: _, ...transcript } = event;
       const segments = this.segments.length === 0 ? {} : { segments: this.segments };
       this.transcript = readTranscript(this.answerReader, JSON.stringify({ ...transcript, ...segments }));
+      this.isDone = true;
       return;
     }
-    if (event.type === 'transcript.text.segment') this.segments.push(event);
+    if (type === 'transcript.text.segment') this.segments.push(event);
     this.write(data);
-  }
-
-  private write(text: string): void {
-    this.frames += 1;
-    if (!this.sink.write({ type: 'delta', text })) this.full = true;
   }
 }

@@ -1,4 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
+import { isObject } from './json-object.ts';
 
 /** What a vendor says about its error, as far as it says it. */
 export interface VendorErrorDetails {
@@ -26,10 +27,6 @@ const statusOfCode: Record<string, number> = {
 };
 
 const quotaCodes = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'billing_not_active']);
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 function shortText(value: unknown, longest: number): string | null {
   return typeof value === 'string' && value !== '' ? value.slice(0, longest) : null;

@@ -1,4 +1,5 @@
-import type { VendorUsage } from '../vendors/vendor.ts';
+import { isObject, type JsonObject } from './json-object.ts';
+import type { VendorUsage } from './vendor.ts';
 
 /** The usage of several calls as one: counts are added up, those inside of details too. Null where no call counted any. */
 export function sumUsage(usages: readonly VendorUsage[]): VendorUsage {
@@ -8,17 +9,13 @@ export function sumUsage(usages: readonly VendorUsage[]): VendorUsage {
   }, null);
 }
 
-function add(one: Record<string, unknown>, other: Record<string, unknown>): Record<string, unknown> {
+function add(one: JsonObject, other: JsonObject): JsonObject {
   const sum = { ...one };
   for (const [name, value] of Object.entries(other)) {
     const before = sum[name];
     if (typeof before === 'number' && typeof value === 'number') sum[name] = before + value;
-    else if (isCounts(before) && isCounts(value)) sum[name] = add(before, value);
+    else if (isObject(before) && isObject(value)) sum[name] = add(before, value);
     else sum[name] = before ?? value;
   }
   return sum;
-}
-
-function isCounts(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
