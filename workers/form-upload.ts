@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { takeTurn } from '../shared/take-turn.ts';
 import type { HttpUpload } from './http.ts';
 
 /** A file of a form that is read while it is sent. */
@@ -43,7 +44,7 @@ export function formUpload(parts: readonly FormPart[]): HttpUpload {
     for (const [index, [, value]] of parts.entries()) {
       yield heads[index] as string;
       if (typeof value === 'string') yield value;
-      else yield* value.content;
+      else yield* inTurn(value.content);
       yield '\r\n';
     }
     yield end;
@@ -54,6 +55,14 @@ export function formUpload(parts: readonly FormPart[]): HttpUpload {
     for (const [, value] of parts) if (typeof value !== 'string') value.content.destroy();
   });
   return { type: `multipart/form-data; boundary=${boundary}`, content, bytes };
+}
+
+/** The chunks of a file, so that many files at a time leave room for other jobs' tokens. */
+async function* inTurn(content: Readable): AsyncGenerator<Buffer> {
+  for await (const chunk of content as AsyncIterable<Buffer>) {
+    await new Promise<void>(takeTurn);
+    yield chunk;
+  }
 }
 
 function headOf(boundary: string, field: string, value: string | FormFile): string {

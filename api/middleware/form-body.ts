@@ -5,10 +5,10 @@ import { Dicer } from '@fastify/busboy';
 import type { Context } from 'koa';
 import type { Blobs } from '../../shared/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { takeTurn } from '../../shared/take-turn.ts';
 import type { Form, UploadedFile } from '../endpoints/prepared-request.ts';
 import { type PartHead, type PartHeaders, readBoundary, readPartHead } from './form-parts.ts';
 import { discard, isCompressed } from './json-body.ts';
-import { takeTurn } from './take-turn.ts';
 
 const mebibyte = 1024 * 1024;
 
