@@ -2,7 +2,7 @@ import { MissingBlobError } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs.ts';
 import { hasLog, longestPage, readLog } from '../../shared/jobs/answer-log.ts';
 import { type Batch, type Frame, isTerminal, parseBatch, type StoredFrame } from '../../shared/jobs/frames.ts';
-import { readJobState } from '../../shared/jobs/job-state.ts';
+import { readJobProgress } from '../../shared/jobs/job-state.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 
@@ -154,11 +154,11 @@ export class AnswerReader {
 
   /** Nothing new in the log: make sure that something can still come. */
   async #checkThere(): Promise<void> {
-    const state = await readJobState(this.#context.redis, this.jobId);
-    const isOver = state === undefined || (state.outcome !== undefined && state.seq > this.#cursor);
+    const progress = await readJobProgress(this.#context.redis, this.jobId);
+    const isOver = progress === undefined || (progress.hasEnded && progress.seq > this.#cursor);
     if (!isOver || this.#isClosed) return;
     // The end may have been written between the two reads.
-    if (state !== undefined && (await hasLog(this.#context.redis, this.jobId))) {
+    if (progress !== undefined && (await hasLog(this.#context.redis, this.jobId))) {
       this.#isBehind = true;
       return;
     }

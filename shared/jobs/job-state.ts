@@ -88,6 +88,19 @@ export async function readJobState(redis: RedisClient, jobId: string): Promise<J
   };
 }
 
+/**
+ * How far a job is: its last committed sequence number, and whether it has ended; undefined when there is no such job. It
+ * is asked every few seconds for each silent stream, so it reads no more than that.
+ */
+export async function readJobProgress(
+  redis: RedisClient,
+  jobId: string,
+): Promise<{ readonly seq: number; readonly hasEnded: boolean } | undefined> {
+  const [deadline, terminal, seq] = await redis.hmget(jobKeys.state(jobId), 'deadline', 'terminal', 'seq');
+  if (!deadline) return undefined;
+  return { seq: Number(seq ?? 0), hasEnded: Boolean(terminal) };
+}
+
 /** Removes the state of a job that was not admitted after all. */
 export async function deleteJobState(redis: RedisClient, jobId: string): Promise<void> {
   await redis.unlink(jobKeys.state(jobId));
