@@ -33,6 +33,7 @@ const settings = z.object({
   SLUICE_QUEUE_WAIT_SECONDS: whole(1, 86_400).default(60),
   SLUICE_KEY_CONCURRENCY: whole(1, 1_000_000).default(10_000),
   SLUICE_DEADLINE_SECONDS: whole(1, 86_400).default(600),
+  SLUICE_BACKGROUND_DEADLINE_SECONDS: whole(1, 604_800).default(7_200),
   SLUICE_VENDOR_SILENCE_SECONDS: whole(1, 86_400).default(300),
   SLUICE_RESULT_SECONDS: whole(60, 2_592_000).default(86_400),
   SLUICE_RETENTION_DAYS: whole(1, 36_500).default(30),
@@ -42,6 +43,7 @@ const settings = z.object({
   WORKER_CONCURRENCY_IMAGE: whole(1, 100_000).default(50),
   WORKER_CONCURRENCY_TRANSCRIPTION: whole(1, 100_000).default(50),
   WORKER_CONCURRENCY_SPEECH: whole(1, 100_000).default(50),
+  WORKER_CONCURRENCY_VIDEO: whole(1, 100_000).default(50),
 });
 
 /** Settings as the rest of the code reads them. Times are milliseconds. */
@@ -74,6 +76,8 @@ export interface Config {
   readonly keyConcurrency: number;
   /** A job's deadline where the caller sets none. */
   readonly deadlineMs: number;
+  /** The deadline of background work: videos, and responses made with `background`. */
+  readonly backgroundDeadlineMs: number;
   /** How long a vendor may stay silent inside an answer. */
   readonly vendorSilenceMs: number;
   /** How long the answers of asynchronous and keyed jobs stay readable. */
@@ -128,11 +132,13 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
       image: env.WORKER_CONCURRENCY_IMAGE,
       transcription: env.WORKER_CONCURRENCY_TRANSCRIPTION,
       speech: env.WORKER_CONCURRENCY_SPEECH,
+      video: env.WORKER_CONCURRENCY_VIDEO,
     },
     queueLimit: env.SLUICE_QUEUE_LIMIT,
     queueWaitMs: env.SLUICE_QUEUE_WAIT_SECONDS * 1000,
     keyConcurrency: env.SLUICE_KEY_CONCURRENCY,
     deadlineMs: env.SLUICE_DEADLINE_SECONDS * 1000,
+    backgroundDeadlineMs: env.SLUICE_BACKGROUND_DEADLINE_SECONDS * 1000,
     vendorSilenceMs: env.SLUICE_VENDOR_SILENCE_SECONDS * 1000,
     resultMs: env.SLUICE_RESULT_SECONDS * 1000,
     bodyRetentionMs: env.SLUICE_RETENTION_DAYS * 86_400_000,

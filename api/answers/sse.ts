@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
+import type { View } from '../endpoints/endpoint.ts';
 import type { AnswerSink } from './answer-reader.ts';
 import { stalledMs } from './client-connection.ts';
 import { expired } from './held.ts';
@@ -26,11 +27,21 @@ export function isDelivered(position: EventPosition | undefined, seq: number, ev
   return position !== undefined && (seq < position.seq || (seq === position.seq && event <= position.event));
 }
 
+/** What a view says of its streams beside the events of its frames. */
+export type StreamDress = Pick<View, 'showsErrors' | 'errorEvent' | 'ping'>;
+
+/** The event that tells an error, as the view wants it. */
+export function errorEvent({ errorEvent }: StreamDress, error: ApiError): string {
+  return errorEvent?.(error) ?? `data: ${JSON.stringify(error.toWire())}`;
+}
+
 /** What an answer of events is made of. */
 export interface SseOptions {
   readonly response: ServerResponse;
   /** The view's fold over the frames. */
   readonly events: (frame: Frame) => string[];
+  /** How the view tells errors and fills silences. */
+  readonly view: StreamDress;
   /** What the client has already: events up to here are suppressed. */
   readonly resumeAfter?: EventPosition | undefined;
   /** When the request came, in ms of `performance.now()`. */
@@ -82,14 +93,15 @@ export class SseAnswer implements AnswerSink {
     if (this.#isEnded) return;
     this.firstFrameAt ??= Date.now();
     this.frames++;
-    if (frame.type === 'error') {
-      this.fail(ApiError.fromData(JSON.parse(frame.text) as ErrorData), frame.seq);
+    const error = frame.type === 'error' ? ApiError.fromData(JSON.parse(frame.text) as ErrorData) : undefined;
+    if (error !== undefined && !(this.#isOpen && this.#options.view.showsErrors)) {
+      this.fail(error, frame.seq);
       return;
     }
     this.#open();
     const events = this.#options.events(frame);
     for (let index = 0; index < events.length; index++) this.#event(events[index] as string, frame.seq, index);
-    if (frame.type === 'end') this.#end(undefined);
+    if (frame.type === 'end' || error !== undefined) this.#end(error);
   }
 
   flush(): boolean {
@@ -123,9 +135,9 @@ export class SseAnswer implements AnswerSink {
       this.#resolveEnded(error);
       return;
     }
-    const data = `data: ${JSON.stringify(error.toWire())}`;
-    if (seq === undefined) this.#pending += `${data}\n\n`;
-    else this.#event(data, seq, 0);
+    const event = errorEvent(this.#options.view, error);
+    if (seq === undefined) this.#pending += `${event}\n\n`;
+    else this.#event(event, seq, 0);
     this.#end(error);
   }
 
@@ -176,7 +188,7 @@ export class SseAnswer implements AnswerSink {
   }
 
   #ping(): void {
-    this.#pending += ': ping\n\n';
+    this.#pending += `${this.#options.view.ping ?? ': ping'}\n\n`;
     this.#write();
   }
 

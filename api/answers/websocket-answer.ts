@@ -5,7 +5,7 @@ import type { Frame } from '../../shared/jobs/frames.ts';
 import type { AnswerSink } from './answer-reader.ts';
 import { stalledMs } from './client-connection.ts';
 import { expired } from './held.ts';
-import { type EventPosition, isDelivered, pingMs } from './sse.ts';
+import { type EventPosition, errorEvent, isDelivered, pingMs, type StreamDress } from './sse.ts';
 
 /** A client that has answered no ping for so long is gone. */
 const silentMs = 90_000;
@@ -26,6 +26,8 @@ const closeCodes = {
 export interface WebSocketAnswerOptions {
   /** The view's fold over the frames, as for SSE. */
   readonly events: (frame: Frame) => string[];
+  /** How the view tells errors. */
+  readonly view: StreamDress;
   /** What the client has already: events up to here are suppressed. */
   readonly resumeAfter: EventPosition | undefined;
   /** The client takes events again. */
@@ -102,11 +104,10 @@ export class WebSocketAnswer implements AnswerSink {
     this.frames++;
     if (frame.type === 'error') {
       this.error = ApiError.fromData(JSON.parse(frame.text) as ErrorData);
-      this.#event(errorEvent(this.error), frame.seq, 0);
-    } else {
-      const events = this.#options.events(frame);
-      for (let index = 0; index < events.length; index++) this.#event(events[index] as string, frame.seq, index);
     }
+    const { view, events: fold } = this.#options;
+    const events = this.error === undefined || view.showsErrors ? fold(frame) : [errorEvent(view, this.error)];
+    for (let index = 0; index < events.length; index++) this.#event(events[index] as string, frame.seq, index);
     if (frame.type === 'end' || frame.type === 'error') this.#closeCode = closeCodes.finished;
   }
 
@@ -129,7 +130,7 @@ export class WebSocketAnswer implements AnswerSink {
     if (this.#closeCode !== undefined) return;
     this.#rejectBegun(error);
     this.error = error;
-    this.#messages.push(toMessage(errorEvent(error), null));
+    this.#messages.push(toMessage(errorEvent(this.#options.view, error), null));
     this.#closeCode = closeCode;
     this.#send();
   }
@@ -183,10 +184,6 @@ export class WebSocketAnswer implements AnswerSink {
     this.fail(error, closeCodes.policyViolation);
     this.#close();
   }
-}
-
-function errorEvent(error: ApiError): string {
-  return `data: ${JSON.stringify(error.toWire())}`;
 }
 
 function toMessage(event: string, id: string | null): string {

@@ -124,6 +124,7 @@ export async function answerStream(waiting: Waiting, start: Start): Promise<void
       new SseAnswer({
         response: ctx.res,
         events: waiting.view.stream(viewedJob(services, job)),
+        view: waiting.view,
         resumeAfter: waiting.resumeAfter,
         startedAt: ctx.state.startedAt,
         isRunning: async () => (await readJobState(services.redis, job.id))?.beganAt !== undefined,

@@ -8,4 +8,9 @@ export type EndpointName =
   | 'images.variations'
   | 'audio.transcriptions'
   | 'audio.translations'
-  | 'audio.speech';
+  | 'audio.speech'
+  | 'responses'
+  | 'messages'
+  | 'messages.count_tokens'
+  | 'videos'
+  | 'videos.remix';

@@ -1,7 +1,12 @@
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
+import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
+import type { PreparedLargeRequest } from '../large-bodies.ts';
+import type { Services } from '../services.ts';
+import type { Context } from '../state.ts';
 import type { EndpointName } from './endpoint-name.ts';
+import type { JobStatus } from './job-object.ts';
 import type { Prepare, PreparedRequest, PrepareForm } from './prepared-request.ts';
 
 /** What a view may know of the job whose frames it shows. */
@@ -39,6 +44,29 @@ export interface View {
    * events, and by its held body.
    */
   bytes?(job: Pick<ViewedJob, 'viewOptions'>): BytesView | undefined;
+  /**
+   * Whether the fold of `stream` shows `error` frames, too (before the first event an error is a status whatever this
+   * says). Left out: they are told by `errorEvent`.
+   */
+  readonly showsErrors?: boolean;
+  /** The event that tells an error once the status is out; left out: OpenAI's `data: {"error":…}`. */
+  errorEvent?(error: ApiError): string;
+  /** What keeps a silent stream alive; left out: the comment `: ping`. */
+  readonly ping?: string;
+  /** Shows the job as a resource of its own; left out: it is none. */
+  readonly resource?: (job: ViewedJob, state: ResourceState) => Record<string, unknown>;
+}
+
+/** How far a job is that is a resource of its own (a response, a video). Times are milliseconds since 1970. */
+export interface ResourceState {
+  readonly status: JobStatus;
+  /** Percent, a whole number. */
+  readonly progress: number;
+  readonly endedAt: number | undefined;
+  /** How it failed. */
+  readonly error: ApiError | undefined;
+  /** What it has said, the end last; given once it has completed. */
+  readonly frames: readonly Frame[] | undefined;
 }
 
 /** An answer that is bytes. */
@@ -48,6 +76,15 @@ export interface BytesView {
   readonly chunk: (frame: Frame) => Buffer | undefined;
   /** Id of the stored file that the `end` frame names: the whole answer, for when no other frame is left. */
   readonly file: (end: Frame) => string | undefined;
+}
+
+/** A prepared request; a large one's text is bytes. */
+export type Prepared = PreparedRequest | PreparedLargeRequest;
+
+/** What `resolve` may use. */
+export interface ResolveContext {
+  readonly services: Services;
+  readonly ctx: Context;
 }
 
 /** An endpoint that makes jobs: wire request → job, frames → wire. Everything else is the one handler's. */
@@ -60,7 +97,18 @@ export interface Endpoint {
   readonly prepare?: Prepare;
   /** Reads a form; left out where only JSON is taken. */
   readonly prepareForm?: PrepareForm;
-  /** Holds the request against its model's row. @throws ApiError 400 that names the parameter at fault. */
-  readonly check?: (request: Pick<PreparedRequest, 'stream' | 'traits'>, model: Model) => void;
+  /**
+   * Completes a prepared request by what is known of other jobs: the turns before this one, the video to be remixed.
+   * @throws ApiError 400 or 404 for what it names and is not there.
+   */
+  readonly resolve?: (request: Prepared, context: ResolveContext) => Promise<Prepared>;
+  /**
+   * Holds the request against its model's row, and answers which of its fields the model's vendor would not know and which
+   * are left out therefore (hints only): the header `X-Sluice-Ignored` names them.
+   * @throws ApiError 400 that names the parameter at fault.
+   */
+  readonly check?: (request: Pick<PreparedRequest, 'stream' | 'traits'>, model: Model) => readonly string[] | undefined;
+  /** The error body of answers without events; left out: OpenAI's. */
+  readonly errorBody?: (error: ApiError, ctx: Context) => unknown;
   readonly view: View;
 }

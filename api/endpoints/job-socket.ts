@@ -30,6 +30,7 @@ export function jobSocket(services: Services, endpoints: ReadonlyMap<string, End
       const { view } = findEndpoint(endpoints, state);
       const answer = new WebSocketAnswer({
         events: view.stream(viewedJob(services, state)),
+        view,
         resumeAfter,
         onDrain: () => reader.resume(),
       });

@@ -1,5 +1,5 @@
 /** What a model can be asked to do. Each capability has its own queue and its own workers. */
-export const capabilities = ['chat', 'embedding', 'image', 'transcription', 'speech'] as const;
+export const capabilities = ['chat', 'embedding', 'image', 'transcription', 'speech', 'video'] as const;
 
 /** One of the capabilities. */
 export type Capability = (typeof capabilities)[number];
@@ -19,6 +19,7 @@ export const repeatable: Record<Capability, boolean> = {
   image: false,
   transcription: true,
   speech: false,
+  video: false,
 };
 
 /** Whether a capability's jobs are media work: long and dear, so that each is in the database before it is accepted. */
@@ -28,4 +29,5 @@ export const isMedia: Record<Capability, boolean> = {
   image: true,
   transcription: true,
   speech: true,
+  video: true,
 };

@@ -18,6 +18,8 @@ const model = z.strictObject({
   maxOutputTokens: tokens.optional(),
   /** Chat: the vendor has only the legacy completions for it. */
   legacyCompletions: z.boolean().optional(),
+  /** Chat: the vendor has the Responses API for it; elsewhere a chat stands in. */
+  responses: z.boolean().optional(),
   embedding: z
     .strictObject({
       /** Whether the caller may choose the number of dimensions. */
@@ -53,6 +55,18 @@ const model = z.strictObject({
       diarizes: z.boolean(),
     })
     .optional(),
+  video: z
+    .strictObject({
+      /** Allowed sizes, the usual one first. */
+      sizes: z.array(z.string().regex(/^\d+x\d+$/)).min(1),
+      /** Allowed lengths, the usual one first. */
+      seconds: z.array(z.string().regex(/^\d+$/)).min(1),
+      /** Whether it can begin with a picture. */
+      input: z.boolean(),
+      /** Whether a finished video can be made anew by another prompt. */
+      remix: z.boolean(),
+    })
+    .optional(),
   speech: z
     .strictObject({
       formats: z.array(z.enum(speechFormats)).min(1),
@@ -65,7 +79,10 @@ const model = z.strictObject({
 /** One row of the catalogue. */
 export type Model = Readonly<z.infer<typeof model>>;
 
-type Traits = Pick<Model, 'embedding' | 'image' | 'transcription' | 'speech' | 'legacyCompletions'>;
+type Traits = Pick<
+  Model,
+  'embedding' | 'image' | 'transcription' | 'speech' | 'video' | 'legacyCompletions' | 'responses'
+>;
 type Limits = readonly [contextWindow: number, maxOutputTokens: number];
 
 const million: Limits = [1_050_000, 128_000];
@@ -100,9 +117,15 @@ function openai(id: string, released: string, limits?: Limits, traits: Traits = 
     capability: capabilityOf(traits),
     routes: [{ vendor: 'openai', model: id }],
     ...(limits && { contextWindow: limits[0], maxOutputTokens: limits[1] }),
+    // All its chat models have the Responses API, but for those of the legacy completions.
+    ...(capabilityOf(traits) === 'chat' && !traits.legacyCompletions && { responses: true }),
     ...traits,
   };
 }
+
+const video = (...sizes: string[]): Traits => ({
+  video: { sizes, seconds: ['4', '8', '12'], input: true, remix: true },
+});
 
 /** A model of the sandbox vendor. */
 function sandbox(id: string, traits: Traits = {}): Model {
@@ -199,6 +222,7 @@ export const models: readonly Model[] = z.array(model).parse([
   openai('gpt-4o-mini-tts-2025-12-15', '2025-12-15', undefined, speech(true)),
   sandbox('sandbox-chat'),
   sandbox('sandbox-reasoning'),
+  sandbox('sandbox-responses', { responses: true }),
   sandbox('sandbox-instruct', { legacyCompletions: true }),
   sandbox('sandbox-embedding', { embedding: { dimensions: true, batch: 64 } }),
   sandbox('sandbox-image', {
@@ -214,4 +238,6 @@ export const models: readonly Model[] = z.array(model).parse([
     transcription: { timestamps: true, translates: true, streams: true, diarizes: false },
   }),
   sandbox('sandbox-speech', { speech: { formats: ['mp3', 'flac', 'wav', 'pcm'], events: true } }),
+  sandbox('sandbox-video', video('1280x720', '1792x1024')),
+  sandbox('sandbox-video-portrait', video('720x1280', '1024x1792')),
 ]);

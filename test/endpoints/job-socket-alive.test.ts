@@ -34,6 +34,7 @@ describe('WebSocketAnswer', () => {
     let drains = 0;
     const answer = new WebSocketAnswer({
       events: (frame) => [`data: ${frame.text}`],
+      view: {},
       resumeAfter: undefined,
       onDrain: () => {
         drains++;
@@ -132,6 +133,7 @@ describe('WebSocketAnswer', () => {
   it('holds what comes before the connection, no more than is pushed at it, and then sends it', async () => {
     const answer = new WebSocketAnswer({
       events: (frame) => [`event: first\ndata: ${frame.text}`, 'data: [DONE]'],
+      view: {},
       resumeAfter: { seq: 1, event: 0 },
       onDrain: () => undefined,
     });

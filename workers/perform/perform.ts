@@ -1,4 +1,5 @@
 import type { Capability } from '../../shared/capabilities/capability.ts';
+import { ApiError } from '../../shared/errors.ts';
 import { performChat } from './perform-chat.ts';
 import { performEmbedding } from './perform-embedding.ts';
 import { performImage } from './perform-image.ts';
@@ -12,4 +13,7 @@ export const perform: Record<Capability, Perform> = {
   image: performImage,
   transcription: ({ vendor, call, sink }) => methodOf(vendor, 'transcribe')(call, sink),
   speech: performSpeech,
+  video: async () => {
+    throw new ApiError('server_error', "The model's vendor does not offer videos.");
+  },
 };

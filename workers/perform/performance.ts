@@ -18,7 +18,7 @@ export interface Performance {
 /** Does what a job asks for, by one or several calls of its vendor. @throws ApiError what the job ends with. */
 export type Perform = (performance: Performance) => Promise<VendorAnswer>;
 
-type MethodName = Exclude<keyof Vendor, 'name' | 'close'>;
+type MethodName = Exclude<keyof Vendor, 'name' | 'close' | 'video'>;
 
 /** @throws ApiError when the vendor does not offer it, which the catalogue should not have let come so far. */
 export function methodOf(vendor: Vendor, name: MethodName): VendorMethod {

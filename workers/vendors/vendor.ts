@@ -1,4 +1,6 @@
 import type { Readable } from 'node:stream';
+import type { VideoVariant } from '../../shared/capabilities/video.ts';
+import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 
 /** What a vendor is asked to do for one job. */
@@ -83,8 +85,41 @@ export interface Vendor {
   readonly transcribe?: VendorMethod;
   /** Speaks a text; request and frame shapes in capabilities/speech. */
   readonly speak?: VendorMethod;
+  /** A response by the vendor's own Responses API; request and frame shapes in capabilities/response. */
+  readonly respond?: VendorMethod;
+  /** Counts the input tokens of a chat request; the end's body is `{"input_tokens": n}`. */
+  readonly countTokens?: VendorMethod;
+  /** Videos, which a vendor makes as tasks. */
+  readonly video?: VideoTasks;
   /** Closes the connections. */
   close(): Promise<void>;
+}
+
+/** A call about a task that a vendor runs on its own. */
+export type TaskCall = Pick<VendorCall, 'model' | 'request' | 'signal' | 'silenceMs' | 'files'> & {
+  /** The task, as `create` named it. */
+  readonly task: string;
+};
+
+/** How far a vendor's task is. */
+export type TaskState =
+  | { readonly status: 'running'; readonly progress: number }
+  | { readonly status: 'completed'; readonly size?: string; readonly seconds?: string }
+  | { readonly status: 'failed'; readonly error: ApiError };
+
+/**
+ * How a vendor makes videos; request shape in capabilities/video. Every method makes one call, or few, and never waits for
+ * the task. @throws ApiError for what went wrong with the call itself.
+ */
+export interface VideoTasks {
+  /** Begins a task and answers its name at the vendor's. It is never called twice for a job. */
+  create(call: VendorCall): Promise<string>;
+  /** How far the task is. @throws ApiError `not_found` where the vendor knows it no more. */
+  poll(call: TaskCall): Promise<TaskState>;
+  /** Stores a file of a completed task; undefined where the vendor has no such variant. */
+  fetch(call: TaskCall, variant: VideoVariant): Promise<StoredFile | undefined>;
+  /** Lets the vendor forget a task that nobody wants any more; left out where it cannot. */
+  discard?(call: TaskCall): Promise<void>;
 }
 
 /** A vendor that does have these methods. */

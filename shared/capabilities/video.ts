@@ -1,0 +1,47 @@
+import type { UploadedImage } from './image.ts';
+
+/** The request of a video job, the same for every vendor. */
+export interface VideoJob {
+  readonly prompt: string;
+  /** Undefined: as is usual for the model. */
+  readonly size?: string;
+  /** Length of the clip, a whole number. */
+  readonly seconds?: string;
+  /** The picture that the video begins with: an upload, or a link or data URL. */
+  readonly input: UploadedImage | { readonly image_url: string } | null;
+  /** The video that is made anew by another prompt, as its vendor knows it. */
+  readonly remixed: { readonly vendor: string; readonly task: string } | null;
+  /** The caller's other fields: they pass through. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
+/** A file of a finished video. */
+export interface VideoFile {
+  /** Id of its blob. */
+  readonly file: string;
+  /** Media type: `video/mp4`. */
+  readonly type: string;
+  readonly bytes: number;
+}
+
+/** What can be fetched of a finished video. */
+export const videoVariants = ['video', 'thumbnail', 'spritesheet'] as const;
+export type VideoVariant = (typeof videoVariants)[number];
+
+/** A `progress` frame. */
+export interface VideoProgress {
+  /** Percent, a whole number that never goes back. */
+  readonly progress: number;
+}
+
+/** An `end` frame. */
+export interface VideoEnd {
+  /** Who made it, and what it is called there: a remix needs both. */
+  readonly vendor: string;
+  readonly task: string;
+  /** As the vendor made it; undefined where it does not say. */
+  readonly size?: string;
+  readonly seconds?: string;
+  /** The files, the gateway's own copies. Variants that the vendor does not have are missing. */
+  readonly files: Readonly<Partial<Record<VideoVariant, VideoFile>>> & { readonly video: VideoFile };
+}
