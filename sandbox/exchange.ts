@@ -3,6 +3,7 @@ import type { ImageStore } from './images/image-store.ts';
 import type { Journal } from './journal.ts';
 import type { PromptCache } from './prompt-cache.ts';
 import type { FaultCounter } from './request-options.ts';
+import type { VideoStore } from './videos/video-store.ts';
 
 /** What the calls of one sandbox share. */
 export interface SandboxState {
@@ -10,6 +11,7 @@ export interface SandboxState {
   faults: FaultCounter;
   promptCache: PromptCache;
   images: ImageStore;
+  videos: VideoStore;
 }
 
 /** One request and the response to write to. The body has been read to its end, except where a handler reads a form. */

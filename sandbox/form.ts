@@ -79,6 +79,13 @@ export function readForm<Facts>(request: IncomingMessage, rules: FormRules<Facts
   });
 }
 
+/** @throws WireError 400 for a file in a field that is not known. */
+export function checkFileNames(form: Form<unknown>, known: readonly string[]): void {
+  const unknown = form.files.find(({ field }) => !known.includes(field))?.field.slice(0, 200);
+  if (unknown === undefined) return;
+  throw new WireError(400, `Unknown parameter: '${unknown}'.`, { code: 'unknown_parameter', param: unknown });
+}
+
 function openParser(request: IncomingMessage, rules: FormRules<unknown>): BusboyInstance {
   try {
     return new Busboy({

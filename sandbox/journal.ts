@@ -10,12 +10,22 @@ export interface JournalEntry {
   model: string;
   stream: boolean;
   received_at: number;
-  /** Tokens written so far; of media: images, or pieces of audio. */
+  /** Tokens written so far; of media: images, pieces of audio, or videos. */
   tokens: number;
   /** The fault that was met, if any, whatever ended the call. */
   fault: string | null;
   ended: CallEnd | null;
   ended_at: number | null;
+  /** Only where a video was made, even if the answer never arrived. */
+  video?: VideoRecord;
+}
+
+/** A video that a call has set going, and what happened to it since, in later calls that have no entries of their own. */
+export interface VideoRecord {
+  id: string;
+  /** How often its state was asked for, and its content, whatever the answer was. */
+  polls: number;
+  downloads: number;
 }
 
 const MAXIMUM_ENTRIES = 10_000;

@@ -43,15 +43,21 @@ export function answerMedia(
   const fault = state.faults.due(options.fault);
   const pace = new Pace(options.firstTokenMilliseconds, options.tokensPerSecond);
   const call = new OpenCall(response, state.journal, { testId, model: model.id, stream });
+  deliver({ call, pace, fault }, stream, give);
+}
+
+/** The same for a call that is open already. */
+export function deliver(delivery: Delivery, stream: boolean, give: (delivery: Delivery) => Promise<void>): void {
+  const { call, pace, fault } = delivery;
   const run = async (): Promise<void> => {
     await call.pause(pace.firstTokenMilliseconds);
     if (call.closed) return;
     if (fault !== undefined && (await failBeforeHeaders(call, stream, fault))) return;
-    await give({ call, pace, fault });
+    await give(delivery);
   };
   run().catch((error) => {
     console.error(error);
-    response.destroy();
+    call.response.destroy();
   });
 }
 
@@ -131,14 +137,14 @@ async function failBetweenParts(call: OpenCall, contentType: string, fault: Faul
 export async function sendWhole(
   { call, pace, fault }: Delivery,
   contentType: string,
-  body: string,
+  body: string | Buffer,
   tokens: number,
 ): Promise<void> {
   const written = Math.min(tokens, fault?.afterTokens ?? tokens);
   await call.pause(pace.untilToken(Math.max(0, written - 1)));
   if (call.closed) return;
   call.entry.tokens = written;
-  const bytes = Buffer.from(body);
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   const half = bytes.subarray(0, Math.floor(bytes.length / 2));
   const isCutShort = fault?.kind === 'malformed';
   call.response.writeHead(200, {

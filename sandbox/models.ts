@@ -5,18 +5,23 @@ import { WireError } from './wire-error.ts';
 /** A model of the sandbox and what it can do. */
 export interface SandboxModel {
   id: string;
-  capability: 'chat' | 'completion' | 'embedding' | 'image' | 'transcription' | 'speech';
+  capability: 'chat' | 'completion' | 'embedding' | 'image' | 'transcription' | 'speech' | 'video';
   reasoning: boolean;
+  /** Whether a chat model can be asked at `/v1/responses` too. */
+  responses?: true;
 }
 
 const models: readonly SandboxModel[] = [
   { id: 'sandbox-chat', capability: 'chat', reasoning: false },
   { id: 'sandbox-reasoning', capability: 'chat', reasoning: true },
+  { id: 'sandbox-responses', capability: 'chat', reasoning: false, responses: true },
   { id: 'sandbox-instruct', capability: 'completion', reasoning: false },
   { id: 'sandbox-embedding', capability: 'embedding', reasoning: false },
   { id: 'sandbox-image', capability: 'image', reasoning: false },
   { id: 'sandbox-transcribe', capability: 'transcription', reasoning: false },
   { id: 'sandbox-speech', capability: 'speech', reasoning: false },
+  { id: 'sandbox-video', capability: 'video', reasoning: false },
+  { id: 'sandbox-video-portrait', capability: 'video', reasoning: false },
 ];
 
 const modelsById = new Map(models.map((model) => [model.id, model]));

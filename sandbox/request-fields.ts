@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isAbsent, isObject, type JsonObject } from './json-value.ts';
 import { parseBody } from './parse-body.ts';
-import { type FaultKind, type RequestOptions, readRequestOptions } from './request-options.ts';
+import { type FaultKind, limitFault, type RequestOptions, readRequestOptions } from './request-options.ts';
 import { invalidParameter, WireError } from './wire-error.ts';
 
 /**
@@ -107,7 +107,9 @@ export class RequestFields {
     const value = this.raw(name);
     if (isAbsent(value) || isObject(value)) return value ?? undefined;
     try {
-      const parsed: unknown = this.#fromForm ? JSON.parse(String(value)) : undefined;
+      // The options may be text in JSON, too: a gateway that got them in a form passes them on as they were.
+      const isText = this.#fromForm || name === 'sandbox';
+      const parsed: unknown = isText ? JSON.parse(String(value)) : undefined;
       if (isObject(parsed)) return parsed;
     } catch {}
     throw invalidParameter(name, `Invalid type for '${name}': expected an object.`);
@@ -140,11 +142,7 @@ export function readCallOptions(
   headers: IncomingHttpHeaders,
   faults: readonly FaultKind[],
 ): CallOptions {
-  const options = readRequestOptions(fields.object('sandbox'), headers['x-sandbox']);
-  const kind = options.fault?.kind;
-  if (kind !== undefined && !faults.includes(kind)) {
-    throw invalidParameter('sandbox.fault.kind', `'sandbox.fault.kind' must be one of ${faults.join(', ')} here.`);
-  }
+  const options = limitFault(readRequestOptions(fields.object('sandbox'), headers['x-sandbox']), faults);
   const named = fields.object('metadata')?.test_id;
   const header = headers['x-sandbox-test-id'];
   const testId = typeof named === 'string' ? named : (fields.text('user') ?? header);

@@ -11,6 +11,7 @@ const faultKinds = [
   'no_done',
   'slow_bytes',
   'large_event',
+  'failed_event',
 ] as const;
 
 /** What can be asked to go wrong; see `FaultOptions`. */
@@ -27,6 +28,7 @@ export type FaultKind = (typeof faultKinds)[number];
  * - `no_done`: everything is there but `[DONE]`.
  * - `slow_bytes`: the answer is right, but written a byte or a few at a time, lines ending in CRLF.
  * - `large_event`: one event of `bytes` bytes among the others, a token of that size; held: the body holds that token.
+ * - `failed_event`: of a response: its stream ends with `response.failed`; held: a response whose status is failed.
  */
 export interface FaultOptions {
   kind: FaultKind;
@@ -48,7 +50,7 @@ export interface FaultOptions {
 
 /**
  * Speed and fault of one request: the request field `sandbox` (in a form its JSON text), or the header `x-sandbox`
- * holding the same JSON.
+ * holding the same JSON. Of videos it has another member, `video`: see `VideoOptions`.
  */
 export interface RequestOptions {
   /** Milliseconds before the first token (and before the headers). */
@@ -67,12 +69,24 @@ const noOptions: RequestOptions = { firstTokenMilliseconds: 0, tokensPerSecond: 
  */
 export function readRequestOptions(field: unknown, header: string | string[] | undefined): RequestOptions {
   if ((field === undefined || field === null) && header === undefined) return noOptions;
-  const options = { ...parseHeader(header), ...asObject(field ?? {}, 'sandbox') };
+  const options = joinOptions(field, header);
   return {
     firstTokenMilliseconds: readNumber(options, 'first_token_ms', 'sandbox', 0, HOUR) ?? 0,
     tokensPerSecond: readNumber(options, 'tokens_per_second', 'sandbox', 0.001, 1_000_000),
-    fault: options.fault === undefined || options.fault === null ? undefined : readFault(options.fault),
+    fault: options.fault === undefined || options.fault === null ? undefined : readKeyedFault(options.fault),
   };
+}
+
+/** The options of an answer that only those kinds of fault can befall. @throws WireError 400 for any other. */
+export function limitFault(options: RequestOptions, faults: readonly FaultKind[]): RequestOptions {
+  const kind = options.fault?.kind;
+  if (kind === undefined || faults.includes(kind)) return options;
+  throw invalidParameter('sandbox.fault.kind', `'sandbox.fault.kind' must be one of ${faults.join(', ')} here.`);
+}
+
+/** The options as they were sent, in the field and in the header. */
+export function joinOptions(field: unknown, header: string | string[] | undefined): JsonObject {
+  return { ...parseHeader(header), ...asObject(field ?? {}, 'sandbox') };
 }
 
 function parseHeader(header: string | string[] | undefined): JsonObject {
@@ -85,22 +99,31 @@ function parseHeader(header: string | string[] | undefined): JsonObject {
   }
 }
 
-function asObject(value: unknown, name: string): JsonObject {
+/** @throws WireError 400 naming the member that is no object. */
+export function asObject(value: unknown, name: string): JsonObject {
   if (!isObject(value)) throw invalidParameter(name, `'${name}' must be an object.`);
   return value;
 }
 
-function readFault(value: unknown): FaultOptions {
+/** A fault that counts by its key how often it has been met. */
+function readKeyedFault(value: unknown): FaultOptions {
   const name = 'sandbox.fault';
+  const fault = readFault(value, name);
+  if (fault.times !== undefined && fault.key === undefined) {
+    throw invalidParameter(`${name}.key`, `'${name}.times' needs '${name}.key': what to count the requests by.`);
+  }
+  return fault;
+}
+
+/**
+ * Reads a fault.
+ * @param name where it stands in the request.
+ */
+export function readFault(value: unknown, name: string): FaultOptions {
   const fault = asObject(value, name);
   const kind = faultKinds.find((known) => known === fault.kind);
   if (kind === undefined) {
     throw invalidParameter(`${name}.kind`, `'${name}.kind' must be one of ${faultKinds.join(', ')}.`);
-  }
-  const times = readNumber(fault, 'times', name, 0, Number.MAX_SAFE_INTEGER);
-  const key = readString(fault, 'key', name);
-  if (times !== undefined && key === undefined) {
-    throw invalidParameter(`${name}.key`, `'${name}.times' needs '${name}.key': what to count the requests by.`);
   }
   return {
     kind,
@@ -110,12 +133,13 @@ function readFault(value: unknown): FaultOptions {
     code: readString(fault, 'code', name),
     message: readString(fault, 'message', name),
     bytes: readNumber(fault, 'bytes', name, 1, 268_435_456) ?? 1_048_576,
-    times,
-    key,
+    times: readNumber(fault, 'times', name, 0, Number.MAX_SAFE_INTEGER),
+    key: readString(fault, 'key', name),
   };
 }
 
-function readNumber(
+/** A number out of the options. @param parent where the object stands in the request. */
+export function readNumber(
   from: JsonObject,
   name: string,
   parent: string,
@@ -131,7 +155,8 @@ function readNumber(
   );
 }
 
-function readString(from: JsonObject, name: string, parent: string): string | undefined {
+/** A text out of the options. @param parent where the object stands in the request. */
+export function readString(from: JsonObject, name: string, parent: string): string | undefined {
   const value = from[name];
   if (value === undefined || value === null || typeof value === 'string') return value ?? undefined;
   throw invalidParameter(`${parent}.${name}`, `'${parent}.${name}' must be a string.`);

@@ -15,16 +15,28 @@ import { listModels, retrieveModel } from './models.ts';
 import { PromptCache } from './prompt-cache.ts';
 import { FaultCounter } from './request-options.ts';
 import { sendError } from './response.ts';
+import { createResponse } from './responses/create-response.ts';
+import { VideoStore } from './videos/video-store.ts';
+import {
+  createVideo,
+  createVideoOfForm,
+  deleteVideo,
+  listVideos,
+  remixVideo,
+  retrieveVideo,
+  sendVideoContent,
+} from './videos/videos.ts';
 import { WireError } from './wire-error.ts';
 
 type Handler = (exchange: Exchange) => void;
 
-/** Every route, without the optional `/v1`; a path that ends in `/` takes an id behind it. */
+/** Every route, without the optional `/v1`; a path that ends in `/` takes an id behind it, or has `{id}` in its middle. */
 const routes: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   '/models': { GET: ({ response }) => listModels(response) },
   '/models/': { GET: ({ response, id }) => retrieveModel(response, id) },
   '/chat/completions': { POST: chatCompletions },
   '/completions': { POST: createCompletion },
+  '/responses': { POST: createResponse },
   '/embeddings': { POST: createEmbeddings },
   '/images/generations': { POST: generateImages },
   '/images/edits': { POST: editImages },
@@ -33,6 +45,10 @@ const routes: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   '/audio/speech': { POST: createSpeech },
   '/audio/transcriptions': { POST: refuseJson },
   '/audio/translations': { POST: refuseJson },
+  '/videos': { GET: listVideos, POST: createVideo },
+  '/videos/': { GET: retrieveVideo, DELETE: deleteVideo },
+  '/videos/{id}/content': { GET: sendVideoContent },
+  '/videos/{id}/remix': { POST: remixVideo },
   '/__journal': { GET: sendJournal },
   '/__open': { GET: sendOpenCount },
 };
@@ -43,6 +59,7 @@ const formRoutes: Readonly<Record<string, (exchange: Exchange) => Promise<void>>
   '/images/variations': varyImage,
   '/audio/transcriptions': transcribe,
   '/audio/translations': translate,
+  '/videos': createVideoOfForm,
 };
 
 const MAXIMUM_BODY_BYTES = 64 * 1024 * 1024;
@@ -71,6 +88,7 @@ export function startSandbox(
     faults: new FaultCounter(),
     promptCache: new PromptCache(),
     images: new ImageStore(),
+    videos: new VideoStore(),
   };
   // Clients keep connections for long: one closed here while a request is on its way would look like a vendor's fault.
   const server = createServer({ keepAliveTimeout: 120_000, requestTimeout: 0 }, (request, response) =>
@@ -82,19 +100,20 @@ export function startSandbox(
       server.off('error', reject);
       const { port } = server.address() as AddressInfo;
       const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-      resolve({ port, url, close: () => closeServer(server) });
+      resolve({ port, url, close: () => closeServer(server, state) });
     });
   });
 }
 
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
+async function closeServer(server: Server, { videos }: SandboxState): Promise<void> {
+  await new Promise<void>((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), CLOSE_AFTER_MILLISECONDS);
     server.close(() => {
       clearTimeout(cut);
       resolve();
     });
   });
+  await videos.renderer.close();
 }
 
 function receive(request: IncomingMessage, response: ServerResponse, state: SandboxState): void {
@@ -182,6 +201,11 @@ function findRoute(url: string) {
   const route = routeOf(url);
   if (Object.hasOwn(routes, route) && !route.endsWith('/')) {
     return { methods: routes[route] as Record<string, Handler>, id: '', query };
+  }
+  const [, collection, member, rest] = /^(\/[^/]+\/)([^/]+)(\/[^/]+)$/.exec(route) ?? [];
+  const inside = `${collection}{id}${rest}`;
+  if (member !== undefined && Object.hasOwn(routes, inside)) {
+    return { methods: routes[inside] as Record<string, Handler>, id: decodeId(member), query };
   }
   const [, parent, id] = /^(\/[^/]+\/)(.+)$/.exec(route) ?? [];
   if (parent !== undefined && id !== undefined && Object.hasOwn(routes, parent)) {

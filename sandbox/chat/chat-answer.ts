@@ -69,7 +69,7 @@ const thoughts = [
   ' Still, I look at the wording once more.',
   ' Nothing in it is unclear.',
 ];
-const thoughtsByEffort: Readonly<Record<string, number>> = { minimal: 0, low: 1, high: 3, xhigh: 3 };
+const thoughtsByEffort: Readonly<Record<string, number>> = { minimal: 0, low: 1, high: 3, xhigh: 3, max: 3 };
 
 function reason(request: ChatRequest): readonly string[] {
   if (request.reasoningEffort === 'none') return [];

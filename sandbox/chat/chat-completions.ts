@@ -4,9 +4,10 @@ import type { FaultOptions } from '../request-options.ts';
 import { nextRequestId, sendError, sendJson } from '../response.ts';
 import { composeAnswer } from './chat-answer.ts';
 import { readChatRequest } from './chat-request.ts';
+import { completionEvents } from './completion-events.ts';
 import { type Completion, completionBody } from './completion-wire.ts';
-import { faultError, withLargeToken } from './stream-faults.ts';
-import { holdCompletion, Pace, streamCompletion } from './timed-answer.ts';
+import { faultError, faultyEvents, withLargeToken } from './stream-faults.ts';
+import { holdAnswer, Pace, streamAnswer } from './timed-answer.ts';
 import { countUsage } from './usage.ts';
 
 /** `POST /v1/chat/completions` */
@@ -45,8 +46,12 @@ async function answerInTime(
   if (call.closed) return;
   if (fault !== undefined && (await failBeforeHeaders(call, completion, fault))) return;
   const shown = fault?.kind === 'large_event' ? withLargeToken(completion, fault) : completion;
-  if (completion.request.stream) await streamCompletion(call, shown, pace, fault);
-  else await holdCompletion(call, completionBody(shown), shown.usage.completion_tokens, pace, fault);
+  if (!completion.request.stream) {
+    await holdAnswer(call, completionBody(shown), shown.usage.completion_tokens, pace, fault);
+    return;
+  }
+  const events = completionEvents(shown);
+  await streamAnswer(call, fault === undefined ? events : faultyEvents(events, fault, call), pace, fault);
 }
 
 /** Meets the faults that leave no answer at all; false for every other fault. */

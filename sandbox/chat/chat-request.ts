@@ -3,13 +3,25 @@ import { isAbsent, isObject, type JsonObject } from '../json-value.ts';
 import { findModel, type SandboxModel } from '../models.ts';
 import { parseBody } from '../parse-body.ts';
 import { readStop } from '../read-stop.ts';
-import { type RequestOptions, readRequestOptions } from '../request-options.ts';
+import { type FaultKind, limitFault, type RequestOptions, readRequestOptions } from '../request-options.ts';
 import { invalidParameter } from '../wire-error.ts';
 import { type ChatMessage, readMessages } from './chat-message.ts';
 import { readTools, type ToolUse } from './tool-use.ts';
 
 /** What the answer has to be: text, any JSON object, or an instance of a schema. */
 export type ResponseFormat = { type: 'text' } | { type: 'json_object' } | { type: 'json_schema'; schema: unknown };
+
+const chatFaults: readonly FaultKind[] = [
+  'silence',
+  'reset',
+  'malformed',
+  'error',
+  'rate_limit',
+  'eof',
+  'no_done',
+  'slow_bytes',
+  'large_event',
+];
 
 /** A checked `POST /v1/chat/completions` with its defaults filled in. */
 export interface ChatRequest {
@@ -59,7 +71,7 @@ export function readChatRequest(text: string, headers: IncomingHttpHeaders): Cha
     responseFormat: readResponseFormat(body.response_format),
     reasoningEffort: readString(body, 'reasoning_effort') ?? 'medium',
     testId: readTestId(body),
-    options: readRequestOptions(body.sandbox, headers['x-sandbox']),
+    options: limitFault(readRequestOptions(body.sandbox, headers['x-sandbox']), chatFaults),
   };
 }
 

@@ -7,11 +7,25 @@ import type { Completion } from './completion-wire.ts';
 /** An event to write, or what to do with the connection instead. */
 export type StreamStep = StreamEvent | 'silence' | 'reset';
 
+/** How a fault shows on one endpoint's stream, as the text of whole events. */
+export interface FaultWording {
+  /** An event that is not JSON. */
+  malformed: string;
+  /** The last event of a stream that an `error`, a `rate_limit` or a `failed_event` ends. */
+  ending(fault: FaultOptions): string;
+}
+
+const chatWording: FaultWording = {
+  malformed: 'data: {"id":"chatcmpl-broken","choices":[{"index":0,"del\n\n',
+  ending: (fault) => `data: ${faultError(fault).toBody()}\n\n`,
+};
+
 /** The events of a stream with the fault built in; the call learns when it is met. */
 export function* faultyEvents(
   events: Iterable<StreamEvent>,
   fault: FaultOptions,
   call: OpenCall,
+  wording: FaultWording = chatWording,
 ): Generator<StreamStep> {
   let tokens = 0;
   let met = false;
@@ -19,7 +33,7 @@ export function* faultyEvents(
     if (!met && (fault.kind === 'no_done' ? event === doneEvent : tokens >= (fault.afterTokens ?? 0))) {
       met = true;
       call.meetFault(fault.kind, endingKinds.has(fault.kind));
-      const { steps, goOn } = meet(fault, event);
+      const { steps, goOn } = meet(fault, event, wording);
       yield* steps;
       if (!goOn) return;
     } else yield event;
@@ -27,19 +41,20 @@ export function* faultyEvents(
   }
 }
 
-const endingKinds = new Set(['reset', 'malformed', 'error', 'rate_limit', 'eof', 'no_done']);
+const endingKinds = new Set(['reset', 'malformed', 'error', 'rate_limit', 'eof', 'no_done', 'failed_event']);
 
 /** What takes the place of an event where the fault is met, and whether the stream goes on behind it. */
-function meet(fault: FaultOptions, event: StreamEvent): { steps: StreamStep[]; goOn: boolean } {
+function meet(fault: FaultOptions, event: StreamEvent, wording: FaultWording): { steps: StreamStep[]; goOn: boolean } {
   switch (fault.kind) {
     case 'silence':
     case 'reset':
       return { steps: [fault.kind], goOn: false };
     case 'error':
     case 'rate_limit':
-      return { steps: [{ text: `data: ${faultError(fault).toBody()}\n\n`, isToken: false }], goOn: false };
+    case 'failed_event':
+      return { steps: [{ text: wording.ending(fault), isToken: false }], goOn: false };
     case 'malformed': {
-      const broken = { text: 'data: {"id":"chatcmpl-broken","choices":[{"index":0,"del\n\n', isToken: false };
+      const broken = { text: wording.malformed, isToken: false };
       return { steps: event.isToken ? [broken] : [broken, event], goOn: true };
     }
     case 'eof':

@@ -1,9 +1,7 @@
 import type { OpenCall } from '../open-call.ts';
 import type { FaultOptions } from '../request-options.ts';
 import { nextRequestId, sendJson } from '../response.ts';
-import { completionEvents } from './completion-events.ts';
-import type { Completion } from './completion-wire.ts';
-import { faultyEvents } from './stream-faults.ts';
+import type { StreamStep } from './stream-faults.ts';
 
 /** Events that are due are joined up to this many characters: one write for many tokens where nobody asked for a pace. */
 const WRITE_CHARACTERS = 65_536;
@@ -31,10 +29,13 @@ export class Pace {
   }
 }
 
-/** Writes the answer as SSE, each token when it is due. */
-export async function streamCompletion(
+/**
+ * Writes the answer as SSE, each token when it is due.
+ * @param steps the events, with the fault built in.
+ */
+export async function streamAnswer(
   call: OpenCall,
-  completion: Completion,
+  steps: Iterable<StreamStep>,
   pace: Pace,
   fault: FaultOptions | undefined,
 ): Promise<void> {
@@ -54,8 +55,7 @@ export async function streamCompletion(
     ...['Content-Type', 'text/event-stream; charset=utf-8', 'Cache-Control', 'no-cache'],
     ...['x-request-id', nextRequestId()],
   ]);
-  const events = completionEvents(completion);
-  for (const step of fault === undefined ? events : faultyEvents(events, fault, call)) {
+  for (const step of steps) {
     if (typeof step === 'string') {
       if (batch === '') response.flushHeaders();
       else await writeBatch();
@@ -77,7 +77,7 @@ export async function streamCompletion(
 }
 
 /** Writes the answer as one body, when its last token is due; a fault in the middle leaves it at half a body. */
-export async function holdCompletion(
+export async function holdAnswer(
   call: OpenCall,
   body: string,
   tokens: number,
@@ -109,7 +109,9 @@ export async function holdCompletion(
       response.end();
       return;
     default:
-      if (fault?.kind === 'large_event') call.meetFault(fault.kind, false);
+      if (fault?.kind === 'large_event' || fault?.kind === 'failed_event') {
+        call.meetFault(fault.kind, fault.kind === 'failed_event');
+      }
       return sendJson(response, 200, body);
   }
 }

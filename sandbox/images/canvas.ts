@@ -38,6 +38,14 @@ export class Canvas {
     }
   }
 
+  /** Puts another image of the same colours on this one; it must fit. */
+  paste(image: Canvas, x: number, y: number): void {
+    for (let row = 0; row < image.height; row += 1) {
+      const start = row * image.width;
+      this.#pixels.set(image.#pixels.subarray(start, start + image.width), (y + row) * this.width + x);
+    }
+  }
+
   /** Makes the image coarse: squares of that many pixels in the colour of their corner. */
   coarsen(square: number): void {
     for (let y = 0; y < this.height; y += square) {
@@ -66,6 +74,33 @@ export class Canvas {
     ]);
   }
 
+  /**
+   * The image as a frame of video: a plane of luma, then two of chroma at half the width and height, in the limited range
+   * (ITU-R BT.709). Width and height must be even.
+   */
+  toYuv(palette: readonly Colour[]): Uint8Array {
+    const { width, height } = this;
+    // Loops over millions of pixels: what they read is at hand.
+    const pixels = this.#pixels;
+    const colours = palette.map(toYuvColour);
+    const luma = Uint8Array.from(colours, ([y]) => y);
+    const blue = Uint8Array.from(colours, ([, cb]) => cb);
+    const red = Uint8Array.from(colours, ([, , cr]) => cr);
+    const size = width * height;
+    const planes = new Uint8Array(size * 1.5);
+    for (let index = 0; index < size; index += 1) planes[index] = luma[pixels[index] as number] as number;
+    let chroma = size;
+    for (let y = 0; y < height; y += 2) {
+      for (let x = 0; x < width; x += 2) {
+        const colour = pixels[y * width + x] as number;
+        planes[chroma] = blue[colour] as number;
+        planes[chroma + size / 4] = red[colour] as number;
+        chroma += 1;
+      }
+    }
+    return planes;
+  }
+
   /** The filtered rows. One equal to the row above is all zeros under the filter "up", and costs next to nothing. */
   #packRows(): Buffer {
     const rowBytes = 1 + Math.ceil(this.width / 2);
@@ -80,6 +115,16 @@ export class Canvas {
     }
     return rows;
   }
+}
+
+/** Luma, blue and red of a colour, each from 16 to 240. */
+function toYuvColour([red, green, blue]: Colour): readonly [number, number, number] {
+  const luma = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  return [
+    Math.round(16 + (219 / 255) * luma),
+    Math.round(128 + (224 / 255 / 1.8556) * (blue - luma)),
+    Math.round(128 + (224 / 255 / 1.5748) * (red - luma)),
+  ];
 }
 
 function packRow(row: Uint8Array, into: Buffer, start: number): void {

@@ -25,8 +25,9 @@ export interface Source {
 
 const BACKGROUND = 0;
 const TEXT = 1;
-const TITLE = 2;
-const SMALL = 3;
+/** The colours of the title and of the small print, in every painting's palette. */
+export const TITLE = 2;
+export const SMALL = 3;
 /** Where the colours of sources begin in the palette. */
 const SOURCES = 4;
 const sourceColours: readonly Colour[] = Array.from({ length: 12 }, (_, index) => toColour(index * 30, 0.85, 0.6));
@@ -39,13 +40,27 @@ const COARSE_SQUARES = [32, 16, 8];
  * @param partial which partial image, from 0; undefined: the whole image.
  */
 export function drawImage(picture: Picture, partial?: number): Buffer {
+  const { canvas, palette } = paintPicture(picture);
+  if (partial !== undefined) canvas.coarsen(COARSE_SQUARES[partial] ?? 1);
+  return canvas.toPng(palette, picture.transparent);
+}
+
+/** A picture before it becomes a file. */
+export interface Painting {
+  canvas: Canvas;
+  palette: readonly Colour[];
+  /** Pixels: as thick as the frame that sources give it. Nothing else is drawn this near to an edge, nor next to it. */
+  frame: number;
+}
+
+/** Paints the picture, and leaves room for more along its edges. */
+export function paintPicture(picture: Picture): Painting {
   const { width, height, sources } = picture;
   const canvas = new Canvas(width, height);
   const frame = Math.round(Math.min(width, height) / 48);
   const first = sources[0];
   if (first !== undefined) drawFrame(canvas, frame, sourceColour(first));
   drawLines(canvas, layOut(picture, width - 4 * frame, height - 4 * frame), 2 * frame);
-  if (partial !== undefined) canvas.coarsen(COARSE_SQUARES[partial] ?? 1);
   const hue = hash(picture.seed) % 360;
   const palette = [
     toColour(hue, 0.5, 0.22),
@@ -53,7 +68,7 @@ export function drawImage(picture: Picture, partial?: number): Buffer {
     toColour(hue, 0.9, 0.75),
     toColour(hue, 0.4, 0.7),
   ] as const;
-  return canvas.toPng([...palette, ...sourceColours], picture.transparent);
+  return { canvas, palette: [...palette, ...sourceColours], frame };
 }
 
 interface Line {

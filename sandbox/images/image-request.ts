@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Form } from '../form.ts';
+import { checkFileNames, type Form } from '../form.ts';
 import type { ImageHeader } from '../image-header.ts';
 import { jsonFaults } from '../media-answer.ts';
 import { findModel, type SandboxModel } from '../models.ts';
@@ -170,12 +170,6 @@ function checkOutput(fields: RequestFields): void {
     const message = 'Compression less than 100 is not supported for PNG output format.';
     throw invalidParameter('output_compression', message);
   }
-}
-
-function checkFileNames(form: Form<unknown>, known: readonly string[]): void {
-  const unknown = form.files.find(({ field }) => !known.includes(field))?.field.slice(0, 200);
-  if (unknown === undefined) return;
-  throw new WireError(400, `Unknown parameter: '${unknown}'.`, { code: 'unknown_parameter', param: unknown });
 }
 
 function toPixels(size: string): { width: number; height: number } {

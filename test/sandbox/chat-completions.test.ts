@@ -73,10 +73,18 @@ describe('GET /v1/models', () => {
     const models = (await client.models.list()).data;
     assert.deepEqual(
       models.map(({ id, owned_by }) => [id, owned_by]),
-      ['chat', 'reasoning', 'instruct', 'embedding', 'image', 'transcribe', 'speech'].map((name) => [
-        `sandbox-${name}`,
-        'sandbox',
-      ]),
+      [
+        'chat',
+        'reasoning',
+        'responses',
+        'instruct',
+        'embedding',
+        'image',
+        'transcribe',
+        'speech',
+        'video',
+        'video-portrait',
+      ].map((name) => [`sandbox-${name}`, 'sandbox']),
     );
     for (const model of models) assert.deepEqual({ ...(await client.models.retrieve(model.id)) }, { ...model });
     const bare = new OpenAI({ apiKey: 'any', baseURL: sandbox.url });

@@ -1,0 +1,161 @@
+import type { ChatMessage } from '../chat/chat-message.ts';
+import { isAbsent, isObject, type JsonObject } from '../json-value.ts';
+import { invalidParameter, WireError } from '../wire-error.ts';
+import { verifySealed } from './encrypted-reasoning.ts';
+import { readContent } from './input-content.ts';
+import { missingMember, requiredText, unsupportedValue, wrongType } from './request-members.ts';
+
+const MAXIMUM_ID_CHARACTERS = 64;
+
+const roles: readonly string[] = ['user', 'assistant', 'system', 'developer'];
+
+/**
+ * Reads `input` into the messages of a chat. Reasoning of earlier turns is checked and then left out: it is no part of
+ * the prompt, as with OpenAI. Every call of a tool must have its output, and every output its call.
+ * @throws WireError 400 naming the place, like `input[2].content[0].text`.
+ */
+export function readInput(input: unknown): ChatMessage[] {
+  if (typeof input === 'string') return [{ role: 'user', content: input }];
+  if (isAbsent(input)) throw missingMember('input');
+  if (!Array.isArray(input)) throw wrongType('input', 'a string or an array');
+  if (input.length === 0) {
+    const message =
+      "Invalid 'input': empty array. Expected an array with minimum length 1, but got an empty array instead.";
+    throw new WireError(400, message, { code: 'empty_array', param: 'input' });
+  }
+  const conversation = new Conversation();
+  input.forEach((item, index) => {
+    readItem(item, `input[${index}]`, conversation);
+  });
+  conversation.refuseOpenCalls();
+  return conversation.messages;
+}
+
+/** The messages that items add up to: the calls of one turn are one message of the assistant's. */
+class Conversation {
+  readonly messages: ChatMessage[] = [];
+  readonly #openCalls = new Map<string, 'function' | 'custom'>();
+  /** The calls of the last message, once it has one. */
+  #calls: object[] | undefined;
+
+  addMessage(message: ChatMessage): void {
+    this.#calls = undefined;
+    this.messages.push(message);
+  }
+
+  addCall(id: string, kind: 'function' | 'custom', named: { name: string }): void {
+    if (this.#calls === undefined) {
+      if (this.messages.at(-1)?.role !== 'assistant') this.addMessage({ role: 'assistant', content: '' });
+      this.#calls = [];
+      this.messages.push({ ...(this.messages.pop() as ChatMessage), tool_calls: this.#calls });
+    }
+    this.#calls.push({ id, type: kind, [kind]: named });
+    this.#openCalls.set(id, kind);
+  }
+
+  addOutput(id: string, kind: 'function' | 'custom', content: ChatMessage['content']): void {
+    if (this.#openCalls.get(id) !== kind) {
+      const what = kind === 'function' ? 'function call' : 'custom tool call';
+      const message = `No tool call found for ${what} output with call_id ${id.slice(0, MAXIMUM_ID_CHARACTERS)}.`;
+      throw invalidParameter('input', message);
+    }
+    this.#openCalls.delete(id);
+    this.addMessage({ role: 'tool', tool_call_id: id, content });
+  }
+
+  refuseOpenCalls(): void {
+    for (const [id, kind] of this.#openCalls) {
+      const what = kind === 'function' ? 'function call' : 'custom tool call';
+      throw invalidParameter('input', `No tool output found for ${what} ${id.slice(0, MAXIMUM_ID_CHARACTERS)}.`);
+    }
+  }
+}
+
+type ItemReader = (item: JsonObject, place: string, conversation: Conversation) => void;
+
+const readers: Readonly<Record<string, ItemReader>> = {
+  message: readMessage,
+  function_call: (item, place, conversation) => {
+    checkId(item, 'fc', place);
+    const called = { name: requiredText(item, 'name', place), arguments: requiredText(item, 'arguments', place) };
+    conversation.addCall(readCallId(item, place), 'function', called);
+  },
+  function_call_output: (item, place, conversation) => {
+    checkId(item, 'fc', place);
+    conversation.addOutput(readCallId(item, place), 'function', readOutput(item, place));
+  },
+  custom_tool_call: (item, place, conversation) => {
+    checkId(item, 'ctc', place);
+    const called = { name: requiredText(item, 'name', place), input: requiredText(item, 'input', place) };
+    conversation.addCall(readCallId(item, place), 'custom', called);
+  },
+  custom_tool_call_output: (item, place, conversation) => {
+    conversation.addOutput(readCallId(item, place), 'custom', readOutput(item, place));
+  },
+  reasoning: checkReasoning,
+  // What was searched for plays no part in the next answer.
+  web_search_call: (item, place) => checkId(item, 'ws', place),
+};
+
+function readItem(item: unknown, place: string, conversation: Conversation): void {
+  if (!isObject(item)) throw wrongType(place, 'an object');
+  const type = isAbsent(item.type) ? (isAbsent(item.role) ? 'item_reference' : 'message') : String(item.type);
+  if (type === 'item_reference') throw notStored(requiredText(item, 'id', place));
+  const read = Object.hasOwn(readers, type) ? readers[type] : undefined;
+  if (read === undefined) throw unsupportedValue(`${place}.type`, type, Object.keys(readers));
+  read(item, place, conversation);
+}
+
+function readMessage(item: JsonObject, place: string, conversation: Conversation): void {
+  checkId(item, 'msg', place);
+  const role = requiredText(item, 'role', place);
+  if (!roles.includes(role)) throw unsupportedValue(`${place}.role`, role, roles);
+  const content = readContent(item.content, role === 'assistant' ? 'output' : 'input', `${place}.content`);
+  conversation.addMessage({ role: role as ChatMessage['role'], content });
+}
+
+function readOutput(item: JsonObject, place: string): ChatMessage['content'] {
+  return readContent(item.output, 'input', `${place}.output`);
+}
+
+function readCallId(item: JsonObject, place: string): string {
+  const id = requiredText(item, 'call_id', place);
+  checkIdLength(id, `${place}.call_id`);
+  return id;
+}
+
+function checkReasoning(item: JsonObject, place: string): void {
+  checkId(item, 'rs', place);
+  const { id, encrypted_content: sealed, summary, content } = item;
+  if (!Array.isArray(summary)) throw missingMember(`${place}.summary`);
+  if (!isAbsent(sealed)) {
+    verifySealed(requiredText(item, 'encrypted_content', place), isAbsent(id) ? undefined : String(id));
+    return;
+  }
+  // With nothing in it, it is but the name of an item that would have to be stored here.
+  if (summary.length > 0 || (Array.isArray(content) && content.length > 0)) return;
+  throw isAbsent(id) ? missingMember(`${place}.id`) : notStored(String(id));
+}
+
+function checkId(item: JsonObject, prefix: string, place: string): void {
+  if (isAbsent(item.id)) return;
+  const id = requiredText(item, 'id', place);
+  const param = `${place}.id`;
+  if (!id.startsWith(prefix)) {
+    const shown = id.slice(0, MAXIMUM_ID_CHARACTERS);
+    const message = `Invalid '${param}': '${shown}'. Expected an ID that begins with '${prefix}'.`;
+    throw new WireError(400, message, { code: 'invalid_value', param });
+  }
+  checkIdLength(id, param);
+}
+
+function checkIdLength(id: string, param: string): void {
+  if (id.length <= MAXIMUM_ID_CHARACTERS) return;
+  const message = `Invalid '${param}': string too long. Expected a string with maximum length ${MAXIMUM_ID_CHARACTERS}, but got a string with length ${id.length} instead.`;
+  throw new WireError(400, message, { code: 'string_above_max_length', param });
+}
+
+function notStored(id: string): WireError {
+  const message = `Item with id '${id.slice(0, MAXIMUM_ID_CHARACTERS)}' not found. Items are not persisted when \`store\` is set to false. Try again with \`store\` set to true, or remove this item from your input.`;
+  return invalidParameter('input', message);
+}

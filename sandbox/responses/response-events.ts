@@ -1,0 +1,118 @@
+import type { StreamEvent } from '../chat/completion-events.ts';
+import { type FaultWording, faultError } from '../chat/stream-faults.ts';
+import type { FaultOptions } from '../request-options.ts';
+import { announcedItem, finishedItem, logprobsOf, type PlannedItem, summaryPart, textPart } from './output-items.ts';
+import { endedResponse, failedResponse, openResponse, type PlannedResponse } from './response-object.ts';
+
+/** The events of one streamed response, numbered from 0. */
+export class ResponseEvents implements FaultWording {
+  readonly malformed = 'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","del\n\n';
+  readonly #response: PlannedResponse;
+  /** The number of the event that is to be written next. */
+  #sequence = 0;
+
+  constructor(response: PlannedResponse) {
+    this.#response = response;
+  }
+
+  /** Every event, to the last; OpenAI ends these streams without `[DONE]`. */
+  *all(): Generator<StreamEvent> {
+    const response = this.#response;
+    yield* this.#event('response.created', { response: openResponse(response) });
+    yield* this.#event('response.in_progress', { response: openResponse(response) });
+    for (const [index, item] of response.items.entries()) yield* this.#itemEvents(item, index);
+    yield* this.#event(response.isCut ? 'response.incomplete' : 'response.completed', {
+      response: endedResponse(response),
+    });
+  }
+
+  ending(fault: FaultOptions): string {
+    const error = faultError(fault);
+    if (fault.kind === 'failed_event') {
+      return this.#text('response.failed', { response: failedResponse(this.#response, error) });
+    }
+    const { code, message, param } = error;
+    return this.#text('error', { code, message, param });
+  }
+
+  /** Each number is taken once its event was written: one that a fault stands in for leaves its own to it. */
+  *#event(type: string, members: object, isToken = false): Generator<StreamEvent> {
+    yield { text: this.#text(type, members), isToken };
+    this.#sequence += 1;
+  }
+
+  #text(type: string, members: object): string {
+    return `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: this.#sequence, ...members })}\n\n`;
+  }
+
+  *#itemEvents(item: PlannedItem, index: number): Generator<StreamEvent> {
+    const { request } = this.#response;
+    // To name a tool is a token of its own.
+    yield* this.#event(
+      'response.output_item.added',
+      { output_index: index, item: announcedItem(item, request) },
+      item.kind === 'call',
+    );
+    yield* this.#contentEvents(item, { item_id: item.id, output_index: index });
+    yield* this.#event('response.output_item.done', { output_index: index, item: finishedItem(item, request) });
+  }
+
+  #contentEvents(item: PlannedItem, place: object): Iterable<StreamEvent> {
+    switch (item.kind) {
+      case 'reasoning':
+        return this.#response.request.summarizes ? this.#summaryEvents(item, place) : hiddenTokens(item);
+      case 'search':
+        return this.#searchEvents(place);
+      case 'message':
+        return this.#messageEvents(item, place);
+      case 'call':
+        return item.call.kind === 'custom'
+          ? this.#inputEvents('response.custom_tool_call_input', item, place, { input: item.tokens.join('') })
+          : this.#inputEvents('response.function_call_arguments', item, place, {
+              name: item.call.name,
+              arguments: item.tokens.join(''),
+            });
+    }
+  }
+
+  *#summaryEvents(item: PlannedItem, itemPlace: object): Generator<StreamEvent> {
+    const place = { ...itemPlace, summary_index: 0 };
+    const text = item.tokens.join('');
+    yield* this.#event('response.reasoning_summary_part.added', { ...place, part: summaryPart('') });
+    for (const token of item.tokens) {
+      yield* this.#event('response.reasoning_summary_text.delta', { ...place, delta: token }, true);
+    }
+    yield* this.#event('response.reasoning_summary_text.done', { ...place, text });
+    yield* this.#event('response.reasoning_summary_part.done', { ...place, part: summaryPart(text) });
+  }
+
+  *#searchEvents(place: object): Generator<StreamEvent> {
+    for (const state of ['in_progress', 'searching', 'completed']) {
+      yield* this.#event(`response.web_search_call.${state}`, place);
+    }
+  }
+
+  *#messageEvents(item: PlannedItem, itemPlace: object): Generator<StreamEvent> {
+    const { topLogprobs } = this.#response.request.chat;
+    const place = { ...itemPlace, content_index: 0 };
+    const { tokens } = item;
+    yield* this.#event('response.content_part.added', { ...place, part: textPart([], topLogprobs) });
+    for (const token of tokens) {
+      const logprobs = logprobsOf([token], topLogprobs);
+      yield* this.#event('response.output_text.delta', { ...place, delta: token, logprobs }, true);
+    }
+    const logprobs = logprobsOf(tokens, topLogprobs);
+    yield* this.#event('response.output_text.done', { ...place, text: tokens.join(''), logprobs });
+    yield* this.#event('response.content_part.done', { ...place, part: textPart(tokens, topLogprobs) });
+  }
+
+  *#inputEvents(type: string, item: PlannedItem, place: object, whole: object): Generator<StreamEvent> {
+    for (const token of item.tokens) yield* this.#event(`${type}.delta`, { ...place, delta: token }, true);
+    yield* this.#event(`${type}.done`, { ...place, ...whole });
+  }
+}
+
+/** Reasoning that is not shown takes its time, too. */
+function* hiddenTokens(item: PlannedItem): Generator<StreamEvent> {
+  for (let count = 0; count < item.tokens.length; count += 1) yield { text: '', isToken: true };
+}

@@ -1,0 +1,13 @@
+/**
+ * The URL to start a worker thread from, for a module named without its ending. Compiled code stands beside compiled
+ * code; the tests run TypeScript, and Node 20 gives its loader to a thread only where the thread's own code asks for it.
+ * @param name the thread's module as seen from `base`: `./video-thread`.
+ * @param base the `import.meta.url` of the module that starts the thread.
+ */
+export function threadFile(name: string, base: string): URL {
+  if (base.endsWith('.js')) return new URL(`${name}.js`, base);
+  const loader = JSON.stringify(import.meta.resolve('tsx/esm/api'));
+  const thread = JSON.stringify(new URL(`${name}.ts`, base).href);
+  const source = `import { register } from ${loader}; register(); await import(${thread});`;
+  return new URL(`data:text/javascript,${encodeURIComponent(source)}`);
+}
