@@ -62,7 +62,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     readers: new AnswerReaders({ redis: redis.client, blobs, log }),
     delivered: new DeliveredLogs(redis.client, log),
     acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
-    storedJobs: new StoredJobs({ db, redis: redis.client, blobs }),
+    storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
     blobs,
     resultLinks: new ResultLinks(baseUrl, await readSecret(db, 'result-links')),
     callers: new CallerDirectory(db, redis.client),
@@ -97,7 +97,7 @@ function keptAnswerMs({ resultMs }: Config): number {
 
 /** Removes old blobs. The first ones of an answer may be as much older than its end as a job takes. */
 function startHousekeeping({ config, blobs, log }: Services): NodeJS.Timeout {
-  const blobMs = keptAnswerMs(config) + config.deadlineMs + blobMarginMs;
+  const blobMs = keptAnswerMs(config) + Math.max(config.deadlineMs, config.backgroundDeadlineMs) + blobMarginMs;
   const housekeeping = setInterval(() => {
     blobs.sweep(blobMs).catch((error) => log.warn({ err: error }, 'removing old blobs failed'));
   }, housekeepingMs);
@@ -196,6 +196,7 @@ async function drain(
 ): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   server.closeIdleConnections();
+  services.handover.drain();
   const onAbort = (): void => services.handover.handOver();
   signal.addEventListener('abort', onAbort, { once: true });
   // Connections that were busy at the first call become idle one by one.

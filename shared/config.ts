@@ -10,6 +10,11 @@ export class ConfigError extends Error {
 
 const whole = (least: number, most: number) => z.coerce.number().int().min(least).max(most);
 const address = z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, ''));
+/** `https://a.example, https://b.example`, or `*`. */
+const origins = z
+  .string()
+  .transform((list) => list.split(',').map((origin) => origin.trim()))
+  .pipe(z.array(z.union([z.literal('*'), address.transform((url) => new URL(url).origin)])));
 
 const settings = z.object({
   PORT: whole(0, 65_535).default(8080),
@@ -38,6 +43,8 @@ const settings = z.object({
   SLUICE_RESULT_SECONDS: whole(60, 2_592_000).default(86_400),
   SLUICE_RETENTION_DAYS: whole(1, 36_500).default(30),
   SLUICE_SHUTDOWN_SECONDS: whole(0, 3_600).default(30),
+  SLUICE_SOCKET_IDLE_SECONDS: whole(1, 3_600).default(600),
+  CORS_ORIGINS: origins.default([]),
   WORKER_CONCURRENCY_CHAT: whole(1, 100_000).default(500),
   WORKER_CONCURRENCY_EMBEDDING: whole(1, 100_000).default(100),
   WORKER_CONCURRENCY_IMAGE: whole(1, 100_000).default(50),
@@ -86,6 +93,10 @@ export interface Config {
   readonly bodyRetentionMs: number;
   /** How long running work may go on after SIGTERM. */
   readonly shutdownMs: number;
+  /** How long a response socket stays open without a message while nothing runs on it. */
+  readonly socketIdleMs: number;
+  /** Origins of other sites whose pages may use the gateway; `*`: all. */
+  readonly corsOrigins: readonly string[];
 }
 
 export interface VendorSettings {
@@ -143,6 +154,8 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     resultMs: env.SLUICE_RESULT_SECONDS * 1000,
     bodyRetentionMs: env.SLUICE_RETENTION_DAYS * 86_400_000,
     shutdownMs: env.SLUICE_SHUTDOWN_SECONDS * 1000,
+    socketIdleMs: env.SLUICE_SOCKET_IDLE_SECONDS * 1000,
+    corsOrigins: env.CORS_ORIGINS,
   };
 }
 

@@ -1,23 +1,22 @@
 import { type Job, type JobsOptions, Queue } from 'bullmq';
 import type { Blobs } from './blobs.ts';
 import type { Capability } from './capabilities/capability.ts';
-import type { JobIdentity } from './jobs/job-state.ts';
+import type { JobIdentity, StoredRequest } from './jobs/job-state.ts';
 import { queuePrefix } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 
 /** What travels through BullMQ: who the job is, and its request, inline or (over 64 KiB, or with media) as a blob. */
-export interface QueuedJob extends JobIdentity {
-  /** Vendor-neutral request as JSON text; see PreparedRequest. */
-  readonly request?: string;
-  /** Id of the blob that holds the request. */
-  readonly requestBlob?: string;
+export interface QueuedJob extends JobIdentity, StoredRequest {
   /** Ids of the uploaded files that the request names. */
   readonly files?: readonly string[];
 }
 
-/** Removes what lies beside a queued job: nobody needs it once the job is over. */
-export async function deleteRequest(blobs: Blobs, job: Pick<QueuedJob, 'requestBlob' | 'files'>): Promise<void> {
-  const ids = [job.requestBlob, ...(job.files ?? [])];
+/** Removes what lies beside a queued job once the job is over. A resource's request stays: it is read again. */
+export async function deleteRequest(
+  blobs: Blobs,
+  { requestBlob, files, resource }: Pick<QueuedJob, 'requestBlob' | 'files' | 'resource'>,
+): Promise<void> {
+  const ids = [resource === undefined ? requestBlob : undefined, ...(files ?? [])];
   await Promise.all(ids.map((id) => (id === undefined ? undefined : blobs.delete(id))));
 }
 

@@ -1,4 +1,4 @@
-import { type JobIdentity, newStateFields, newStateLifetime } from '../../shared/jobs/job-state.ts';
+import { type JobIdentity, newStateFields, newStateLifetime, type StoredRequest } from '../../shared/jobs/job-state.ts';
 import { loadScript } from '../../shared/jobs/script.ts';
 import { holdMember } from '../../shared/jobs/settle.ts';
 import { sweepAfterMs } from '../../shared/jobs/sweeper.ts';
@@ -22,6 +22,8 @@ export interface AdmitCall {
   readonly shedding: Shedding | undefined;
   /** The process that waits for the answer, when the job's state is to be made with the admission (not on a Cluster). */
   readonly reader: string | undefined;
+  /** A resource's request, for its state. */
+  readonly stored?: StoredRequest | undefined;
 }
 
 export interface AdmitReply {
@@ -55,7 +57,7 @@ export async function admit(redis: RedisClient, call: AdmitCall): Promise<AdmitR
       call.shedding ?? '',
       job.idempotency ? call.bodyHash : '',
       idempotencyMs,
-      ...(reader === undefined ? [] : [newStateLifetime(job), ...newStateFields(job, reader)]),
+      ...(reader === undefined ? [] : [newStateLifetime(job), ...newStateFields(job, reader, call.stored)]),
     ],
   );
   return { verdict: verdict as AdmitReply['verdict'], boundJobId, running: count };

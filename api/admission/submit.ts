@@ -1,7 +1,13 @@
 import { ApiError } from '../../shared/errors.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
 import { finishWithError } from '../../shared/jobs/finish.ts';
-import { createJobState, deleteJobState, type JobIdentity, type JobState } from '../../shared/jobs/job-state.ts';
+import {
+  createJobState,
+  deleteJobState,
+  type JobIdentity,
+  type JobState,
+  type StoredRequest,
+} from '../../shared/jobs/job-state.ts';
 import { settlementOf, settleNow } from '../../shared/jobs/settle.ts';
 import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
@@ -10,6 +16,7 @@ import type { PreparedLargeRequest } from '../large-bodies.ts';
 import { isRecordedFirst } from '../ledger/accepted-jobs.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
+import { readViewOptions } from '../view-options.ts';
 import { type AdmitReply, admit } from './admit.ts';
 
 /** A request that is ready to be admitted. */
@@ -18,6 +25,8 @@ export interface Submission {
   readonly caller: Caller;
   /** Let go once it is queued: a caller who waits for its answer must not keep 20 MiB in memory. */
   prepared: PreparedRequest | PreparedLargeRequest | undefined;
+  /** Where the request has been put already. */
+  placed?: StoredRequest;
   readonly bodyHash: string;
   /** Whether the job is cancelled when its caller leaves. */
   readonly cancelsOnLeave: boolean;
@@ -95,6 +104,8 @@ function abandoned(): ApiError {
 async function carryThrough(services: Services, submission: Submission): Promise<Submitted> {
   const { job, caller } = submission;
   const concurrency = caller.concurrency ?? services.config.keyConcurrency;
+  // A resource's request stands in its state, which is made with the admission.
+  if (job.resource !== undefined) submission.placed = await placeRequest(services, submission);
   const admitting = askAdmission(services, submission, concurrency);
   // On one connection commands run in order. Where a refusal is not to be expected, the job is therefore sent right behind
   // its admission, which saves a round trip: a refused one has no state, and is dropped by the worker that takes it.
@@ -102,7 +113,7 @@ async function carryThrough(services: Services, submission: Submission): Promise
   const { isFirst, ...admission } = await admitting;
   services.forecast.note(caller, admission, concurrency);
   if (admission.verdict !== 'admitted') {
-    await withdraw(services, job, presumed);
+    await withdraw(services, submission, presumed);
     if (admission.verdict === 'replay') return { jobId: admission.boundJobId, isReplay: true };
     throw refusal(admission, concurrency, services.config.queueWaitMs);
   }
@@ -133,7 +144,8 @@ function isPresumable(services: Services, { job, caller, prepared }: Submission)
  */
 async function recordAccepted(services: Services, { job, prepared }: Submission): Promise<void> {
   try {
-    await services.acceptedJobs.add(job, prepared && keptRequest(job, prepared));
+    const viewOptions = await readViewOptions(services.blobs, job.viewOptions);
+    await services.acceptedJobs.add({ ...job, viewOptions }, prepared && keptRequest(job, prepared));
   } catch (thrown) {
     const error = ApiError.from(thrown);
     const { redis, isCluster } = services;
@@ -149,7 +161,9 @@ function keptRequest(
   job: JobIdentity,
   { request, hasMedia }: PreparedRequest | PreparedLargeRequest,
 ): string | undefined {
-  if (job.retentionMs === 0 || hasMedia || request.length > keptRequestLimit) return undefined;
+  // A resource's comes from its state, with the answer.
+  if (job.retentionMs === 0 || job.resource !== undefined || hasMedia || request.length > keptRequestLimit)
+    return undefined;
   return typeof request === 'string' ? request : Buffer.from(request).toString();
 }
 
@@ -164,9 +178,14 @@ async function presumeAdmitted(services: Services, submission: Submission): Prom
 }
 
 /** Takes back what a refused request has left. */
-async function withdraw(services: Services, job: JobIdentity, presumed: Promise<boolean> | undefined): Promise<void> {
+async function withdraw(
+  services: Services,
+  { job, placed }: Submission,
+  presumed: Promise<boolean> | undefined,
+): Promise<void> {
   if (services.isCluster) await deleteJobState(services.redis, job.id);
   if (await presumed) await services.queue(job.capability).remove(job.id);
+  if (placed?.requestBlob !== undefined) await services.blobs.delete(placed.requestBlob);
 }
 
 async function enqueue(services: Services, submission: Submission): Promise<void> {
@@ -193,11 +212,11 @@ async function askAdmission(
   const { redis, processId, isCluster } = services;
   const ask = async (): Promise<AdmitReply> => {
     const shedding = services.load.shedding(job.capability);
-    const call = { job, concurrency, bodyHash, shedding };
+    const call = { job, stored: submission.placed, concurrency, bodyHash, shedding };
     if (!isCluster) return await admit(redis, { ...call, reader: processId });
     // The state lies on another node. It may be written beside the admission: without a hold it means nothing.
     const admitting = admit(redis, { ...call, reader: undefined });
-    const [reply] = await Promise.all([admitting, createJobState(redis, job, processId)]);
+    const [reply] = await Promise.all([admitting, createJobState(redis, job, processId, submission.placed)]);
     return reply;
   };
   const first = await ask();
@@ -218,12 +237,17 @@ function isInline({ request, hasMedia }: PreparedRequest | PreparedLargeRequest)
   return typeof request === 'string' && !hasMedia && request.length <= inlineLimit;
 }
 
-async function toQueuedJob(services: Services, { job, prepared }: Submission): Promise<QueuedJob> {
+async function toQueuedJob(services: Services, submission: Submission): Promise<QueuedJob> {
+  const { job, prepared } = submission;
+  const placed = submission.placed ?? (await placeRequest(services, submission));
+  return { ...job, ...(prepared?.files && { files: prepared.files }), ...placed };
+}
+
+async function placeRequest(services: Services, { prepared }: Submission): Promise<StoredRequest> {
   if (prepared === undefined) throw new Error('a request is queued once only');
-  const { request, files } = prepared;
-  const queued = files === undefined ? job : { ...job, files };
-  if (typeof request === 'string' && isInline(prepared)) return { ...queued, request };
-  return { ...queued, requestBlob: await services.blobs.put(request) };
+  const { request } = prepared;
+  if (typeof request === 'string' && isInline(prepared)) return { request };
+  return { requestBlob: await services.blobs.put(request) };
 }
 
 function refusal(admission: AdmitReply, concurrency: number, queueWaitMs: number): ApiError {

@@ -1,6 +1,5 @@
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
-import type { View, ViewedJob } from '../endpoints/endpoint.ts';
 import type { AnswerSink } from './answer-reader.ts';
 
 /** Error for an answer whose log has expired. */
@@ -9,22 +8,23 @@ export function expired(): ApiError {
 }
 
 /** A held answer: gathers the frames of a job and makes one body of them at the end. */
-export class HeldAnswer implements AnswerSink {
+export class HeldAnswer<Body> implements AnswerSink {
   /** The body; rejects with the ApiError that the job ended with. */
-  readonly body: Promise<string>;
+  readonly body: Promise<Body>;
   /** Called twice a second. */
   onTick: ((now: number) => void) | undefined;
   /** When the first frame came, in ms since 1970. */
   firstFrameAt: number | undefined;
-  readonly #view: View;
-  readonly #job: ViewedJob;
+  readonly #compose: (frames: readonly Frame[]) => Body;
+  readonly #fromEnd: boolean;
   readonly #frames: Frame[] = [];
-  #resolve: (body: string) => void = () => undefined;
+  #resolve: (body: Body) => void = () => undefined;
   #reject: (error: unknown) => void = () => undefined;
 
-  constructor(view: View, job: ViewedJob) {
-    this.#view = view;
-    this.#job = job;
+  /** @param fromEnd whether the end frame is enough: then no other is kept */
+  constructor(compose: (frames: readonly Frame[]) => Body, fromEnd = false) {
+    this.#compose = compose;
+    this.#fromEnd = fromEnd;
     this.body = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -39,10 +39,10 @@ export class HeldAnswer implements AnswerSink {
       this.#reject(ApiError.fromData(JSON.parse(frame.text) as ErrorData));
       return;
     }
-    if (frame.type === 'end' || !this.#view.heldFromEnd) this.#frames.push(frame);
+    if (frame.type === 'end' || !this.#fromEnd) this.#frames.push(frame);
     if (frame.type !== 'end') return;
     try {
-      this.#resolve(this.#view.held(this.#job, this.#frames));
+      this.#resolve(this.#compose(this.#frames));
     } catch (error) {
       this.#reject(error);
     }

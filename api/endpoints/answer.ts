@@ -1,3 +1,4 @@
+import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { attach } from '../../shared/jobs/attach.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
@@ -9,9 +10,11 @@ import { ByteAnswer, type ByteAnswerOptions } from '../answers/byte-answer.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
 import { expired, HeldAnswer } from '../answers/held.ts';
 import { type EventPosition, SseAnswer } from '../answers/sse.ts';
+import { TurnAnswer } from '../answers/turn-answer.ts';
 import { WaitLimits } from '../answers/wait-limits.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
+import { readViewOptions } from '../view-options.ts';
 import type { BytesView, View, ViewedJob } from './endpoint.ts';
 
 /** How long Redis may take to cancel a job whose caller has left; it goes on after that. */
@@ -37,13 +40,18 @@ export interface Waiting {
 /** Starts the flow of frames into a sink, once the sink is registered with a reader. */
 export type Start = (reader: AnswerReader) => Promise<void>;
 
-/** The job as its view may see it. Links last as long as results do, counted from when the job was made. */
-export function viewedJob(services: Services, job: JobIdentity): ViewedJob {
+/**
+ * The job as its view may see it. Links last as long as results do, counted from when the job was made.
+ * @throws ApiError 410 when what the view needs has expired.
+ */
+export async function viewedJob(services: Services, job: JobIdentity): Promise<ViewedJob> {
+  const viewOptions = await unlessMissing(readViewOptions(services.blobs, job.viewOptions));
+  if (viewOptions === undefined) throw expired();
   return {
     id: job.id,
     model: job.model,
     createdAt: job.createdAt,
-    viewOptions: JSON.parse(job.viewOptions) as Record<string, unknown>,
+    viewOptions: JSON.parse(viewOptions) as Record<string, unknown>,
     link: (file) => services.resultLinks.link(file, job.createdAt + services.config.resultMs),
   };
 }
@@ -101,14 +109,15 @@ function bytesView({ view, job }: Waiting): BytesView | undefined {
  */
 async function answerHeld(waiting: Waiting, start: Start): Promise<boolean> {
   const { ctx, services, connection, job, patienceMs } = waiting;
-  const viewed = viewedJob(services, job);
-  const answer = new HeldAnswer(waiting.view, viewed);
+  const { view } = waiting;
+  const viewed = await viewedJob(services, job);
+  const answer = new HeldAnswer((frames) => view.held(viewed, frames), view.heldFromEnd);
   const body = await run(waiting, answer, start, () =>
     connection.wait(patienceMs === undefined ? answer.body : within(answer.body, patienceMs)),
   );
   if (body === undefined) return false;
   ctx.set('openai-processing-ms', String(Math.round(performance.now() - ctx.state.startedAt)));
-  ctx.type = waiting.view.contentType?.(viewed) ?? 'application/json; charset=utf-8';
+  ctx.type = view.contentType?.(viewed) ?? 'application/json; charset=utf-8';
   ctx.body = body;
   observeFirstFrame(waiting, answer.firstFrameAt);
   if (isDelivery(waiting)) ctx.res.once('finish', () => services.delivered.add(job.id));
@@ -117,14 +126,15 @@ async function answerHeld(waiting: Waiting, start: Start): Promise<boolean> {
 
 /** Answers with the job's events as they come. @throws ApiError what came before the first event. */
 export async function answerStream(waiting: Waiting, start: Start): Promise<void> {
-  const { ctx, services, job } = waiting;
+  const { ctx, services, job, view } = waiting;
+  const viewed = await viewedJob(services, job);
   await relay(
     waiting,
     (onDrain) =>
       new SseAnswer({
         response: ctx.res,
-        events: waiting.view.stream(viewedJob(services, job)),
-        view: waiting.view,
+        events: view.stream(viewed),
+        view,
         resumeAfter: waiting.resumeAfter,
         startedAt: ctx.state.startedAt,
         isRunning: async () => (await readJobState(services.redis, job.id))?.beganAt !== undefined,
@@ -147,9 +157,9 @@ async function answerBytes(waiting: Waiting, bytes: BytesView, start: Start): Pr
 }
 
 /** Sends an answer that grows, to its end. Answers false when `patienceMs` was over before its status was out. */
-async function relay(
+export async function relay(
   waiting: Waiting,
-  open: (onDrain: () => void) => SseAnswer | ByteAnswer,
+  open: (onDrain: () => void) => SseAnswer | ByteAnswer | TurnAnswer,
   start: Start,
 ): Promise<boolean> {
   const { ctx, services, connection, job, patienceMs } = waiting;
@@ -223,7 +233,8 @@ interface LimitedSink extends AnswerSink {
  */
 async function leave(waiting: Waiting, sink: LimitedSink): Promise<void> {
   const { services, connection, job, cancelsOnLeave } = waiting;
-  if (!cancelsOnLeave || (!connection.hasLeft && sink instanceof SseAnswer && sink.isOpen)) return;
+  const hasBegun = (sink instanceof SseAnswer || sink instanceof TurnAnswer) && sink.isOpen;
+  if (!cancelsOnLeave || (!connection.hasLeft && hasBegun)) return;
   const ended = endJob(services, job, new ApiError('cancelled', 'The caller left.')).catch((error) =>
     services.log.warn({ err: error, job: job.id }, 'cancelling failed'),
   );

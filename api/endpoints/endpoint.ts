@@ -2,6 +2,7 @@ import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
+import type { ClientConnection } from '../answers/client-connection.ts';
 import type { PreparedLargeRequest } from '../large-bodies.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
@@ -34,9 +35,10 @@ export interface View {
   readonly heldFromEnd?: boolean;
   /**
    * The fewest frames, the end last, from which `stream` and `held` show the whole of an answer that ended well: the
-   * database keeps these (their `seq` is of no account). Where it is left out, all but progress are kept.
+   * database keeps these (their `seq` is of no account). Where it is left out, all but progress are kept. A view that shows
+   * errors is asked about answers that failed, too.
    */
-  final?(frames: readonly Frame[]): readonly Frame[];
+  final?(frames: readonly Frame[], job: Pick<ViewedJob, 'id' | 'viewOptions'>): readonly Frame[];
   /** Content-Type of a held answer; undefined, or left out: JSON. */
   contentType?(job: ViewedJob): string | undefined;
   /**
@@ -49,8 +51,11 @@ export interface View {
    * says). Left out: they are told by `errorEvent`.
    */
   readonly showsErrors?: boolean;
-  /** The event that tells an error once the status is out; left out: OpenAI's `data: {"error":…}`. */
-  errorEvent?(error: ApiError): string;
+  /**
+   * The event that tells an error once the status is out; left out: OpenAI's `data: {"error":…}`.
+   * @param sequence how many events the fold has made before it
+   */
+  errorEvent?(error: ApiError, sequence: number): string;
   /** What keeps a silent stream alive; left out: the comment `: ping`. */
   readonly ping?: string;
   /** Shows the job as a resource of its own; left out: it is none. */
@@ -84,7 +89,12 @@ export type Prepared = PreparedRequest | PreparedLargeRequest;
 /** What `resolve` may use. */
 export interface ResolveContext {
   readonly services: Services;
-  readonly ctx: Context;
+  /** Whose jobs may be named. */
+  readonly account: string;
+  /** What the route's path names. */
+  readonly params: Readonly<Record<string, string>>;
+  /** Ends every wait when the caller leaves. */
+  readonly connection: ClientConnection;
 }
 
 /** An endpoint that makes jobs: wire request → job, frames → wire. Everything else is the one handler's. */

@@ -13,11 +13,15 @@ import { isForm, readForm } from '../middleware/form-body.ts';
 import { readBody } from '../middleware/json-body.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
-import { answerJob, attachTo, hasEvents, type Start, type Waiting } from './answer.ts';
-import type { Endpoint } from './endpoint.ts';
+import { packViewOptions } from '../view-options.ts';
+import { answerJob, answerStream, attachTo, hasEvents, type Start, type Waiting } from './answer.ts';
+import type { Endpoint, Prepared } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
 import { jobObject } from './job-object.ts';
-import type { PreparedRequest } from './prepared-request.ts';
+import { readResource } from './resource.ts';
+
+/** How long Redis or the database may take to show a job. */
+const readMs = 5000;
 
 /** A request on its way through an endpoint. */
 interface EndpointCall {
@@ -52,34 +56,72 @@ async function readSubmission(
   preferences: Preferences,
 ): Promise<Submission> {
   const isKeyed = preferences.idempotencyKey !== undefined;
-  const { prepared, bodyHash } = await (isForm(ctx) ? readFormRequest : readJsonRequest)(
-    ctx,
-    services,
-    endpoint,
-    isKeyed,
-  );
-  try {
-    const model = findModel(services, endpoint, prepared.model);
-    endpoint.check?.(prepared, model);
-  } catch (error) {
-    await discardFiles(services, prepared);
-    throw error;
-  }
+  const read = await (isForm(ctx) ? readFormRequest : readJsonRequest)(ctx, services, endpoint, isKeyed);
+  const prepared = await complete(ctx, services, endpoint, read.prepared);
+  return await makeSubmission(ctx, services, endpoint, { ...read, prepared }, preferences);
+}
+
+/** A request as it is submitted, once it is resolved and checked. */
+export async function makeSubmission(
+  ctx: Context,
+  services: Services,
+  endpoint: Endpoint,
+  { prepared, bodyHash }: ReadRequest,
+  preferences: Preferences,
+): Promise<Submission> {
   ctx.state.facts.model = prepared.model;
   ctx.state.facts.stream = prepared.stream;
   return {
-    job: identify(services, ctx, endpoint, prepared, preferences),
+    job: await identify(services, ctx, endpoint, prepared, preferences),
     caller: ctx.state.caller,
     prepared,
     bodyHash,
-    cancelsOnLeave: cancelsOnLeave(ctx, preferences),
+    cancelsOnLeave: !prepared.background && cancelsOnLeave(ctx, preferences),
     onAdmitted: (limits) => showLimits(ctx, limits),
   };
 }
 
+/** Resolves what a request names, and holds it against its model. What it has uploaded goes when it is refused. */
+async function complete(ctx: Context, services: Services, endpoint: Endpoint, read: Prepared): Promise<Prepared> {
+  try {
+    const prepared = await resolve(ctx, services, endpoint, read);
+    const ignored = checkRequest(services, endpoint, prepared);
+    if (ignored !== '') ctx.set('x-sluice-ignored', ignored);
+    return prepared;
+  } catch (error) {
+    await discardFiles(services, read);
+    throw error;
+  }
+}
+
+/**
+ * Holds a request against its model. Answers the names of its fields that are left out.
+ * @throws ApiError 400, 404.
+ */
+export function checkRequest(services: Services, endpoint: Endpoint, prepared: Prepared): string {
+  const ignored = endpoint.check?.(prepared, findModel(services, endpoint, prepared.model)) ?? [];
+  return [...new Set(ignored)].join(', ');
+}
+
+async function resolve(ctx: Context, services: Services, endpoint: Endpoint, read: Prepared): Promise<Prepared> {
+  if (endpoint.resolve === undefined) return read;
+  const connection = new ClientConnection(ctx.res, services.handover);
+  try {
+    const { account } = ctx.state.caller;
+    return await endpoint.resolve(read, {
+      services,
+      account,
+      params: ctx.params as Record<string, string>,
+      connection,
+    });
+  } finally {
+    connection.close();
+  }
+}
+
 /** A request that was read, and the hash of its body where it has an idempotency key. */
-interface ReadRequest {
-  readonly prepared: PreparedRequest | PreparedLargeRequest;
+export interface ReadRequest {
+  readonly prepared: Prepared;
   readonly bodyHash: string;
 }
 
@@ -148,17 +190,22 @@ function findModel(services: Services, endpoint: Endpoint, id: string): Model {
   return model;
 }
 
-function identify(
+async function identify(
   services: Services,
   ctx: Context,
   endpoint: Endpoint,
-  prepared: PreparedRequest | PreparedLargeRequest,
+  prepared: Prepared,
   preferences: Preferences,
-): JobIdentity {
+): Promise<JobIdentity> {
+  const { config } = services;
   const { caller, jobId } = ctx.state;
   const now = Date.now();
   const isKeyed = preferences.idempotencyKey !== undefined;
-  const kept = preferences.respondAsync ? services.config.resultMs : 0;
+  const isBackground = prepared.background === true;
+  const kept = preferences.respondAsync || prepared.store ? config.resultMs : 0;
+  // How long its caller waits for the answer says nothing of work that nobody waits for.
+  const deadlineMs = isBackground ? config.backgroundDeadlineMs : (preferences.deadlineMs ?? config.deadlineMs);
+  const goesOn = isBackground || isKeyed || preferences.respondAsync;
   return {
     id: jobId,
     account: caller.account,
@@ -169,11 +216,12 @@ function identify(
     // Bytes are stored whole for later; nobody reads them as they grow.
     stream: prepared.stream && !(preferences.respondAsync && endpoint.view.bytes?.(prepared) !== undefined),
     createdAt: now,
-    deadlineAt: now + (preferences.deadlineMs ?? services.config.deadlineMs),
+    deadlineAt: now + deadlineMs,
     retentionMs: isKeyed ? Math.max(kept, idempotencyMs) : kept,
     // The endpoint is part of it: one key used on two endpoints is two requests.
     idempotency: isKeyed ? sha256(`${endpoint.name} ${preferences.idempotencyKey}`) : '',
-    viewOptions: JSON.stringify(prepared.viewOptions),
+    viewOptions: await packViewOptions(services.blobs, prepared.viewOptions),
+    ...(prepared.store && { resource: goesOn ? 'background' : 'foreground' }),
   };
 }
 
@@ -185,6 +233,7 @@ async function answer(call: EndpointCall): Promise<void> {
   const { preferences, submission } = call;
   const { job } = submission;
   if (preferences.respondAsync) return await answerLater(call);
+  if (submission.prepared?.background) return await answerInBackground(call);
   if (job.idempotency !== '') return await answerKeyed(call);
   const { cancelsOnLeave } = submission;
   const waiting: Waiting = { ...waitingFor(call, job), isCreator: true, cancelsOnLeave };
@@ -214,12 +263,27 @@ async function answerLater(call: EndpointCall): Promise<void> {
   if (preferences.waitMs > 0 && !hasEvents(waiting)) {
     if (await answerJob(waiting, attachTo(services, job.id))) return;
   }
-  const state = await call.connection.wait(services.storedJobs.find(job.id), 5000);
-  if (state === undefined) throw new ApiError('server_error', 'The job was accepted, but its state cannot be read.');
+  const state = await readAccepted(call, job);
   ctx.status = 202;
   ctx.set('preference-applied', 'respond-async');
   ctx.set('location', `/v1/jobs/job_${job.id}`);
   ctx.body = await jobObject(services, state, null);
+}
+
+/** Work in the background: its events where they are asked for, else at once the resource as it is now. */
+async function answerInBackground(call: EndpointCall): Promise<void> {
+  const { ctx, services, connection, endpoint } = call;
+  const { job } = await submitOrFind(call);
+  if (job.stream) return await answerStream(waitingFor(call, job), attachTo(services, job.id));
+  const state = await readAccepted(call, job);
+  ctx.body = await readResource(services, endpoint.view, state, connection);
+}
+
+/** The state of a job that was just accepted. */
+async function readAccepted({ services, connection }: EndpointCall, { id }: JobIdentity): Promise<JobState> {
+  const state = await connection.wait(services.storedJobs.find(id), readMs);
+  if (state === undefined) throw new ApiError('server_error', 'The job was accepted, but its state cannot be read.');
+  return state;
 }
 
 function waitingFor({ ctx, services, connection, endpoint }: EndpointCall, job: JobIdentity): Waiting {
@@ -232,10 +296,10 @@ async function submitOrFind(call: EndpointCall): Promise<{ job: JobIdentity; isR
   for (;;) {
     const submitted = await submit(services, submission, connection);
     if (!submitted.isReplay) return { job: submission.job, isReplay: false };
-    const live = await connection.wait(readJobState(services.redis, submitted.jobId), 5000);
-    const bound = live ?? (await connection.wait(services.storedJobs.findEnded(submitted.jobId), 5000));
+    const live = await connection.wait(readJobState(services.redis, submitted.jobId), readMs);
+    const bound = live ?? (await connection.wait(services.storedJobs.findEnded(submitted.jobId), readMs));
     if (bound !== undefined && isReplayed({ ...bound, idempotency: submission.job.idempotency })) {
-      ctx.set('x-request-id', `job_${bound.id}`);
+      for (const name of ['x-request-id', 'request-id']) if (ctx.res.hasHeader(name)) ctx.set(name, `job_${bound.id}`);
       ctx.set('idempotent-replayed', 'true');
       if (submission.prepared !== undefined) await discardFiles(services, submission.prepared);
       return { job: bound, isReplay: true };

@@ -23,7 +23,8 @@ export interface JobObject {
   readonly result: unknown;
 }
 
-function jobStatus(state: JobState): JobStatus {
+/** How far a job is, as callers see it. */
+export function jobStatus(state: JobState): JobStatus {
   if (state.outcome !== undefined) return state.outcome;
   return state.attempt > 0 ? 'in_progress' : 'queued';
 }

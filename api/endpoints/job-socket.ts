@@ -12,6 +12,9 @@ import { findEndpoint, readPosition, withJob } from './jobs.ts';
 /** How long Redis may take to show the first frames of a job that has ended. */
 const readMs = 5000;
 
+/** What a client may send at most: nothing of it is awaited but control frames. */
+const maxPayload = 1024;
+
 /**
  * `GET /v1/jobs/{id}/ws`: the events of `/v1/jobs/{id}/events` over a WebSocket, for browsers; `?starting_after=` (or
  * `Last-Event-ID`) resumes after the `id` of a message. The key is the Authorization header's, or from a browser the
@@ -28,8 +31,9 @@ export function jobSocket(services: Services, endpoints: ReadonlyMap<string, End
     const resumeAfter = readPosition(ctx);
     await withJob(services, ctx, async (state, connection) => {
       const { view } = findEndpoint(endpoints, state);
+      const viewed = await viewedJob(services, state);
       const answer = new WebSocketAnswer({
-        events: view.stream(viewedJob(services, state)),
+        events: view.stream(viewed),
         view,
         resumeAfter,
         onDrain: () => reader.resume(),
@@ -39,7 +43,7 @@ export function jobSocket(services: Services, endpoints: ReadonlyMap<string, End
         await connection.wait(attachTo(services, state.id, resumeAfter)(reader), readMs);
         // What has ended is there at once, or has expired, which can still be a status.
         if (state.outcome !== undefined) await connection.wait(answer.begun, readMs);
-        const { webSocket, socket } = acceptSocket(ctx);
+        const { webSocket, socket } = acceptSocket(ctx, maxPayload);
         answer.open(webSocket, socket);
         await untilClosed(answer, connection, state.id);
       } finally {

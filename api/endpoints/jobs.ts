@@ -2,6 +2,7 @@ import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
 import { jobIdFromWire } from '../../shared/ids.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
+import type { Frame } from '../../shared/jobs/frames.ts';
 import { type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import { ClientConnection } from '../answers/client-connection.ts';
 import { HeldAnswer } from '../answers/held.ts';
@@ -95,19 +96,32 @@ async function readEnd(
   connection: ClientConnection,
 ): Promise<[result: unknown, error?: ApiError]> {
   if (state.outcome === undefined) return [null];
-  const viewed = viewedJob(services, state);
-  const answer = new HeldAnswer(endpoint.view, viewed);
-  const reader = services.readers.open(state.id, answer);
+  const { view } = endpoint;
   try {
-    await connection.wait(attachTo(services, state.id)(reader), readMs);
-    const body = await connection.wait(answer.body, readMs);
-    return [endpoint.view.contentType?.(viewed) === undefined ? JSON.parse(body) : body];
+    const viewed = await viewedJob(services, state);
+    const compose = (frames: readonly Frame[]): string => view.held(viewed, frames);
+    const body = await readWhole(services, state, connection, new HeldAnswer(compose, view.heldFromEnd));
+    return [view.contentType?.(viewed) === undefined ? JSON.parse(body) : body];
   } catch (thrown) {
     const error = ApiError.from(thrown);
     // A job that ended well has no error: this one is of the reading.
     const isOfReading = state.outcome === 'completed' && error.code !== 'resume_expired';
     if (error === connection.ended || isOfReading) throw error;
     return error.code === 'resume_expired' ? [null] : [null, error];
+  }
+}
+
+/** Reads all that an ended job has said. @throws ApiError what it ended with; 410 when that is not kept any more. */
+export async function readWhole<Body>(
+  services: Services,
+  { id }: JobState,
+  connection: ClientConnection,
+  answer: HeldAnswer<Body>,
+): Promise<Body> {
+  const reader = services.readers.open(id, answer);
+  try {
+    await connection.wait(attachTo(services, id)(reader), readMs);
+    return await connection.wait(answer.body, readMs);
   } finally {
     reader.close();
   }

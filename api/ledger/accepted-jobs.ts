@@ -11,9 +11,12 @@ const patienceMs = 2000;
 const batchJobs = 100;
 const batchCharacters = 4 * 1024 * 1024;
 
-/** Whether a job must be in the database before it is accepted: kept answers (asynchronous, keyed) and media work. */
-export function isRecordedFirst(job: Pick<JobIdentity, 'retentionMs' | 'capability'>): boolean {
-  return job.retentionMs > 0 || isMedia[job.capability];
+/**
+ * Whether a job must be in the database before it is accepted: kept answers (asynchronous, keyed, background) and media
+ * work. A response in the foreground need not: like every plain answer it must not wait for a database that is down.
+ */
+export function isRecordedFirst(job: Pick<JobIdentity, 'retentionMs' | 'capability' | 'resource'>): boolean {
+  return isMedia[job.capability] || (job.retentionMs > 0 && job.resource !== 'foreground');
 }
 
 /** A job that waits for its row. */
@@ -46,6 +49,7 @@ export class AcceptedJobs {
 
   /**
    * Puts a job into the database, as one that has not ended.
+   * @param job with its view options as they are, not packed
    * @param request its text, where that is kept
    * @throws ApiError 503 when the database does not do it within 2 s; then no row stays.
    */

@@ -1,13 +1,15 @@
 import { type Insertable, type RawBuilder, sql } from 'kysely';
+import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs.ts';
 import type { Database } from '../../shared/database/database.ts';
 import type { JobBodiesTable } from '../../shared/database/tables.ts';
-import { readJobState } from '../../shared/jobs/job-state.ts';
+import { readJobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
 import type { JobRecord } from '../../shared/jobs/outbox.ts';
 import { jobKeys } from '../../shared/keys.ts';
 import type { ApiMetrics } from '../../shared/metrics.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 import type { View } from '../endpoints/endpoint.ts';
+import { readViewOptions } from '../view-options.ts';
 import { readFinalAnswer } from './final-answer.ts';
 import { bodyRow, changingColumns, jobColumns, recordedJobRow } from './job-rows.ts';
 
@@ -96,10 +98,13 @@ export class JobLedger {
               .doUpdateSet(({ ref }) => ({
                 answer: ref('excluded.answer'),
                 answer_blob: ref('excluded.answer_blob'),
+                request: sql<string | null>`coalesce(excluded.request, job_bodies.request)`,
+                request_blob: ref('excluded.request_blob'),
                 expires_at: ref('excluded.expires_at'),
               }))
               .where('job_bodies.answer', 'is', null)
-              .where('job_bodies.answer_blob', 'is', null),
+              .where('job_bodies.answer_blob', 'is', null)
+              .where('job_bodies.deleted_at', 'is', null),
           )
           .execute();
       }
@@ -114,14 +119,38 @@ export class JobLedger {
     const state = await readJobState(redis, record.id);
     if (state === undefined) return { record };
     const exact = { ...record, beganAt: state.beganAt, endedAt: state.endedAt ?? record.endedAt };
-    const view = viewOf(record.endpoint);
-    const text = view && (await readFinalAnswer({ redis, blobs }, record.id, view, !record.stream));
-    if (text === undefined) return { record: exact };
-    const row = bodyRow(state, retentionMs);
-    if (text.length <= inlineCharacters) return { record: exact, answer: { ...row, answer: text, answer_blob: null } };
-    const expiresAt = Math.min(row.expires_at, Date.now() + blobMs);
-    const blob = await blobs.put(text);
-    return { record: exact, answer: { ...row, answer: null, answer_blob: blob, expires_at: expiresAt } };
+    const view = state.isDeleted ? undefined : viewOf(record.endpoint);
+    const viewOptions = view && (await unlessMissing(readViewOptions(blobs, state.viewOptions)));
+    const viewed = viewOptions === undefined ? undefined : { id: record.id, viewOptions: JSON.parse(viewOptions) };
+    const text = viewed && view && (await readFinalAnswer({ redis, blobs }, viewed, view, !record.stream));
+    if (viewOptions === undefined || text === undefined) return { record: exact };
+    const isLarge = text.length > inlineCharacters;
+    const request = await this.#readRequest(state);
+    const row = bodyRow({ ...state, viewOptions }, retentionMs);
+    const isInBlob = isLarge || request.request_blob !== null;
+    return {
+      record: exact,
+      answer: {
+        ...row,
+        ...request,
+        answer: isLarge ? null : text,
+        answer_blob: isLarge ? await blobs.put(text) : null,
+        expires_at: isInBlob ? Math.min(row.expires_at, Date.now() + blobMs) : row.expires_at,
+      },
+    };
+  }
+
+  /** A resource's request. What fits is taken out of its blob: rows stay longer. */
+  async #readRequest({
+    request,
+    requestBlob,
+  }: StoredRequest): Promise<Pick<Insertable<JobBodiesTable>, 'request'> & { request_blob: string | null }> {
+    const { blobs } = this.#options;
+    if (requestBlob === undefined) return { request: request ?? null, request_blob: null };
+    const bytes = await unlessMissing(blobs.size(requestBlob));
+    if (bytes === undefined) return { request: null, request_blob: null };
+    if (bytes > inlineCharacters) return { request: null, request_blob: requestBlob };
+    return { request: (await unlessMissing(blobs.text(requestBlob))) ?? null, request_blob: null };
   }
 
   /** From here on the database can show these answers: Redis need not keep them for their whole time. */

@@ -110,5 +110,8 @@ export function stateOfRow(row: JobRow, viewOptions: string): JobState {
     seq: 0,
     hasDelta: false,
     leaseUntil: 0,
+    progress: row.outcome === 'completed' ? 100 : 0,
+    task: undefined,
+    isDeleted: false,
   };
 }

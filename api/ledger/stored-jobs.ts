@@ -1,15 +1,28 @@
+import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs.ts';
 import type { Database } from '../../shared/database/database.ts';
+import { forgetResource } from '../../shared/jobs/forget.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import { type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 import { BoundedReads } from '../bounded-reads.ts';
-import { framesOfBatch, readBlobText } from './final-answer.ts';
+import { framesOfBatch } from './final-answer.ts';
 import { stateOfRow } from './job-rows.ts';
 
 /** How long the database, or the storage of a large answer, may take to show a job. */
 const readMs = 3000;
 const unavailable = 'Stored jobs cannot be read for now.';
+
+/** Which resources to list. */
+export interface ResourceList {
+  readonly account: string;
+  /** Names of the endpoints that make them. */
+  readonly endpoints: readonly string[];
+  readonly limit: number;
+  readonly order: 'asc' | 'desc';
+  /** Id of the job behind which to begin. */
+  readonly after: string | undefined;
+}
 
 /** Reads jobs and answers that Redis knows no more. */
 export class StoredJobs {
@@ -19,18 +32,27 @@ export class StoredJobs {
   readonly #rows = new BoundedReads(readMs, unavailable);
   readonly #texts = new BoundedReads(readMs, unavailable);
 
-  constructor({ db, redis, blobs }: { db: Database; redis: RedisClient; blobs: Blobs }) {
+  readonly #retentionMs: number;
+
+  /** @param retentionMs how long bodies stay in the database, in ms */
+  constructor(
+    { db, redis, blobs }: { readonly db: Database; readonly redis: RedisClient; readonly blobs: Blobs },
+    retentionMs: number,
+  ) {
+    this.#retentionMs = retentionMs;
     this.#db = db;
     this.#redis = redis;
     this.#blobs = blobs;
   }
 
   /**
-   * A job, by its state in Redis or else by its row; undefined when neither knows it.
+   * A job, by its state in Redis or else by its row; undefined when neither knows it, or its owner has deleted it.
    * @throws ApiError 503 when the database is needed and does not answer.
    */
   async find(jobId: string): Promise<JobState | undefined> {
-    return (await readJobState(this.#redis, jobId)) ?? (await this.#findRow(jobId));
+    const state = await readJobState(this.#redis, jobId);
+    if (state === undefined) return await this.#findRow(jobId);
+    return state.isDeleted ? undefined : state;
   }
 
   /** A job by its row, if it has ended. @throws ApiError 503 when the database does not answer. */
@@ -39,17 +61,98 @@ export class StoredJobs {
     return job?.outcome === undefined ? undefined : job;
   }
 
+  /**
+   * An account's resources of one kind, those deleted or expired left out, each as `find` answers it.
+   * @throws ApiError 503 when the database does not answer.
+   */
+  async list({ account, endpoints, limit, order, after }: ResourceList): Promise<JobState[]> {
+    const rows = await this.#rows.read(() => {
+      const query = this.#db
+        .selectFrom('jobs')
+        .innerJoin('job_bodies', 'job_bodies.job_id', 'jobs.id')
+        .selectAll('jobs')
+        .select('job_bodies.view_options')
+        .where('jobs.account_id', '=', account)
+        .where('jobs.endpoint', 'in', endpoints)
+        .where('jobs.retention_ms', '>', 0)
+        .where('job_bodies.deleted_at', 'is', null)
+        .where('job_bodies.expires_at', '>', Date.now())
+        .orderBy('jobs.id', order)
+        .limit(limit);
+      return (after === undefined ? query : query.where('jobs.id', order === 'asc' ? '>' : '<', after)).execute();
+    });
+    const jobs: JobState[] = [];
+    for (const { view_options: viewOptions, ...row } of rows) {
+      // How far an unfinished one is, its state tells.
+      const state = row.outcome === null ? await readJobState(this.#redis, row.id) : undefined;
+      jobs.push(state ?? stateOfRow(row, viewOptions));
+    }
+    return jobs;
+  }
+
   async #findRow(jobId: string): Promise<JobState | undefined> {
     const row = await this.#rows.read(() =>
       this.#db
         .selectFrom('jobs')
         .leftJoin('job_bodies', 'job_bodies.job_id', 'jobs.id')
         .selectAll('jobs')
-        .select('job_bodies.view_options')
+        .select(['job_bodies.view_options', 'job_bodies.deleted_at'])
         .where('jobs.id', '=', jobId)
         .executeTakeFirst(),
     );
-    return row && stateOfRow(row, row.view_options ?? '{}');
+    return row && row.deleted_at === null ? stateOfRow(row, row.view_options ?? '{}') : undefined;
+  }
+
+  /**
+   * The request of a resource as it was queued; undefined where it is not kept (any more).
+   * @param job as `find` answered it
+   * @throws ApiError 503 when the database does not answer.
+   */
+  async findRequest(job: JobState): Promise<string | undefined> {
+    if (job.request !== undefined) return job.request;
+    const row =
+      job.requestBlob === undefined
+        ? await this.#rows.read(() =>
+            this.#db
+              .selectFrom('job_bodies')
+              .select(['request', 'request_blob'])
+              .where('job_id', '=', job.id)
+              .where('expires_at', '>', Date.now())
+              .executeTakeFirst(),
+          )
+        : { request: null, request_blob: job.requestBlob };
+    if (row === undefined) return undefined;
+    const blob = row.request_blob;
+    if (row.request !== null || blob === null) return row.request ?? undefined;
+    return await this.#texts.read(() => unlessMissing(this.#blobs.text(blob)));
+  }
+
+  /**
+   * Deletes a resource that has ended: request, answer and the files named go, the job's row in the ledger stays. The row
+   * without bodies that it leaves keeps a record that is still on its way from bringing them back.
+   * @throws ApiError 503 when the database does not answer; then the resource is still there, or will be gone when asked again.
+   */
+  async delete(job: JobState, files: readonly string[]): Promise<void> {
+    const gone = { view_options: '{}', request: null, request_blob: null, answer: null, answer_blob: null };
+    const now = Date.now();
+    const row = { job_id: job.id, ...gone, deleted_at: now, expires_at: now + this.#retentionMs };
+    const bodies = await this.#rows.read(() =>
+      this.#db
+        .selectFrom('job_bodies')
+        .select(['request_blob', 'answer_blob'])
+        .where('job_id', '=', job.id)
+        .executeTakeFirst(),
+    );
+    await this.#rows.read(() =>
+      this.#db
+        .insertInto('job_bodies')
+        .values(row)
+        .onConflict((conflict) => conflict.column('job_id').doUpdateSet({ ...gone, deleted_at: now }))
+        .execute(),
+    );
+    await forgetResource(this.#redis, job.id);
+    const blobs = [job.requestBlob, bodies?.request_blob, bodies?.answer_blob, ...files];
+    await Promise.all(blobs.map((blob) => (blob ? this.#blobs.delete(blob) : undefined)));
   }
 
   /**
@@ -69,7 +172,7 @@ export class StoredJobs {
     if (row.answer !== null) return framesOfBatch(row.answer);
     const blob = row.answer_blob;
     if (blob === null) return undefined;
-    const text = await this.#texts.read(() => readBlobText(this.#blobs, blob));
+    const text = await this.#texts.read(() => unlessMissing(this.#blobs.text(blob)));
     return text === undefined ? undefined : framesOfBatch(text);
   }
 }

@@ -25,7 +25,7 @@ export function readResult({ blobs, resultLinks }: Pick<Services, 'blobs' | 'res
       throw new ApiError('permission_denied', 'This link is not valid: it was changed, or cut.');
     if (verdict === 'expired') throw expired();
     try {
-      await send(ctx, blobs, file, Number(expires));
+      await sendFile(ctx, blobs, file, Number(expires));
     } catch (error) {
       throw error instanceof MissingBlobError ? expired() : error;
     }
@@ -36,7 +36,12 @@ function expired(): ApiError {
   return new ApiError('resume_expired', 'This file has expired and cannot be read any more.');
 }
 
-async function send(ctx: Context, blobs: Services['blobs'], file: string, expires: number): Promise<void> {
+/**
+ * Answers with a stored file, or the part of it that the request asks for.
+ * @param expires until when it stays, in seconds since 1970
+ * @throws MissingBlobError; ApiError 416.
+ */
+export async function sendFile(ctx: Context, blobs: Services['blobs'], file: string, expires: number): Promise<void> {
   const size = await blobs.size(file);
   const etag = `"${file.replace('/', '-')}"`;
   const range = askedRange(ctx, etag, size);

@@ -15,6 +15,16 @@ export class MissingBlobError extends Error {
   }
 }
 
+/** What was read of a blob, or undefined where it is missing. @throws Error when the storage does not answer. */
+export async function unlessMissing<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof MissingBlobError) return undefined;
+    throw error;
+  }
+}
+
 /**
  * Where blobs lie: a folder, or a bucket. Ids are `<hour>/<name>`, checked by the caller. Reading what is not there is a
  * MissingBlobError.

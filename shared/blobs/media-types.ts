@@ -11,6 +11,7 @@ const extensions: Readonly<Record<string, string>> = {
   'audio/flac': 'flac',
   'audio/wav': 'wav',
   'audio/pcm': 'pcm',
+  'video/mp4': 'mp4',
 };
 
 const types = new Map(Object.entries(extensions).map(([type, extension]) => [extension, type]));

@@ -69,16 +69,20 @@ export interface JobsTable {
   retention_ms: number;
 }
 
-/** Request and answer of an asynchronous or keyed job. */
+/** Request and answer of an asynchronous or keyed job, or of a resource. */
 export interface JobBodiesTable {
   job_id: string;
   /** What the endpoint's view needs, JSON. */
   view_options: string;
-  /** The vendor-neutral request as JSON text; null where it was too large or holds media. */
+  /** The vendor-neutral request as JSON text; null where it is in a blob, or was too large or held media. */
   request: string | null;
+  /** Id of the blob that holds the request of a resource, where it is too large for the row. */
+  request_blob: string | null;
   /** Frames that show the answer again, as a batch (see shared/jobs/frames.ts); null before the end, or in a blob. */
   answer: string | null;
   /** Id of the blob that holds such a batch, where it is too large for the row. */
   answer_blob: string | null;
   expires_at: number;
+  /** When its owner deleted the resource. */
+  deleted_at: number | null;
 }

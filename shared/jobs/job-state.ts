@@ -24,12 +24,25 @@ export interface JobIdentity {
   readonly retentionMs: number;
   /** Hash of the idempotency key it is bound to, or ''. */
   readonly idempotency: string;
-  /** JSON that the endpoint's view needs. */
+  /** JSON that the endpoint's view needs, or where that lies (see api/view-options.ts). */
   readonly viewOptions: string;
+  /**
+   * The job is a resource of its own (a response, a video), whose request is kept with its answer; left out: it is none.
+   * One in the background is in the database before it is accepted, one in the foreground once it has ended.
+   */
+  readonly resource?: 'foreground' | 'background';
 }
 
-/** The state of a job as it stands in Redis. */
-export interface JobState extends JobIdentity {
+/** Where the request of a job is: here, or (over 64 KiB, or with media) in a blob. */
+export interface StoredRequest {
+  /** Vendor-neutral request as JSON text; see PreparedRequest. */
+  readonly request?: string;
+  /** Id of the blob that holds it. */
+  readonly requestBlob?: string;
+}
+
+/** The state of a job as it stands in Redis. Of a resource it holds the request, until the database does. */
+export interface JobState extends JobIdentity, StoredRequest {
   readonly readers: string[];
   readonly attempt: number;
   readonly beganAt: number | undefined;
@@ -41,6 +54,12 @@ export interface JobState extends JobIdentity {
   readonly seq: number;
   readonly hasDelta: boolean;
   readonly leaseUntil: number;
+  /** How far a vendor's task is, in percent: a whole number, 0 where there is none, 100 once it is completed. */
+  readonly progress: number;
+  /** The task that a vendor runs for the job, as `readTask` takes it; undefined where there is none. */
+  readonly task: string | undefined;
+  /** A resource that its owner has deleted: to everybody it is not there any more. */
+  readonly isDeleted: boolean;
 }
 
 /** How long a state outlives its job's deadline when nobody settles it. */
@@ -50,8 +69,11 @@ const unsettledMs = 3_600_000;
  * The fields of a new job's state, as HSET takes them. What no script looks at is one field, for each field costs every
  * process a little. `reader` is the process that waits for the answer.
  */
-export function newStateFields(job: JobIdentity, reader: string): (string | number)[] {
-  return ['job', JSON.stringify(job), 'deadline', job.deadlineAt, 'readers', reader];
+export function newStateFields(job: JobIdentity, reader: string, stored: StoredRequest = {}): (string | number)[] {
+  const fields = ['job', JSON.stringify(job), 'deadline', job.deadlineAt, 'readers', reader];
+  if (stored.request !== undefined) fields.push('request', stored.request);
+  if (stored.requestBlob !== undefined) fields.push('requestBlob', stored.requestBlob);
+  return fields;
 }
 
 /** How long a new job's state may stay, in ms. */
@@ -63,9 +85,17 @@ export function newStateLifetime(job: JobIdentity): number {
  * Writes a job's state. Must be done before a worker can take the job: `begin` drops a job without one. A repeat (a
  * resent command) writes the same again.
  */
-export async function createJobState(redis: RedisClient, job: JobIdentity, reader: string): Promise<void> {
+export async function createJobState(
+  redis: RedisClient,
+  job: JobIdentity,
+  reader: string,
+  stored?: StoredRequest,
+): Promise<void> {
   const key = jobKeys.state(job.id);
-  await Promise.all([redis.hset(key, ...newStateFields(job, reader)), redis.pexpire(key, newStateLifetime(job))]);
+  await Promise.all([
+    redis.hset(key, ...newStateFields(job, reader, stored)),
+    redis.pexpire(key, newStateLifetime(job)),
+  ]);
 }
 
 /** Reads a job's state; undefined when there is none (unknown, or its time is over). */
@@ -85,6 +115,11 @@ export async function readJobState(redis: RedisClient, jobId: string): Promise<J
     seq: Number(fields.seq ?? 0),
     hasDelta: fields.delta === '1',
     leaseUntil: Number(fields.lease ?? 0),
+    progress: fields.terminal === 'completed' ? 100 : Number(fields.progress ?? 0),
+    task: fields.task,
+    isDeleted: fields.deleted === '1',
+    ...(fields.request !== undefined && { request: fields.request }),
+    ...(fields.requestBlob !== undefined && { requestBlob: fields.requestBlob }),
   };
 }
 

@@ -4,6 +4,7 @@ import type { ErrorCode } from '../errors.ts';
 import { accountKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
 import type { JobState, Outcome } from './job-state.ts';
+import { readTask } from './vendor-task.ts';
 
 /** What the usage ledger keeps of an ended job. Times are milliseconds since 1970. */
 export interface JobRecord {
@@ -23,6 +24,7 @@ export interface JobRecord {
   readonly endedAt: number;
   readonly outcome: Outcome;
   readonly errorCode: ErrorCode | undefined;
+  /** How often a vendor was asked to do it; asking how far a task is does not count. */
   readonly attempts: number;
   /** The vendor's usage as JSON text. */
   readonly usage: string | undefined;
@@ -56,11 +58,14 @@ export function recordText(job: JobRecord): string {
   return `${head.slice(0, -1)},"usage":${job.usage || 'null'}}`;
 }
 
-/** The record of a job by its state, which does not know the vendor; '' while it has not ended. */
+/** The record of a job by its state, which knows no vendor but that of a task; '' while it has not ended. */
 export function recordOfState(state: JobState, vendor = ''): string {
   const { outcome } = state;
   if (outcome === undefined) return '';
-  return recordText({ ...state, vendor, outcome, attempts: state.attempt, endedAt: state.endedAt ?? Date.now() });
+  const endedAt = state.endedAt ?? Date.now();
+  if (state.task === undefined) return recordText({ ...state, vendor, outcome, attempts: state.attempt, endedAt });
+  const task = readTask(state.task);
+  return recordText({ ...state, vendor: task.vendor, outcome, attempts: task.attempt, endedAt });
 }
 
 const time = z.int().min(0);

@@ -2,7 +2,7 @@ import { ApiError } from '../errors.ts';
 import { accountKeys } from '../keys.ts';
 import type { Logger } from '../log.ts';
 import { type EndJobContext, endJob } from './end-job.ts';
-import { type JobState, readJobState } from './job-state.ts';
+import { type JobIdentity, type JobState, readJobState } from './job-state.ts';
 import { holdMember, settlementOf, settleNow } from './settle.ts';
 
 /** How often the sweeper looks. */
@@ -17,6 +17,7 @@ const batch = 100;
 /**
  * Looks at old holds: a job that has ended but is not settled is settled, one past its deadline is finished, one whose
  * worker died in the middle of an answer and that no other took up is ended, and so is one that never came into its queue.
+ * One whose vendor's task runs is put back into its queue if it is lost there.
  * Every api process runs one; all it does may be done twice.
  */
 export class Sweeper {
@@ -97,7 +98,21 @@ export class Sweeper {
     if (state.hasDelta) {
       return new ApiError('stream_interrupted', 'The answer broke off: the process that produced it was lost.');
     }
+    if (state.task !== undefined) {
+      // The vendor goes on with its task. Polling it takes no more than the state knows, and what is queued twice is
+      // queued once.
+      await this.#context.queue(state.capability).enqueue(identityOf(state));
+      return undefined;
+    }
     if (state.attempt > 0) return new ApiError('outcome_unknown', 'The process that ran this request was lost.');
     return new ApiError('service_unavailable', 'The request was lost before it could be run. Send it again.');
   }
+}
+
+/** What a job is, without how it stands. */
+function identityOf(state: JobState): JobIdentity {
+  const { id, account, apiKeyId, capability, endpoint, model, stream, resource } = state;
+  const { createdAt, deadlineAt, retentionMs, idempotency, viewOptions } = state;
+  const fixed = { id, account, apiKeyId, capability, endpoint, model, stream, createdAt, deadlineAt, retentionMs };
+  return { ...fixed, idempotency, viewOptions, ...(resource && { resource }) };
 }

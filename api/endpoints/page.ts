@@ -1,0 +1,40 @@
+import type { ParsedUrlQuery } from 'node:querystring';
+import { ApiError } from '../../shared/errors.ts';
+
+/** Which part of a list a caller asks for. */
+export interface PageQuery {
+  readonly limit: number;
+  readonly order: 'asc' | 'desc';
+  /** The item behind which the page begins. */
+  readonly after: string | undefined;
+}
+
+/** A page as OpenAI's lists are shown. */
+export interface Page<Item> {
+  readonly object: 'list';
+  readonly data: readonly Item[];
+  readonly first_id: string | null;
+  readonly last_id: string | null;
+  readonly has_more: boolean;
+}
+
+/** Reads `limit`, `order` (`desc` where it is left out) and `after`. @throws ApiError 400 that names the parameter. */
+export function readPageQuery(query: ParsedUrlQuery, { usual, most }: { usual: number; most: number }): PageQuery {
+  const { limit, order, after } = query;
+  const count = limit === undefined ? usual : Number(limit);
+  if (!Number.isInteger(count) || count < 1 || count > most) throw invalid('limit', `a whole number from 1 to ${most}`);
+  if (order !== undefined && order !== 'asc' && order !== 'desc') throw invalid('order', '"asc" or "desc"');
+  if (Array.isArray(after)) throw invalid('after', 'one id');
+  return { limit: count, order: order ?? 'desc', after: after || undefined };
+}
+
+function invalid(param: string, expected: string): ApiError {
+  return new ApiError('invalid_request_error', `Invalid '${param}': expected ${expected}.`, { param });
+}
+
+/** The page of items that have been read, one more than asked for where there are more. */
+export function pageOf<Item extends { readonly id?: unknown }>(items: readonly Item[], limit: number): Page<Item> {
+  const data = items.slice(0, limit);
+  const id = (item: Item | undefined): string | null => (typeof item?.id === 'string' ? item.id : null);
+  return { object: 'list', data, first_id: id(data[0]), last_id: id(data.at(-1)), has_more: items.length > limit };
+}

@@ -1,0 +1,59 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { Frame } from '../../shared/jobs/frames.ts';
+import type { JobState } from '../../shared/jobs/job-state.ts';
+import type { ClientConnection } from '../answers/client-connection.ts';
+import { HeldAnswer } from '../answers/held.ts';
+import type { Services } from '../services.ts';
+import { viewedJob } from './answer.ts';
+import type { ResourceState, View } from './endpoint.ts';
+import { jobStatus } from './job-object.ts';
+import { readWhole } from './jobs.ts';
+
+/**
+ * A job as the resource that it is (a response, a video), in whatever state it is.
+ * @param state as `StoredJobs.find` answered it
+ * @throws ApiError 404 where the job's endpoint makes no resources, 410 or 503 when its answer cannot be read.
+ */
+export async function readResource(
+  services: Services,
+  view: View,
+  state: JobState,
+  connection: ClientConnection,
+): Promise<Record<string, unknown>> {
+  if (view.resource === undefined) throw new ApiError('not_found', 'No such resource.');
+  return view.resource(await viewedJob(services, state), await readResourceState(services, view, state, connection));
+}
+
+async function readResourceState(
+  services: Services,
+  view: View,
+  state: JobState,
+  connection: ClientConnection,
+): Promise<ResourceState> {
+  const known = { status: jobStatus(state), progress: state.progress, endedAt: state.endedAt };
+  if (state.outcome === undefined) return { ...known, error: undefined, frames: undefined };
+  try {
+    return { ...known, error: undefined, frames: await readFrames(services, view, state, connection) };
+  } catch (thrown) {
+    const error = ApiError.from(thrown);
+    // A job that ended well has no error: this one is of the reading.
+    if (state.outcome === 'completed' || error === connection.ended) throw error;
+    const isForgotten = error.code === 'resume_expired';
+    return { ...known, error: isForgotten ? forgotten(state) : error, frames: undefined };
+  }
+}
+
+/** The error of a job whose own words have expired. */
+function forgotten({ errorCode }: JobState): ApiError {
+  return new ApiError(errorCode ?? 'server_error', 'The details of this error have expired.');
+}
+
+/** All frames of a job that has completed, the end last. @throws ApiError what it ended with, 410, 503. */
+export async function readFrames(
+  services: Services,
+  view: View,
+  state: JobState,
+  connection: ClientConnection,
+): Promise<readonly Frame[]> {
+  return await readWhole(services, state, connection, new HeldAnswer((frames) => frames, view.heldFromEnd));
+}

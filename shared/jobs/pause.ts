@@ -1,0 +1,37 @@
+import type { VideoProgress } from '../capabilities/video.ts';
+import { jobKeys } from '../keys.ts';
+import type { RedisClient } from '../redis.ts';
+import { type Ownership, publishCommand } from './append.ts';
+import { frameLine } from './frames.ts';
+import { loadScript } from './script.ts';
+
+const script = loadScript<Ownership>('pause', new URL('./pause.lua', import.meta.url));
+
+/** A job to let go of until its vendor's task is asked after again. */
+export interface PauseCall {
+  readonly jobId: string;
+  readonly attempt: number;
+  /** Percent, a whole number. One that is not above what is known changes nothing. */
+  readonly progress: number;
+  /** How long the log may stay when nobody ever ends the job, in ms. */
+  readonly lifetimeMs: number;
+  readonly isCluster: boolean;
+}
+
+/** Lets go of a job until its next poll, and says how far it is; see pause.lua. */
+export function pause(redis: RedisClient, call: PauseCall): Promise<Ownership> {
+  const { progress } = call;
+  return script(
+    redis,
+    [jobKeys.state(call.jobId), jobKeys.log(call.jobId)],
+    [
+      call.jobId,
+      call.attempt,
+      progress,
+      frameLine('progress', JSON.stringify({ progress } satisfies VideoProgress)),
+      jobKeys.inboxPrefix(call.jobId),
+      publishCommand(call.isCluster),
+      call.lifetimeMs,
+    ],
+  );
+}

@@ -1,0 +1,15 @@
+import { jobKeys } from '../keys.ts';
+import type { RedisClient } from '../redis.ts';
+import type { Ownership } from './append.ts';
+import { loadScript } from './script.ts';
+import { taskText, type VendorTask } from './vendor-task.ts';
+
+const script = loadScript<Ownership>('storeTask', new URL('./store-task.lua', import.meta.url));
+
+/**
+ * Stores a vendor's task in its job's state, on behalf of the attempt that created it. Unless the answer is `ok` nobody
+ * wants the task any more. See store-task.lua.
+ */
+export function storeTask(redis: RedisClient, jobId: string, task: VendorTask): Promise<Ownership> {
+  return script(redis, [jobKeys.state(jobId)], [task.attempt, taskText(task)]);
+}
