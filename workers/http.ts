@@ -28,22 +28,31 @@ export interface HttpUpload {
   readonly bytes: number;
 }
 
-/** One request. */
-export interface HttpPost {
+/** One request without a body. */
+export interface HttpRequest {
   /** Appended to the base URL: `/chat/completions`. */
   readonly path: string;
-  /** JSON text, or an upload. */
-  readonly body: string | HttpUpload;
   /** Closes the connection at once. Its reason is what the call throws if it is an ApiError. */
   readonly signal: AbortSignal;
   /** Longest time (ms) without a byte from the vendor, before as well as inside the answer. */
   readonly silenceMs: number;
   /**
-   * Takes a successful body that is not JSON as it comes (chunks are the reader's to keep). What it throws ends the call.
-   * Without it every body is gathered.
+   * Takes a successful body that is not JSON as it comes (chunks are the reader's to keep), and its Content-Type. What it
+   * throws ends the call. Without it every body is gathered.
    */
-  readonly onChunk?: (chunk: Buffer) => Reading;
+  readonly onChunk?: (chunk: Buffer, type: string) => Reading;
+  /** What a 404 is called where the path names a thing of the vendor's; left out: the vendor lacks the path or the model. */
+  readonly notFound?: string;
 }
+
+/** One request that posts something. */
+export interface HttpPost extends HttpRequest {
+  /** JSON text, or an upload. */
+  readonly body: string | HttpUpload;
+}
+
+/** A request was on its way when its connection was lost or fell silent: what the vendor made of it nobody knows. */
+export class LostAnswerError extends ApiError {}
 
 /** The way to one vendor. */
 export interface HttpClient {
@@ -53,6 +62,10 @@ export interface HttpClient {
    * @throws ApiError for every status but 2xx, for a broken, silent or refused connection, and for an abort.
    */
   post(request: HttpPost): Promise<string | null>;
+  /** Gets, as `post` posts. */
+  get(request: HttpRequest): Promise<string | null>;
+  /** Deletes, as `post` posts. */
+  delete(request: HttpRequest): Promise<string | null>;
   /** Closes the connections, those in use as well. */
   close(): Promise<void>;
 }
@@ -99,27 +112,29 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   let dispatched: Exchange | undefined;
   const connect = createConnector((socket) => dispatched?.onConnecting(socket));
   const pool = new Pool(base.origin, { pipelining: 1, keepAliveTimeout: idleMs, connect });
+  const send = (
+    method: Dispatcher.HttpMethod,
+    request: HttpRequest,
+    content: Pick<Dispatcher.DispatchOptions, 'headers' | 'body'>,
+  ): Promise<string | null> =>
+    new Promise((resolve, reject) => {
+      const exchange = new Exchange(options, request, resolve, reject);
+      if (!exchange.start()) return;
+      const { path, silenceMs } = request;
+      dispatched = exchange;
+      pool.dispatch(
+        { path: basePath + path, method, ...content, headersTimeout: silenceMs, bodyTimeout: silenceMs },
+        exchange,
+      );
+      dispatched = undefined;
+    });
   return {
-    post(request) {
-      return new Promise((resolve, reject) => {
-        const exchange = new Exchange(options, request, resolve, reject);
-        if (!exchange.start()) return;
-        dispatched = exchange;
-        pool.dispatch(
-          {
-            path: basePath + request.path,
-            method: 'POST',
-            ...(typeof request.body === 'string'
-              ? { headers: jsonHeaders, body: request.body }
-              : { headers: uploadHeaders(request.body, headers), body: request.body.content }),
-            headersTimeout: request.silenceMs,
-            bodyTimeout: request.silenceMs,
-          },
-          exchange,
-        );
-        dispatched = undefined;
-      });
-    },
+    post: ({ body, ...request }) =>
+      typeof body === 'string'
+        ? send('POST', request, { headers: jsonHeaders, body })
+        : send('POST', request, { headers: uploadHeaders(body, headers), body: body.content }),
+    get: (request) => send('GET', request, { headers }),
+    delete: (request) => send('DELETE', request, { headers }),
     close: () => pool.destroy(),
   };
 }
@@ -131,7 +146,7 @@ function uploadHeaders({ type, bytes }: HttpUpload, headers: string[]): string[]
 /** One request and its answer: undici's handler, which spares a Readable and its events for every chunk. */
 class Exchange implements Dispatcher.DispatchHandler {
   private readonly options: HttpClientOptions;
-  private readonly request: HttpPost;
+  private readonly request: HttpRequest;
   private readonly resolve: (text: string | null) => void;
   private readonly reject: (error: ApiError) => void;
   /** Known once the request is written to a connection. */
@@ -141,13 +156,13 @@ class Exchange implements Dispatcher.DispatchHandler {
   private settled = false;
   private status = 0;
   private headers: Record<string, string | string[] | undefined> = {};
-  private onChunk: HttpPost['onChunk'];
+  private onChunk: HttpRequest['onChunk'];
   private readonly gathered: Buffer[] = [];
   private bytes = 0;
 
   constructor(
     options: HttpClientOptions,
-    request: HttpPost,
+    request: HttpRequest,
     resolve: (text: string | null) => void,
     reject: (error: ApiError) => void,
   ) {
@@ -221,10 +236,10 @@ class Exchange implements Dispatcher.DispatchHandler {
   private handOver(
     controller: Dispatcher.DispatchController,
     chunk: Buffer,
-    onChunk: (chunk: Buffer) => Reading,
+    onChunk: NonNullable<HttpRequest['onChunk']>,
   ): void {
     try {
-      const reading = onChunk(chunk);
+      const reading = onChunk(chunk, String(this.headers['content-type']));
       if (reading === 'finished') {
         this.bytes = 0;
         this.succeed(null);
@@ -267,6 +282,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   private statusError(): ApiError {
     const { vendor, secret } = this.options;
+    const { notFound } = this.request;
+    if (this.status === 404 && notFound !== undefined) return new ApiError('not_found', notFound);
     return vendorError(vendor, this.status, readVendorError(this.text(), secret), readRetryAfter(this.headers));
   }
 
@@ -278,8 +295,10 @@ class Exchange implements Dispatcher.DispatchHandler {
       return new ApiError('service_unavailable', "The model's vendor cannot be reached.", { cause });
     }
     if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
-      return new ApiError('timeout', `The model's vendor was silent for ${this.request.silenceMs} ms.`, { cause });
+      return new LostAnswerError('timeout', `The model's vendor was silent for ${this.request.silenceMs} ms.`, {
+        cause,
+      });
     }
-    return new ApiError('server_error', "The connection to the model's vendor broke off.", { cause });
+    return new LostAnswerError('server_error', "The connection to the model's vendor broke off.", { cause });
   }
 }

@@ -1,4 +1,5 @@
 import type { Ownership } from '../shared/jobs/append.ts';
+import type { VendorTask } from '../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../shared/queue.ts';
 
 /** Why a run stops before its vendor is done. */
@@ -11,6 +12,10 @@ export class JobRun {
   attempt: number | undefined;
   /** When that attempt began, in ms since 1970. */
   beganAt: number | undefined;
+  /** The task that a vendor runs for the job, once it is stored. */
+  task: VendorTask | undefined;
+  /** How far that task was known to be when the run began, in percent. */
+  progress = 0;
   /** When Redis last confirmed the ownership, in ms since 1970. */
   confirmedAt = Date.now();
   isRenewing = false;

@@ -14,10 +14,10 @@ import { connectRedis, type RedisClient } from '../shared/redis.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
 import { within } from '../shared/within.ts';
 import { consume } from './consume.ts';
-import type { WorkerContext } from './run-job.ts';
 import { RunningJobs } from './running-jobs.ts';
 import { Settler } from './settler.ts';
 import { createVendors } from './vendors/registry.ts';
+import type { WorkerContext } from './worker-context.ts';
 
 /** The capabilities named on the command line; all of them when none is. */
 function readCapabilities(names: string[]): readonly Capability[] {

@@ -13,11 +13,18 @@ export interface Route {
 
 /**
  * The route of a model: its first vendor that is on here.
+ * @param bound the only vendor that will do, where something of the job's lies there
  * @throws ApiError 503 when this worker knows no vendor for it (its settings differ from the api's).
  */
-export function chooseRoute(catalogue: Catalogue, vendors: ReadonlyMap<string, Vendor>, modelId: string): Route {
+export function chooseRoute(
+  catalogue: Catalogue,
+  vendors: ReadonlyMap<string, Vendor>,
+  modelId: string,
+  bound?: string,
+): Route {
   const row = catalogue.find(modelId);
   for (const route of row?.routes ?? []) {
+    if (bound !== undefined && route.vendor !== bound) continue;
     const vendor = vendors.get(route.vendor);
     if (row !== undefined && vendor !== undefined) return { vendor, model: route.model, row };
   }

@@ -46,7 +46,8 @@ export const imageGenerationRequest = z
   .looseObject({ ...paintingOptions, style: z.enum(['vivid', 'natural']).nullish() })
   .check(checkPartialImages);
 
-const imageReference = z
+/** An image in JSON: a link, or a data URL. */
+export const imageReference = z
   .looseObject({
     image_url: z.string().max(longestImageUrl).optional(),
   })
@@ -69,7 +70,7 @@ export const imageEditRequest = z
   .check(checkPartialImages);
 
 /** An uploaded image as a form's reader describes it; the capability wants no more of it. */
-const upload = z.object({ file: z.string(), name: z.string(), type: z.string(), bytes: z.int().min(1) });
+export const upload = z.object({ file: z.string(), name: z.string(), type: z.string(), bytes: z.int().min(1) });
 
 /** The fields of a form for an edit, its numbers and booleans read already, the uploads in `image` and `mask`. */
 export const imageEditForm = z

@@ -42,6 +42,9 @@ export interface VideoEnd {
   /** As the vendor made it; undefined where it does not say. */
   readonly size?: string;
   readonly seconds?: string;
+  /** When it was seen to be finished, and until when its files stay, in seconds since 1970. */
+  readonly completedAt: number;
+  readonly expiresAt: number;
   /** The files, the gateway's own copies. Variants that the vendor does not have are missing. */
   readonly files: Readonly<Partial<Record<VideoVariant, VideoFile>>> & { readonly video: VideoFile };
 }

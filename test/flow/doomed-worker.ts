@@ -12,7 +12,7 @@ export interface StoppingPoint {
 
 /** The scripts of the product, by what their calls look like. */
 export const scripts = new ScriptCommands(builtProduct, [
-  ...['begin', 'append', 'finish', 'settle', 'attach'].map((name) => `shared/jobs/${name}`),
+  ...['begin', 'append', 'store-task', 'pause', 'finish', 'settle', 'attach'].map((name) => `shared/jobs/${name}`),
   'api/admission/admit',
 ]);
 

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, fork } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { openAsBlob } from 'node:fs';
 import { mkdtemp, open, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { crc32, deflateSync } from 'node:zlib';
 import { eventually } from '../support/eventually.ts';
 import { builtProduct, type GatewayProcess, TestGateway } from '../support/gateway.ts';
-import type { ProbeTask } from './chat-probe.ts';
+import { ChatTimes, percentile } from './chat-times.ts';
 import { isSoak } from './load.ts';
 import { megabytes, peakWhile } from './resident-memory.ts';
 
@@ -69,45 +68,10 @@ async function edit(gateway: TestGateway, image: Blob): Promise<void> {
   assert.match(JSON.parse(body).data[0].url, /^http/);
 }
 
-/** Chat requests from a process that does nothing else. */
-class ChatProbe {
-  readonly #child: ChildProcess;
-  readonly vendorUrl: string;
-
-  private constructor(child: ChildProcess, port: number) {
-    this.#child = child;
-    this.vendorUrl = `http://127.0.0.1:${port}/v1`;
-  }
-
-  static async start(): Promise<ChatProbe> {
-    const file = fileURLToPath(new URL('./chat-probe.ts', import.meta.url));
-    const child = fork(file, [], { execArgv: ['--import', 'tsx'] });
-    const [{ port }] = (await once(child, 'message', { signal: AbortSignal.timeout(20_000) })) as [{ port: number }];
-    return new ChatProbe(child, port);
-  }
-
-  /** Their times (ms), until `work` is done, and of at least so many. */
-  async times(gateway: TestGateway, work: Promise<unknown>, least: number): Promise<number[]> {
-    const measured = once(this.#child, 'message');
-    this.#child.send({ baseURL: `${gateway.url}/v1`, apiKey: gateway.apiKey, least } satisfies ProbeTask);
-    await work.finally(() => this.#child.send('stop'));
-    const [{ times }] = (await measured) as [{ times: number[] }];
-    return times;
-  }
-
-  stop(): void {
-    this.#child.disconnect();
-  }
-}
-
-function percentile(times: number[], share: number): number {
-  return times.sort((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))] as number;
-}
-
 test(`POST /v1/images/edits: ${edits} uploads of ${megabytes(fileBytes)} MB at a time fill no process's memory and leave no file`, async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-upload-'));
   const sandbox = await startSandboxProcess();
-  const probe = await ChatProbe.start();
+  const probe = await ChatTimes.start();
   const vendors = { OPENAI_API_KEY: 'a key', OPENAI_BASE_URL: probe.vendorUrl, SANDBOX_BASE_URL: sandbox.baseUrl };
   const gateway = await TestGateway.start({ settings: vendors });
   try {

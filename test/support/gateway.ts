@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
 import { type RunningSandbox, startSandbox } from '../../sandbox/server.ts';
+import type { Capability } from '../../shared/capabilities/capability.ts';
 import { freePort, startRedis, type TestRedis } from './redis.ts';
 
 /** The built product; `SLUICE_TEST_DIST` points at another build of it. */
@@ -147,8 +148,12 @@ export class TestGateway {
     return api;
   }
 
-  async startWorker(settings: Record<string, string> = {}): Promise<GatewayProcess> {
-    const worker = await this.#launch('workers/main.js', settings);
+  /** @param capabilities what it works at; all, where none is named */
+  async startWorker(
+    settings: Record<string, string> = {},
+    ...capabilities: readonly Capability[]
+  ): Promise<GatewayProcess> {
+    const worker = await this.#launch('workers/main.js', settings, capabilities);
     this.workers.push(worker);
     return worker;
   }
@@ -170,8 +175,12 @@ export class TestGateway {
   }
 
   /** Starts a process and waits for its word that it is ready. */
-  async #launch(file: string, settings: Record<string, string>): Promise<GatewayProcess> {
-    const child = fork(join(builtProduct, file), [], { env: this.settings(settings), silent: true, execArgv: [] });
+  async #launch(
+    file: string,
+    settings: Record<string, string>,
+    words: readonly string[] = [],
+  ): Promise<GatewayProcess> {
+    const child = fork(join(builtProduct, file), words, { env: this.settings(settings), silent: true, execArgv: [] });
     let output = '';
     const keep = (chunk: Buffer): void => {
       output = (output + chunk.toString()).slice(-200_000);

@@ -1,6 +1,8 @@
 /** One event of a stream as it stood on the wire. */
 export interface WireEvent {
   readonly id: string | undefined;
+  /** Its name; undefined where it has none. */
+  readonly event?: string;
   readonly data: string;
 }
 
@@ -13,13 +15,15 @@ export function sseEvents(text: string): WireEvent[] {
 
 function readEvent(block: string): WireEvent {
   let id: string | undefined;
+  let event: string | undefined;
   const data: string[] = [];
   for (const line of block.split('\n')) {
     if (line.startsWith('id: ')) id = line.slice(4);
+    else if (line.startsWith('event: ')) event = line.slice(7);
     else if (line.startsWith('data: ')) data.push(line.slice(6));
     else throw new Error(`not a line of an event: ${line}`);
   }
-  return { id, data: data.join('\n') };
+  return { id, ...(event !== undefined && { event }), data: data.join('\n') };
 }
 
 /** The text that the chunks of a stream say, of the first choice. */

@@ -1,5 +1,6 @@
 import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
+import type { VendorTask } from '../../shared/jobs/vendor-task.ts';
 import type { FrameSink, Vendor, VendorAnswer, VendorCall, VendorMethod } from '../vendors/vendor.ts';
 
 /** A job on its way to its vendor. */
@@ -15,8 +16,32 @@ export interface Performance {
   readonly sink: FrameSink;
 }
 
+/** The task that a vendor runs for a job, across the takings of the job. */
+export interface JobTask {
+  /** What an earlier taking stored of it; undefined: it has yet to be created. */
+  readonly known: VendorTask | undefined;
+  /** How far it is known to be, in percent. */
+  readonly progress: number;
+  /** How long the files of its answer stay, in ms. */
+  readonly filesStayMs: number;
+  /** Stores a task by its vendor's name for it. @throws ApiError when the job is over meanwhile: the task is discarded. */
+  readonly remember: (name: string) => Promise<void>;
+}
+
+/** A job whose vendor's task is not done: it comes back. */
+export interface Pause {
+  /** Percent, a whole number. */
+  readonly progress: number;
+  readonly pauseMs: number;
+  /** Why this taking learned nothing, for the operator. */
+  readonly error?: ApiError;
+}
+
 /** Does what a job asks for, by one or several calls of its vendor. @throws ApiError what the job ends with. */
 export type Perform = (performance: Performance) => Promise<VendorAnswer>;
+
+/** Does the next step of a job that a vendor works off as a task. @throws ApiError what the job ends with. */
+export type PerformTask = (performance: Performance & { readonly task: JobTask }) => Promise<VendorAnswer | Pause>;
 
 type MethodName = Exclude<keyof Vendor, 'name' | 'close' | 'video'>;
 

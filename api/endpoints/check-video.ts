@@ -1,0 +1,27 @@
+import type { Endpoint } from './endpoint.ts';
+import { invalidParameter } from './invalid-request.ts';
+import type { VideoFacts } from './prepare-video.ts';
+
+/** Holds a request for a video against its model's row: size, length, whether it may begin with a picture, remixing. */
+export const checkVideo: NonNullable<Endpoint['check']> = ({ traits }, { id, video }) => {
+  // A row that says nothing leaves it to the vendor.
+  if (video === undefined) return undefined;
+  const { size, seconds, hasInput, remixedFrom } = traits as unknown as VideoFacts;
+  if (remixedFrom !== undefined) {
+    if (!video.remix) throw invalidParameter('model', `The model \`${id}\` does not remix videos.`);
+    // Size and length are those of the video, which the model has made.
+    return undefined;
+  }
+  if (size !== undefined) checkChoice('size', size, video.sizes);
+  if (seconds !== undefined) checkChoice('seconds', seconds, video.seconds);
+  if (hasInput && !video.input) {
+    throw invalidParameter('input_reference', `The model \`${id}\` takes no picture to begin with.`);
+  }
+  return undefined;
+};
+
+function checkChoice(param: string, value: string, allowed: readonly string[]): void {
+  if (allowed.includes(value)) return;
+  const list = allowed.map((choice) => `'${choice}'`).join(', ');
+  throw invalidParameter(param, `Invalid value for '${param}'. Supported values are: ${list}.`);
+}

@@ -1,0 +1,37 @@
+import type { VideoEnd } from '../../shared/capabilities/video.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { jobIdFromWire } from '../../shared/ids.ts';
+import type { JobState } from '../../shared/jobs/job-state.ts';
+import type { ResolveContext } from './endpoint.ts';
+import type { EndpointName } from './endpoint-name.ts';
+import { readFrames } from './resource.ts';
+import { readVideoEnd, videoView } from './video-view.ts';
+
+/** How long Redis and the database may take. */
+const readMs = 5000;
+
+/** The endpoints that make videos. */
+export const videoEndpoints: readonly EndpointName[] = ['videos', 'videos.remix'];
+
+/** Who asks. */
+type Asking = Pick<ResolveContext, 'services' | 'account' | 'connection'>;
+
+/** The job of a video. @throws ApiError 404 where the account has none of that id. */
+export async function findVideoJob({ services, account, connection }: Asking, id = ''): Promise<JobState> {
+  const jobId = jobIdFromWire(id);
+  const job = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));
+  if (job && job.account === account && (videoEndpoints as readonly string[]).includes(job.endpoint)) return job;
+  throw new ApiError('not_found', `Video with id '${id}' not found.`);
+}
+
+/** What a completed video is. @param purpose what it is wanted for, for the error @throws ApiError 400 while it is not. */
+export async function requireVideoEnd(
+  { services, connection }: Asking,
+  job: JobState,
+  purpose: string,
+): Promise<VideoEnd> {
+  if (job.outcome !== 'completed') {
+    throw new ApiError('invalid_request_error', `The video is not completed, so it cannot be ${purpose}.`);
+  }
+  return readVideoEnd(await readFrames(services, videoView, job, connection));
+}

@@ -1,0 +1,111 @@
+import type { z } from 'zod';
+import type { VideoJob } from '../../shared/capabilities/video.ts';
+import { videoForm, videoRemixRequest, videoRequest } from '../../shared/capabilities/video-request.ts';
+import { type FieldKind, invalidField, readFormFields } from './form-fields.ts';
+import { parseJson } from './parse-json.ts';
+import { checked } from './prepare-image.ts';
+import type { Prepare, PreparedRequest, PrepareForm, UploadedFile } from './prepared-request.ts';
+
+/** What is known of a video from its request; `check` holds it against the model's row, and the view shows it. */
+export interface VideoFacts {
+  readonly prompt: string;
+  readonly size?: string;
+  readonly seconds?: string;
+  /** Whether it begins with a picture. */
+  readonly hasInput: boolean;
+  /** Id of the video that it is made from anew. */
+  readonly remixedFrom?: string;
+}
+
+/** How a form writes the fields of a reference that is no file. */
+const referenceUrl = 'input_reference[image_url]';
+const referenceFileId = 'input_reference[file_id]';
+
+/** What the fields of a form are. */
+const fields: Readonly<Record<string, FieldKind>> = {
+  model: 'text',
+  prompt: 'text',
+  size: 'text',
+  seconds: 'text',
+  input_reference: 'file',
+  [referenceUrl]: 'text',
+  [referenceFileId]: 'text',
+};
+
+/** A checked request. */
+interface VideoRequest {
+  readonly model: string;
+  readonly prompt: string;
+  readonly size?: string | undefined;
+  readonly seconds?: string | number | undefined;
+}
+
+/** Prepares the JSON of `POST /v1/videos`. */
+export const prepareVideo: Prepare = (body) => composeChecked(checked(videoRequest, parseJson(body)));
+
+/** Prepares its form: one `input_reference` (a file, or as in JSON), and the fields. */
+export const prepareVideoForm: PrepareForm = (form) => {
+  const { [referenceUrl]: url, [referenceFileId]: fileId, ...given } = readFormFields(form, fields);
+  const reference = url === undefined && fileId === undefined ? [] : [{ image_url: url, file_id: fileId }];
+  const [input, another] = [...form.files.map(readUpload), ...reference];
+  if (another !== undefined) throw invalidField('input_reference', 'it is given more than once');
+  if (input === undefined || 'file' in input) {
+    const { input_reference: upload, ...request } = checked(videoForm, {
+      ...given,
+      ...(input && { input_reference: input }),
+    });
+    return compose(request, upload ?? null);
+  }
+  return composeChecked(checked(videoRequest, { ...given, input_reference: input }));
+};
+
+function readUpload({ field, ...upload }: UploadedFile): Omit<UploadedFile, 'field'> {
+  if (field !== 'input_reference') throw invalidField(field, 'a file is not expected here');
+  if (upload.bytes === 0) throw invalidField(field, 'the file is empty');
+  return upload;
+}
+
+/** Prepares `POST /v1/videos/{id}/remix`. Model, size and length are those of the video, which `resolve` looks up. */
+export const prepareVideoRemix: Prepare = (body) =>
+  compose({ model: '', ...checked(videoRemixRequest, parseJson(body)) }, null);
+
+function composeChecked({ input_reference: input, ...request }: z.infer<typeof videoRequest>): PreparedRequest {
+  return compose(request, input?.image_url === undefined ? null : { image_url: input.image_url });
+}
+
+function compose(
+  { model, prompt, size, seconds, ...parameters }: VideoRequest,
+  input: VideoJob['input'],
+): PreparedRequest {
+  const shape = { ...(size !== undefined && { size }), ...(seconds !== undefined && { seconds: String(seconds) }) };
+  const job: VideoJob = { prompt, ...shape, input, remixed: null, parameters };
+  const facts: VideoFacts = { prompt, ...shape, hasInput: input !== null };
+  return {
+    model,
+    stream: false,
+    request: JSON.stringify(job),
+    hasMedia: input !== null,
+    viewOptions: { ...facts },
+    traits: { ...facts },
+    files: input !== null && 'file' in input ? [input.file] : [],
+    store: true,
+    background: true,
+  };
+}
+
+/** A prepared request with more known of it: what its model does unasked, or of the video that it remixes. */
+export function withFacts(
+  prepared: PreparedRequest,
+  facts: Partial<VideoFacts>,
+  job: Partial<VideoJob>,
+  model = prepared.model,
+): PreparedRequest {
+  const whole = { ...prepared.viewOptions, ...facts };
+  return {
+    ...prepared,
+    model,
+    request: JSON.stringify({ ...(JSON.parse(prepared.request) as VideoJob), ...job }),
+    viewOptions: whole,
+    traits: whole,
+  };
+}

@@ -1,0 +1,26 @@
+import { checkVideo } from './check-video.ts';
+import type { Endpoint } from './endpoint.ts';
+import { findVideoJob, requireVideoEnd } from './find-video.ts';
+import { prepareVideoRemix, withFacts } from './prepare-video.ts';
+import type { PreparedRequest } from './prepared-request.ts';
+import { videoView } from './video-view.ts';
+
+/** Makes of a prompt the remix of the video that the path names: by its vendor, which has it still. */
+const resolveSource: NonNullable<Endpoint['resolve']> = async (read, context) => {
+  const job = await findVideoJob(context, context.params.id);
+  const { vendor, task, size, seconds } = await requireVideoEnd(context, job, 'remixed');
+  const shape = { ...(size !== undefined && { size }), ...(seconds !== undefined && { seconds }) };
+  const facts = { ...shape, remixedFrom: `video_${job.id}` };
+  return withFacts(read as PreparedRequest, facts, { remixed: { vendor, task } }, job.model);
+};
+
+/** `POST /v1/videos/{id}/remix` (https://platform.openai.com/docs/api-reference/videos/remix). */
+export const videosRemix: Endpoint = {
+  name: 'videos.remix',
+  path: '/v1/videos/:id/remix',
+  capability: 'video',
+  prepare: prepareVideoRemix,
+  resolve: resolveSource,
+  check: checkVideo,
+  view: videoView,
+};

@@ -1,0 +1,21 @@
+import { z } from 'zod';
+import { imageReference, upload } from './image.ts';
+
+const prompt = z.string().min(1).max(32_000);
+
+const options = {
+  model: z.string().min(1).max(256),
+  prompt,
+  // Which there are depends on the model: they are held against its row.
+  size: z.string().optional(),
+  seconds: z.union([z.string(), z.int().min(1)]).optional(),
+};
+
+/** OpenAI's `CreateVideoJsonBody`; unknown fields are kept. */
+export const videoRequest = z.looseObject({ ...options, input_reference: imageReference.nullish() });
+
+/** The fields of a form for a video, the upload in `input_reference`. */
+export const videoForm = z.looseObject({ ...options, input_reference: upload.optional() });
+
+/** OpenAI's `CreateVideoRemixBody`; unknown fields are kept. */
+export const videoRemixRequest = z.looseObject({ prompt });

@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { Redis } from 'ioredis';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import type { VendorTask } from '../../shared/jobs/vendor-task.ts';
+import { loadProduct } from '../support/gateway.ts';
+import { JobFixture } from './job-fixture.ts';
+
+const { jobKeys, accountKeys } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
+const { readJobState } = await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
+const { settlementOf, holdMember } =
+  await loadProduct<typeof import('../../shared/jobs/settle.ts')>('shared/jobs/settle');
+const { parseRecord } = await loadProduct<typeof import('../../shared/jobs/outbox.ts')>('shared/jobs/outbox');
+const { releaseLease } = await loadProduct<typeof import('../../shared/jobs/lease.ts')>('shared/jobs/lease');
+const { readLog } = await loadProduct<typeof import('../../shared/jobs/answer-log.ts')>('shared/jobs/answer-log');
+const { storeTask } = await loadProduct<typeof import('../../shared/jobs/store-task.ts')>('shared/jobs/store-task');
+const { pause } = await loadProduct<typeof import('../../shared/jobs/pause.ts')>('shared/jobs/pause');
+const { Sweeper } = await loadProduct<typeof import('../../shared/jobs/sweeper.ts')>('shared/jobs/sweeper');
+const { CapabilityQueue } = await loadProduct<typeof import('../../shared/queue.ts')>('shared/queue');
+const { createLogger } = await loadProduct<typeof import('../../shared/log.ts')>('shared/log');
+
+let jobs: JobFixture;
+
+before(async () => {
+  jobs = await JobFixture.start();
+});
+
+after(() => jobs?.stop());
+
+const once = { repeatable: false };
+
+function taskOf(attempt = 1): VendorTask {
+  return { vendor: 'openai', task: 'video_1', attempt, beganAt: 1000 };
+}
+
+/** A video job whose vendor's task is stored, taken by attempt 1. */
+async function withTask(): Promise<JobIdentity> {
+  const job = await jobs.create({ capability: 'video', endpoint: 'videos' });
+  await jobs.take(job, once);
+  assert.equal(await storeTask(jobs.redis, job.id, taskOf()), 'ok');
+  return job;
+}
+
+function pauseAt(job: JobIdentity, attempt: number, progress: number) {
+  return pause(jobs.redis, { jobId: job.id, attempt, progress, lifetimeMs: 60_000, isCluster: false });
+}
+
+/** The job's progress frames, as they are numbered. */
+async function progressFrames(job: JobIdentity): Promise<[number, number][]> {
+  const { batches } = await readLog(jobs.redis, job.id, 0);
+  return batches.flatMap(({ frames }) => frames.map(({ seq, text }) => [seq, JSON.parse(text).progress]));
+}
+
+const poll = (attempt: number, lastSeq: number, progress: number) => ({
+  verdict: 'poll' as const,
+  ...{ attempt, lastSeq, progress, task: taskOf() },
+});
+
+describe('storing a task', () => {
+  test('is for the attempt that owns the job, and a repeat changes nothing', async () => {
+    const job = await jobs.create({ capability: 'video' });
+    await jobs.take(job, once);
+    assert.equal(await storeTask(jobs.redis, job.id, { ...taskOf(2), task: 'another' }), 'fenced');
+    assert.equal((await readJobState(jobs.redis, job.id))?.task, undefined);
+    assert.equal(await storeTask(jobs.redis, job.id, taskOf()), 'ok');
+    assert.equal(await storeTask(jobs.redis, job.id, taskOf()), 'ok');
+    assert.deepEqual(JSON.parse((await readJobState(jobs.redis, job.id))?.task ?? ''), taskOf());
+  });
+
+  test('tells that the job has ended, or is not known', async () => {
+    const job = await jobs.create({ capability: 'video' });
+    await jobs.take(job, once);
+    await jobs.end(job, { outcome: 'cancelled' });
+    assert.equal(await storeTask(jobs.redis, job.id, taskOf()), 'ended');
+    const lost = jobs.identity();
+    assert.equal(await storeTask(jobs.redis, lost.id, taskOf()), 'gone');
+    assert.equal(await jobs.redis.exists(jobKeys.state(lost.id)), 0);
+  });
+});
+
+describe('begin, where a task is stored', () => {
+  test('lets the job be polled, never run, and any number of times', async () => {
+    const job = await withTask();
+    for (let attempt = 2; attempt < 9; attempt++) {
+      await jobs.expireLease(job);
+      assert.deepEqual(await jobs.take(job, once), poll(attempt, 0, 0));
+    }
+  });
+
+  test('gives a repeat of the call the same answer, and makes another taking wait', async () => {
+    const job = await withTask();
+    await jobs.expireLease(job);
+    assert.deepEqual(await jobs.take(job, { ...once, taking: 'same' }), poll(2, 0, 0));
+    assert.deepEqual(await jobs.take(job, { ...once, taking: 'same' }), poll(2, 0, 0));
+    assert.equal((await jobs.take(job, once)).verdict, 'wait');
+  });
+
+  test('lets a poll that was given back be taken at once', async () => {
+    const job = await withTask();
+    await jobs.expireLease(job);
+    await jobs.take(job, once);
+    assert.equal(await releaseLease(jobs.redis, job.id, 2), 'released');
+    assert.deepEqual(await jobs.take(job, once), poll(3, 0, 0));
+  });
+
+  test('says that the job has ended, or is overdue, before anything else', async () => {
+    const ended = await withTask();
+    await jobs.end(ended, { outcome: 'cancelled' });
+    assert.deepEqual(await jobs.take(ended, once), { verdict: 'settle' });
+    const overdue = await withTask();
+    await jobs.redis.hset(jobKeys.state(overdue.id), 'deadline', Date.now() - 1);
+    assert.deepEqual(await jobs.take(overdue, once), { verdict: 'overdue' });
+  });
+});
+
+describe('pause', () => {
+  test('lets the next taking begin at once, which knows the progress', async () => {
+    const job = await withTask();
+    assert.equal(await pauseAt(job, 1, 40), 'ok');
+    assert.deepEqual(await jobs.take(job, once), poll(2, 1, 40));
+    assert.equal((await readJobState(jobs.redis, job.id))?.progress, 40);
+  });
+
+  test('writes a frame where the progress has risen, and lets it never go back', async () => {
+    const job = await withTask();
+    let attempt = 1;
+    for (const progress of [0, 40, 40, 30, 41, 100, 7]) {
+      assert.equal(await pauseAt(job, attempt, progress), 'ok');
+      assert.equal(await pauseAt(job, attempt, progress), 'ok', 'a repeat');
+      const verdict = await jobs.take(job, once);
+      assert.ok(verdict.verdict === 'poll', verdict.verdict);
+      attempt = verdict.attempt;
+    }
+    assert.deepEqual(await progressFrames(job), [
+      [1, 40],
+      [2, 41],
+      [3, 100],
+    ]);
+    const ttl = await jobs.redis.pttl(jobKeys.log(job.id));
+    assert.ok(ttl > 0 && ttl <= 60_000, 'a log that nobody ends does not stay');
+    await jobs.end(job, { attempt });
+    const { batches } = await readLog(jobs.redis, job.id, 3);
+    assert.equal(batches[0]?.firstSeq, 4, 'the end comes behind the progress');
+  });
+
+  test('publishes the frame to the readers of the job', async () => {
+    const job = await withTask();
+    const subscriber = new Redis(jobs.server.url);
+    try {
+      await subscriber.subscribe(`${jobKeys.inboxPrefix(job.id)}api-reader`);
+      const message = new Promise((resolve) => subscriber.once('message', (_channel, text) => resolve(text)));
+      await pauseAt(job, 1, 12);
+      assert.equal(await message, `${job.id} 1 1\np{"progress":12}`);
+    } finally {
+      subscriber.disconnect();
+    }
+  });
+
+  test('is for the attempt that owns a job that has not ended', async () => {
+    const job = await withTask();
+    await jobs.expireLease(job);
+    await jobs.take(job, once);
+    assert.equal(await pauseAt(job, 1, 50), 'fenced');
+    assert.equal((await jobs.take(job, once)).verdict, 'wait', 'the lease is the other attempt’s');
+    await jobs.end(job, { outcome: 'cancelled' });
+    assert.equal(await pauseAt(job, 2, 50), 'ended');
+    assert.equal(await pauseAt(jobs.identity(), 1, 50), 'gone');
+    assert.deepEqual(await progressFrames(job), [[1, undefined]], 'the end alone');
+  });
+});
+
+describe('the record of a job with a task', () => {
+  test('counts creations, not polls, and names the vendor', async () => {
+    const job = await withTask();
+    for (let attempt = 1; attempt < 6; attempt++) {
+      await pauseAt(job, attempt, attempt);
+      await jobs.take(job, once);
+    }
+    await jobs.end(job, { outcome: 'cancelled' });
+    const state = await readJobState(jobs.redis, job.id);
+    assert.equal(state?.attempt, 6);
+    const record = parseRecord((state && settlementOf(state)?.record) ?? '');
+    assert.deepEqual([record?.attempts, record?.vendor, record?.outcome], [1, 'openai', 'cancelled']);
+  });
+});
+
+describe('the sweeper', () => {
+  async function sweep(job: JobIdentity, queue: InstanceType<typeof CapabilityQueue>): Promise<void> {
+    const hold = holdMember({ ...job, jobId: job.id });
+    await jobs.redis.zadd(accountKeys.holds(job.account), 1, hold);
+    const context = { redis: jobs.redis, isCluster: false, blobs: {} as never, queue: () => queue };
+    const sweeper = new Sweeper(context, createLogger('silent', 'test').log);
+    await sweeper.sweep();
+    sweeper.close();
+    await jobs.redis.zrem(accountKeys.holds(job.account), hold);
+  }
+
+  test('puts a job back into its queue whose task runs but which is lost there, once', async () => {
+    const queue = new CapabilityQueue('video', jobs.redis);
+    try {
+      const job = await withTask();
+      await pauseAt(job, 1, 20);
+      await sweep(job, queue);
+      await sweep(job, queue);
+      assert.equal(await queue.waiting(), 1);
+      assert.deepEqual(await queue.find(job.id), job);
+      assert.deepEqual(await jobs.take(job, once), poll(2, 1, 20));
+    } finally {
+      await queue.close();
+    }
+  });
+
+  test('ends one without a task as unknown, and one past its deadline as overdue', async () => {
+    const queue = new CapabilityQueue('video', jobs.redis);
+    try {
+      const begun = await jobs.create({ capability: 'video' });
+      await jobs.take(begun, once);
+      await jobs.expireLease(begun);
+      await sweep(begun, queue);
+      assert.equal((await readJobState(jobs.redis, begun.id))?.errorCode, 'outcome_unknown');
+      const late = await jobs.create({ capability: 'video', deadlineAt: Date.now() + 50 });
+      await jobs.take(late, once);
+      await storeTask(jobs.redis, late.id, taskOf());
+      await pauseAt(late, 1, 20);
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      await sweep(late, queue);
+      assert.equal((await readJobState(jobs.redis, late.id))?.errorCode, 'timeout');
+    } finally {
+      await queue.close();
+    }
+  });
+});
