@@ -13,6 +13,8 @@ export interface State {
   endpoint: string;
   /** The error it ended with, when that is not the status (a stream's last frame). */
   streamError: ApiError | undefined;
+  /** The body that tells an error, where it is not OpenAI's. */
+  errorBody: ((error: ApiError, ctx: Context) => unknown) | undefined;
   /** Further facts for the access log: never bodies, prompts or keys. */
   facts: Record<string, string | number | boolean>;
 }

@@ -13,6 +13,11 @@ const failure = (status: number, retryable: boolean): ErrorRow => ({ status, typ
 export const errorTable = {
   invalid_request_error: invalid(400),
   context_length_exceeded: invalid(400),
+  previous_response_not_found: invalid(400),
+  /** Of a response socket: its lanes, and the hour it may last. The names are OpenAI's. */
+  invalid_stream_id: invalid(400),
+  websocket_stream_limit_reached: invalid(400),
+  websocket_connection_limit_reached: invalid(400),
   invalid_api_key: invalid(401),
   permission_denied: invalid(403),
   not_found: invalid(404),

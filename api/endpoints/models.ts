@@ -1,7 +1,9 @@
 import type { Middleware } from 'koa';
+import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Services } from '../services.ts';
-import type { State } from '../state.ts';
+import type { Context, State } from '../state.ts';
+import { anthropicModel, anthropicModelList } from './anthropic-models.ts';
 
 interface WireModel {
   readonly id: string;
@@ -10,18 +12,27 @@ interface WireModel {
   readonly owned_by: string;
 }
 
-const toWire = (model: { id: string; created: number; ownedBy: string }): WireModel => ({
+const toWire = (model: Model): WireModel => ({
   id: model.id,
   object: 'model',
   created: model.created,
   owned_by: model.ownedBy,
 });
 
-/** `GET /v1/models`: the models that are usable now. */
+/** Whether a request for models is one of Anthropic's clients, which name the version of the API with each. */
+export function wantsAnthropicModels({ path, headers }: Pick<Context, 'path' | 'headers'>): boolean {
+  return /^\/v1\/models(\/|$)/.test(path) && headers['anthropic-version'] !== undefined;
+}
+
+/** `GET /v1/models`: the models that are usable now, as OpenAI lists them, or as Anthropic does. */
 export function listModels(services: Services): Middleware<State> {
   return (ctx) => {
     ctx.state.endpoint = 'models';
-    ctx.body = { object: 'list', data: services.catalogue.list().map(toWire) };
+    const models = services.catalogue.list();
+    ctx.vary('anthropic-version');
+    ctx.body = wantsAnthropicModels(ctx)
+      ? anthropicModelList(models, ctx.query)
+      : { object: 'list', data: models.map(toWire) };
   };
 }
 
@@ -36,6 +47,7 @@ export function retrieveModel(services: Services): Middleware<State> {
         param: 'model',
       });
     }
-    ctx.body = toWire(model);
+    ctx.vary('anthropic-version');
+    ctx.body = wantsAnthropicModels(ctx) ? anthropicModel(model) : toWire(model);
   };
 }

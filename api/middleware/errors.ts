@@ -11,8 +11,7 @@ export function errors(log: Logger): Middleware<State> {
     } catch (thrown) {
       const error = ApiError.from(thrown);
       ctx.state.streamError = error;
-      const isOurs = error.status >= 500 && error.cause !== undefined;
-      if (isOurs) log.error({ err: error.cause, job: ctx.state.jobId, code: error.code }, error.message);
+      logFault(log, ctx.state, error);
       if (ctx.res.headersSent || !ctx.writable) {
         // A stream's own code writes its errors as events; here something broke that it could not know of.
         ctx.respond = false;
@@ -24,7 +23,13 @@ export function errors(log: Logger): Middleware<State> {
       ctx.respond = true;
       ctx.status = error.status;
       ctx.set(error.headers());
-      ctx.body = error.toWire();
+      ctx.body = ctx.state.errorBody?.(error, ctx) ?? error.toWire();
     }
   };
+}
+
+/** Logs an error that is the gateway's own and has a cause to look into. */
+export function logFault(log: Logger, { jobId }: Pick<State, 'jobId'>, error: ApiError): void {
+  const isOurs = error.status >= 500 && error.cause !== undefined;
+  if (isOurs) log.error({ err: error.cause, job: jobId, code: error.code }, error.message);
 }

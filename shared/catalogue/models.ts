@@ -20,6 +20,15 @@ const model = z.strictObject({
   legacyCompletions: z.boolean().optional(),
   /** Chat: the vendor has the Responses API for it; elsewhere a chat stands in. */
   responses: z.boolean().optional(),
+  /** What of other APIs' requests a chat with it may hold; absent: all of it. */
+  chat: z
+    .strictObject({
+      /** Whether the vendor takes, or passes over, fields that OpenAI's document does not have (`cache_control`). */
+      hints: z.boolean(),
+      /** Whether it takes `reasoning_effort`. */
+      effort: z.boolean(),
+    })
+    .optional(),
   embedding: z
     .strictObject({
       /** Whether the caller may choose the number of dimensions. */
@@ -81,7 +90,7 @@ export type Model = Readonly<z.infer<typeof model>>;
 
 type Traits = Pick<
   Model,
-  'embedding' | 'image' | 'transcription' | 'speech' | 'video' | 'legacyCompletions' | 'responses'
+  'chat' | 'embedding' | 'image' | 'transcription' | 'speech' | 'video' | 'legacyCompletions' | 'responses'
 >;
 type Limits = readonly [contextWindow: number, maxOutputTokens: number];
 
@@ -119,6 +128,10 @@ function openai(id: string, released: string, limits?: Limits, traits: Traits = 
     ...(limits && { contextWindow: limits[0], maxOutputTokens: limits[1] }),
     // All its chat models have the Responses API, but for those of the legacy completions.
     ...(capabilityOf(traits) === 'chat' && !traits.legacyCompletions && { responses: true }),
+    // It refuses what it does not know. The fourth generation does not reason.
+    ...(capabilityOf(traits) === 'chat' && {
+      chat: { hints: false, effort: limits !== omni && limits !== longFourth },
+    }),
     ...traits,
   };
 }

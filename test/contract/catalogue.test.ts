@@ -22,11 +22,14 @@ describe('the catalogue', () => {
       [
         ['sandbox-chat', 'sandbox', 'chat'],
         ['sandbox-reasoning', 'sandbox', 'chat'],
+        ['sandbox-responses', 'sandbox', 'chat'],
         ['sandbox-instruct', 'sandbox', 'chat'],
         ['sandbox-embedding', 'sandbox', 'embedding'],
         ['sandbox-image', 'sandbox', 'image'],
         ['sandbox-transcribe', 'sandbox', 'transcription'],
         ['sandbox-speech', 'sandbox', 'speech'],
+        ['sandbox-video', 'sandbox', 'video'],
+        ['sandbox-video-portrait', 'sandbox', 'video'],
       ],
     );
     assert.equal(sandbox.find('gpt-4o-mini'), undefined);

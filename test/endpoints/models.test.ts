@@ -19,8 +19,11 @@ describe('models', () => {
       'sandbox-image',
       'sandbox-instruct',
       'sandbox-reasoning',
+      'sandbox-responses',
       'sandbox-speech',
       'sandbox-transcribe',
+      'sandbox-video',
+      'sandbox-video-portrait',
     ]);
     for (const model of data) {
       assert.equal(model.object, 'model');

@@ -1,8 +1,14 @@
 import { performCompletion } from './perform-completion.ts';
+import { performMessage, performTokenCount } from './perform-message.ts';
+import { performResponse } from './perform-response.ts';
 import { methodOf, type Perform } from './performance.ts';
 
-/** A chat completion, or a legacy one: both are jobs of the chat models. */
+/** A chat completion, a legacy one, a response, a message or its count: all are jobs of the chat models. */
 export const performChat: Perform = async (performance) => {
   const { endpoint, vendor, call, sink } = performance;
-  return endpoint === 'completions' ? performCompletion(performance) : methodOf(vendor, 'chat')(call, sink);
+  if (endpoint === 'completions') return await performCompletion(performance);
+  if (endpoint === 'responses') return await performResponse(performance);
+  if (endpoint === 'messages') return await performMessage(performance);
+  if (endpoint === 'messages.count_tokens') return await performTokenCount(performance);
+  return await methodOf(vendor, 'chat')(call, sink);
 };

@@ -1,0 +1,126 @@
+import type { Frame } from '../../shared/jobs/frames.ts';
+import type { ViewedJob } from './endpoint.ts';
+import { MessageBlocks } from './message-blocks.ts';
+import type { Message, MessageEvent, MessageStop, MessageUsage } from './message-events.ts';
+import type { MessageViewOptions } from './prepare-messages.ts';
+import { saidBy } from './said-pieces.ts';
+
+type Fields = Record<string, unknown>;
+
+/** Makes of the frames of a chat, from the first on, the events of a message. */
+export class MessageFold {
+  readonly #job: Pick<ViewedJob, 'id' | 'model'>;
+  readonly #options: MessageViewOptions;
+  readonly #blocks: MessageBlocks;
+  #isStarted = false;
+  #hasCalls = false;
+  #isRefusal = false;
+  #finishReason: unknown;
+  #stopText: unknown;
+
+  constructor(job: Pick<ViewedJob, 'id' | 'model'>, options: MessageViewOptions) {
+    this.#job = job;
+    this.#options = options;
+    this.#blocks = new MessageBlocks(job.id);
+  }
+
+  /** The events that a frame becomes; none for errors and progress. */
+  take(frame: Frame): MessageEvent[] {
+    if (frame.type !== 'delta' && frame.type !== 'end') return [];
+    const { choices, usage, service_tier: tier } = JSON.parse(frame.text) as Fields & { choices?: Fields[] };
+    const events: MessageEvent[] = [];
+    if (!this.#isStarted) {
+      this.#isStarted = true;
+      events.push({ type: 'message_start', message: this.#emptyMessage(tier) });
+    }
+    for (const choice of choices ?? []) if (Number(choice.index ?? 0) === 0) events.push(...this.#takeChoice(choice));
+    if (frame.type === 'end') {
+      events.push(...this.#blocks.end());
+      events.push({ type: 'message_delta', delta: this.#stop(), usage: toUsage(usage) }, { type: 'message_stop' });
+    }
+    return events;
+  }
+
+  #takeChoice(choice: Fields): MessageEvent[] {
+    const events: MessageEvent[] = [];
+    for (const piece of saidBy((choice.delta ?? choice.message ?? {}) as Fields)) {
+      if (piece.kind === 'call') this.#hasCalls = true;
+      if (piece.kind === 'refusal') this.#isRefusal = true;
+      if (this.#options.hidesThinking && thoughts.has(piece.kind)) continue;
+      events.push(...this.#blocks.say(piece));
+    }
+    if (choice.finish_reason == null) return events;
+    this.#finishReason = choice.finish_reason;
+    this.#stopText = choice.stop_reason;
+    events.push(...this.#blocks.end());
+    return events;
+  }
+
+  #emptyMessage(tier: unknown): Message {
+    return {
+      id: `msg_${this.#job.id}`,
+      type: 'message',
+      role: 'assistant',
+      model: this.#job.model,
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      stop_details: null,
+      container: null,
+      diagnostics: null,
+      usage: {
+        ...toUsage(null),
+        cache_creation: null,
+        inference_geo: null,
+        service_tier: tiers[String(tier)] ?? null,
+        speed: null,
+      },
+    };
+  }
+
+  #stop(): MessageStop {
+    const stop: MessageStop = { stop_reason: 'end_turn', stop_sequence: null, stop_details: null, container: null };
+    if (this.#isRefusal || this.#finishReason === 'content_filter') {
+      const details = { type: 'refusal', category: null, explanation: null } as const;
+      return { ...stop, stop_reason: 'refusal', stop_details: details };
+    }
+    if (this.#finishReason === 'length') return { ...stop, stop_reason: 'max_tokens' };
+    // Of a call that was forced some vendors say `stop`.
+    if (this.#hasCalls) return { ...stop, stop_reason: 'tool_use' };
+    // OpenAI does not tell a stop sequence from an end; vLLM and others name it.
+    const text = this.#options.stopSequences.find((sequence) => sequence === this.#stopText);
+    return text === undefined ? stop : { ...stop, stop_reason: 'stop_sequence', stop_sequence: text };
+  }
+}
+
+const thoughts: ReadonlySet<string> = new Set(['thinking', 'signature', 'redacted']);
+
+/** Service tiers as Anthropic calls them. */
+const tiers: Readonly<Record<string, Message['usage']['service_tier']>> = {
+  default: 'standard',
+  priority: 'priority',
+  flex: 'batch',
+};
+
+/** Counts of a chat; those that its vendor does not report are zero. */
+function toUsage(usage: unknown): MessageUsage {
+  const counts = (usage ?? {}) as Fields;
+  const input = (counts.prompt_tokens_details ?? {}) as Fields;
+  const output = (counts.completion_tokens_details ?? {}) as Fields;
+  const read = count(input.cached_tokens);
+  // OpenRouter's name for it; OpenAI's own caches cost nothing to write.
+  const written = count(input.cache_write_tokens);
+  const thinking = output.reasoning_tokens;
+  return {
+    input_tokens: Math.max(0, count(counts.prompt_tokens) - read - written),
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: read,
+    output_tokens: count(counts.completion_tokens),
+    output_tokens_details: typeof thinking === 'number' ? { thinking_tokens: thinking } : null,
+    server_tool_use: null,
+  };
+}
+
+function count(value: unknown): number {
+  return typeof value === 'number' ? value : 0;
+}

@@ -1,0 +1,173 @@
+import { createHash } from 'node:crypto';
+import {
+  type MessageInput,
+  type MessageRequest,
+  messageCountRequest,
+  messageRequest,
+} from '../../shared/capabilities/message.ts';
+import { invalidParameter, invalidRequest } from './invalid-request.ts';
+import { cacheMark, type MessageNotes } from './message-content.ts';
+import { toChatTools } from './message-tools.ts';
+import { toChatTurns } from './message-turns.ts';
+import { parseJson } from './parse-json.ts';
+import type { Prepare } from './prepared-request.ts';
+
+/** What `check` holds against the model's row: names of what a request holds beyond a chat. */
+export interface MessageTraits {
+  /** What is left out whatever the model is. */
+  readonly ignored: readonly string[];
+  /** What is left out where the vendor refuses fields that it does not know. */
+  readonly hints: readonly string[];
+  /** What is left out where the model does not reason. */
+  readonly effort: readonly string[];
+}
+
+/** What the view of a message needs of its request. */
+export interface MessageViewOptions {
+  /** The caller does not want to see the model's thinking. */
+  readonly hidesThinking: boolean;
+  readonly stopSequences: readonly string[];
+}
+
+/**
+ * Prepares `POST /v1/messages`: the job is a chat. Unknown fields pass through to the vendor, as with chats.
+ *
+ * - `thinking` and `output_config.effort` become `reasoning_effort`: an effort as it is (`max` is `xhigh`), else a budget of
+ *   up to 4,095 tokens low, of up to 16,383 medium, above that high; `disabled` is none, `adaptive` the model's own default.
+ * - `metadata.user_id` becomes `user`: where it is longer than the 64 characters that OpenAI takes, its SHA-256.
+ */
+export const prepareMessages: Prepare = (body) => {
+  const input = parseJson(body);
+  if (!messageRequest.validate(input)) throw invalidRequest(messageRequest, input);
+  refuseForeignFields(input);
+  const notes = newNotes();
+  const request = JSON.stringify({
+    ...passedOn(input, notes),
+    ...toChat(input, notes),
+    ...chatParameters(input, notes),
+  });
+  const { thinking } = input;
+  const isOmitted = thinking != null && 'display' in thinking && thinking.display === 'omitted';
+  const viewOptions: MessageViewOptions = {
+    hidesThinking: isOmitted || thinking?.type === 'disabled',
+    stopSequences: input.stop_sequences ?? [],
+  };
+  return {
+    model: input.model,
+    stream: input.stream === true,
+    request,
+    hasMedia: notes.hasMedia,
+    viewOptions: { ...viewOptions },
+    traits: { ...traitsOf(input, notes) },
+  };
+};
+
+/** Prepares `POST /v1/messages/count_tokens`: the chat whose tokens are to be counted. */
+export const prepareMessageCount: Prepare = (body) => {
+  const input = parseJson(body);
+  if (!messageCountRequest.validate(input)) throw invalidRequest(messageCountRequest, input);
+  const notes = newNotes();
+  const request = JSON.stringify(toChat(input, notes));
+  const { model } = input;
+  return {
+    ...{ model, stream: false, request, viewOptions: {} },
+    hasMedia: notes.hasMedia,
+    traits: { ...traitsOf(input, notes) },
+  };
+};
+
+function newNotes(): MessageNotes {
+  return { ignored: new Set(), hints: new Set(), hasMedia: false };
+}
+
+function traitsOf(input: MessageInput, notes: MessageNotes): MessageTraits {
+  const effort = toEffort(input);
+  const from = effort === undefined ? [] : [input.output_config?.effort == null ? 'thinking' : 'output_config.effort'];
+  // OpenAI's older models reason always, and refuse to be told not to.
+  if (effort === 'none') notes.hints.add('thinking');
+  return { ignored: [...notes.ignored], hints: [...notes.hints], effort: from };
+}
+
+/** The part of a request that counts as input. */
+function toChat(input: MessageInput, notes: MessageNotes): object {
+  const format = input.output_config?.format ?? input.output_format;
+  const effort = toEffort(input);
+  if (input.thinking?.type === 'between_tools') notes.ignored.add('thinking');
+  return {
+    ...toChatTools(input, notes),
+    messages: toChatTurns(input, notes),
+    ...(effort !== undefined && { reasoning_effort: effort }),
+    ...(format != null && {
+      response_format: { type: 'json_schema', json_schema: { name: 'output', schema: format.schema, strict: true } },
+    }),
+    ...cacheMark(input, notes),
+  };
+}
+
+function toEffort({ thinking, output_config: output }: MessageInput): string | undefined {
+  if (thinking?.type === 'disabled') return 'none';
+  if (output?.effort != null) return output.effort === 'max' ? 'xhigh' : output.effort;
+  if (thinking?.type !== 'enabled') return undefined;
+  const budget = thinking.budget_tokens;
+  return budget < 4096 ? 'low' : budget < 16_384 ? 'medium' : 'high';
+}
+
+/** The other parameters that a chat knows by other names. */
+function chatParameters(input: MessageRequest, notes: MessageNotes): object {
+  const { stop_sequences: stop, metadata, service_tier: tier } = input;
+  const { user_id: user, ...others } = metadata ?? {};
+  if (Object.keys(others).length > 0) notes.ignored.add('metadata');
+  if (input.top_k != null) notes.hints.add('top_k');
+  return {
+    // The newer of its two names: OpenAI's reasoning models take no other.
+    max_completion_tokens: input.max_tokens,
+    ...(stop != null && stop.length > 0 && { stop }),
+    ...(user != null && { user: user.length <= 64 ? user : createHash('sha256').update(user).digest('hex') }),
+    ...(tier != null && { service_tier: tier === 'standard_only' ? 'default' : 'auto' }),
+  };
+}
+
+/** What Anthropic does at its own place, and an answer without it would be another one. */
+const servedElsewhere = ['container', 'mcp_servers', 'thread', 'inference_geo'];
+
+/** Fields that the chat has under other names, or must not have. */
+const translated = new Set([
+  ...['model', 'stream', 'messages', 'system', 'tools', 'tool_choice', 'thinking', 'output_config', 'output_format'],
+  ...['cache_control', 'max_tokens', 'metadata', 'service_tier', 'stop_sequences', ...servedElsewhere],
+]);
+
+/** Hints to Anthropic's own servers: how to keep a long context small, whom to ask instead, what to diagnose. */
+const serverHints = new Set([
+  ...['context_management', 'compaction', 'diagnostics', 'speed', 'fallbacks', 'fallback_credit_token'],
+  'billing_policy',
+]);
+
+/** The fields that a chat has by the same name, and those that nobody here knows. */
+function passedOn(input: MessageRequest, notes: MessageNotes): Record<string, unknown> {
+  const kept: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(input)) {
+    if (value === null || translated.has(name)) continue;
+    if (serverHints.has(name)) notes.ignored.add(name);
+    else kept[name] = value;
+  }
+  return kept;
+}
+
+/** Fields of a chat that ask for what a message cannot show, or that the gateway sets itself. */
+const chatFields = [
+  ...['n', 'functions', 'function_call', 'modalities', 'audio', 'logprobs', 'top_logprobs', 'stream_options'],
+  'max_completion_tokens',
+];
+
+/** @throws ApiError 400 that names the field. */
+function refuseForeignFields(input: MessageRequest): void {
+  const isGiven = (name: string): boolean => {
+    const value = input[name];
+    const isEmpty = value == null || (Array.isArray(value) && value.length === 0);
+    return !isEmpty && !(name === 'inference_geo' && value === 'global');
+  };
+  const elsewhere = servedElsewhere.find(isGiven);
+  if (elsewhere !== undefined) throw invalidParameter(elsewhere, `'${elsewhere}' is not offered by this gateway.`);
+  const foreign = chatFields.find(isGiven);
+  if (foreign !== undefined) throw invalidParameter(foreign, `'${foreign}' is not a parameter of this endpoint.`);
+}

@@ -1,0 +1,165 @@
+import { z } from 'zod';
+
+const cacheControl = z.looseObject({ type: z.literal('ephemeral') }).nullish();
+
+const text = z.looseObject({ type: z.literal('text'), text: z.string(), cache_control: cacheControl });
+
+const image = z.looseObject({
+  type: z.literal('image'),
+  source: z.discriminatedUnion('type', [
+    z.looseObject({
+      type: z.literal('base64'),
+      media_type: z.string().regex(/^image\/[\w.+-]{1,64}$/, 'it must be the media type of an image'),
+      data: z.string().min(1),
+    }),
+    z.looseObject({ type: z.literal('url'), url: z.string().min(1) }),
+  ]),
+  cache_control: cacheControl,
+});
+
+const document = z.looseObject({
+  type: z.literal('document'),
+  source: z.discriminatedUnion('type', [
+    z.looseObject({ type: z.literal('base64'), media_type: z.literal('application/pdf'), data: z.string().min(1) }),
+    z.looseObject({ type: z.literal('text'), media_type: z.literal('text/plain'), data: z.string() }),
+    z.looseObject({
+      type: z.literal('content'),
+      content: z.union([z.string(), z.array(z.discriminatedUnion('type', [text, image]))]),
+    }),
+  ]),
+  title: z.string().nullish(),
+  context: z.string().nullish(),
+  citations: z.looseObject({ enabled: z.boolean().optional() }).nullish(),
+  cache_control: cacheControl,
+});
+
+const searchResult = z.looseObject({
+  type: z.literal('search_result'),
+  source: z.string(),
+  title: z.string(),
+  content: z.array(text),
+  citations: z.looseObject({ enabled: z.boolean().optional() }).nullish(),
+  cache_control: cacheControl,
+});
+
+const toolReference = z.looseObject({ type: z.literal('tool_reference'), tool_name: z.string() });
+
+const toolResult = z.looseObject({
+  type: z.literal('tool_result'),
+  tool_use_id: z.string().min(1),
+  content: z
+    .union([z.string(), z.array(z.discriminatedUnion('type', [text, image, document, searchResult, toolReference]))])
+    .nullish(),
+  is_error: z.boolean().nullish(),
+  cache_control: cacheControl,
+});
+
+const toolUse = z.looseObject({
+  type: z.literal('tool_use'),
+  id: z.string().min(1),
+  name: z.string().min(1),
+  input: z.looseObject({}),
+  cache_control: cacheControl,
+});
+
+const thinkingBlock = z.looseObject({
+  type: z.literal('thinking'),
+  thinking: z.string(),
+  signature: z.string().nullish(),
+});
+const redactedThinking = z.looseObject({ type: z.literal('redacted_thinking'), data: z.string() });
+
+const userBlock = z.discriminatedUnion('type', [text, image, document, searchResult, toolResult]);
+const assistantBlock = z.discriminatedUnion('type', [text, thinkingBlock, redactedThinking, toolUse]);
+
+/** A block of text. */
+export type TextBlock = z.infer<typeof text>;
+/** A block of what a user shows or answers. */
+export type UserBlock = z.infer<typeof userBlock>;
+/** A block of what the model said in an earlier turn. */
+export type AssistantBlock = z.infer<typeof assistantBlock>;
+
+const message = z.discriminatedUnion('role', [
+  z.looseObject({ role: z.literal('user'), content: z.union([z.string(), z.array(userBlock).min(1)]) }),
+  z.looseObject({ role: z.literal('assistant'), content: z.union([z.string(), z.array(assistantBlock)]) }),
+  z.looseObject({ role: z.literal('system'), content: z.union([z.string(), z.array(text).min(1)]) }),
+]);
+
+/** One turn; agents put instructions (`system`) among them, too. */
+export type MessageTurn = z.infer<typeof message>;
+
+const customTool = z.looseObject({
+  type: z.literal('custom').nullish(),
+  name: z.string().regex(/^[a-zA-Z0-9_-]{1,128}$/, 'use 1 to 128 of a-z, A-Z, 0-9, underscore and dash'),
+  description: z.string().nullish(),
+  input_schema: z.looseObject({}),
+  strict: z.boolean().nullish(),
+  cache_control: cacheControl,
+});
+/** A tool that Anthropic itself has defined, and mostly runs, too: `web_search_20250305`. */
+const definedTool = z.looseObject({
+  type: z.string().regex(/^(?!custom$)\w{1,64}$/, 'it is not the type of a tool'),
+  name: z.string().nullish(),
+});
+
+/** An entry of `tools`. */
+export type MessageTool = z.infer<typeof customTool> | z.infer<typeof definedTool>;
+
+const parallel = { disable_parallel_tool_use: z.boolean().nullish() };
+const toolChoice = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('auto'), ...parallel }),
+  z.looseObject({ type: z.literal('any'), ...parallel }),
+  z.looseObject({ type: z.literal('tool'), name: z.string().min(1), ...parallel }),
+  z.looseObject({ type: z.literal('none') }),
+]);
+
+const display = z.string().nullish();
+const thinking = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('enabled'), budget_tokens: z.int().min(1024), display }),
+  z.looseObject({ type: z.literal('adaptive'), display }),
+  z.looseObject({ type: z.literal('between_tools') }),
+  z.looseObject({ type: z.literal('disabled') }),
+]);
+
+const jsonFormat = z.looseObject({ type: z.literal('json_schema'), schema: z.looseObject({}) }).nullish();
+
+/** What a request for a message and one for its count of tokens have in common. */
+const counted = {
+  model: z.string().min(1).max(256),
+  messages: z.array(message).min(1),
+  system: z.union([z.string(), z.array(text)]).nullish(),
+  tools: z.array(z.union([customTool, definedTool])).nullish(),
+  tool_choice: toolChoice.nullish(),
+  thinking: thinking.nullish(),
+  output_config: z.looseObject({ effort: z.string().min(1).nullish(), format: jsonFormat }).nullish(),
+  /** The older name of `output_config.format`. */
+  output_format: jsonFormat,
+  cache_control: cacheControl,
+};
+
+const countRequest = z.looseObject(counted);
+
+const createRequest = z.looseObject({
+  ...counted,
+  max_tokens: z.int().min(1),
+  metadata: z.looseObject({ user_id: z.string().nullish() }).nullish(),
+  service_tier: z.enum(['auto', 'standard_only']).nullish(),
+  // As many as a chat takes. How long they are is bounded because they are kept with the job.
+  stop_sequences: z.array(z.string().min(1).max(1024)).max(4).nullish(),
+  stream: z.boolean().nullish(),
+  temperature: z.number().min(0).max(1).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  top_k: z.int().min(0).nullish(),
+});
+
+/** What both requests hold. */
+export type MessageInput = z.infer<typeof countRequest>;
+
+/** A request of Anthropic's Messages API (https://docs.claude.com/en/api/messages). Unknown fields are kept. */
+export type MessageRequest = z.infer<typeof createRequest>;
+
+/** The schema of `POST /v1/messages`. */
+export const messageRequest = z.compile(createRequest);
+
+/** The schema of `POST /v1/messages/count_tokens`. */
+export const messageCountRequest = z.compile(countRequest);

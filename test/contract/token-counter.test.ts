@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
+import { countText } from '../../workers/count-tokens.ts';
+import { TokenCounter } from '../../workers/token-counter.ts';
+
+const never = (): AbortSignal => new AbortController().signal;
+const requestOf = (content: string): string => JSON.stringify({ messages: [{ role: 'user', content }] });
+
+describe('counting tokens', () => {
+  it('counts as the tokenizer does, whatever is in the text', () => {
+    const unit = fc.oneof(
+      fc.string({ unit: 'grapheme', maxLength: 12 }),
+      fc.constantFrom('\n\n', '  ', "don't", '漢字'),
+    );
+    fc.assert(
+      fc.property(fc.array(unit, { maxLength: 40 }), (units) => {
+        const text = units.join(' ');
+        assert.equal(countText(text), countTokens(text, { disallowedSpecial: new Set() }));
+      }),
+    );
+  });
+
+  it('counts a text that it has to cut at most a token per cut differently', () => {
+    const text = "The quick brown fox jumps over the lazy dog, and it's fine.\n\n  x = foo(bar);\n".repeat(20_000);
+    assert.ok(Math.abs(countText(text) - countTokens(text)) <= text.length / 65_536);
+  });
+
+  it('does not take the square of the time for runs without a break', () => {
+    for (const run of ['a', ' ', '\n', '-', '漢', '😀']) {
+      countText(run);
+      const started = performance.now();
+      assert.ok(countText(run.repeat(500_000)) > 5000);
+      assert.ok(performance.now() - started < 2000, `${JSON.stringify(run)}: ${performance.now() - started} ms`);
+    }
+  });
+
+  it('answers many at a time, each its own', async () => {
+    const counter = new TokenCounter();
+    const texts = Array.from({ length: 20 }, (_, index) => 'word '.repeat(index * 10 + 1).trim());
+    const counts = await Promise.all(texts.map((text) => counter.count(requestOf(text), never())));
+    assert.deepEqual(
+      counts,
+      texts.map((text) => 7 + countTokens(text)),
+    );
+  });
+
+  it('fails for what the thread cannot read, and goes on with the next', async () => {
+    const counter = new TokenCounter();
+    const [broken, next] = [counter.count('{', never()), counter.count(requestOf('Hello world'), never())];
+    await assert.rejects(broken, { code: 'server_error' });
+    assert.equal(await next, 9);
+  });
+
+  it('gives up when it is told to, and leaves the others alone', async () => {
+    const counter = new TokenCounter();
+    const controller = new AbortController();
+    const [first, second, third] = [
+      counter.count(requestOf('Hello'), never()),
+      counter.count(requestOf('Hello'), controller.signal),
+      counter.count(requestOf('Hello world'), never()),
+    ];
+    controller.abort();
+    await assert.rejects(second, { code: 'cancelled' });
+    assert.deepEqual(await Promise.all([first, third]), [8, 9]);
+    await assert.rejects(counter.count(requestOf('Hello'), controller.signal), { code: 'cancelled' });
+  });
+});
