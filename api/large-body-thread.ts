@@ -6,7 +6,11 @@ import { prepareChat } from './endpoints/prepare-chat.ts';
 import { prepareCompletion } from './endpoints/prepare-completion.ts';
 import { prepareEmbeddings } from './endpoints/prepare-embeddings.ts';
 import { prepareImageEdit, prepareImageGeneration } from './endpoints/prepare-image.ts';
+import { prepareMessageCount, prepareMessages } from './endpoints/prepare-messages.ts';
+import { prepareResponse } from './endpoints/prepare-response.ts';
+import { prepareSocketMessage } from './endpoints/prepare-socket-message.ts';
 import { prepareSpeech } from './endpoints/prepare-speech.ts';
+import { prepareVideo } from './endpoints/prepare-video.ts';
 import type { Prepare } from './endpoints/prepared-request.ts';
 import type { LargeBodyAnswer, LargeBodyTask } from './large-bodies.ts';
 
@@ -18,6 +22,11 @@ const prepares: Partial<Record<EndpointName, Prepare>> = {
   'images.generations': prepareImageGeneration,
   'images.edits': prepareImageEdit,
   'audio.speech': prepareSpeech,
+  'responses.ws': prepareSocketMessage,
+  responses: prepareResponse,
+  videos: prepareVideo,
+  messages: prepareMessages,
+  'messages.count_tokens': prepareMessageCount,
 };
 const encoder = new TextEncoder();
 

@@ -24,6 +24,10 @@ const areas: readonly (readonly [name: string, ...prefixes: string[]])[] = [
   ['Skill management', '/v1/skills'],
   ['Voice management', '/v1/audio/voices', '/v1/audio/voice_consents'],
   ['Listing and changing stored chat completions', '/v1/chat/completions/*'],
+  ['Counting the tokens of a response before it is made', '/v1/responses/input_tokens'],
+  ['Compacting responses', '/v1/responses/compact'],
+  ['Editing, extending and casting videos', '/v1/videos/edits', '/v1/videos/extensions', '/v1/videos/characters'],
+  ['The Message Batches API', '/v1/messages/batches'],
   ['The legacy Engines API', '/v1/engines'],
   ['The legacy Edits API', '/v1/edits'],
 ];

@@ -40,7 +40,8 @@ const webSearchOptions = z.looseObject({
   search_context_size: z.string().optional(),
 });
 
-const metadata = z
+/** Up to 16 pairs of the caller's own. */
+export const metadata = z
   .record(z.string().max(64), z.string().max(512))
   .refine((pairs) => Object.keys(pairs).length <= 16, 'it can have at most 16 pairs');
 

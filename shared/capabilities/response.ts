@@ -11,6 +11,9 @@
  *   `sequence_number`; those about the response as a whole (`response.created`, `.queued`, `.in_progress`, and the
  *   terminal ones) are left out;
  * - `end`: `{"response": {…}}`, see `NativeResponseEnd`.
+ *
+ * The `end` of either kind may say when the vendor was done, in `completed_at` (seconds since 1970): a view has no clock,
+ * and a stream shown again must say the same.
  */
 export interface ResponseJob {
   readonly input: readonly ResponseItem[];
@@ -35,6 +38,7 @@ export interface NativeResponseEnd {
     /** `service_tier` and what else the vendor says; never ids, times, or what the request itself said. */
     readonly [field: string]: unknown;
   };
+  readonly completed_at?: number;
 }
 
 /** Type, vendor's part, job: `msg_0a1b_0199…`. */

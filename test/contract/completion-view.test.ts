@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import { completions } from '../../api/endpoints/completions.ts';
 import type { ViewedJob } from '../../api/endpoints/endpoint.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
-import { type Frame, frameLine, parseBatch } from '../../shared/jobs/frames.ts';
+import type { Frame } from '../../shared/jobs/frames.ts';
 import { performChat } from '../../workers/perform/perform-chat.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
-import type { VendorFrame } from '../../workers/vendors/vendor.ts';
 import { saidInCompletions } from '../support/said-in-completion.ts';
+import { throughLog } from '../support/through-log.ts';
 import { callOf, collect, cut, type FixtureVendor, sendStream, startFixtureVendor } from '../vendors/fixture-vendor.ts';
 
 const job: ViewedJob = {
@@ -55,18 +55,6 @@ function interleave<Chunk>(choices: readonly (readonly Chunk[])[], turns: readon
   return all;
 }
 
-/** The frames as the log holds them and the reader gives them back, in batches of these sizes. */
-function throughLog(frames: readonly VendorFrame[], sizes: readonly number[]): Frame[] {
-  const read: Frame[] = [];
-  for (let start = 0, turn = 0; start < frames.length; turn += 1) {
-    const end = start + Math.max(1, sizes[turn % sizes.length] ?? 1);
-    const lines = frames.slice(start, end).map((frame) => frameLine(frame.type, frame.text));
-    read.push(...parseBatch(`1 ${start + 1}\n${lines.join('\n')}`).frames);
-    start = end;
-  }
-  return read;
-}
-
 /** The objects that a stream of these frames shows, without `[DONE]`, which has to come once and last. */
 function shown(frames: readonly Frame[]) {
   const events = frames.flatMap(completions.view.stream(job)).map((event) => event.replace(/^data: /, ''));
@@ -90,7 +78,7 @@ function compareViews(frames: readonly Frame[], usage: unknown) {
   }
   assert.deepEqual(heldUsage, usage);
   assert.deepEqual(chunks.at(-1).usage, usage);
-  const kept = completions.view.final?.(frames) ?? frames;
+  const kept = completions.view.final?.(frames, job) ?? frames;
   assert.deepEqual(JSON.parse(completions.view.held(job, kept)), held);
   assert.deepEqual(saidInCompletions(shown(kept)), saidInCompletions([held]));
   return held;

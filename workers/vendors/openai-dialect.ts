@@ -5,8 +5,10 @@ import { openAiChat } from './openai-chat.ts';
 import { openAiCompletions } from './openai-completions.ts';
 import { openAiEmbeddings } from './openai-embeddings.ts';
 import { openAiImages } from './openai-images.ts';
+import { openAiResponses } from './openai-responses.ts';
 import { openAiSpeech } from './openai-speech.ts';
 import { openAiTranscriptions } from './openai-transcriptions.ts';
+import { openAiVideos } from './openai-videos.ts';
 import type { Offering } from './vendor.ts';
 
 /** A vendor and the key to it. */
@@ -22,7 +24,9 @@ export function createOpenAiDialect({
   name,
   baseUrl,
   apiKey,
-}: OpenAiDialectOptions): Offering<'chat' | 'complete' | 'embed' | 'image' | 'transcribe' | 'speak'> {
+}: OpenAiDialectOptions): Offering<
+  'chat' | 'complete' | 'embed' | 'image' | 'transcribe' | 'speak' | 'respond' | 'video'
+> {
   const http = createHttpClient({
     vendor: name,
     baseUrl,
@@ -38,6 +42,8 @@ export function createOpenAiDialect({
     image: openAiImages(http, answerReader, createDownloader({ trustedOrigin: new URL(baseUrl).origin })),
     transcribe: openAiTranscriptions(http, answerReader),
     speak: openAiSpeech(http, answerReader),
+    respond: openAiResponses(http, answerReader),
+    video: openAiVideos(http, answerReader),
     close: () => http.close(),
   };
 }

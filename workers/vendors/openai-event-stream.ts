@@ -7,8 +7,8 @@ import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
 import type { FrameSink } from './vendor.ts';
 
 /**
- * One streamed answer of a media method: events in, `delta` frames out. (Chunks of chats come too fast for it: their own
- * reader leaves most of them unparsed.)
+ * One streamed answer whose events tell their type: events in, `delta` frames out. (Chunks of chats come too fast for it:
+ * their own reader leaves most of them unparsed.)
  */
 export abstract class OpenAiEventStream {
   protected readonly answerReader: OpenAiAnswerReader;
@@ -55,6 +55,12 @@ export abstract class OpenAiEventStream {
     if (!this.sink.write({ type: 'delta', text })) this.isFull = true;
   }
 
+  /** Ends the call with what the vendor itself says went wrong. */
+  protected fail(error: ApiError): never {
+    this.reported = error;
+    throw error;
+  }
+
   private readEvent(data: string, sseType: string | undefined): void {
     if (this.isDone || data === '') return;
     if (data.startsWith('[DONE]')) {
@@ -64,8 +70,7 @@ export abstract class OpenAiEventStream {
     const event = this.answerReader.parse(data);
     const type = String(event.type ?? sseType);
     if (event.error || type === 'error' || sseType === 'error') {
-      this.reported = this.answerReader.reportedError(data);
-      throw this.reported;
+      this.fail(this.answerReader.reportedError(data));
     }
     this.takeEvent(event, type, data);
   }

@@ -24,6 +24,28 @@ const statusOfCode: Record<string, number> = {
   insufficient_quota: 429,
   rate_limit_exceeded: 429,
   overloaded_error: 503,
+  server_is_overloaded: 503,
+  slow_down: 503,
+  // Those of a failed response (https://platform.openai.com/docs/api-reference/responses/object, `error.code`).
+  invalid_prompt: 400,
+  data_residency_mismatch: 400,
+  bio_policy: 400,
+  cyber_policy: 400,
+  vector_store_timeout: 504,
+  invalid_image: 400,
+  invalid_image_format: 400,
+  invalid_base64_image: 400,
+  invalid_image_url: 400,
+  image_too_large: 400,
+  image_too_small: 400,
+  image_parse_error: 400,
+  image_content_policy_violation: 400,
+  invalid_image_mode: 400,
+  image_file_too_large: 400,
+  unsupported_image_media_type: 400,
+  empty_image_file: 400,
+  failed_to_download_image: 400,
+  image_file_not_found: 400,
 };
 
 const quotaCodes = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'billing_not_active']);
@@ -50,7 +72,10 @@ export function readVendorError(body: string, secret: string): VendorErrorDetail
   }
   const root = isObject(parsed) ? parsed : {};
   const error = isObject(root.error) ? root.error : root;
-  const code = shortCode(error.code) ?? shortCode(error.type);
+  // The type of a stream's event that is itself the error (`{"type":"error","message":…}`) says nothing.
+  const type = error.type === 'error' ? null : shortCode(error.type);
+  const code = shortCode(error.code) ?? type;
+  const known = [code, type].find((name) => name !== null && Object.hasOwn(statusOfCode, name));
   const status = [error.status, error.status_code, error.code].find(
     (value): value is number => Number.isInteger(value) && (value as number) >= 400 && (value as number) < 600,
   );
@@ -58,7 +83,7 @@ export function readVendorError(body: string, secret: string): VendorErrorDetail
     message: shortText(error.message, longestMessage) ?? shortText(root.error ?? root.detail, longestMessage),
     param: shortText(error.param, longestParam),
     code,
-    status: status ?? (code === null ? null : (statusOfCode[code] ?? null)),
+    status: status ?? (known ? (statusOfCode[known] ?? null) : null),
   };
 }
 

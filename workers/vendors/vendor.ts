@@ -95,8 +95,8 @@ export interface Vendor {
   close(): Promise<void>;
 }
 
-/** A call about a task that a vendor runs on its own. */
-export type TaskCall = Pick<VendorCall, 'model' | 'request' | 'signal' | 'silenceMs' | 'files'> & {
+/** A call about a task that a vendor runs on its own. It goes without the job's request, which may be long. */
+export type TaskCall = Pick<VendorCall, 'model' | 'signal' | 'silenceMs' | 'files'> & {
   /** The task, as `create` named it. */
   readonly task: string;
 };
@@ -112,11 +112,17 @@ export type TaskState =
  * the task. @throws ApiError for what went wrong with the call itself.
  */
 export interface VideoTasks {
-  /** Begins a task and answers its name at the vendor's. It is never called twice for a job. */
+  /**
+   * Begins a task and answers its name at the vendor's. It is never called twice for a job.
+   * @throws ApiError `outcome_unknown` where the task may have begun and nobody can tell.
+   */
   create(call: VendorCall): Promise<string>;
   /** How far the task is. @throws ApiError `not_found` where the vendor knows it no more. */
   poll(call: TaskCall): Promise<TaskState>;
-  /** Stores a file of a completed task; undefined where the vendor has no such variant. */
+  /**
+   * Stores a file of a completed task; undefined where the vendor has no such variant.
+   * @throws ApiError `request_too_large` where the file is too large to be stored, however often it is fetched.
+   */
   fetch(call: TaskCall, variant: VideoVariant): Promise<StoredFile | undefined>;
   /** Lets the vendor forget a task that nobody wants any more; left out where it cannot. */
   discard?(call: TaskCall): Promise<void>;

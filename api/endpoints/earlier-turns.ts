@@ -1,0 +1,136 @@
+import { ownItemId, type ResponseItem, readItemId } from '../../shared/capabilities/response.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { jobIdFromWire } from '../../shared/ids.ts';
+import type { JobState } from '../../shared/jobs/job-state.ts';
+import type { Services } from '../services.ts';
+import { viewedJob } from './answer.ts';
+import type { Endpoint, Prepared, ResolveContext, View } from './endpoint.ts';
+import { invalidParameter } from './invalid-request.ts';
+import { responseJobText } from './prepare-response.ts';
+import { prependItems } from './prepend-items.ts';
+import { readFrames } from './resource.ts';
+
+/** How long the store may take to show an earlier turn. */
+const readMs = 5000;
+
+/** What `prepareResponse` says of the earlier turns that a request builds on. */
+export interface EarlierTurns {
+  readonly previousResponseId?: string | undefined;
+  /** Ids of the `item_reference` items among its input. */
+  readonly references?: readonly string[];
+}
+
+/** Who asks, and where. */
+interface Reading extends Pick<ResolveContext, 'services' | 'account' | 'connection'> {
+  readonly view: View;
+}
+
+/**
+ * Puts the items of the turns before in place of what names them: the input and output of `previous_response_id` before
+ * the request's own items, and each item in place of its reference. They come from our store, whoever the vendor is.
+ * @throws ApiError 400 `previous_response_not_found`, or 400 that names the reference.
+ */
+export function resolveTurns(view: View): NonNullable<Endpoint['resolve']> {
+  return async (prepared, context) => {
+    const { previousResponseId, references = [] } = (prepared.traits ?? {}) as EarlierTurns;
+    const reading = { ...context, view };
+    const resolved = references.length === 0 ? prepared : await replaceReferences(reading, prepared, references);
+    if (previousResponseId === undefined) return resolved;
+    const items = await readConversation(reading, previousResponseId);
+    return { ...resolved, request: prependItems(resolved.request, JSON.stringify(items)) } as Prepared;
+  };
+}
+
+/** All items of a response: those that it was made from, then those that it is. */
+async function readConversation(reading: Reading, id: string): Promise<ResponseItem[]> {
+  const job = await findResponseJob(reading, jobIdFromWire(id));
+  if (job === undefined) throw notFound(id);
+  if (job.outcome === undefined) {
+    throw invalidParameter('previous_response_id', `The response '${id}' has not ended yet.`);
+  }
+  if (job.outcome !== 'completed') {
+    throw invalidParameter('previous_response_id', `The response '${id}' has ${job.outcome}: it cannot be continued.`);
+  }
+  const input = await readInputItems(reading, job);
+  if (input === undefined) throw notFound(id);
+  return [...input, ...(await readOutputItems(reading, job))];
+}
+
+function notFound(id: string): ApiError {
+  return new ApiError('previous_response_not_found', `Previous response with id '${id}' not found.`, {
+    param: 'previous_response_id',
+  });
+}
+
+/** The job of a stored response of the caller; undefined where there is none. */
+export async function findResponseJob(
+  { services, account, connection }: Omit<Reading, 'view'>,
+  jobId: string | undefined,
+): Promise<JobState | undefined> {
+  const job = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));
+  if (!job || job.account !== account || job.endpoint !== 'responses') return undefined;
+  return (await isStored(services, job)) ? job : undefined;
+}
+
+/** Whether a response was made to be kept. Those kept for another reason (a keyed or asynchronous job) are no resources. */
+async function isStored(services: Services, job: JobState): Promise<boolean> {
+  const { viewOptions } = await viewedJob(services, job);
+  return (viewOptions.echo as { store?: unknown } | undefined)?.store !== false;
+}
+
+/** The items a response was made from, earlier turns' first; undefined where they are not kept any more. */
+export async function readInputItems(
+  { services, connection }: Pick<Reading, 'services' | 'connection'>,
+  job: JobState,
+): Promise<ResponseItem[] | undefined> {
+  const text = await connection.wait(services.storedJobs.findRequest(job), readMs);
+  return text === undefined ? undefined : (JSON.parse(text) as { input: ResponseItem[] }).input;
+}
+
+/** The items a response is, with the encrypted reasoning that a native vendor needs to go on. */
+async function readOutputItems({ services, connection, view }: Reading, job: JobState): Promise<ResponseItem[]> {
+  const viewed = await viewedJob(services, job);
+  const whole = { ...viewed, viewOptions: { ...viewed.viewOptions, include: ['reasoning.encrypted_content'] } };
+  const body = view.held(whole, await readFrames(services, view, job, connection));
+  return (JSON.parse(body) as { output: ResponseItem[] }).output;
+}
+
+/** @throws ApiError 400 that names the first reference that leads nowhere. */
+async function replaceReferences(
+  reading: Reading,
+  prepared: Prepared,
+  references: readonly string[],
+): Promise<Prepared> {
+  const { request } = prepared;
+  const { input, ...rest } = JSON.parse(typeof request === 'string' ? request : Buffer.from(request).toString()) as {
+    input: ResponseItem[];
+  };
+  const jobIds = new Set(references.map((id) => readItemId(id)?.jobId));
+  const known = new Map<string | undefined, ResponseItem>();
+  for (const jobId of jobIds) {
+    const job = await findResponseJob(reading, jobId);
+    if (job === undefined) continue;
+    if (job.outcome === 'completed') for (const item of await readOutputItems(reading, job)) known.set(item.id, item);
+    for (const item of withItemIds((await readInputItems(reading, job)) ?? [], job.id)) known.set(item.id, item);
+  }
+  const items = input.map((item, index) => {
+    if (item.type !== 'item_reference') return item;
+    const found = known.get(item.id);
+    if (found === undefined) throw invalidParameter(`input[${index}].id`, `Item with id '${item.id}' not found.`);
+    return found;
+  });
+  return { ...prepared, request: responseJobText(items, rest) } as Prepared;
+}
+
+/** Input items under ids of their own, where their caller gave them none. */
+export function withItemIds(items: readonly ResponseItem[], jobId: string): ResponseItem[] {
+  const prefixes: Readonly<Record<string, string>> = {
+    function_call: 'fc',
+    function_call_output: 'fco',
+    reasoning: 'rs',
+  };
+  return items.map((item, index) => ({
+    ...item,
+    id: item.id ?? ownItemId(`${prefixes[item.type ?? ''] ?? 'msg'}_in${index}`, jobId),
+  }));
+}

@@ -1,0 +1,86 @@
+import type { RequestItem } from '../../shared/capabilities/response-items.ts';
+import { type ResponseRequest, responseRequest } from '../../shared/capabilities/response-request.ts';
+import { invalidRequest } from './invalid-request.ts';
+import { parseJson } from './parse-json.ts';
+import type { Prepare, PreparedRequest } from './prepared-request.ts';
+import { responseEcho } from './response-echo.ts';
+import { type ChatRefusal, ignoredByChat, refusedByChat } from './response-over-chat.ts';
+
+/** What the endpoint needs to know of a request for a response, before it becomes a job. */
+export interface ResponseTraits {
+  /** The response that this one goes on from, as its caller named it. */
+  readonly previousResponseId: string | undefined;
+  /** Ids of the items that are only named: `{type: 'item_reference', id}`. */
+  readonly references: readonly string[];
+  /** Why a chat cannot stand in for the vendor's own Responses API. */
+  readonly chatRefused: ChatRefusal | undefined;
+  /** Names of the fields and hosted tools that a chat leaves out. */
+  readonly chatIgnored: readonly string[];
+  readonly [trait: string]: unknown;
+}
+
+/** What the view needs to know of a request for a response. */
+export interface ResponseViewOptions {
+  /** The fields of the Response object that repeat the request. */
+  readonly echo: Readonly<Record<string, unknown>>;
+  readonly include: readonly string[];
+  /** How many of the job's input items came from earlier turns. */
+  readonly inherited: number;
+  readonly [option: string]: unknown;
+}
+
+/**
+ * Prepares `POST /v1/responses`. Its request begins with `"input"`, so that earlier turns can be put before it as text, and
+ * has no field that is null: that is how this API says "not given".
+ */
+export const prepareResponse: Prepare = (body) => prepareResponseFields(parseJson(body));
+
+/** The same for a body that is parsed already. */
+export function prepareResponseFields(wire: Record<string, unknown>): PreparedRequest {
+  if (!responseRequest.validate(wire)) throw invalidRequest(responseRequest, wire);
+  const { model, input, stream, store, background, previous_response_id: previous, ...rest } = wire;
+  const items = inputItems(input);
+  const traits: ResponseTraits = {
+    previousResponseId: previous ?? undefined,
+    references: items.flatMap(({ type, id }) => (type === 'item_reference' ? [String(id)] : [])),
+    chatRefused: refusedByChat(wire),
+    chatIgnored: ignoredByChat(wire),
+  };
+  const viewOptions: ResponseViewOptions = { echo: responseEcho(wire), include: wire.include ?? [], inherited: 0 };
+  return {
+    model,
+    stream: stream === true,
+    request: responseJobText(items, rest),
+    hasMedia: items.some(hasMedia),
+    viewOptions,
+    traits,
+    store: store ?? true,
+    background: background === true,
+  };
+}
+
+/** Input as items that all have a type. */
+function inputItems(input: ResponseRequest['input']): readonly RequestItem[] {
+  if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }];
+  return (input ?? []).map((item) => {
+    if (item.type != null) return item;
+    return { ...item, type: item.role === undefined ? 'item_reference' : 'message' };
+  });
+}
+
+/** Written in two parts, because in an object an unknown field named by a number would come before the input. */
+export function responseJobText(items: readonly unknown[], fields: Record<string, unknown>): string {
+  const rest = JSON.stringify(Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null)));
+  return `{"input":${JSON.stringify(items)}${rest === '{}' ? '' : ','}${rest.slice(1)}`;
+}
+
+/** Whether an item holds image, audio or file data itself; a link to it is none. */
+function hasMedia({ type, content, output, result }: RequestItem): boolean {
+  if (type === 'image_generation_call') return typeof result === 'string';
+  return [content, output].flat().some((part) => typeof part === 'object' && part !== null && isData(part));
+}
+
+function isData(part: object): boolean {
+  const { type, image_url: url, file_data: data } = part as Record<string, unknown>;
+  return type === 'input_audio' || typeof data === 'string' || (typeof url === 'string' && /^data:/i.test(url));
+}

@@ -1,0 +1,166 @@
+import type { Middleware } from 'koa';
+import type { ResponseItem } from '../../shared/capabilities/response.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { jobIdFromWire } from '../../shared/ids.ts';
+import { endJob } from '../../shared/jobs/end-job.ts';
+import { type JobState, readJobState } from '../../shared/jobs/job-state.ts';
+import { ClientConnection } from '../answers/client-connection.ts';
+import type { Services } from '../services.ts';
+import type { Context, State } from '../state.ts';
+import { answerStream, attachTo, viewedJob } from './answer.ts';
+import { findResponseJob, readInputItems, withItemIds } from './earlier-turns.ts';
+import type { View } from './endpoint.ts';
+import { invalidParameter } from './invalid-request.ts';
+import { readPosition } from './jobs.ts';
+import { pageOf, readPageQuery } from './page.ts';
+import { readResource } from './resource.ts';
+
+/** How long Redis and the database may take. */
+const readMs = 5000;
+
+/** The routes of stored responses (https://platform.openai.com/docs/api-reference/responses). */
+export interface ResponseRoutes {
+  /** `GET /v1/responses/{id}`: the response; with `stream=true` its events, from `starting_after` on. */
+  readonly retrieve: Middleware<State>;
+  /** `DELETE /v1/responses/{id}`: its body goes, its row in the ledger stays. One that runs is cancelled first. */
+  readonly remove: Middleware<State>;
+  /** `POST /v1/responses/{id}/cancel`: one in the background; answers it as it is then. */
+  readonly cancel: Middleware<State>;
+  /** `GET /v1/responses/{id}/input_items`: all items that it was made from, those of earlier turns too. */
+  readonly inputItems: Middleware<State>;
+}
+
+/** A response that a request names. */
+interface NamedResponse {
+  readonly services: Services;
+  readonly ctx: Context;
+  readonly view: View;
+  readonly job: JobState;
+  readonly connection: ClientConnection;
+}
+
+/** The handlers of those routes. @param view that of the endpoint */
+export function responseRoutes(services: Services, view: View): ResponseRoutes {
+  const route =
+    (endpoint: string, work: (named: NamedResponse) => Promise<void>): Middleware<State> =>
+    async (ctx) => {
+      ctx.state.endpoint = endpoint;
+      const connection = new ClientConnection(ctx.res, services.handover);
+      try {
+        const id = ctx.params.id as string;
+        const { account } = ctx.state.caller;
+        const job = await findResponseJob({ services, account, connection }, jobIdFromWire(id));
+        if (job === undefined) throw new ApiError('not_found', `Response with id '${id}' not found.`);
+        ctx.state.facts.job_id = job.id;
+        await work({ services, ctx, view, job, connection });
+      } finally {
+        connection.close();
+      }
+    };
+  return {
+    retrieve: route('response', async (named) => {
+      const { ctx, job, connection } = named;
+      if (ctx.query.stream === 'true') return await streamAgain(named);
+      ctx.body = await readResource(services, view, job, connection);
+    }),
+    remove: route('response.delete', remove),
+    cancel: route('response.cancel', cancel),
+    inputItems: route('response.input_items', listInputItems),
+  };
+}
+
+async function cancel({ services, ctx, view, job, connection }: NamedResponse): Promise<void> {
+  const { viewOptions } = await viewedJob(services, job);
+  if ((viewOptions.echo as { background?: unknown } | undefined)?.background !== true) {
+    throw new ApiError('invalid_request_error', 'Cannot cancel a synchronous response: only one in the background.');
+  }
+  ctx.body = await readResource(services, view, await end(services, job, connection), connection);
+}
+
+/** Cancels a job, unless it has ended, and answers its state after that. */
+async function end(services: Services, job: JobState, connection: ClientConnection): Promise<JobState> {
+  if (job.outcome !== undefined) return job;
+  const error = new ApiError('cancelled', 'The response was cancelled by its owner.');
+  await connection.wait(endJob(services, job, error), readMs);
+  return (await connection.wait(readJobState(services.redis, job.id), readMs)) ?? job;
+}
+
+async function remove({ services, ctx, job, connection }: NamedResponse): Promise<void> {
+  const ended = await end(services, job, connection);
+  await connection.wait(services.storedJobs.delete(ended, []), readMs);
+  ctx.body = { id: `resp_${job.id}`, object: 'response', deleted: true };
+}
+
+/**
+ * The events of a response in the background, which was made with `stream`. Where the client's copy ends is told by
+ * `starting_after`, a `sequence_number`, or by `Last-Event-ID`.
+ */
+async function streamAgain({ services, ctx, view, job, connection }: NamedResponse): Promise<void> {
+  const { viewOptions } = await viewedJob(services, job);
+  const isBackground = (viewOptions.echo as { background?: unknown } | undefined)?.background === true;
+  if (!isBackground || !job.stream) {
+    throw invalidParameter('stream', "Only a response made with 'background' and 'stream' can be streamed again.");
+  }
+  const after = readStartingAfter(ctx);
+  const { 'last-event-id': lastEventId } = ctx.headers;
+  const resumeAfter = after === undefined && lastEventId !== undefined ? readPosition(ctx) : undefined;
+  await answerStream(
+    {
+      ...{ ctx, services, connection, job, resumeAfter, isCreator: false, cancelsOnLeave: false },
+      view: after === undefined ? view : startingAfter(view, after),
+    },
+    attachTo(services, job.id, resumeAfter),
+  );
+}
+
+function readStartingAfter({ query }: Context): number | undefined {
+  const { starting_after: given } = query;
+  if (given === undefined) return undefined;
+  if (typeof given === 'string' && /^\d{1,12}$/.test(given)) return Number(given);
+  throw invalidParameter('starting_after', "Invalid 'starting_after': expected a sequence number.");
+}
+
+/** The view without the events up to a sequence number. Views write it first among what varies in an event. */
+function startingAfter(view: View, sequenceNumber: number): View {
+  return {
+    ...view,
+    stream: (job) => {
+      const events = view.stream(job);
+      return (frame) =>
+        events(frame).map((event) => {
+          const number = /"sequence_number":(\d+)/.exec(event)?.[1];
+          const isDelivered = number !== undefined && Number(number) <= sequenceNumber;
+          // Its place is kept, for an event's id counts it.
+          return isDelivered ? '' : event;
+        });
+    },
+  };
+}
+
+async function listInputItems({ services, ctx, job, connection }: NamedResponse): Promise<void> {
+  const { limit, order, after } = readPageQuery(ctx.query, { usual: 20, most: 100 });
+  const stored = await readInputItems({ services, connection }, job);
+  if (stored === undefined) throw new ApiError('resume_expired', 'The input of this response is not kept any more.');
+  const items = withItemIds(stored, job.id).map(asResource);
+  const ordered = order === 'asc' ? items : items.reverse();
+  const from = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1;
+  if (after !== undefined && from === 0) throw invalidParameter('after', `Item with id '${after}' not found.`);
+  ctx.body = pageOf(ordered.slice(from, from + limit + 1), limit);
+}
+
+/** An input item as OpenAI lists it: what a request may leave out is filled in. */
+function asResource(item: ResponseItem): ResponseItem {
+  if (item.type !== undefined && item.type !== 'message') return { ...item, status: item.status ?? 'completed' };
+  const { content, role } = item;
+  const type = role === 'assistant' ? 'output_text' : 'input_text';
+  const parts = typeof content === 'string' ? [{ type, text: content }] : (content as Record<string, unknown>[]);
+  return {
+    ...item,
+    type: 'message',
+    status: item.status ?? 'completed',
+    content: parts.map((part) => {
+      if (part.type === 'output_text') return { annotations: [], logprobs: [], ...part };
+      return part.type === 'input_image' ? { detail: 'auto', ...part } : part;
+    }),
+  };
+}

@@ -1,0 +1,92 @@
+import type { ResponseItem } from '../../shared/capabilities/response.ts';
+import type { ResourceState, View, ViewedJob } from './endpoint.ts';
+import { foldedResponse, joinedFrames, ResponseFold } from './fold-response.ts';
+import type { ResponseViewOptions } from './prepare-response.ts';
+import { responseError } from './response-error.ts';
+import type { ResponseEvent } from './response-event.ts';
+import { type ResponseProgress, responseObject } from './response-object.ts';
+
+/**
+ * Responses, native or over a chat. Streamed: OpenAI's events, numbered from 0; one that failed ends with
+ * `response.failed`, any other with its last event and `[DONE]`. A held answer watched as a stream says each of its texts
+ * in one piece.
+ */
+export const responseView: View = {
+  stream: (job) => {
+    const fold = new ResponseFold(job);
+    let sequence = 0;
+    const sse = (event: ResponseEvent): string => eventText(event, sequence++);
+    return (frame) => {
+      const begun = sequence === 0 ? beginning(job) : [];
+      const events = [...begun, ...fold.push(frame).map((event) => shownEvent(job, event))].map(sse);
+      if (fold.end === undefined) return events;
+      const { status } = fold.end;
+      const hasFailed = status === 'failed' || status === 'cancelled';
+      const type = `response.${hasFailed ? 'failed' : status}`;
+      events.push(sse({ type, response: shownResponse(job, fold.end) }));
+      return hasFailed ? events : [...events, 'data: [DONE]'];
+    };
+  },
+  held: (job, frames) => JSON.stringify(shownResponse(job, foldedResponse(job, frames))),
+  // Whoever watches a response in the background goes on at any of its events.
+  final: (frames, job) => {
+    const { echo } = optionsOf(job);
+    if (echo.background === true) return frames.filter(({ type }) => type !== 'progress');
+    return frames.at(-1)?.type === 'error' ? frames.slice(-1) : joinedFrames(job, frames);
+  },
+  showsErrors: true,
+  errorEvent: (error, sequence) => {
+    const { message, param, code } = error.toWire().error;
+    return eventText({ type: 'error', code, message, param }, sequence);
+  },
+  resource: (job, state) => shownResponse(job, progressOf(job, state)),
+};
+
+function eventText(event: ResponseEvent, sequence: number): string {
+  const { type, ...fields } = event;
+  return `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence, ...fields })}`;
+}
+
+/** The events before the first frame's own. */
+function beginning(job: ViewedJob): ResponseEvent[] {
+  const { echo } = optionsOf(job);
+  const isQueued = echo.background === true;
+  const at = (status: 'queued' | 'in_progress'): Record<string, unknown> => responseObject(job, { status });
+  return [
+    { type: 'response.created', response: at(isQueued ? 'queued' : 'in_progress') },
+    ...(isQueued ? [{ type: 'response.queued', response: at('queued') }] : []),
+    { type: 'response.in_progress', response: at('in_progress') },
+  ];
+}
+
+function progressOf(job: ViewedJob, { status, frames, error, endedAt }: ResourceState): ResponseProgress {
+  if (status === 'completed' && frames !== undefined) {
+    const end = foldedResponse(job, frames);
+    return { completedAt: endedAt === undefined ? undefined : Math.floor(endedAt / 1000), ...withoutUndefined(end) };
+  }
+  return { status, error: error === undefined ? null : responseError(error) };
+}
+
+function withoutUndefined<T extends object>(fields: T): T {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+}
+
+function shownResponse(job: ViewedJob, progress: ResponseProgress): Record<string, unknown> {
+  const output = progress.output?.map((item) => shownItem(job, item));
+  return responseObject(job, { ...progress, ...(output && { output }) });
+}
+
+function shownEvent(job: ViewedJob, event: ResponseEvent): ResponseEvent {
+  return event.item === undefined ? event : { ...event, item: shownItem(job, event.item as ResponseItem) };
+}
+
+/** The vendor encrypts its reasoning for the next turn in any case; callers see that only where they asked for it. */
+function shownItem(job: ViewedJob, item: ResponseItem): ResponseItem {
+  if (item.type !== 'reasoning' || optionsOf(job).include.includes('reasoning.encrypted_content')) return item;
+  const { encrypted_content: _, ...shown } = item;
+  return shown;
+}
+
+function optionsOf({ viewOptions }: Pick<ViewedJob, 'viewOptions'>): ResponseViewOptions {
+  return viewOptions as unknown as ResponseViewOptions;
+}

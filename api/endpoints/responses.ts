@@ -1,0 +1,33 @@
+import { resolveTurns } from './earlier-turns.ts';
+import type { Endpoint } from './endpoint.ts';
+import { invalidParameter } from './invalid-request.ts';
+import { prepareResponse, type ResponseTraits } from './prepare-response.ts';
+import { responseView } from './response-view.ts';
+
+/** A vendor without the Responses API runs a chat instead: what that leaves out is named, what it cannot do is refused. */
+const checkResponse: Endpoint['check'] = ({ traits }, { id, legacyCompletions, responses }) => {
+  if (legacyCompletions) {
+    throw invalidParameter(
+      'model',
+      `The model \`${id}\` is not a chat model, so it cannot be used with /v1/responses: use /v1/completions.`,
+    );
+  }
+  if (responses) return undefined;
+  const { chatRefused: refused, chatIgnored } = traits as ResponseTraits;
+  if (refused === undefined) return chatIgnored;
+  throw invalidParameter(
+    refused.param,
+    `'${refused.param}' cannot be used with the model \`${id}\`: ${refused.reason}.`,
+  );
+};
+
+/** `POST /v1/responses` (https://platform.openai.com/docs/api-reference/responses). */
+export const responses: Endpoint = {
+  name: 'responses',
+  path: '/v1/responses',
+  capability: 'chat',
+  prepare: prepareResponse,
+  resolve: resolveTurns(responseView),
+  check: checkResponse,
+  view: responseView,
+};

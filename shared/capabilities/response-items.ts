@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import { byTypeName, dispatched } from './dispatched.ts';
+
+const text = z.looseObject({ type: z.literal('input_text'), text: z.string() });
+const image = z
+  .looseObject({
+    type: z.literal('input_image'),
+    image_url: z.string().min(1).nullish(),
+    file_id: z.string().nullish(),
+    detail: z.string().nullish(),
+  })
+  .refine(({ image_url: url, file_id: id }) => url != null || id != null, 'it needs an image_url or a file_id');
+const file = z
+  .looseObject({
+    type: z.literal('input_file'),
+    file_id: z.string().nullish(),
+    file_data: z.string().nullish(),
+    file_url: z.string().nullish(),
+    filename: z.string().nullish(),
+  })
+  .refine(
+    (part) => part.file_id != null || part.file_data != null || part.file_url != null,
+    'it needs file_data, a file_url or a file_id',
+  );
+// Of chats, not of OpenAI's document for this API; some vendors' models hear all the same.
+const audio = z.looseObject({
+  type: z.literal('input_audio'),
+  input_audio: z.looseObject({ data: z.string(), format: z.string() }),
+});
+const outputText = z.looseObject({ type: z.literal('output_text'), text: z.string() });
+const refusal = z.looseObject({ type: z.literal('refusal'), refusal: z.string() });
+
+const inputPart = z.discriminatedUnion('type', [text, image, file, audio]);
+// Callers put a model's words back as they got them, or as text of their own.
+const assistantPart = z.discriminatedUnion('type', [outputText, refusal, text]);
+const inputContent = z.union([z.string(), z.array(inputPart)]);
+
+// In OpenAI's document a message needs no type.
+const messageType = z.literal('message').nullish();
+const message = z.compile(
+  z.discriminatedUnion('role', [
+    z.looseObject({ type: messageType, role: z.literal('user'), content: inputContent }),
+    z.looseObject({ type: messageType, role: z.literal('system'), content: inputContent }),
+    z.looseObject({ type: messageType, role: z.literal('developer'), content: inputContent }),
+    z.looseObject({
+      type: messageType,
+      role: z.literal('assistant'),
+      content: z.union([z.string(), z.array(assistantPart)]),
+    }),
+  ]),
+);
+
+const callId = z.string().min(1).max(64);
+const toolOutput = z.union([z.string(), z.array(inputPart)]);
+const call = { call_id: callId, name: z.string().min(1), namespace: z.string().nullish() };
+const texts = z.array(z.looseObject({ type: z.string(), text: z.string() }));
+const reference = z.compile(z.looseObject({ id: z.string().min(1) }));
+
+/** The types that a chat can hold, too: what a vendor without the Responses API needs to be right. */
+const itemOfType = byTypeName({
+  message,
+  function_call: z.compile(z.looseObject({ ...call, arguments: z.string() })),
+  function_call_output: z.compile(z.looseObject({ call_id: callId, output: toolOutput })),
+  custom_tool_call: z.compile(z.looseObject({ ...call, input: z.string() })),
+  custom_tool_call_output: z.compile(z.looseObject({ call_id: callId, output: toolOutput })),
+  reasoning: z.compile(
+    z.looseObject({ summary: texts, content: texts.nullish(), encrypted_content: z.string().nullish() }),
+  ),
+  item_reference: reference,
+});
+
+/** What hosted tools and other machinery of a vendor say; a vendor that has them knows their fields. */
+const otherItem = z.compile(z.looseObject({ type: z.string().min(1).max(64) }));
+
+/** An item of a request; which fields it has hangs on its type. */
+export interface RequestItem {
+  readonly type?: string | null;
+  readonly role?: string;
+  readonly id?: string | null;
+  readonly [field: string]: unknown;
+}
+
+/**
+ * One item of a request's `input`, after OpenAI's `InputItem`. Types that its document does not have are accepted: agents
+ * send more than it says. An item without a type is a message, or (with an id and no role) a reference.
+ */
+export const responseItem = dispatched<RequestItem>(({ type, role, id }) => {
+  if (type != null) return itemOfType(type) ?? otherItem;
+  return role === undefined && id !== undefined ? reference : message;
+});

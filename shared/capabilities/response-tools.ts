@@ -1,0 +1,117 @@
+import { z } from 'zod';
+import type { BrokenRule } from './chat-tools.ts';
+import { byTypeName, dispatched } from './dispatched.ts';
+
+// The names that OpenAI takes for functions of this API, longer ones than those of chats.
+const toolName = z.string().regex(/^[a-zA-Z0-9_-]{1,128}$/, 'use 1 to 128 of a-z, A-Z, 0-9, underscore and dash');
+const description = z.string().nullish();
+
+const functionTool = z.looseObject({
+  type: z.literal('function'),
+  name: toolName,
+  description,
+  parameters: z.looseObject({}).nullish(),
+  strict: z.boolean().nullish(),
+});
+const customTool = z.looseObject({
+  type: z.literal('custom'),
+  name: toolName,
+  description,
+  format: z
+    .discriminatedUnion('type', [
+      z.looseObject({ type: z.literal('text') }),
+      z.looseObject({ type: z.literal('grammar'), syntax: z.string(), definition: z.string() }),
+    ])
+    .nullish(),
+});
+const namespaceTool = z.looseObject({
+  type: z.literal('namespace'),
+  name: toolName,
+  description,
+  tools: z.array(z.discriminatedUnion('type', [functionTool, customTool])),
+});
+
+const toolOfType = byTypeName({
+  function: z.compile(functionTool),
+  custom: z.compile(customTool),
+  namespace: z.compile(namespaceTool),
+});
+
+/** What the vendor runs itself, or only some know: its fields are for them to check. */
+const other = z.compile(z.looseObject({ type: z.string().min(1).max(64) }));
+
+/** A tool of a request; which fields it has hangs on its type. */
+export interface ResponseTool {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+/** One entry of `tools`, after OpenAI's `Tool`. */
+export const responseTool = dispatched<ResponseTool>(({ type }) => toolOfType(type) ?? other);
+
+const named = z.compile(z.looseObject({ name: z.string().min(1), namespace: z.string().nullish() }));
+const choiceOfType = byTypeName({
+  function: named,
+  custom: named,
+  allowed_tools: z.compile(
+    z.looseObject({
+      mode: z.enum(['auto', 'required']),
+      tools: z.array(z.looseObject({ type: z.string() })).min(1),
+    }),
+  ),
+});
+
+/** `tool_choice`, after OpenAI's `ToolChoiceParam`. */
+export const responseToolChoice = z.union([
+  z.enum(['none', 'auto', 'required']),
+  dispatched<ResponseTool>(({ type }) => choiceOfType(type) ?? other),
+]);
+
+export type ResponseToolChoice = z.infer<typeof responseToolChoice>;
+
+/** A function or custom tool of a request, in a namespace or none. */
+export interface CallableTool {
+  readonly type: 'function' | 'custom';
+  readonly namespace: string | undefined;
+  readonly name: string;
+}
+
+/** The tools that the caller runs itself, those in namespaces too. @param tools that the schema has found right */
+export function callableTools(tools: readonly ResponseTool[], namespace?: string): CallableTool[] {
+  return tools.flatMap((tool): CallableTool[] => {
+    const { type } = tool;
+    const name = String(tool.name);
+    if (type === 'namespace') return callableTools(tool.tools as readonly ResponseTool[], name);
+    return type === 'function' || type === 'custom' ? [{ type, name, namespace }] : [];
+  });
+}
+
+/** The tools that a choice names: itself, or those of `allowed_tools`. */
+export function chosenTools(choice: ResponseToolChoice | null | undefined): readonly ResponseTool[] {
+  if (typeof choice !== 'object' || choice === null) return [];
+  return choice.type === 'allowed_tools' ? (choice.tools as readonly ResponseTool[]) : [choice];
+}
+
+/** The rule between the tools and the choice among them that is broken, or undefined. */
+export function brokenResponseToolRule(
+  tools: readonly ResponseTool[],
+  choice: ResponseToolChoice | null | undefined,
+): BrokenRule | undefined {
+  if (choice === 'required' && tools.length === 0) {
+    return { path: ['tool_choice'], message: "it can be 'required' only where 'tools' are specified" };
+  }
+  const callable = callableTools(tools);
+  const missing = chosenTools(choice).findIndex((entry) => !isOffered(callable, entry));
+  if (missing < 0) return undefined;
+  const isAllowed = typeof choice === 'object' && choice?.type === 'allowed_tools';
+  const path = isAllowed ? ['tool_choice', 'tools', missing] : ['tool_choice', 'name'];
+  return { path, message: "the tool it names is not among 'tools'" };
+}
+
+/** Only functions and custom tools are looked up by name; what else can be chosen belongs to the vendor. */
+function isOffered(callable: readonly CallableTool[], { type, name, namespace }: ResponseTool): boolean {
+  if (type !== 'function' && type !== 'custom') return true;
+  return callable.some(
+    (tool) => tool.type === type && tool.name === name && (namespace == null || tool.namespace === namespace),
+  );
+}
