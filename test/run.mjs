@@ -15,7 +15,7 @@ const timeoutMs = process.env.SLUICE_SOAK ? 2 * 3_600_000 : 900_000;
 /** Node 20's own search knows no TypeScript. */
 function listFiles(parts) {
   return readdirSync(folder, { recursive: true })
-    .filter((path) => path.endsWith('.test.ts') && !path.startsWith('bench'))
+    .filter((path) => path.endsWith('.test.ts') && !path.startsWith('bench') && !path.includes('node_modules'))
     .filter((path) => parts.length === 0 || parts.some((part) => path.includes(part)))
     .sort()
     .map((path) => join(folder, path));
@@ -24,7 +24,7 @@ function listFiles(parts) {
 /** This shell's settings must neither change what the tests see nor let them call a vendor with a real key. */
 function cleanEnvironment() {
   const settings =
-    /(_API_KEY|_BASE_URL)$|^(SLUICE|WORKER|OPENAI|AWS)_|^(REDIS_URL|DATABASE_URL|BLOBS_URL|PUBLIC_URL|PORT|HOST|LOG_LEVEL)$/;
+    /(_API_KEY|_AUTH_TOKEN|_BASE_URL)$|^(SLUICE|WORKER|OPENAI|AWS)_|^(REDIS_URL|DATABASE_URL|BLOBS_URL|PUBLIC_URL|PORT|HOST|LOG_LEVEL)$/;
   const wanted = new Set(['SLUICE_SOAK', 'SLUICE_TEST_BASE_URL']);
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => wanted.has(name) || !settings.test(name)));
 }
@@ -39,6 +39,8 @@ if (files.length === 0) {
   console.error('No test file matches.');
   process.exit(1);
 }
+// What these suites test are packages of their own, apart from the project's.
+if (files.some((path) => path.startsWith(join(folder, 'agents')))) await import('./agents/install.mjs');
 const reports = mkdtempSync(join(tmpdir(), 'sluice-test-report-'));
 const tap = join(reports, 'report.tap');
 const options = ['--import', 'tsx', '--test', `--test-concurrency=${concurrency}`, `--test-timeout=${timeoutMs}`];
