@@ -16,10 +16,20 @@ import { imagesGenerations } from './endpoints/images-generations.ts';
 import { imagesVariations } from './endpoints/images-variations.ts';
 import { jobSocket } from './endpoints/job-socket.ts';
 import { jobRoutes } from './endpoints/jobs.ts';
+import { messages } from './endpoints/messages.ts';
+import { messagesCountTokens } from './endpoints/messages-count-tokens.ts';
 import { listModels, retrieveModel } from './endpoints/models.ts';
 import { notOffered } from './endpoints/not-offered.ts';
+import { responseRoutes } from './endpoints/response-routes.ts';
+import { responseSocket } from './endpoints/response-socket.ts';
+import { responses } from './endpoints/responses.ts';
+import { videoRoutes } from './endpoints/video-routes.ts';
+import { videos } from './endpoints/videos.ts';
+import { videosRemix } from './endpoints/videos-remix.ts';
 import { accessLog } from './middleware/access-log.ts';
+import { allowOrigin } from './middleware/allow-origin.ts';
 import { authenticate, requireActiveKey } from './middleware/authenticate.ts';
+import { errorShape } from './middleware/error-shape.ts';
 import { errors } from './middleware/errors.ts';
 import { requestId } from './middleware/request-id.ts';
 import { readResult } from './results/result-route.ts';
@@ -38,6 +48,11 @@ export const endpoints: readonly Endpoint[] = [
   audioTranscriptions,
   audioTranslations,
   audioSpeech,
+  responses,
+  messages,
+  messagesCountTokens,
+  videos,
+  videosRemix,
 ];
 
 /** The HTTP application: middleware in order, and every route. */
@@ -46,8 +61,11 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   const router = new Router<State>();
   const known = authenticate(services.callers);
   const active = requireActiveKey(services.callers);
+  const fromAllowedPage = allowOrigin(services.config.corsOrigins, services.baseUrl);
   const byName = new Map(endpoints.map((endpoint) => [endpoint.name, endpoint]));
   const jobs = jobRoutes(services, byName);
+  const response = responseRoutes(services, responses.view);
+  const video = videoRoutes(services);
 
   router.get('/', showStartPage(services));
   router.get('/healthz', healthz);
@@ -59,13 +77,23 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
 
   router.get('/v1/models', known, active, listModels(services));
   router.get('/v1/models/*id', known, active, retrieveModel(services));
+  router.get('/v1/responses', fromAllowedPage, known, active, responseSocket(services, responses));
+  router.get('/v1/responses/:id', known, active, response.retrieve);
+  router.delete('/v1/responses/:id', known, active, response.remove);
+  router.post('/v1/responses/:id/cancel', known, active, response.cancel);
+  router.get('/v1/responses/:id/input_items', known, active, response.inputItems);
+  router.get('/v1/videos', known, active, video.list);
+  router.get('/v1/videos/:id', known, active, video.retrieve);
+  router.get('/v1/videos/:id/content', known, active, video.content);
+  router.delete('/v1/videos/:id', known, active, video.remove);
   router.get('/v1/jobs/:id', known, active, jobs.read);
   router.get('/v1/jobs/:id/events', known, active, jobs.events);
-  router.get('/v1/jobs/:id/ws', known, active, jobSocket(services, byName));
+  router.get('/v1/jobs/:id/ws', fromAllowedPage, known, active, jobSocket(services, byName));
   router.delete('/v1/jobs/:id', known, active, jobs.cancel);
 
   app.use(requestId);
   app.use(accessLog(services.log, services.metrics));
+  app.use(errorShape(endpoints));
   app.use(errors(services.log));
   app.use(unknownPath);
   app.use(router.routes());

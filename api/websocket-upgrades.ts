@@ -5,13 +5,10 @@ import { ApiError } from '../shared/errors.ts';
 import type { Context } from './state.ts';
 
 /** Paths that take a WebSocket; each has its route in app.ts. */
-const socketPaths: readonly RegExp[] = [/^\/v1\/jobs\/[^/?]+\/ws\/?(\?|$)/i];
+const socketPaths: readonly RegExp[] = [/^\/v1\/jobs\/[^/?]+\/ws\/?(\?|$)/i, /^\/v1\/responses\/?(\?|$)/i];
 
 /** The subprotocol that the gateway speaks. A client that offers none gets none, and the same messages. */
 const subprotocol = 'sluice';
-
-/** What a client may send at most: nothing of it is awaited but control frames. */
-const maxPayload = 1024;
 
 /**
  * A request as the server makes it. Once a server listens for upgrades, Node takes every request with an `Upgrade` header
@@ -66,12 +63,21 @@ export function routeUpgrades(server: Server, handle: Handler): void {
   });
 }
 
-const sockets = new WebSocketServer({
-  noServer: true,
-  clientTracking: false,
-  maxPayload,
-  handleProtocols: (offered) => (offered.has(subprotocol) ? subprotocol : false),
-});
+/** Servers of sockets, by the longest message (bytes) that they take. */
+const servers = new Map<number, WebSocketServer>();
+
+function serverFor(maxPayload: number): WebSocketServer {
+  const known = servers.get(maxPayload);
+  if (known !== undefined) return known;
+  const made = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    maxPayload,
+    handleProtocols: (offered) => (offered.has(subprotocol) ? subprotocol : false),
+  });
+  servers.set(maxPayload, made);
+  return made;
+}
 
 /**
  * Refuses what is no WebSocket handshake of version 13.
@@ -93,9 +99,11 @@ export function requireHandshake(ctx: Context): void {
 
 /**
  * Answers 101; from here on the connection is the WebSocket's.
+ * @param maxPayload what the client may send at most in one message, in bytes; a longer one closes the socket with 1009
  * @throws ApiError 400 for a malformed handshake; `cancelled` when the client has left.
  */
-export function acceptSocket(ctx: Context): { webSocket: WebSocket; socket: Socket } {
+export function acceptSocket(ctx: Context, maxPayload: number): { webSocket: WebSocket; socket: Socket } {
+  const sockets = serverFor(maxPayload);
   const { socket, head } = upgrades.get(ctx.req) as Upgrade;
   let webSocket: WebSocket | undefined;
   let refusal: Error | undefined;

@@ -7,6 +7,8 @@ export const stalledMs = 300_000;
 /** Requests that must let go when this process stops and its time for finishing them is over. */
 export class Handover {
   readonly #connections = new Set<ClientConnection>();
+  readonly #drainListeners = new Set<() => void>();
+  #isDraining = false;
 
   add(connection: ClientConnection): void {
     this.#connections.add(connection);
@@ -19,6 +21,19 @@ export class Handover {
   /** Requests under way. */
   get size(): number {
     return this.#connections.size;
+  }
+
+  /** Calls `listener` when this process begins to stop: what goes on for ever is to come to its end. Answers how to end that. */
+  onDrain(listener: () => void): () => void {
+    this.#drainListeners.add(listener);
+    if (this.#isDraining) listener();
+    return () => this.#drainListeners.delete(listener);
+  }
+
+  /** This process begins to stop: requests under way may finish. */
+  drain(): void {
+    this.#isDraining = true;
+    for (const listener of [...this.#drainListeners]) listener();
   }
 
   /** Ends the wait of every request under way. */
@@ -38,7 +53,7 @@ export class ClientConnection {
   readonly #handover: Handover;
   readonly #onClose = (): void => {
     // 'close' comes after every answer; only before its end does it mean that the client left.
-    if (!this.#response.writableFinished) this.#end(new ApiError('cancelled', 'The caller left.'));
+    if (!this.#response.writableFinished) this.leave();
   };
   #reject: ((error: ApiError) => void) | undefined;
 
@@ -73,6 +88,11 @@ export class ClientConnection {
       this.#reject = undefined;
       clearTimeout(timer);
     }
+  }
+
+  /** The client has left: every wait ends. */
+  leave(): void {
+    this.#end(new ApiError('cancelled', 'The caller left.'));
   }
 
   handOver(): void {

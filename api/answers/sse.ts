@@ -9,6 +9,9 @@ import { expired } from './held.ts';
 /** A ping goes out after so long (ms) without an event, so that proxies and clients do not take the silence for death. */
 export const pingMs = 15_000;
 
+/** What is folded before the first frame of a stream that opens at once; its events' ids are `0.<n>`. */
+export const openingFrame: Frame = { seq: 0, type: 'progress', text: '{}' };
+
 /** Where a client's copy of a stream ends: the frame, and how many of the events it became. */
 export interface EventPosition {
   readonly seq: number;
@@ -30,18 +33,20 @@ export function isDelivered(position: EventPosition | undefined, seq: number, ev
 /** What a view says of its streams beside the events of its frames. */
 export type StreamDress = Pick<View, 'showsErrors' | 'errorEvent' | 'ping'>;
 
-/** The event that tells an error, as the view wants it. */
-export function errorEvent({ errorEvent }: StreamDress, error: ApiError): string {
-  return errorEvent?.(error) ?? `data: ${JSON.stringify(error.toWire())}`;
+/** The event that tells an error, as the view wants it. @param sequence how many events came before it */
+export function errorEvent({ errorEvent }: StreamDress, error: ApiError, sequence: number): string {
+  return errorEvent?.(error, sequence) ?? `data: ${JSON.stringify(error.toWire())}`;
 }
 
 /** What an answer of events is made of. */
 export interface SseOptions {
   readonly response: ServerResponse;
-  /** The view's fold over the frames. */
+  /** The view's fold over the frames; an empty text is the place of an event that is left out. */
   readonly events: (frame: Frame) => string[];
   /** How the view tells errors and fills silences. */
   readonly view: StreamDress;
+  /** Whether the view has something to say before the first frame. */
+  readonly opensAtOnce?: boolean;
   /** What the client has already: events up to here are suppressed. */
   readonly resumeAfter?: EventPosition | undefined;
   /** When the request came, in ms of `performance.now()`. */
@@ -64,10 +69,13 @@ export class SseAnswer implements AnswerSink {
   onTick: ((now: number) => void) | undefined;
   firstFrameAt: number | undefined;
   frames = 0;
+  /** Events of the fold, those that the client has already among them. */
+  #folded = 0;
   readonly #options: SseOptions;
   readonly #response: ServerResponse;
   #pending = '';
   #lastWriteAt = Date.now();
+  #hasBegun = false;
   #isOpen = false;
   #isFull = false;
   #isEnded = false;
@@ -89,8 +97,17 @@ export class SseAnswer implements AnswerSink {
     });
   }
 
+  /** Opens before the first frame, where the view has something to say then. */
+  begin(): void {
+    if (this.#hasBegun || this.#isEnded || !this.#options.opensAtOnce) return;
+    this.#hasBegun = true;
+    this.#fold(openingFrame);
+    this.flush();
+  }
+
   frame(frame: Frame): void {
     if (this.#isEnded) return;
+    this.begin();
     this.firstFrameAt ??= Date.now();
     this.frames++;
     const error = frame.type === 'error' ? ApiError.fromData(JSON.parse(frame.text) as ErrorData) : undefined;
@@ -98,9 +115,7 @@ export class SseAnswer implements AnswerSink {
       this.fail(error, frame.seq);
       return;
     }
-    this.#open();
-    const events = this.#options.events(frame);
-    for (let index = 0; index < events.length; index++) this.#event(events[index] as string, frame.seq, index);
+    this.#fold(frame);
     if (frame.type === 'end' || error !== undefined) this.#end(error);
   }
 
@@ -135,7 +150,7 @@ export class SseAnswer implements AnswerSink {
       this.#resolveEnded(error);
       return;
     }
-    const event = errorEvent(this.#options.view, error);
+    const event = errorEvent(this.#options.view, error, this.#folded);
     if (seq === undefined) this.#pending += `${event}\n\n`;
     else this.#event(event, seq, 0);
     this.#end(error);
@@ -154,8 +169,15 @@ export class SseAnswer implements AnswerSink {
     return this.#isOpen;
   }
 
+  #fold(frame: Frame): void {
+    this.#open();
+    const events = this.#options.events(frame);
+    this.#folded += events.length;
+    for (let index = 0; index < events.length; index++) this.#event(events[index] as string, frame.seq, index);
+  }
+
   #event(text: string, seq: number, index: number): void {
-    if (isDelivered(this.#options.resumeAfter, seq, index)) return;
+    if (text === '' || isDelivered(this.#options.resumeAfter, seq, index)) return;
     this.#pending += `id: ${seq}.${index}\n${text}\n\n`;
   }
 

@@ -58,6 +58,8 @@ export class WebSocketAnswer implements AnswerSink {
   #messages: string[] = [];
   #closeCode: number | undefined;
   #isFull = true;
+  /** Events of the fold, those that the client has already among them. */
+  #folded = 0;
   #heardAt = 0;
   #pings: NodeJS.Timeout | undefined;
   #resolveBegun: () => void = () => undefined;
@@ -106,7 +108,9 @@ export class WebSocketAnswer implements AnswerSink {
       this.error = ApiError.fromData(JSON.parse(frame.text) as ErrorData);
     }
     const { view, events: fold } = this.#options;
-    const events = this.error === undefined || view.showsErrors ? fold(frame) : [errorEvent(view, this.error)];
+    const isFolded = this.error === undefined || view.showsErrors;
+    const events = isFolded ? fold(frame) : [errorEvent(view, this.error as ApiError, this.#folded)];
+    this.#folded += events.length;
     for (let index = 0; index < events.length; index++) this.#event(events[index] as string, frame.seq, index);
     if (frame.type === 'end' || frame.type === 'error') this.#closeCode = closeCodes.finished;
   }
@@ -130,7 +134,7 @@ export class WebSocketAnswer implements AnswerSink {
     if (this.#closeCode !== undefined) return;
     this.#rejectBegun(error);
     this.error = error;
-    this.#messages.push(toMessage(errorEvent(this.#options.view, error), null));
+    this.#messages.push(toMessage(errorEvent(this.#options.view, error, this.#folded), null));
     this.#closeCode = closeCode;
     this.#send();
   }

@@ -128,19 +128,26 @@ async function answerHeld(waiting: Waiting, start: Start): Promise<boolean> {
 export async function answerStream(waiting: Waiting, start: Start): Promise<void> {
   const { ctx, services, job, view } = waiting;
   const viewed = await viewedJob(services, job);
+  let answer: SseAnswer | undefined;
   await relay(
     waiting,
-    (onDrain) =>
-      new SseAnswer({
+    (onDrain) => {
+      answer = new SseAnswer({
         response: ctx.res,
         events: view.stream(viewed),
         view,
+        opensAtOnce: view.opensAtOnce?.(viewed) ?? false,
         resumeAfter: waiting.resumeAfter,
         startedAt: ctx.state.startedAt,
         isRunning: async () => (await readJobState(services.redis, job.id))?.beganAt !== undefined,
         onDrain,
-      }),
-    start,
+      });
+      return answer;
+    },
+    async (reader) => {
+      await start(reader);
+      answer?.begin();
+    },
   );
 }
 

@@ -2,11 +2,12 @@ import { ownItemId, type ResponseItem, readItemId } from '../../shared/capabilit
 import { ApiError } from '../../shared/errors.ts';
 import { jobIdFromWire } from '../../shared/ids.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
+import { largestBody } from '../middleware/json-body.ts';
 import type { Services } from '../services.ts';
 import { viewedJob } from './answer.ts';
 import type { Endpoint, Prepared, ResolveContext, View } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
-import { responseJobText } from './prepare-response.ts';
+import { type ResponseViewOptions, responseJobText } from './prepare-response.ts';
 import { prependItems } from './prepend-items.ts';
 import { readFrames } from './resource.ts';
 
@@ -28,7 +29,7 @@ interface Reading extends Pick<ResolveContext, 'services' | 'account' | 'connect
 /**
  * Puts the items of the turns before in place of what names them: the input and output of `previous_response_id` before
  * the request's own items, and each item in place of its reference. They come from our store, whoever the vendor is.
- * @throws ApiError 400 `previous_response_not_found`, or 400 that names the reference.
+ * @throws ApiError 400 `previous_response_not_found`, 400 that names the reference, 413 for turns that are too long together.
  */
 export function resolveTurns(view: View): NonNullable<Endpoint['resolve']> {
   return async (prepared, context) => {
@@ -36,24 +37,45 @@ export function resolveTurns(view: View): NonNullable<Endpoint['resolve']> {
     const reading = { ...context, view };
     const resolved = references.length === 0 ? prepared : await replaceReferences(reading, prepared, references);
     if (previousResponseId === undefined) return resolved;
-    const items = await readConversation(reading, previousResponseId);
-    return { ...resolved, request: prependItems(resolved.request, JSON.stringify(items)) } as Prepared;
+    const request = prependItems(resolved.request, await readConversation(reading, previousResponseId));
+    if (request.length > largestBody) throw tooLong();
+    return { ...resolved, request } as Prepared;
   };
 }
 
-/** All items of a response: those that it was made from, then those that it is. */
-async function readConversation(reading: Reading, id: string): Promise<ResponseItem[]> {
+/** All items of a response as the JSON text of a list: those that it was made from, then those that it is. */
+async function readConversation(reading: Reading, id: string): Promise<string> {
   const job = await findResponseJob(reading, jobIdFromWire(id));
   if (job === undefined) throw notFound(id);
   if (job.outcome === undefined) {
     throw invalidParameter('previous_response_id', `The response '${id}' has not ended yet.`);
   }
   if (job.outcome !== 'completed') {
-    throw invalidParameter('previous_response_id', `The response '${id}' has ${job.outcome}: it cannot be continued.`);
+    const end = job.outcome === 'failed' ? 'has failed' : 'was cancelled';
+    throw invalidParameter('previous_response_id', `The response '${id}' ${end}: it cannot be continued.`);
   }
-  const input = await readInputItems(reading, job);
-  if (input === undefined) throw notFound(id);
-  return [...input, ...(await readOutputItems(reading, job))];
+  const input = await readInput(reading, job);
+  const output = input && (await unlessExpired(readOutputItems(reading, job)));
+  if (output === undefined) throw notFound(id);
+  return joinedLists(input as string, JSON.stringify(output));
+}
+
+/** What a promise answers; undefined when that is not kept any more. */
+async function unlessExpired<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'resume_expired') return undefined;
+    throw error;
+  }
+}
+
+/** Every turn is run, and kept, with all turns before it: their length is bounded like that of a request. */
+function tooLong(): ApiError {
+  const limit = `${largestBody / 1024 / 1024} MiB`;
+  return new ApiError('request_too_large', `With the turns before it the request is too large: at most ${limit}.`, {
+    param: 'previous_response_id',
+  });
 }
 
 function notFound(id: string): ApiError {
@@ -72,10 +94,11 @@ export async function findResponseJob(
   return (await isStored(services, job)) ? job : undefined;
 }
 
-/** Whether a response was made to be kept. Those kept for another reason (a keyed or asynchronous job) are no resources. */
+/** Whether a response was made to be kept, and is. Those kept for another reason (a keyed or asynchronous job) are no resources. */
 async function isStored(services: Services, job: JobState): Promise<boolean> {
-  const { viewOptions } = await viewedJob(services, job);
-  return (viewOptions.echo as { store?: unknown } | undefined)?.store !== false;
+  const viewed = await unlessExpired(viewedJob(services, job));
+  const echo = viewed?.viewOptions.echo as { store?: unknown } | undefined;
+  return echo !== undefined && echo.store !== false;
 }
 
 /** The items a response was made from, earlier turns' first; undefined where they are not kept any more. */
@@ -83,8 +106,24 @@ export async function readInputItems(
   { services, connection }: Pick<Reading, 'services' | 'connection'>,
   job: JobState,
 ): Promise<ResponseItem[] | undefined> {
+  const text = await readInput({ services, connection }, job);
+  return text === undefined ? undefined : (JSON.parse(text) as ResponseItem[]);
+}
+
+/** The same as the JSON text of a list: cut out of the request, because to parse a long one holds everybody up. */
+async function readInput(
+  { services, connection }: Pick<Reading, 'services' | 'connection'>,
+  job: JobState,
+): Promise<string | undefined> {
   const text = await connection.wait(services.storedJobs.findRequest(job), readMs);
-  return text === undefined ? undefined : (JSON.parse(text) as { input: ResponseItem[] }).input;
+  if (text === undefined) return undefined;
+  const { afterInput } = (await viewedJob(services, job)).viewOptions as unknown as ResponseViewOptions;
+  return text.slice('{"input":'.length, text.length - afterInput);
+}
+
+function joinedLists(...lists: readonly string[]): string {
+  const items = lists.map((list) => list.slice(1, -1)).filter((text) => text !== '');
+  return `[${items.join(',')}]`;
 }
 
 /** The items a response is, with the encrypted reasoning that a native vendor needs to go on. */
@@ -110,7 +149,8 @@ async function replaceReferences(
   for (const jobId of jobIds) {
     const job = await findResponseJob(reading, jobId);
     if (job === undefined) continue;
-    if (job.outcome === 'completed') for (const item of await readOutputItems(reading, job)) known.set(item.id, item);
+    const output = job.outcome === 'completed' ? await unlessExpired(readOutputItems(reading, job)) : [];
+    for (const item of output ?? []) known.set(item.id, item);
     for (const item of withItemIds((await readInputItems(reading, job)) ?? [], job.id)) known.set(item.id, item);
   }
   const items = input.map((item, index) => {

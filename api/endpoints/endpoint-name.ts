@@ -10,6 +10,7 @@ export type EndpointName =
   | 'audio.translations'
   | 'audio.speech'
   | 'responses'
+  | 'responses.ws'
   | 'messages'
   | 'messages.count_tokens'
   | 'videos'

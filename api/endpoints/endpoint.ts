@@ -56,6 +56,11 @@ export interface View {
    * @param sequence how many events the fold has made before it
    */
   errorEvent?(error: ApiError, sequence: number): string;
+  /**
+   * Whether a stream opens before the job's first frame: the fold is given `openingFrame` first then, and every error is
+   * told by an event. Left out: never.
+   */
+  opensAtOnce?(job: ViewedJob): boolean;
   /** What keeps a silent stream alive; left out: the comment `: ping`. */
   readonly ping?: string;
   /** Shows the job as a resource of its own; left out: it is none. */

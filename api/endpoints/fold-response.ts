@@ -17,6 +17,11 @@ type Fields = Readonly<Record<string, unknown>>;
 /** What a fold needs of the job. */
 export type FoldedJob = Pick<ViewedJob, 'id' | 'viewOptions'>;
 
+/** What the view knows of the request: nothing, once that has expired. */
+export function optionsOf({ viewOptions }: Pick<ViewedJob, 'viewOptions'>): ResponseViewOptions {
+  return { echo: {}, include: [], afterInput: 0, ...viewOptions };
+}
+
 /** How a response ended. */
 export type ResponseEnd = ResponseProgress & { readonly status: 'completed' | 'incomplete' | 'failed' | 'cancelled' };
 
@@ -36,7 +41,7 @@ export class ResponseFold {
 
   constructor(job: FoldedJob) {
     this.#job = job;
-    const { echo } = job.viewOptions as unknown as ResponseViewOptions;
+    const { echo } = optionsOf(job);
     const tools = (echo.tools ?? []) as readonly ResponseTool[];
     const isSummarized = (echo.reasoning as Fields | undefined)?.summary != null;
     this.#chat = new ChatResponseFold({ jobId: job.id, tools, isSummarized }, (event) => this.#events.push(event));

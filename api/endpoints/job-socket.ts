@@ -1,6 +1,7 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
+import { openingFrame } from '../answers/sse.ts';
 import { WebSocketAnswer } from '../answers/websocket-answer.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
@@ -38,6 +39,7 @@ export function jobSocket(services: Services, endpoints: ReadonlyMap<string, End
         resumeAfter,
         onDrain: () => reader.resume(),
       });
+      if (view.opensAtOnce?.(viewed)) answer.frame(openingFrame);
       const reader = services.readers.open(state.id, answer);
       try {
         await connection.wait(attachTo(services, state.id, resumeAfter)(reader), readMs);

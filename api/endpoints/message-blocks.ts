@@ -110,7 +110,7 @@ export class MessageBlocks {
   #start({ kind, call, id, name, text }: GrowingBlock): ContentBlock {
     switch (kind) {
       case 'text':
-        return { type: 'text', text: '', citations: null };
+        return { type: 'text', text: '', citations: [] };
       case 'thinking':
         return { type: 'thinking', thinking: '', signature: '' };
       case 'redacted':

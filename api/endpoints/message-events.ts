@@ -10,7 +10,8 @@ export interface MessageUsage {
 
 /** A block of an answer. A tool's input is an object in a whole message, and empty where a stream begins the block. */
 export type ContentBlock =
-  | { readonly type: 'text'; readonly text: string; readonly citations: null }
+  // Anthropic's own type has null for none, too, which the AI SDK does not take.
+  | { readonly type: 'text'; readonly text: string; readonly citations: readonly [] }
   | { readonly type: 'thinking'; readonly thinking: string; readonly signature: string }
   | { readonly type: 'redacted_thinking'; readonly data: string }
   | {

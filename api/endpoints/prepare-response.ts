@@ -24,8 +24,8 @@ export interface ResponseViewOptions {
   /** The fields of the Response object that repeat the request. */
   readonly echo: Readonly<Record<string, unknown>>;
   readonly include: readonly string[];
-  /** How many of the job's input items came from earlier turns. */
-  readonly inherited: number;
+  /** Characters of the job's request behind its input: with them the input is cut out of it without being parsed. */
+  readonly afterInput: number;
   readonly [option: string]: unknown;
 }
 
@@ -46,11 +46,16 @@ export function prepareResponseFields(wire: Record<string, unknown>): PreparedRe
     chatRefused: refusedByChat(wire),
     chatIgnored: ignoredByChat(wire),
   };
-  const viewOptions: ResponseViewOptions = { echo: responseEcho(wire), include: wire.include ?? [], inherited: 0 };
+  const afterInput = textAfterInput(rest);
+  const viewOptions: ResponseViewOptions = {
+    echo: responseEcho(wire),
+    include: wire.include ?? [],
+    afterInput: afterInput.length,
+  };
   return {
     model,
     stream: stream === true,
-    request: responseJobText(items, rest),
+    request: `{"input":${JSON.stringify(items)}${afterInput}`,
     hasMedia: items.some(hasMedia),
     viewOptions,
     traits,
@@ -70,8 +75,12 @@ function inputItems(input: ResponseRequest['input']): readonly RequestItem[] {
 
 /** Written in two parts, because in an object an unknown field named by a number would come before the input. */
 export function responseJobText(items: readonly unknown[], fields: Record<string, unknown>): string {
+  return `{"input":${JSON.stringify(items)}${textAfterInput(fields)}`;
+}
+
+function textAfterInput(fields: Record<string, unknown>): string {
   const rest = JSON.stringify(Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null)));
-  return `{"input":${JSON.stringify(items)}${rest === '{}' ? '' : ','}${rest.slice(1)}`;
+  return `${rest === '{}' ? '' : ','}${rest.slice(1)}`;
 }
 
 /** Whether an item holds image, audio or file data itself; a link to it is none. */

@@ -1,5 +1,7 @@
+import type { ParsedUrlQuery } from 'node:querystring';
 import type { Middleware } from 'koa';
 import type { ResponseItem } from '../../shared/capabilities/response.ts';
+import { includable } from '../../shared/capabilities/response-request.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { jobIdFromWire } from '../../shared/ids.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
@@ -9,11 +11,13 @@ import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { answerStream, attachTo, viewedJob } from './answer.ts';
 import { findResponseJob, readInputItems, withItemIds } from './earlier-turns.ts';
-import type { View } from './endpoint.ts';
+import type { View, ViewedJob } from './endpoint.ts';
+import { optionsOf } from './fold-response.ts';
 import { invalidParameter } from './invalid-request.ts';
 import { readPosition } from './jobs.ts';
 import { pageOf, readPageQuery } from './page.ts';
 import { readResource } from './resource.ts';
+import { isBackground, withoutUnasked } from './response-view.ts';
 
 /** How long Redis and the database may take. */
 const readMs = 5000;
@@ -60,8 +64,12 @@ export function responseRoutes(services: Services, view: View): ResponseRoutes {
   return {
     retrieve: route('response', async (named) => {
       const { ctx, job, connection } = named;
-      if (ctx.query.stream === 'true') return await streamAgain(named);
-      ctx.body = await readResource(services, view, job, connection);
+      const shown = including(view, readIncluded(ctx.query));
+      if (readSwitch(ctx.query, 'stream')) return await streamAgain({ ...named, view: shown });
+      for (const param of ['starting_after', 'include_obfuscation']) {
+        if (ctx.query[param] !== undefined) throw invalidParameter(param, `'${param}' needs 'stream' to be true.`);
+      }
+      ctx.body = await readResource(services, shown, job, connection);
     }),
     remove: route('response.delete', remove),
     cancel: route('response.cancel', cancel),
@@ -70,8 +78,7 @@ export function responseRoutes(services: Services, view: View): ResponseRoutes {
 }
 
 async function cancel({ services, ctx, view, job, connection }: NamedResponse): Promise<void> {
-  const { viewOptions } = await viewedJob(services, job);
-  if ((viewOptions.echo as { background?: unknown } | undefined)?.background !== true) {
+  if (!isBackground(await viewedJob(services, job))) {
     throw new ApiError('invalid_request_error', 'Cannot cancel a synchronous response: only one in the background.');
   }
   ctx.body = await readResource(services, view, await end(services, job, connection), connection);
@@ -96,14 +103,14 @@ async function remove({ services, ctx, job, connection }: NamedResponse): Promis
  * `starting_after`, a `sequence_number`, or by `Last-Event-ID`.
  */
 async function streamAgain({ services, ctx, view, job, connection }: NamedResponse): Promise<void> {
-  const { viewOptions } = await viewedJob(services, job);
-  const isBackground = (viewOptions.echo as { background?: unknown } | undefined)?.background === true;
-  if (!isBackground || !job.stream) {
+  if (!isBackground(await viewedJob(services, job)) || !job.stream) {
     throw invalidParameter('stream', "Only a response made with 'background' and 'stream' can be streamed again.");
   }
+  // Padding against listeners is the vendor's; none is added here.
+  if (readSwitch(ctx.query, 'include_obfuscation')) ctx.set('x-sluice-ignored', 'include_obfuscation');
   const after = readStartingAfter(ctx);
-  const { 'last-event-id': lastEventId } = ctx.headers;
-  const resumeAfter = after === undefined && lastEventId !== undefined ? readPosition(ctx) : undefined;
+  // A client that reconnects by itself asks the same again, and says by the header what came since.
+  const resumeAfter = ctx.headers['last-event-id'] ? readPosition(ctx) : undefined;
   await answerStream(
     {
       ...{ ctx, services, connection, job, resumeAfter, isCreator: false, cancelsOnLeave: false },
@@ -111,6 +118,35 @@ async function streamAgain({ services, ctx, view, job, connection }: NamedRespon
     },
     attachTo(services, job.id, resumeAfter),
   );
+}
+
+/** What `include` asks for, with OpenAI's clients' `[]` behind its name or without. @throws ApiError 400. */
+function readIncluded(query: ParsedUrlQuery): readonly string[] {
+  const values = [query.include, query['include[]']].flat().filter((value) => value !== undefined);
+  const unknown = values.find((value) => !includable.safeParse(value).success);
+  if (unknown === undefined) return values;
+  throw invalidParameter('include', `Invalid 'include': expected one of ${includable.options.join(', ')}.`);
+}
+
+/** A parameter that is `true` or `false`; left out: false. @throws ApiError 400. */
+function readSwitch(query: ParsedUrlQuery, param: string): boolean {
+  const value = query[param] ?? 'false';
+  if (value === 'true' || value === 'false') return value === 'true';
+  throw invalidParameter(param, `Invalid '${param}': expected true or false.`);
+}
+
+/** The view that shows more than the request for the response itself asked for. */
+function including(view: View, included: readonly string[]): View {
+  const { resource } = view;
+  const asked = (job: ViewedJob): ViewedJob => {
+    const { include } = optionsOf(job);
+    return { ...job, viewOptions: { ...job.viewOptions, include: [...include, ...included] } };
+  };
+  return {
+    ...view,
+    stream: (job) => view.stream(asked(job)),
+    ...(resource && { resource: (job, state) => resource(asked(job), state) }),
+  };
 }
 
 function readStartingAfter({ query }: Context): number | undefined {
@@ -139,9 +175,10 @@ function startingAfter(view: View, sequenceNumber: number): View {
 
 async function listInputItems({ services, ctx, job, connection }: NamedResponse): Promise<void> {
   const { limit, order, after } = readPageQuery(ctx.query, { usual: 20, most: 100 });
+  const included = readIncluded(ctx.query);
   const stored = await readInputItems({ services, connection }, job);
   if (stored === undefined) throw new ApiError('resume_expired', 'The input of this response is not kept any more.');
-  const items = withItemIds(stored, job.id).map(asResource);
+  const items = withItemIds(stored, job.id).map((item) => asResource(withoutUnasked(item, included)));
   const ordered = order === 'asc' ? items : items.reverse();
   const from = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1;
   if (after !== undefined && from === 0) throw invalidParameter('after', `Item with id '${after}' not found.`);

@@ -1,7 +1,7 @@
 import type { ResponseItem } from '../../shared/capabilities/response.ts';
+import { openingFrame } from '../answers/sse.ts';
 import type { ResourceState, View, ViewedJob } from './endpoint.ts';
-import { foldedResponse, joinedFrames, ResponseFold } from './fold-response.ts';
-import type { ResponseViewOptions } from './prepare-response.ts';
+import { foldedResponse, joinedFrames, optionsOf, ResponseFold } from './fold-response.ts';
 import { responseError } from './response-error.ts';
 import type { ResponseEvent } from './response-event.ts';
 import { type ResponseProgress, responseObject } from './response-object.ts';
@@ -14,10 +14,11 @@ import { type ResponseProgress, responseObject } from './response-object.ts';
 export const responseView: View = {
   stream: (job) => {
     const fold = new ResponseFold(job);
+    const beginning = beginningOf(job);
     let sequence = 0;
     const sse = (event: ResponseEvent): string => eventText(event, sequence++);
     return (frame) => {
-      const begun = sequence === 0 ? beginning(job) : [];
+      const begun = frame === openingFrame ? beginning.splice(0, 2) : beginning.splice(0);
       const events = [...begun, ...fold.push(frame).map((event) => shownEvent(job, event))].map(sse);
       if (fold.end === undefined) return events;
       const { status } = fold.end;
@@ -27,11 +28,11 @@ export const responseView: View = {
       return hasFailed ? events : [...events, 'data: [DONE]'];
     };
   },
+  opensAtOnce: (job) => isBackground(job),
   held: (job, frames) => JSON.stringify(shownResponse(job, foldedResponse(job, frames))),
   // Whoever watches a response in the background goes on at any of its events.
   final: (frames, job) => {
-    const { echo } = optionsOf(job);
-    if (echo.background === true) return frames.filter(({ type }) => type !== 'progress');
+    if (isBackground(job)) return frames.filter(({ type }) => type !== 'progress');
     return frames.at(-1)?.type === 'error' ? frames.slice(-1) : joinedFrames(job, frames);
   },
   showsErrors: true,
@@ -47,10 +48,9 @@ function eventText(event: ResponseEvent, sequence: number): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence, ...fields })}`;
 }
 
-/** The events before the first frame's own. */
-function beginning(job: ViewedJob): ResponseEvent[] {
-  const { echo } = optionsOf(job);
-  const isQueued = echo.background === true;
+/** The events before the first frame's own. In the background the first two come at once. */
+function beginningOf(job: ViewedJob): ResponseEvent[] {
+  const isQueued = isBackground(job);
   const at = (status: 'queued' | 'in_progress'): Record<string, unknown> => responseObject(job, { status });
   return [
     { type: 'response.created', response: at(isQueued ? 'queued' : 'in_progress') },
@@ -82,11 +82,17 @@ function shownEvent(job: ViewedJob, event: ResponseEvent): ResponseEvent {
 
 /** The vendor encrypts its reasoning for the next turn in any case; callers see that only where they asked for it. */
 function shownItem(job: ViewedJob, item: ResponseItem): ResponseItem {
-  if (item.type !== 'reasoning' || optionsOf(job).include.includes('reasoning.encrypted_content')) return item;
+  return withoutUnasked(item, optionsOf(job).include);
+}
+
+/** An item without what is shown only where `include` asks for it. */
+export function withoutUnasked(item: ResponseItem, include: readonly string[]): ResponseItem {
+  if (item.type !== 'reasoning' || include.includes('reasoning.encrypted_content')) return item;
   const { encrypted_content: _, ...shown } = item;
   return shown;
 }
 
-function optionsOf({ viewOptions }: Pick<ViewedJob, 'viewOptions'>): ResponseViewOptions {
-  return viewOptions as unknown as ResponseViewOptions;
+/** Whether a response is made in the background, and can be watched at any time. */
+export function isBackground(job: Pick<ViewedJob, 'viewOptions'>): boolean {
+  return optionsOf(job).echo.background === true;
 }

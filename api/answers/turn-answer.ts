@@ -1,0 +1,155 @@
+import { ApiError, type ErrorData } from '../../shared/errors.ts';
+import type { Frame } from '../../shared/jobs/frames.ts';
+import type { AnswerSink } from './answer-reader.ts';
+import { expired } from './held.ts';
+import type { SocketConnection } from './socket-connection.ts';
+import type { StreamDress } from './sse.ts';
+
+/** What the answer of one turn is made of. */
+export interface TurnAnswerOptions {
+  readonly connection: SocketConnection;
+  /** The lane that its messages name; undefined: the default lane, which has no name. */
+  readonly streamId: string | undefined;
+  /** The view's fold over the frames, as for SSE. */
+  readonly events: (frame: Frame) => string[];
+  readonly view: StreamDress;
+  /** How many characters of frames are kept for the next turn. */
+  readonly keptLength: number;
+  /** The client takes events again. */
+  readonly onDrain: () => void;
+}
+
+/**
+ * The answer of one turn on a response socket: the events of the SSE view, a text message each, which is the event's data
+ * as it stands. An error before the first of them is the caller's to tell; `[DONE]` is not sent.
+ */
+export class TurnAnswer implements AnswerSink {
+  /** Resolves with the first event; rejects with the ApiError that came before it. */
+  readonly opened: Promise<void>;
+  /** Resolves when the last event is sent, with the error it carried, if any. */
+  readonly ended: Promise<ApiError | undefined>;
+  /** Called twice a second. */
+  onTick: ((now: number) => void) | undefined;
+  firstFrameAt: number | undefined;
+  frames = 0;
+  readonly #options: TurnAnswerOptions;
+  readonly #stopListening: () => void;
+  #messages: string[] = [];
+  #kept: Frame[] | undefined = [];
+  #keptLength = 0;
+  #isOpen = false;
+  #isEnded = false;
+  #resolveOpened: () => void = () => undefined;
+  #rejectOpened: (error: unknown) => void = () => undefined;
+  #resolveEnded: (error: ApiError | undefined) => void = () => undefined;
+
+  constructor(options: TurnAnswerOptions) {
+    this.#options = options;
+    this.#stopListening = options.connection.onDrain(options.onDrain);
+    this.opened = new Promise((resolve, reject) => {
+      this.#resolveOpened = resolve;
+      this.#rejectOpened = reject;
+    });
+    this.opened.catch(() => undefined);
+    this.ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve;
+    });
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** All frames of an answer that ended well; undefined where it did not, or was too long to be kept. */
+  get kept(): readonly Frame[] | undefined {
+    return this.#kept?.at(-1)?.type === 'end' ? this.#kept : undefined;
+  }
+
+  frame(frame: Frame): void {
+    if (this.#isEnded) return;
+    this.firstFrameAt ??= Date.now();
+    this.frames++;
+    const error = frame.type === 'error' ? ApiError.fromData(JSON.parse(frame.text) as ErrorData) : undefined;
+    if (error !== undefined && !(this.#isOpen && this.#options.view.showsErrors)) {
+      this.fail(error);
+      return;
+    }
+    this.#isOpen = true;
+    this.#resolveOpened();
+    this.#keep(frame);
+    for (const event of this.#options.events(frame)) {
+      const data = eventData(event);
+      if (data.startsWith('{')) this.#messages.push(withStreamId(data, this.#options.streamId));
+    }
+    if (frame.type === 'end' || error !== undefined) this.#end(error);
+  }
+
+  flush(): boolean {
+    const messages = this.#messages;
+    this.#messages = [];
+    return this.#options.connection.send(messages);
+  }
+
+  tick(now: number): void {
+    if (!this.#isEnded) this.onTick?.(now);
+  }
+
+  lost(): void {
+    this.fail(expired());
+  }
+
+  /** Ends with an error: one that comes before the first event is not sent. */
+  fail(error: ApiError): void {
+    if (this.#isEnded) return;
+    if (this.#isOpen) this.#messages.push(errorMessage(error, this.#options.streamId));
+    else this.#rejectOpened(error);
+    this.#end(error);
+    this.flush();
+  }
+
+  /** Forgets the client, who has left. */
+  abandon(): void {
+    if (this.#isEnded) return;
+    const error = new ApiError('cancelled', 'The caller left.');
+    this.#rejectOpened(error);
+    this.#end(error);
+  }
+
+  #keep(frame: Frame): void {
+    this.#keptLength += frame.text.length;
+    if (this.#keptLength > this.#options.keptLength) this.#kept = undefined;
+    this.#kept?.push(frame);
+  }
+
+  #end(error: ApiError | undefined): void {
+    this.#isEnded = true;
+    this.#stopListening();
+    this.#resolveEnded(error);
+  }
+}
+
+/**
+ * The message that tells an error: OpenAI's `ResponseWsError`, with the headers that the answer over HTTP would have had.
+ * The error is nested and has its status, because Codex waits in vain for any other shape.
+ */
+export function errorMessage(error: ApiError, streamId?: string): string {
+  const headers = error.headers();
+  const message = {
+    type: 'error',
+    status: error.status,
+    ...error.toWire(),
+    ...(Object.keys(headers).length > 0 && { headers }),
+  };
+  return withStreamId(JSON.stringify(message), streamId);
+}
+
+/** The data of an SSE event. */
+function eventData(event: string): string {
+  const lines = event.split('\n').filter((line) => line.startsWith('data: '));
+  return lines.map((line) => line.slice('data: '.length)).join('\n');
+}
+
+/** Names the lane in a message, without taking the JSON apart. */
+function withStreamId(json: string, streamId: string | undefined): string {
+  return streamId === undefined ? json : `{"stream_id":"${streamId}",${json.slice(1)}`;
+}

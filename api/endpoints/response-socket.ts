@@ -1,0 +1,79 @@
+import type { Middleware } from 'koa';
+import { ApiError } from '../../shared/errors.ts';
+import { type Preferences, readPreferences } from '../admission/preferences.ts';
+import { SocketConnection } from '../answers/socket-connection.ts';
+import { isLargeBody } from '../large-bodies.ts';
+import { largestBody } from '../middleware/json-body.ts';
+import type { Services } from '../services.ts';
+import type { Context, State } from '../state.ts';
+import { acceptSocket, requireHandshake } from '../websocket-upgrades.ts';
+import { ConversationCache } from './conversation-cache.ts';
+import type { Endpoint } from './endpoint.ts';
+import { prepareSocketMessage, refusedMessage } from './prepare-socket-message.ts';
+import { ResponseSession, type SessionWork, sessionLimits } from './response-session.ts';
+import { ResponseTurn, type TurnContext } from './response-turn.ts';
+
+/**
+ * `GET /v1/responses` with a WebSocket handshake: OpenAI's WebSocket mode
+ * (https://developers.openai.com/api/docs/guides/websocket-mode). The client sends `response.create` (the fields of
+ * `POST /v1/responses` beside it; `stream_id` names a lane, `generate: false` only warms up) and `response.cancel`; it gets
+ * the events of the SSE view, a text message each. The latest response of each lane can be gone on from without a store.
+ *
+ * The key is the Authorization header's, or from a browser the subprotocols `['sluice', 'openai-insecure-api-key.' + key]`;
+ * it is asked for again with every turn. Leaving cancels the turns under way, unless `X-Sluice-On-Disconnect` or the key
+ * says otherwise. Errors before the upgrade are HTTP answers (400, 401, 403, 426), later ones messages of type `error`.
+ * Close codes: 1000 when nothing happened for the idle time, 1001 after sixty minutes or when this process closes (both
+ * told before), 1009 when a message is longer than the largest body.
+ *
+ * @param endpoint that of `POST /v1/responses`
+ */
+export function responseSocket(services: Services, endpoint: Endpoint): Middleware<State> {
+  return async (ctx) => {
+    ctx.state.endpoint = 'responses.ws';
+    requireHandshake(ctx);
+    const preferences = readSocketPreferences(ctx);
+    const { webSocket, socket } = acceptSocket(ctx, largestBody);
+    const connection = new SocketConnection(webSocket, socket);
+    const cache = new ConversationCache(largestBody);
+    // Each turn listens on it for a while.
+    ctx.res.setMaxListeners(2 * sessionLimits.running);
+    const work = sessionWork({ services, endpoint, ctx, preferences, connection, cache });
+    const session = new ResponseSession(connection, work, { ...sessionLimits, idleMs: services.config.socketIdleMs });
+    webSocket.on('message', (data, isBinary) => session.take(data as Buffer, isBinary));
+    const stopListening = services.handover.onDrain(() => session.end(closing()));
+    await connection.closed;
+    stopListening();
+  };
+}
+
+function sessionWork(context: TurnContext): SessionWork {
+  const { services, ctx } = context;
+  ctx.state.facts.turns = 0;
+  return {
+    prepare: (message, isBinary) => {
+      if (isBinary) return refusedMessage(new ApiError('invalid_request_error', 'Send text messages: JSON in UTF-8.'));
+      if (!isLargeBody(message)) return prepareSocketMessage(message);
+      const preparing = services.largeBodies.prepare('responses.ws', message);
+      return preparing.catch((error: unknown) => refusedMessage(ApiError.from(error)));
+    },
+    openTurn: (envelope) => {
+      ctx.state.facts.turns = Number(ctx.state.facts.turns) + 1;
+      return new ResponseTurn(context, envelope);
+    },
+  };
+}
+
+/** @throws ApiError 400 for what has no meaning for a socket's many requests. */
+function readSocketPreferences(ctx: Context): Preferences {
+  const preferences = readPreferences(ctx.headers);
+  const refused =
+    (preferences.idempotencyKey !== undefined && 'Idempotency-Key') || (preferences.respondAsync && 'Prefer');
+  if (!refused) return preferences;
+  throw new ApiError('invalid_request_error', `The header ${refused} cannot be used with a WebSocket.`, {
+    param: refused,
+  });
+}
+
+function closing(): ApiError {
+  return new ApiError('service_unavailable', 'This instance of the gateway is closing. Open another WebSocket.');
+}

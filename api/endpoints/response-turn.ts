@@ -1,0 +1,230 @@
+import { ApiError } from '../../shared/errors.ts';
+import { newJobId } from '../../shared/ids.ts';
+import { endJob } from '../../shared/jobs/end-job.ts';
+import type { Preferences } from '../admission/preferences.ts';
+import { submit } from '../admission/submit.ts';
+import { ClientConnection } from '../answers/client-connection.ts';
+import type { SocketConnection } from '../answers/socket-connection.ts';
+import { errorMessage, TurnAnswer } from '../answers/turn-answer.ts';
+import { recordRequest } from '../middleware/access-log.ts';
+import { logFault } from '../middleware/errors.ts';
+import { largestBody } from '../middleware/json-body.ts';
+import type { Services } from '../services.ts';
+import type { Context } from '../state.ts';
+import { relay, type Waiting } from './answer.ts';
+import { type ConversationCache, conversationItems } from './conversation-cache.ts';
+import type { EarlierTurns } from './earlier-turns.ts';
+import type { Endpoint, Prepared, ViewedJob } from './endpoint.ts';
+import { checkRequest, makeSubmission } from './handle-endpoint.ts';
+import type { ResponseViewOptions } from './prepare-response.ts';
+import type { SocketEnvelope } from './prepare-socket-message.ts';
+import { prependItems } from './prepend-items.ts';
+
+/** What the turns of one response socket share. */
+export interface TurnContext {
+  readonly services: Services;
+  /** The endpoint `responses`. */
+  readonly endpoint: Endpoint;
+  /** The handshake's. */
+  readonly ctx: Context;
+  readonly preferences: Preferences;
+  readonly connection: SocketConnection;
+  readonly cache: ConversationCache;
+}
+
+/** What an answer of no words is to a view. */
+const emptyEnd = {
+  seq: 1,
+  type: 'end',
+  text: JSON.stringify({ response: { status: 'completed', incomplete_details: null, output: [], usage: null } }),
+} as const;
+
+/**
+ * One turn on a response socket: a request as `POST /v1/responses` would take it, checked, admitted, queued and counted in
+ * the same way, its events sent as they come. A warm-up (`generate: false`) is no job: it is answered here, and known to
+ * the turns of its connection only.
+ */
+export class ResponseTurn {
+  readonly responseId: string;
+  readonly #context: TurnContext;
+  readonly #ctx: Context;
+  readonly #envelope: SocketEnvelope;
+  readonly #waits: ClientConnection;
+  #isCancelled = false;
+  /** Ends its job, once there is one. */
+  #endJob: (() => void) | undefined;
+
+  constructor(context: TurnContext, envelope: SocketEnvelope) {
+    this.#context = context;
+    this.#ctx = turnContext(context.ctx);
+    this.#envelope = envelope;
+    this.#waits = new ClientConnection(context.ctx.res, context.services.handover);
+    this.responseId = `resp_${this.#ctx.state.jobId}`;
+  }
+
+  /** Runs to its end; whatever goes wrong is told to the client. */
+  async run(prepared: Prepared): Promise<void> {
+    const { services, cache, connection } = this.#context;
+    const { state } = this.#ctx;
+    const { streamId } = this.#envelope;
+    let status = 200;
+    try {
+      await this.#answer(prepared);
+    } catch (thrown) {
+      const error = ApiError.from(thrown);
+      logFault(services.log, state, error);
+      state.streamError = error;
+      status = error.status;
+      connection.send([errorMessage(error, streamId)]);
+    } finally {
+      this.#waits.close();
+    }
+    const previous = (prepared.traits as EarlierTurns | undefined)?.previousResponseId;
+    const hasFailed = state.streamError !== undefined && state.streamError.code !== 'cancelled';
+    if (hasFailed && previous !== undefined) cache.evict(streamId, previous);
+    recordRequest(services, this.#ctx, status);
+  }
+
+  /** Its client has taken it back: its job, if there is one, ends cancelled, and the client is told so. */
+  cancel(): void {
+    this.#isCancelled = true;
+    this.#endJob?.();
+  }
+
+  /** Its client is gone. */
+  leave(): void {
+    this.#waits.leave();
+  }
+
+  async #answer(read: Prepared): Promise<void> {
+    const { services, endpoint } = this.#context;
+    const { state } = this.#ctx;
+    const { refusal, generate } = this.#envelope;
+    if (refusal !== undefined) throw ApiError.fromData(refusal);
+    const { account } = state.caller;
+    const continued = this.#continue(read);
+    const prepared =
+      (await endpoint.resolve?.(continued, { services, account, params: {}, connection: this.#waits })) ?? continued;
+    const ignored = checkRequest(services, endpoint, prepared);
+    if (ignored !== '') state.facts.ignored = ignored;
+    if (generate) await this.#generate(prepared);
+    else await this.#warmUp(prepared);
+  }
+
+  /** Puts a conversation that this connection remembers before the input; any other is the store's. */
+  #continue(prepared: Prepared): Prepared {
+    const previous = (prepared.traits as EarlierTurns | undefined)?.previousResponseId;
+    const known = previous === undefined ? undefined : this.#context.cache.find(previous);
+    if (known === undefined) return prepared;
+    return {
+      ...prepared,
+      request: prependItems(prepared.request, conversationItems(known)),
+      hasMedia: prepared.hasMedia || known.hasMedia,
+      traits: { ...prepared.traits, previousResponseId: undefined },
+    } as Prepared;
+  }
+
+  async #generate(prepared: Prepared): Promise<void> {
+    const { services, endpoint, preferences } = this.#context;
+    const submission = await makeSubmission(this.#ctx, services, endpoint, { prepared, bodyHash: '' }, preferences);
+    const { job, cancelsOnLeave } = submission;
+    const viewed = viewedTurn(services, job, prepared);
+    const shared = { ctx: this.#ctx, services, connection: this.#waits };
+    const waiting: Waiting = { ...shared, job, view: endpoint.view, isCreator: true, cancelsOnLeave };
+    let answer: TurnAnswer | undefined;
+    try {
+      await relay(
+        waiting,
+        (onDrain) => {
+          answer = this.#open(viewed, onDrain);
+          return answer;
+        },
+        async () => {
+          if (this.#isCancelled) throw cancelled();
+          await submit(services, submission, this.#waits);
+          this.#endJob = () => {
+            endJob(services, job, cancelled()).catch((error) =>
+              services.log.warn({ err: error, job: job.id }, 'cancelling failed'),
+            );
+          };
+          if (this.#isCancelled) this.#endJob();
+        },
+      );
+    } finally {
+      answer?.abandon();
+    }
+    this.#remember(viewed, prepared, answer);
+  }
+
+  async #warmUp(prepared: Prepared): Promise<void> {
+    const { services } = this.#context;
+    const { state } = this.#ctx;
+    await this.#waits.wait(services.callers.assertActive(state.caller), readMs);
+    state.facts.model = prepared.model;
+    state.facts.warm_up = true;
+    const { echo } = prepared.viewOptions as unknown as ResponseViewOptions;
+    // Nobody else will find it, whatever the request says.
+    const viewOptions = { ...prepared.viewOptions, echo: { ...echo, store: false } };
+    const job = { id: state.jobId, model: prepared.model, createdAt: Date.now() };
+    const viewed = viewedTurn(services, job, { viewOptions });
+    const answer = this.#open(viewed, () => undefined);
+    answer.frame(emptyEnd);
+    answer.flush();
+    this.#remember(viewed, prepared, answer);
+  }
+
+  #open(viewed: ViewedJob, onDrain: () => void): TurnAnswer {
+    const { endpoint, connection } = this.#context;
+    const { view } = endpoint;
+    const { streamId } = this.#envelope;
+    return new TurnAnswer({
+      connection,
+      streamId,
+      events: view.stream(viewed),
+      view,
+      keptLength: largestBody,
+      onDrain,
+    });
+  }
+
+  /** Keeps what the next turn needs, with the encrypted reasoning that a native vendor wants back. */
+  #remember(viewed: ViewedJob, { request, hasMedia }: Prepared, answer: TurnAnswer | undefined): void {
+    const frames = answer?.kept;
+    if (frames === undefined) return;
+    const { cache, endpoint } = this.#context;
+    const viewOptions = { ...viewed.viewOptions, include: ['reasoning.encrypted_content'] };
+    const { output } = JSON.parse(endpoint.view.held({ ...viewed, viewOptions }, frames)) as { output: unknown };
+    cache.keep(this.#envelope.streamId, { id: this.responseId, request, output: JSON.stringify(output), hasMedia });
+  }
+}
+
+/** How long Redis or the database may take to show a key. */
+const readMs = 5000;
+
+function cancelled(): ApiError {
+  return new ApiError('cancelled', 'The response was cancelled by its owner.');
+}
+
+/** The handshake's context with a state of its own, so that each turn is a request with an id. */
+function turnContext(ctx: Context): Context {
+  const { caller } = ctx.state;
+  const turn = Object.create(ctx) as Context;
+  turn.state = {
+    jobId: newJobId(),
+    startedAt: performance.now(),
+    caller,
+    endpoint: 'responses',
+    streamError: undefined,
+    errorBody: undefined,
+    facts: { socket: ctx.state.jobId },
+  };
+  return turn;
+}
+
+function viewedTurn(
+  { resultLinks, config }: Services,
+  { id, model, createdAt }: Pick<ViewedJob, 'id' | 'model' | 'createdAt'>,
+  { viewOptions }: Pick<Prepared, 'viewOptions'>,
+): ViewedJob {
+  return { id, model, createdAt, viewOptions, link: (file) => resultLinks.link(file, createdAt + config.resultMs) };
+}

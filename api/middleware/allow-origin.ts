@@ -1,0 +1,24 @@
+import type { Middleware } from 'koa';
+import { ApiError } from '../../shared/errors.ts';
+import type { State } from '../state.ts';
+
+/**
+ * Refuses WebSockets that a page of another site opens: browsers keep no page from it, but say whose it is. Allowed are
+ * pages of the gateway's own address, those of `CORS_ORIGINS` (`*`: all), and whoever is no browser and sends no Origin.
+ * @param allowed origins: `https://app.example`
+ * @throws ApiError 403.
+ */
+export function allowOrigin(allowed: readonly string[], baseUrl: string): Middleware<State> {
+  const origins = new Set([...allowed, new URL(baseUrl).origin]);
+  return async (ctx, next) => {
+    const origin = ctx.get('origin');
+    const isAllowed = origin === '' || origins.has('*') || origins.has(origin) || isOf(origin, ctx.get('host'));
+    if (!isAllowed) throw new ApiError('permission_denied', 'Pages of this origin may not open a WebSocket here.');
+    await next();
+  };
+}
+
+/** Whether a page came from this host, by which scheme ever: a proxy before us may have taken TLS off. */
+function isOf(origin: string, host: string): boolean {
+  return URL.canParse(origin) && new URL(origin).host === host.toLowerCase();
+}
