@@ -6,6 +6,7 @@ import type { Frame } from '../../shared/jobs/frames.ts';
 import type { BytesView } from '../endpoints/endpoint.ts';
 import type { AnswerSink } from './answer-reader.ts';
 import { stalledMs } from './client-connection.ts';
+import { GrowingAnswer } from './growing-answer.ts';
 import { expired } from './held.ts';
 
 /** What an answer of bytes is made of. */
@@ -25,45 +26,21 @@ export interface ByteAnswerOptions {
  * HTTP error. Bytes cannot say an error: one that comes later cuts the connection, and the client sees an incomplete body.
  * Where only the end of the job is left, its stored file is sent.
  */
-export class ByteAnswer implements AnswerSink {
-  /** Resolves when the status is out; rejects with the ApiError that came before it. */
-  readonly opened: Promise<void>;
-  /** Resolves when the last byte is handed over, or with the error that cut the answer. */
-  readonly ended: Promise<ApiError | undefined>;
-  onTick: ((now: number) => void) | undefined;
-  firstFrameAt: number | undefined;
-  frames = 0;
+export class ByteAnswer extends GrowingAnswer implements AnswerSink {
   readonly #options: ByteAnswerOptions;
   readonly #response: ServerResponse;
   #pending: Buffer[] = [];
   #fullSince: number | undefined;
-  #isOpen = false;
-  #isEnded = false;
-  #resolveOpened: () => void = () => undefined;
-  #rejectOpened: (error: unknown) => void = () => undefined;
-  #resolveEnded: (error: ApiError | undefined) => void = () => undefined;
 
   constructor(options: ByteAnswerOptions) {
+    super();
     this.#options = options;
     this.#response = options.response;
-    this.opened = new Promise((resolve, reject) => {
-      this.#resolveOpened = resolve;
-      this.#rejectOpened = reject;
-    });
-    this.opened.catch(() => undefined);
-    this.ended = new Promise((resolve) => {
-      this.#resolveEnded = resolve;
-    });
-  }
-
-  get isOpen(): boolean {
-    return this.#isOpen;
   }
 
   frame(frame: Frame): void {
-    if (this.#isEnded) return;
-    this.firstFrameAt ??= Date.now();
-    this.frames++;
+    if (this.isEnded) return;
+    this.countFrame();
     if (frame.type === 'error') {
       this.fail(ApiError.fromData(JSON.parse(frame.text) as ErrorData));
       return;
@@ -77,12 +54,12 @@ export class ByteAnswer implements AnswerSink {
   }
 
   flush(): boolean {
-    if (this.#pending.length > 0 && !this.#isEnded) this.#write();
+    if (this.#pending.length > 0 && !this.isEnded) this.#write();
     return this.#fullSince === undefined;
   }
 
   tick(now: number): void {
-    if (this.#isEnded) return;
+    if (this.isEnded) return;
     this.onTick?.(now);
     if (this.#fullSince !== undefined && now - this.#fullSince > stalledMs) this.#response.destroy();
   }
@@ -93,10 +70,10 @@ export class ByteAnswer implements AnswerSink {
 
   /** Ends the answer with an error: as a status while there is none, else by cutting the connection. */
   fail(error: ApiError): void {
-    if (this.#isEnded) return;
+    if (this.isEnded) return;
     const rest = this.#takePending();
     this.#settle(error);
-    if (!this.#isOpen) return;
+    if (!this.isOpen) return;
     if (rest.length > 0) this.#response.write(rest);
     // What came before the break is the client's: node writes it at the end of this turn.
     setImmediate(() => this.#response.destroy());
@@ -104,12 +81,12 @@ export class ByteAnswer implements AnswerSink {
 
   /** Forgets the client: it has left, or will be answered otherwise. */
   abandon(): void {
-    if (!this.#isEnded) this.#settle(new ApiError('cancelled', 'The caller left.'));
+    if (!this.isEnded) this.#settle(new ApiError('cancelled', 'The caller left.'));
   }
 
   #open(headers: Record<string, number>): void {
-    if (this.#isOpen) return;
-    this.#isOpen = true;
+    if (this.isOpen) return;
+    this.markOpen();
     this.#response.writeHead(200, {
       'content-type': this.#options.bytes.contentType,
       'cache-control': 'no-cache',
@@ -117,7 +94,6 @@ export class ByteAnswer implements AnswerSink {
       'openai-processing-ms': String(Math.round(performance.now() - this.#options.startedAt)),
       ...headers,
     });
-    this.#resolveOpened();
   }
 
   #write(): void {
@@ -136,19 +112,19 @@ export class ByteAnswer implements AnswerSink {
   }
 
   #finish(end: Frame): void {
-    if (this.#isOpen) {
+    if (this.isOpen) {
       this.#response.end(this.#takePending());
       this.#settle(undefined);
       return;
     }
     const file = this.#options.bytes.file(end);
     if (file === undefined) this.fail(expired());
-    else this.#sendFile(file).catch((error) => this.fail(this.#isOpen ? ApiError.from(error) : expired()));
+    else this.#sendFile(file).catch((error) => this.fail(this.isOpen ? ApiError.from(error) : expired()));
   }
 
   async #sendFile(file: string): Promise<void> {
     const { content, bytes } = await this.#options.openFile(file);
-    if (this.#isEnded) {
+    if (this.isEnded) {
       content.destroy();
       return;
     }
@@ -160,9 +136,7 @@ export class ByteAnswer implements AnswerSink {
   }
 
   #settle(error: ApiError | undefined): void {
-    this.#isEnded = true;
     this.#pending = [];
-    if (!this.#isOpen) this.#rejectOpened(error);
-    this.#resolveEnded(error);
+    this.markEnded(error);
   }
 }

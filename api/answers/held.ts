@@ -1,5 +1,5 @@
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/frames.ts';
+import { type Frame, isTerminal } from '../../shared/jobs/frames.ts';
 import type { AnswerSink } from './answer-reader.ts';
 
 /** Error for an answer whose log has expired. */
@@ -17,14 +17,19 @@ export class HeldAnswer<Body> implements AnswerSink {
   firstFrameAt: number | undefined;
   readonly #compose: (frames: readonly Frame[]) => Body;
   readonly #fromEnd: boolean;
+  readonly #takesErrors: boolean;
   readonly #frames: Frame[] = [];
   #resolve: (body: Body) => void = () => undefined;
   #reject: (error: unknown) => void = () => undefined;
 
-  /** @param fromEnd whether the end frame is enough: then no other is kept */
-  constructor(compose: (frames: readonly Frame[]) => Body, fromEnd = false) {
+  /**
+   * @param fromEnd whether the end frame is enough: then no other is kept
+   * @param takesErrors whether an answer that ended with an error has a body, too
+   */
+  constructor(compose: (frames: readonly Frame[]) => Body, fromEnd = false, takesErrors = false) {
     this.#compose = compose;
     this.#fromEnd = fromEnd;
+    this.#takesErrors = takesErrors;
     this.body = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -35,12 +40,12 @@ export class HeldAnswer<Body> implements AnswerSink {
 
   frame(frame: Frame): void {
     this.firstFrameAt ??= Date.now();
-    if (frame.type === 'error') {
+    if (frame.type === 'error' && !this.#takesErrors) {
       this.#reject(ApiError.fromData(JSON.parse(frame.text) as ErrorData));
       return;
     }
-    if (frame.type === 'end' || !this.#fromEnd) this.#frames.push(frame);
-    if (frame.type !== 'end') return;
+    if (isTerminal(frame) || !this.#fromEnd) this.#frames.push(frame);
+    if (!isTerminal(frame)) return;
     try {
       this.#resolve(this.#compose(this.#frames));
     } catch (error) {

@@ -4,6 +4,7 @@ import type { Frame } from '../../shared/jobs/frames.ts';
 import type { View } from '../endpoints/endpoint.ts';
 import type { AnswerSink } from './answer-reader.ts';
 import { stalledMs } from './client-connection.ts';
+import { GrowingAnswer } from './growing-answer.ts';
 import { expired } from './held.ts';
 
 /** A ping goes out after so long (ms) without an event, so that proxies and clients do not take the silence for death. */
@@ -61,14 +62,7 @@ export interface SseOptions {
  * A streamed answer. The status waits for the first frame, so that an early error is a real HTTP error; after 15 s of a
  * worker's silence it goes out with a comment. Every event leaves whole, and all events that came together in one write.
  */
-export class SseAnswer implements AnswerSink {
-  /** Resolves when the status is out; rejects with the ApiError that came before it. */
-  readonly opened: Promise<void>;
-  /** Resolves when the last event is written, with the error it carried, if any. */
-  readonly ended: Promise<ApiError | undefined>;
-  onTick: ((now: number) => void) | undefined;
-  firstFrameAt: number | undefined;
-  frames = 0;
+export class SseAnswer extends GrowingAnswer implements AnswerSink {
   /** Events of the fold, those that the client has already among them. */
   #folded = 0;
   readonly #options: SseOptions;
@@ -76,42 +70,29 @@ export class SseAnswer implements AnswerSink {
   #pending = '';
   #lastWriteAt = Date.now();
   #hasBegun = false;
-  #isOpen = false;
   #isFull = false;
-  #isEnded = false;
   #isAskingState = false;
-  #resolveOpened: () => void = () => undefined;
-  #rejectOpened: (error: unknown) => void = () => undefined;
-  #resolveEnded: (error: ApiError | undefined) => void = () => undefined;
 
   constructor(options: SseOptions) {
+    super();
     this.#options = options;
     this.#response = options.response;
-    this.opened = new Promise((resolve, reject) => {
-      this.#resolveOpened = resolve;
-      this.#rejectOpened = reject;
-    });
-    this.opened.catch(() => undefined);
-    this.ended = new Promise((resolve) => {
-      this.#resolveEnded = resolve;
-    });
   }
 
   /** Opens before the first frame, where the view has something to say then. */
   begin(): void {
-    if (this.#hasBegun || this.#isEnded || !this.#options.opensAtOnce) return;
+    if (this.#hasBegun || this.isEnded || !this.#options.opensAtOnce) return;
     this.#hasBegun = true;
     this.#fold(openingFrame);
     this.flush();
   }
 
   frame(frame: Frame): void {
-    if (this.#isEnded) return;
+    if (this.isEnded) return;
     this.begin();
-    this.firstFrameAt ??= Date.now();
-    this.frames++;
+    this.countFrame();
     const error = frame.type === 'error' ? ApiError.fromData(JSON.parse(frame.text) as ErrorData) : undefined;
-    if (error !== undefined && !(this.#isOpen && this.#options.view.showsErrors)) {
+    if (error !== undefined && !(this.isOpen && this.#options.view.showsErrors)) {
       this.fail(error, frame.seq);
       return;
     }
@@ -120,12 +101,12 @@ export class SseAnswer implements AnswerSink {
   }
 
   flush(): boolean {
-    if (this.#pending !== '' && !this.#isEnded) this.#write();
+    if (this.#pending !== '' && !this.isEnded) this.#write();
     return !this.#isFull;
   }
 
   tick(now: number): void {
-    if (this.#isEnded) return;
+    if (this.isEnded) return;
     this.onTick?.(now);
     const silent = now - this.#lastWriteAt;
     if (this.#isFull) {
@@ -133,7 +114,7 @@ export class SseAnswer implements AnswerSink {
       return;
     }
     if (silent < pingMs) return;
-    if (this.#isOpen) this.#ping();
+    if (this.isOpen) this.#ping();
     else this.#openWhenRunning();
   }
 
@@ -143,11 +124,9 @@ export class SseAnswer implements AnswerSink {
 
   /** Ends the stream with an error: as a status while there is none, else as its last event. */
   fail(error: ApiError, seq?: number): void {
-    if (this.#isEnded) return;
-    if (!this.#isOpen) {
-      this.#isEnded = true;
-      this.#rejectOpened(error);
-      this.#resolveEnded(error);
+    if (this.isEnded) return;
+    if (!this.isOpen) {
+      this.markEnded(error);
       return;
     }
     const event = errorEvent(this.#options.view, error, this.#folded);
@@ -158,15 +137,7 @@ export class SseAnswer implements AnswerSink {
 
   /** Forgets the client, who has left. */
   abandon(): void {
-    if (this.#isEnded) return;
-    this.#isEnded = true;
-    const error = new ApiError('cancelled', 'The caller left.');
-    this.#rejectOpened(error);
-    this.#resolveEnded(error);
-  }
-
-  get isOpen(): boolean {
-    return this.#isOpen;
+    if (!this.isEnded) this.markEnded(new ApiError('cancelled', 'The caller left.'));
   }
 
   #fold(frame: Frame): void {
@@ -182,15 +153,14 @@ export class SseAnswer implements AnswerSink {
   }
 
   #open(): void {
-    if (this.#isOpen) return;
-    this.#isOpen = true;
+    if (this.isOpen) return;
+    this.markOpen();
     this.#response.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache',
       'x-accel-buffering': 'no',
       'openai-processing-ms': String(Math.round(performance.now() - this.#options.startedAt)),
     });
-    this.#resolveOpened();
   }
 
   #openWhenRunning(): void {
@@ -199,7 +169,7 @@ export class SseAnswer implements AnswerSink {
     this.#options
       .isRunning()
       .then((isRunning) => {
-        if (!isRunning || this.#isOpen || this.#isEnded) return;
+        if (!isRunning || this.isOpen || this.isEnded) return;
         this.#open();
         this.#ping();
       })
@@ -228,9 +198,8 @@ export class SseAnswer implements AnswerSink {
   }
 
   #end(error: ApiError | undefined): void {
-    this.#isEnded = true;
     this.#response.end(this.#pending);
     this.#pending = '';
-    this.#resolveEnded(error);
+    this.markEnded(error);
   }
 }

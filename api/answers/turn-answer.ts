@@ -1,6 +1,7 @@
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { AnswerSink } from './answer-reader.ts';
+import { GrowingAnswer } from './growing-answer.ts';
 import { expired } from './held.ts';
 import type { SocketConnection } from './socket-connection.ts';
 import type { StreamDress } from './sse.ts';
@@ -23,41 +24,17 @@ export interface TurnAnswerOptions {
  * The answer of one turn on a response socket: the events of the SSE view, a text message each, which is the event's data
  * as it stands. An error before the first of them is the caller's to tell; `[DONE]` is not sent.
  */
-export class TurnAnswer implements AnswerSink {
-  /** Resolves with the first event; rejects with the ApiError that came before it. */
-  readonly opened: Promise<void>;
-  /** Resolves when the last event is sent, with the error it carried, if any. */
-  readonly ended: Promise<ApiError | undefined>;
-  /** Called twice a second. */
-  onTick: ((now: number) => void) | undefined;
-  firstFrameAt: number | undefined;
-  frames = 0;
+export class TurnAnswer extends GrowingAnswer implements AnswerSink {
   readonly #options: TurnAnswerOptions;
   readonly #stopListening: () => void;
   #messages: string[] = [];
   #kept: Frame[] | undefined = [];
   #keptLength = 0;
-  #isOpen = false;
-  #isEnded = false;
-  #resolveOpened: () => void = () => undefined;
-  #rejectOpened: (error: unknown) => void = () => undefined;
-  #resolveEnded: (error: ApiError | undefined) => void = () => undefined;
 
   constructor(options: TurnAnswerOptions) {
+    super();
     this.#options = options;
     this.#stopListening = options.connection.onDrain(options.onDrain);
-    this.opened = new Promise((resolve, reject) => {
-      this.#resolveOpened = resolve;
-      this.#rejectOpened = reject;
-    });
-    this.opened.catch(() => undefined);
-    this.ended = new Promise((resolve) => {
-      this.#resolveEnded = resolve;
-    });
-  }
-
-  get isOpen(): boolean {
-    return this.#isOpen;
   }
 
   /** All frames of an answer that ended well; undefined where it did not, or was too long to be kept. */
@@ -66,16 +43,14 @@ export class TurnAnswer implements AnswerSink {
   }
 
   frame(frame: Frame): void {
-    if (this.#isEnded) return;
-    this.firstFrameAt ??= Date.now();
-    this.frames++;
+    if (this.isEnded) return;
+    this.countFrame();
     const error = frame.type === 'error' ? ApiError.fromData(JSON.parse(frame.text) as ErrorData) : undefined;
-    if (error !== undefined && !(this.#isOpen && this.#options.view.showsErrors)) {
+    if (error !== undefined && !(this.isOpen && this.#options.view.showsErrors)) {
       this.fail(error);
       return;
     }
-    this.#isOpen = true;
-    this.#resolveOpened();
+    this.markOpen();
     this.#keep(frame);
     for (const event of this.#options.events(frame)) {
       const data = eventData(event);
@@ -91,7 +66,7 @@ export class TurnAnswer implements AnswerSink {
   }
 
   tick(now: number): void {
-    if (!this.#isEnded) this.onTick?.(now);
+    if (!this.isEnded) this.onTick?.(now);
   }
 
   lost(): void {
@@ -100,19 +75,15 @@ export class TurnAnswer implements AnswerSink {
 
   /** Ends with an error: one that comes before the first event is not sent. */
   fail(error: ApiError): void {
-    if (this.#isEnded) return;
-    if (this.#isOpen) this.#messages.push(errorMessage(error, this.#options.streamId));
-    else this.#rejectOpened(error);
+    if (this.isEnded) return;
+    if (this.isOpen) this.#messages.push(errorMessage(error, this.#options.streamId));
     this.#end(error);
     this.flush();
   }
 
   /** Forgets the client, who has left. */
   abandon(): void {
-    if (this.#isEnded) return;
-    const error = new ApiError('cancelled', 'The caller left.');
-    this.#rejectOpened(error);
-    this.#end(error);
+    if (!this.isEnded) this.#end(new ApiError('cancelled', 'The caller left.'));
   }
 
   #keep(frame: Frame): void {
@@ -122,9 +93,8 @@ export class TurnAnswer implements AnswerSink {
   }
 
   #end(error: ApiError | undefined): void {
-    this.#isEnded = true;
     this.#stopListening();
-    this.#resolveEnded(error);
+    this.markEnded(error);
   }
 }
 
