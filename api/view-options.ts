@@ -14,6 +14,11 @@ export async function packViewOptions(blobs: Blobs, options: Record<string, unkn
 
 /** The JSON text of packed view options. @throws MissingBlobError when their time is over. */
 export async function readViewOptions(blobs: Blobs, packed: string): Promise<string> {
-  const blob = reference.exec(packed)?.[1];
+  const blob = viewOptionsBlob(packed);
   return blob === undefined ? packed : await blobs.text(blob);
+}
+
+/** Id of the blob that packed view options lie in; undefined where they lie in none. */
+export function viewOptionsBlob(packed: string): string | undefined {
+  return reference.exec(packed)?.[1];
 }

@@ -2,13 +2,15 @@ import { type Job, type JobsOptions, Queue } from 'bullmq';
 import type { Blobs } from './blobs.ts';
 import type { Capability } from './capabilities/capability.ts';
 import type { JobIdentity, StoredRequest } from './jobs/job-state.ts';
-import { queuePrefix } from './keys.ts';
+import { jobKeys, queuePrefix } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 
 /** What travels through BullMQ: who the job is, and its request, inline or (over 64 KiB, or with media) as a blob. */
 export interface QueuedJob extends JobIdentity, StoredRequest {
   /** Ids of the uploaded files that the request names. */
   readonly files?: readonly string[];
+  /** Fields of a chat that its vendor refuses are left out: its caller's key says so. */
+  readonly dropsUnsupported?: true;
 }
 
 /** Removes what lies beside a queued job once the job is over. A resource's request stays: it is read again. */
@@ -41,7 +43,7 @@ function queueId(jobId: string): string {
 export interface QueueDepth {
   readonly waiting: number;
   readonly active: number;
-  /** How long the oldest waiting job has waited, in ms; 0 when none waits. */
+  /** How long the oldest waiting job has waited, in ms, since it was queued or its next poll was due; 0 when none waits. */
   readonly oldestWaitMs: number;
 }
 
@@ -90,8 +92,16 @@ export class CapabilityQueue {
       this.#redis.llen(keys.active as string),
       this.#redis.lindex(keys.wait as string, -1),
     ]);
-    const added = oldest ? await this.#redis.hget(`${keys['']}${oldest}`, 'timestamp') : null;
-    return { waiting, active, oldestWaitMs: added ? Math.max(0, Date.now() - Number(added)) : 0 };
+    return { waiting, active, oldestWaitMs: oldest ? await this.#waitOf(oldest) : 0 };
+  }
+
+  async #waitOf(queued: string): Promise<number> {
+    const [added, due] = await Promise.all([
+      this.#redis.hget(`${this.#queue.keys['']}${queued}`, 'timestamp'),
+      this.#redis.hget(jobKeys.state(queued.slice(queueId('').length)), 'due'),
+    ]);
+    const since = due ?? added;
+    return since === null ? 0 : Math.max(0, Date.now() - Number(since));
   }
 
   /** How many jobs wait. One cheap command, for admission. */

@@ -108,6 +108,7 @@ async function pauseRun(
     jobId: job.id,
     attempt,
     progress,
+    dueAt: Date.now() + pauseMs,
     lifetimeMs: logLifetime(job),
     isCluster,
   });

@@ -2,16 +2,31 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What every message costs beside its text, and what the beginning of the answer does: OpenAI's rule for its chats. */
+/**
+ * What every message costs beside its text, its role among it, and what the beginning of the answer does: OpenAI's rule for
+ * its chats (https://github.com/openai/openai-cookbook/blob/main/examples/How_to_count_tokens_with_tiktoken.ipynb).
+ */
 const tokensPerMessage = 4;
 const tokensPerAnswer = 3;
-/** OpenAI's count for an image of 1024×1024 pixels in high detail. */
+/**
+ * What GPT-4o takes for an image of 1024×1024 pixels in high detail: 85, and 170 for each of its four tiles once it is
+ * scaled down to 768×768 (https://platform.openai.com/docs/guides/images-vision#calculating-costs).
+ */
 const tokensPerImage = 765;
-/** A page of a PDF takes some 50 kB, and some 2,000 tokens; in base64 that is 33 characters to a token. */
+/**
+ * Anthropic counts 1,500 to 3,000 tokens for a page of a PDF (https://docs.claude.com/en/docs/build-with-claude/pdf-support).
+ * How many bytes a page has nobody can know without opening the file: 50 kB, which is 33 characters of base64 to a token,
+ * is a guess.
+ */
 const charactersPerFileToken = 33;
 
+/**
+ * How much of a request's text is tokenized, in characters. Of a longer one pieces from all over it stand for the whole:
+ * what has no words (base64, emoji) takes 3 to 6 s for each million characters.
+ */
+const longestCounted = 1_000_000;
 /** How long a text is tokenized at a time, and how long a run without a break may be in it: merging costs its square. */
-const longestPiece = 65_536;
+const longestPiece = 8192;
 const longestRun = 200;
 const longRun = new RegExp(`\\S{${longestRun + 1}}|\\s{${longestRun + 1}}`);
 const shortRuns = new RegExp(`\\s{0,${longestRun}}\\S{1,${longestRun}}|\\s{1,${longestRun}}`, 'g');
@@ -26,40 +41,56 @@ const plainText = { disallowedSpecial: new Set<string>() };
  */
 export function countChatTokens(request: string): number {
   const { messages, tools, response_format: format } = JSON.parse(request) as Fields;
+  const texts = [tools, format].flatMap((part) => (part === undefined ? [] : JSON.stringify(part)));
   let tokens = tokensPerAnswer;
-  for (const message of listOf(messages)) tokens += tokensPerMessage + countMessage(message);
-  for (const part of [tools, format]) if (part !== undefined) tokens += countText(JSON.stringify(part));
-  return tokens;
+  for (const message of listOf(messages)) tokens += tokensPerMessage + readMessage(message, texts);
+  return tokens + countTexts(texts);
 }
 
-function countMessage({ content, reasoning_content: reasoning, tool_calls: calls }: Fields): number {
-  let tokens = typeof content === 'string' ? countText(content) : 0;
-  for (const part of listOf(content)) tokens += countPart(part);
-  if (typeof reasoning === 'string') tokens += countText(reasoning);
+/** Adds the texts of a message to `texts`; answers the tokens of what else it holds. */
+function readMessage({ content, reasoning_content: reasoning, tool_calls: calls }: Fields, texts: string[]): number {
+  if (typeof content === 'string') texts.push(content);
+  if (typeof reasoning === 'string') texts.push(reasoning);
   for (const { function: called } of listOf(calls)) {
     const { name, arguments: text } = (called ?? {}) as Fields;
-    tokens += countText(String(name)) + countText(String(text));
+    texts.push(String(name), String(text));
+  }
+  let tokens = 0;
+  for (const part of listOf(content)) {
+    const { file_data: data } = (part.file ?? {}) as Fields;
+    if (typeof part.text === 'string') texts.push(part.text);
+    else if (part.type === 'image_url') tokens += tokensPerImage;
+    else if (typeof data === 'string') tokens += Math.ceil(data.length / charactersPerFileToken);
   }
   return tokens;
 }
 
-function countPart(part: Fields): number {
-  if (typeof part.text === 'string') return countText(part.text);
-  if (part.type === 'image_url') return tokensPerImage;
-  const { file_data: data } = (part.file ?? {}) as Fields;
-  return typeof data === 'string' ? Math.ceil(data.length / charactersPerFileToken) : 0;
+/**
+ * The tokens of texts. They are cut where words begin, and long runs, which hardly occur in language, anywhere; of more than
+ * 1,000,000 characters about so many are counted.
+ */
+export function countTexts(texts: readonly string[]): number {
+  const length = texts.reduce((sum, text) => sum + text.length, 0);
+  const share = Math.min(1, longestCounted / length);
+  let [tokens, seen, counted] = [0, 0, 0];
+  for (const text of texts) {
+    for (let start = 0; start < text.length; ) {
+      const end = pieceEnd(text, start);
+      if (counted <= share * seen) {
+        tokens += countPiece(text.slice(start, end));
+        counted += end - start;
+      }
+      seen += end - start;
+      start = end;
+    }
+  }
+  return counted === 0 ? 0 : Math.round(tokens * (seen / counted));
 }
 
-/** The tokens of a text. It is cut where words begin, and long runs, which hardly occur in language, anywhere. */
-export function countText(text: string): number {
+function countPiece(piece: string): number {
+  if (!longRun.test(piece)) return countTokens(piece, plainText);
   let tokens = 0;
-  for (let start = 0; start < text.length; ) {
-    const end = pieceEnd(text, start);
-    const piece = text.slice(start, end);
-    if (!longRun.test(piece)) tokens += countTokens(piece, plainText);
-    else for (const [run] of piece.matchAll(shortRuns)) tokens += countTokens(run, plainText);
-    start = end;
-  }
+  for (const [run] of piece.matchAll(shortRuns)) tokens += countTokens(run, plainText);
   return tokens;
 }
 

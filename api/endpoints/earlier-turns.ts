@@ -7,7 +7,7 @@ import type { Services } from '../services.ts';
 import { viewedJob } from './answer.ts';
 import type { Endpoint, Prepared, ResolveContext, View } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
-import { type ResponseViewOptions, responseJobText } from './prepare-response.ts';
+import type { ResponseViewOptions } from './prepare-response.ts';
 import { prependItems } from './prepend-items.ts';
 import { readFrames } from './resource.ts';
 
@@ -38,7 +38,7 @@ export function resolveTurns(view: View): NonNullable<Endpoint['resolve']> {
     const resolved = references.length === 0 ? prepared : await replaceReferences(reading, prepared, references);
     if (previousResponseId === undefined) return resolved;
     const request = prependItems(resolved.request, await readConversation(reading, previousResponseId));
-    if (request.length > largestBody) throw tooLong();
+    if (request.length > largestBody) throw tooLong('previous_response_id');
     return { ...resolved, request } as Prepared;
   };
 }
@@ -70,12 +70,11 @@ async function unlessExpired<T>(reading: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Every turn is run, and kept, with all turns before it: their length is bounded like that of a request. */
-function tooLong(): ApiError {
+/** Every turn is run, and kept, with all that it names: together that may be as long as a request may be. */
+function tooLong(param: string): ApiError {
   const limit = `${largestBody / 1024 / 1024} MiB`;
-  return new ApiError('request_too_large', `With the turns before it the request is too large: at most ${limit}.`, {
-    param: 'previous_response_id',
-  });
+  const message = `With the earlier turns it names the request is too large: at most ${limit} are accepted.`;
+  return new ApiError('request_too_large', message, { param });
 }
 
 function notFound(id: string): ApiError {
@@ -116,9 +115,15 @@ async function readInput(
   job: JobState,
 ): Promise<string | undefined> {
   const text = await connection.wait(services.storedJobs.findRequest(job), readMs);
-  if (text === undefined) return undefined;
-  const { afterInput } = (await viewedJob(services, job)).viewOptions as unknown as ResponseViewOptions;
-  return text.slice('{"input":'.length, text.length - afterInput);
+  return text === undefined ? undefined : inputOf(text, await viewedJob(services, job));
+}
+
+const head = '{"input":';
+
+/** The input in the text of a request as `prepareResponse` makes it, whatever was put before its items. */
+function inputOf(request: string, { viewOptions }: Pick<Prepared, 'viewOptions'>): string {
+  const { afterInput } = viewOptions as unknown as ResponseViewOptions;
+  return request.slice(head.length, request.length - afterInput);
 }
 
 function joinedLists(...lists: readonly string[]): string {
@@ -134,32 +139,61 @@ async function readOutputItems({ services, connection, view }: Reading, job: Job
   return (JSON.parse(body) as { output: ResponseItem[] }).output;
 }
 
-/** @throws ApiError 400 that names the first reference that leads nowhere. */
+/** @throws ApiError 400 that names the first reference that leads nowhere, 413 for items that are too long together. */
 async function replaceReferences(
   reading: Reading,
   prepared: Prepared,
   references: readonly string[],
 ): Promise<Prepared> {
   const { request } = prepared;
-  const { input, ...rest } = JSON.parse(typeof request === 'string' ? request : Buffer.from(request).toString()) as {
-    input: ResponseItem[];
-  };
-  const jobIds = new Set(references.map((id) => readItemId(id)?.jobId));
-  const known = new Map<string | undefined, ResponseItem>();
-  for (const jobId of jobIds) {
-    const job = await findResponseJob(reading, jobId);
-    if (job === undefined) continue;
-    const output = job.outcome === 'completed' ? await unlessExpired(readOutputItems(reading, job)) : [];
-    for (const item of output ?? []) known.set(item.id, item);
-    for (const item of withItemIds((await readInputItems(reading, job)) ?? [], job.id)) known.set(item.id, item);
+  const text = typeof request === 'string' ? request : Buffer.from(request).toString();
+  const named = await readNamedItems(reading, references);
+  const input = JSON.parse(inputOf(text, prepared)) as ResponseItem[];
+  const items: string[] = [];
+  let length = 0;
+  for (const [index, item] of input.entries()) {
+    const found = item.type === 'item_reference' ? named.get(String(item.id)) : JSON.stringify(item);
+    if (found === undefined) {
+      throw invalidParameter(`input[${index}].id`, `Item with id '${item.id}' not found.`);
+    }
+    // A short reference may stand for a long item, and any number of times.
+    length += found.length;
+    if (length > largestBody) throw tooLong('input');
+    items.push(found);
   }
-  const items = input.map((item, index) => {
-    if (item.type !== 'item_reference') return item;
-    const found = known.get(item.id);
-    if (found === undefined) throw invalidParameter(`input[${index}].id`, `Item with id '${item.id}' not found.`);
-    return found;
-  });
-  return { ...prepared, request: responseJobText(items, rest) } as Prepared;
+  const { afterInput } = prepared.viewOptions as unknown as ResponseViewOptions;
+  return { ...prepared, request: `${head}[${items.join(',')}]${text.slice(text.length - afterInput)}` } as Prepared;
+}
+
+/** The items of these ids as JSON text, up to the first that is not there. @throws ApiError 413. */
+async function readNamedItems(reading: Reading, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const wanted = new Set(ids);
+  const found = new Map<string, string>();
+  const seen = new Set<string | undefined>([undefined]);
+  let length = 0;
+  for (const id of wanted) {
+    if (found.has(id)) continue;
+    const jobId = readItemId(id)?.jobId;
+    if (seen.has(jobId)) break;
+    seen.add(jobId);
+    for (const item of await readItems(reading, jobId)) {
+      if (item.id === undefined || !wanted.has(item.id)) continue;
+      const text = JSON.stringify(item);
+      found.set(item.id, text);
+      length += text.length;
+      if (length > largestBody) throw tooLong('input');
+    }
+    if (!found.has(id)) break;
+  }
+  return found;
+}
+
+/** The items that a response is and was made from; none where it is not kept. */
+async function readItems(reading: Reading, jobId: string | undefined): Promise<readonly ResponseItem[]> {
+  const job = await findResponseJob(reading, jobId);
+  if (job === undefined) return [];
+  const output = job.outcome === 'completed' ? await unlessExpired(readOutputItems(reading, job)) : [];
+  return [...(output ?? []), ...withItemIds((await readInputItems(reading, job)) ?? [], job.id)];
 }
 
 /** Input items under ids of their own, where their caller gave them none. */

@@ -16,12 +16,16 @@ export const videoEndpoints: readonly EndpointName[] = ['videos', 'videos.remix'
 /** Who asks. */
 type Asking = Pick<ResolveContext, 'services' | 'account' | 'connection'>;
 
-/** The job of a video. @throws ApiError 404 where the account has none of that id. */
+/** The job of a video. @throws ApiError 404 where the account has none of that id, 410 where all but its row has expired. */
 export async function findVideoJob({ services, account, connection }: Asking, id = ''): Promise<JobState> {
   const jobId = jobIdFromWire(id);
   const job = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));
-  if (job && job.account === account && (videoEndpoints as readonly string[]).includes(job.endpoint)) return job;
-  throw new ApiError('not_found', `Video with id '${id}' not found.`);
+  if (!job || job.account !== account || !(videoEndpoints as readonly string[]).includes(job.endpoint)) {
+    throw new ApiError('not_found', `Video with id '${id}' not found.`);
+  }
+  // Every video has a prompt, as long as anything of it is kept.
+  if (job.viewOptions === '{}') throw new ApiError('resume_expired', 'This video has expired.');
+  return job;
 }
 
 /** What a completed video is. @param purpose what it is wanted for, for the error @throws ApiError 400 while it is not. */

@@ -63,6 +63,7 @@ function foldMessage({ choice: { message }, toolCalls }: GrowingChoice, delta: F
     const before = message[name];
     if (name === 'tool_calls') foldToolCalls(toolCalls, value as Fields[]);
     else if (name === 'function_call') message[name] = foldText((before ?? {}) as Fields, value);
+    else if (name === 'thinking_blocks') message[name] = [...((before ?? []) as unknown[]), ...(value as unknown[])];
     else message[name] = typeof value === 'string' && typeof before === 'string' ? before + value : value;
   }
 }

@@ -150,17 +150,16 @@ export function foldedResponse(job: FoldedJob, frames: readonly Frame[]): Respon
 
 /**
  * The fewest frames that say as a whole what these said: one with the items, as `{"items": […]}`, one that adds nothing, and
- * an end. Who has seen the frames up to the last but one goes on at the end alone; in the joined frame before it nobody can.
+ * an end (an error alone, where no item had ended before it). Who has seen the frames up to the last but one goes on at the end alone; in the joined frame before it nobody can.
  */
 export function joinedFrames(job: FoldedJob, frames: readonly Frame[]): readonly Frame[] {
   if (frames.length <= 3) return frames;
   const last = frames.at(-1) as Frame;
   const { status, incompleteReason, output, usage, completedAt, more } = foldedResponse(job, frames);
+  const whole: Frame = { ...last, type: 'delta', text: JSON.stringify({ items: output }) };
+  const nothing: Frame = { ...last, type: 'delta', text: '{"items":[]}' };
+  if (last.type === 'error') return output?.length ? [whole, nothing, last] : [last];
   const details = incompleteReason === undefined ? null : { reason: incompleteReason };
   const response = { ...more, status, incomplete_details: details, usage: usage ?? null };
-  return [
-    { ...last, type: 'delta', text: JSON.stringify({ items: output }) },
-    { ...last, type: 'delta', text: '{"items":[]}' },
-    { ...last, text: JSON.stringify({ response, completed_at: completedAt }) },
-  ];
+  return [whole, nothing, { ...last, text: JSON.stringify({ response, completed_at: completedAt }) }];
 }

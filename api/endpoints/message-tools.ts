@@ -13,8 +13,8 @@ const hintFields = ['input_examples', 'defer_loading', 'eager_input_streaming', 
  * runs) itself are left out.
  * @throws ApiError 400 where the choice forces a tool that is left out, or is not there.
  */
-export function toChatTools({ tools, tool_choice: choice }: MessageInput, notes: MessageNotes): object {
-  const all = tools ?? [];
+export function toChatTools({ tools, messages, tool_choice: choice }: MessageInput, notes: MessageNotes): object {
+  const all = [...(tools ?? []), ...addedTools(messages)];
   const offered = all.filter(isCustom);
   for (const tool of all) if (!isCustom(tool)) notes.ignored.add(`tools.${tool.type}`);
   const chosen = choice == null ? undefined : toChatChoice(choice, all, offered);
@@ -24,6 +24,14 @@ export function toChatTools({ tools, tool_choice: choice }: MessageInput, notes:
     ...(chosen !== undefined && { tool_choice: chosen }),
     ...(choice?.disable_parallel_tool_use === true && { parallel_tool_calls: false }),
   };
+}
+
+/** Tools that are defined where they are first offered. */
+function addedTools(messages: MessageInput['messages']): MessageTool[] {
+  const changes = messages.flatMap(({ role, content }) => (role === 'system' && Array.isArray(content) ? content : []));
+  return changes.flatMap((block) =>
+    block.type === 'tool_addition' && block.tool.type === 'tool_definition' ? block.tool.definition : [],
+  );
 }
 
 function isCustom(tool: MessageTool): tool is CustomTool {

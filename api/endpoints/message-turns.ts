@@ -1,4 +1,10 @@
-import type { AssistantBlock, MessageInput, MessageTurn, UserBlock } from '../../shared/capabilities/message.ts';
+import type {
+  AssistantBlock,
+  MessageInput,
+  MessageTurn,
+  SystemBlock,
+  UserBlock,
+} from '../../shared/capabilities/message.ts';
 import { invalidParameter } from './invalid-request.ts';
 import {
   type ChatPart,
@@ -37,8 +43,17 @@ export function toChatTurns({ system, messages }: MessageInput, notes: MessageNo
 }
 
 function systemTurn(content: Extract<MessageTurn, { role: 'system' }>['content'], notes: MessageNotes): ChatTurn {
-  const parts = typeof content === 'string' ? content : contentOf(content.map((block) => textPart(block, notes)));
+  const parts = typeof content === 'string' ? content : contentOf(content.map((block) => systemPart(block, notes)));
   return { role: 'system', content: parts };
+}
+
+/** All tools of a request are offered from its beginning on, so what becomes of one on the way is told. */
+function systemPart(block: SystemBlock, notes: MessageNotes): TextPart {
+  if (block.type === 'text') return textPart(block, notes);
+  const { type, tool } = block;
+  const name = tool.type === 'tool_reference' ? tool.name : tool.definition.name;
+  const state = type === 'tool_addition' ? 'is available from here on' : 'is not available any more: do not call it';
+  return { type: 'text', text: `The tool ${name} ${state}.`, ...cacheMark(block, notes) };
 }
 
 /** @param calls ids of the calls so far, to which this turn's are added. */

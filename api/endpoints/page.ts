@@ -21,8 +21,8 @@ export interface Page<Item> {
 /** Reads `limit`, `order` (`desc` where it is left out) and `after`. @throws ApiError 400 that names the parameter. */
 export function readPageQuery(query: ParsedUrlQuery, { usual, most }: { usual: number; most: number }): PageQuery {
   const { limit, order, after } = query;
-  const count = limit === undefined ? usual : Number(limit);
-  if (!Number.isInteger(count) || count < 1 || count > most) throw invalid('limit', `a whole number from 1 to ${most}`);
+  const count = limit === undefined ? usual : /^\d{1,9}$/.test(String(limit)) ? Number(limit) : 0;
+  if (count < 1 || count > most) throw invalid('limit', `a whole number from 1 to ${most}`);
   if (order !== undefined && order !== 'asc' && order !== 'desc') throw invalid('order', '"asc" or "desc"');
   if (Array.isArray(after)) throw invalid('after', 'one id');
   return { limit: count, order: order ?? 'desc', after: after || undefined };

@@ -27,6 +27,7 @@ const fields: Readonly<Record<string, FieldKind>> = {
   prompt: 'text',
   size: 'text',
   seconds: 'text',
+  stream: 'boolean',
   input_reference: 'file',
   [referenceUrl]: 'text',
   [referenceFileId]: 'text',
@@ -38,6 +39,7 @@ interface VideoRequest {
   readonly prompt: string;
   readonly size?: string | undefined;
   readonly seconds?: string | number | undefined;
+  readonly stream?: unknown;
 }
 
 /** Prepares the JSON of `POST /v1/videos`. */
@@ -74,7 +76,7 @@ function composeChecked({ input_reference: input, ...request }: z.infer<typeof v
 }
 
 function compose(
-  { model, prompt, size, seconds, ...parameters }: VideoRequest,
+  { model, prompt, size, seconds, stream: _, ...parameters }: VideoRequest,
   input: VideoJob['input'],
 ): PreparedRequest {
   const shape = { ...(size !== undefined && { size }), ...(seconds !== undefined && { seconds: String(seconds) }) };

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
@@ -33,7 +33,9 @@ async function readResourceState(
   const known = { status: jobStatus(state), progress: state.progress, endedAt: state.endedAt };
   if (state.outcome === undefined) return { ...known, error: undefined, frames: undefined };
   try {
-    return { ...known, error: undefined, frames: await readFrames(services, view, state, connection) };
+    const answer = new HeldAnswer((all) => all, view.heldFromEnd, view.showsErrors);
+    const frames = await readWhole(services, state, connection, answer);
+    return { ...known, error: errorIn(frames), frames };
   } catch (thrown) {
     const error = ApiError.from(thrown);
     // A job that ended well has no error: this one is of the reading.
@@ -41,6 +43,12 @@ async function readResourceState(
     const isForgotten = error.code === 'resume_expired';
     return { ...known, error: isForgotten ? forgotten(state) : error, frames: undefined };
   }
+}
+
+/** What a job ended with, if it failed. */
+function errorIn(frames: readonly Frame[]): ApiError | undefined {
+  const last = frames.at(-1);
+  return last?.type === 'error' ? ApiError.fromData(JSON.parse(last.text) as ErrorData) : undefined;
 }
 
 /** The error of a job whose own words have expired. */

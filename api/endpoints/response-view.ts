@@ -33,7 +33,7 @@ export const responseView: View = {
   // Whoever watches a response in the background goes on at any of its events.
   final: (frames, job) => {
     if (isBackground(job)) return frames.filter(({ type }) => type !== 'progress');
-    return frames.at(-1)?.type === 'error' ? frames.slice(-1) : joinedFrames(job, frames);
+    return joinedFrames(job, frames);
   },
   showsErrors: true,
   errorEvent: (error, sequence) => {
@@ -60,7 +60,7 @@ function beginningOf(job: ViewedJob): ResponseEvent[] {
 }
 
 function progressOf(job: ViewedJob, { status, frames, error, endedAt }: ResourceState): ResponseProgress {
-  if (status === 'completed' && frames !== undefined) {
+  if (frames !== undefined) {
     const end = foldedResponse(job, frames);
     return { completedAt: endedAt === undefined ? undefined : Math.floor(endedAt / 1000), ...withoutUndefined(end) };
   }

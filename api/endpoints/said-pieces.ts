@@ -26,10 +26,16 @@ interface SaidCall {
 export function saidBy(said: Fields): SaidPiece[] {
   const pieces: SaidPiece[] = [];
   const reasoning = isText(said.reasoning_content) ? said.reasoning_content : said.reasoning;
-  if (isText(reasoning)) pieces.push({ kind: 'thinking', text: reasoning });
-  for (const block of listOf(said.thinking_blocks)) {
-    if (block.type === 'redacted_thinking') pieces.push({ kind: 'redacted', data: String(block.data ?? '') });
-    else if (isText(block.signature)) pieces.push({ kind: 'signature', signature: block.signature });
+  const thoughts = listOf(said.thinking_blocks);
+  // A whole message says its thoughts twice: in their blocks each is beside its signature.
+  const isInBlocks = isText(reasoning) && thoughts.map(({ thinking }) => thinking ?? '').join('') === reasoning;
+  if (isText(reasoning) && !isInBlocks) pieces.push({ kind: 'thinking', text: reasoning });
+  for (const { type, thinking, signature, data } of thoughts) {
+    if (type === 'redacted_thinking') pieces.push({ kind: 'redacted', data: String(data ?? '') });
+    else {
+      if (isInBlocks && isText(thinking)) pieces.push({ kind: 'thinking', text: thinking });
+      if (isText(signature)) pieces.push({ kind: 'signature', signature });
+    }
   }
   if (isText(said.content)) pieces.push({ kind: 'text', text: said.content });
   if (isText(said.refusal)) pieces.push({ kind: 'refusal', text: said.refusal });

@@ -62,11 +62,17 @@ async function list({ services, account, connection, ctx }: Asked): Promise<void
   if (after !== undefined && afterId === undefined)
     throw invalidParameter('after', `Invalid 'after': '${after}' is no id.`);
   const page = { account, endpoints: videoEndpoints, limit: limit + 1, order, after: afterId };
+  const jobs = await connection.wait(services.storedJobs.list(page), readMs);
   const videos: Record<string, unknown>[] = [];
-  for (const job of await connection.wait(services.storedJobs.list(page), readMs)) {
-    videos.push(await readResource(services, videoView, job, connection));
+  for (const job of jobs.slice(0, limit)) {
+    try {
+      videos.push(await readResource(services, videoView, job, connection));
+    } catch (error) {
+      // Deleted, or expired, since it was listed.
+      if (ApiError.from(error).code !== 'resume_expired') throw error;
+    }
   }
-  ctx.body = pageOf(videos, limit);
+  ctx.body = { ...pageOf(videos, limit), has_more: jobs.length > limit };
 }
 
 async function retrieve(asked: Asked): Promise<void> {

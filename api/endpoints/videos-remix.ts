@@ -1,17 +1,20 @@
+import { ApiError } from '../../shared/errors.ts';
 import { checkVideo } from './check-video.ts';
 import type { Endpoint } from './endpoint.ts';
 import { findVideoJob, requireVideoEnd } from './find-video.ts';
 import { prepareVideoRemix, withFacts } from './prepare-video.ts';
-import type { PreparedRequest } from './prepared-request.ts';
 import { videoView } from './video-view.ts';
 
 /** Makes of a prompt the remix of the video that the path names: by its vendor, which has it still. */
 const resolveSource: NonNullable<Endpoint['resolve']> = async (read, context) => {
+  // A prompt is bounded, and nothing else of a remix is of any size.
+  if (typeof read.request !== 'string')
+    throw new ApiError('request_too_large', 'The request body is too large for a remix.');
   const job = await findVideoJob(context, context.params.id);
   const { vendor, task, size, seconds } = await requireVideoEnd(context, job, 'remixed');
   const shape = { ...(size !== undefined && { size }), ...(seconds !== undefined && { seconds }) };
   const facts = { ...shape, remixedFrom: `video_${job.id}` };
-  return withFacts(read as PreparedRequest, facts, { remixed: { vendor, task } }, job.model);
+  return withFacts({ ...read, request: read.request }, facts, { remixed: { vendor, task } }, job.model);
 };
 
 /** `POST /v1/videos/{id}/remix` (https://platform.openai.com/docs/api-reference/videos/remix). */

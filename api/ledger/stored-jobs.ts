@@ -6,6 +6,7 @@ import type { Frame } from '../../shared/jobs/frames.ts';
 import { type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 import { BoundedReads } from '../bounded-reads.ts';
+import { viewOptionsBlob } from '../view-options.ts';
 import { framesOfBatch } from './final-answer.ts';
 import { stateOfRow } from './job-rows.ts';
 
@@ -46,7 +47,8 @@ export class StoredJobs {
   }
 
   /**
-   * A job, by its state in Redis or else by its row; undefined when neither knows it, or its owner has deleted it.
+   * A job, by its state in Redis or else by its row; undefined when neither knows it, or its owner has deleted it. Once its
+   * bodies have expired its view options are `{}`.
    * @throws ApiError 503 when the database is needed and does not answer.
    */
   async find(jobId: string): Promise<JobState | undefined> {
@@ -96,11 +98,13 @@ export class StoredJobs {
         .selectFrom('jobs')
         .leftJoin('job_bodies', 'job_bodies.job_id', 'jobs.id')
         .selectAll('jobs')
-        .select(['job_bodies.view_options', 'job_bodies.deleted_at'])
+        .select(['job_bodies.view_options', 'job_bodies.deleted_at', 'job_bodies.expires_at'])
         .where('jobs.id', '=', jobId)
         .executeTakeFirst(),
     );
-    return row && row.deleted_at === null ? stateOfRow(row, row.view_options ?? '{}') : undefined;
+    if (row === undefined || row.deleted_at !== null) return undefined;
+    const isKept = row.expires_at !== null && row.expires_at > Date.now();
+    return stateOfRow(row, (isKept && row.view_options) || '{}');
   }
 
   /**
@@ -151,7 +155,13 @@ export class StoredJobs {
         .execute(),
     );
     await forgetResource(this.#redis, job.id);
-    const blobs = [job.requestBlob, bodies?.request_blob, bodies?.answer_blob, ...files];
+    const blobs = [
+      job.requestBlob,
+      viewOptionsBlob(job.viewOptions),
+      bodies?.request_blob,
+      bodies?.answer_blob,
+      ...files,
+    ];
     await Promise.all(blobs.map((blob) => (blob ? this.#blobs.delete(blob) : undefined)));
   }
 

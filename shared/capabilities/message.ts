@@ -79,15 +79,6 @@ export type UserBlock = z.infer<typeof userBlock>;
 /** A block of what the model said in an earlier turn. */
 export type AssistantBlock = z.infer<typeof assistantBlock>;
 
-const message = z.discriminatedUnion('role', [
-  z.looseObject({ role: z.literal('user'), content: z.union([z.string(), z.array(userBlock).min(1)]) }),
-  z.looseObject({ role: z.literal('assistant'), content: z.union([z.string(), z.array(assistantBlock)]) }),
-  z.looseObject({ role: z.literal('system'), content: z.union([z.string(), z.array(text).min(1)]) }),
-]);
-
-/** One turn; agents put instructions (`system`) among them, too. */
-export type MessageTurn = z.infer<typeof message>;
-
 const customTool = z.looseObject({
   type: z.literal('custom').nullish(),
   name: z.string().regex(/^[a-zA-Z0-9_-]{1,128}$/, 'use 1 to 128 of a-z, A-Z, 0-9, underscore and dash'),
@@ -104,6 +95,34 @@ const definedTool = z.looseObject({
 
 /** An entry of `tools`. */
 export type MessageTool = z.infer<typeof customTool> | z.infer<typeof definedTool>;
+
+const namedTool = z.looseObject({ type: z.literal('tool_reference'), name: z.string().min(1) });
+const inlineTool = z.looseObject({
+  type: z.literal('tool_definition'),
+  definition: z.union([customTool, definedTool]),
+});
+/** Instructions, and what becomes of a tool in the middle of a chat: it is offered from there on, or no more. */
+const systemBlock = z.discriminatedUnion('type', [
+  text,
+  z.looseObject({
+    type: z.literal('tool_addition'),
+    tool: z.discriminatedUnion('type', [namedTool, inlineTool]),
+    cache_control: cacheControl,
+  }),
+  z.looseObject({ type: z.literal('tool_removal'), tool: namedTool, cache_control: cacheControl }),
+]);
+
+/** A block of instructions between the turns. */
+export type SystemBlock = z.infer<typeof systemBlock>;
+
+const message = z.discriminatedUnion('role', [
+  z.looseObject({ role: z.literal('user'), content: z.union([z.string(), z.array(userBlock).min(1)]) }),
+  z.looseObject({ role: z.literal('assistant'), content: z.union([z.string(), z.array(assistantBlock)]) }),
+  z.looseObject({ role: z.literal('system'), content: z.union([z.string(), z.array(systemBlock).min(1)]) }),
+]);
+
+/** One turn; agents put instructions (`system`) among them, too. */
+export type MessageTurn = z.infer<typeof message>;
 
 const parallel = { disable_parallel_tool_use: z.boolean().nullish() };
 const toolChoice = z.discriminatedUnion('type', [

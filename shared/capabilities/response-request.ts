@@ -27,7 +27,7 @@ const reasoning = z.looseObject({
 });
 
 /** What can be asked to be included in a response; OpenAI's `IncludeEnum`. */
-const include = z.enum([
+export const includable = z.enum([
   'file_search_call.results',
   'web_search_call.results',
   'web_search_call.action.sources',
@@ -53,7 +53,7 @@ const fields = z.looseObject({
   max_output_tokens: z.int().min(16).nullish(),
   max_tool_calls: z.int().min(1).nullish(),
   top_logprobs: z.int().min(0).max(20).nullish(),
-  include: z.array(include).nullish(),
+  include: z.array(includable).nullish(),
   tools: z.array(responseTool).nullish(),
   tool_choice: responseToolChoice.nullish(),
   parallel_tool_calls: z.boolean().nullish(),

@@ -9,6 +9,8 @@ const options = {
   // Which there are depends on the model: they are held against its row.
   size: z.string().optional(),
   seconds: z.union([z.string(), z.int().min(1)]).optional(),
+  // Its progress is read, or followed by the job's events.
+  stream: z.literal(false).nullish(),
 };
 
 /** OpenAI's `CreateVideoJsonBody`; unknown fields are kept. */

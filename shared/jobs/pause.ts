@@ -13,6 +13,8 @@ export interface PauseCall {
   readonly attempt: number;
   /** Percent, a whole number. One that is not above what is known changes nothing. */
   readonly progress: number;
+  /** When the job is to be taken again, in milliseconds since 1970. */
+  readonly dueAt: number;
   /** How long the log may stay when nobody ever ends the job, in ms. */
   readonly lifetimeMs: number;
   readonly isCluster: boolean;
@@ -32,6 +34,7 @@ export function pause(redis: RedisClient, call: PauseCall): Promise<Ownership> {
       jobKeys.inboxPrefix(call.jobId),
       publishCommand(call.isCluster),
       call.lifetimeMs,
+      call.dueAt,
     ],
   );
 }

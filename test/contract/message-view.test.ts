@@ -243,7 +243,7 @@ describe('the view of messages', () => {
     assert.deepEqual(JSON.parse(messages.view.held(jobWith(false), frames)).content, [
       { type: 'thinking', thinking: 'Hm', signature: 'one' },
       { type: 'thinking', thinking: 'So', signature: 'two' },
-      { type: 'text', text: 'Yes', citations: null },
+      { type: 'text', text: 'Yes', citations: [] },
     ]);
   });
 
@@ -262,7 +262,7 @@ describe('the view of messages', () => {
     assert.deepEqual(JSON.parse(messages.view.held(jobWith(false), frames)).content, [
       { type: 'thinking', thinking: 'Hm', signature: '' },
       { type: 'redacted_thinking', data: 'xyz' },
-      { type: 'text', text: 'Yes', citations: null },
+      { type: 'text', text: 'Yes', citations: [] },
     ]);
   });
 

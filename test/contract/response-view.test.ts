@@ -349,7 +349,8 @@ describe('the view of responses', () => {
     const frames: Frame[] = [
       { seq: 1, type: 'delta', text: '{"choices":[{"index":0,"delta":{"reasoning":"Hm"}}]}' },
       { seq: 2, type: 'delta', text: '{"choices":[{"index":0,"delta":{"content":"Hello"}}]}' },
-      { seq: 3, type: 'error', text: JSON.stringify(new ApiError('stream_interrupted', 'It broke.').toData()) },
+      { seq: 3, type: 'delta', text: '{"choices":[{"index":0,"delta":{"content":" there"}}]}' },
+      { seq: 4, type: 'error', text: JSON.stringify(new ApiError('stream_interrupted', 'It broke.').toData()) },
     ];
     const events = eventsOf(job, frames);
     const last = events.at(-1);
@@ -359,7 +360,16 @@ describe('the view of responses', () => {
       last.response.output.map(({ type }: Any) => type),
       ['reasoning'],
     );
-    const alone = eventsOf(job, [{ ...(frames[2] as Frame), seq: 1 }]);
+    const kept = view.final?.(frames, job) ?? [];
+    for (const all of [frames, kept]) {
+      const state = { status: 'failed', progress: 0, endedAt: 5, error: undefined, frames: all } as const;
+      assert.deepEqual(view.resource?.(job, state), last.response, 'read again it is the same');
+    }
+    assert.deepEqual(eventsOf(job, kept).at(-1).response, last.response);
+    assert.equal(kept.length, 3);
+    const unfinished = [...frames.slice(1, 3), ...frames.slice(2)];
+    assert.deepEqual(view.final?.(unfinished, job), frames.slice(-1), 'nothing was whole');
+    const alone = eventsOf(job, [{ ...(frames[3] as Frame), seq: 1 }]);
     assert.deepEqual(
       alone.map(({ type }) => type),
       ['response.created', 'response.in_progress', 'response.failed'],

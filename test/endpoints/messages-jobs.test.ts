@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import { type Anthropic, APIError } from '@anthropic-ai/sdk';
 import { anthropicClient, message, textOfMessage } from '../support/anthropic-client.ts';
 import { assertAnthropicError } from '../support/anthropic-errors.ts';
+import { AnthropicEvents } from '../support/anthropic-types.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
@@ -77,6 +78,13 @@ describe('messages as jobs', () => {
       const rest = blocks.slice(index + 1).map((next) => `${next}\n\n`);
       assert.equal(await events(id, position), rest.join(''), `after ${position}`);
     }
+  });
+
+  it('a silence of 15 s is filled by the event ping, which has no id: it is no part of the answer', async () => {
+    const text = await (await post({ ...message('WORDS:2@0.06'), stream: true }, {})).text();
+    assert.match(text, /\n\nevent: ping\ndata: \{"type":"ping"\}\n\nid: \d+\.\d+\nevent: content_block_delta\n/);
+    const events = new AnthropicEvents();
+    for (const block of text.split('\n\n').slice(0, -1)) events.take(block);
   });
 
   it('a held message can be followed as events, too', async () => {

@@ -76,7 +76,7 @@ describe('POST /v1/messages by the official client', () => {
       {
         ...{ id: '', type: 'message', role: 'assistant', model: 'sandbox-chat', usage: null, container: null },
         ...{ stop_reason: 'end_turn', stop_sequence: null, stop_details: null, diagnostics: null },
-        content: [{ type: 'text', text: 'héllo 😀', citations: null }],
+        content: [{ type: 'text', text: 'héllo 😀', citations: [] }],
       },
     );
   });
@@ -100,7 +100,7 @@ describe('POST /v1/messages by the official client', () => {
       ...{ model: 'sandbox-chat', max_tokens: 10, betas: ['context-management-2025-06-27'] },
       messages: [{ role: 'user', content: 'Reply with exactly: beta' }],
     });
-    assert.deepEqual(answer.content, [{ type: 'text', text: 'beta', citations: null }]);
+    assert.deepEqual(answer.content, [{ type: 'text', text: 'beta', citations: [] }]);
   });
 
   it('max_tokens ends it as max_tokens', async () => {
@@ -140,7 +140,7 @@ describe('POST /v1/messages by the official client', () => {
     }
     for (const thinking of [{ type: 'disabled' }, { type: 'adaptive', display: 'omitted' }]) {
       const { content, usage } = await both({ ...request, thinking } as typeof request);
-      assert.deepEqual(content, [{ type: 'text', text: 'done', citations: null }]);
+      assert.deepEqual(content, [{ type: 'text', text: 'done', citations: [] }]);
       assert.equal(usage.output_tokens_details?.thinking_tokens === 0, thinking.type === 'disabled');
     }
   });

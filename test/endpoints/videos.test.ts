@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import type OpenAI from 'openai';
@@ -46,6 +48,20 @@ async function completed(more: Parameters<typeof createVideo>[1] = {}): Promise<
 /** The vendor's ids of the videos that a test's calls have made. */
 async function creationsOf(testId: string): Promise<string[]> {
   return (await vendorCalls(gateway, testId)).flatMap(({ video }) => video?.id ?? []);
+}
+
+/** Takes jobs out of Redis, once the database has all of them. */
+async function forgetInRedis(jobIds: readonly string[]): Promise<void> {
+  const redis = new Redis(gateway.redisUrl);
+  for (const jobId of jobIds) {
+    await eventually(async () => {
+      const ttl = await redis.pttl(jobKeys.state(jobId));
+      assert.ok(ttl > 0 && ttl <= 300_000, `not released by the ledger yet: ${ttl}`);
+    });
+    await redis.del(jobKeys.state(jobId));
+    await redis.del(jobKeys.log(jobId));
+  }
+  redis.disconnect();
 }
 
 const post = (path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> =>
@@ -114,6 +130,7 @@ describe('POST /v1/videos', () => {
     ['no model', { prompt: 'x' }, 'model'],
     ['an empty prompt', { model: 'sandbox-video', prompt: '' }, 'prompt'],
     ['a length that the model does not make', { model: 'sandbox-video', prompt: 'x', seconds: '5' }, 'seconds'],
+    ['a stream', { model: 'sandbox-video', prompt: 'x', stream: true }, 'stream'],
     ['a size that is none', { model: 'sandbox-video', prompt: 'x', size: 'large' }, 'size'],
     ['a model of another kind', { model: 'sandbox-image', prompt: 'x' }, 'model'],
     [
@@ -192,6 +209,26 @@ describe('GET /v1/videos/{id}/content', () => {
       416,
       'range_not_satisfiable',
     );
+    const head = await gateway.fetch(path, { method: 'HEAD' });
+    assert.deepEqual([head.status, head.headers.get('content-length')], [200, String(whole.length)]);
+    for (const [condition, status] of [
+      [head.headers.get('etag') as string, 206],
+      ['"another"', 200],
+    ] as const) {
+      const answer = await gateway.fetch(path, { headers: { range: 'bytes=0-9', 'if-range': condition } });
+      assert.equal(answer.status, status);
+      await answer.arrayBuffer();
+    }
+  });
+
+  it('answers 410 once the file has expired; the video itself is still shown', async () => {
+    const { id } = await completed();
+    const path = `/v1/videos/${id}/content`;
+    const { headers } = await gateway.fetch(path, { method: 'HEAD' });
+    const [, hour, name] = /^"(\d{10})-(.+)"$/.exec(headers.get('etag') ?? '') ?? [];
+    await rm(join(gateway.dataDir, 'blobs', String(hour), String(name)));
+    await assertErrorAnswer(await gateway.fetch(path), 410, 'resume_expired');
+    assert.equal((await client.videos.retrieve(id)).status, 'completed');
   });
 });
 
@@ -212,6 +249,39 @@ describe('POST /v1/videos/{id}/remix', () => {
     await assertErrorAnswer(await post(`/v1/videos/video_${'0'.repeat(32)}/remix`, { prompt: 'x' }), 404, 'not_found');
     await client.videos.delete(id);
   });
+
+  it('makes a remix anew, also when its source is deleted; what is deleted is not remixed', async () => {
+    const source = await completed();
+    const remix = await client.videos.remix(source.id, { prompt: 'At night' });
+    assert.equal((await watch(remix.id)).at(-1)?.status, 'completed');
+    await client.videos.delete(source.id);
+    const again = await client.videos.remix(remix.id, { prompt: 'At dawn' });
+    assert.equal(again.remixed_from_video_id, remix.id);
+    assert.equal((await watch(again.id)).at(-1)?.status, 'completed');
+    await assertErrorAnswer(await post(`/v1/videos/${source.id}/remix`, { prompt: 'x' }), 404, 'not_found');
+  });
+
+  it('is another request for another video, whatever its Idempotency-Key', async () => {
+    const ask = async (id: string): Promise<string | null> => {
+      const headers = { 'idempotency-key': 'remix-1' };
+      const remix = (await (await post(`/v1/videos/${id}/remix`, { prompt: 'x' }, headers)).json()) as OpenAI.Video;
+      assert.equal(remix.remixed_from_video_id, id);
+      return remix.id;
+    };
+    const [one, other] = [(await completed()).id, (await completed()).id];
+    const remix = await ask(one);
+    assert.notEqual(await ask(other), remix);
+    assert.equal(await ask(one), remix);
+  });
+
+  it('refuses a body that is far too large for one: 413, or 400 where its prompt is', async () => {
+    const { id } = await completed();
+    const other = { prompt: 'x', user: 'u'.repeat(300_000) };
+    await assertErrorAnswer(await post(`/v1/videos/${id}/remix`, other), 413, 'request_too_large');
+    const long = { prompt: 'x'.repeat(300_000) };
+    const { param } = await assertErrorAnswer(await post(`/v1/videos/${id}/remix`, long), 400, 'invalid_request_error');
+    assert.equal(param, 'prompt');
+  });
 });
 
 describe('GET /v1/videos and DELETE /v1/videos/{id}', () => {
@@ -230,7 +300,7 @@ describe('GET /v1/videos and DELETE /v1/videos/{id}', () => {
       [ids[3], ids[2], ids[1]],
     );
     assert.equal(page.has_more, true);
-    for (const query of ['limit=0', 'limit=101', 'order=up', 'after=nothing']) {
+    for (const query of ['limit=0', 'limit=101', 'limit=0x10', 'order=up', 'after=nothing']) {
       await assertErrorAnswer(await gateway.fetch(`/v1/videos?${query}`), 400, 'invalid_request_error');
     }
   });
@@ -275,16 +345,36 @@ describe('GET /v1/videos and DELETE /v1/videos/{id}', () => {
     }
   });
 
+  it('shows nothing of a video that has expired, and lists the others', async () => {
+    const failure = { code: 'moderation_blocked', message: 'It was blocked.' };
+    const { id: failed } = await createVideo(client, { sandbox: { video: { duration_ms: 0, failure } } });
+    await watch(failed);
+    const [unread, kept] = [(await completed()).id, (await completed()).id];
+    const jobIds = [failed, unread].map((id) => id.replace('video_', ''));
+    await forgetInRedis(jobIds);
+    const db = await openDatabase(gateway.dataDir);
+    try {
+      const [first, second] = jobIds as [string, string];
+      await db.updateTable('job_bodies').set({ expires_at: 1 }).where('job_id', '=', first).execute();
+      // As if it were deleted while the list is read.
+      await db.updateTable('job_bodies').set({ answer: null }).where('job_id', '=', second).execute();
+    } finally {
+      await db.destroy();
+    }
+    for (const id of [failed, unread]) {
+      await assertErrorAnswer(await gateway.fetch(`/v1/videos/${id}`), 410, 'resume_expired');
+    }
+    const page = await client.videos.list({ limit: 2 });
+    assert.deepEqual(
+      page.data.map(({ id }) => id),
+      [kept],
+    );
+    assert.equal(page.has_more, true);
+  });
+
   it('shows from the database what Redis knows no more', async () => {
     const video = await completed();
-    const jobId = video.id.replace('video_', '');
-    const redis = new Redis(gateway.redisUrl);
-    await eventually(async () => {
-      const ttl = await redis.pttl(jobKeys.state(jobId));
-      assert.ok(ttl > 0 && ttl <= 300_000, `not released by the ledger yet: ${ttl}`);
-    });
-    await redis.del(jobKeys.state(jobId), jobKeys.log(jobId));
-    redis.disconnect();
+    await forgetInRedis([video.id.replace('video_', '')]);
     assert.deepEqual(await client.videos.retrieve(video.id), video);
     assert.equal((await client.videos.downloadContent(video.id)).status, 200);
     const remix = await client.videos.remix(video.id, { prompt: 'At night' });

@@ -5,6 +5,7 @@ import { Redis } from 'ioredis';
 import type OpenAI from 'openai';
 import { TestGateway } from '../support/gateway.ts';
 import { startRedisCluster, type TestRedisCluster } from '../support/redis-cluster.ts';
+import { createVideo } from '../support/sandbox-videos.ts';
 import { readJournal } from './checker.ts';
 import { findLeftovers } from './leftovers.ts';
 import { Load, streamCount, verify } from './load.ts';
@@ -107,6 +108,25 @@ describe('A gateway on a Redis Cluster of three nodes', () => {
       calls?.map((call) => call.ended),
       ['client_closed'],
     );
+  });
+
+  test('a video is made, remixed and read at another api', { timeout: 60_000 }, async () => {
+    const [one, other] = gateway.apis.map(({ url }) => gateway.client({ url })) as [OpenAI, OpenAI];
+    const completed = async (id: string): Promise<void> => {
+      for (;;) {
+        const { status } = await other.videos.retrieve(id);
+        assert.notEqual(status, 'failed');
+        if (status === 'completed') return;
+        await delay(200);
+      }
+    };
+    const { id } = await createVideo(one, { sandbox: { video: { duration_ms: 3000 } } });
+    await completed(id);
+    assert.ok((await (await other.videos.downloadContent(id)).arrayBuffer()).byteLength > 1000);
+    const remix = await other.videos.remix(id, { prompt: 'At night' });
+    await completed(remix.id);
+    for (const made of [remix.id, id]) await one.videos.delete(made);
+    assert.deepEqual((await other.videos.list()).data, []);
   });
 
   test('an asynchronous job ends with its result', patience, async () => {

@@ -133,14 +133,17 @@ describe('a deleted resource', () => {
 
   test('is gone at once, with its bodies and blobs, though its job stays in the ledger', async () => {
     const requestBlob = await blobs.put('x'.repeat(1_200_000));
-    const job = await ended({ requestBlob });
+    const viewOptions = await packViewOptions(blobs, { instructions: 'x'.repeat(70_000) });
+    const optionsBlob = JSON.parse(viewOptions).blob as string;
+    const job = await ended({ requestBlob }, { viewOptions });
     await write(job);
     const file = await blobs.put('a file');
     await stored.delete(await find(job), [file]);
     await isGone(job);
     await forgetInRedis(job);
     await isGone(job);
-    for (const blob of [requestBlob, file]) await assert.rejects(blobs.text(blob), { name: 'MissingBlobError' });
+    for (const blob of [requestBlob, optionsBlob, file])
+      await assert.rejects(blobs.text(blob), { name: 'MissingBlobError' });
   });
 
   test('is not brought back by a record that comes later', async () => {

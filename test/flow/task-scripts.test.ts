@@ -41,8 +41,8 @@ async function withTask(): Promise<JobIdentity> {
   return job;
 }
 
-function pauseAt(job: JobIdentity, attempt: number, progress: number) {
-  return pause(jobs.redis, { jobId: job.id, attempt, progress, lifetimeMs: 60_000, isCluster: false });
+function pauseAt(job: JobIdentity, attempt: number, progress: number, dueAt = Date.now() + 2000) {
+  return pause(jobs.redis, { jobId: job.id, attempt, progress, dueAt, lifetimeMs: 60_000, isCluster: false });
 }
 
 /** The job's progress frames, as they are numbered. */
@@ -181,6 +181,28 @@ describe('the record of a job with a task', () => {
     assert.equal(state?.attempt, 6);
     const record = parseRecord((state && settlementOf(state)?.record) ?? '');
     assert.deepEqual([record?.attempts, record?.vendor, record?.outcome], [1, 'openai', 'cancelled']);
+  });
+});
+
+describe('the depth of a queue', () => {
+  test('tells how late a poll is, not how long ago its job was made', async () => {
+    const queue = new CapabilityQueue('video', jobs.redis);
+    try {
+      const job = await withTask();
+      await queue.enqueue(job);
+      for (const [dueAt, least, most] of [
+        [Date.now() - 5000, 5000, 15_000],
+        [Date.now() + 60_000, 0, 0],
+      ] as const) {
+        await pauseAt(job, 1, 20, dueAt);
+        const { waiting, oldestWaitMs } = await queue.depth();
+        assert.equal(waiting, 1);
+        assert.ok(oldestWaitMs >= least && oldestWaitMs <= most, `${oldestWaitMs} ms`);
+      }
+      await queue.remove(job.id);
+    } finally {
+      await queue.close();
+    }
   });
 });
 

@@ -235,6 +235,26 @@ describe('video jobs', { concurrency: 3 }, () => {
     }
   });
 
+  test('outlive a worker that freezes in a poll, and that changes nothing any more once it is awake', async () => {
+    const jobs = await VideoJobs.start();
+    try {
+      const frozen = await jobs.gateway.startWorker();
+      const job = await jobs.add({ video: { ...video, poll_fault: { ...silentOnce, after: 1 } } });
+      await eventually(async () => {
+        assert.equal((await vendorCalls(jobs.gateway, job.id))[0]?.video?.polls, 2, 'the silent poll has not come');
+      }, 30_000);
+      process.kill(frozen.pid, 'SIGSTOP');
+      await jobs.gateway.startWorker();
+      const record = await jobs.over(job);
+      const log = await jobs.log(job);
+      assert.equal(await frozen.stop(), 0);
+      assert.deepEqual(await jobs.log(job), log);
+      await checkEnd(jobs, job, record, { name: 'frozen', kill: at('', 'before') });
+    } finally {
+      await jobs.stop();
+    }
+  });
+
   test('end at their deadline, with a worker and without a poll that would be due', async () => {
     const jobs = await VideoJobs.start({ workers: 1 });
     try {
@@ -278,6 +298,26 @@ describe('a cancelled video job', { concurrency: 3 }, () => {
       assert.equal((await jobs.cancel(job, cancelled)).verdict, 'finished');
       assert.equal((await jobs.over(job)).outcome, 'cancelled');
       assert.deepEqual(asked, ['DELETE /v1/videos/video_1']);
+    } finally {
+      await jobs.stop();
+      await vendor.close();
+    }
+  });
+
+  test('or one that was given up while its worker was frozen, is discarded once that is awake', async () => {
+    const { vendor, asked, creation } = await startVendor();
+    const jobs = await VideoJobs.start({ workers: 1, settings: { SANDBOX_BASE_URL: vendor.baseUrl } });
+    try {
+      const job = await jobs.add({});
+      const response = await creation;
+      const frozen = jobs.gateway.workers[0]?.pid as number;
+      process.kill(frozen, 'SIGSTOP');
+      sendJson(response, 200, answer);
+      await jobs.gateway.startWorker();
+      assert.equal((await jobs.over(job)).errorCode, 'outcome_unknown');
+      assert.deepEqual(asked, ['POST /v1/videos']);
+      process.kill(frozen, 'SIGCONT');
+      await eventually(() => assert.deepEqual(asked, ['POST /v1/videos', 'DELETE /v1/videos/video_1']));
     } finally {
       await jobs.stop();
       await vendor.close();

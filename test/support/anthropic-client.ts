@@ -1,7 +1,8 @@
 import Anthropic from '@anthropic-ai/sdk';
+import { typedFetch } from './anthropic-types.ts';
 import type { TestGateway } from './gateway.ts';
 
-/** Anthropic's own client against a gateway; retries are off. */
+/** Anthropic's own client against a gateway; retries are off. Every answer that it gets is held against its types. */
 export function anthropicClient(
   gateway: TestGateway,
   options: { apiKey?: string; authToken?: string; maxRetries?: number; timeout?: number } = {},
@@ -12,6 +13,7 @@ export function anthropicClient(
     apiKey: authToken === undefined ? (apiKey ?? gateway.apiKey) : null,
     authToken: authToken ?? null,
     maxRetries: options.maxRetries ?? 0,
+    fetch: typedFetch,
     ...(options.timeout === undefined ? {} : { timeout: options.timeout }),
   });
 }

@@ -75,10 +75,9 @@ async function follow(
   known: VendorTask,
 ): Promise<VendorAnswer | Pause> {
   const { model, files } = call;
-  const taskCall = { model, files, task: known.task, ...limits(call, pollMs) };
   let state: TaskState;
   try {
-    state = await video.poll(taskCall);
+    state = await limited(call, pollMs, (limits) => video.poll({ model, files, task: known.task, ...limits }));
   } catch (thrown) {
     return askLater(call, task, known, ApiError.from(thrown));
   }
@@ -105,9 +104,27 @@ function endOf(
   return { vendor, task, completedAt, expiresAt, files, ...(size && { size }), ...(seconds && { seconds }) };
 }
 
-/** A signal and a silence that end a call after `ms`, however its vendor behaves. */
-function limits({ signal, silenceMs }: VendorCall, ms: number): Pick<TaskCall, 'signal' | 'silenceMs'> {
-  return { signal: AbortSignal.any([signal, AbortSignal.timeout(ms)]), silenceMs: Math.min(silenceMs, ms) };
+/**
+ * Does some work under a signal and a silence that end it after `ms`, however its vendor behaves. Not `AbortSignal.any` with
+ * `AbortSignal.timeout`: nothing holds those two, and a timeout that is collected never comes.
+ */
+async function limited<T>(
+  { signal, silenceMs }: VendorCall,
+  ms: number,
+  work: (limits: Pick<TaskCall, 'signal' | 'silenceMs'>) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const onAbort = (): void => controller.abort(signal.reason);
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort, { once: true });
+  const late = new ApiError('timeout', "The model's vendor did not answer in time.");
+  const timer = setTimeout(() => controller.abort(late), ms);
+  try {
+    return await work({ signal: controller.signal, silenceMs: Math.min(silenceMs, ms) });
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+  }
 }
 
 /** What a failed step means: most will go better at the next poll. @throws ApiError where it will not. */
@@ -160,7 +177,7 @@ async function fetchFile(
   const { model, files, signal } = call;
   for (let round = 1; ; round++) {
     try {
-      const file = await video.fetch({ model, files, task, ...limits(call, fetchMs) }, variant);
+      const file = await limited(call, fetchMs, (limits) => video.fetch({ model, files, task, ...limits }, variant));
       // A film may take a moment to be where it is fetched from.
       if (file !== undefined || variant !== 'video' || round === fetches) return file;
     } catch (error) {
