@@ -17,6 +17,8 @@ export interface StartPageOptions {
 }
 
 const template = readFileSync(new URL('./start-page.html', import.meta.url), 'utf8');
+/** Shown only where a model makes videos. */
+const videoSection = /<!--video-->\n([\s\S]*?)<!--\/video-->\n\n/;
 const style = /<style>([\s\S]*?)<\/style>/.exec(template)?.[1] ?? '';
 const styleHash = createHash('sha256').update(style).digest('base64');
 
@@ -34,11 +36,13 @@ export function startPage(options: StartPageOptions): string {
     chatModel: examples.chat,
     imageModel: examples.image,
     speechModel: examples.speech,
+    videoModel: examples.video ?? '',
     note: sandbox
       ? 'The sandbox is on: a built-in stand-in that answers like a vendor, so that everything can be tried without an account anywhere. It is not a real model.'
       : '',
   };
-  return template.replace(/\{\{(\w+)\}\}/g, (_, name: string) => escapeHtml(values[name] ?? ''));
+  const shown = template.replace(videoSection, examples.video === undefined ? '' : '$1');
+  return shown.replace(/\{\{(\w+)\}\}/g, (_, name: string) => escapeHtml(values[name] ?? ''));
 }
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };

@@ -40,7 +40,7 @@ export function welcomeText(welcome: Welcome): string {
     `    -H "Content-Type: application/json" \\`,
     `    -d '${body}'`,
     '',
-    `Also completions, embeddings, images and audio: ${baseUrl}/ has examples to paste.`,
+    `Also responses, messages, embeddings, images, audio and videos: ${baseUrl}/ has examples to paste.`,
     'Stop it with Ctrl-C.',
     '',
   ].join('\n');

@@ -102,7 +102,8 @@ describe('the launcher', () => {
       assert.ok((await answer.arrayBuffer()).byteLength > 100, url);
       types.push(answer.headers.get('content-type'));
     }
-    assert.deepEqual(types, ['text/event-stream; charset=utf-8', 'application/json; charset=utf-8', 'audio/mpeg']);
+    const [events, json] = ['text/event-stream; charset=utf-8', 'application/json; charset=utf-8'];
+    assert.deepEqual(types, [events, events, events, json, 'audio/mpeg', json]);
     assert.equal(await stopped(launcher), 0);
   });
 
@@ -207,12 +208,21 @@ describe('the launcher', () => {
       const dataDir = newDataDir();
       const launcher = start({ dataDir });
       const { baseUrl } = await launcher.welcome();
-      const created = await runKeys(dataDir, ['create', '--name', 'mine', '--concurrency', '5', '--json']);
+      const created = await runKeys(dataDir, [
+        'create',
+        '--name',
+        'mine',
+        '--concurrency',
+        '5',
+        '--unsupported-parameters',
+        'drop',
+        '--json',
+      ]);
       const { id, key } = JSON.parse(created.stdout) as { id: string; key: string };
       const client = clientOf({ baseUrl, key });
       assert.equal(await streamed(client, 'Reply with exactly: mine'), 'mine');
       const listed = await runKeys(dataDir, ['list']);
-      assert.match(listed.stdout, new RegExp(`${id} +${key.slice(0, 16)}… +mine +\\S+ \\S+ +- +5 +-`));
+      assert.match(listed.stdout, new RegExp(`${id} +${key.slice(0, 16)}… +mine +\\S+ \\S+ +- +5 +- +drop`));
       assert.equal(listed.stdout.includes(key), false);
       const revoked = await runKeys(dataDir, ['revoke', id]);
       assert.deepEqual([revoked.code, revoked.stdout], [0, `Revoked ${id}: it is refused from now on.\n`]);
@@ -253,6 +263,7 @@ describe('the launcher', () => {
         ['revoke'],
         ['list', 'all'],
         ['create', '--concurrency', '0'],
+        ['create', '--unsupported-parameters', 'ignore'],
         ['create', '--x'],
       ]) {
         const { code, stderr } = await runKeys(dataDir, args);

@@ -8,7 +8,7 @@ const options = {
   version: '1.2.3',
   vendors: ['openai', 'sandbox'],
   models: 12,
-  examples: { chat: 'sandbox-chat', image: 'sandbox-image', speech: 'sandbox-speech' },
+  examples: { chat: 'sandbox-chat', image: 'sandbox-image', speech: 'sandbox-speech', video: 'sandbox-video' },
   sandbox: true,
 };
 
@@ -21,8 +21,18 @@ describe('the start page', () => {
     for (const model of Object.values(options.examples)) assert.ok(page.includes(`"model":"${model}"`), model);
     for (const path of ['/v1/models', '/healthz', '/readyz', '/metrics'])
       assert.ok(page.includes(`href="${path}"`), path);
-    assert.doesNotMatch(page, /\{\{|undefined/);
+    for (const path of ['responses', 'messages', 'videos', 'images/generations', 'audio/speech']) {
+      assert.ok(page.includes(`${options.baseUrl}/v1/${path} \\\n`) || page.includes(`/v1/${path} -o`), path);
+    }
+    assert.doesNotMatch(page, /\{\{|undefined|<!--/);
     assert.ok(!startPage({ ...options, sandbox: false }).includes('stand-in'));
+  });
+
+  test('shows no video where no model makes any', () => {
+    const page = startPage({ ...options, examples: { ...options.examples, video: undefined } });
+    assert.doesNotMatch(page, /curl [^\n]*\/v1\/videos|client\.videos|A video|\{\{|undefined|<!--/);
+    assert.ok(page.includes('curl -N http://127.0.0.1:8080/v1/responses'));
+    assert.ok(page.includes('Look inside'));
   });
 
   test('escapes what it shows', () => {
