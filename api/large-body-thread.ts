@@ -10,7 +10,7 @@ import { prepareMessageCount, prepareMessages } from './endpoints/prepare-messag
 import { prepareResponse } from './endpoints/prepare-response.ts';
 import { prepareSocketMessage } from './endpoints/prepare-socket-message.ts';
 import { prepareSpeech } from './endpoints/prepare-speech.ts';
-import { prepareVideo } from './endpoints/prepare-video.ts';
+import { prepareVideo, prepareVideoRemix } from './endpoints/prepare-video.ts';
 import type { Prepare } from './endpoints/prepared-request.ts';
 import type { LargeBodyAnswer, LargeBodyTask } from './large-bodies.ts';
 
@@ -25,6 +25,7 @@ const prepares: Partial<Record<EndpointName, Prepare>> = {
   'responses.ws': prepareSocketMessage,
   responses: prepareResponse,
   videos: prepareVideo,
+  'videos.remix': prepareVideoRemix,
   messages: prepareMessages,
   'messages.count_tokens': prepareMessageCount,
 };

@@ -16,12 +16,15 @@ import { connectRedis } from '../shared/redis.ts';
 import { readRedisAddress } from './redis-address.ts';
 
 const usage = `usage:
-  npm run keys -- create [--name NAME] [--concurrency N] [--on-disconnect cancel|continue] [--json]
+  npm run keys -- create [--name NAME] [--concurrency N] [--on-disconnect cancel|continue]
+                           [--unsupported-parameters refuse|drop] [--json]
   npm run keys -- list [--json]
   npm run keys -- revoke ID [--json]
 
   --concurrency    unfinished jobs that the key may have at a time
   --on-disconnect  what becomes of a job when its caller leaves
+  --unsupported-parameters
+                   what becomes of parameters that change an answer and that the model's vendor does not know
   ID               a key's id, or its beginning as list shows it`;
 
 /** The commands, and how many operands each takes. */
@@ -49,6 +52,7 @@ function readArguments() {
         name: { type: 'string' },
         concurrency: { type: 'string' },
         'on-disconnect': { type: 'string' },
+        'unsupported-parameters': { type: 'string' },
         json: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
       },
@@ -64,18 +68,22 @@ function say(args: Arguments, value: unknown, text: string): void {
 }
 
 async function create(db: Database, args: Arguments): Promise<void> {
-  const { concurrency, 'on-disconnect': onDisconnect } = args;
+  const { concurrency, 'on-disconnect': onDisconnect, 'unsupported-parameters': unsupported } = args;
   if (concurrency !== undefined && !/^[1-9]\d{0,6}$/.test(concurrency)) {
     throw new UsageError('--concurrency takes a whole number from 1 to 9999999');
   }
   if (onDisconnect !== undefined && onDisconnect !== 'cancel' && onDisconnect !== 'continue') {
     throw new UsageError('--on-disconnect takes cancel or continue');
   }
+  if (unsupported !== undefined && unsupported !== 'refuse' && unsupported !== 'drop') {
+    throw new UsageError('--unsupported-parameters takes refuse or drop');
+  }
   const created = await createApiKey(db, {
     accountId: defaultAccountId,
     name: args.name ?? '',
     ...(concurrency === undefined ? {} : { concurrency: Number(concurrency) }),
     ...(onDisconnect === undefined ? {} : { onDisconnect }),
+    ...(unsupported === undefined ? {} : { unsupportedParameters: unsupported }),
   });
   say(args, created, `${created.key}\n\nIts id is ${created.id}. The key is shown only now: keep it.`);
 }
@@ -83,7 +91,7 @@ async function create(db: Database, args: Arguments): Promise<void> {
 async function list(db: Database, args: Arguments): Promise<void> {
   const keys = await listApiKeys(db);
   const rows = [
-    ['ID', 'KEY', 'NAME', 'CREATED', 'REVOKED', 'CONCURRENCY', 'ON DISCONNECT'],
+    ['ID', 'KEY', 'NAME', 'CREATED', 'REVOKED', 'CONCURRENCY', 'ON DISCONNECT', 'UNSUPPORTED'],
     ...keys.map((key) => [
       key.id,
       `${key.prefix}…`,
@@ -93,6 +101,7 @@ async function list(db: Database, args: Arguments): Promise<void> {
       key.revokedAt === undefined ? '-' : timeText(key.revokedAt),
       String(key.concurrency ?? '-'),
       key.onDisconnect ?? '-',
+      key.unsupportedParameters ?? '-',
     ]),
   ];
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));

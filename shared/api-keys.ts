@@ -15,6 +15,9 @@ const syncBatch = 500;
 /** What an API key may do when its connection leaves: see the header `X-Sluice-On-Disconnect`. */
 export type OnDisconnect = 'cancel' | 'continue';
 
+/** What becomes of parameters that a model's vendor does not know and that change its answer. Hints are always dropped. */
+export type UnsupportedParameters = 'refuse' | 'drop';
+
 /** An API key as the rest of the code knows it; times are milliseconds since 1970. */
 export interface ApiKey {
   readonly id: string;
@@ -27,6 +30,8 @@ export interface ApiKey {
   /** Unfinished jobs the key may have; undefined: the gateway's default. */
   readonly concurrency: number | undefined;
   readonly onDisconnect: OnDisconnect | undefined;
+  /** Undefined: refused. */
+  readonly unsupportedParameters: UnsupportedParameters | undefined;
 }
 
 export interface NewApiKey {
@@ -34,6 +39,7 @@ export interface NewApiKey {
   readonly name: string;
   readonly concurrency?: number;
   readonly onDisconnect?: OnDisconnect;
+  readonly unsupportedParameters?: UnsupportedParameters;
 }
 
 /** SHA-256 of the whole key, hexadecimal: the only form in which a key is stored or looked up. */
@@ -143,6 +149,7 @@ function rowOf(text: string, key: NewApiKey): Selectable<ApiKeysTable> {
     revoked_at: null,
     concurrency: key.concurrency ?? null,
     on_disconnect: key.onDisconnect ?? null,
+    unsupported_parameters: key.unsupportedParameters ?? null,
   };
 }
 
@@ -156,5 +163,6 @@ function apiKeyOf(row: Selectable<ApiKeysTable>): ApiKey {
     revokedAt: row.revoked_at ?? undefined,
     concurrency: row.concurrency ?? undefined,
     onDisconnect: row.on_disconnect ?? undefined,
+    unsupportedParameters: row.unsupported_parameters ?? undefined,
   };
 }

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { type BucketSettings, readBucketSettings } from './blobs/bucket-settings.ts';
 import type { Capability } from './capabilities/capability.ts';
+import { type Dialect, type VendorRow, vendorRows } from './catalogue/vendors.ts';
 
 /** A setting that cannot be used; the message is one sentence for the operator. Start-up prints it and exits with 1. */
 export class ConfigError extends Error {
@@ -29,9 +30,6 @@ const settings = z.object({
   AWS_REGION: z.string().optional(),
   SLUICE_API_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
   SLUICE_SANDBOX: z.enum(['auto', 'on', 'off']).default('auto'),
-  SANDBOX_BASE_URL: address.optional(),
-  OPENAI_API_KEY: z.string().optional(),
-  OPENAI_BASE_URL: address.default('https://api.openai.com/v1'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   WORKER_PORT: whole(0, 65_535).optional(),
   SLUICE_QUEUE_LIMIT: whole(1, 10_000_000).default(20_000),
@@ -53,6 +51,21 @@ const settings = z.object({
   WORKER_CONCURRENCY_VIDEO: whole(1, 100_000).default(50),
 });
 
+/** `LM_STUDIO` of the vendor `lm-studio`. */
+function settingName({ name }: VendorRow): string {
+  return name.toUpperCase().replaceAll('-', '_');
+}
+
+/** `<VENDOR>_API_KEY` and `<VENDOR>_BASE_URL` of every vendor. */
+const vendorSettings = z.object(
+  Object.fromEntries(
+    vendorRows.flatMap((row): [string, z.ZodOptional<z.ZodType<string>>][] => [
+      [`${settingName(row)}_API_KEY`, z.string().optional()],
+      [`${settingName(row)}_BASE_URL`, address.optional()],
+    ]),
+  ),
+);
+
 /** Settings as the rest of the code reads them. Times are milliseconds. */
 export interface Config {
   readonly host: string;
@@ -69,8 +82,8 @@ export interface Config {
   readonly logLevel: string;
   /** Port of a worker's own /healthz, /readyz and /metrics; undefined: none. */
   readonly workerPort: number | undefined;
-  /** Vendors that are on, with what it takes to call them. */
-  readonly vendors: { readonly openai?: VendorSettings; readonly sandbox?: VendorSettings };
+  /** Vendors that are on, by their names, with what it takes to call them. */
+  readonly vendors: Readonly<Record<string, VendorSettings>>;
   /** Whether the sandbox vendor is wanted: `SLUICE_SANDBOX` resolved against the vendor keys. */
   readonly sandbox: boolean;
   /** Jobs that one worker process runs at a time, per capability. */
@@ -100,6 +113,8 @@ export interface Config {
 }
 
 export interface VendorSettings {
+  readonly dialect: Dialect;
+  /** Up to and with the version, without a slash at its end. */
   readonly baseUrl: string;
   readonly apiKey: string;
 }
@@ -113,15 +128,10 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
   if (given.DATABASE_URL !== undefined) {
     throw new ConfigError('DATABASE_URL is set, but this version stores its data in SQLite only: unset it.');
   }
-  const parsed = settings.safeParse(given);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    // The value itself is not shown: it may be a secret.
-    throw new ConfigError(`The setting ${issue?.path.join('.')} cannot be used: ${issue?.message}.`);
-  }
-  const env = parsed.data;
-  const openai = env.OPENAI_API_KEY ? { baseUrl: env.OPENAI_BASE_URL, apiKey: env.OPENAI_API_KEY } : undefined;
-  const sandbox = env.SLUICE_SANDBOX === 'on' || (env.SLUICE_SANDBOX === 'auto' && openai === undefined);
+  const env = parse(settings, given);
+  const vendorEnv = parse(vendorSettings, given);
+  const hasVendorKey = vendorRows.some((row) => row.needsKey && vendorEnv[`${settingName(row)}_API_KEY`] !== undefined);
+  const sandbox = env.SLUICE_SANDBOX === 'on' || (env.SLUICE_SANDBOX === 'auto' && !hasVendorKey);
   return {
     host: env.HOST,
     port: env.PORT,
@@ -132,10 +142,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     apiKey: env.SLUICE_API_KEY,
     logLevel: env.LOG_LEVEL,
     workerPort: env.WORKER_PORT,
-    vendors: {
-      ...(openai ? { openai } : {}),
-      ...(sandbox && env.SANDBOX_BASE_URL ? { sandbox: { baseUrl: env.SANDBOX_BASE_URL, apiKey: 'sandbox' } } : {}),
-    },
+    vendors: readVendors(vendorEnv, sandbox),
     sandbox,
     workerConcurrency: {
       chat: env.WORKER_CONCURRENCY_CHAT,
@@ -157,6 +164,29 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     socketIdleMs: env.SLUICE_SOCKET_IDLE_SECONDS * 1000,
     corsOrigins: env.CORS_ORIGINS,
   };
+}
+
+/** @throws ConfigError */
+function parse<Schema extends z.ZodType>(schema: Schema, given: Record<string, unknown>): z.infer<Schema> {
+  const parsed = schema.safeParse(given);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  // The value itself is not shown: it may be a secret.
+  throw new ConfigError(`The setting ${issue?.path.join('.')} cannot be used: ${issue?.message}.`);
+}
+
+/** The vendors that are on, in the order of their table. */
+function readVendors(env: Readonly<Record<string, string | undefined>>, sandbox: boolean): Config['vendors'] {
+  const vendors: Record<string, VendorSettings> = {};
+  for (const row of vendorRows) {
+    const { name, dialect, needsKey } = row;
+    const apiKey = env[`${settingName(row)}_API_KEY`];
+    const baseUrl = env[`${settingName(row)}_BASE_URL`];
+    const isOn = needsKey ? apiKey !== undefined : baseUrl !== undefined && (name !== 'sandbox' || sandbox);
+    // Who takes callers without a key takes them with any.
+    if (isOn) vendors[name] = { dialect, baseUrl: baseUrl ?? row.baseUrl, apiKey: apiKey ?? 'none' };
+  }
+  return vendors;
 }
 
 function readBucket(url: string, env: z.infer<typeof settings>): BucketSettings {

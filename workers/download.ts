@@ -1,8 +1,9 @@
 import { type LookupAddress, lookup as systemLookup } from 'node:dns';
-import { BlockList, isIP, type LookupFunction } from 'node:net';
+import { isIP, type LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { Agent, type Dispatcher, request } from 'undici';
 import { ApiError } from '../shared/errors.ts';
+import { isPublicAddress } from './public-address.ts';
 
 /** The largest file that is fetched, in bytes. */
 const longestFile = 64 * 1024 * 1024;
@@ -27,7 +28,8 @@ export interface DownloadOptions {
 
 /**
  * Fetches a file by a link that came from outside.
- * @throws ApiError `server_error` for a link that must not be followed and for every failure; its cause says why.
+ * @throws ApiError for a link that must not be followed and for every failure: `server_error` unless its maker says
+ * otherwise. Its cause says why; the caller is not told, because the answer would map the operator's network.
  */
 export type Downloader = (link: string, options: DownloadOptions) => Promise<Download>;
 
@@ -40,38 +42,120 @@ export type ResolveHost = (
 /** What holds for all links that a downloader follows. */
 export interface DownloaderOptions {
   /** Origin (`http://127.0.0.1:8081`) that may have any address: the vendor's own, which the operator chose. */
-  readonly trustedOrigin: string;
+  readonly trustedOrigin?: string;
+  /** Headers for the trusted origin alone, such as the vendor's key; a redirect to another place goes without them. */
+  readonly trustedHeaders?: Readonly<Record<string, string>>;
   readonly resolveHost?: ResolveHost;
   /** Bytes a file may have. */
   readonly longest?: number;
+  /** How long (ms) a download may take, from the first lookup to the last byte; left out: as long as its signal lets it. */
+  readonly longestMs?: number;
+  /** What callers see of a failure; left out: that a file of the vendor's could not be fetched. */
+  readonly toError?: (cause: Error) => ApiError;
+}
+
+/** Why a link was not followed. */
+class RefusedLinkError extends Error {
+  constructor(reason: string) {
+    super(`the link was not followed: ${reason}`);
+  }
+}
+
+/** A file had more bytes than it may have; another try would end alike. */
+export class FileTooLongError extends RefusedLinkError {}
+
+/**
+ * Fetches what a caller's link names, for vendors that take no links.
+ * @throws ApiError `invalid_request_error` for every link that leads to no file within the limits.
+ */
+export function createCallerDownloader(
+  options: Pick<DownloaderOptions, 'trustedOrigin' | 'resolveHost'> = {},
+): Downloader {
+  const toError = (cause: Error) =>
+    new ApiError(
+      'invalid_request_error',
+      'A link of the request could not be fetched: it must lead to a public address, and to at most 20 MB within 10 seconds.',
+      { cause },
+    );
+  return createDownloader({ ...options, longest: 20 * 1024 * 1024, longestMs: 10_000, toError });
 }
 
 /**
- * The one place that fetches links from outside (vendors' answers name them). It cannot be used to reach into the
- * operator's network: each link and each redirect must lead to public addresses only. An address is checked when its name
- * is resolved, and the connection is made to what was checked, so that a name cannot mean another address later.
+ * The one place that fetches links from outside (vendors' answers and callers' requests name them). It cannot be used to
+ * reach into the operator's network: each link and each redirect must lead to public addresses only. An address is checked
+ * when its name is resolved, and the connection is made to what was checked, so that a name cannot mean another address
+ * later.
  */
 export function createDownloader(options: DownloaderOptions): Downloader {
-  const { trustedOrigin, resolveHost = resolveAll, longest = longestFile } = options;
+  const {
+    trustedOrigin,
+    trustedHeaders = {},
+    resolveHost = resolveAll,
+    longest = longestFile,
+    longestMs,
+    toError = vendorFileError,
+  } = options;
   return async (link, { signal, silenceMs }) => {
-    let url = readLink(link);
-    for (let redirects = 0; ; redirects++) {
-      const isTrusted = url.origin === trustedOrigin;
-      if (!isTrusted) checkLiteralAddress(url);
-      const agent = new Agent({ connect: { timeout: connectMs, lookup: pinnedLookup(resolveHost, isTrusted) } });
-      try {
-        const answer = await ask(url, agent, signal, silenceMs);
+    const limit = new DownloadLimit(signal, longestMs);
+    const failure = (thrown: unknown): ApiError =>
+      signal.aborted ? abortError(signal) : toError(causeOf(thrown, limit.signal));
+    try {
+      let url = readLink(link);
+      for (let redirects = 0; ; redirects++) {
+        const isTrusted = url.origin === trustedOrigin;
+        if (!isTrusted) checkLiteralAddress(url);
+        const agent = new Agent({ connect: { timeout: connectMs, lookup: pinnedLookup(resolveHost, isTrusted) } });
+        limit.onEnd(() => void agent.destroy());
+        const answer = await ask(url, agent, { signal: limit.signal, silenceMs }, isTrusted ? trustedHeaders : {});
         const location = redirectOf(answer);
-        if (location === undefined) return receive(answer, agent, signal, longest);
-        if (redirects === mostRedirects) throw refused('it is redirected too often');
+        if (location === undefined) return receive(answer, limit, longest, failure);
+        if (redirects === mostRedirects) throw new RefusedLinkError('it is redirected too often');
+        // What else the server sends is not waited for, and its end is nobody's error.
+        answer.body.on('error', () => undefined).destroy();
         url = readLink(location, url);
-      } catch (error) {
-        await agent.destroy();
-        throw failure(error, signal);
       }
-      await agent.destroy();
+    } catch (error) {
+      limit.end();
+      throw failure(error);
     }
   };
+}
+
+/**
+ * How long one download may go on, and what is left behind when it ends. Not `AbortSignal.any` with `AbortSignal.timeout`:
+ * nothing holds those two, and a timeout that is collected never comes.
+ */
+class DownloadLimit {
+  private readonly controller = new AbortController();
+  private readonly callersSignal: AbortSignal;
+  private readonly timer: NodeJS.Timeout | undefined;
+  private readonly ends: (() => void)[] = [];
+
+  constructor(callersSignal: AbortSignal, longestMs: number | undefined) {
+    this.callersSignal = callersSignal;
+    if (callersSignal.aborted) this.controller.abort();
+    callersSignal.addEventListener('abort', this);
+    if (longestMs !== undefined) this.timer = setTimeout(() => this.controller.abort(), longestMs);
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /** The caller's signal was aborted. */
+  handleEvent(): void {
+    this.controller.abort();
+  }
+
+  onEnd(release: () => void): void {
+    this.ends.push(release);
+  }
+
+  end(): void {
+    clearTimeout(this.timer);
+    this.callersSignal.removeEventListener('abort', this);
+    for (const release of this.ends.splice(0)) release();
+  }
 }
 
 function readLink(link: string, base?: URL): URL {
@@ -79,17 +163,19 @@ function readLink(link: string, base?: URL): URL {
   try {
     url = new URL(link, base);
   } catch {
-    throw refused('it is no URL');
+    throw new RefusedLinkError('it is no URL');
   }
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw refused('it is neither https nor http');
-  if (url.username !== '' || url.password !== '') throw refused('it holds credentials');
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+    throw new RefusedLinkError('it is neither https nor http');
+  }
+  if (url.username !== '' || url.password !== '') throw new RefusedLinkError('it holds credentials');
   return url;
 }
 
 /** A host that is an address already is never looked up. */
 function checkLiteralAddress({ hostname }: URL): void {
   const address = hostname.replace(/^\[|\]$/g, '');
-  if (isIP(address) !== 0 && !isPublicAddress(address)) throw refused('its address is not public');
+  if (isIP(address) !== 0 && !isPublicAddress(address)) throw new RefusedLinkError('its address is not public');
 }
 
 const resolveAll: ResolveHost = (host, callback) => systemLookup(host, { all: true }, callback);
@@ -100,9 +186,9 @@ function pinnedLookup(resolveHost: ResolveHost, isTrusted: boolean): LookupFunct
     resolveHost(host, (error, addresses) => {
       const [first] = addresses ?? [];
       if (error !== null || first === undefined) {
-        callback(error ?? refused('its host has no address'), '');
+        callback(error ?? new RefusedLinkError('its host has no address'), '');
       } else if (!isTrusted && !addresses.every(({ address }) => isPublicAddress(address))) {
-        callback(refused('its address is not public'), '');
+        callback(new RefusedLinkError('its address is not public'), '');
       } else if (all) {
         callback(null, addresses);
       } else {
@@ -113,13 +199,18 @@ function pinnedLookup(resolveHost: ResolveHost, isTrusted: boolean): LookupFunct
 }
 
 /** Follows no redirect by itself. */
-function ask(url: URL, agent: Agent, signal: AbortSignal, silenceMs: number): Promise<Dispatcher.ResponseData> {
+function ask(
+  url: URL,
+  agent: Agent,
+  { signal, silenceMs }: DownloadOptions,
+  headers: Readonly<Record<string, string>>,
+): Promise<Dispatcher.ResponseData> {
   return request(url, {
     dispatcher: agent,
     signal,
     headersTimeout: silenceMs,
     bodyTimeout: silenceMs,
-    headers: { 'user-agent': 'sluice', 'accept-encoding': 'identity' },
+    headers: { ...headers, 'user-agent': 'sluice', 'accept-encoding': 'identity' },
   });
 }
 
@@ -127,97 +218,54 @@ function redirectOf({ statusCode, headers }: Dispatcher.ResponseData): string | 
   return [301, 302, 303, 307, 308].includes(statusCode) ? String(headers.location ?? '') : undefined;
 }
 
-function receive(answer: Dispatcher.ResponseData, agent: Agent, signal: AbortSignal, longest: number): Download {
+function receive(
+  answer: Dispatcher.ResponseData,
+  limit: DownloadLimit,
+  longest: number,
+  failure: (thrown: unknown) => ApiError,
+): Download {
   const { statusCode, headers, body } = answer;
-  if (statusCode !== 200) throw refused(`its server answered ${statusCode}`);
-  if (Number(headers['content-length'] ?? 0) > longest) throw refused(`it has more than ${longest} bytes`);
-  const content = Readable.from(bounded(body, signal, longest), { objectMode: false });
+  if (statusCode !== 200) throw new RefusedLinkError(`its server answered ${statusCode}`);
+  if (Number(headers['content-length'] ?? 0) > longest) throw tooLong(longest);
+  const content = Readable.from(bounded(body, longest, failure), { objectMode: false });
   // Also where nobody has read: then the generator above has not begun, and ends nothing.
-  content.once('close', () => void agent.destroy());
+  content.once('close', () => limit.end());
   const [type] = String(headers['content-type'] ?? '').split(';');
   return { content, type: type?.trim().toLowerCase() || undefined };
 }
 
-async function* bounded(body: Readable, signal: AbortSignal, longest: number): AsyncGenerator<Buffer> {
+async function* bounded(
+  body: Readable,
+  longest: number,
+  failure: (thrown: unknown) => ApiError,
+): AsyncGenerator<Buffer> {
   let bytes = 0;
   try {
     for await (const chunk of body) {
       bytes += chunk.length;
-      if (bytes > longest) throw refused(`it has more than ${longest} bytes`);
+      if (bytes > longest) throw tooLong(longest);
       yield chunk;
     }
   } catch (error) {
-    throw failure(error, signal);
+    throw failure(error);
   }
 }
 
-function refused(reason: string): ApiError {
-  return failed(new Error(`the link was not followed: ${reason}`));
+function tooLong(longest: number): FileTooLongError {
+  return new FileTooLongError(`it has more than ${longest} bytes`);
 }
 
-function failed(cause: Error): ApiError {
+function vendorFileError(cause: Error): ApiError {
   return new ApiError('server_error', "A file of the model's vendor could not be fetched.", { cause });
 }
 
-/** The error that a caller sees. The link is in none: a signed one is a key. */
-function failure(thrown: unknown, signal: AbortSignal): ApiError {
-  if (signal.aborted) {
-    const reason: unknown = signal.reason;
-    return reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.');
-  }
-  if (thrown instanceof ApiError) return thrown;
-  const { code = 'unknown' } = thrown as NodeJS.ErrnoException;
-  return failed(new Error(`the link could not be followed (${code})`));
+function abortError({ reason }: AbortSignal): ApiError {
+  return reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.');
 }
 
-/** IPv4 that leads nowhere public (https://www.iana.org/assignments/iana-ipv4-special-registry). */
-const special4: readonly [network: string, prefix: number][] = [
-  ['0.0.0.0', 8],
-  ['10.0.0.0', 8],
-  ['100.64.0.0', 10],
-  ['127.0.0.0', 8],
-  ['169.254.0.0', 16],
-  ['172.16.0.0', 12],
-  ['192.0.0.0', 24],
-  ['192.0.2.0', 24],
-  ['192.88.99.0', 24],
-  ['192.168.0.0', 16],
-  ['198.18.0.0', 15],
-  ['198.51.100.0', 24],
-  ['203.0.113.0', 24],
-  ['224.0.0.0', 3],
-];
-
-/**
- * IPv6 inside the global range that is not what it seems: protocol assignments with Teredo, documentation, and 6to4, which
- * holds any IPv4 (https://www.iana.org/assignments/iana-ipv6-special-registry).
- */
-const special6: readonly [network: string, prefix: number][] = [
-  ['2001::', 23],
-  ['2001:db8::', 32],
-  ['2002::', 16],
-  ['3fff::', 20],
-];
-
-const special = new BlockList();
-for (const [network, prefix] of special4) special.addSubnet(network, prefix, 'ipv4');
-for (const [network, prefix] of special6) special.addSubnet(network, prefix, 'ipv6');
-
-/** Only these are given out; loopback, link-local, unique local, mapped IPv4 and NAT64 lie outside. */
-const global6 = new BlockList();
-global6.addSubnet('2000::', 3, 'ipv6');
-
-/** Whether an address is one of the internet: not this machine's, a private network's, or a cloud's metadata service. */
-export function isPublicAddress(address: string): boolean {
-  switch (isIP(address)) {
-    case 4:
-      return !special.check(address, 'ipv4');
-    case 6: {
-      // The zone of a link-local address is no part of it.
-      const [bare = ''] = address.split('%');
-      return global6.check(bare, 'ipv6') && !special.check(bare, 'ipv6');
-    }
-    default:
-      return false;
-  }
+/** Why a download failed, for the operator. The link is in none: a signed one is a key. */
+function causeOf(thrown: unknown, signal: AbortSignal): Error {
+  if (thrown instanceof RefusedLinkError) return thrown;
+  const { code = 'unknown' } = thrown as NodeJS.ErrnoException;
+  return new Error(`the link could not be followed (${signal.aborted ? 'it took too long' : code})`);
 }

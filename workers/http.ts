@@ -78,7 +78,12 @@ export interface HttpClientOptions {
   readonly headers: Readonly<Record<string, string>>;
   /** The vendor's key, which no error may carry. */
   readonly secret: string;
+  /** Reads the errors of a vendor whose shape is not OpenAI's, as `vendorError` reads those. */
+  readonly toStatusError?: (status: number, body: string, headers: HttpHeaders) => ApiError;
 }
+
+/** Headers of an answer, their names in lower case. */
+export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 type ConnectionError = Error & { code?: string };
 
@@ -281,9 +286,10 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   private statusError(): ApiError {
-    const { vendor, secret } = this.options;
+    const { vendor, secret, toStatusError } = this.options;
     const { notFound } = this.request;
     if (this.status === 404 && notFound !== undefined) return new ApiError('not_found', notFound);
+    if (toStatusError !== undefined) return toStatusError(this.status, this.text(), this.headers);
     return vendorError(vendor, this.status, readVendorError(this.text(), secret), readRetryAfter(this.headers));
   }
 

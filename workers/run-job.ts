@@ -149,6 +149,7 @@ async function callVendor(
     const call = { model, stream, request, signal: run.signal, silenceMs, files: callFiles(context.blobs) };
     const answer = await perform[job.capability]({
       ...{ vendor, row, endpoint, keep: job.retentionMs > 0, call, sink: writer },
+      dropsUnsupported: job.dropsUnsupported === true,
       task: { known: task, progress, filesStayMs, remember: (name) => rememberTask(context, run, vendor.name, name) },
     });
     if ('body' in answer) return { outcome: 'completed', ...answer };

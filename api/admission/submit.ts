@@ -238,9 +238,15 @@ function isInline({ request, hasMedia }: PreparedRequest | PreparedLargeRequest)
 }
 
 async function toQueuedJob(services: Services, submission: Submission): Promise<QueuedJob> {
-  const { job, prepared } = submission;
+  const { job, prepared, caller } = submission;
   const placed = submission.placed ?? (await placeRequest(services, submission));
-  return { ...job, ...(prepared?.files && { files: prepared.files }), ...placed };
+  const drops = caller.unsupportedParameters === 'drop';
+  return {
+    ...job,
+    ...(prepared?.files && { files: prepared.files }),
+    ...(drops && { dropsUnsupported: true }),
+    ...placed,
+  };
 }
 
 async function placeRequest(services: Services, { prepared }: Submission): Promise<StoredRequest> {

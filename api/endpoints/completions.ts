@@ -1,7 +1,10 @@
+import { type ChatFieldTraits, checkChatFields } from './check-chat-fields.ts';
+import { checkModelLimits } from './check-model-limits.ts';
 import { completionView } from './completion-view.ts';
 import type { Endpoint } from './endpoint.ts';
 import { foldCompletion } from './fold-completion.ts';
 import { invalidParameter } from './invalid-request.ts';
+import type { ModelLimits } from './model-limits.ts';
 import { prepareCompletion } from './prepare-completion.ts';
 
 /** What a model without native completions does not do, where more than the parameter's name has to be said. */
@@ -12,9 +15,12 @@ const reasons: Readonly<Record<string, string>> = {
   max_tokens: "'max_tokens' must be at least 1",
 };
 
-const checkCompletion: Endpoint['check'] = ({ traits }, { id, legacyCompletions }) => {
+const checkCompletion: Endpoint['check'] = ({ traits }, model, unsupported) => {
+  const { id, legacyCompletions } = model;
   const name = traits?.nativeOnly;
-  if (legacyCompletions || typeof name !== 'string') return;
+  checkModelLimits(traits?.limits as ModelLimits, model);
+  if (legacyCompletions) return;
+  if (typeof name !== 'string') return checkChatFields(traits as unknown as ChatFieldTraits, model, unsupported);
   const reason = reasons[name] ?? `'${name}' is not supported`;
   throw invalidParameter(
     name,

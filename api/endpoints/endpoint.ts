@@ -1,3 +1,4 @@
+import type { UnsupportedParameters } from '../../shared/api-keys.ts';
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
 import type { ApiError } from '../../shared/errors.ts';
@@ -47,8 +48,8 @@ export interface View {
    */
   bytes?(job: Pick<ViewedJob, 'viewOptions'>): BytesView | undefined;
   /**
-   * Whether the fold of `stream` shows `error` frames, too (before the first event an error is a status whatever this
-   * says). Left out: they are told by `errorEvent`.
+   * Whether `resource` and the fold of `stream` show `error` frames, too (before the first event of a stream an error is a
+   * status whatever this says). Left out: they are told by `errorEvent`.
    */
   readonly showsErrors?: boolean;
   /**
@@ -75,7 +76,7 @@ export interface ResourceState {
   readonly endedAt: number | undefined;
   /** How it failed. */
   readonly error: ApiError | undefined;
-  /** What it has said, the end last; given once it has completed. */
+  /** What it has said, the end last; given once it has completed, and where the view shows errors, once it has failed. */
   readonly frames: readonly Frame[] | undefined;
 }
 
@@ -122,7 +123,11 @@ export interface Endpoint {
    * are left out therefore (hints only): the header `X-Sluice-Ignored` names them.
    * @throws ApiError 400 that names the parameter at fault.
    */
-  readonly check?: (request: Pick<PreparedRequest, 'stream' | 'traits'>, model: Model) => readonly string[] | undefined;
+  readonly check?: (
+    request: Pick<PreparedRequest, 'stream' | 'traits'>,
+    model: Model,
+    unsupported?: UnsupportedParameters,
+  ) => readonly string[] | undefined;
   /** The error body of answers without events; left out: OpenAI's. */
   readonly errorBody?: (error: ApiError, ctx: Context) => unknown;
   readonly view: View;

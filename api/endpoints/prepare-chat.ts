@@ -1,5 +1,7 @@
 import { type ChatRequest, chatRequest } from '../../shared/capabilities/chat.ts';
+import { givenChatFields } from '../../shared/catalogue/chat-fields.ts';
 import { invalidRequest } from './invalid-request.ts';
+import { readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
 import { forwardedStreamOptions } from './stream-options.ts';
@@ -9,28 +11,51 @@ export const prepareChat: Prepare = (body) => {
   const input = parseJson(body);
   if (!chatRequest.validate(input)) throw invalidRequest(chatRequest, input);
   const { model, stream, stream_options: streamOptions, ...request } = input;
+  const job = { ...forwardedStreamOptions(streamOptions), ...request };
+  const { hasMedia, fields } = readMessages(input.messages);
+  const most = { max_completion_tokens: input.max_completion_tokens, max_tokens: input.max_tokens };
   return {
     model,
     stream: stream === true,
-    request: JSON.stringify({ ...forwardedStreamOptions(streamOptions), ...request }),
-    hasMedia: input.messages.some(hasMedia),
+    request: JSON.stringify(job),
+    hasMedia,
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
+    traits: {
+      chatFields: [...givenChatFields(job), ...fields],
+      limits: readModelLimits('messages', input.messages, most),
+    },
   };
 };
 
-/** Whether a message holds data itself; a link to an image is none. */
-function hasMedia({ content }: ChatRequest['messages'][number]): boolean {
-  if (!Array.isArray(content)) return false;
-  return content.some((part) => {
-    switch (part.type) {
-      case 'image_url':
-        return /^data:/i.test(part.image_url.url);
-      case 'input_audio':
-        return true;
-      case 'file':
-        return part.file.file_data !== undefined;
-      default:
-        return false;
+/** Whether messages hold data themselves (a link to an image is none), and fields of theirs that not every vendor has. */
+function readMessages(messages: ChatRequest['messages']): { hasMedia: boolean; fields: Set<string> } {
+  const fields = new Set<string>();
+  let hasMedia = false;
+  for (const message of messages) {
+    if (message.name != null) fields.add('messages.name');
+    if (!Array.isArray(message.content)) continue;
+    for (const part of message.content) {
+      switch (part.type) {
+        case 'image_url':
+          hasMedia ||= /^data:/i.test(part.image_url.url);
+          fields.add('messages.content.image_url');
+          if (isDetail(part.image_url.detail)) fields.add('messages.content.image_url.detail');
+          break;
+        case 'input_audio':
+          hasMedia = true;
+          fields.add('messages.content.input_audio');
+          break;
+        case 'file':
+          hasMedia ||= part.file.file_data !== undefined;
+          fields.add('messages.content.file');
+          break;
+        default:
+      }
     }
-  });
+  }
+  return { hasMedia, fields };
+}
+
+function isDetail(detail: unknown): boolean {
+  return detail != null && detail !== 'auto';
 }

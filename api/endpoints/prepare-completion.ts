@@ -1,12 +1,14 @@
 import { type CompletionRequest, completionRequest } from '../../shared/capabilities/completion.ts';
+import { givenChatFields } from '../../shared/catalogue/chat-fields.ts';
 import { invalidRequest } from './invalid-request.ts';
+import { readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
 import { forwardedStreamOptions } from './stream-options.ts';
 
 /**
  * Prepares `POST /v1/completions`. The view option `includeUsage` asks for usage at the end of a stream; the trait
- * `nativeOnly` names the first parameter that a chat cannot stand in for, if there is one.
+ * `nativeOnly` names the first parameter that a chat cannot stand in for, if there is one, `chatFields` what is asked of a chat.
  */
 export const prepareCompletion: Prepare = (body) => {
   const input = parseJson(body);
@@ -18,7 +20,11 @@ export const prepareCompletion: Prepare = (body) => {
     request: JSON.stringify({ ...forwardedStreamOptions(streamOptions), ...request }),
     hasMedia: false,
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
-    traits: { nativeOnly: nativeOnly(input as CompletionRequest) },
+    traits: {
+      nativeOnly: nativeOnly(input as CompletionRequest),
+      chatFields: chatFields(input as CompletionRequest),
+      limits: readModelLimits('prompt', undefined, { max_tokens: (input as CompletionRequest).max_tokens }),
+    },
   };
 };
 
@@ -26,7 +32,7 @@ export const prepareCompletion: Prepare = (body) => {
  * Fields of a chat that a completion must not bring along: they would replace what the gateway says itself (`messages`), or
  * ask for what a completion cannot show (tools, audio).
  */
-const chatFields = [
+const foreignFields = [
   'messages',
   'tools',
   'tool_choice',
@@ -46,5 +52,11 @@ function nativeOnly(request: CompletionRequest): string | undefined {
   if (bestOf != null && bestOf > (n ?? 1)) return 'best_of';
   if (logprobs != null && echo === true) return 'logprobs';
   if (maximum === 0) return 'max_tokens';
-  return chatFields.find((name) => request[name] != null);
+  return foreignFields.find((name) => request[name] != null);
+}
+
+/** Fields of the chat that stands in for a completion. */
+function chatFields({ prompt: _prompt, echo: _echo, suffix: _suffix, best_of: _best, ...chat }: CompletionRequest) {
+  const { logprobs, stream_options: _options, ...rest } = chat;
+  return givenChatFields({ ...rest, ...(logprobs != null && { logprobs: true }) });
 }

@@ -5,10 +5,12 @@ import {
   messageCountRequest,
   messageRequest,
 } from '../../shared/capabilities/message.ts';
+import { givenChatFields } from '../../shared/catalogue/chat-fields.ts';
 import { invalidParameter, invalidRequest } from './invalid-request.ts';
 import { cacheMark, type MessageNotes } from './message-content.ts';
 import { toChatTools } from './message-tools.ts';
 import { toChatTurns } from './message-turns.ts';
+import { type ModelLimits, readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
 
@@ -20,6 +22,10 @@ export interface MessageTraits {
   readonly hints: readonly string[];
   /** What is left out where the model does not reason. */
   readonly effort: readonly string[];
+  /** Fields of the chat that it becomes. */
+  readonly chatFields: readonly string[];
+  /** Left out where nothing is to be generated. */
+  readonly limits?: ModelLimits;
 }
 
 /** What the view of a message needs of its request. */
@@ -41,11 +47,7 @@ export const prepareMessages: Prepare = (body) => {
   if (!messageRequest.validate(input)) throw invalidRequest(messageRequest, input);
   refuseForeignFields(input);
   const notes = newNotes();
-  const request = JSON.stringify({
-    ...passedOn(input, notes),
-    ...toChat(input, notes),
-    ...chatParameters(input, notes),
-  });
+  const chat = { ...passedOn(input, notes), ...toChat(input, notes), ...chatParameters(input, notes) };
   const { thinking } = input;
   const isOmitted = thinking != null && 'display' in thinking && thinking.display === 'omitted';
   const viewOptions: MessageViewOptions = {
@@ -55,10 +57,13 @@ export const prepareMessages: Prepare = (body) => {
   return {
     model: input.model,
     stream: input.stream === true,
-    request,
+    request: JSON.stringify(chat),
     hasMedia: notes.hasMedia,
     viewOptions: { ...viewOptions },
-    traits: { ...traitsOf(input, notes) },
+    traits: {
+      ...traitsOf(input, notes, chat),
+      limits: readModelLimits('messages', input.messages, { max_tokens: input.max_tokens }),
+    },
   };
 };
 
@@ -67,12 +72,12 @@ export const prepareMessageCount: Prepare = (body) => {
   const input = parseJson(body);
   if (!messageCountRequest.validate(input)) throw invalidRequest(messageCountRequest, input);
   const notes = newNotes();
-  const request = JSON.stringify(toChat(input, notes));
+  const chat = toChat(input, notes);
   const { model } = input;
   return {
-    ...{ model, stream: false, request, viewOptions: {} },
+    ...{ model, stream: false, request: JSON.stringify(chat), viewOptions: {} },
     hasMedia: notes.hasMedia,
-    traits: { ...traitsOf(input, notes) },
+    traits: { ...traitsOf(input, notes, chat) },
   };
 };
 
@@ -80,12 +85,13 @@ function newNotes(): MessageNotes {
   return { ignored: new Set(), hints: new Set(), hasMedia: false };
 }
 
-function traitsOf(input: MessageInput, notes: MessageNotes): MessageTraits {
+function traitsOf(input: MessageInput, notes: MessageNotes, chat: object): MessageTraits {
   const effort = toEffort(input);
   const from = effort === undefined ? [] : [input.output_config?.effort == null ? 'thinking' : 'output_config.effort'];
   // OpenAI's older models reason always, and refuse to be told not to.
   if (effort === 'none') notes.hints.add('thinking');
-  return { ignored: [...notes.ignored], hints: [...notes.hints], effort: from };
+  const chatFields = givenChatFields(chat as Record<string, unknown>);
+  return { ignored: [...notes.ignored], hints: [...notes.hints], effort: from, chatFields };
 }
 
 /** The part of a request that counts as input. */

@@ -1,8 +1,10 @@
 import type { RequestItem } from '../../shared/capabilities/response-items.ts';
 import { type ResponseRequest, responseRequest } from '../../shared/capabilities/response-request.ts';
 import { invalidRequest } from './invalid-request.ts';
+import { type ModelLimits, readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
+import { responseChatFields } from './response-chat-fields.ts';
 import { responseEcho } from './response-echo.ts';
 import { type ChatRefusal, ignoredByChat, refusedByChat } from './response-over-chat.ts';
 
@@ -16,6 +18,9 @@ export interface ResponseTraits {
   readonly chatRefused: ChatRefusal | undefined;
   /** Names of the fields and hosted tools that a chat leaves out. */
   readonly chatIgnored: readonly string[];
+  /** Fields of the chat that stands in. */
+  readonly chatFields: readonly string[];
+  readonly limits: ModelLimits;
   readonly [trait: string]: unknown;
 }
 
@@ -45,6 +50,8 @@ export function prepareResponseFields(wire: Record<string, unknown>): PreparedRe
     references: items.flatMap(({ type, id }) => (type === 'item_reference' ? [String(id)] : [])),
     chatRefused: refusedByChat(wire),
     chatIgnored: ignoredByChat(wire),
+    chatFields: responseChatFields(wire),
+    limits: readModelLimits('input', input, { max_output_tokens: wire.max_output_tokens }),
   };
   const afterInput = textAfterInput(rest);
   const viewOptions: ResponseViewOptions = {
@@ -73,11 +80,7 @@ function inputItems(input: ResponseRequest['input']): readonly RequestItem[] {
   });
 }
 
-/** Written in two parts, because in an object an unknown field named by a number would come before the input. */
-export function responseJobText(items: readonly unknown[], fields: Record<string, unknown>): string {
-  return `{"input":${JSON.stringify(items)}${textAfterInput(fields)}`;
-}
-
+/** What comes behind the input. Apart from it, because in one object a field named by a number would come before it. */
 function textAfterInput(fields: Record<string, unknown>): string {
   const rest = JSON.stringify(Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null)));
   return `${rest === '{}' ? '' : ','}${rest.slice(1)}`;

@@ -15,10 +15,11 @@ import { relay, type Waiting } from './answer.ts';
 import { type ConversationCache, conversationItems } from './conversation-cache.ts';
 import type { EarlierTurns } from './earlier-turns.ts';
 import type { Endpoint, Prepared, ViewedJob } from './endpoint.ts';
-import { checkRequest, makeSubmission } from './handle-endpoint.ts';
+import { makeSubmission } from './make-submission.ts';
 import type { ResponseViewOptions } from './prepare-response.ts';
 import type { SocketEnvelope } from './prepare-socket-message.ts';
 import { prependItems } from './prepend-items.ts';
+import { checkRequest } from './read-request.ts';
 
 /** What the turns of one response socket share. */
 export interface TurnContext {
@@ -105,7 +106,7 @@ export class ResponseTurn {
     const continued = this.#continue(read);
     const prepared =
       (await endpoint.resolve?.(continued, { services, account, params: {}, connection: this.#waits })) ?? continued;
-    const ignored = checkRequest(services, endpoint, prepared);
+    const ignored = checkRequest(services, endpoint, prepared, state.caller);
     if (ignored !== '') state.facts.ignored = ignored;
     if (generate) await this.#generate(prepared);
     else await this.#warmUp(prepared);

@@ -1,20 +1,28 @@
+import { checkChatFields } from './check-chat-fields.ts';
+import { checkModelLimits } from './check-model-limits.ts';
 import { resolveTurns } from './earlier-turns.ts';
 import type { Endpoint } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
 import { prepareResponse, type ResponseTraits } from './prepare-response.ts';
+import { responseFieldNames } from './response-chat-fields.ts';
 import { responseView } from './response-view.ts';
 
 /** A vendor without the Responses API runs a chat instead: what that leaves out is named, what it cannot do is refused. */
-const checkResponse: Endpoint['check'] = ({ traits }, { id, legacyCompletions, responses }) => {
+const checkResponse: Endpoint['check'] = ({ traits }, model, unsupported) => {
+  const { id, legacyCompletions, responses } = model;
   if (legacyCompletions) {
     throw invalidParameter(
       'model',
       `The model \`${id}\` is not a chat model, so it cannot be used with /v1/responses: use /v1/completions.`,
     );
   }
+  const { chatRefused: refused, chatIgnored, chatFields, limits } = traits as ResponseTraits;
+  checkModelLimits(limits, model);
   if (responses) return undefined;
-  const { chatRefused: refused, chatIgnored } = traits as ResponseTraits;
-  if (refused === undefined) return chatIgnored;
+  if (refused === undefined) {
+    const given = { chatFields, chatFieldNames: responseFieldNames };
+    return [...chatIgnored, ...checkChatFields(given, model, unsupported)];
+  }
   throw invalidParameter(
     refused.param,
     `'${refused.param}' cannot be used with the model \`${id}\`: ${refused.reason}.`,

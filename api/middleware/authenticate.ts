@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Middleware } from 'koa';
-import { type ApiKey, findApiKeyByHash, hashApiKey } from '../../shared/api-keys.ts';
+import { type ApiKey, findApiKeyByHash, hashApiKey, type UnsupportedParameters } from '../../shared/api-keys.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { accountKeys } from '../../shared/keys.ts';
@@ -17,6 +17,8 @@ export interface Caller {
   /** Unfinished jobs the key may have; undefined: the gateway's default. */
   readonly concurrency: number | undefined;
   readonly onDisconnect: 'cancel' | 'continue' | undefined;
+  /** Undefined: such parameters are refused. */
+  readonly unsupportedParameters: UnsupportedParameters | undefined;
 }
 
 const cachedCallers = 10_000;
@@ -51,6 +53,7 @@ export class CallerDirectory {
       hash,
       concurrency: apiKey.concurrency,
       onDisconnect: apiKey.onDisconnect,
+      unsupportedParameters: apiKey.unsupportedParameters,
     };
     if (this.#callers.size >= cachedCallers) this.#callers.delete(this.#callers.keys().next().value as string);
     this.#callers.set(hash, caller);

@@ -14,36 +14,58 @@ export interface Catalogue {
  * those routes only.
  */
 export function createCatalogue(vendorsOn: ReadonlySet<string>, table: readonly Model[] = models): Catalogue {
-  const served = table
-    .map((model) => ({ ...model, routes: model.routes.filter(({ vendor }) => vendorsOn.has(vendor)) }))
-    .filter((model) => model.routes.length > 0);
+  const served = table.flatMap((model) => servedBy(vendorsOn, model));
   const byId = new Map(served.map((model) => [model.id, model]));
+  const names = served.map(({ id }) => ({ id, ...namesOf(id) }));
   return {
     list: () => served,
     find: (id) => byId.get(id),
-    nearest: (id) => nearestIds(id, [...byId.keys()]),
+    nearest: (id) => nearestIds(id, names),
   };
+}
+
+/** The row with the routes that are on; none where there are none. */
+function servedBy(vendorsOn: ReadonlySet<string>, model: Model): Model[] {
+  const routes = model.routes.filter(({ vendor }) => vendorsOn.has(vendor));
+  const [first] = routes;
+  if (first === undefined) return [];
+  if (first === model.routes[0]) return [{ ...model, routes }];
+  // A row's limits and prices are those of its first route.
+  const { contextWindow: _window, maxOutputTokens: _output, prices: _prices, ...rest } = model;
+  const { vendor: _vendor, model: _model, ...facts } = first;
+  return [{ ...rest, ...facts, routes }];
 }
 
 /** No id is longer than this where it matters, and the cost of a comparison grows with the product of the lengths. */
 const comparedLength = 64;
 
-function nearestIds(id: string, known: readonly string[]): string[] {
-  const wanted = id.toLowerCase();
-  if (wanted.length > comparedLength) return [];
-  // Callers of other gateways put the vendor first: openai/gpt-4o.
-  const bare = wanted.slice(wanted.lastIndexOf('/') + 1);
+/** A name as a whole, and its last part: callers of other gateways put the vendor first (openai/gpt-4o), or leave it out. */
+interface Names {
+  readonly whole: string;
+  readonly bare: string;
+}
+
+function namesOf(id: string): Names {
+  const whole = id.toLowerCase();
+  return { whole, bare: whole.slice(whole.lastIndexOf('/') + 1) };
+}
+
+function nearestIds(id: string, known: readonly (Names & { readonly id: string })[]): string[] {
+  if (id.length > comparedLength) return [];
+  const { whole, bare } = namesOf(id);
   // Something of a short name must be left, or every other short name is near.
   const furthest = Math.min(bare.length - 1, Math.max(2, Math.floor(bare.length / 4)));
   return known
     .map((candidate) => ({
-      candidate,
-      distance: Math.min(distance(wanted, candidate, furthest), distance(bare, candidate, furthest)),
+      id: candidate.id,
+      distance: distance(bare, candidate.bare, furthest),
+      // Among names alike, the one with the same vendor before it.
+      whole: whole === candidate.whole ? 0 : 1,
     }))
     .filter(({ distance }) => distance <= furthest)
-    .sort((a, b) => a.distance - b.distance)
+    .sort((a, b) => a.distance - b.distance || a.whole - b.whole)
     .slice(0, 3)
-    .map(({ candidate }) => candidate);
+    .map(({ id }) => id);
 }
 
 /** The edit distance (Levenshtein) of two texts, or `furthest + 1` for any that is larger. */

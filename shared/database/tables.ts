@@ -37,6 +37,8 @@ export interface ApiKeysTable {
   concurrency: number | null;
   /** What a plain job of the key does when its connection leaves; null: the gateway's default. */
   on_disconnect: 'cancel' | 'continue' | null;
+  /** What becomes of parameters that a model's vendor does not know; null: refused. */
+  unsupported_parameters: 'refuse' | 'drop' | null;
 }
 
 /** The usage ledger: one row per job. */

@@ -54,6 +54,32 @@ describe('a prepared message', () => {
     assert.deepEqual(turnsOf(turns), [...turns.slice(0, 3), { role: 'system', content: 'x' }]);
   });
 
+  it('tells which tools are offered or withdrawn on the way, and offers those that are defined there', () => {
+    const tool = { name: 'added', input_schema: { type: 'object' } };
+    const named = { type: 'tool_reference', name: 'look_up' };
+    const changes = [
+      { type: 'tool_addition', tool: named },
+      { type: 'tool_addition', tool: { type: 'tool_definition', definition: tool } },
+      { type: 'tool_removal', tool: named },
+    ];
+    const turn = { role: 'system', content: changes };
+    const { messages, tools } = chatOf({
+      tools: [{ name: 'look_up', input_schema: {} }],
+      messages: [{ role: 'user', content: 'Hi' }, turn],
+    });
+    const names = (tools as { function: { name: string } }[]).map((offered) => offered.function.name);
+    assert.deepEqual(names, ['look_up', 'added']);
+    const text = (what: string) => ({ type: 'text', text: what });
+    assert.deepEqual((messages as object[])[1], {
+      role: 'system',
+      content: [
+        text('The tool look_up is available from here on.'),
+        text('The tool added is available from here on.'),
+        text('The tool look_up is not available any more: do not call it.'),
+      ],
+    });
+  });
+
   it('puts the results of tools before the rest of their turn, and shows their images after them', () => {
     const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } };
     const content = [
@@ -144,7 +170,10 @@ describe('a prepared message', () => {
   });
 
   it('names what no chat has a place for', () => {
-    const named = (more: object) => prepare(more).traits;
+    const named = (more: object) => {
+      const { ignored, hints, effort } = prepare(more).traits ?? {};
+      return { ignored, hints, effort };
+    };
     const nothing = { ignored: [], hints: [], effort: [] };
     assert.deepEqual(named({}), nothing);
     assert.deepEqual(named({ context_management: {}, speed: 'fast' }), {

@@ -46,6 +46,7 @@ describe('API keys', () => {
       name: 'with settings',
       concurrency: 7,
       onDisconnect: 'continue',
+      unsupportedParameters: 'drop',
     } as const;
     const { id, key } = await createApiKey(db, options);
     assert.match(key, /^sk-sluice-[A-Za-z0-9_-]{43}$/);
@@ -61,6 +62,7 @@ describe('API keys', () => {
       revokedAt: undefined,
       concurrency: 7,
       onDisconnect: 'continue',
+      unsupportedParameters: 'drop',
     });
     assert.equal(await findApiKeyByHash(db, hashApiKey(`${key}x`)), undefined);
   });

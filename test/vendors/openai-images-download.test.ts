@@ -4,7 +4,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { ApiError } from '../../shared/errors.ts';
-import { createDownloader, type Downloader, isPublicAddress, type ResolveHost } from '../../workers/download.ts';
+import { createDownloader, type Downloader, type ResolveHost } from '../../workers/download.ts';
+import { isPublicAddress } from '../../workers/public-address.ts';
 
 // Longer than a test may take: only what says so itself ends by silence.
 const wait = { signal: new AbortController().signal, silenceMs: 600_000 };

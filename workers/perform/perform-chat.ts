@@ -1,10 +1,12 @@
+import { droppingRefused } from './dropping-refused.ts';
 import { performCompletion } from './perform-completion.ts';
 import { performMessage, performTokenCount } from './perform-message.ts';
 import { performResponse } from './perform-response.ts';
 import { methodOf, type Perform } from './performance.ts';
 
 /** A chat completion, a legacy one, a response, a message or its count: all are jobs of the chat models. */
-export const performChat: Perform = async (performance) => {
+export const performChat: Perform = async (asked) => {
+  const performance = asked.dropsUnsupported ? { ...asked, vendor: droppingRefused(asked.vendor) } : asked;
   const { endpoint, vendor, call, sink } = performance;
   if (endpoint === 'completions') return await performCompletion(performance);
   if (endpoint === 'responses') return await performResponse(performance);

@@ -12,6 +12,8 @@ export interface Performance {
   readonly endpoint: string;
   /** Whether the answer stays readable after its delivery: files that it is made of are then stored. */
   readonly keep: boolean;
+  /** Whether fields of a chat that the vendor refuses are left out. */
+  readonly dropsUnsupported?: boolean;
   readonly call: VendorCall;
   readonly sink: FrameSink;
 }

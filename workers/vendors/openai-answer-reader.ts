@@ -60,9 +60,10 @@ export class OpenAiAnswerReader {
     return Object.assign(answer, { choices });
   }
 
-  /** A whole completion that was asked for as one. */
-  held(text: string | null): VendorAnswer {
+  /** A whole completion that was asked for as one. @param adapt puts it into OpenAI's words, in place. */
+  held(text: string | null, adapt?: (answer: JsonObject) => void): VendorAnswer {
     const answer = this.completion(text ?? '');
+    adapt?.(answer);
     return { body: JSON.stringify(answer), usage: isObject(answer.usage) ? answer.usage : null };
   }
 }

@@ -1,15 +1,25 @@
+import type { ChatDeviations } from '../../shared/catalogue/vendors.ts';
 import type { HttpClient } from '../http.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
+import { adaptAnswer } from './openai-chat-answer.ts';
+import { adaptRequest } from './openai-chat-request.ts';
 import { completionMethod } from './openai-completion-method.ts';
 import type { VendorMethod } from './vendor.ts';
 
-/** Chat completions (https://platform.openai.com/docs/api-reference/chat). */
-export function openAiChat(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
+/** Chat completions (https://platform.openai.com/docs/api-reference/chat), with a vendor's deviations from them. */
+export function openAiChat(
+  http: HttpClient,
+  answerReader: OpenAiAnswerReader,
+  deviations: ChatDeviations = {},
+): VendorMethod {
   return completionMethod(http, answerReader, {
     path: '/chat/completions',
     toChunkChoice,
     hasToken: ({ delta }) => isObject(delta) && typeof delta.content === 'string',
+    adaptRequest: adaptRequest(deviations),
+    adaptAnswer: adaptAnswer(deviations),
+    asksUsage: deviations.streamOptions !== false,
   });
 }
 

@@ -19,6 +19,12 @@ export interface CompletionKind {
   readonly toChunkChoice: (choice: JsonObject) => JsonObject | undefined;
   /** Whether a chunk's choice adds text in the place that a TokenTemplate knows. */
   readonly hasToken: (choice: JsonObject) => boolean;
+  /** Puts the request's text into the vendor's own words; undefined: it passes unread. */
+  readonly adaptRequest?: ((request: string) => string) | undefined;
+  /** Puts an answer's, or a chunk's, choices into OpenAI's words, in place; undefined: they are. */
+  readonly adaptAnswer?: ((answer: JsonObject) => void) | undefined;
+  /** `false`: a stream's usage comes unasked. */
+  readonly asksUsage?: boolean;
 }
 
 /** Completions of a kind: the request passes unread, the answer without what the gateway owns. */
@@ -30,8 +36,11 @@ export function completionMethod(
   const { path } = kind;
   return async (call, sink) => {
     const { signal, silenceMs } = call;
-    const body = composeRequest(call);
-    if (!call.stream) return answerReader.held(await http.post({ path, body, signal, silenceMs }));
+    const request = kind.adaptRequest?.(call.request) ?? call.request;
+    const body = composeRequest({ ...call, request, asksUsage: kind.asksUsage });
+    if (!call.stream) {
+      return answerReader.held(await http.post({ path, body, signal, silenceMs }), kind.adaptAnswer);
+    }
     const stream = new ChunkStream(answerReader, sink, kind);
     try {
       const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => stream.read(bytes) });
@@ -76,6 +85,7 @@ class ChunkStream {
   /** Some vendors answer a streamed request with a whole completion: it becomes one chunk that says it all. */
   writeCompletion(text: string): void {
     const completion = this.answerReader.completion(text);
+    this.kind.adaptAnswer?.(completion);
     const choices = completion.choices.map((choice, index) => {
       const changed = isObject(choice) ? this.kind.toChunkChoice(choice) : undefined;
       if (changed === undefined) {
@@ -122,6 +132,7 @@ class ChunkStream {
     }
     if (this.template === undefined && this.templateTries > 0) this.makeTemplate(data, chunk);
     takeOffIdentity(chunk);
+    this.kind.adaptAnswer?.(chunk);
     this.writeChunk(chunk);
   }
 
@@ -133,6 +144,7 @@ class ChunkStream {
     const toFrame = (text: string): string => {
       const sample = this.answerReader.parse(text);
       takeOffIdentity(sample);
+      this.kind.adaptAnswer?.(sample);
       sample.usage = undefined;
       return JSON.stringify(sample);
     };

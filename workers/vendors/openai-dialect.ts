@@ -1,3 +1,4 @@
+import type { ChatDeviations } from '../../shared/catalogue/vendors.ts';
 import { createDownloader } from '../download.ts';
 import { createHttpClient } from '../http.ts';
 import { OpenAiAnswerReader } from './openai-answer-reader.ts';
@@ -17,6 +18,8 @@ export interface OpenAiDialectOptions {
   /** Up to and with the version: `https://api.openai.com/v1`. */
   readonly baseUrl: string;
   readonly apiKey: string;
+  /** In what its chats differ from OpenAI's; left out: in nothing. */
+  readonly deviations?: ChatDeviations;
 }
 
 /** A vendor that speaks OpenAI's wire; one file per thing it does. */
@@ -24,6 +27,7 @@ export function createOpenAiDialect({
   name,
   baseUrl,
   apiKey,
+  deviations,
 }: OpenAiDialectOptions): Offering<
   'chat' | 'complete' | 'embed' | 'image' | 'transcribe' | 'speak' | 'respond' | 'video'
 > {
@@ -36,7 +40,7 @@ export function createOpenAiDialect({
   const answerReader = new OpenAiAnswerReader(name, apiKey);
   return {
     name,
-    chat: openAiChat(http, answerReader),
+    chat: openAiChat(http, answerReader, deviations),
     complete: openAiCompletions(http, answerReader),
     embed: openAiEmbeddings(http, answerReader),
     image: openAiImages(http, answerReader, createDownloader({ trustedOrigin: new URL(baseUrl).origin })),

@@ -4,6 +4,7 @@ import type { HttpClient } from '../http.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
 import { composeRequest } from './openai-request.ts';
+import { vectorToBase64, withoutSpace } from './vector-text.ts';
 import type { VendorMethod } from './vendor.ts';
 
 const path = '/embeddings';
@@ -14,7 +15,8 @@ export function openAiEmbeddings(http: HttpClient, answerReader: OpenAiAnswerRea
     const { signal, silenceMs } = call;
     const text = await http.post({ path, body: composeRequest({ ...call, stream: false }), signal, silenceMs });
     const { vectors, usage } = readEmbeddings(text ?? '', answerReader);
-    const shown = isBase64Wanted(call.request) ? vectors.map(toBase64) : vectors;
+    // Some vendors answer numbers whatever was asked for.
+    const shown = isBase64Wanted(call.request) ? vectors.map(vectorToBase64) : vectors;
     return { body: embeddingsBody(shown, usage), usage };
   };
 }
@@ -50,21 +52,7 @@ function unusable(): ApiError {
   return new ApiError('server_error', "The model's vendor answered without an embedding for each input.");
 }
 
-/** OpenAI indents its answers, down to each number. */
-function withoutSpace(vector: string): string {
-  return /\s/.test(vector) ? vector.replace(/\s+/g, '') : vector;
-}
-
 /** The request is parsed only where the word occurs in it at all. */
 function isBase64Wanted(request: string): boolean {
   return request.includes('"base64"') && (JSON.parse(request) as EmbeddingJob).encoding_format === 'base64';
-}
-
-/** Some vendors answer numbers whatever was asked for: as OpenAI does it, little-endian floats of 32 bits. */
-function toBase64(vector: string): string {
-  if (!vector.startsWith('[')) return vector;
-  const numbers = JSON.parse(vector) as number[];
-  const bytes = Buffer.alloc(numbers.length * 4);
-  for (const [index, number] of numbers.entries()) bytes.writeFloatLE(number, index * 4);
-  return `"${bytes.toString('base64')}"`;
 }

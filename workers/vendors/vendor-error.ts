@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import { isObject } from './json-object.ts';
+import { isObject, type JsonObject } from './json-object.ts';
 
 /** What a vendor says about its error, as far as it says it. */
 export interface VendorErrorDetails {
@@ -58,9 +58,20 @@ function shortCode(value: unknown): string | null {
   return typeof value === 'string' && codePattern.test(value) ? value : null;
 }
 
+/** The first of a list of faults (`{"detail": [{loc, msg, type}]}`), as FastAPI, under many vendors, answers with 422. */
+function readFault(detail: unknown): JsonObject {
+  const [first]: unknown[] = Array.isArray(detail) ? detail : [];
+  return isObject(first) ? first : {};
+}
+
+/** A field's path: `["body", "image_size", "width"]` is `image_size.width`. */
+function placeOf(loc: unknown): string | null {
+  return Array.isArray(loc) ? loc.filter((part, index) => index > 0 || part !== 'body').join('.') : null;
+}
+
 /**
  * Reads an error body: OpenAI's `{"error": {message, type, param, code}}`, or the shapes of those who nearly speak it
- * (`{"error": "…"}`, `{"message": "…"}`, `{"detail": "…"}`). Anything else yields nulls.
+ * (`{"error": "…"}`, `{"message": "…"}`, `{"detail": "…"}`, `{"detail": [{loc, msg, type}]}`). Anything else yields nulls.
  * @param secret The vendor's key, which is taken out of the text before anything else sees it.
  */
 export function readVendorError(body: string, secret: string): VendorErrorDetails {
@@ -79,10 +90,14 @@ export function readVendorError(body: string, secret: string): VendorErrorDetail
   const status = [error.status, error.status_code, error.code].find(
     (value): value is number => Number.isInteger(value) && (value as number) >= 400 && (value as number) < 600,
   );
+  const fault = readFault(root.detail);
   return {
-    message: shortText(error.message, longestMessage) ?? shortText(root.error ?? root.detail, longestMessage),
-    param: shortText(error.param, longestParam),
-    code,
+    message:
+      shortText(error.message, longestMessage) ??
+      shortText(root.error ?? root.detail, longestMessage) ??
+      shortText(fault.msg, longestMessage),
+    param: shortText(error.param, longestParam) ?? shortText(placeOf(fault.loc), longestParam),
+    code: code ?? shortCode(fault.type),
     status: status ?? (known ? (statusOfCode[known] ?? null) : null),
   };
 }

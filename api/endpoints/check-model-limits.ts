@@ -1,0 +1,45 @@
+import type { Model } from '../../shared/catalogue/models.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { invalidParameter } from './invalid-request.ts';
+import type { ModelLimits } from './model-limits.ts';
+
+/**
+ * No tokenizer's tokens are that long on the average of a prompt (runs of one character are not counted): what has more
+ * characters than that for each token of the window cannot fit. Whatever is nearer to the limit is the vendor's to count.
+ */
+const charactersPerToken = 16;
+
+type Bounded = Pick<Model, 'id' | 'input' | 'contextWindow' | 'maxOutputTokens' | 'routes'>;
+
+/**
+ * Holds a chat against its model's row: images to a model that takes none, more output tokens than it ever answers, a prompt
+ * that cannot fit. A row that says nothing leaves it to the vendor.
+ * @throws ApiError 400 that names the field at fault.
+ */
+export function checkModelLimits(limits: ModelLimits, model: Bounded): void {
+  const { image, most, param, characters } = limits;
+  if (image !== undefined && model.input?.includes('image') === false) {
+    throw invalidParameter(image, `Invalid '${image}': the model \`${model.id}\` does not take images.`);
+  }
+  const mostTokens = largest(model, 'maxOutputTokens');
+  if (most !== undefined && mostTokens !== undefined && most.tokens > mostTokens) {
+    throw invalidParameter(
+      most.param,
+      `Invalid '${most.param}': expected a value <= ${mostTokens} with \`${model.id}\`, but got ${most.tokens} instead.`,
+    );
+  }
+  const window = largest(model, 'contextWindow');
+  if (window !== undefined && characters > window * charactersPerToken) {
+    throw new ApiError(
+      'context_length_exceeded',
+      `The model \`${model.id}\` takes at most ${window} tokens, and the prompt is longer than that: shorten it.`,
+      { param },
+    );
+  }
+}
+
+/** The largest of the routes' limits: the request may go to any of them. Undefined where one is not known. */
+function largest(model: Bounded, limit: 'contextWindow' | 'maxOutputTokens'): number | undefined {
+  const all = [model[limit], ...model.routes.slice(1).map((route) => route[limit])];
+  return all.reduce((most, one) => (most === undefined || one === undefined ? undefined : Math.max(most, one)));
+}

@@ -1,0 +1,143 @@
+import type { Model } from '../../shared/catalogue/models.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { discardFiles } from '../admission/submit.ts';
+import { ClientConnection } from '../answers/client-connection.ts';
+import { isLargeBody, type LargeBodies, type PreparedLargeRequest } from '../large-bodies.ts';
+import type { Caller } from '../middleware/authenticate.ts';
+import { isForm, readForm } from '../middleware/form-body.ts';
+import { readBody } from '../middleware/json-body.ts';
+import type { Services } from '../services.ts';
+import type { Context } from '../state.ts';
+import type { Endpoint, Prepared } from './endpoint.ts';
+import { invalidParameter } from './invalid-request.ts';
+import { sha256 } from './make-submission.ts';
+
+/** A request that was read, and the hash of its body where it has an idempotency key. */
+export interface ReadRequest {
+  readonly prepared: Prepared;
+  readonly bodyHash: string;
+}
+
+/**
+ * Reads, checks and takes apart a request.
+ * @param isKeyed whether it has an idempotency key
+ * @throws ApiError 400, 404, 413, 415.
+ */
+export async function readRequest(
+  ctx: Context,
+  services: Services,
+  endpoint: Endpoint,
+  isKeyed: boolean,
+): Promise<ReadRequest> {
+  const read = await (isForm(ctx) ? readFormRequest : readJsonRequest)(ctx, services, endpoint, isKeyed);
+  return { ...read, prepared: await complete(ctx, services, endpoint, read.prepared) };
+}
+
+async function readJsonRequest(
+  ctx: Context,
+  { largeBodies }: Services,
+  endpoint: Endpoint,
+  isKeyed: boolean,
+): Promise<ReadRequest> {
+  const body = await readBody(ctx);
+  if (endpoint.prepare === undefined) {
+    throw new ApiError('unsupported_media_type', 'Send the body as multipart/form-data.');
+  }
+  const prepared = isLargeBody(body) ? await prepareLarge(ctx, largeBodies, endpoint, body) : endpoint.prepare(body);
+  return { prepared, bodyHash: isKeyed ? sha256(body) : '' };
+}
+
+/** Prepares a body in the thread, unless its caller leaves first. */
+async function prepareLarge(
+  { res }: Context,
+  largeBodies: LargeBodies,
+  { name }: Endpoint,
+  body: Buffer,
+): Promise<PreparedLargeRequest> {
+  const left = new AbortController();
+  const leave = (): void => left.abort();
+  res.once('close', leave);
+  try {
+    return await largeBodies.prepare(name, body, left.signal);
+  } finally {
+    res.off('close', leave);
+  }
+}
+
+async function readFormRequest(
+  ctx: Context,
+  { blobs }: Services,
+  endpoint: Endpoint,
+  isKeyed: boolean,
+): Promise<ReadRequest> {
+  if (endpoint.prepareForm === undefined) {
+    throw new ApiError('unsupported_media_type', 'Send the body as JSON, with Content-Type application/json.');
+  }
+  const { form, hash } = await readForm(ctx, blobs, isKeyed);
+  try {
+    return { prepared: endpoint.prepareForm(form), bodyHash: hash };
+  } catch (error) {
+    await discardFiles({ blobs }, { files: form.files.map(({ file }) => file) });
+    throw error;
+  }
+}
+
+/** Resolves what a request names, and holds it against its model. What it has uploaded goes when it is refused. */
+async function complete(ctx: Context, services: Services, endpoint: Endpoint, read: Prepared): Promise<Prepared> {
+  try {
+    const prepared = await resolve(ctx, services, endpoint, read);
+    const ignored = checkRequest(services, endpoint, prepared, ctx.state.caller);
+    if (ignored !== '') ctx.set('x-sluice-ignored', ignored);
+    return prepared;
+  } catch (error) {
+    await discardFiles(services, read);
+    throw error;
+  }
+}
+
+/**
+ * Holds a request against its model. Answers the names of its fields that are left out.
+ * @throws ApiError 400, 404.
+ */
+export function checkRequest(
+  services: Services,
+  endpoint: Endpoint,
+  prepared: Prepared,
+  { unsupportedParameters }: Pick<Caller, 'unsupportedParameters'>,
+): string {
+  const model = findModel(services, endpoint, prepared.model);
+  const ignored = endpoint.check?.(prepared, model, unsupportedParameters) ?? [];
+  return [...new Set(ignored)].join(', ');
+}
+
+async function resolve(ctx: Context, services: Services, endpoint: Endpoint, read: Prepared): Promise<Prepared> {
+  if (endpoint.resolve === undefined) return read;
+  const connection = new ClientConnection(ctx.res, services.handover);
+  try {
+    const { account } = ctx.state.caller;
+    return await endpoint.resolve(read, {
+      services,
+      account,
+      params: ctx.params as Record<string, string>,
+      connection,
+    });
+  } finally {
+    connection.close();
+  }
+}
+
+/** The model's row. @throws ApiError 404 for an unknown model, 400 for one that this endpoint cannot use. */
+function findModel(services: Services, endpoint: Endpoint, id: string): Model {
+  const model = services.catalogue.find(id);
+  if (model === undefined) {
+    const near = services.catalogue.nearest(id);
+    const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`;
+    throw new ApiError('model_not_found', `The model \`${id}\` does not exist or is not available here.${hint}`, {
+      param: 'model',
+    });
+  }
+  if (model.capability !== endpoint.capability) {
+    throw invalidParameter('model', `The model \`${id}\` cannot be used with ${endpoint.path}.`);
+  }
+  return model;
+}

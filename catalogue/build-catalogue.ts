@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { z } from 'zod';
+import { catalogueFile, type Model } from '../shared/catalogue/model.ts';
+import { chatModels, seconds } from './chat-models.ts';
+import { type MediaModel, mediaModels } from './media-models.ts';
+import { readModelsDev } from './models-dev.ts';
+import { openaiModels } from './openai-models.ts';
+import { type SourceName, sources, unpack } from './sources.ts';
+
+/** The generated file as an object. */
+export type CatalogueFile = z.infer<typeof catalogueFile>;
+
+/**
+ * Days on which a vendor shuts models down. Of Anthropic: `DEPRECATED_MODELS` of @anthropic-ai/sdk 1.12.0, whose page is
+ * https://platform.claude.com/docs/en/about-claude/model-deprecations.
+ */
+const shutDown: Readonly<Record<string, string>> = {
+  'claude-sonnet-4-5': '2026-11-30',
+  'claude-sonnet-4-5-20250929': '2026-11-30',
+};
+
+function withShutDown(model: Model): Model {
+  const day = shutDown[model.id];
+  return day === undefined ? model : { ...model, deprecatedAt: seconds(day) };
+}
+
+const texts = new Map<SourceName, string>();
+
+function textOf(source: SourceName): string {
+  const file = source === '@pydantic/genai-prices' ? 'index.js' : 'index.d.ts';
+  const text = texts.get(source) ?? readFileSync(join(unpack(source), 'dist', file), 'utf8');
+  texts.set(source, text);
+  return text;
+}
+
+/** @throws Error where the list that named the model names it no more. */
+function stillNamed({ row, named }: MediaModel): Model {
+  if (named === undefined) return row;
+  const [source, name] = named;
+  const text = textOf(source);
+  if (text.includes(`'${name}'`) || text.includes(`"${name}"`)) return row;
+  throw new Error(`${source} does not name ${name} any more: is the model ${row.id} still offered?`);
+}
+
+/**
+ * The catalogue, but for the sandbox's models: OpenAI's in the order of their table, then the others by vendor.
+ * @param now is written into it; models that have been shut down by then are left out
+ * @throws Error where two rows have the same id, or a source is not what it was
+ */
+export function buildCatalogue(now: Date): CatalogueFile {
+  const models = [...openaiModels, ...chatModels(), ...mediaModels().map(stillNamed)]
+    .map(withShutDown)
+    .filter(({ deprecatedAt }) => deprecatedAt === undefined || deprecatedAt * 1000 > now.getTime());
+  const ids = new Set<string>();
+  for (const { id } of models) {
+    if (ids.has(id)) throw new Error(`Two rows have the id ${id}.`);
+    ids.add(id);
+  }
+  const { repository, commit } = readModelsDev();
+  return catalogueFile.parse({
+    generated_at: now.toISOString(),
+    sources: {
+      ...Object.fromEntries(Object.entries(sources).map(([name, { version }]) => [name, version])),
+      [repository]: commit,
+    },
+    models,
+  });
+}
+
+/** The file's text: a line for each model, so that a new version shows what it changes. */
+export function catalogueText({ models, ...head }: CatalogueFile): string {
+  const opening = JSON.stringify(head, null, 2).slice(0, -2);
+  return `${opening},\n  "models": [\n${models.map((model) => `    ${JSON.stringify(model)}`).join(',\n')}\n  ]\n}\n`;
+}

@@ -1,0 +1,153 @@
+import type { Model } from '../shared/catalogue/model.ts';
+import { type ChatVendor, chatVendors, makers } from './chat-vendors.ts';
+import { type ModelsDevFact, readModelsDev } from './models-dev.ts';
+import { type PiAiModel, piAiDate, readPiAi } from './pi-ai.ts';
+import { pricesOfModelsDev, pricesOfPiAi } from './prices.ts';
+
+type Route = Model['routes'][number];
+type Modality = NonNullable<Model['input']>[number];
+
+/** An offer of a chat model by one vendor, before offers of the same model are one row. */
+interface Offer {
+  readonly vendor: ChatVendor;
+  /** The vendor's name of the model, without what all its names begin with. */
+  readonly name: string;
+  readonly model: string;
+  readonly created: number;
+  readonly input: readonly Modality[];
+  readonly reasoning: boolean;
+  readonly deprecated: boolean;
+  readonly facts: Omit<Route, 'vendor' | 'model'>;
+}
+
+/** Seconds since 1970 of a day, a month's first or a year's first. */
+export function seconds(date: string): number {
+  const [year = '', month = '01', day = '01'] = date.split('-');
+  return Date.parse(`${year}-${month}-${day}T00:00:00Z`) / 1000;
+}
+
+const modelsDev = readModelsDev();
+
+/** What a name of a model says of its release: `-2025-09-29`, `-20250929`, or the month, `-2509`. */
+function dateInName(name: string): string | undefined {
+  const day = /-(20\d\d)-?([01]\d)-?([0-3]\d)(?:$|-)/.exec(name);
+  if (day) return `${day[1]}-${day[2]}-${day[3]}`;
+  const month = /-(2[3-6])(0[1-9]|1[0-2])$/.exec(name);
+  return month ? `20${month[1]}-${month[2]}` : undefined;
+}
+
+const kinds: Record<string, Modality> = { pdf: 'file' };
+
+function contents(known: readonly string[], fact: ModelsDevFact): Modality[] {
+  const all = [...known, ...(fact.input ?? [])].map((kind) => kinds[kind] ?? (kind as Modality));
+  // In one order, so that the same contents are the same list.
+  return (['text', 'image', 'audio', 'video', 'file'] as const).filter((kind) => all.includes(kind));
+}
+
+/** Not the vendor's, where it prices longer requests: then the list keeps callers below the dearer ones. */
+function windowOf({ contextWindow, cost }: PiAiModel): number | undefined {
+  return cost.tiers?.some(({ inputTokensAbove }) => inputTokensAbove >= contextWindow) ? undefined : contextWindow;
+}
+
+function offerOf(vendor: ChatVendor, id: string, fact: ModelsDevFact, listed: PiAiModel | undefined): Offer {
+  const prices = listed ? pricesOfPiAi(listed) : pricesOfModelsDev(fact);
+  const contextWindow = listed ? windowOf(listed) : fact.context;
+  // Some lists say more than the window holds.
+  const most = listed?.maxTokens ?? fact.most;
+  const maxOutputTokens = most && Math.min(most, contextWindow ?? most);
+  return {
+    vendor,
+    name: vendor.prefix !== undefined && id.startsWith(vendor.prefix) ? id.slice(vendor.prefix.length) : id,
+    model: id,
+    created: seconds(dateInName(id) ?? fact.released ?? (listed ? piAiDate() : modelsDev.date)),
+    input: contents(listed?.input ?? [], fact),
+    reasoning: listed?.reasoning ?? fact.reasoning ?? false,
+    deprecated: fact.deprecated === true && listed === undefined,
+    facts: {
+      ...(contextWindow && { contextWindow }),
+      ...(maxOutputTokens && { maxOutputTokens }),
+      ...(prices && { prices }),
+    },
+  };
+}
+
+/** The chat models of a vendor: by pi-ai's list where it has one, which is the newer, else by models.dev's. */
+function offersOf(vendor: ChatVendor): Offer[] {
+  const fact = (id: string): ModelsDevFact => modelsDev.models[`${vendor.modelsDev}/${id}`] ?? {};
+  const described = Object.keys(modelsDev.models)
+    .filter((id) => id.startsWith(`${vendor.modelsDev}/`))
+    .map((id) => id.slice(vendor.modelsDev.length + 1));
+  const offers =
+    vendor.piAi !== undefined
+      ? readPiAi(vendor.piAi).map((listed) => offerOf(vendor, listed.id, fact(listed.id), listed))
+      : described.map((id) => offerOf(vendor, id, fact(id), undefined));
+  return offers.filter(({ model, deprecated }) => !vendor.without?.test(model) && !deprecated);
+}
+
+/**
+ * By what offers of the same model are known: the last part of its name, which vendors of open models take over from its
+ * maker (Fireworks writes 5p2 for 5.2).
+ */
+function sameModel({ name }: Offer): string {
+  const last = name.slice(name.lastIndexOf('/') + 1).toLowerCase();
+  return last.replace(/(?<=\d)p(?=\d)/g, '.');
+}
+
+/** Whether two offers take the same: what one route refuses, another must not take. */
+function alike(a: Offer, b: Offer): boolean {
+  return a.reasoning === b.reasoning && a.input.includes('image') === b.input.includes('image');
+}
+
+function idOf(first: Offer, offers: readonly Offer[]): string {
+  if (first.vendor.maker !== undefined) return first.name;
+  const withMaker = offers.find(({ name }) => name.includes('/'));
+  return offers.length > 1 && withMaker ? withMaker.name : `${first.vendor.vendor}/${first.name}`;
+}
+
+function makerOf(first: Offer, offers: readonly Offer[]): string {
+  const named = offers
+    .find(({ name }) => name.includes('/'))
+    ?.name.toLowerCase()
+    .split('/')[0];
+  return first.vendor.maker ?? (named === undefined ? first.vendor.vendor : (makers[named] ?? named));
+}
+
+function rowOf(offers: readonly [Offer, ...Offer[]]): Model {
+  const [first] = offers;
+  return {
+    id: idOf(first, offers),
+    created: first.created,
+    ownedBy: makerOf(first, offers).replace(/[^a-z0-9-]/g, '-'),
+    capability: 'chat',
+    routes: offers.map(({ vendor, model, facts }, index) => ({
+      ...{ vendor: vendor.vendor, model },
+      ...(index > 0 && facts),
+    })),
+    input: offers.map(({ input }) => [...input]).reduce((all, more) => all.filter((kind) => more.includes(kind))),
+    output: ['text'],
+    reasoning: first.reasoning,
+    ...first.facts,
+    // Which fields a vendor knows is in its row of vendors; a model that does not reason takes no effort.
+    chat: { hints: true, effort: first.reasoning },
+  };
+}
+
+/** Rows of the chat models of all vendors but OpenAI, whose rows are kept by hand (openai-models.ts). */
+export function chatModels(): Model[] {
+  const rows: [Offer, ...Offer[]][] = [];
+  for (const offer of chatVendors.flatMap(offersOf)) {
+    // A maker's own models are never one another, however alike their names.
+    const same =
+      offer.vendor.maker === undefined
+        ? rows.find(
+            ([first, ...more]) =>
+              sameModel(first) === sameModel(offer) &&
+              alike(first, offer) &&
+              [first, ...more].every(({ vendor }) => vendor !== offer.vendor),
+          )
+        : undefined;
+    if (same) same.push(offer);
+    else rows.push([offer]);
+  }
+  return rows.map(rowOf);
+}

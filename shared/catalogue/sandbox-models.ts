@@ -1,0 +1,42 @@
+import { capabilityOf } from './capability-of.ts';
+import type { Model, Traits } from './model.ts';
+
+const video = (...sizes: string[]): Traits => ({
+  video: { sizes, seconds: ['4', '8', '12'], input: true, remix: true },
+});
+
+/** A model of the sandbox vendor. */
+function sandbox(id: string, traits: Traits = {}): Model {
+  return {
+    id,
+    created: Date.parse('2025-01-01T00:00:00Z') / 1000,
+    ownedBy: 'sandbox',
+    capability: capabilityOf(traits),
+    routes: [{ vendor: 'sandbox', model: id }],
+    ...traits,
+  };
+}
+
+/** The models of the built-in stand-in vendor (sandbox/): they are this project's own, so no source lists them. */
+export const sandboxModels: readonly Model[] = [
+  sandbox('sandbox-chat'),
+  sandbox('sandbox-reasoning'),
+  sandbox('sandbox-responses', { responses: true }),
+  sandbox('sandbox-instruct', { legacyCompletions: true }),
+  sandbox('sandbox-embedding', { embedding: { dimensions: true, batch: 64 } }),
+  sandbox('sandbox-image', {
+    image: {
+      tasks: ['generation', 'edit', 'variation'],
+      sizes: ['256x256', '512x512', '1024x1024', '1536x1024', '1024x1536', '1792x1024', '1024x1792', 'auto'],
+      most: 10,
+      partial: true,
+      responseFormat: true,
+    },
+  }),
+  sandbox('sandbox-transcribe', {
+    transcription: { timestamps: true, translates: true, streams: true, diarizes: false },
+  }),
+  sandbox('sandbox-speech', { speech: { formats: ['mp3', 'flac', 'wav', 'pcm'], events: true } }),
+  sandbox('sandbox-video', video('1280x720', '1792x1024')),
+  sandbox('sandbox-video-portrait', video('720x1280', '1024x1792')),
+];

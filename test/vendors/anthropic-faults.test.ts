@@ -1,0 +1,278 @@
+import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
+import { after, before, describe, it } from 'node:test';
+import { inspect } from 'node:util';
+import Anthropic from '@anthropic-ai/sdk';
+import { ApiError } from '../../shared/errors.ts';
+import { createAnthropic } from '../../workers/vendors/anthropic.ts';
+import type { FrameSink, Offering } from '../../workers/vendors/vendor.ts';
+import {
+  beginStream,
+  callOf,
+  collect,
+  type FixtureVendor,
+  sendJson,
+  sendStream,
+  startFixtureVendor,
+} from './fixture-vendor.ts';
+import { errorBody, eventsOf, recorded, toWire } from './recorded-anthropic.ts';
+
+const apiKey = 'sk-ant-test-0123456789abcdef';
+const plain = eventsOf(recorded['plain text'] as Anthropic.Message);
+
+describe('what goes wrong at Anthropic', () => {
+  let server: FixtureVendor;
+  let vendor: Offering<'chat' | 'countTokens'>;
+  before(async () => {
+    server = await startFixtureVendor();
+    vendor = createAnthropic({ name: 'anthropic', baseUrl: server.baseUrl, apiKey });
+  });
+  after(async () => {
+    await vendor.close();
+    await server.close();
+  });
+
+  /** The error of a call whose request the server answers like this; streamed, held and counted alike. */
+  async function errorOf(answer: (response: ServerResponse) => void, silenceMs = 20_000): Promise<ApiError> {
+    server.answer(answer);
+    const calls = [
+      () => vendor.chat(callOf({ silenceMs }), collect()),
+      () => vendor.chat(callOf({ stream: false, silenceMs }), collect()),
+      () => vendor.countTokens(callOf({ stream: false, silenceMs }), collect()),
+    ];
+    const errors: ApiError[] = [];
+    for (const call of calls) {
+      const error: unknown = await call().then(
+        () => assert.fail('no error'),
+        (thrown) => thrown,
+      );
+      assert.ok(error instanceof ApiError, inspect(error));
+      assert.ok(!inspect(error, { depth: 10 }).includes(apiKey));
+      errors.push(error);
+    }
+    for (const error of errors) assert.deepEqual(error.toData(), errors[0]?.toData());
+    return errors[0] as ApiError;
+  }
+  const statusError = (status: number, type: string, message: string, headers: Record<string, string> = {}) =>
+    errorOf((response) => sendJson(response, status, errorBody(type, message), headers));
+
+  const stream = async (text: string) => {
+    server.answer((response) => sendStream(response, [text]));
+    const sink = collect();
+    await vendor.chat(callOf(), sink);
+  };
+
+  it("its errors are those that Anthropic's own client knows", async () => {
+    const client = new Anthropic({ baseURL: server.baseUrl.replace(/\/v1$/, ''), apiKey, maxRetries: 0 });
+    const cases: [number, string, new (...fields: never[]) => Error][] = [
+      [400, 'invalid_request_error', Anthropic.BadRequestError],
+      [401, 'authentication_error', Anthropic.AuthenticationError],
+      [403, 'permission_error', Anthropic.PermissionDeniedError],
+      [404, 'not_found_error', Anthropic.NotFoundError],
+      [429, 'rate_limit_error', Anthropic.RateLimitError],
+      [500, 'api_error', Anthropic.InternalServerError],
+    ];
+    const request = { model: 'claude-opus-4-8', max_tokens: 9, messages: [{ role: 'user' as const, content: 'Hi' }] };
+    for (const [status, type, errorClass] of cases) {
+      server.answer((response) => sendJson(response, status, errorBody(type, 'Odd.')));
+      await assert.rejects(client.messages.create(request), (error) => {
+        assert.ok(error instanceof Anthropic.APIError && error instanceof errorClass, inspect(error));
+        assert.deepEqual([error.status, error.type], [status, type]);
+        return true;
+      });
+    }
+    server.answer((response) =>
+      sendStream(response, [
+        `${toWire(plain.slice(0, 4))}event: error\ndata: ${errorBody('overloaded_error', 'Busy.')}\n\n`,
+      ]),
+    );
+    await assert.rejects(client.messages.stream(request).finalMessage(), {
+      type: 'overloaded_error',
+    });
+  });
+
+  it('a 400 stays a 400 with the message and the type', async () => {
+    const message = 'messages.0.content: Input should be a valid list';
+    const error = await statusError(400, 'invalid_request_error', message);
+    assert.equal(error.status, 400);
+    assert.deepEqual(error.toWire().error, {
+      message,
+      type: 'invalid_request_error',
+      param: null,
+      code: 'invalid_request_error',
+    });
+    const large = await statusError(413, 'request_too_large', 'Request exceeds the maximum size');
+    assert.deepEqual([large.status, large.vendorCode], [400, 'request_too_large']);
+  });
+
+  it('a prompt that is too long is context_length_exceeded, with the message by which clients know it', async () => {
+    for (const message of [
+      'prompt is too long: 209123 tokens > 200000 maximum',
+      'input length and `max_tokens` exceed context limit: 195000 + 21333 > 200000, decrease input length or `max_tokens` and try again',
+    ]) {
+      const error = await statusError(400, 'invalid_request_error', message);
+      assert.deepEqual([error.status, error.code, error.message], [400, 'context_length_exceeded', message]);
+      assert.equal(error.toWire().error.code, 'context_length_exceeded');
+      const event = `event: error\ndata: ${errorBody('invalid_request_error', message)}\n\n`;
+      await assert.rejects(stream(event), { code: 'context_length_exceeded', message });
+    }
+    for (const message of ['messages.0: prompt is too long: 5 tokens > 4 maximum', 'prompt is too long']) {
+      assert.equal((await statusError(400, 'invalid_request_error', message)).code, 'invalid_request_error');
+    }
+  });
+
+  it('a 401, 402, 403 or 404 is a 503 whose cause tells the operator why', async () => {
+    for (const [status, type] of [
+      [401, 'authentication_error'],
+      [402, 'billing_error'],
+      [403, 'permission_error'],
+      [404, 'not_found_error'],
+    ] as const) {
+      const error = await statusError(status, type, `Invalid key ${apiKey} of org-secret`);
+      assert.deepEqual(
+        [error.code, error.status, error.message],
+        ['service_unavailable', 503, 'The model is not available at the moment.'],
+      );
+      assert.equal((error.cause as Error).message, `the vendor anthropic answered ${status} (${type})`);
+    }
+  });
+
+  it('a 429 stays one with the time to wait, and without the name of the organization', async () => {
+    const error = await statusError(429, 'rate_limit_error', 'The limit of org-secret', { 'retry-after': '7' });
+    assert.deepEqual([error.code, error.retryAfterMs], ['rate_limit_exceeded', 7000]);
+    assert.ok(!error.message.includes('org-secret'));
+  });
+
+  it('a 529 is a 503 that can be asked again, a 500 a 500, a 504 a timeout', async () => {
+    const overloaded = await statusError(529, 'overloaded_error', 'Overloaded', { 'retry-after': '3' });
+    assert.deepEqual([overloaded.code, overloaded.retryAfterMs], ['service_unavailable', 3000]);
+    assert.equal((await statusError(500, 'api_error', 'Internal server error')).code, 'server_error');
+    assert.equal((await statusError(504, 'timeout_error', 'Too slow')).code, 'timeout');
+  });
+
+  it('an error inside a stream is what its type says, before and after the first frames', async () => {
+    const cases: [string, string][] = [
+      ['overloaded_error', 'service_unavailable'],
+      ['rate_limit_error', 'rate_limit_exceeded'],
+      ['api_error', 'server_error'],
+      ['timeout_error', 'timeout'],
+      ['authentication_error', 'service_unavailable'],
+      ['permission_error', 'service_unavailable'],
+      ['invalid_request_error', 'invalid_request_error'],
+      ['constructor', 'server_error'],
+    ];
+    for (const [type, code] of cases) {
+      const event = `event: error\ndata: ${errorBody(type, `Odd ${apiKey}.`)}\n\n`;
+      for (const before of [[], plain.slice(0, 1), plain.slice(0, 5)]) {
+        await assert.rejects(stream(toWire(before) + event), (error: ApiError) => {
+          assert.equal(error.code, code, type);
+          assert.ok(!inspect(error, { depth: 10 }).includes(apiKey));
+          return true;
+        });
+      }
+      server.answer((response) => sendJson(response, 200, errorBody(type, 'Odd.')));
+      await assert.rejects(vendor.chat(callOf({ stream: false }), collect()), { code });
+    }
+    const unknown = stream(`data: ${errorBody('constructor', 'Odd.')}\n\n`);
+    await assert.rejects(unknown, { message: "The model's vendor had an error (status 500)." });
+    const tooLong = errorBody('invalid_request_error', 'prompt is too long: 209123 tokens > 200000 maximum');
+    server.answer((response) => sendJson(response, 200, tooLong));
+    const held = vendor.chat(callOf({ stream: false }), collect());
+    await assert.rejects(held, { code: 'context_length_exceeded' });
+  });
+
+  it('a failure before anything is said has committed no frame, although the message has begun', async () => {
+    server.answer((response) => {
+      sendStream(response, [
+        `${toWire(plain.slice(0, 2))}event: error\ndata: ${errorBody('overloaded_error', 'Busy.')}\n\n`,
+      ]);
+    });
+    const sink = collect();
+    await assert.rejects(vendor.chat(callOf(), sink), { code: 'service_unavailable' });
+    assert.equal(sink.frames.length, 0);
+  });
+
+  it('a reset is a 500 before the first frame, and stream_interrupted after it', async () => {
+    assert.equal((await errorOf((response) => response.socket?.resetAndDestroy())).code, 'server_error');
+    server.answer((response) => {
+      beginStream(response);
+      response.write(toWire(plain.slice(0, 4)));
+    });
+    const frames: unknown[] = [];
+    const sink: FrameSink = {
+      write: (frame) => {
+        frames.push(frame);
+        server.reset();
+        return true;
+      },
+      drained: () => Promise.resolve(),
+    };
+    await assert.rejects(vendor.chat(callOf(), sink), { code: 'stream_interrupted' });
+    assert.ok(frames.length > 0);
+  });
+
+  it('silence is a timeout, before the headers and inside the answer', async () => {
+    assert.equal((await errorOf(() => {}, 100)).code, 'timeout');
+    server.answer((response) => {
+      beginStream(response);
+      response.write(toWire(plain.slice(0, 4)));
+    });
+    await assert.rejects(vendor.chat(callOf({ silenceMs: 100 }), collect()), { code: 'timeout' });
+  });
+
+  it('a malformed event is a clear error, and nothing after it is told', async () => {
+    const bad = [
+      '{"type":"content_block_delta",',
+      '[]',
+      '"text"',
+      '{"type":"content_block_start","index":7}',
+      '{"type":"content_block_delta","index":7,"delta":{"type":"text_delta","text":"x"}}',
+      '{"type":"content_block_delta","index":0}',
+      '{"type":"content_block_stop","index":7}',
+    ];
+    for (const data of bad) {
+      server.answer((response) =>
+        sendStream(response, [`${toWire(plain.slice(0, 4))}data: ${data}\n\n${toWire(plain)}`]),
+      );
+      const sink = collect();
+      await assert.rejects(vendor.chat(callOf(), sink), { code: 'stream_interrupted', message: /^The model's vendor/ });
+      assert.equal(sink.frames.length, 2);
+      await assert.rejects(stream(`data: ${data}\n\n`), { code: 'server_error', message: /^The model's vendor/ });
+    }
+  });
+
+  it('an answer that makes no sense is a clear error', async () => {
+    for (const body of ['', '<html>', '[]', 'null', '{}']) {
+      const error = await errorOf((response) => sendJson(response, 200, body)).catch((thrown) => thrown);
+      // A count of tokens lacks something else than a message does.
+      if (body !== '{}') assert.equal(error.code, 'server_error');
+    }
+    server.answer((response) => sendJson(response, 200, '{"content":"text"}'));
+    for (const streamed of [true, false]) {
+      await assert.rejects(vendor.chat(callOf({ stream: streamed }), collect()), { code: 'server_error' });
+    }
+  });
+
+  it('a full sink stops the vendor until it is drained', async () => {
+    server.answer((response) =>
+      sendStream(
+        response,
+        plain.map((event) => toWire([event])),
+      ),
+    );
+    let waits = 0;
+    const frames: unknown[] = [];
+    const sink: FrameSink = {
+      write: (frame) => {
+        frames.push(frame);
+        return false;
+      },
+      drained: async () => {
+        waits += 1;
+      },
+    };
+    await vendor.chat(callOf(), sink);
+    assert.equal(frames.length, 6);
+    assert.ok(waits > 0);
+  });
+});

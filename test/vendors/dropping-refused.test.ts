@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Model } from '../../shared/catalogue/models.ts';
+import { performChat } from '../../workers/perform/perform-chat.ts';
+import { createVendors } from '../../workers/vendors/registry.ts';
+import type { Vendor } from '../../workers/vendors/vendor.ts';
+import { callOf, collect, type FixtureVendor, sendJson, startFixtureVendor } from './fixture-vendor.ts';
+import { completion } from './recorded-openai.ts';
+
+const route = { vendor: 'groq', model: 'm' };
+const row: Model = { id: 'm', created: 0, ownedBy: 'x', capability: 'chat', routes: [route] };
+const messages = [{ role: 'user', content: 'Hello' }];
+
+/** Jobs of every endpoint that make chats, with something that Groq refuses. */
+const jobs: readonly (readonly [endpoint: string, request: object])[] = [
+  ['chat', { messages, n: 2, temperature: 0.5 }],
+  ['completions', { prompt: 'Hello', n: 2, temperature: 0.5 }],
+  ['messages', { messages, logit_bias: { 1: 2 }, temperature: 0.5 }],
+  [
+    'responses',
+    {
+      input: [{ type: 'message', role: 'user', content: 'Hello' }],
+      include: ['message.output_text.logprobs'],
+      temperature: 0.5,
+    },
+  ],
+];
+
+describe('a chat with fields that its vendor refuses', () => {
+  let server: FixtureVendor;
+  let vendor: Vendor;
+  before(async () => {
+    server = await startFixtureVendor();
+    server.answer((response) => sendJson(response, 200, JSON.stringify(completion)));
+    const settings = { dialect: 'openai', baseUrl: server.baseUrl, apiKey: 'a-key' } as const;
+    vendor = createVendors({ vendors: { groq: settings } }).get('groq') as Vendor;
+  });
+  after(async () => {
+    await vendor.close();
+    await server.close();
+  });
+
+  for (const [endpoint, request] of jobs) {
+    const perform = (dropsUnsupported: boolean) => {
+      const call = callOf({ stream: false, request: JSON.stringify(request) });
+      return performChat({ vendor, row, endpoint, keep: false, dropsUnsupported, call, sink: collect() });
+    };
+
+    it(`${endpoint}: goes without them where its caller's key says so, and with all else`, async () => {
+      await perform(true);
+      const sent = JSON.parse(server.requests.at(-1)?.body ?? '') as Record<string, unknown>;
+      for (const field of ['n', 'logit_bias', 'logprobs']) assert.equal(field in sent, false, field);
+      assert.equal(sent.temperature, 0.5);
+      assert.ok(Array.isArray(sent.messages));
+    });
+
+    it(`${endpoint}: never comes to the vendor otherwise`, async () => {
+      const asked = server.requests.length;
+      await assert.rejects(perform(false), { name: 'ApiError', status: 400 });
+      assert.equal(server.requests.length, asked);
+    });
+  }
+});

@@ -1,0 +1,68 @@
+/** In what Anthropic's models differ on the wire. */
+export interface AnthropicModelTraits {
+  /** Whether thinking is asked for by a budget of tokens or left to the model, which an effort steers. */
+  readonly thinking: 'budget' | 'adaptive';
+  /** How a request says that the model is not to think; null where it always does. */
+  readonly withoutThinking: 'disabled' | 'between_tools' | null;
+  /** The levels of `output_config.effort`, the least first. */
+  readonly efforts: readonly string[];
+  /** Whether it takes `temperature`, `top_p` and `top_k` other than their defaults. */
+  readonly samples: boolean;
+  /** Whether a system message may stand among the turns. */
+  readonly systemTurns: boolean;
+  /** Tokens. */
+  readonly maxOutput: number;
+}
+
+const threeLevels = ['low', 'medium', 'high'];
+const fourLevels = [...threeLevels, 'max'];
+const allLevels = [...threeLevels, 'xhigh', 'max'];
+
+const byBudget = {
+  thinking: 'budget',
+  withoutThinking: 'disabled',
+  efforts: [],
+  samples: true,
+  systemTurns: false,
+  maxOutput: 64_000,
+} as const satisfies AnthropicModelTraits;
+
+const adaptive = {
+  thinking: 'adaptive',
+  withoutThinking: 'disabled',
+  efforts: allLevels,
+  samples: false,
+  systemTurns: true,
+  maxOutput: 128_000,
+} as const satisfies AnthropicModelTraits;
+
+/**
+ * The traits by the model's name, the first that fits; platforms put their own prefixes before the names. Sources, as of
+ * November 2026:
+ *
+ * - thinking: https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting (a table by model)
+ * - efforts: https://platform.claude.com/docs/en/build-with-claude/effort
+ * - system messages: https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
+ * - sampling and most output tokens: https://platform.claude.com/docs/en/about-claude/models/overview, and the migration
+ *   guides of Opus 4.7 and Sonnet 5
+ */
+const rows: readonly (readonly [RegExp, AnthropicModelTraits])[] = [
+  [/claude-opus-4-5/, { ...byBudget, efforts: threeLevels }],
+  [/claude-opus-4-6/, { ...adaptive, efforts: fourLevels, samples: true, systemTurns: false }],
+  [/claude-sonnet-4-6/, { ...adaptive, efforts: fourLevels, samples: true, systemTurns: false, maxOutput: 64_000 }],
+  [/claude-opus-4-7/, { ...adaptive, systemTurns: false }],
+  [/claude-opus-4-8/, adaptive],
+  [/claude-opus-4/, { ...byBudget, maxOutput: 32_000 }],
+  [/claude-(sonnet|haiku)-4/, byBudget],
+  [/claude-mythos-preview/, { ...adaptive, withoutThinking: null, efforts: fourLevels, systemTurns: false }],
+  [/claude-sonnet-5-5/, { ...adaptive, withoutThinking: 'between_tools' }],
+  [/claude-opus-5-5/, { ...adaptive, withoutThinking: null }],
+  [/claude-sonnet-5/, { ...adaptive, systemTurns: false }],
+  [/claude-(opus|haiku)-5/, adaptive],
+];
+
+/** The traits of a model; one that is not known yet is taken for one of the newest. */
+export function anthropicModelTraits(model: string): AnthropicModelTraits {
+  const [, known] = rows.find(([name]) => name.test(model)) ?? [];
+  return known ?? { ...adaptive, withoutThinking: null };
+}

@@ -1,0 +1,118 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ApiError } from '../../shared/errors.ts';
+import { type HttpClient, type HttpPost, LostAnswerError } from '../http.ts';
+import { isObject, type JsonObject } from './json-object.ts';
+import type { VendorCall } from './vendor.ts';
+
+/** How soon a task is asked after, and how the pauses between polls grow. */
+const firstPauseMs = 300;
+const pauseGrowth = 1.4;
+const longestPauseMs = 5000;
+/** As far as a vendor's Retry-After is obeyed. */
+const longestAskedPauseMs = 60_000;
+/** Polls that may fail in a row: what was begun is being paid for. */
+const mostFailures = 5;
+/** How long a task is waited for, should its job's deadline be later. */
+const longestTaskMs = 900_000;
+
+/** Failures of a poll that another poll will not mend. */
+const finalCodes = new Set(['invalid_request_error', 'not_found', 'model_not_found', 'request_too_large']);
+
+/** The error for work that a vendor may have begun, and that must not be begun twice. */
+export function unknownOutcome(message: string, cause?: unknown): ApiError {
+  return new ApiError('outcome_unknown', message, cause === undefined ? {} : { cause });
+}
+
+/** An answer that must be an object. @throws ApiError for any other text. */
+export function parseAnswer(text: string | null): JsonObject {
+  let answer: unknown;
+  try {
+    answer = JSON.parse(text ?? '');
+  } catch {
+    throw new ApiError('server_error', "The model's vendor answered with malformed JSON.");
+  }
+  if (!isObject(answer)) {
+    throw new ApiError('server_error', "The model's vendor answered with JSON of an unknown shape.");
+  }
+  return answer;
+}
+
+/**
+ * Posts what begins a task, once.
+ * @throws ApiError `outcome_unknown` where the task may have begun and its answer is lost.
+ */
+export async function beginTask(http: HttpClient, post: HttpPost): Promise<JsonObject> {
+  let text: string | null;
+  try {
+    text = await http.post(post);
+  } catch (error) {
+    if (!(error instanceof LostAnswerError)) throw error;
+    throw unknownOutcome("The model's vendor was lost while it began, and it must not be asked twice.", error.cause);
+  }
+  try {
+    return parseAnswer(text);
+  } catch (error) {
+    throw unknownOutcome("The model's vendor began, but its answer cannot be read.", error);
+  }
+}
+
+/** How a task that is waited for is asked after. */
+export interface TaskPolls<Result> {
+  /** One poll. */
+  ask(): Promise<string | null>;
+  /** What the task has come to; undefined as long as it goes on. @throws ApiError for a task that failed. */
+  read(answer: JsonObject): Result | undefined;
+}
+
+/**
+ * Polls a task until it is over, with pauses that grow. A poll that fails is repeated, the task's creation never.
+ * @throws ApiError the signal's reason, what `read` throws, and `outcome_unknown` where nothing can be learned any more.
+ */
+export async function awaitTask<Result>(
+  { signal }: Pick<VendorCall, 'signal'>,
+  { ask, read }: TaskPolls<Result>,
+): Promise<Result> {
+  const endAt = Date.now() + longestTaskMs;
+  let pauseMs = firstPauseMs;
+  for (let failures = 0; Date.now() < endAt; ) {
+    await rest(pauseMs, signal);
+    pauseMs = Math.min(pauseMs * pauseGrowth, longestPauseMs);
+    let answer: JsonObject;
+    try {
+      answer = parseAnswer(await ask());
+    } catch (thrown) {
+      failures += 1;
+      const error = ApiError.from(thrown);
+      if (signal.aborted) throw error;
+      if (finalCodes.has(error.code) || failures > mostFailures) {
+        throw unknownOutcome("The model's vendor cannot say any more what became of the task it had begun.", error);
+      }
+      pauseMs = Math.max(pauseMs, Math.min(error.retryAfterMs ?? 0, longestAskedPauseMs));
+      continue;
+    }
+    failures = 0;
+    const result = read(answer);
+    if (result !== undefined) return result;
+  }
+  throw unknownOutcome(`The model's vendor has not come to an end within ${longestTaskMs / 1000} seconds.`);
+}
+
+async function rest(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await delay(ms, undefined, { signal });
+  } catch {
+    const reason: unknown = signal.reason;
+    throw reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.');
+  }
+}
+
+/** The error for a picture or a prompt that the vendor's rules do not allow. */
+export function contentRefused(message?: string): ApiError {
+  return new ApiError(
+    'invalid_request_error',
+    message ?? "The request was refused by the model vendor's content rules.",
+    {
+      vendorCode: 'content_policy_violation',
+    },
+  );
+}

@@ -1,0 +1,116 @@
+import type { ImageReference, UploadedImage } from '../../shared/capabilities/image.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { Downloader } from '../download.ts';
+import type { HttpClient } from '../http.ts';
+import type { GeminiAnswerReader } from './gemini-answer-reader.ts';
+import { isBlocked } from './gemini-candidate.ts';
+import { toImageConfig } from './gemini-image-size.ts';
+import { GeminiMedia } from './gemini-media.ts';
+import { modelPath } from './gemini-request.ts';
+import { deliverImages, ImageDelivery, wantedFormat } from './image-delivery.ts';
+import { type ImageRequest, readImageRequest } from './image-request.ts';
+import { isObject, type JsonObject } from './json-object.ts';
+import { unsupportedField } from './unsupported-field.ts';
+import type { VendorMethod } from './vendor.ts';
+
+/**
+ * Images of the models that paint by `generateContent` (https://ai.google.dev/gemini-api/docs/image-generation): one image
+ * for each call, made from the prompt and, for an edit, the images before it. Gemini always answers base64.
+ */
+export function geminiImages(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): VendorMethod {
+  return async (call) => {
+    const { model, signal, silenceMs } = call;
+    const request = readImageRequest(call);
+    const body = JSON.stringify(await toRequest(request, new GeminiMedia(call, download)));
+    const text = await http.post({ path: modelPath(model, 'generateContent'), body, signal, silenceMs });
+    const answer = reader.answer(text ?? '');
+    const { data, mimeType } = imageOf(answer);
+    const usage = toImageUsage(answer.usageMetadata);
+    const shown = { data: [{ b64_json: data }], output_format: mimeType.slice('image/'.length), ...usage };
+    return await deliverImages(shown, new ImageDelivery(call, wantedFormat(request.job, call.stream), download));
+  };
+}
+
+async function toRequest(request: ImageRequest, media: GeminiMedia): Promise<JsonObject> {
+  refuseForeignFields(request);
+  const { job, prompt, size } = request;
+  const imageConfig = size === undefined ? {} : { imageConfig: toImageConfig(size) };
+  const images: JsonObject[] = [];
+  for (const [index, image] of job.images.entries()) images.push(await toPart(image, media, index));
+  return {
+    contents: [{ role: 'user', parts: [...images, { text: prompt }] }],
+    generationConfig: { responseModalities: ['IMAGE'], ...imageConfig },
+  };
+}
+
+/** Gemini chooses the kind of file itself: what is asked for by default is accepted. */
+function refuseForeignFields({ count, format, compression, own }: ImageRequest): void {
+  // A creation is never repeated, and one call makes one image.
+  if (count !== 1) throw unsupportedField('n', "the model's vendor makes one image at a time");
+  if (format !== undefined && format !== 'png') throw unsupportedField('output_format', reason);
+  if (compression !== undefined && compression !== 100) throw unsupportedField('output_compression', reason);
+  const [name] = Object.keys(own);
+  if (name !== undefined) throw unsupportedField(name, reason);
+}
+
+const reason = "the model's vendor does not have it";
+
+async function toPart(image: UploadedImage | ImageReference, media: GeminiMedia, index: number): Promise<JsonObject> {
+  if (isUpload(image)) return await media.fromUpload(image.file, image.type, 'image');
+  return await media.fromImageUrl(image.image_url ?? '', `images[${index}].image_url`);
+}
+
+function isUpload(image: UploadedImage | ImageReference): image is UploadedImage {
+  return 'file' in image;
+}
+
+/** Media types that a link to a stored image may open in a browser. */
+const imageTypes = new Set(['image/png', 'image/jpeg', 'image/webp']);
+
+/** The image of an answer. Those painted while thinking are drafts. @throws ApiError where there is none, which says why. */
+function imageOf(answer: JsonObject): { readonly data: string; readonly mimeType: string } {
+  const [candidate] = Array.isArray(answer.candidates) ? answer.candidates : [];
+  const { parts } = isObject(candidate) && isObject(candidate.content) ? candidate.content : {};
+  for (const part of Array.isArray(parts) ? parts : []) {
+    if (!isObject(part) || part.thought === true || !isObject(part.inlineData)) continue;
+    const { data, mimeType } = part.inlineData;
+    if (typeof data !== 'string' || data === '') continue;
+    if (typeof mimeType === 'string' && imageTypes.has(mimeType)) return { data, mimeType };
+    throw new ApiError('server_error', "The model's vendor answered with an image of an unknown kind.");
+  }
+  throw noImage(answer, candidate);
+}
+
+/** Ends by Google's policies; the others (NO_IMAGE, OTHER, …) are the model's own failures. */
+const policies = new Set([
+  ...['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII'],
+  ...['IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT', 'IMAGE_RECITATION'],
+]);
+
+function noImage(answer: JsonObject, candidate: unknown): ApiError {
+  const isCut = isObject(candidate) && policies.has(String(candidate.finishReason));
+  if (!isCut && !isBlocked(answer)) {
+    return new ApiError('server_error', "The model's vendor answered without an image.");
+  }
+  return new ApiError('invalid_request_error', "The request was rejected by the safety system of the model's vendor.", {
+    vendorCode: 'content_policy_violation',
+  });
+}
+
+/** `usageMetadata` as the usage of OpenAI's images. */
+function toImageUsage(metadata: unknown): { readonly usage?: JsonObject } {
+  if (!isObject(metadata)) return {};
+  const count = (value: unknown): number => (typeof value === 'number' ? value : 0);
+  const details = Array.isArray(metadata.promptTokensDetails) ? metadata.promptTokensDetails.filter(isObject) : [];
+  const ofModality = (name: string): number =>
+    details.reduce((sum, { modality, tokenCount }) => sum + (modality === name ? count(tokenCount) : 0), 0);
+  const input = count(metadata.promptTokenCount);
+  const output = count(metadata.candidatesTokenCount) + count(metadata.thoughtsTokenCount);
+  const usage = {
+    input_tokens: input,
+    output_tokens: output,
+    total_tokens: count(metadata.totalTokenCount) || input + output,
+    input_tokens_details: { text_tokens: ofModality('TEXT'), image_tokens: ofModality('IMAGE') },
+  };
+  return { usage };
+}

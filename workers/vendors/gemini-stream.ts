@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+import { ApiError } from '../../shared/errors.ts';
+import type { Reading } from '../http.ts';
+import { SseReader } from '../sse-reader.ts';
+import type { GeminiAnswerReader } from './gemini-answer-reader.ts';
+import { isBlocked, readCandidate, toFinishReason, toUsage } from './gemini-candidate.ts';
+import { interrupted } from './interrupted.ts';
+import { isObject, type JsonObject } from './json-object.ts';
+import type { FrameSink, VendorAnswer } from './vendor.ts';
+
+/** What a stream remembers of one of its choices. */
+interface GrowingChoice {
+  calls: number;
+  isFinished: boolean;
+}
+
+/**
+ * One streamed answer (`streamGenerateContent?alt=sse`): each event is a partial `GenerateContentResponse`, each candidate in
+ * it the next delta of its choice. Calls come whole. There is no last event: the body's end is the answer's.
+ */
+export class GeminiStream {
+  private readonly reader: GeminiAnswerReader;
+  private readonly sink: FrameSink;
+  private readonly events = new SseReader((data) => this.readEvent(data));
+  private readonly choices = new Map<number, GrowingChoice>();
+  private responseId: string | undefined;
+  private metadata: JsonObject | undefined;
+  private frames = 0;
+  private isFull = false;
+  private reported: ApiError | undefined;
+
+  constructor(reader: GeminiAnswerReader, sink: FrameSink) {
+    this.reader = reader;
+    this.sink = sink;
+  }
+
+  read(bytes: Buffer): Reading {
+    this.isFull = false;
+    this.events.read(bytes);
+    return this.isFull ? this.sink.drained() : undefined;
+  }
+
+  /** Takes an event's text, or that of a whole answer, which is an event that says it all. */
+  readEvent(data: string): void {
+    if (data === '') return;
+    const answer = this.reader.parse(data);
+    if (answer.error) {
+      this.reported = this.reader.statusError(200, data, {});
+      throw this.reported;
+    }
+    this.take(answer);
+  }
+
+  /** The end of the body. @throws ApiError when the vendor stopped before its answer was whole. */
+  end(): VendorAnswer {
+    const choices = [...this.choices.values()];
+    if (choices.length === 0 || choices.some(({ isFinished }) => !isFinished)) {
+      throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
+    }
+    const usage = toUsage(this.metadata);
+    return { body: JSON.stringify({ usage }), usage };
+  }
+
+  /** What a failure of the call means. */
+  failure(thrown: unknown): ApiError {
+    const isFinal = this.frames === 0 || thrown === this.reported;
+    return isFinal ? ApiError.from(thrown) : interrupted(thrown);
+  }
+
+  private take(answer: JsonObject): void {
+    if (typeof answer.responseId === 'string') this.responseId ??= answer.responseId;
+    // Counts of the prompt are not in every event.
+    if (isObject(answer.usageMetadata)) this.metadata = Object.assign(this.metadata ?? {}, answer.usageMetadata);
+    const candidates = Array.isArray(answer.candidates) ? answer.candidates : [];
+    const token = candidates.length === 1 ? this.tokenOf(candidates[0]) : undefined;
+    if (token !== undefined) {
+      this.write(`{"choices":[{"index":0,"delta":{"content":${JSON.stringify(token)}},"finish_reason":null}]}`);
+      return;
+    }
+    const choices = candidates.flatMap((candidate) => this.toChoice(candidate) ?? []);
+    if (candidates.length === 0 && this.choices.size === 0 && isBlocked(answer)) choices.push(this.blocked());
+    if (choices.length > 0) this.write(JSON.stringify({ choices }));
+  }
+
+  /** The text of a candidate that adds only text to the first choice: nearly all do, and need no closer look. */
+  private tokenOf(candidate: unknown): string | undefined {
+    if (!isObject(candidate) || candidate.index || candidate.finishReason || candidate.logprobsResult) return undefined;
+    if (!this.choices.has(0) || !isObject(candidate.content)) return undefined;
+    const { parts } = candidate.content;
+    if (!Array.isArray(parts) || parts.length !== 1 || !isObject(parts[0])) return undefined;
+    const { text, thought, thoughtSignature, functionCall } = parts[0];
+    if (typeof text !== 'string' || text === '' || thought || thoughtSignature || functionCall) return undefined;
+    return text;
+  }
+
+  /** What a candidate adds to its choice; undefined where it adds nothing. */
+  private toChoice(candidate: unknown): JsonObject | undefined {
+    const index = isObject(candidate) && typeof candidate.index === 'number' ? candidate.index : 0;
+    const begun = this.choices.get(index);
+    const choice = begun ?? { calls: 0, isFinished: false };
+    this.responseId ??= randomUUID();
+    const { said, calls, logprobs, finish } = readCandidate(candidate, choice.calls, this.responseId);
+    if (finish === null && logprobs === null && Object.keys(said).length === 0) return undefined;
+    if (Array.isArray(said.tool_calls)) {
+      said.tool_calls = said.tool_calls.map((call, position) => ({ index: choice.calls + position, ...call }));
+    }
+    choice.calls += calls;
+    choice.isFinished ||= finish !== null;
+    this.choices.set(index, choice);
+    return {
+      index,
+      delta: begun === undefined ? { role: 'assistant', content: calls > 0 ? null : '', ...said } : said,
+      ...(logprobs !== null && { logprobs }),
+      finish_reason: finish === null ? null : toFinishReason(finish, choice.calls > 0),
+    };
+  }
+
+  private blocked(): JsonObject {
+    this.choices.set(0, { calls: 0, isFinished: true });
+    return { index: 0, delta: { role: 'assistant', content: '' }, finish_reason: 'content_filter' };
+  }
+
+  private write(text: string): void {
+    this.frames += 1;
+    if (!this.sink.write({ type: 'delta', text })) this.isFull = true;
+  }
+}

@@ -1,0 +1,40 @@
+import { createCallerDownloader } from '../download.ts';
+import { createHttpClient } from '../http.ts';
+import { GeminiAnswerReader } from './gemini-answer-reader.ts';
+import { geminiChat, geminiTokenCount } from './gemini-chat.ts';
+import { geminiEmbeddings } from './gemini-embeddings.ts';
+import { geminiImages } from './gemini-images.ts';
+import { geminiVideos } from './gemini-videos.ts';
+import type { Offering } from './vendor.ts';
+import type { VendorOptions } from './vendor-options.ts';
+import { createFilmDownloader } from './video-request.ts';
+
+/** Google's Gemini API (https://ai.google.dev/api); one file per thing it does. The key goes in a header, never in a URL. */
+export function createGemini({
+  name,
+  baseUrl,
+  apiKey,
+}: VendorOptions): Offering<'chat' | 'embed' | 'image' | 'countTokens' | 'video'> {
+  const reader = new GeminiAnswerReader(name, apiKey);
+  const headers = { 'x-goog-api-key': apiKey };
+  const http = createHttpClient({
+    vendor: name,
+    baseUrl,
+    headers,
+    secret: apiKey,
+    toStatusError: (status, body, headers) => reader.statusError(status, body, headers),
+  });
+  const download = createCallerDownloader();
+  return {
+    name,
+    chat: geminiChat(http, reader, download),
+    countTokens: geminiTokenCount(http, reader, download),
+    embed: geminiEmbeddings(http, reader),
+    image: geminiImages(http, reader, download),
+    video: geminiVideos(http, reader, {
+      ofCallers: download,
+      ofFilms: createFilmDownloader(baseUrl, undefined, headers),
+    }),
+    close: () => http.close(),
+  };
+}

@@ -1,0 +1,114 @@
+import type { PlacedImageJob, UploadedImage } from '../../shared/capabilities/image.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { JsonObject } from './json-object.ts';
+import { unsupportedField } from './unsupported-field.ts';
+import type { CallFiles, VendorCall } from './vendor.ts';
+
+/** The bytes that the images of one request may have together: they are in memory at once, in base64. */
+const mostImageBytes = 64 * 1024 * 1024;
+
+/** Values by which OpenAI's fields ask for nothing that another vendor would not do anyhow. */
+const harmless: Readonly<Record<string, readonly unknown[]>> = {
+  background: ['auto', 'opaque'],
+  moderation: ['auto'],
+  quality: ['auto', 'standard'],
+  style: ['vivid'],
+  input_fidelity: ['low'],
+  output_compression: [100],
+  partial_images: [0],
+};
+
+/** Width and height in pixels. */
+export interface ImageSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** An image job as vendors see it that do not speak OpenAI's dialect. */
+export interface ImageRequest {
+  readonly job: PlacedImageJob;
+  readonly prompt: string;
+  /** Images asked for. */
+  readonly count: number;
+  /** Undefined: as the model likes. */
+  readonly size: ImageSize | undefined;
+  /** `png`, `jpeg` or `webp`; undefined: as the model likes. */
+  readonly format: string | undefined;
+  /** Percent; undefined: as the model likes, or none. */
+  readonly compression: number | undefined;
+  /** Fields that are no OpenAI's: they are the vendor's own and reach it as they are (`seed`, `guidance`, …). */
+  readonly own: JsonObject;
+}
+
+/**
+ * Reads an image job for a vendor that has no fields for OpenAI's `background`, `moderation`, `quality`, `style` and
+ * `input_fidelity`, no masks, no variations and no streams. `user`, a hint, is left out.
+ * @throws ApiError 400 that names the field which asks for what the vendor does not have.
+ */
+export function readImageRequest(call: VendorCall): ImageRequest {
+  const job = JSON.parse(call.request) as PlacedImageJob;
+  if (job.task === 'variation') throw unsupportedField('model', 'its vendor makes no variations');
+  if (job.mask !== null) throw unsupportedField('mask', "the model's vendor takes no masks");
+  if (call.stream) throw unsupportedField('stream', "the model's vendor does not stream images");
+  const { prompt, n, size, output_format: format, output_compression: compression, user: _, ...rest } = job.parameters;
+  const own: JsonObject = {};
+  for (const [name, value] of Object.entries(rest)) {
+    if (value === null || value === undefined) continue;
+    if (!Object.hasOwn(harmless, name)) own[name] = value;
+    else if (!harmless[name]?.includes(value)) throw unsupportedField(name, "the model's vendor does not have it");
+  }
+  return {
+    job,
+    prompt: String(prompt),
+    count: Number(n ?? 1),
+    size: readSize(size),
+    format: typeof format === 'string' ? format : undefined,
+    compression: typeof compression === 'number' ? compression : undefined,
+    own,
+  };
+}
+
+/** @throws ApiError 400 for what is no size. */
+export function readSize(size: unknown): ImageSize | undefined {
+  if (size === undefined || size === null || size === 'auto') return undefined;
+  const [, width, height] = /^([1-9]\d{0,4})x([1-9]\d{0,4})$/.exec(String(size)) ?? [];
+  if (width === undefined) throw unsupportedField('size', "it is neither '<width>x<height>' nor 'auto'");
+  return { width: Number(width), height: Number(height) };
+}
+
+/** The shape of a size in its smallest numbers: 1792 x 1024 is `7:4`. */
+export function aspectRatio({ width, height }: ImageSize): string {
+  let [divisor, rest] = [width, height];
+  while (rest > 0) [divisor, rest] = [rest, divisor % rest];
+  return `${width / divisor}:${height / divisor}`;
+}
+
+/** The images that a request is about, each a link or a base64 data URL. */
+export async function inputImages({ images }: PlacedImageJob, files: CallFiles): Promise<string[]> {
+  const links: string[] = [];
+  let bytes = 0;
+  for (const image of images) {
+    const link =
+      'file' in image ? await toDataUrl(image as UploadedImage, files, mostImageBytes - bytes) : image.image_url;
+    bytes += link?.length ?? 0;
+    links.push(String(link));
+  }
+  return links;
+}
+
+/** An upload as a base64 data URL. @throws ApiError for one of more than `most` bytes. */
+export async function toDataUrl(
+  { file, type }: UploadedImage,
+  files: CallFiles,
+  most = mostImageBytes,
+): Promise<string> {
+  const { content, bytes } = await files.open(file);
+  if (bytes > most) {
+    content.destroy();
+    throw new ApiError('request_too_large', `The images of a request may have ${mostImageBytes} bytes together.`);
+  }
+  const chunks: Buffer[] = [];
+  for await (const chunk of content) chunks.push(chunk);
+  const known = /^image\/[\w.+-]+$/.test(type) ? type : 'image/png';
+  return `data:${known};base64,${Buffer.concat(chunks).toString('base64')}`;
+}

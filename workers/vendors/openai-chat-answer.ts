@@ -1,0 +1,42 @@
+import type { ChatDeviations } from '../../shared/catalogue/vendors.ts';
+import { isObject, type JsonObject } from './json-object.ts';
+
+/**
+ * What puts the choices of a vendor's answer, or of a chunk of it, into OpenAI's words, in place: reasoning into
+ * `reasoning_content`, content into one text. Undefined where the vendor has them so.
+ */
+export function adaptAnswer({ reasoning }: ChatDeviations): ((answer: JsonObject) => void) | undefined {
+  if (reasoning === undefined) return undefined;
+  const adapt = reasoning === 'reasoning' ? renameReasoning : takeParts;
+  return ({ choices }) => {
+    if (!Array.isArray(choices)) return;
+    for (const choice of choices) {
+      const said = isObject(choice) ? (choice.delta ?? choice.message) : undefined;
+      if (isObject(said)) adapt(said);
+    }
+  };
+}
+
+/** A vendor that says it under both names says it once. */
+function renameReasoning(said: JsonObject): void {
+  if (typeof said.reasoning !== 'string') return;
+  if (typeof said.reasoning_content !== 'string') said.reasoning_content = said.reasoning;
+  said.reasoning = undefined;
+}
+
+/** Mistral's reasoning models say parts: `{type: 'thinking', thinking: [{type: 'text', text}]}` and texts. */
+function takeParts(said: JsonObject): void {
+  if (!Array.isArray(said.content)) return;
+  const parts = said.content.filter(isObject);
+  const thinking = parts.flatMap(({ type, thinking }) =>
+    type === 'thinking' && Array.isArray(thinking) ? thinking : [],
+  );
+  const reasoning = joinTexts(thinking.filter(isObject));
+  if (reasoning !== '') said.reasoning_content = reasoning;
+  const content = joinTexts(parts);
+  said.content = content === '' && reasoning !== '' ? null : content;
+}
+
+function joinTexts(parts: readonly JsonObject[]): string {
+  return parts.map(({ text }) => (typeof text === 'string' ? text : '')).join('');
+}

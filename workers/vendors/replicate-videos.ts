@@ -1,0 +1,57 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { Downloader } from '../download.ts';
+import type { HttpClient } from '../http.ts';
+import { parseAnswer } from './begun-task.ts';
+import type { JsonObject } from './json-object.ts';
+import { cancelPrediction, createPrediction, getPrediction, readOutput } from './replicate-prediction.ts';
+import type { TaskState, VideoTasks } from './vendor.ts';
+import { fetchFilm, readVideoRequest } from './video-request.ts';
+
+/*
+ * Videos at Replicate (https://replicate.com/docs/reference/http and the models' own schemas, such as
+ * https://replicate.com/google/veo-3-fast/api/schema, read 2026-11-21).
+ *
+ * | OpenAI          | Replicate (`input`)                                                   |
+ * |-----------------|-----------------------------------------------------------------------|
+ * | prompt          | prompt                                                                |
+ * | size            | aspect_ratio and resolution (`720p`, by the shorter side)             |
+ * | seconds         | duration, a number                                                    |
+ * | input_reference | image (a link or a data URL)                                          |
+ * | remix           | refused                                                               |
+ * | user            | left out                                                              |
+ * | any other       | as it is: seed, negative_prompt                                       |
+ */
+
+/** Videos at Replicate, each a prediction. */
+export function replicateVideos(http: HttpClient, download: Downloader): Required<VideoTasks> {
+  return {
+    async create(call) {
+      const { prompt, aspectRatio, resolution, seconds, input, own } = await readVideoRequest(call);
+      const fields = {
+        ...own,
+        prompt,
+        ...(aspectRatio && { aspect_ratio: aspectRatio, resolution }),
+        ...(seconds && { duration: Number(seconds) }),
+        ...(input && { image: input }),
+      };
+      return (await createPrediction(http, call.model, fields, call)).id;
+    },
+    async poll(call) {
+      return readState(parseAnswer(await getPrediction(http, call.task, call)));
+    },
+    fetch: (call, variant) =>
+      fetchFilm(call, variant, download, async () => {
+        const output = readOutput(parseAnswer(await getPrediction(http, call.task, call)));
+        return Array.isArray(output) ? output[0] : output;
+      }),
+    discard: (call) => cancelPrediction(http, call.task, call),
+  };
+}
+
+function readState(prediction: JsonObject): TaskState {
+  try {
+    return readOutput(prediction) === undefined ? { status: 'running', progress: 0 } : { status: 'completed' };
+  } catch (thrown) {
+    return { status: 'failed', error: ApiError.from(thrown) };
+  }
+}

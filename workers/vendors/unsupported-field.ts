@@ -1,0 +1,13 @@
+import { ApiError } from '../../shared/errors.ts';
+
+/**
+ * The error for a part of a request that means something and that the model's vendor cannot do.
+ * @param param Where it is, as a path: `messages[0].content[1]`.
+ * @param reason What the vendor takes instead, or why it takes nothing.
+ */
+export function unsupportedField(param: string, reason: string): ApiError {
+  return new ApiError('invalid_request_error', `Unsupported value: '${param}': ${reason}.`, {
+    param,
+    vendorCode: 'unsupported_value',
+  });
+}
