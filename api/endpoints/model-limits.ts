@@ -10,6 +10,9 @@ export interface ModelLimits {
   readonly characters: number;
 }
 
+/** No window is so small that fewer characters could be too many: only longer prompts are looked at one by one. */
+const surelyFits = 32_768;
+
 const images = new Set(['image_url', 'input_image', 'image']);
 
 interface Part {
@@ -34,9 +37,22 @@ export function readModelLimits(
   prompt: unknown,
   most: Readonly<Record<string, number | null | undefined>>,
 ): ModelLimits {
+  const found = readPrompt(param, prompt, (text) => text.length);
+  const characters = found.characters < surelyFits ? found.characters : readPrompt(param, prompt, changes).characters;
+  const [name, tokens] = Object.entries(most).find(([, value]) => value != null) ?? [];
+  const asked = name !== undefined && tokens != null && { most: { param: name, tokens } };
+  return { ...found, characters, param, ...asked };
+}
+
+/** The first image of a prompt, and how long its texts are together. */
+function readPrompt(
+  param: string,
+  prompt: unknown,
+  lengthOf: (text: string) => number,
+): { image?: string; characters: number } {
   const found: { image?: string; characters: number } = { characters: 0 };
   const read = (content: unknown, path: string, own: string | undefined): void => {
-    if (typeof content === 'string') found.characters += changes(content);
+    if (typeof content === 'string') found.characters += lengthOf(content);
     if (!Array.isArray(content)) return;
     (content as Part[]).forEach(({ type, text, content: inner }, index) => {
       const at = own ?? `${path}[${index}]`;
@@ -53,8 +69,7 @@ export function readModelLimits(
       read(output, `${param}[${index}].output`, undefined);
     });
   }
-  const [name, tokens] = Object.entries(most).find(([, value]) => value != null) ?? [];
-  return { ...found, param, ...(name !== undefined && tokens != null && { most: { param: name, tokens } }) };
+  return found;
 }
 
 /** Characters that differ from the one before them. */

@@ -10,11 +10,11 @@ import type { State } from '../state.ts';
  */
 export function errorShape(endpoints: readonly Endpoint[]): Middleware<State> {
   const shaped = endpoints.filter(({ errorBody }) => errorBody !== undefined);
-  return async (ctx, next) => {
+  return (ctx, next) => {
     const endpoint = shaped.find(({ path }) => ctx.path === path || ctx.path.startsWith(`${path}/`));
     ctx.state.errorBody = endpoint?.errorBody ?? (wantsAnthropicModels(ctx) ? anthropicErrorBody : undefined);
     // The name under which Anthropic's clients look for the request's id.
     if (ctx.state.errorBody === anthropicErrorBody) ctx.set('request-id', `job_${ctx.state.jobId}`);
-    await next();
+    return next();
   };
 }
