@@ -1,3 +1,4 @@
+import { hostedCalls } from '../../shared/capabilities/response.ts';
 import type { RequestItem } from '../../shared/capabilities/response-items.ts';
 import type { ResponseRequest } from '../../shared/capabilities/response-request.ts';
 import { callableTools, chosenTools, type ResponseTool } from '../../shared/capabilities/response-tools.ts';
@@ -40,16 +41,6 @@ const chatItems = new Set([
   'custom_tool_call_output',
   'reasoning',
   'item_reference',
-]);
-
-/** What hosted tools have done in earlier turns: the model's words after it remain without it. */
-const hostedCalls = new Set([
-  'web_search_call',
-  'file_search_call',
-  'code_interpreter_call',
-  'image_generation_call',
-  'mcp_list_tools',
-  'mcp_call',
 ]);
 
 function refusedItem(input: readonly RequestItem[]): ChatRefusal | undefined {

@@ -27,6 +27,16 @@ export interface ResponseItem {
   readonly [field: string]: unknown;
 }
 
+/** Items that tell what hosted tools did in earlier turns: a chat does without them, as the model's words after them remain. */
+export const hostedCalls: ReadonlySet<unknown> = new Set([
+  'web_search_call',
+  'file_search_call',
+  'code_interpreter_call',
+  'image_generation_call',
+  'mcp_list_tools',
+  'mcp_call',
+]);
+
 /** The `end` frame of a native response: OpenAI's `Response`, as far as the vendor decides it. */
 export interface NativeResponseEnd {
   readonly response: {

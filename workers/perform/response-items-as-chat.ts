@@ -1,18 +1,8 @@
 import { flatToolName } from '../../shared/capabilities/flat-tool-name.ts';
-import type { ResponseItem } from '../../shared/capabilities/response.ts';
+import { hostedCalls, type ResponseItem } from '../../shared/capabilities/response.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { isObject, type JsonObject } from '../vendors/json-object.ts';
 import { chatParts, isText, requireText } from './response-content-as-chat.ts';
-
-/** What hosted tools did in earlier turns: the answers that followed say what came of it. */
-const traces: ReadonlySet<unknown> = new Set([
-  'web_search_call',
-  'file_search_call',
-  'code_interpreter_call',
-  'image_generation_call',
-  'mcp_list_tools',
-  'mcp_call',
-]);
 
 /** A turn of the model: it may have thought, spoken and called tools, and a chat has one message for all of it. */
 interface AssistantTurn {
@@ -58,7 +48,7 @@ export class ResponseItemsAsChat {
         this.#addOutput(item, place);
         break;
       default:
-        if (!traces.has(type)) throw notHeld(type, place);
+        if (!hostedCalls.has(type)) throw notHeld(type, place);
     }
   }
 

@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import { type JsonObject, parseObject } from './json-object.ts';
 import { readVendorError, vendorError } from './vendor-error.ts';
 
 /** Anthropic's types of errors and their statuses (https://docs.anthropic.com/en/api/errors). */
@@ -34,16 +34,7 @@ export class AnthropicErrors {
 
   /** @throws ApiError for what is no JSON object. */
   parse(text: string): JsonObject {
-    let answer: unknown;
-    try {
-      answer = JSON.parse(text);
-    } catch {
-      throw new ApiError('server_error', "The model's vendor answered with malformed JSON.");
-    }
-    if (!isObject(answer)) {
-      throw new ApiError('server_error', "The model's vendor answered with JSON of an unknown shape.");
-    }
-    return answer;
+    return parseObject(text);
   }
 
   /** A whole answer. @throws ApiError for the error that may stand in its place. */

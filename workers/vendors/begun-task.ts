@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from '../../shared/errors.ts';
 import { type HttpClient, type HttpPost, LostAnswerError } from '../http.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import { type JsonObject, parseObject } from './json-object.ts';
 import type { VendorCall } from './vendor.ts';
 
 /** How soon a task is asked after, and how the pauses between polls grow. */
@@ -23,20 +23,6 @@ export function unknownOutcome(message: string, cause?: unknown): ApiError {
   return new ApiError('outcome_unknown', message, cause === undefined ? {} : { cause });
 }
 
-/** An answer that must be an object. @throws ApiError for any other text. */
-export function parseAnswer(text: string | null): JsonObject {
-  let answer: unknown;
-  try {
-    answer = JSON.parse(text ?? '');
-  } catch {
-    throw new ApiError('server_error', "The model's vendor answered with malformed JSON.");
-  }
-  if (!isObject(answer)) {
-    throw new ApiError('server_error', "The model's vendor answered with JSON of an unknown shape.");
-  }
-  return answer;
-}
-
 /**
  * Posts what begins a task, once.
  * @throws ApiError `outcome_unknown` where the task may have begun and its answer is lost.
@@ -50,7 +36,7 @@ export async function beginTask(http: HttpClient, post: HttpPost): Promise<JsonO
     throw unknownOutcome("The model's vendor was lost while it began, and it must not be asked twice.", error.cause);
   }
   try {
-    return parseAnswer(text);
+    return parseObject(text);
   } catch (error) {
     throw unknownOutcome("The model's vendor began, but its answer cannot be read.", error);
   }
@@ -79,7 +65,7 @@ export async function awaitTask<Result>(
     pauseMs = Math.min(pauseMs * pauseGrowth, longestPauseMs);
     let answer: JsonObject;
     try {
-      answer = parseAnswer(await ask());
+      answer = parseObject(await ask());
     } catch (thrown) {
       failures += 1;
       const error = ApiError.from(thrown);

@@ -1,7 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { HttpClient } from '../http.ts';
-import { parseAnswer } from './begun-task.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import { queryText } from './query-text.ts';
 import { type HeardTranscript, transcriptAnswer } from './transcript-answer.ts';
 import { needsSegments, readTranscriptionRequest, type TranscriptionRequest } from './transcription-request.ts';
@@ -41,7 +40,7 @@ export function deepgramTranscriptions(http: HttpClient): VendorMethod {
     const body = { type, ...(await call.files.open(file)) };
     try {
       const text = await http.post({ path, body, signal: call.signal, silenceMs: call.silenceMs });
-      return transcriptAnswer(request, readHeard(parseAnswer(text), request));
+      return transcriptAnswer(request, readHeard(parseObject(text), request));
     } finally {
       // A call that fails before it is sent leaves the file open.
       body.content.destroy();

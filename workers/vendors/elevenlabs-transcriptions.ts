@@ -1,8 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import { type FormPart, formUpload } from '../form-upload.ts';
 import type { HttpClient, HttpUpload } from '../http.ts';
-import { parseAnswer } from './begun-task.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import { queryText } from './query-text.ts';
 import { type HeardSegment, type HeardTranscript, transcriptAnswer } from './transcript-answer.ts';
 import { needsSegments, readTranscriptionRequest, type TranscriptionRequest } from './transcription-request.ts';
@@ -43,7 +42,7 @@ export function elevenLabsTranscriptions(http: HttpClient): VendorMethod {
     const body = await composeForm(call, { ...request, own });
     try {
       const text = await http.post({ path, body, signal: call.signal, silenceMs: call.silenceMs });
-      return transcriptAnswer(request, readHeard(parseAnswer(text)));
+      return transcriptAnswer(request, readHeard(parseObject(text)));
     } finally {
       // A call that fails before it is sent leaves the file open.
       body.content.destroy();

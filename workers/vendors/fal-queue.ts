@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from '../../shared/errors.ts';
 import { type HttpClient, LostAnswerError } from '../http.ts';
-import { beginTask, parseAnswer, unknownOutcome } from './begun-task.ts';
-import type { JsonObject } from './json-object.ts';
+import { beginTask, unknownOutcome } from './begun-task.ts';
+import { type JsonObject, parseObject } from './json-object.ts';
 import type { VendorCall } from './vendor.ts';
 
 /** How often a result is asked for while its connection breaks, and the wait before the next time. */
@@ -45,7 +45,7 @@ export class FalQueue {
     for (let tries = 1; ; tries++) {
       try {
         const text = await this.http.get({ path: `/${name}`, notFound: unknownRequest, ...pick(limits) });
-        return parseAnswer(text);
+        return parseObject(text);
       } catch (error) {
         if (!(error instanceof LostAnswerError)) throw error;
         if (tries === resultTries) throw unknownOutcome("The model's vendor was lost before its result came.", error);

@@ -1,9 +1,8 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { Downloader } from '../download.ts';
 import type { HttpClient } from '../http.ts';
-import { parseAnswer } from './begun-task.ts';
 import { FalQueue, isCompleted } from './fal-queue.ts';
-import { isObject } from './json-object.ts';
+import { isObject, parseObject } from './json-object.ts';
 import type { TaskState, VideoTasks } from './vendor.ts';
 import { fetchFilm, readVideoRequest } from './video-request.ts';
 
@@ -41,7 +40,7 @@ export function falVideos(http: HttpClient, download: Downloader): VideoTasks {
       return await queue.submit(call.model, fields, call);
     },
     async poll(call): Promise<TaskState> {
-      const state = parseAnswer(await queue.status(call.task, call));
+      const state = parseObject(await queue.status(call.task, call));
       if (!isCompleted(state)) return { status: 'running', progress: 0 };
       // Completed is what failed, too: its result says so, and may be asked for once more by `fetch`.
       try {

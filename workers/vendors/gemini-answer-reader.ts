@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { HttpHeaders } from '../http.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import { readRetryAfter, readVendorError, type VendorErrorDetails, vendorError } from './vendor-error.ts';
 
 /** What Gemini's errors say beside their HTTP status. */
@@ -33,16 +33,7 @@ export class GeminiAnswerReader {
 
   /** @throws ApiError for what is no JSON object. */
   parse(text: string): JsonObject {
-    let answer: unknown;
-    try {
-      answer = JSON.parse(text);
-    } catch {
-      throw new ApiError('server_error', "The model's vendor answered with malformed JSON.");
-    }
-    if (!isObject(answer)) {
-      throw new ApiError('server_error', "The model's vendor answered with JSON of an unknown shape.");
-    }
-    return answer;
+    return parseObject(text);
   }
 
   /** A whole answer. @throws ApiError for the error that may stand in its place. */

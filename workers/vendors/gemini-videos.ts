@@ -1,11 +1,11 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { Downloader } from '../download.ts';
 import type { HttpClient } from '../http.ts';
-import { beginTask, contentRefused, parseAnswer, unknownOutcome } from './begun-task.ts';
+import { beginTask, contentRefused, unknownOutcome } from './begun-task.ts';
 import type { GeminiAnswerReader } from './gemini-answer-reader.ts';
 import { GeminiMedia } from './gemini-media.ts';
 import { modelPath } from './gemini-request.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import { unsupportedField } from './unsupported-field.ts';
 import type { TaskCall, TaskState, VendorCall, VideoTasks } from './vendor.ts';
 import { fetchFilm, readVideoRequest } from './video-request.ts';
@@ -49,7 +49,7 @@ export function geminiVideos(
   { ofCallers, ofFilms }: GeminiVideoDownloads,
 ): VideoTasks {
   const readOperation = async ({ task, signal, silenceMs }: TaskCall): Promise<JsonObject> =>
-    parseAnswer(await http.get({ path: `/${task}`, notFound: unknownTask, signal, silenceMs }));
+    parseObject(await http.get({ path: `/${task}`, notFound: unknownTask, signal, silenceMs }));
   return {
     async create(call) {
       const body = JSON.stringify(await toRequest(call, ofCallers));

@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import type { VendorAnswer } from './vendor.ts';
 import { readVendorError, vendorError } from './vendor-error.ts';
 
@@ -23,16 +23,7 @@ export class OpenAiAnswerReader {
 
   /** @throws ApiError for what is no JSON object. */
   parse(text: string): JsonObject {
-    let answer: unknown;
-    try {
-      answer = JSON.parse(text);
-    } catch {
-      throw new ApiError('server_error', "The model's vendor answered with malformed JSON.");
-    }
-    if (!isObject(answer)) {
-      throw new ApiError('server_error', "The model's vendor answered with JSON of an unknown shape.");
-    }
-    return answer;
+    return parseObject(text);
   }
 
   /** An error that came where an answer was expected, under a status of success. */

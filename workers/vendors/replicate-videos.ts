@@ -1,8 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { Downloader } from '../download.ts';
 import type { HttpClient } from '../http.ts';
-import { parseAnswer } from './begun-task.ts';
-import type { JsonObject } from './json-object.ts';
+import { type JsonObject, parseObject } from './json-object.ts';
 import { cancelPrediction, createPrediction, getPrediction, readOutput } from './replicate-prediction.ts';
 import type { TaskState, VideoTasks } from './vendor.ts';
 import { fetchFilm, readVideoRequest } from './video-request.ts';
@@ -37,11 +36,11 @@ export function replicateVideos(http: HttpClient, download: Downloader): Require
       return (await createPrediction(http, call.model, fields, call)).id;
     },
     async poll(call) {
-      return readState(parseAnswer(await getPrediction(http, call.task, call)));
+      return readState(parseObject(await getPrediction(http, call.task, call)));
     },
     fetch: (call, variant) =>
       fetchFilm(call, variant, download, async () => {
-        const output = readOutput(parseAnswer(await getPrediction(http, call.task, call)));
+        const output = readOutput(parseObject(await getPrediction(http, call.task, call)));
         return Array.isArray(output) ? output[0] : output;
       }),
     discard: (call) => cancelPrediction(http, call.task, call),
