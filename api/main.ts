@@ -15,6 +15,7 @@ import { createLogger, type Logger } from '../shared/log.ts';
 import { createApiMetrics, createRegistry } from '../shared/metrics.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis, evictionWarning, type RedisHandle } from '../shared/redis.ts';
+import { reloadOnHangup } from '../shared/reload.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
 import { AdmissionForecast } from './admission/admission-forecast.ts';
 import { idempotencyMs } from './admission/admit.ts';
@@ -66,7 +67,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     blobs,
     resultLinks: new ResultLinks(baseUrl, await readSecret(db, 'result-links')),
     callers: new CallerDirectory(db, redis.client),
-    catalogue: createCatalogue(new Set(Object.keys(config.vendors))),
+    catalogue: createCatalogue(config),
     largeBodies: new LargeBodies(),
     metrics: createApiMetrics(registry),
     registry,
@@ -122,7 +123,7 @@ async function start(): Promise<void> {
   if (config.redisUrl === undefined) {
     throw new ConfigError('REDIS_URL is not set: an api process needs it (npm start brings its own Redis).');
   }
-  const db = await openDatabase(config.dataDir);
+  const db = await openDatabase(config);
   const redis = await connectRedis(config.redisUrl, log);
   const warning = await evictionWarning(redis.client);
   if (warning !== undefined) log.warn(warning);
@@ -149,6 +150,7 @@ async function start(): Promise<void> {
   routeUpgrades(server, handle);
   const unused = unusedConnections(server);
   await listen(server, config);
+  const stopReloading = reloadOnHangup({ log, apply: (changed) => services.catalogue.replace(changed) });
   log.info({ host: config.host, port: config.port, cluster: redis.isCluster }, 'listening');
   process.send?.({ type: 'listening', url: services.baseUrl });
 
@@ -158,6 +160,7 @@ async function start(): Promise<void> {
     timeoutMs: config.shutdownMs,
     close: async (signal) => {
       isClosing = true;
+      stopReloading();
       await drain(server, unused, services, signal);
       sweeper.close();
       await ledger.close();

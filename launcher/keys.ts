@@ -165,7 +165,7 @@ async function run(args: Arguments): Promise<void> {
   if (operands.length !== expected)
     throw new UsageError(`${command} takes ${expected === 0 ? 'no operand' : 'one id'}`);
   const config = readConfig();
-  const db = await openDatabase(config.dataDir);
+  const db = await openDatabase(config);
   try {
     if (command === 'create') await create(db, args);
     else if (command === 'list') await list(db, args);

@@ -2,15 +2,19 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { type BucketSettings, readBucketSettings } from './blobs/bucket-settings.ts';
 import type { Capability } from './capabilities/capability.ts';
-import { type Dialect, type VendorRow, vendorRows } from './catalogue/vendors.ts';
+import { type Model, models } from './catalogue/models.ts';
+import { ConfigError, parseSettings } from './config-error.ts';
+import { applyConfiguration } from './configuration/apply-configuration.ts';
+import { addressSettings, sandboxSetting } from './configuration/apply-vendors.ts';
+import { limitBounds } from './configuration/limit-bounds.ts';
+import { limitSettings } from './configuration/limit-settings.ts';
+import { type Configuration, readConfiguration } from './configuration/read-configuration.ts';
+import { type RoutingSettings, routingDefaults } from './routing-settings.ts';
+import { address, readVendorSettings, type VendorSettings } from './vendor-settings.ts';
 
-/** A setting that cannot be used; the message is one sentence for the operator. Start-up prints it and exits with 1. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-}
+export { ConfigError };
 
 const whole = (least: number, most: number) => z.coerce.number().int().min(least).max(most);
-const address = z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, ''));
 /** `https://a.example, https://b.example`, or `*`. */
 const origins = z
   .string()
@@ -22,6 +26,10 @@ const settings = z.object({
   HOST: z.string().default('127.0.0.1'),
   PUBLIC_URL: address.optional(),
   SLUICE_DATA_DIR: z.string().default('./data'),
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
+    .optional(),
   REDIS_URL: z.string().optional(),
   BLOBS_URL: z.string().optional(),
   AWS_ACCESS_KEY_ID: z.string().optional(),
@@ -29,15 +37,16 @@ const settings = z.object({
   AWS_SESSION_TOKEN: z.string().optional(),
   AWS_REGION: z.string().optional(),
   SLUICE_API_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
+  SLUICE_REGION: z.string().optional(),
   SLUICE_SANDBOX: z.enum(['auto', 'on', 'off']).default('auto'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   WORKER_PORT: whole(0, 65_535).optional(),
-  SLUICE_QUEUE_LIMIT: whole(1, 10_000_000).default(20_000),
-  SLUICE_QUEUE_WAIT_SECONDS: whole(1, 86_400).default(60),
-  SLUICE_KEY_CONCURRENCY: whole(1, 1_000_000).default(10_000),
-  SLUICE_DEADLINE_SECONDS: whole(1, 86_400).default(600),
-  SLUICE_BACKGROUND_DEADLINE_SECONDS: whole(1, 604_800).default(7_200),
-  SLUICE_VENDOR_SILENCE_SECONDS: whole(1, 86_400).default(300),
+  SLUICE_QUEUE_LIMIT: whole(...limitBounds.queue_limit).default(20_000),
+  SLUICE_QUEUE_WAIT_SECONDS: whole(...limitBounds.queue_wait_seconds).default(60),
+  SLUICE_KEY_CONCURRENCY: whole(...limitBounds.key_concurrency).default(10_000),
+  SLUICE_DEADLINE_SECONDS: whole(...limitBounds.deadline_seconds).default(600),
+  SLUICE_BACKGROUND_DEADLINE_SECONDS: whole(...limitBounds.background_deadline_seconds).default(7_200),
+  SLUICE_VENDOR_SILENCE_SECONDS: whole(...limitBounds.vendor_silence_seconds).default(300),
   SLUICE_RESULT_SECONDS: whole(60, 2_592_000).default(86_400),
   SLUICE_RETENTION_DAYS: whole(1, 36_500).default(30),
   SLUICE_SHUTDOWN_SECONDS: whole(0, 3_600).default(30),
@@ -51,21 +60,6 @@ const settings = z.object({
   WORKER_CONCURRENCY_VIDEO: whole(1, 100_000).default(50),
 });
 
-/** `LM_STUDIO` of the vendor `lm-studio`. */
-function settingName({ name }: VendorRow): string {
-  return name.toUpperCase().replaceAll('-', '_');
-}
-
-/** `<VENDOR>_API_KEY` and `<VENDOR>_BASE_URL` of every vendor. */
-const vendorSettings = z.object(
-  Object.fromEntries(
-    vendorRows.flatMap((row): [string, z.ZodOptional<z.ZodType<string>>][] => [
-      [`${settingName(row)}_API_KEY`, z.string().optional()],
-      [`${settingName(row)}_BASE_URL`, address.optional()],
-    ]),
-  ),
-);
-
 /** Settings as the rest of the code reads them. Times are milliseconds. */
 export interface Config {
   readonly host: string;
@@ -74,6 +68,8 @@ export interface Config {
   readonly publicUrl: string | undefined;
   /** Absolute folder of the database, the embedded Redis and the blobs. */
   readonly dataDir: string;
+  /** A Postgres database; undefined: an SQLite file in the data folder. Holds a password, perhaps. */
+  readonly databaseUrl: string | undefined;
   readonly redisUrl: string | undefined;
   /** The bucket of the blobs; undefined: they lie in the data folder. */
   readonly bucket: BucketSettings | undefined;
@@ -83,7 +79,12 @@ export interface Config {
   /** Port of a worker's own /healthz, /readyz and /metrics; undefined: none. */
   readonly workerPort: number | undefined;
   /** Vendors that are on, by their names, with what it takes to call them. */
-  readonly vendors: Readonly<Record<string, VendorSettings>>;
+  readonly vendors: Vendors;
+  /** Every model, whether its vendors are on or not. */
+  readonly models: readonly Model[];
+  readonly routing: RoutingSettings;
+  /** Where this process runs, as routes name their regions; undefined: nowhere in particular. */
+  readonly region: string | undefined;
   /** Whether the sandbox vendor is wanted: `SLUICE_SANDBOX` resolved against the vendor keys. */
   readonly sandbox: boolean;
   /** Jobs that one worker process runs at a time, per capability. */
@@ -112,12 +113,8 @@ export interface Config {
   readonly corsOrigins: readonly string[];
 }
 
-export interface VendorSettings {
-  readonly dialect: Dialect;
-  /** Up to and with the version, without a slash at its end. */
-  readonly baseUrl: string;
-  readonly apiKey: string;
-}
+/** The vendors that are on, by their names. */
+export type Vendors = Readonly<Record<string, VendorSettings>>;
 
 /**
  * Reads the settings: the only reader of `process.env`. An empty value counts as unset.
@@ -125,25 +122,23 @@ export interface VendorSettings {
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
-  if (given.DATABASE_URL !== undefined) {
-    throw new ConfigError('DATABASE_URL is set, but this version stores its data in SQLite only: unset it.');
-  }
-  const env = parse(settings, given);
-  const vendorEnv = parse(vendorSettings, given);
-  const hasVendorKey = vendorRows.some((row) => row.needsKey && vendorEnv[`${settingName(row)}_API_KEY`] !== undefined);
-  const sandbox = env.SLUICE_SANDBOX === 'on' || (env.SLUICE_SANDBOX === 'auto' && !hasVendorKey);
+  const configuration = given.SLUICE_CONFIG === undefined ? undefined : readConfiguration(given.SLUICE_CONFIG, given);
+  // What the environment says counts more than the file.
+  const env = parseSettings(settings, { ...(configuration && limitSettings(configuration.file)), ...given });
+  const applied = apply(configuration, given, env.SLUICE_SANDBOX);
   return {
     host: env.HOST,
     port: env.PORT,
     publicUrl: env.PUBLIC_URL,
     dataDir: resolve(env.SLUICE_DATA_DIR),
+    databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
     bucket: env.BLOBS_URL === undefined ? undefined : readBucket(env.BLOBS_URL, env),
     apiKey: env.SLUICE_API_KEY,
     logLevel: env.LOG_LEVEL,
     workerPort: env.WORKER_PORT,
-    vendors: readVendors(vendorEnv, sandbox),
-    sandbox,
+    ...applied,
+    region: env.SLUICE_REGION,
     workerConcurrency: {
       chat: env.WORKER_CONCURRENCY_CHAT,
       embedding: env.WORKER_CONCURRENCY_EMBEDDING,
@@ -166,27 +161,17 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
   };
 }
 
-/** @throws ConfigError */
-function parse<Schema extends z.ZodType>(schema: Schema, given: Record<string, unknown>): z.infer<Schema> {
-  const parsed = schema.safeParse(given);
-  if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  // The value itself is not shown: it may be a secret.
-  throw new ConfigError(`The setting ${issue?.path.join('.')} cannot be used: ${issue?.message}.`);
-}
-
-/** The vendors that are on, in the order of their table. */
-function readVendors(env: Readonly<Record<string, string | undefined>>, sandbox: boolean): Config['vendors'] {
-  const vendors: Record<string, VendorSettings> = {};
-  for (const row of vendorRows) {
-    const { name, dialect, needsKey } = row;
-    const apiKey = env[`${settingName(row)}_API_KEY`];
-    const baseUrl = env[`${settingName(row)}_BASE_URL`];
-    const isOn = needsKey ? apiKey !== undefined : baseUrl !== undefined && (name !== 'sandbox' || sandbox);
-    // Who takes callers without a key takes them with any.
-    if (isOn) vendors[name] = { dialect, baseUrl: baseUrl ?? row.baseUrl, apiKey: apiKey ?? 'none' };
-  }
-  return vendors;
+/** Vendors, models and routing of the environment, as the operator's file changes them. */
+function apply(
+  configuration: Configuration | undefined,
+  given: Readonly<Record<string, string | undefined>>,
+  setting: 'auto' | 'on' | 'off',
+): Pick<Config, 'vendors' | 'models' | 'routing' | 'sandbox'> {
+  if (configuration === undefined) return { ...readVendorSettings(given, setting), models, routing: routingDefaults };
+  const { file } = configuration;
+  const environment = { ...given, ...addressSettings(file) };
+  const { vendors, sandbox } = readVendorSettings(environment, sandboxSetting(setting, file));
+  return { ...applyConfiguration(configuration, { vendors, sandbox, environment, table: models }), sandbox };
 }
 
 function readBucket(url: string, env: z.infer<typeof settings>): BucketSettings {

@@ -1,5 +1,7 @@
 // Runs the test suites: `node test/run.mjs [part of a path …]`. Needs `npm run build` first. Fails when a test fails, is
 // skipped or is left to do: a machine that lacks a part must not look like one where everything works.
+// The suites run on SQLite, and those whose outcome is the database's a second time on Postgres; with
+// SLUICE_TEST_DATABASE=postgres, or sqlite, all of them run on that one only.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -11,6 +13,12 @@ const folder = dirname(fileURLToPath(import.meta.url));
 const concurrency = 2;
 /** A suite that hangs ends; the soak has its time. */
 const timeoutMs = process.env.SLUICE_SOAK ? 2 * 3_600_000 : 900_000;
+/** Suites about what the database does, and how many of them run at a time: they wait more than they work. */
+const databaseSuites = [
+  ...['database/api-keys', 'flow/ledger', 'flow/lost-jobs', 'flow/resources', 'endpoints/job-records'],
+  ...['endpoints/idempotency', 'endpoints/jobs', 'endpoints/responses-stored'],
+];
+const databaseConcurrency = 3;
 
 /** Node 20's own search knows no TypeScript. */
 function listFiles(parts) {
@@ -25,13 +33,36 @@ function listFiles(parts) {
 function cleanEnvironment() {
   const settings =
     /(_API_KEY|_AUTH_TOKEN|_BASE_URL)$|^(SLUICE|WORKER|OPENAI|AWS)_|^(REDIS_URL|DATABASE_URL|BLOBS_URL|PUBLIC_URL|PORT|HOST|LOG_LEVEL)$/;
-  const wanted = new Set(['SLUICE_SOAK', 'SLUICE_TEST_BASE_URL']);
+  const wanted = new Set(['SLUICE_SOAK', 'SLUICE_TEST_BASE_URL', 'SLUICE_TEST_DATABASE']);
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => wanted.has(name) || !settings.test(name)));
 }
 
 /** The number in a summary line of the TAP report, such as `# skipped 0`. */
 function count(report, name) {
   return Number(new RegExp(`^# ${name} (\\d+)$`, 'm').exec(report)?.[1] ?? Number.NaN);
+}
+
+let running;
+
+/** One run of `node --test`; answers whether all its tests passed. */
+async function run(files, concurrency, settings = {}) {
+  const reports = mkdtempSync(join(tmpdir(), 'sluice-test-report-'));
+  const tap = join(reports, 'report.tap');
+  const options = ['--import', 'tsx', '--test', `--test-concurrency=${concurrency}`, `--test-timeout=${timeoutMs}`];
+  const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap'];
+  running = spawn(process.execPath, [...options, ...reporters, `--test-reporter-destination=${tap}`, ...files], {
+    cwd: dirname(folder),
+    env: { ...cleanEnvironment(), ...settings },
+    stdio: 'inherit',
+  });
+  const [code] = await once(running, 'exit');
+  const report = readFileSync(tap, 'utf8');
+  rmSync(reports, { recursive: true, force: true });
+  const missing = count(report, 'skipped') + count(report, 'todo');
+  if (code === 0 && missing !== 0) {
+    console.error(`\n${missing} tests were skipped or left to do: that counts as a failure here.`);
+  }
+  return code === 0 && missing === 0;
 }
 
 const files = listFiles(process.argv.slice(2));
@@ -41,23 +72,13 @@ if (files.length === 0) {
 }
 // What these suites test are packages of their own, apart from the project's.
 if (files.some((path) => path.startsWith(join(folder, 'agents')))) await import('./agents/install.mjs');
-const reports = mkdtempSync(join(tmpdir(), 'sluice-test-report-'));
-const tap = join(reports, 'report.tap');
-const options = ['--import', 'tsx', '--test', `--test-concurrency=${concurrency}`, `--test-timeout=${timeoutMs}`];
-const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap'];
-const child = spawn(process.execPath, [...options, ...reporters, `--test-reporter-destination=${tap}`, ...files], {
-  cwd: dirname(folder),
-  env: cleanEnvironment(),
-  stdio: 'inherit',
-});
 // Both get a terminal's Ctrl-C; this one waits for the other's end.
 process.on('SIGINT', () => {});
-process.on('SIGTERM', () => child.kill('SIGTERM'));
-const [code] = await once(child, 'exit');
-const report = readFileSync(tap, 'utf8');
-rmSync(reports, { recursive: true, force: true });
-
-const missing = count(report, 'skipped') + count(report, 'todo');
-if (code === 0 && missing === 0) process.exit(0);
-if (code === 0) console.error(`\n${missing} tests were skipped or left to do: that counts as a failure here.`);
-process.exit(code || 1);
+process.on('SIGTERM', () => running?.kill('SIGTERM'));
+const onBoth = files.filter((path) => databaseSuites.some((suite) => path.startsWith(`${join(folder, suite)}`)));
+let passed = await run(files, concurrency);
+if (passed && onBoth.length > 0 && process.env.SLUICE_TEST_DATABASE === undefined) {
+  console.log('\nOn Postgres:');
+  passed = await run(onBoth, databaseConcurrency, { SLUICE_TEST_DATABASE: 'postgres' });
+}
+process.exit(passed ? 0 : 1);

@@ -38,6 +38,8 @@ export class AcceptedJobs {
   readonly #retentionMs: number;
   readonly #log: Logger;
   readonly #waiting: WaitingJob[] = [];
+  /** Jobs that were refused, and may have a row: it came too late, or its commit was never answered. */
+  #doubtful: string[] = [];
   #writing: Promise<void> | undefined;
 
   /** @param retentionMs how long request and answer stay in the database */
@@ -51,7 +53,7 @@ export class AcceptedJobs {
    * Puts a job into the database, as one that has not ended.
    * @param job with its view options as they are, not packed
    * @param request its text, where that is kept
-   * @throws ApiError 503 when the database does not do it within 2 s; then no row stays.
+   * @throws ApiError 503 when the database does not do it within 2 s; then no row stays, or it goes with the next write.
    */
   async add(job: JobIdentity, request: string | undefined): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
@@ -85,9 +87,11 @@ export class AcceptedJobs {
     while (this.#waiting.length > 0) {
       const batch = this.#take();
       try {
+        await this.#removeDoubtful();
         await this.#insert(batch);
         for (const { resolve } of batch) resolve();
-        await this.#remove(batch.filter(({ isRefused }) => isRefused));
+        this.#doubtful.push(...batch.filter(({ isRefused }) => isRefused).map(({ job }) => job.id));
+        await this.#removeDoubtful();
       } catch (error) {
         this.#log.warn({ err: error, jobs: batch.length }, 'accepted jobs could not be written to the database');
         for (const { reject } of batch) reject(unavailable(error));
@@ -109,20 +113,29 @@ export class AcceptedJobs {
     const bodies = batch
       .filter(({ job }) => job.retentionMs > 0)
       .map(({ job, request }) => ({ ...bodyRow(job, this.#retentionMs), request: request ?? null }));
-    await this.#db.transaction().execute(async (transaction) => {
-      await transaction.insertInto('jobs').values(rows).execute();
-      if (bodies.length > 0) await transaction.insertInto('job_bodies').values(bodies).execute();
-    });
+    let isInserted = false;
+    try {
+      await this.#db.transaction().execute(async (transaction) => {
+        await transaction.insertInto('jobs').values(rows).execute();
+        if (bodies.length > 0) await transaction.insertInto('job_bodies').values(bodies).execute();
+        isInserted = true;
+      });
+    } catch (error) {
+      // Only a commit can fail and still have done its work: its answer is lost with the connection.
+      if (isInserted) this.#doubtful.push(...rows.map(({ id }) => id));
+      throw error;
+    }
   }
 
-  /** Takes back the rows of jobs that were refused while their insert was under way. */
-  async #remove(refused: readonly WaitingJob[]): Promise<void> {
-    if (refused.length === 0) return;
-    const ids = refused.map(({ job }) => job.id);
+  /** Takes back the rows of refused jobs. What it cannot remove now it tries again before the next write. */
+  async #removeDoubtful(): Promise<void> {
+    const ids = this.#doubtful;
+    if (ids.length === 0) return;
     await this.#db.transaction().execute(async (transaction) => {
       await transaction.deleteFrom('jobs').where('id', 'in', ids).where('outcome', 'is', null).execute();
       await transaction.deleteFrom('job_bodies').where('job_id', 'in', ids).execute();
     });
+    this.#doubtful = [];
   }
 }
 

@@ -1,7 +1,9 @@
 import { mkdir, mkdtemp, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Kysely, sql } from 'kysely';
-import { ConfigError } from '../config.ts';
+import { type Config, ConfigError } from '../config.ts';
+import { migratePostgres } from './migrate-postgres.ts';
+import { postgresDialect, postgresFailure } from './postgres-dialect.ts';
 import { SqliteError, sqliteDialect } from './sqlite-dialect.ts';
 import type { Tables } from './tables.ts';
 
@@ -11,12 +13,19 @@ export type Database = Kysely<Tables>;
 /** Name of the database file in the data folder. */
 export const databaseFile = 'sluice.db';
 
+/** Where the database is: on a Postgres server, or without a URL in a file of the data folder. */
+export type DatabaseSettings = Pick<Config, 'databaseUrl' | 'dataDir'>;
+
 /**
- * Opens the database in the data folder, makes both where they do not exist, and brings its tables up to date. Several
- * processes of one host may have it open.
- * @throws ConfigError when the folder or the file cannot be used.
+ * Opens the database, makes the data folder and its file where they do not exist, and brings the tables up to date. Several
+ * processes may have it open: an SQLite file those of one host, Postgres all.
+ * @throws ConfigError when the folder, the file or the server cannot be used.
  */
-export async function openDatabase(dataDir: string): Promise<Database> {
+export async function openDatabase({ databaseUrl, dataDir }: DatabaseSettings): Promise<Database> {
+  return databaseUrl === undefined ? await openSqlite(dataDir) : await openPostgres(databaseUrl);
+}
+
+async function openSqlite(dataDir: string): Promise<Database> {
   await ensureDataDir(dataDir);
   const path = join(dataDir, databaseFile);
   const db = new Kysely<Tables>({ dialect: sqliteDialect(path) });
@@ -27,6 +36,15 @@ export async function openDatabase(dataDir: string): Promise<Database> {
   } catch (error) {
     if (!(error instanceof SqliteError)) throw error;
     throw new ConfigError(`The database ${path} cannot be used: ${reasonOf(error)}.`);
+  }
+}
+
+async function openPostgres(url: string): Promise<Database> {
+  try {
+    await migratePostgres(url);
+    return new Kysely<Tables>({ dialect: postgresDialect(url) });
+  } catch (error) {
+    throw new ConfigError(`The database of DATABASE_URL cannot be used: ${postgresFailure(error)}.`);
   }
 }
 

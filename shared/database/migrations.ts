@@ -1,16 +1,36 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** One step of the schema: a file `migrations/NNN-name.sql`. */
+/** The databases that the gateway stores its data in. */
+export type DatabaseKind = 'sqlite' | 'postgres';
+
+/** One step of the schema: a file `migrations/KIND/NNN-name.sql`, of the same name for every kind. */
 export interface Migration {
   /** The file's name without its ending; it is recorded once the step is done. */
   readonly name: string;
   readonly sql: string;
 }
 
-/** All migrations in the order of their numbers. A file that was released is never changed: a new one corrects it. */
-export function readMigrations(folder: URL = new URL('./migrations/', import.meta.url)): Migration[] {
+/**
+ * All migrations of one kind in the order of their numbers. A file that was released is never changed: a new one corrects
+ * it.
+ */
+export function readMigrations(kind: DatabaseKind): Migration[] {
+  const folder = new URL(`./migrations/${kind}/`, import.meta.url);
   return readdirSync(folder)
     .filter((file) => file.endsWith('.sql'))
     .sort()
     .map((file) => ({ name: file.slice(0, -'.sql'.length), sql: readFileSync(new URL(file, folder), 'utf8') }));
+}
+
+/**
+ * The migrations that a database lacks.
+ * @param done names of those it has
+ * @throws Error when it has one that this version does not know.
+ */
+export function missingMigrations(migrations: readonly Migration[], done: ReadonlySet<string>): Migration[] {
+  const known = new Set(migrations.map(({ name }) => name));
+  for (const name of done) {
+    if (!known.has(name)) throw new Error(`it was written by a newer version (migration ${name})`);
+  }
+  return migrations.filter(({ name }) => !done.has(name));
 }

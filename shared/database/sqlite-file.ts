@@ -1,5 +1,5 @@
 import Libsql from 'libsql';
-import type { Migration } from './migrations.ts';
+import { type Migration, missingMigrations } from './migrations.ts';
 
 /** How long a statement waits for a lock that another process holds, in milliseconds. */
 const busyTimeoutMs = 5000;
@@ -46,13 +46,7 @@ function migrate(file: Libsql.Database, migrations: readonly Migration[]): void 
       'CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY NOT NULL, done_at INTEGER NOT NULL) STRICT',
     );
     const rows = file.prepare('SELECT name FROM migrations').all() as { name: string }[];
-    const done = new Set(rows.map((row) => row.name));
-    const known = new Set(migrations.map((migration) => migration.name));
-    for (const name of done) {
-      if (!known.has(name)) throw new Error(`it was written by a newer version (migration ${name})`);
-    }
-    for (const migration of migrations) {
-      if (done.has(migration.name)) continue;
+    for (const migration of missingMigrations(migrations, new Set(rows.map((row) => row.name)))) {
       file.exec(migration.sql);
       file.prepare('INSERT INTO migrations (name, done_at) VALUES (?, ?)').run([migration.name, Date.now()]);
     }

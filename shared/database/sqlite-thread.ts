@@ -58,7 +58,7 @@ function serve(file: Libsql.Database): void {
 }
 
 try {
-  serve(openSqliteFile((workerData as { path: string }).path, readMigrations()));
+  serve(openSqliteFile((workerData as { path: string }).path, readMigrations('sqlite')));
 } catch (error) {
   post({ type: 'failed', error: errorOf(error) });
 }

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../errors.ts';
 import { accountKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
 import type { JobState, Outcome } from './job-state.ts';
-import { readTask } from './vendor-task.ts';
+import { callsFor, readTask } from './vendor-task.ts';
 
 /** What the usage ledger keeps of an ended job. Times are milliseconds since 1970. */
 export interface JobRecord {
@@ -26,7 +26,7 @@ export interface JobRecord {
   readonly errorCode: ErrorCode | undefined;
   /** How often a vendor was asked to do it; asking how far a task is does not count. */
   readonly attempts: number;
-  /** The vendor's usage as JSON text. */
+  /** The vendor's usage as JSON text, as it came; with `estimated: true` it was counted here. */
   readonly usage: string | undefined;
   /** How long the answer is kept, in ms. Over 0 means that the database keeps request and answer, too. */
   readonly retentionMs: number;
@@ -65,7 +65,7 @@ export function recordOfState(state: JobState, vendor = ''): string {
   const endedAt = state.endedAt ?? Date.now();
   if (state.task === undefined) return recordText({ ...state, vendor, outcome, attempts: state.attempt, endedAt });
   const task = readTask(state.task);
-  return recordText({ ...state, vendor: task.vendor, outcome, attempts: task.attempt, endedAt });
+  return recordText({ ...state, vendor: task.vendor, outcome, attempts: callsFor(task), endedAt });
 }
 
 const time = z.int().min(0);
@@ -100,16 +100,24 @@ export function parseRecord(text: string): JobRecord | undefined {
     return undefined;
   }
   if (!wireRecord.validate(value)) return undefined;
-  const { key, created, began, ended, error, retention, usage, ...rest } = value;
+  // Each by its name: taking a rest and spreading it costs more than reading the text.
   return {
-    ...rest,
-    apiKeyId: key,
-    createdAt: created,
-    beganAt: began,
-    endedAt: ended,
-    errorCode: error as ErrorCode | undefined,
-    retentionMs: retention,
-    usage: usage === null || usage === undefined ? undefined : JSON.stringify(usage),
+    id: value.id,
+    account: value.account,
+    apiKeyId: value.key,
+    endpoint: value.endpoint,
+    capability: value.capability,
+    model: value.model,
+    vendor: value.vendor,
+    stream: value.stream,
+    createdAt: value.created,
+    beganAt: value.began,
+    endedAt: value.ended,
+    outcome: value.outcome,
+    errorCode: value.error as ErrorCode | undefined,
+    attempts: value.attempts,
+    usage: value.usage === null || value.usage === undefined ? undefined : JSON.stringify(value.usage),
+    retentionMs: value.retention,
   };
 }
 

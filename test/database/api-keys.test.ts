@@ -17,6 +17,7 @@ import {
 } from '../../shared/api-keys.ts';
 import { type Database, databaseFile, openDatabase } from '../../shared/database/database.ts';
 import { accountKeys } from '../../shared/keys.ts';
+import { databaseSettings, isOnPostgres } from '../support/database-settings.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 describe('API keys', () => {
@@ -27,7 +28,7 @@ describe('API keys', () => {
 
   before(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-keys-'));
-    db = await openDatabase(dataDir);
+    db = await openDatabase(await databaseSettings(dataDir));
     server = await startRedis();
     redis = new Redis(server.url);
   });
@@ -67,13 +68,24 @@ describe('API keys', () => {
     assert.equal(await findApiKeyByHash(db, hashApiKey(`${key}x`)), undefined);
   });
 
-  test("no key's text reaches the disk", async () => {
+  /** All that is stored of keys, as bytes by where they are. */
+  const storedBytes = async (): Promise<[where: string, bytes: Buffer][]> => {
+    if (isOnPostgres) {
+      const rows = await db.selectFrom('api_keys').selectAll().execute();
+      return [['rows', Buffer.from(JSON.stringify(rows))]];
+    }
+    const files = [databaseFile, `${databaseFile}-wal`];
+    return await Promise.all(
+      files.map(async (file): Promise<[string, Buffer]> => [file, await readFile(join(dataDir, file))]),
+    );
+  };
+
+  test("no key's text is stored", async () => {
     const { key } = await newKey('secret');
     await ensureApiKey(db, 'a-secret-that-someone-chose');
-    for (const file of [databaseFile, `${databaseFile}-wal`]) {
-      const bytes = await readFile(join(dataDir, file));
-      assert.equal(bytes.includes(key.slice(0, 24)), false, file);
-      assert.equal(bytes.includes('a-secret'), false, file);
+    for (const [where, bytes] of await storedBytes()) {
+      assert.equal(bytes.includes(key.slice(0, 24)), false, where);
+      assert.equal(bytes.includes('a-secret'), false, where);
     }
   });
 

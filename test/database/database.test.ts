@@ -9,13 +9,14 @@ import { fileURLToPath } from 'node:url';
 import { sql } from 'kysely';
 import Libsql from 'libsql';
 import { ConfigError } from '../../shared/config.ts';
-import { databaseFile, openDatabase } from '../../shared/database/database.ts';
+import { type Database, databaseFile, openDatabase } from '../../shared/database/database.ts';
 import { SqliteError } from '../../shared/database/sqlite-dialect.ts';
 
 const openAndInsert = fileURLToPath(new URL('open-and-insert.ts', import.meta.url));
+const openSqlite = (dataDir: string): Promise<Database> => openDatabase({ dataDir, databaseUrl: undefined });
 const account = (id: string) => ({ id, name: id, created_at: 1 });
 
-describe('the database', () => {
+describe('the SQLite database', () => {
   let folder = '';
   let made = 0;
   const newFolder = (): string => join(folder, `data-${++made}`);
@@ -27,7 +28,7 @@ describe('the database', () => {
 
   test('a new folder gets a database with the first account, and only its owner may read it', async () => {
     const dataDir = join(newFolder(), 'nested');
-    const db = await openDatabase(dataDir);
+    const db = await openSqlite(dataDir);
     const accounts = await db.selectFrom('accounts').selectAll().execute();
     assert.deepEqual(
       accounts.map((row) => row.id),
@@ -42,10 +43,10 @@ describe('the database', () => {
 
   test('a second opening finds what the first one wrote', async () => {
     const dataDir = newFolder();
-    const first = await openDatabase(dataDir);
+    const first = await openSqlite(dataDir);
     await first.insertInto('accounts').values(account('kept')).execute();
     await first.destroy();
-    const second = await openDatabase(dataDir);
+    const second = await openSqlite(dataDir);
     assert.equal((await second.selectFrom('accounts').selectAll().execute()).length, 2);
     await second.destroy();
   });
@@ -53,11 +54,11 @@ describe('the database', () => {
   test('four processes that start at once on a new folder migrate it once, and all write to it', async () => {
     const dataDir = newFolder();
     const children = ['a', 'b', 'c', 'd'].map((name) =>
-      fork(openAndInsert, [dataDir, name, '25'], { execArgv: ['--import', 'tsx'] }),
+      fork(openAndInsert, [name, '25', dataDir], { execArgv: ['--import', 'tsx'] }),
     );
     const codes = await Promise.all(children.map(async (child) => (await once(child, 'exit'))[0] as number));
     assert.deepEqual(codes, [0, 0, 0, 0]);
-    const db = await openDatabase(dataDir);
+    const db = await openSqlite(dataDir);
     const { count } = await db
       .selectFrom('accounts')
       .select((is) => is.fn.countAll<number>().as('count'))
@@ -67,7 +68,7 @@ describe('the database', () => {
   });
 
   test('a broken constraint rejects with the name SQLite gives it', async () => {
-    const db = await openDatabase(newFolder());
+    const db = await openSqlite(newFolder());
     await assert.rejects(db.insertInto('accounts').values(account('default')).execute(), (error) => {
       assert.ok(error instanceof SqliteError);
       assert.equal(error.code, 'SQLITE_CONSTRAINT_PRIMARYKEY');
@@ -85,7 +86,7 @@ describe('the database', () => {
   });
 
   test('transactions never mix with each other or with single statements', async () => {
-    const db = await openDatabase(newFolder());
+    const db = await openSqlite(newFolder());
     const failing = db.transaction().execute(async (transaction) => {
       await transaction.insertInto('accounts').values(account('rolled-back')).execute();
       await transaction.insertInto('accounts').values(account('default')).execute();
@@ -105,13 +106,13 @@ describe('the database', () => {
   });
 
   test('a closed database rejects statements', async () => {
-    const db = await openDatabase(newFolder());
+    const db = await openSqlite(newFolder());
     await db.destroy();
     await assert.rejects(db.selectFrom('accounts').selectAll().execute());
   });
 
   test('while a long statement runs, the event loop goes on', async () => {
-    const db = await openDatabase(newFolder());
+    const db = await openSqlite(newFolder());
     let turns = 0;
     const timer = setInterval(() => turns++, 1);
     const counted = await sql<{ n: number }>`
@@ -135,11 +136,11 @@ describe('the database', () => {
       const path = newFolder();
       await writeFile(path, '');
       await assert.rejects(
-        openDatabase(path),
+        openSqlite(path),
         sentence(/The data folder .* cannot be used: it, or a part of its path, is a file/),
       );
       await assert.rejects(
-        openDatabase(join(path, 'below')),
+        openSqlite(join(path, 'below')),
         sentence(/cannot be used: it, or a part of its path, is a file/),
       );
     });
@@ -150,23 +151,23 @@ describe('the database', () => {
       await chmod(path, 0o500);
       // Root may write everywhere; for it the kernel's own folder stands in.
       const target = process.getuid?.() === 0 ? '/proc/sluice/data' : path;
-      await assert.rejects(openDatabase(target), sentence(/The data folder .* cannot be used: it/));
+      await assert.rejects(openSqlite(target), sentence(/The data folder .* cannot be used: it/));
     });
 
     test('a file that is no database', async () => {
       const path = newFolder();
       await mkdir(path);
       await writeFile(join(path, databaseFile), 'something else entirely, and long enough to be read. '.repeat(30));
-      await assert.rejects(openDatabase(path), sentence(/The database .* cannot be used: it is not an SQLite file/));
+      await assert.rejects(openSqlite(path), sentence(/The database .* cannot be used: it is not an SQLite file/));
     });
 
     test('a database of a newer version', async () => {
       const path = newFolder();
-      await (await openDatabase(path)).destroy();
+      await (await openSqlite(path)).destroy();
       const file = new Libsql(join(path, databaseFile));
       file.exec("INSERT INTO migrations VALUES ('999-later', 1)");
       file.close();
-      await assert.rejects(openDatabase(path), sentence(/cannot be used: it was written by a newer version/));
+      await assert.rejects(openSqlite(path), sentence(/cannot be used: it was written by a newer version/));
     });
   });
 });

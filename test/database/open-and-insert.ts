@@ -1,8 +1,8 @@
-/** A process of the database suite: opens the folder's database and inserts accounts, each in a transaction. */
+/** A process of the database suites: opens the database and inserts accounts, each in a transaction. */
 import { openDatabase } from '../../shared/database/database.ts';
 
-const [dataDir = '', name = '', times = '0'] = process.argv.slice(2);
-const db = await openDatabase(dataDir);
+const [name = '', times = '0', dataDir = '', databaseUrl] = process.argv.slice(2);
+const db = await openDatabase({ dataDir, databaseUrl });
 for (let number = 1; number <= Number(times); number++) {
   await db.transaction().execute(async (transaction) => {
     await transaction.selectFrom('accounts').selectAll().execute();

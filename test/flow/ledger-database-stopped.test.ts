@@ -3,7 +3,8 @@ import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type OpenAI from 'openai';
 import { held, streamed } from '../support/chat-requests.ts';
-import { DatabaseLock } from '../support/database-lock.ts';
+import { type DatabaseFault, databaseFaults } from '../support/database-faults.ts';
+import { isOnPostgres } from '../support/database-settings.ts';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
 import type { ApiProcess } from '../support/gateway.ts';
@@ -12,7 +13,7 @@ import { makeApiKey } from '../support/make-api-key.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
 
 const lockedMs = process.env.SLUICE_SOAK ? 120_000 : 12_000;
-/** Longer than any answer may take that needs the database, and shorter than SQLite tries. */
+/** Longer than any answer may take that needs the database, and shorter than a statement tries. */
 const patienceMs = 8000;
 
 /** Requests that must be in the database before they are accepted. */
@@ -117,53 +118,62 @@ async function assertWhole(records: JobRecords, { chats, refused }: Callers): Pr
   assert.deepEqual(orphans, [], 'a refused one left its body');
   assert.deepEqual(await vendorCalls(records.gateway, 'refused'), [], 'a refused one was run');
   assert.equal((await vendorCalls(records.gateway, 'chat')).length, chats.length, 'a chat was run twice');
-  assert.equal(await records.metric('sluice_job_records_total'), rows.length);
+  const counted = await records.metric('sluice_job_records_total');
+  // Of a Postgres that was cut off a commit may have come to pass unanswered: writing again finds nothing left to count.
+  if (isOnPostgres) assert.ok(counted <= rows.length, `${counted} records were counted, ${rows.length} are there`);
+  else assert.equal(counted, rows.length);
   return rows.length;
 }
 
-describe('while the database is stopped', () => {
-  it('chat goes on, stored work, stored reads and new keys are 503; afterwards every job is there once', async (t: TestContext) => {
-    const records = await JobRecords.start({ apis: 2 });
-    let lock: DatabaseLock | undefined;
-    try {
-      const { apis } = records.gateway;
-      // From here on the key is known to both.
-      for (const { url } of apis) await records.post(held('Hi'), {}, { url });
-      const stored = await records.postLater(held('Reply with exactly: stored'));
-      await records.forget(stored);
-      const recent = await records.postLater(held('Reply with exactly: recent'));
-      await records.ended(recent);
-      const newKey = await makeApiKey(records.gateway);
-      const running = await Promise.all([1, 2, 3].map(() => records.postLater(streamed('WORDS:60@20'))));
-      lock = new DatabaseLock(records.gateway.dataDir);
-      const callers = new Callers(records, Date.now() + lockedMs);
-      await Promise.all([
-        ...apis.flatMap((api) => [callers.chat(api), callers.store(api), callers.read(api, stored)]),
-        ...apis.map((api) => callers.useNewKeys(api, newKey)),
-        records.read(recent).then(({ result }) => assert.equal(result?.choices[0]?.message.content, 'recent')),
-      ]);
-      lock.release();
-      const unlockedAt = Date.now();
-      const count = await assertWhole(records, callers);
-      t.diagnostic(
-        `stopped for ${lockedMs} ms: ${callers.chats.length} chats answered 200; 503: ${JSON.stringify(callers.counts)}; ` +
-          `${count} records, the last written ${Date.now() - unlockedAt} ms after its return`,
-      );
-      for (const id of running) {
-        assert.equal((await records.ended(id)).outcome, 'completed');
-        await records.forget(id);
-        const text = (await records.read(id)).result?.choices[0]?.message.content ?? '';
-        assert.equal(text.split(' ').length, 60);
-      }
-      assert.equal((await records.read(stored)).result?.choices[0]?.message.content, 'stored');
-      const models = await records.gateway.fetch('/v1/models', { headers: { authorization: `Bearer ${newKey}` } });
-      assert.equal(models.status, 200);
-      const again = await records.post(held('Reply with exactly: back'), { 'idempotency-key': 'refused-again' });
-      const { choices } = (await again.json()) as OpenAI.Chat.ChatCompletion;
-      assert.equal(choices[0]?.message.content, 'back');
-    } finally {
-      lock?.release();
-      await records.stop();
+/** Callers of everything while the database is away, and what is there once it is back. */
+async function callWhile(begin: DatabaseFault, t: TestContext): Promise<void> {
+  const records = await JobRecords.start({ apis: 2 });
+  let bringBack = async (): Promise<void> => undefined;
+  try {
+    const { apis } = records.gateway;
+    // From here on the key is known to both.
+    for (const { url } of apis) await records.post(held('Hi'), {}, { url });
+    const stored = await records.postLater(held('Reply with exactly: stored'));
+    await records.forget(stored);
+    const recent = await records.postLater(held('Reply with exactly: recent'));
+    await records.ended(recent);
+    const newKey = await makeApiKey(records.gateway);
+    const running = await Promise.all([1, 2, 3].map(() => records.postLater(streamed('WORDS:60@20'))));
+    bringBack = await begin(records.gateway);
+    const callers = new Callers(records, Date.now() + lockedMs);
+    await Promise.all([
+      ...apis.flatMap((api) => [callers.chat(api), callers.store(api), callers.read(api, stored)]),
+      ...apis.map((api) => callers.useNewKeys(api, newKey)),
+      records.read(recent).then(({ result }) => assert.equal(result?.choices[0]?.message.content, 'recent')),
+    ]);
+    await bringBack();
+    const backAt = Date.now();
+    const count = await assertWhole(records, callers);
+    t.diagnostic(
+      `stopped for ${lockedMs} ms: ${callers.chats.length} chats answered 200; 503: ${JSON.stringify(callers.counts)}; ` +
+        `${count} records, the last written ${Date.now() - backAt} ms after its return`,
+    );
+    for (const id of running) {
+      assert.equal((await records.ended(id)).outcome, 'completed');
+      await records.forget(id);
+      const text = (await records.read(id)).result?.choices[0]?.message.content ?? '';
+      assert.equal(text.split(' ').length, 60);
     }
-  });
+    assert.equal((await records.read(stored)).result?.choices[0]?.message.content, 'stored');
+    const models = await records.gateway.fetch('/v1/models', { headers: { authorization: `Bearer ${newKey}` } });
+    assert.equal(models.status, 200);
+    const again = await records.post(held('Reply with exactly: back'), { 'idempotency-key': 'refused-again' });
+    const { choices } = (await again.json()) as OpenAI.Chat.ChatCompletion;
+    assert.equal(choices[0]?.message.content, 'back');
+  } finally {
+    await bringBack();
+    await records.stop();
+  }
+}
+
+describe('while the database is', () => {
+  for (const [fault, begin] of Object.entries(databaseFaults)) {
+    it(`${fault}, chat goes on, stored work, stored reads and new keys are 503; afterwards every job is there once`, (t) =>
+      callWhile(begin, t as TestContext));
+  }
 });

@@ -1,0 +1,4 @@
+CREATE TABLE secrets (
+  name TEXT COLLATE "C" PRIMARY KEY,
+  value BYTEA NOT NULL
+);

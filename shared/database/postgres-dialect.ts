@@ -1,0 +1,148 @@
+import {
+  type Dialect,
+  type PostgresCursor,
+  PostgresDialect,
+  type PostgresPool,
+  type PostgresPoolClient,
+  type PostgresQueryResult,
+} from 'kysely';
+import pg from 'pg';
+
+/** Connections of one process at most. */
+const mostConnections = 10;
+/** How long a statement waits for a connection, a new one being made included, in milliseconds. */
+const connectMs = 5000;
+/** How long a statement may take: by the server's clock, which ends it there, and by ours, should the server be silent. */
+const statementMs = 5000;
+const silenceMs = 7000;
+/** How long the server keeps the locks of a transaction whose client does nothing: its host may be gone. */
+const idleTransactionMs = 30_000;
+
+/** SQLSTATE of errors that end the connection (https://www.postgresql.org/docs/15/errcodes-appendix.html). */
+const fatalCode = /^(08|57P|25P03)/;
+
+/** A statement that Postgres refused, or a connection that broke. Of the server's words only those that show no values. */
+export class PostgresError extends Error {
+  override readonly name = 'PostgresError';
+  /** SQLSTATE, such as `23505` for a unique violation, or a system error such as `ECONNREFUSED`; undefined: neither. */
+  readonly code: string | undefined;
+
+  /** @param error of `pg`; its details hold whole rows, and are left out */
+  constructor(error: unknown) {
+    const { code, message } = error as { code?: unknown; message?: unknown };
+    // Where all addresses of a host fail, Node's error has a code and no message.
+    super(String(message || code || error));
+    this.code = typeof code === 'string' ? code : undefined;
+  }
+}
+
+/** 20: bigint; 1700: numeric, which sums of bigints are. Times and counts stay below 2^53. */
+const numberTypes: ReadonlySet<number> = new Set([20, 1700]);
+
+/** What every connection to the server at a URL has in common. @throws TypeError when it is no URL. */
+export function connectionSettings(url: string): pg.ClientConfig {
+  return {
+    connectionString: url,
+    application_name: 'sluice',
+    connectionTimeoutMillis: connectMs,
+    idle_in_transaction_session_timeout: idleTransactionMs,
+    keepAlive: true,
+    types: {
+      getTypeParser: (type, format) =>
+        format !== 'binary' && numberTypes.has(type) ? Number : pg.types.getTypeParser(type, format),
+    },
+  };
+}
+
+/** Postgres's text cannot hold NUL. */
+function storable(parameter: unknown): unknown {
+  return typeof parameter === 'string' && parameter.includes('\0') ? parameter.replaceAll('\0', '\ufffd') : parameter;
+}
+
+/**
+ * A connection lent by the pool. After a failure that is not just a refused statement nobody knows what the server has
+ * still to do on it, a transaction perhaps: it is never used again.
+ */
+class LentConnection implements PostgresPoolClient {
+  readonly #client: pg.PoolClient;
+  #failure: PostgresError | undefined;
+
+  constructor(client: pg.PoolClient) {
+    this.#client = client;
+  }
+
+  query<Row>(sql: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<Row>>;
+  query<Row>(cursor: PostgresCursor<Row>): PostgresCursor<Row>;
+  // biome-ignore lint/suspicious/noExplicitAny: the two forms that kysely asks for have no return type in common.
+  query(statement: string | PostgresCursor<unknown>, parameters: readonly unknown[] = []): any {
+    if (typeof statement === 'string') return this.#run(statement, parameters);
+    throw new Error('Postgres answers whole results only: use limit');
+  }
+
+  async #run(sql: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
+    if (this.#failure !== undefined) throw this.#failure;
+    try {
+      return await this.#client.query(sql, parameters.map(storable));
+    } catch (error) {
+      const failure = new PostgresError(error);
+      if (!(error instanceof pg.DatabaseError) || fatalCode.test(failure.code ?? '')) this.#failure = failure;
+      throw failure;
+    }
+  }
+
+  release(): void {
+    this.#client.release(this.#failure);
+  }
+}
+
+class ConnectionPool implements PostgresPool {
+  readonly #pool: pg.Pool;
+
+  constructor(url: string) {
+    this.#pool = new pg.Pool({
+      ...connectionSettings(url),
+      max: mostConnections,
+      statement_timeout: statementMs,
+      query_timeout: silenceMs,
+    });
+    // A connection that breaks while nobody uses it leaves the pool; one that is lent fails its next statement.
+    this.#pool.on('error', () => undefined);
+    this.#pool.on('connect', (client) => client.on('error', () => undefined));
+  }
+
+  async connect(): Promise<PostgresPoolClient> {
+    try {
+      return new LentConnection(await this.#pool.connect());
+    } catch (error) {
+      throw new PostgresError(error);
+    }
+  }
+
+  async end(): Promise<void> {
+    await this.#pool.end();
+  }
+}
+
+/** kysely's dialect over a bounded pool of connections, each made when it is needed. @throws TypeError when it is no URL. */
+export function postgresDialect(url: string): Dialect {
+  return new PostgresDialect({ pool: new ConnectionPool(url) });
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'no server listens there',
+  ENOENT: 'no server listens there',
+  ENOTFOUND: 'its host is not known',
+  EAI_AGAIN: 'its host is not known',
+  ERR_INVALID_URL: 'it is not a URL like postgres://user:password@host:5432/name',
+  '28000': 'the server refuses the user',
+  '28P01': 'the server refuses the user or the password',
+  '3D000': 'the server has no database of that name',
+  '42501': 'the user may not make tables there',
+  '57014': 'another process keeps it locked',
+};
+
+/** Why a database could not be opened, as a part of a sentence; without the password. */
+export function postgresFailure(error: unknown): string {
+  const { code, message } = new PostgresError(error);
+  return reasons[code ?? ''] ?? (message.split('\n', 1)[0] ?? '').replace(/\.$/, '');
+}
