@@ -25,7 +25,7 @@ export function showStartPage(services: Services): Middleware<State> {
     version: readVersion(),
     vendors: Object.keys(config.vendors),
     models: models.length,
-    examples: exampleModels(config.vendors),
+    examples: exampleModels(config.vendors, config.models),
     sandbox: config.vendors.sandbox !== undefined,
   });
   return (ctx) => {

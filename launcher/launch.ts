@@ -43,6 +43,8 @@ type Closer = (limitMs: number) => Promise<void> | void;
 export class Launch {
   readonly #options: LaunchOptions;
   readonly #closers: Closer[] = [];
+  /** Those that read the settings again when they are told to. */
+  readonly #reloading: SupervisedChild[] = [];
   readonly #stopped = new AbortController();
   #closed: Promise<void> | undefined;
 
@@ -77,12 +79,17 @@ export class Launch {
       baseUrl,
       key,
       keyFile,
-      model: exampleModels(config.vendors).chat,
+      model: exampleModels(config.vendors, config.models).chat,
       sandbox,
       vendors: sandbox ? [...vendors, 'sandbox'] : vendors,
       redis: redis.description,
       dataDir: config.dataDir,
     };
+  }
+
+  /** Has api and worker read their settings again. */
+  reload(): void {
+    for (const child of this.#reloading) child.reload();
   }
 
   /**
@@ -121,7 +128,7 @@ export class Launch {
 
   async #prepareKey(): Promise<Pick<Welcome, 'key' | 'keyFile'>> {
     const { config, warn } = this.#options;
-    const db = await openDatabase(config.dataDir);
+    const db = await openDatabase(config);
     try {
       if (config.apiKey !== undefined) {
         const outcome = await ensureApiKey(db, config.apiKey);
@@ -154,6 +161,7 @@ export class Launch {
     const closeMs = config.shutdownMs + closeGraceMs;
     const worker = this.#startChild({ name: 'worker', file: programs.worker, nodeFlags, settings }, closeMs);
     const api = this.#startChild({ name: 'api', file: programs.api, settings }, closeMs);
+    this.#reloading.push(worker, api);
     worker.supervise();
     const { url } = await api.listening(startDeadlineMs);
     api.supervise();

@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import { ConfigError, readConfig } from '../shared/config.ts';
 import { Launch, type Programs } from './launch.ts';
 import { StartError } from './supervised-child.ts';
@@ -16,9 +17,13 @@ export async function runLauncher(programs: Programs): Promise<void> {
   try {
     const launch = new Launch({ config: readConfig(), programs, warn: (sentence) => console.error(sentence) });
     const stop = stopper(launch);
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-      process.on(signal, () => stop('Stopping: running requests are finished first; Ctrl-C again stops at once.', 0));
-    }
+    const stopGently = () => stop('Stopping: running requests are finished first; Ctrl-C again stops at once.', 0);
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stopGently);
+    const hadTerminal = hasTerminal();
+    process.on('SIGHUP', () => {
+      if (hadTerminal && !hasTerminal()) stopGently();
+      else reload(launch);
+    });
     process.on('disconnect', () => stop('Stopping: the parent process is gone.', 0));
     try {
       const welcome = await launch.start(() =>
@@ -31,6 +36,27 @@ export async function runLauncher(programs: Programs): Promise<void> {
   } catch (error) {
     console.error(sentenceOf(error));
     process.exit(1);
+  }
+}
+
+/** Has everything read its settings again, unless they cannot be used. */
+function reload(launch: Launch): void {
+  try {
+    readConfig();
+    launch.reload();
+    console.error('The settings are read again.');
+  } catch (error) {
+    console.error(`The settings stay as they were. ${sentenceOf(error)}`);
+  }
+}
+
+/** A terminal that is closed sends SIGHUP, too: then it is gone. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'));
+    return true;
+  } catch {
+    return false;
   }
 }
 

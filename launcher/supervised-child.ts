@@ -46,6 +46,8 @@ export class SupervisedChild {
   #timer: NodeJS.Timeout | undefined;
   #supervised = false;
   #stopping = false;
+  #isReady = false;
+  #reloadsWhenReady = false;
 
   /** Starts it. `warn` is told of every unexpected end. */
   constructor(program: Program, warn: (sentence: string) => void) {
@@ -90,6 +92,12 @@ export class SupervisedChild {
     if (hasEnded(this.#child)) this.#startAgain();
   }
 
+  /** Has it read its settings again. One that is still starting is told when it is ready: before, a SIGHUP would end it. */
+  reload(): void {
+    if (this.#isReady) this.#child.kill('SIGHUP');
+    else this.#reloadsWhenReady = true;
+  }
+
   /** Asks it to end, and ends it after the deadline. Never rejects. */
   async stop(deadlineMs: number): Promise<void> {
     this.#stopping = true;
@@ -107,7 +115,15 @@ export class SupervisedChild {
     });
     watchChild(child);
     this.#startedAt = Date.now();
+    this.#isReady = false;
+    // Its first message says that it is ready, whatever it does.
+    child.once('message', () => {
+      this.#isReady = true;
+      if (this.#reloadsWhenReady) child.kill('SIGHUP');
+      this.#reloadsWhenReady = false;
+    });
     child.once('exit', () => {
+      this.#isReady = false;
       if (this.#supervised) this.#startAgain();
     });
     // A process that cannot be forked at all has no exit: it counts as ended too.

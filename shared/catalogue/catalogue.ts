@@ -1,39 +1,109 @@
-import { type Model, models } from './models.ts';
+import type { Capability } from '../capabilities/capability.ts';
+import type { VendorSettings } from '../vendor-settings.ts';
+import { type Model, type ModelRoute, models } from './models.ts';
+import { passedThrough } from './passed-through.ts';
+import type { VendorRow } from './vendors.ts';
+import { withFactsOf } from './with-facts-of.ts';
+
+/** What a catalogue is made of: the vendors that are on, by their names, and every model there is. */
+export interface CatalogueSources {
+  readonly vendors: Readonly<Record<string, Pick<VendorSettings, 'row' | 'isOpen'>>>;
+  readonly models?: readonly Model[];
+}
+
+/** A model by one of its routes: limits and prices are that route's, and `routes` holds no other. */
+export interface RoutedModel extends Model {
+  readonly route: ModelRoute;
+  /** The row of the vendor, or of the one whose wire it speaks. */
+  readonly vendorRow: VendorRow;
+}
 
 /** The models that can be served with the vendors that are on. */
 export interface Catalogue {
   /** Every model, in the order of the table. */
   list(): readonly Model[];
-  find(id: string): Model | undefined;
+  /**
+   * A model by its id. One that is not listed is found as `vendor/model` where the vendor is open, as a model of the
+   * capability that is asked for.
+   */
+  find(id: string, capability?: Capability): Model | undefined;
+  /** All routes that may serve a model, the first to be tried first; those of models that stand in for it come last. */
+  routes(id: string, capability: Capability): readonly RoutedModel[];
   /** Up to three ids that look like this unknown one, the nearest first. */
   nearest(id: string): string[];
+  /** Takes other vendors and models from now on. */
+  replace(sources: CatalogueSources): void;
 }
 
 /**
  * The catalogue for a set of vendors: a model is in it when one of its routes leads to a vendor that is on, and it shows
  * those routes only.
  */
-export function createCatalogue(vendorsOn: ReadonlySet<string>, table: readonly Model[] = models): Catalogue {
-  const served = table.flatMap((model) => servedBy(vendorsOn, model));
-  const byId = new Map(served.map((model) => [model.id, model]));
-  const names = served.map(({ id }) => ({ id, ...namesOf(id) }));
+export function createCatalogue(sources: CatalogueSources): Catalogue {
+  let tables = createTables(sources);
+  const find = (id: string, capability?: Capability): Model | undefined =>
+    tables.byId.get(id) ?? (capability && passedThrough(id, capability, tables.vendors, tables.served));
   return {
-    list: () => served,
-    find: (id) => byId.get(id),
-    nearest: (id) => nearestIds(id, names),
+    list: () => tables.served,
+    find,
+    routes: (id, capability) => {
+      const known = tables.routesById.get(id);
+      if (known !== undefined) return known;
+      const model = find(id, capability);
+      if (model === undefined) return [];
+      const routes = routesOf(model, tables);
+      // Ids that are not listed are the callers': to remember them would fill the memory.
+      if (tables.byId.has(id)) tables.routesById.set(id, routes);
+      return routes;
+    },
+    nearest: (id) => nearestIds(id, tables.names),
+    replace: (others) => {
+      tables = createTables(others);
+    },
+  };
+}
+
+interface Tables {
+  readonly vendors: CatalogueSources['vendors'];
+  readonly served: readonly Model[];
+  readonly byId: ReadonlyMap<string, Model>;
+  readonly names: readonly (Names & { readonly id: string })[];
+  /** Filled as models are asked for. */
+  readonly routesById: Map<string, readonly RoutedModel[]>;
+}
+
+function createTables({ vendors, models: table = models }: CatalogueSources): Tables {
+  const served = table.flatMap((model) => servedBy(vendors, model));
+  return {
+    vendors,
+    served,
+    byId: new Map(served.map((model) => [model.id, model])),
+    names: served.map(({ id }) => ({ id, ...namesOf(id) })),
+    routesById: new Map(),
   };
 }
 
 /** The row with the routes that are on; none where there are none. */
-function servedBy(vendorsOn: ReadonlySet<string>, model: Model): Model[] {
-  const routes = model.routes.filter(({ vendor }) => vendorsOn.has(vendor));
+function servedBy(vendors: CatalogueSources['vendors'], model: Model): Model[] {
+  const routes = model.routes.filter(({ vendor }) => Object.hasOwn(vendors, vendor));
   const [first] = routes;
   if (first === undefined) return [];
   if (first === model.routes[0]) return [{ ...model, routes }];
   // A row's limits and prices are those of its first route.
-  const { contextWindow: _window, maxOutputTokens: _output, prices: _prices, ...rest } = model;
-  const { vendor: _vendor, model: _model, ...facts } = first;
-  return [{ ...rest, ...facts, routes }];
+  return [{ ...withFactsOf(first, model), routes }];
+}
+
+function routesOf(model: Model, { vendors, byId }: Tables): RoutedModel[] {
+  const standIns = (model.fallbacks ?? []).flatMap((id) => byId.get(id) ?? []);
+  return [model, ...standIns.filter(({ capability }) => capability === model.capability)].flatMap((candidate) =>
+    candidate.routes
+      .map((route, place) => ({ route, order: route.order ?? place, isFirst: place === 0 }))
+      .sort((a, b) => a.order - b.order)
+      .map(({ route, isFirst }) => ({
+        ...(isFirst ? candidate : withFactsOf(route, candidate)),
+        ...{ routes: [route], route, vendorRow: (vendors[route.vendor] as VendorSettings).row },
+      })),
+  );
 }
 
 /** No id is longer than this where it matters, and the cost of a comparison grows with the product of the lengths. */

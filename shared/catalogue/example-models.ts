@@ -10,26 +10,17 @@ export interface ExampleModels {
   readonly video: string | undefined;
 }
 
-/** A vendor's models where one is on, else the sandbox's. */
-export function exampleModels(vendors: Config['vendors']): ExampleModels {
-  const { openai, sandbox } = vendors;
-  return openai === undefined
-    ? {
-        chat: chatElsewhere(vendors) ?? 'sandbox-chat',
-        image: 'sandbox-image',
-        speech: 'sandbox-speech',
-        video: 'sandbox-video',
-      }
-    : {
-        ...{ chat: 'gpt-4o-mini', image: 'gpt-image-1', speech: 'gpt-4o-mini-tts' },
-        // OpenAI has shut its own down.
-        video: sandbox && 'sandbox-video',
-      };
-}
-
-/** A chat model of the other vendors that are on. */
-function chatElsewhere(vendors: Config['vendors']): string | undefined {
-  const names = Object.keys(vendors).filter((name) => name !== 'sandbox');
-  const served = createCatalogue(new Set(names)).list();
-  return served.find(({ capability, legacyCompletions }) => capability === 'chat' && !legacyCompletions)?.id;
+/** OpenAI's models where it is on and has them, else the sandbox's; for a chat any other vendor's. */
+export function exampleModels(vendors: Config['vendors'], models?: Config['models']): ExampleModels {
+  const { sandbox, ...others } = vendors;
+  const served = createCatalogue({ vendors: others, ...(models && { models }) }).list();
+  const known = (id: string) => (vendors.openai && served.some((model) => model.id === id) ? id : undefined);
+  const anyChat = served.find(({ capability, legacyCompletions }) => capability === 'chat' && !legacyCompletions)?.id;
+  return {
+    chat: known('gpt-4o-mini') ?? anyChat ?? 'sandbox-chat',
+    image: known('gpt-image-1') ?? 'sandbox-image',
+    speech: known('gpt-4o-mini-tts') ?? 'sandbox-speech',
+    // OpenAI has shut its own down.
+    video: vendors.openai && !sandbox ? undefined : 'sandbox-video',
+  };
 }

@@ -48,7 +48,21 @@ const facts = {
 };
 
 /** A vendor that serves the model, and what it is called there. The row's facts are the first route's. */
-const route = z.strictObject({ vendor: z.string().min(1), model: z.string().min(1), ...facts });
+const route = z.strictObject({
+  vendor: z.string().min(1),
+  model: z.string().min(1),
+  ...facts,
+  /** Routes of the lowest order are tried first, those of the same one by weight. Absent: its place in the list. */
+  order: z.int().min(0).optional(),
+  /** Its share among the routes of its order; absent: 1. */
+  weight: z.number().positive().optional(),
+  /** Where it is: workers prefer those of their own region (`SLUICE_REGION`) among the routes of an order. */
+  region: z.string().min(1).optional(),
+  /** How long a streamed answer's first byte may take, in ms; absent: as long as any silence. */
+  firstByteMs: z.int().min(1).optional(),
+  /** How long it may be silent, before or inside its answer, in ms; absent: `SLUICE_VENDOR_SILENCE_SECONDS`. */
+  idleMs: z.int().min(1).optional(),
+});
 
 const modelRow = z.strictObject({
   /** What callers name it; may hold slashes. */
@@ -60,6 +74,8 @@ const modelRow = z.strictObject({
   capability: z.enum(capabilities),
   /** Who serves it, the preferred first, and what the model is called there. */
   routes: z.array(route).min(1),
+  /** Ids of models that stand in when all its routes have failed, in this order. Theirs are not asked in turn. */
+  fallbacks: z.array(z.string().min(1)).optional(),
   /** What a request may hold; absent where nobody has said. */
   input: z.array(z.enum(modalities)).min(1).optional(),
   /** What an answer may hold. */
@@ -123,8 +139,8 @@ const modelRow = z.strictObject({
       sizes: z.array(z.string().regex(/^\d+x\d+$/)).min(1),
       /** Allowed lengths, the usual one first. */
       seconds: z.array(z.string().regex(/^\d+$/)).min(1),
-      /** Whether it can begin with a picture. */
-      input: z.boolean(),
+      /** Whether it can begin with a picture; `links`: with a link to one alone; `always`: it makes videos of pictures only. */
+      input: z.union([z.boolean(), z.enum(['links', 'always'])]),
       /** Whether a finished video can be made anew by another prompt. */
       remix: z.boolean(),
     })
@@ -132,14 +148,17 @@ const modelRow = z.strictObject({
   speech: z
     .strictObject({
       formats: z.array(z.enum(speechFormats)).min(1),
-      /** Whether the vendor sends audio as events, which tell the usage. */
-      events: z.boolean(),
+      /** Whether the vendor sends audio as events, which tell the usage; absent where nobody has said. */
+      events: z.boolean().optional(),
     })
     .optional(),
 });
 
 /** One row of the catalogue. */
 export type Model = Readonly<z.infer<typeof modelRow>>;
+
+/** One route of a model. */
+export type ModelRoute = Readonly<z.infer<typeof route>>;
 
 /** What only models of some capabilities have. */
 export type Traits = Pick<

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { catalogueFile, type Model } from './model.ts';
 import { sandboxModels } from './sandbox-models.ts';
 
-export type { Model } from './model.ts';
+export type { Model, ModelRoute } from './model.ts';
 
 /** Reads the generated file: `npm run catalogue` makes it (catalogue/generate.ts). @throws Error for a row of another shape. */
 function readModels(): readonly Model[] {

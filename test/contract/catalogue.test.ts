@@ -10,9 +10,7 @@ import { createCatalogue } from '../../shared/catalogue/catalogue.ts';
 import { catalogueFile } from '../../shared/catalogue/model.ts';
 import { type Model, models } from '../../shared/catalogue/models.ts';
 import { findVendorRow } from '../../shared/catalogue/vendors.ts';
-
-const openaiAndSandbox = new Set(['openai', 'sandbox']);
-const everyVendor = new Set(models.flatMap(({ routes }) => routes.map(({ vendor }) => vendor)));
+import { everyVendor, vendorsOn } from '../support/vendor-settings.ts';
 
 const text = readFileSync(new URL('../../shared/catalogue/models.json', import.meta.url), 'utf8');
 const file = catalogueFile.parse(JSON.parse(text));
@@ -28,7 +26,7 @@ describe('the catalogue', () => {
   });
 
   it('lists and finds only models of vendors that are on', () => {
-    const sandbox = createCatalogue(new Set(['sandbox']));
+    const sandbox = createCatalogue({ vendors: vendorsOn('sandbox') });
     assert.deepEqual(
       sandbox.list().map(({ id, ownedBy, capability }) => [id, ownedBy, capability]),
       [
@@ -45,12 +43,12 @@ describe('the catalogue', () => {
       ],
     );
     assert.equal(sandbox.find('gpt-4o-mini'), undefined);
-    const openai = createCatalogue(new Set(['openai']));
+    const openai = createCatalogue({ vendors: vendorsOn('openai') });
     assert.equal(openai.find('sandbox-chat'), undefined);
     assert.deepEqual(openai.find('gpt-4o-mini')?.routes, [{ vendor: 'openai', model: 'gpt-4o-mini' }]);
-    assert.deepEqual(createCatalogue(new Set()).list(), []);
-    assert.equal(createCatalogue(everyVendor).list().length, models.length);
-    const anthropic = createCatalogue(new Set(['anthropic'])).list();
+    assert.deepEqual(createCatalogue({ vendors: {} }).list(), []);
+    assert.equal(createCatalogue({ vendors: everyVendor }).list().length, models.length);
+    const anthropic = createCatalogue({ vendors: vendorsOn('anthropic') }).list();
     assert.ok(anthropic.length > 0 && anthropic.every(({ ownedBy }) => ownedBy === 'anthropic'));
   });
 
@@ -65,7 +63,7 @@ describe('the catalogue', () => {
         { vendor: 'second', model: 'b' },
       ],
     };
-    const catalogue = createCatalogue(new Set(['second']), [model]);
+    const catalogue = createCatalogue({ vendors: vendorsOn('second'), models: [model] });
     assert.deepEqual(catalogue.find('family/model')?.routes, [{ vendor: 'second', model: 'b' }]);
   });
 
@@ -84,7 +82,7 @@ describe('the catalogue', () => {
       ],
     };
     const shown = (...vendors: string[]) => {
-      const found = createCatalogue(new Set(vendors), [model]).find('open-model');
+      const found = createCatalogue({ vendors: vendorsOn(...vendors), models: [model] }).find('open-model');
       return [found?.contextWindow, found?.maxOutputTokens, found?.prices?.input];
     };
     assert.deepEqual(shown('first', 'second'), [1000, 100, 5]);
@@ -93,12 +91,12 @@ describe('the catalogue', () => {
   });
 
   it('finds nothing under the names of built-in properties', () => {
-    const catalogue = createCatalogue(everyVendor);
+    const catalogue = createCatalogue({ vendors: everyVendor });
     for (const id of ['constructor', '__proto__', 'toString', '']) assert.equal(catalogue.find(id), undefined);
   });
 
   it('suggests up to three near names, the nearest first, and none for what is like nothing', () => {
-    const catalogue = createCatalogue(openaiAndSandbox);
+    const catalogue = createCatalogue({ vendors: vendorsOn('openai', 'sandbox') });
     assert.equal(catalogue.nearest('gpt-4o-mimi')[0], 'gpt-4o-mini');
     assert.equal(catalogue.nearest('openai/gpt-4o')[0], 'gpt-4o');
     assert.equal(catalogue.nearest('GPT-4O-MINI')[0], 'gpt-4o-mini');
@@ -108,14 +106,14 @@ describe('the catalogue', () => {
   });
 
   it('suggests names with another vendor, or none, before them, in any case of letters', () => {
-    const catalogue = createCatalogue(everyVendor);
+    const catalogue = createCatalogue({ vendors: everyVendor });
     assert.equal(catalogue.nearest('llama-3.3-70b-versatil')[0], 'groq/llama-3.3-70b-versatile');
     assert.equal(catalogue.nearest('minimax-m2.7')[0], 'MiniMax-M2.7');
     assert.equal(catalogue.nearest('nobody/claude-opus-4-8')[0], 'claude-opus-4-8');
   });
 
   it('answers the nearest names of hundreds of models within milliseconds', () => {
-    const catalogue = createCatalogue(everyVendor);
+    const catalogue = createCatalogue({ vendors: everyVendor });
     const unknown = Array.from({ length: 50 }, (_, index) => `claude-sonnet-${index}-preview`);
     for (const id of unknown) catalogue.nearest(id);
     const start = performance.now();
@@ -127,7 +125,9 @@ describe('the catalogue', () => {
 
 describe('the generated catalogue', () => {
   it('has over 200 models, of every capability, and reasoning ones among them', () => {
-    const listed = createCatalogue(new Set([...everyVendor].filter((vendor) => vendor !== 'sandbox'))).list();
+    const listed = createCatalogue({
+      vendors: vendorsOn(...Object.keys(everyVendor).filter((name) => name !== 'sandbox')),
+    }).list();
     assert.ok(listed.length > 200, `${listed.length}`);
     const least = { chat: 150, embedding: 5, image: 30, transcription: 10, speech: 10, video: 3 };
     for (const capability of capabilities) {

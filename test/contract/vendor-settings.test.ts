@@ -7,16 +7,25 @@ import { ConfigError, readConfig } from '../../shared/config.ts';
 
 describe('the settings of vendors', () => {
   it('turn each vendor on by its key, or, where it needs none, by its base URL', () => {
-    for (const { name, dialect, baseUrl, needsKey } of vendorRows.filter((row) => row.name !== 'sandbox')) {
+    for (const row of vendorRows.filter(({ name }) => name !== 'sandbox')) {
+      const { name, baseUrl, needsKey, needsBaseUrl = false } = row;
       const prefix = name.toUpperCase().replaceAll('-', '_');
-      const key = { [`${prefix}_API_KEY`]: 'a-key' };
+      const value = row.keyForm === 'pair' ? 'access:secret' : 'a-key';
+      const key = { [`${prefix}_API_KEY`]: value };
       const elsewhere = { [`${prefix}_BASE_URL`]: 'https://vendor.example/v1/' };
-      const settings = { dialect, baseUrl: 'https://vendor.example/v1', apiKey: 'a-key' };
+      const settings = { row, baseUrl: 'https://vendor.example/v1', apiKeys: [value], isOpen: row.isOpen === true };
       assert.deepEqual(readConfig({ ...key, ...elsewhere }).vendors, { [name]: settings });
-      const withKey = readConfig(key);
       const withAddress = readConfig(elsewhere);
-      assert.deepEqual(withKey.vendors, needsKey ? { [name]: { dialect, baseUrl, apiKey: 'a-key' } } : {});
-      assert.deepEqual(withAddress.vendors, needsKey ? {} : { [name]: { ...settings, apiKey: 'none' } });
+      assert.deepEqual(withAddress.vendors, needsKey ? {} : { [name]: { ...settings, apiKeys: ['none'] } });
+      if (needsBaseUrl) {
+        assert.throws(
+          () => readConfig(key),
+          (error) => error instanceof ConfigError && error.message.includes(`${prefix}_BASE_URL`),
+        );
+        continue;
+      }
+      const withKey = readConfig(key);
+      assert.deepEqual(withKey.vendors, needsKey ? { [name]: { ...settings, baseUrl } } : {});
       assert.equal(withKey.sandbox, !needsKey);
     }
   });
@@ -26,6 +35,17 @@ describe('the settings of vendors', () => {
     for (const { name, baseUrl } of vendorRows) {
       assert.match(name, /^[a-z][a-z0-9-]*$/);
       assert.match(baseUrl, /^https?:\/\/[^/]+(\/[^/]+)*$/);
+    }
+  });
+
+  it('take several keys, separated by commas, and none that is empty or has another form than its vendor knows', () => {
+    assert.deepEqual(readConfig({ OPENAI_API_KEY: 'one, two' }).vendors.openai?.apiKeys, ['one', 'two']);
+    for (const environment of [{ OPENAI_API_KEY: 'one,,two' }, { KLING_API_KEY: 'no-pair' }]) {
+      assert.throws(
+        () => readConfig(environment),
+        (error) =>
+          error instanceof ConfigError && error.message.includes('_API_KEY') && !/one|no-pair/.test(error.message),
+      );
     }
   });
 
@@ -44,11 +64,24 @@ describe('the settings of vendors', () => {
     ]);
   });
 
+  it('take several keys of a vendor, separated by commas, and none that is empty', () => {
+    const keysOf = (list: string) => readConfig({ GROQ_API_KEY: list }).vendors.groq?.apiKeys;
+    assert.deepEqual(keysOf('one'), ['one']);
+    assert.deepEqual(keysOf('one, two,three '), ['one', 'two', 'three']);
+    for (const list of ['secret-one,', ',secret-one', 'secret-one,,secret-two', ' ']) {
+      assert.throws(
+        () => keysOf(list),
+        ({ message }: Error) => message.includes('GROQ_API_KEY') && !message.includes('secret'),
+        list,
+      );
+    }
+  });
+
   it('give newcomers a chat model that answers', () => {
     const chatOf = (environment: Record<string, string>) => {
       const { vendors } = readConfig(environment);
       const { chat } = exampleModels(vendors);
-      return [chat, createCatalogue(new Set(Object.keys(vendors))).find(chat)?.routes[0]?.vendor];
+      return [chat, createCatalogue({ vendors }).find(chat)?.routes[0]?.vendor];
     };
     assert.deepEqual(chatOf({ OPENAI_API_KEY: 'k', GROQ_API_KEY: 'k' }), ['gpt-4o-mini', 'openai']);
     for (const vendor of ['groq', 'anthropic', 'gemini']) {

@@ -1,8 +1,10 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { builtProduct } from '../support/gateway.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const startDeadlineMs = 60_000;
@@ -35,10 +37,10 @@ process.on('exit', () => {
   for (const child of alive) child.kill('SIGKILL');
 });
 
-/** Starts a launcher from `dist`, as `npm start` does, on a free port and with nothing of our own settings. */
+/** Starts the built launcher, as `npm start` does, on a free port and with nothing of our own settings. */
 export function startLauncher({ dataDir, settings }: LauncherOptions): LauncherProcess {
   const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(process.execPath, ['dist/launcher/main.js'], {
+  const child = spawn(process.execPath, [join(builtProduct, 'launcher/main.js')], {
     cwd: root,
     env: { PATH, HOME, PORT: '0', SLUICE_DATA_DIR: dataDir, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -120,7 +122,7 @@ export async function runKeys(
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   const { PATH = '', HOME = '' } = process.env;
   try {
-    const command = ['dist/launcher/keys.js', ...args];
+    const command = [join(builtProduct, 'launcher/keys.js'), ...args];
     const env = { PATH, HOME, SLUICE_DATA_DIR: dataDir, ...settings };
     return { code: 0, ...(await promisify(execFile)(process.execPath, command, { cwd: root, env })) };
   } catch (error) {

@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import OpenAI from 'openai';
+import { openDatabase } from '../../shared/database/database.ts';
+import { startPostgres } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
 import { isAlive, type LauncherOptions, type LauncherProcess, runKeys, startLauncher } from './launcher-process.ts';
 
@@ -335,9 +337,36 @@ describe('the launcher', () => {
       );
     });
 
+    test('a DATABASE_URL that nobody answers', async () => {
+      const settings = { DATABASE_URL: 'postgres://sluice:secret-password@127.0.0.1:1/sluice' };
+      await refuses(
+        { dataDir: newDataDir(), settings },
+        /^The database of DATABASE_URL cannot be used: no server listens there\.\n$/,
+      );
+    });
+
     test('a setting that makes no sense', async () => {
       await refuses({ dataDir: newDataDir(), settings: { PORT: 'eighty' } }, /^The setting PORT cannot be used: .*\n$/);
     });
+  });
+
+  test('with a DATABASE_URL keys, jobs and secrets are in that Postgres, and in no file', async () => {
+    const server = await startPostgres();
+    try {
+      const [dataDir, settings] = [newDataDir(), { DATABASE_URL: await server.createDatabase() }];
+      const launcher = start({ dataDir, settings });
+      const { baseUrl } = await launcher.welcome();
+      const { key } = JSON.parse((await runKeys(dataDir, ['create', '--json'], settings)).stdout) as { key: string };
+      assert.equal(await streamed(clientOf({ baseUrl, key }), 'Reply with exactly: hello'), 'hello');
+      assert.equal(await stopped(launcher), 0, launcher.errors);
+      await assert.rejects(stat(join(dataDir, 'sluice.db')), { code: 'ENOENT' });
+      const db = await openDatabase({ dataDir, databaseUrl: settings.DATABASE_URL });
+      const { outcome } = await db.selectFrom('jobs').select('outcome').executeTakeFirstOrThrow();
+      assert.equal(outcome, 'completed');
+      await db.destroy();
+    } finally {
+      await server.stop();
+    }
   });
 
   test('a Redis of the operator is used, left running, and warned about when it may evict', async () => {

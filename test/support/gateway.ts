@@ -1,13 +1,17 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
+import type { z } from 'zod';
 import { type RunningSandbox, startSandbox } from '../../sandbox/server.ts';
 import type { Capability } from '../../shared/capabilities/capability.ts';
+import type { configurationFile } from '../../shared/configuration/configuration-file.ts';
+import type { DatabaseSettings } from '../../shared/database/database.ts';
+import { databaseSettings } from './database-settings.ts';
 import { freePort, startRedis, type TestRedis } from './redis.ts';
 
 /** The built product; `SLUICE_TEST_DIST` points at another build of it. */
@@ -39,6 +43,12 @@ export interface ApiProcess extends GatewayProcess {
   readonly url: string;
 }
 
+/** The operator's file, as plain data. */
+export type Configuration = z.input<typeof configurationFile>;
+
+/** For suites about what one call of a vendor comes to: a failed one is not followed by another. */
+export const oneAttempt: Configuration = { routing: { attempts: 1 } };
+
 export interface GatewayOptions {
   /** Settings for every process, over the defaults. */
   settings?: Record<string, string>;
@@ -46,8 +56,22 @@ export interface GatewayOptions {
   workers?: number;
   /** Redis to use instead of one of the gateway's own; it is not stopped with it. */
   redisUrl?: string;
+  /** What the operator's file (`SLUICE_CONFIG`) says; left out: there is none. */
+  configuration?: Configuration;
   /** Keep Redis's data on disk, so that it survives a kill. */
   aof?: boolean;
+}
+
+/** Writes the operator's file into a gateway's data folder, and answers the setting that names it. */
+async function configurationSetting(
+  dataDir: string,
+  configuration: Configuration | undefined,
+): Promise<Record<string, string>> {
+  if (configuration === undefined) return {};
+  const file = join(dataDir, 'sluice.yaml');
+  // All JSON is YAML.
+  await writeFile(file, JSON.stringify(configuration));
+  return { SLUICE_CONFIG: file };
 }
 
 /** The gateway of this process whose first api listens on `SLUICE_TEST_PORT`. */
@@ -62,30 +86,34 @@ export class TestGateway {
   readonly redisUrl: string;
   readonly sandbox: RunningSandbox;
   readonly dataDir: string;
+  /** Its database on Postgres; undefined: SQLite, in the data folder. */
+  readonly databaseUrl: string | undefined;
   readonly #settings: Record<string, string>;
 
   private constructor(parts: {
     redis: TestRedis | undefined;
     redisUrl: string;
     sandbox: RunningSandbox;
-    dataDir: string;
+    database: DatabaseSettings;
     settings: Record<string, string>;
   }) {
     this.redis = parts.redis;
     this.redisUrl = parts.redisUrl;
     this.sandbox = parts.sandbox;
-    this.dataDir = parts.dataDir;
+    this.dataDir = parts.database.dataDir;
+    this.databaseUrl = parts.database.databaseUrl;
     this.#settings = parts.settings;
   }
 
   static async start(options: GatewayOptions = {}): Promise<TestGateway> {
     const redis = options.redisUrl === undefined ? await startRedis({ aof: options.aof ?? false }) : undefined;
+    const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
     const gateway = new TestGateway({
       redis,
       redisUrl: options.redisUrl ?? (redis as TestRedis).url,
       sandbox: await startSandbox({ port: 0, journal: true }),
-      dataDir: await mkdtemp(join(tmpdir(), 'sluice-test-data-')),
-      settings: options.settings ?? {},
+      database: await databaseSettings(dataDir),
+      settings: { ...(await configurationSetting(dataDir, options.configuration)), ...options.settings },
     });
     const started = await Promise.allSettled([
       ...Array.from({ length: options.apis ?? 1 }, () => gateway.startApi()),
@@ -131,6 +159,8 @@ export class TestGateway {
       HOST: '127.0.0.1',
       REDIS_URL: this.redisUrl,
       SLUICE_DATA_DIR: this.dataDir,
+      // An empty one counts as unset.
+      DATABASE_URL: this.databaseUrl ?? '',
       SLUICE_API_KEY: this.apiKey,
       SLUICE_SANDBOX: 'on',
       SANDBOX_BASE_URL: `${this.sandbox.url}/v1`,
@@ -189,8 +219,8 @@ export class TestGateway {
     child.stderr?.on('data', keep);
     const exited = once(child, 'exit');
     const ready = once(child, 'message', { signal: AbortSignal.timeout(startDeadlineMs) });
+    ready.catch(() => child.kill('SIGKILL'));
     await Promise.race([ready, exited.then(() => Promise.reject(new Error(`${file} ended at once: ${output}`)))]);
-    ready.catch(() => undefined);
     const end = async (signal: NodeJS.Signals): Promise<number | null> => {
       if (child.exitCode === null && child.signalCode === null) {
         child.kill('SIGCONT');

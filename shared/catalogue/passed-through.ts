@@ -1,0 +1,45 @@
+import type { Capability } from '../capabilities/capability.ts';
+import { speechFormats } from '../capabilities/speech.ts';
+import type { VendorSettings } from '../vendor-settings.ts';
+import type { Model, Traits } from './model.ts';
+import { withFactsOf } from './with-facts-of.ts';
+
+/**
+ * What a model that no list names is taken to be able to do: whatever its vendor's wire can say. Videos are left out: their
+ * sizes and lengths have to be known.
+ */
+export const usualTraits: Readonly<Record<Exclude<Capability, 'video'>, Traits>> = {
+  chat: {},
+  embedding: { embedding: { dimensions: true, batch: 2048 } },
+  image: { image: { tasks: ['generation', 'edit', 'variation'], most: 10, partial: true, responseFormat: true } },
+  transcription: { transcription: { timestamps: true, translates: true, streams: true, diarizes: true } },
+  // Its callers know whether it has events: a vendor whose model has none refuses to be asked for them.
+  speech: { speech: { formats: [...speechFormats] } },
+};
+
+/** The longest id that a list may have, too. */
+const longestId = 256;
+
+/**
+ * The model of an id `vendor/model` whose vendor is open: the one that is listed with that route, by this route alone, or
+ * one that nothing is known of. Undefined for any other id.
+ */
+export function passedThrough(
+  id: string,
+  capability: Capability,
+  vendors: Readonly<Record<string, Pick<VendorSettings, 'isOpen'>>>,
+  served: readonly Model[],
+): Model | undefined {
+  const slash = id.indexOf('/');
+  const vendor = id.slice(0, Math.max(0, slash));
+  const model = id.slice(slash + 1);
+  if (model === '' || id.length > longestId || !Object.hasOwn(vendors, vendor) || !vendors[vendor]?.isOpen) return;
+  for (const row of served) {
+    const route = row.routes.find((each) => each.vendor === vendor && each.model === model);
+    if (route === undefined || row.capability !== capability) continue;
+    const { fallbacks: _none, ...rest } = route === row.routes[0] ? row : withFactsOf(route, row);
+    return { ...rest, id, routes: [route] };
+  }
+  if (capability === 'video') return undefined;
+  return { id, created: 0, ownedBy: vendor, capability, routes: [{ vendor, model }], ...usualTraits[capability] };
+}

@@ -1,0 +1,35 @@
+import type { z } from 'zod';
+import { type ConfigurationFile, configurationFile } from './configuration-file.ts';
+import { fillPlaceholders } from './fill-placeholders.ts';
+import type { Mistake } from './mistake.ts';
+import { YamlSource } from './yaml-source.ts';
+
+/** What the operator's file says, and the file itself, for mistakes that only show when it is applied. */
+export interface Configuration {
+  readonly file: ConfigurationFile;
+  readonly source: Pick<YamlSource, 'error'>;
+}
+
+/**
+ * Reads the operator's YAML file.
+ * @param environment what `${NAME}` in addresses and keys of vendors is read from
+ * @throws ConfigError with every mistake of syntax or shape, a line each: file, line, column, and what is expected there.
+ */
+export function readConfiguration(path: string, environment: Readonly<Record<string, unknown>>): Configuration {
+  const source = new YamlSource(path);
+  const { value, mistakes } = fillPlaceholders(source.value, environment);
+  const parsed = configurationFile.safeParse(value);
+  const wrong = [...mistakes, ...(parsed.error?.issues ?? []).flatMap(mistakesOf)];
+  if (parsed.data === undefined || wrong.length > 0) throw source.error(wrong);
+  return { file: parsed.data, source };
+}
+
+function mistakesOf(issue: z.core.$ZodIssue): Mistake[] {
+  const path = issue.path.map((segment) => (typeof segment === 'number' ? segment : String(segment)));
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ path: [...path, key], message: issue.message, isKey: true }));
+  }
+  // A name that cannot be one stands in the path already.
+  if (issue.code === 'invalid_key') return [{ path, message: issue.issues[0]?.message ?? issue.message, isKey: true }];
+  return [{ path, message: issue.message, showsValue: true }];
+}

@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict';
+import { createCatalogue, type RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import type { Model } from '../../shared/catalogue/models.ts';
+import { everyVendor, vendorsOn } from './vendor-settings.ts';
+
+const catalogue = createCatalogue({ vendors: everyVendor });
+
+/** A model of the catalogue by the first of its routes. */
+export function routedModel(id: string): RoutedModel {
+  const model = catalogue.find(id);
+  assert.ok(model, id);
+  const [first] = catalogue.routes(id, model.capability);
+  assert.ok(first, id);
+  return first;
+}
+
+/** A model made up by a test, by the first of its routes. It has one, where the test names none. */
+export function madeUpModel(
+  fields: Pick<Model, 'id' | 'capability'> & Partial<Model>,
+  vendor: string = 'openai',
+): RoutedModel {
+  const model: Model = { created: 0, ownedBy: 'test', routes: [{ vendor, model: fields.id }], ...fields };
+  const vendors = vendorsOn(...model.routes.map((route) => route.vendor));
+  const [first] = createCatalogue({ vendors, models: [model] }).routes(model.id, model.capability);
+  assert.ok(first, model.id);
+  return first;
+}
