@@ -11,6 +11,8 @@ export interface State {
   caller: Caller;
   /** Stable name of what answers, for metrics and the access log. */
   endpoint: string;
+  /** Where it depends on who serves it which fields are left out: their names, by `serverName`. */
+  ignored: ReadonlyMap<string, string> | undefined;
   /** The error it ended with, when that is not the status (a stream's last frame). */
   streamError: ApiError | undefined;
   /** The body that tells an error, where it is not OpenAI's. */

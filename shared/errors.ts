@@ -51,6 +51,8 @@ export interface ApiErrorOptions {
   readonly vendorCode?: string | null;
   /** When to come back, in milliseconds; becomes `Retry-After` and `retry-after-ms`. */
   readonly retryAfterMs?: number;
+  /** The status a vendor answered with: it tells whether another call may do better. It does not cross the queue. */
+  readonly vendorStatus?: number;
   readonly cause?: unknown;
 }
 
@@ -69,6 +71,7 @@ export class ApiError extends Error {
   readonly param: string | null;
   readonly vendorCode: string | null;
   readonly retryAfterMs: number | undefined;
+  readonly vendorStatus: number | undefined;
 
   constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -76,6 +79,7 @@ export class ApiError extends Error {
     this.code = code;
     this.param = options.param ?? null;
     this.vendorCode = options.vendorCode ?? null;
+    this.vendorStatus = options.vendorStatus;
     this.retryAfterMs = options.retryAfterMs ?? (errorTable[code].status === 503 ? 1000 : undefined);
   }
 

@@ -104,11 +104,39 @@ export interface WorkerMetrics {
   readonly errors: Counter<'capability' | 'vendor' | 'code'>;
   readonly frames: Counter<string>;
   readonly firstFrame: Histogram<'capability' | 'vendor'>;
+  readonly vendorCalls: Counter<'vendor' | 'outcome'>;
+  readonly vendorRetries: Counter<'vendor' | 'reason'>;
+  readonly routeState: Gauge<'route'>;
+}
+
+/** What a worker measures when it is asked for its numbers. */
+export interface WorkerGauges {
+  /** Retries that are allowed. */
+  retryBudget(): number;
+  /** Keys of each vendor that are left alone. */
+  coolingKeys(): readonly { readonly vendor: string; readonly keys: number }[];
 }
 
 /** The numbers of a worker process. */
-export function createWorkerMetrics(registry: Registry): WorkerMetrics {
+export function createWorkerMetrics(registry: Registry, gauges: WorkerGauges): WorkerMetrics {
   const registers = [registry];
+  new Gauge({
+    name: 'sluice_retry_budget',
+    help: 'Retries that are allowed at the moment.',
+    registers,
+    collect() {
+      this.set(gauges.retryBudget());
+    },
+  });
+  new Gauge({
+    name: 'sluice_vendor_keys_cooling',
+    help: 'Keys of a vendor that are left alone for now.',
+    labelNames: ['vendor'],
+    registers,
+    collect() {
+      for (const { vendor, keys } of gauges.coolingKeys()) this.set({ vendor }, keys);
+    },
+  });
   return {
     running: new Gauge({
       name: 'sluice_jobs_running',
@@ -134,6 +162,24 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
       help: 'From the call of a vendor to its first frame.',
       labelNames: ['capability', 'vendor'],
       buckets: secondsBuckets,
+      registers,
+    }),
+    vendorCalls: new Counter({
+      name: 'sluice_vendor_calls_total',
+      help: 'Calls of vendors, by how they ended; repeated ones count again.',
+      labelNames: ['vendor', 'outcome'],
+      registers,
+    }),
+    vendorRetries: new Counter({
+      name: 'sluice_vendor_retries_total',
+      help: 'Failed calls that were followed by another, by why they failed; "over budget": by none, for want of allowance.',
+      labelNames: ['vendor', 'reason'],
+      registers,
+    }),
+    routeState: new Gauge({
+      name: 'sluice_route_breaker_open',
+      help: 'Circuit breaker of a route: 1 open, 0.5 half open, 0 closed (again).',
+      labelNames: ['route'],
       registers,
     }),
   };

@@ -11,6 +11,8 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
   readonly files?: readonly string[];
   /** Fields of a chat that its vendor refuses are left out: its caller's key says so. */
   readonly dropsUnsupported?: true;
+  /** Names of the routes that would refuse the request. */
+  readonly excludedRoutes?: readonly string[];
 }
 
 /** Removes what lies beside a queued job once the job is over. A resource's request stays: it is read again. */

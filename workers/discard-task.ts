@@ -5,7 +5,6 @@ import { readTask, type VendorTask } from '../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../shared/queue.ts';
 import { callFiles } from './call-files.ts';
 import type { JobRun } from './job-run.ts';
-import { chooseRoute } from './routing.ts';
 import type { WorkerContext } from './worker-context.ts';
 
 /** How long a vendor may take to discard a task. */
@@ -15,9 +14,13 @@ const discardMs = 10_000;
  * Stores the task that a vendor has just begun for a run, before anything else is done.
  * @throws ApiError when nobody wants it any more: its job has ended meanwhile, or is another's. It is then discarded.
  */
-export async function rememberTask(context: WorkerContext, run: JobRun, vendor: string, name: string): Promise<void> {
-  const { job, attempt = 0, beganAt = Date.now() } = run;
-  const task: VendorTask = { vendor, task: name, attempt, beganAt };
+export async function rememberTask(
+  context: WorkerContext,
+  run: JobRun,
+  begun: Pick<VendorTask, 'vendor' | 'account' | 'model' | 'task'>,
+): Promise<void> {
+  const { job, attempt = 0, beganAt = Date.now(), callsInAll: calls } = run;
+  const task: VendorTask = { ...begun, attempt, calls, beganAt };
   const ownership = await storeTask(context.redis, job.id, task);
   if (ownership === 'ok') {
     run.task = task;
@@ -36,12 +39,16 @@ export async function discardUnwantedTask(context: WorkerContext, job: QueuedJob
 }
 
 /** Tells a vendor, once, that nobody wants a task any more: what it still costs there nobody would use. */
-async function discardTask(context: WorkerContext, job: QueuedJob, { vendor: name, task }: VendorTask): Promise<void> {
+async function discardTask(
+  context: WorkerContext,
+  job: QueuedJob,
+  { vendor: name, account, model, task }: VendorTask,
+): Promise<void> {
   try {
-    const { vendor, model } = chooseRoute(context.catalogue, context.vendors, job.model, name);
+    const { vendor } = context.vendors.find(name, account) ?? {};
     const signal = AbortSignal.timeout(discardMs);
     const files = callFiles(context.blobs);
-    await vendor.video?.discard?.({ model, task, signal, silenceMs: discardMs, files });
+    await vendor?.video?.discard?.({ model, task, signal, silenceMs: discardMs, files });
   } catch (error) {
     context.log.info({ job: job.id, vendor: name, code: ApiError.from(error).code }, 'a task could not be discarded');
   }

@@ -43,6 +43,8 @@ export interface HttpRequest {
   readonly onChunk?: (chunk: Buffer, type: string) => Reading;
   /** What a 404 is called where the path names a thing of the vendor's; left out: the vendor lacks the path or the model. */
   readonly notFound?: string;
+  /** Sent beside the vendor's own, such as a signature. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** One request that posts something. */
@@ -50,6 +52,9 @@ export interface HttpPost extends HttpRequest {
   /** JSON text, or an upload. */
   readonly body: string | HttpUpload;
 }
+
+/** No connection could be made: nothing was sent. */
+export class UnreachableError extends ApiError {}
 
 /** A request was on its way when its connection was lost or fell silent: what the vendor made of it nobody knows. */
 export class LostAnswerError extends ApiError {}
@@ -136,12 +141,16 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   return {
     post: ({ body, ...request }) =>
       typeof body === 'string'
-        ? send('POST', request, { headers: jsonHeaders, body })
-        : send('POST', request, { headers: uploadHeaders(body, headers), body: body.content }),
-    get: (request) => send('GET', request, { headers }),
-    delete: (request) => send('DELETE', request, { headers }),
+        ? send('POST', request, { headers: withOwn(jsonHeaders, request), body })
+        : send('POST', request, { headers: withOwn(uploadHeaders(body, headers), request), body: body.content }),
+    get: (request) => send('GET', request, { headers: withOwn(headers, request) }),
+    delete: (request) => send('DELETE', request, { headers: withOwn(headers, request) }),
     close: () => pool.destroy(),
   };
+}
+
+function withOwn(shared: string[], { headers }: HttpRequest): string[] {
+  return headers === undefined ? shared : [...shared, ...Object.entries(headers).flat()];
 }
 
 function uploadHeaders({ type, bytes }: HttpUpload, headers: string[]): string[] {
@@ -298,7 +307,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     // Not the error itself: undici's carry pieces of the answer.
     const cause = new Error(`${this.options.vendor}: ${message}${code === undefined ? '' : ` (${code})`}`);
     if (this.controller === undefined) {
-      return new ApiError('service_unavailable', "The model's vendor cannot be reached.", { cause });
+      return new UnreachableError('service_unavailable', "The model's vendor cannot be reached.", { cause });
     }
     if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
       return new LostAnswerError('timeout', `The model's vendor was silent for ${this.request.silenceMs} ms.`, {

@@ -12,6 +12,8 @@ export class JobRun {
   attempt: number | undefined;
   /** When that attempt began, in ms since 1970. */
   beganAt: number | undefined;
+  /** Calls of vendors that the attempt has made; polls do not count. */
+  calls = 0;
   /** The task that a vendor runs for the job, once it is stored. */
   task: VendorTask | undefined;
   /** How far that task was known to be when the run began, in percent. */
@@ -27,14 +29,20 @@ export class JobRun {
     this.job = job;
   }
 
+  /** Calls of vendors that the job has taken so far. Each earlier attempt is known to have made one. */
+  get callsInAll(): number {
+    return (this.attempt ?? 1) - 1 + Math.max(1, this.calls);
+  }
+
   /** Aborted when the run must stop. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  /** The job is not this run's any more: it has ended, or another attempt owns it. */
+  /** The job is not this run's any more: it has ended, or another attempt owns it. That outranks what it was to stop for. */
   lose(reason: Exclude<Ownership, 'ok'>): void {
     this.stop(reason);
+    this.stopReason = reason;
   }
 
   /** The process stops: the job should go back to the queue, if that is still possible. */

@@ -1,4 +1,3 @@
-import { createServer, type Server } from 'node:http';
 import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { Blobs } from '../shared/blobs.ts';
 import { type Capability, capabilities, isCapability } from '../shared/capabilities/capability.ts';
@@ -7,16 +6,17 @@ import { ConfigError, readConfig } from '../shared/config.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
 import { createLogger } from '../shared/log.ts';
-import type { Registry } from '../shared/metrics.ts';
-import { createRegistry, createWorkerMetrics, redisLag } from '../shared/metrics.ts';
+import { createRegistry } from '../shared/metrics.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
-import { connectRedis, type RedisClient } from '../shared/redis.ts';
+import { connectRedis } from '../shared/redis.ts';
+import { reloadOnHangup } from '../shared/reload.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
 import { within } from '../shared/within.ts';
 import { consume } from './consume.ts';
+import { Routing } from './routing/routing.ts';
 import { RunningJobs } from './running-jobs.ts';
+import { serveHealth } from './serve-health.ts';
 import { Settler } from './settler.ts';
-import { createVendors } from './vendors/registry.ts';
 import type { WorkerContext } from './worker-context.ts';
 
 /** The capabilities named on the command line; all of them when none is. */
@@ -26,25 +26,6 @@ function readCapabilities(names: string[]): readonly Capability[] {
     throw new ConfigError(`There is no capability "${unknown}": choose from ${capabilities.join(', ')}.`);
   }
   return names.length === 0 ? capabilities : (names as Capability[]);
-}
-
-/** `/healthz`, `/readyz` and `/metrics` of a worker, where it has a port. */
-function serveHealth(port: number, host: string, registry: Registry, redis: RedisClient): Server {
-  const server = createServer(async (request, response) => {
-    if (request.url === '/healthz') response.end('{"status":"ok"}');
-    else if (request.url === '/readyz') {
-      const isReady = (await redisLag(redis)) >= 0;
-      response.statusCode = isReady ? 200 : 503;
-      response.end(JSON.stringify({ status: isReady ? 'ok' : 'unavailable' }));
-    } else if (request.url === '/metrics') {
-      response.setHeader('content-type', registry.contentType);
-      response.end(await registry.metrics());
-    } else {
-      response.statusCode = 404;
-      response.end();
-    }
-  });
-  return server.listen(port, host);
 }
 
 async function start(): Promise<void> {
@@ -58,7 +39,7 @@ async function start(): Promise<void> {
   const workerId = newProcessId('worker');
   const registry = createRegistry('worker', redis.client);
   const queues = new Map(capabilities.map((capability) => [capability, new CapabilityQueue(capability, redis.client)]));
-  const vendors = createVendors(config);
+  const routing = new Routing(config, registry);
   const running = new RunningJobs(redis.client, log);
   const context: WorkerContext = {
     config,
@@ -67,11 +48,12 @@ async function start(): Promise<void> {
     isCluster: redis.isCluster,
     queue: (capability) => queues.get(capability) as CapabilityQueue,
     blobs: await Blobs.open(config.dataDir, config.bucket),
-    catalogue: createCatalogue(new Set(vendors.keys())),
-    vendors,
+    catalogue: createCatalogue(config),
+    vendors: routing.vendors,
+    router: routing.router,
     running,
     settler: new Settler(redis.client, log),
-    metrics: createWorkerMetrics(registry),
+    metrics: routing.metrics,
     log,
   };
   const claim = await StorageClaim.open(redis.client, context.blobs, log);
@@ -80,7 +62,15 @@ async function start(): Promise<void> {
   const workers = wanted.map((capability) => consume(capability, redis.client, context));
   const health =
     config.workerPort === undefined ? undefined : serveHealth(config.workerPort, config.host, registry, redis.client);
-  log.info({ capabilities: wanted, vendors: [...vendors.keys()], worker: workerId }, 'consuming');
+  log.info({ capabilities: wanted, vendors: routing.vendors.names(), worker: workerId }, 'consuming');
+  // Before the word that it is ready: the launcher sends the signal on from then on.
+  const stopReloading = reloadOnHangup({
+    log,
+    apply: (changed) => {
+      context.catalogue.replace(changed);
+      routing.replace(changed);
+    },
+  });
   process.send?.({ type: 'consuming', capabilities: wanted });
 
   closeOnSignal({
@@ -88,6 +78,7 @@ async function start(): Promise<void> {
     flush,
     timeoutMs: config.shutdownMs,
     close: async (signal) => {
+      stopReloading();
       // Takes no more jobs from here on, and resolves when the running ones are over.
       const closed = Promise.all(workers.map((worker) => worker.close()));
       signal.addEventListener('abort', () => running.giveBackAll(), { once: true });
@@ -98,7 +89,7 @@ async function start(): Promise<void> {
       claim.close();
       context.blobs.close();
       health?.close();
-      await within(Promise.all([...vendors.values()].map((vendor) => vendor.close())), 2000);
+      await within(routing.vendors.close(), 2000);
       await Promise.all([...queues.values()].map((queue) => queue.close()));
       await redis.close();
     },

@@ -1,20 +1,14 @@
 import { repeatable } from '../shared/capabilities/capability.ts';
-import type { VideoJob } from '../shared/capabilities/video.ts';
 import { ApiError, type ErrorCode } from '../shared/errors.ts';
 import { type BeginVerdict, begin } from '../shared/jobs/begin.ts';
 import { endJob } from '../shared/jobs/end-job.ts';
 import { deleteRequest, type QueuedJob } from '../shared/queue.ts';
-import { callFiles } from './call-files.ts';
-import { conclude, type Ending, logLifetime, settleEnded, type Taken } from './conclude.ts';
-import { discardUnwantedTask, rememberTask } from './discard-task.ts';
+import { callVendor } from './call-vendor.ts';
+import { conclude, endInterrupted, logLifetime, settleEnded, type Taken } from './conclude.ts';
+import { discardUnwantedTask } from './discard-task.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { JobRun } from './job-run.ts';
-import { perform } from './perform/perform.ts';
-import { chooseRoute } from './routing.ts';
 import type { WorkerContext } from './worker-context.ts';
-
-/** How long a job is left to others whose task lies with a vendor that this worker does not know. */
-const elsewhereMs = 10_000;
 
 /**
  * Runs a job taken from the queue: begin → route → vendor → frames → finish → settle. A job whose vendor works it off
@@ -84,7 +78,9 @@ async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict
   if (verdict === 'drop') return;
   if (verdict !== 'settle') {
     const [code, message] = errorOf[verdict];
-    await endJob(context, job, new ApiError(code, message), verdict === 'overdue' ? undefined : 'abandoned');
+    const error = new ApiError(code, message);
+    if (verdict === 'interrupted') await endInterrupted(context, job, error);
+    else await endJob(context, job, error, verdict === 'overdue' ? undefined : 'abandoned');
     return;
   }
   await settleEnded(context, job);
@@ -125,50 +121,4 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
     context.metrics.running.dec({ capability });
     context.metrics.frames.inc(writer.frames);
   }
-}
-
-async function callVendor(
-  context: WorkerContext,
-  run: JobRun,
-  writer: FrameWriter,
-  onRoute: (vendor: string) => void,
-): Promise<Ending> {
-  const { job, task, progress } = run;
-  if (task !== undefined && !context.vendors.has(task.vendor)) {
-    context.log.warn({ job: job.id, vendor: task.vendor }, "the vendor that runs this job's task is not set up here");
-    return { outcome: 'paused', progress, pauseMs: elsewhereMs };
-  }
-  try {
-    // A poll goes without the request, which may be long.
-    const request = task === undefined ? (job.request ?? (await context.blobs.text(job.requestBlob ?? ''))) : '';
-    const bound = task?.vendor ?? (job.capability === 'video' ? vendorOfRemixed(request) : undefined);
-    const { vendor, row, model } = chooseRoute(context.catalogue, context.vendors, job.model, bound);
-    onRoute(vendor.name);
-    const { stream, endpoint } = job;
-    const { vendorSilenceMs: silenceMs, resultMs: filesStayMs } = context.config;
-    const call = { model, stream, request, signal: run.signal, silenceMs, files: callFiles(context.blobs) };
-    const answer = await perform[job.capability]({
-      ...{ vendor, row, endpoint, keep: job.retentionMs > 0, call, sink: writer },
-      dropsUnsupported: job.dropsUnsupported === true,
-      task: { known: task, progress, filesStayMs, remember: (name) => rememberTask(context, run, vendor.name, name) },
-    });
-    if ('body' in answer) return { outcome: 'completed', ...answer };
-    if (answer.error !== undefined) logFailure(context, run, answer.error);
-    return { outcome: 'paused', ...answer };
-  } catch (thrown) {
-    const error = ApiError.from(thrown);
-    logFailure(context, run, error);
-    return { outcome: 'failed', error };
-  }
-}
-
-/** The vendor that has the video which is to be made anew; undefined where the request is no such one. */
-function vendorOfRemixed(request: string): string | undefined {
-  return (JSON.parse(request) as VideoJob).remixed?.vendor;
-}
-
-function logFailure(context: WorkerContext, run: JobRun, error: ApiError): void {
-  if (error.cause === undefined || run.stopReason !== undefined) return;
-  // Never the error's message: a vendor's often quotes the prompt.
-  context.log.warn({ err: error.cause, job: run.job.id, code: error.code }, 'the vendor call failed');
 }

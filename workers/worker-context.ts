@@ -4,9 +4,10 @@ import type { Config } from '../shared/config.ts';
 import type { EndJobContext } from '../shared/jobs/end-job.ts';
 import type { Logger } from '../shared/log.ts';
 import type { WorkerMetrics } from '../shared/metrics.ts';
+import type { Router } from './routing/router.ts';
+import type { VendorPool } from './routing/vendor-pool.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Settler } from './settler.ts';
-import type { Vendor } from './vendors/vendor.ts';
 
 /** What running jobs takes; made once per process. */
 export interface WorkerContext extends EndJobContext {
@@ -14,7 +15,8 @@ export interface WorkerContext extends EndJobContext {
   readonly workerId: string;
   readonly blobs: Blobs;
   readonly catalogue: Catalogue;
-  readonly vendors: ReadonlyMap<string, Vendor>;
+  readonly vendors: VendorPool;
+  readonly router: Router;
   readonly running: RunningJobs;
   readonly settler: Settler;
   readonly metrics: WorkerMetrics;

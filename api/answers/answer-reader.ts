@@ -3,6 +3,7 @@ import type { Blobs } from '../../shared/blobs.ts';
 import { hasLog, longestPage, readLog } from '../../shared/jobs/answer-log.ts';
 import { type Batch, type Frame, isTerminal, parseBatch, type StoredFrame } from '../../shared/jobs/frames.ts';
 import { readJobProgress } from '../../shared/jobs/job-state.ts';
+import { readServed, type Served } from '../../shared/jobs/served.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 
@@ -23,6 +24,14 @@ export interface AnswerSink {
   lost(): void;
 }
 
+/** What one reader reads for. */
+export interface ReaderOptions {
+  readonly sink: AnswerSink;
+  readonly onClose: (reader: AnswerReader) => void;
+  /** Told who serves the answer, before its first frame, and again should that change. */
+  readonly onServed: ((served: Served) => void) | undefined;
+}
+
 /** What readers share. */
 export interface ReaderContext {
   readonly redis: RedisClient;
@@ -39,7 +48,10 @@ export class AnswerReader {
   readonly jobId: string;
   readonly #context: ReaderContext;
   readonly #sink: AnswerSink;
-  readonly #onClose: (reader: AnswerReader) => void;
+  readonly #onClose: ReaderOptions['onClose'];
+  readonly #onServed: ReaderOptions['onServed'];
+  /** Who served the last batch, as it stood there. */
+  #served = '';
   #cursor = 0;
   #lastHeardAt = Date.now();
   #isPaused = false;
@@ -52,11 +64,12 @@ export class AnswerReader {
   /** The job is known to have been made, so that finding nothing of it means that it is gone. */
   #isMade = false;
 
-  constructor(jobId: string, context: ReaderContext, sink: AnswerSink, onClose: (reader: AnswerReader) => void) {
+  constructor(jobId: string, context: ReaderContext, { sink, onClose, onServed }: ReaderOptions) {
     this.jobId = jobId;
     this.#context = context;
     this.#sink = sink;
     this.#onClose = onClose;
+    this.#onServed = onServed;
   }
 
   /** Takes a live batch that stands in `text` from `start` on. */
@@ -102,7 +115,7 @@ export class AnswerReader {
 
   /** Delivers a whole answer that is kept elsewhere than in the log: its frames, the terminal last. */
   replay(frames: readonly Frame[]): void {
-    this.#deliver({ frames });
+    this.#deliver({ served: '', frames });
   }
 
   /** The sink takes frames again. */
@@ -178,7 +191,7 @@ export class AnswerReader {
     }
     try {
       const frames = await Promise.all(batch.frames.map((frame) => this.#resolveBlob(frame)));
-      if (!this.#isClosed) this.#deliver({ frames });
+      if (!this.#isClosed) this.#deliver({ ...batch, frames });
     } catch (error) {
       if (!(error instanceof MissingBlobError)) throw error;
       this.#lose();
@@ -192,7 +205,8 @@ export class AnswerReader {
   }
 
   /** A batch is delivered whole, also past a full sink: a batch is bounded, and cursors stay on its borders. */
-  #deliver(batch: { readonly frames: readonly Frame[] }): void {
+  #deliver(batch: { readonly served: string; readonly frames: readonly Frame[] }): void {
+    if (batch.served !== this.#served) this.#tellServed(batch.served);
     for (const frame of batch.frames) {
       this.#cursor = frame.seq;
       this.#sink.frame(frame);
@@ -202,5 +216,11 @@ export class AnswerReader {
       }
     }
     if (!this.#sink.flush()) this.#isPaused = true;
+  }
+
+  #tellServed(text: string): void {
+    this.#served = text;
+    const served = readServed(text);
+    if (served !== undefined) this.#onServed?.(served);
   }
 }

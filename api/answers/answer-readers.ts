@@ -1,4 +1,5 @@
 import type { InboxListener } from '../../shared/jobs/inbox.ts';
+import type { Served } from '../../shared/jobs/served.ts';
 import { AnswerReader, type AnswerSink, type ReaderContext } from './answer-reader.ts';
 
 /** How often readers look for silence. One timer for all: a timer each would cost more than the check. */
@@ -20,8 +21,9 @@ export class AnswerReaders implements InboxListener {
    * Registers a reader, from the first frame on. For a new job: before it is enqueued; nothing else is needed. For a job
    * that is there already: attach first, then `catchUp`.
    */
-  open(jobId: string, sink: AnswerSink): AnswerReader {
-    const reader = new AnswerReader(jobId, this.#context, sink, (closed) => this.#remove(closed));
+  open(jobId: string, sink: AnswerSink, onServed?: (served: Served) => void): AnswerReader {
+    const onClose = (closed: AnswerReader): void => this.#remove(closed);
+    const reader = new AnswerReader(jobId, this.#context, { sink, onClose, onServed });
     const readers = this.#readers.get(jobId);
     if (readers === undefined) this.#readers.set(jobId, new Set([reader]));
     else readers.add(reader);

@@ -16,6 +16,7 @@ import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import { readViewOptions } from '../view-options.ts';
 import type { BytesView, View, ViewedJob } from './endpoint.ts';
+import { showServed } from './show-served.ts';
 
 /** How long Redis may take to cancel a job whose caller has left; it goes on after that. */
 const cancelMs = 1000;
@@ -210,7 +211,7 @@ function isDelivery({ job, isCreator }: Waiting): boolean {
 /** The steps every answer shares: register the reader, start, keep the limits, and clean up whatever happens. */
 async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: () => Promise<T>): Promise<T> {
   const { services, connection, job } = waiting;
-  const reader = services.readers.open(job.id, sink);
+  const reader = services.readers.open(job.id, sink, (served) => showServed(waiting.ctx, served));
   let isStarted = false;
   try {
     await start(reader);

@@ -9,7 +9,7 @@ import type { ModelLimits } from './model-limits.ts';
  */
 const charactersPerToken = 16;
 
-type Bounded = Pick<Model, 'id' | 'input' | 'contextWindow' | 'maxOutputTokens' | 'routes'>;
+type Bounded = Pick<Model, 'id' | 'input' | 'contextWindow' | 'maxOutputTokens'>;
 
 /**
  * Holds a chat against its model's row: images to a model that takes none, more output tokens than it ever answers, a prompt
@@ -21,14 +21,14 @@ export function checkModelLimits(limits: ModelLimits, model: Bounded): void {
   if (image !== undefined && model.input?.includes('image') === false) {
     throw invalidParameter(image, `Invalid '${image}': the model \`${model.id}\` does not take images.`);
   }
-  const mostTokens = largest(model, 'maxOutputTokens');
+  const mostTokens = model.maxOutputTokens;
   if (most !== undefined && mostTokens !== undefined && most.tokens > mostTokens) {
     throw invalidParameter(
       most.param,
       `Invalid '${most.param}': expected a value <= ${mostTokens} with \`${model.id}\`, but got ${most.tokens} instead.`,
     );
   }
-  const window = largest(model, 'contextWindow');
+  const window = model.contextWindow;
   if (window !== undefined && characters > window * charactersPerToken) {
     throw new ApiError(
       'context_length_exceeded',
@@ -36,10 +36,4 @@ export function checkModelLimits(limits: ModelLimits, model: Bounded): void {
       { param },
     );
   }
-}
-
-/** The largest of the routes' limits: the request may go to any of them. Undefined where one is not known. */
-function largest(model: Bounded, limit: 'contextWindow' | 'maxOutputTokens'): number | undefined {
-  const all = [model[limit], ...model.routes.slice(1).map((route) => route[limit])];
-  return all.reduce((most, one) => (most === undefined || one === undefined ? undefined : Math.max(most, one)));
 }

@@ -1,6 +1,6 @@
 import type { UnsupportedParameters } from '../../shared/api-keys.ts';
 import type { Capability } from '../../shared/capabilities/capability.ts';
-import type { Model } from '../../shared/catalogue/models.ts';
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
@@ -125,7 +125,7 @@ export interface Endpoint {
    */
   readonly check?: (
     request: Pick<PreparedRequest, 'stream' | 'traits'>,
-    model: Model,
+    model: RoutedModel,
     unsupported?: UnsupportedParameters,
   ) => readonly string[] | undefined;
   /** The error body of answers without events; left out: OpenAI's. */

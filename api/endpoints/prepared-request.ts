@@ -16,6 +16,8 @@ export interface PreparedRequest {
   readonly traits?: Readonly<Record<string, unknown>>;
   /** Ids of the uploaded files that the request names. */
   readonly files?: readonly string[];
+  /** Names of the routes that would refuse it. */
+  readonly excludedRoutes?: readonly string[];
   /** The job is a resource of its own: request and answer are kept for the retention time, and can be read and deleted. */
   readonly store?: boolean;
   /** The request is answered at once with the resource as it is then (or with its events); the job goes on by itself. */

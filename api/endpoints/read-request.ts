@@ -1,15 +1,13 @@
-import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { discardFiles } from '../admission/submit.ts';
 import { ClientConnection } from '../answers/client-connection.ts';
 import { isLargeBody, type LargeBodies, type PreparedLargeRequest } from '../large-bodies.ts';
-import type { Caller } from '../middleware/authenticate.ts';
 import { isForm, readForm } from '../middleware/form-body.ts';
 import { readBody } from '../middleware/json-body.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
+import { checkRequest, ignoredByAll } from './check-request.ts';
 import type { Endpoint, Prepared } from './endpoint.ts';
-import { invalidParameter } from './invalid-request.ts';
 import { sha256 } from './make-submission.ts';
 
 /** A request that was read, and the hash of its body where it has an idempotency key. */
@@ -86,28 +84,16 @@ async function readFormRequest(
 async function complete(ctx: Context, services: Services, endpoint: Endpoint, read: Prepared): Promise<Prepared> {
   try {
     const prepared = await resolve(ctx, services, endpoint, read);
-    const ignored = checkRequest(services, endpoint, prepared, ctx.state.caller);
-    if (ignored !== '') ctx.set('x-sluice-ignored', ignored);
-    return prepared;
+    const checked = checkRequest(services, endpoint, prepared, ctx.state.caller);
+    const ignored = ignoredByAll(checked);
+    if (ignored === undefined) ctx.state.ignored = checked.ignored;
+    else if (ignored !== '') ctx.set('x-sluice-ignored', ignored);
+    const { excludedRoutes } = checked;
+    return excludedRoutes.length === 0 ? prepared : { ...prepared, excludedRoutes };
   } catch (error) {
     await discardFiles(services, read);
     throw error;
   }
-}
-
-/**
- * Holds a request against its model. Answers the names of its fields that are left out.
- * @throws ApiError 400, 404.
- */
-export function checkRequest(
-  services: Services,
-  endpoint: Endpoint,
-  prepared: Prepared,
-  { unsupportedParameters }: Pick<Caller, 'unsupportedParameters'>,
-): string {
-  const model = findModel(services, endpoint, prepared.model);
-  const ignored = endpoint.check?.(prepared, model, unsupportedParameters) ?? [];
-  return [...new Set(ignored)].join(', ');
 }
 
 async function resolve(ctx: Context, services: Services, endpoint: Endpoint, read: Prepared): Promise<Prepared> {
@@ -124,20 +110,4 @@ async function resolve(ctx: Context, services: Services, endpoint: Endpoint, rea
   } finally {
     connection.close();
   }
-}
-
-/** The model's row. @throws ApiError 404 for an unknown model, 400 for one that this endpoint cannot use. */
-function findModel(services: Services, endpoint: Endpoint, id: string): Model {
-  const model = services.catalogue.find(id);
-  if (model === undefined) {
-    const near = services.catalogue.nearest(id);
-    const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`;
-    throw new ApiError('model_not_found', `The model \`${id}\` does not exist or is not available here.${hint}`, {
-      param: 'model',
-    });
-  }
-  if (model.capability !== endpoint.capability) {
-    throw invalidParameter('model', `The model \`${id}\` cannot be used with ${endpoint.path}.`);
-  }
-  return model;
 }

@@ -1,4 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
+import { withFieldCheck } from './check-media-fields.ts';
 import { checkVideo } from './check-video.ts';
 import type { Endpoint } from './endpoint.ts';
 import { findVideoJob, requireVideoEnd } from './find-video.ts';
@@ -11,10 +12,15 @@ const resolveSource: NonNullable<Endpoint['resolve']> = async (read, context) =>
   if (typeof read.request !== 'string')
     throw new ApiError('request_too_large', 'The request body is too large for a remix.');
   const job = await findVideoJob(context, context.params.id);
-  const { vendor, task, size, seconds } = await requireVideoEnd(context, job, 'remixed');
+  const { vendor, account, task, size, seconds } = await requireVideoEnd(context, job, 'remixed');
   const shape = { ...(size !== undefined && { size }), ...(seconds !== undefined && { seconds }) };
   const facts = { ...shape, remixedFrom: `video_${job.id}` };
-  return withFacts({ ...read, request: read.request }, facts, { remixed: { vendor, task } }, job.model);
+  return withFacts(
+    { ...read, request: read.request },
+    facts,
+    { remixed: { vendor, ...(account && { account }), task } },
+    job.model,
+  );
 };
 
 /** `POST /v1/videos/{id}/remix` (https://platform.openai.com/docs/api-reference/videos/remix). */
@@ -24,6 +30,6 @@ export const videosRemix: Endpoint = {
   capability: 'video',
   prepare: prepareVideoRemix,
   resolve: resolveSource,
-  check: checkVideo,
+  check: withFieldCheck('video', checkVideo),
   view: videoView,
 };

@@ -10,7 +10,7 @@ export interface VideoJob {
   /** The picture that the video begins with: an upload, or a link or data URL. */
   readonly input: UploadedImage | { readonly image_url: string } | null;
   /** The video that is made anew by another prompt, as its vendor knows it. */
-  readonly remixed: { readonly vendor: string; readonly task: string } | null;
+  readonly remixed: { readonly vendor: string; readonly account?: string; readonly task: string } | null;
   /** The caller's other fields: they pass through. */
   readonly parameters: Readonly<Record<string, unknown>>;
 }
@@ -36,8 +36,9 @@ export interface VideoProgress {
 
 /** An `end` frame. */
 export interface VideoEnd {
-  /** Who made it, and what it is called there: a remix needs both. */
+  /** Who made it, by which of the keys, and what it is called there: a remix needs them. */
   readonly vendor: string;
+  readonly account?: string;
   readonly task: string;
   /** As the vendor made it; undefined where it does not say. */
   readonly size?: string;

@@ -1,6 +1,6 @@
 -- Appends a batch of frames to a job's log and publishes it, if the caller still owns the job.
 -- KEYS[1] job state (hash)   KEYS[2] answer log (stream)
--- ARGV[1] job id   ARGV[2] attempt   ARGV[3] first seq   ARGV[4] last seq   ARGV[5] frame lines, newline-separated
+-- ARGV[1] job id   ARGV[2] attempt   ARGV[3] first seq, and who serves   ARGV[4] last seq   ARGV[5] frame lines, newline-separated
 -- ARGV[6] lease in ms   ARGV[7] inbox channel prefix   ARGV[8] PUBLISH or SPUBLISH   ARGV[9] log lifetime in ms
 -- ARGV[10] '1' when a delta is among the frames: from then on the job is never run again
 -- Answers: ok; fenced (another attempt owns the job); ended (a terminal is written: cancelled, overdue, …); gone.

@@ -18,6 +18,8 @@ export interface AppendCall {
   readonly jobId: string;
   readonly attempt: number;
   readonly firstSeq: number;
+  /** Who serves the answer, see served.ts. */
+  readonly served: string;
   readonly lastSeq: number;
   readonly lines: string;
   readonly hasDelta: boolean;
@@ -34,7 +36,7 @@ export function append(redis: RedisClient, call: AppendCall): Promise<Ownership>
     [
       call.jobId,
       call.attempt,
-      call.firstSeq,
+      `${call.firstSeq} ${call.served}`,
       call.lastSeq,
       call.lines,
       leaseMs,

@@ -2,7 +2,7 @@
  * Frames: the pieces of an answer, numbered from 1 per job and on across attempts.
  *
  * A batch is what one script call appends: one log entry and one live message. It is plain text, not JSON in JSON, which
- * keeps a token's cost down: a head line `<attempt> <first seq>`, then a line per frame: one letter for the type and the
+ * keeps a token's cost down: a head line `<attempt> <first seq> <who serves it>`, then a line per frame: one letter for the type and the
  * frame's data as JSON text. An upper-case letter says that the data is a blob reference, for frames over 64 KiB.
  */
 export type FrameType = 'delta' | 'progress' | 'end' | 'error';
@@ -22,6 +22,8 @@ export interface StoredFrame extends Frame {
 export interface Batch {
   readonly attempt: number;
   readonly firstSeq: number;
+  /** Who serves it, see served.ts. */
+  readonly served: string;
   readonly frames: StoredFrame[];
 }
 
@@ -44,7 +46,10 @@ export function parseBatch(text: string, start = 0): Batch {
   const space = text.indexOf(' ', start);
   if (headEnd < 0 || space < 0 || space > headEnd) throw new Error('a batch of frames has no head');
   const attempt = Number(text.slice(start, space));
-  const firstSeq = Number(text.slice(space + 1, headEnd));
+  const second = text.indexOf(' ', space + 1);
+  const seqEnd = second < 0 || second > headEnd ? headEnd : second;
+  const firstSeq = Number(text.slice(space + 1, seqEnd));
+  const served = text.slice(seqEnd + 1, headEnd);
   const frames: StoredFrame[] = [];
   let from = headEnd + 1;
   while (from < text.length) {
@@ -57,5 +62,5 @@ export function parseBatch(text: string, start = 0): Batch {
     frames.push({ seq: firstSeq + frames.length, type, text: text.slice(from + 1, to), isBlob: letter !== lower });
     from = to + 1;
   }
-  return { attempt, firstSeq, frames };
+  return { attempt, firstSeq, served, frames };
 }

@@ -2,13 +2,16 @@
 export interface VendorTask {
   /** Who runs it: every later call goes there. */
   readonly vendor: string;
+  /** Which of the keys created it, by a name that does not give it away: no other can ask after it. */
+  readonly account: string;
+  /** The vendor's name of the model. */
+  readonly model: string;
   /** What it is called there. */
   readonly task: string;
-  /**
-   * The attempt that created it: how often the vendor was asked to make something, which is what records tell. Later
-   * takings only poll.
-   */
+  /** The attempt that created it. Later takings only poll. */
   readonly attempt: number;
+  /** Calls that it took to begin it; left out: one for each attempt. */
+  readonly calls?: number;
   /** When that attempt began, in ms since 1970. */
   readonly beganAt: number;
 }
@@ -16,6 +19,11 @@ export interface VendorTask {
 /** The task as the state's field `task`. */
 export function taskText(task: VendorTask): string {
   return JSON.stringify(task);
+}
+
+/** How often vendors were asked to make something until one did, which is what records tell. */
+export function callsFor({ calls, attempt }: VendorTask): number {
+  return calls ?? attempt;
 }
 
 /** Reads the state's field `task`. @throws Error for text that is none, which means a defect. */

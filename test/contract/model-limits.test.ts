@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { chatCompletions } from '../../api/endpoints/chat-completions.ts';
-import { checkModelLimits } from '../../api/endpoints/check-model-limits.ts';
 import { completions } from '../../api/endpoints/completions.ts';
 import type { Endpoint } from '../../api/endpoints/endpoint.ts';
 import { messages } from '../../api/endpoints/messages.ts';
 import { messagesCountTokens } from '../../api/endpoints/messages-count-tokens.ts';
 import { responses } from '../../api/endpoints/responses.ts';
-import { type Model, models } from '../../shared/catalogue/models.ts';
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { madeUpModel, routedModel } from '../support/routed-model.ts';
 
 const picture = 'data:image/png;base64,iVBORw0KGgo=';
 
 /** A small model for text only. */
-const small: Model = {
-  ...{ id: 'small', created: 1, ownedBy: 'maker', capability: 'chat', input: ['text'], output: ['text'] },
-  ...{ contextWindow: 1000, maxOutputTokens: 100, routes: [{ vendor: 'sandbox', model: 'small' }] },
-};
+const small = madeUpModel({
+  ...{ id: 'small', capability: 'chat', input: ['text'], output: ['text'] },
+  ...{ contextWindow: 1000, maxOutputTokens: 100 },
+});
 
 /** The 400 that a request for a model gets, or undefined. */
-function refusal(endpoint: Endpoint, body: object, model: Model) {
+function refusal(endpoint: Endpoint, body: object, model: RoutedModel) {
   const prepared = endpoint.prepare?.(Buffer.from(JSON.stringify({ model: model.id, ...body })));
   assert(prepared);
   try {
@@ -44,7 +44,7 @@ describe('a chat held against its model', () => {
     assert.equal(refused?.param, 'messages[1].content[1]');
     assert.equal(refused?.code, 'invalid_request_error');
     assert.match(String(refused?.message), /does not take images/);
-    const seeing: Model = { ...small, input: ['text', 'image'] };
+    const seeing: RoutedModel = { ...small, input: ['text', 'image'] };
     assert.equal(chat({ messages: [user(parts)] }, seeing), undefined);
     const { input: _input, ...unknown } = small;
     assert.equal(chat({ messages: [user(parts)] }, unknown), undefined);
@@ -108,22 +108,13 @@ describe('a chat held against its model', () => {
     assert.equal(refusal(messagesCountTokens, body, small), undefined);
   });
 
-  it('is held against the largest of the routes, and none where one route does not say', () => {
-    const limits = { param: 'messages', characters: 0, most: { param: 'max_tokens', tokens: 150 } };
-    const [first] = small.routes;
-    assert(first);
-    const second = { vendor: 'second', model: 'b' };
-    assert.throws(() => checkModelLimits(limits, small));
-    assert.throws(() => checkModelLimits(limits, { ...small, routes: [first, { ...second, maxOutputTokens: 120 }] }));
-    checkModelLimits(limits, { ...small, routes: [first, { ...second, maxOutputTokens: 200 }] });
-    checkModelLimits(limits, { ...small, routes: [first, second] });
-  });
-
   it('holds the rows of the catalogue: an image to o3 passes, one to a model of text does not', () => {
-    const find = (id: string) => models.find((model) => model.id === id) as Model;
     const content = [{ type: 'image_url', image_url: { url: picture } }];
-    assert.equal(chat({ messages: [user(content)] }, find('o3')), undefined);
-    assert.equal(chat({ messages: [user(content)] }, find('glm-4.7'))?.param, 'messages[0].content[0]');
-    assert.equal(chat({ messages: [user('Hello')], max_tokens: 16_385 }, find('gpt-4o-mini'))?.param, 'max_tokens');
+    assert.equal(chat({ messages: [user(content)] }, routedModel('o3')), undefined);
+    assert.equal(chat({ messages: [user(content)] }, routedModel('glm-4.7'))?.param, 'messages[0].content[0]');
+    assert.equal(
+      chat({ messages: [user('Hello')], max_tokens: 16_385 }, routedModel('gpt-4o-mini'))?.param,
+      'max_tokens',
+    );
   });
 });

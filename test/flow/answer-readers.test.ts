@@ -7,6 +7,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import type { AnswerSink } from '../../api/answers/answer-reader.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import type { Served } from '../../shared/jobs/served.ts';
 import { loadProduct, TestGateway } from '../support/gateway.ts';
 import { JobFixture } from './job-fixture.ts';
 
@@ -16,9 +17,12 @@ const { AnswerReaders } =
   await loadProduct<typeof import('../../api/answers/answer-readers.ts')>('api/answers/answer-readers');
 const { Blobs } = await loadProduct<typeof import('../../shared/blobs.ts')>('shared/blobs');
 const { append } = await loadProduct<typeof import('../../shared/jobs/append.ts')>('shared/jobs/append');
+const { servedText } = await loadProduct<typeof import('../../shared/jobs/served.ts')>('shared/jobs/served');
 const { frameLine } = await loadProduct<typeof import('../../shared/jobs/frames.ts')>('shared/jobs/frames');
 
 let jobs: JobFixture;
+
+const unheard = { onClose: () => undefined, onServed: undefined };
 
 before(async () => {
   jobs = await JobFixture.start();
@@ -53,7 +57,9 @@ describe('An answer reader', () => {
   function openReader(job: JobIdentity, isFull?: () => boolean) {
     const { sink, frames, whole } = openSink(isFull);
     const context = { redis: jobs.redis, blobs: undefined as never, log: console as never };
-    return { reader: new AnswerReader(job.id, context, sink, () => undefined), frames, whole };
+    const served: Served[] = [];
+    const onServed = (who: Served): void => void served.push(who);
+    return { reader: new AnswerReader(job.id, context, { sink, ...unheard, onServed }), frames, whole, served };
   }
 
   test('reads from the log what it missed, and uses no frame twice', async () => {
@@ -71,6 +77,24 @@ describe('An answer reader', () => {
     await jobs.end(job, { attempt: 1 });
     reader.receive('1 5\ne{}', 0);
     assert.deepEqual(sequence(await whole), [1, 2, 3, 4, 5]);
+  });
+
+  test('tells who serves before the first frame, and once for all that follow', async () => {
+    const first = { vendor: 'first vendor', calls: 1, model: undefined };
+    const second = { vendor: 'second', calls: 3, model: 'maker/stand-in 2' };
+    const job = await jobs.create();
+    await jobs.take(job);
+    const { reader, frames, whole, served } = openReader(job);
+    reader.receive(`1 1 ${servedText(first)}\nd"a"`, 0);
+    assert.deepEqual([served, sequence(frames)], [[first], [1]]);
+    await jobs.write(job, 1, 1, ['a'], { served: servedText(first) });
+    await jobs.write(job, 1, 2, ['b', 'c'], { served: servedText(first) });
+    // Another taking of the job, which nothing was out of yet, may have found another vendor: read from the log.
+    await jobs.write(job, 1, 4, ['d'], { served: servedText(second) });
+    await jobs.end(job, { attempt: 1, served: servedText(second) });
+    reader.catchUp();
+    assert.deepEqual(sequence(await whole), [1, 2, 3, 4, 5]);
+    assert.deepEqual(served, [first, second]);
   });
 
   test('reads little more of a long log than a slow client takes', async () => {
@@ -93,7 +117,7 @@ describe('An answer reader', () => {
     });
     const { sink, frames, whole } = openSink(() => true);
     const context = { redis, blobs: undefined as never, log: console as never };
-    const reader = new AnswerReader(job.id, context, sink, () => undefined);
+    const reader = new AnswerReader(job.id, context, { sink, ...unheard });
     reader.catchUp();
     const drain = setInterval(() => reader.resume(), 1);
     assert.equal((await whole).length, 201);
@@ -132,7 +156,7 @@ describe('An answer reader that meets a blob', () => {
     await jobs.take(job);
     const lines = frameLine('delta', JSON.stringify({ blob, bytes: 9 }), true);
     await append(jobs.redis, {
-      ...{ jobId: job.id, attempt: 1, firstSeq: 1, lastSeq: 1, lines, hasDelta: true },
+      ...{ jobId: job.id, attempt: 1, firstSeq: 1, lastSeq: 1, lines, hasDelta: true, served: '' },
       ...{ lifetimeMs: 60_000, isCluster: false },
     });
     const heard = new EventEmitter();
@@ -143,7 +167,7 @@ describe('An answer reader that meets a blob', () => {
       tick: () => undefined,
       lost: () => heard.emit('outcome', 'lost'),
     };
-    const reader = new AnswerReader(job.id, { redis: jobs.redis, blobs, log: console as never }, sink, () => undefined);
+    const reader = new AnswerReader(job.id, { redis: jobs.redis, blobs, log: console as never }, { sink, ...unheard });
     reader.made();
     reader.catchUp();
     const [result] = await outcome;

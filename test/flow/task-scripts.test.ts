@@ -30,7 +30,7 @@ after(() => jobs?.stop());
 const once = { repeatable: false };
 
 function taskOf(attempt = 1): VendorTask {
-  return { vendor: 'openai', task: 'video_1', attempt, beganAt: 1000 };
+  return { vendor: 'openai', account: 'one', model: 'sora-2', task: 'video_1', attempt, beganAt: 1000 };
 }
 
 /** A video job whose vendor's task is stored, taken by attempt 1. */

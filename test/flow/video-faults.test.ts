@@ -222,7 +222,7 @@ describe('video jobs', { concurrency: 3 }, () => {
     const jobs = await VideoJobs.start({ workers: 1 });
     try {
       const failed = await jobs.add({ video: { duration_ms: 500, failure: { code: 'moderation_blocked' } } });
-      const refused = await jobs.add({ fault: { kind: 'rate_limit', retry_after: 3 } });
+      const refused = await jobs.add({ fault: { kind: 'rate_limit', retry_after: 30 } });
       const lost = await jobs.add({ fault: { kind: 'reset' } });
       assert.equal((await jobs.over(failed)).errorCode, 'invalid_request_error');
       assert.equal((await jobs.over(refused)).errorCode, 'rate_limit_exceeded');
@@ -230,6 +230,12 @@ describe('video jobs', { concurrency: 3 }, () => {
       for (const job of [failed, refused, lost]) {
         assert.equal((await vendorCalls(jobs.gateway, job.id)).length, 1, 'it was asked for again');
       }
+      // What the vendor has not begun is asked for again.
+      const fault = { kind: 'rate_limit', retry_after: 1, times: 1, key: 'limited' };
+      const limited = await jobs.add({ fault, video: { duration_ms: 500 } });
+      assert.equal((await jobs.over(limited)).outcome, 'completed');
+      const calls = await vendorCalls(jobs.gateway, limited.id);
+      assert.deepEqual([calls.length, calls.filter(({ video }) => video?.id !== undefined).length], [2, 1]);
     } finally {
       await jobs.stop();
     }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { type SpeechEnd, type SpeechJobRequest, speechTypes } from '../../shared/capabilities/speech.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { failureAfterBegin } from '../vendors/begun-task.ts';
 import type { CallFiles, FrameSink, StoredFile, VendorFrame } from '../vendors/vendor.ts';
 import { methodOf, type Perform } from './performance.ts';
 
@@ -12,7 +13,7 @@ import { methodOf, type Perform } from './performance.ts';
 export const performSpeech: Perform = async ({ vendor, row, keep, call, sink }) => {
   const request = JSON.parse(call.request) as SpeechJobRequest;
   const { stream_format: events, ...fields } = request;
-  const asked = row.speech?.events ? { ...fields, stream_format: 'sse' } : fields;
+  const asked = events || row.speech?.events ? { ...fields, stream_format: 'sse' } : fields;
   const isStored = keep || !call.stream;
   const store = isStored ? new AudioFile(call.files, speechTypes[request.response_format]) : undefined;
   const audio = new AudioSink(call.stream ? sink : undefined, store);
@@ -22,6 +23,9 @@ export const performSpeech: Perform = async ({ vendor, row, keep, call, sink }) 
     const file = await store?.end();
     const end: SpeechEnd = { usage, ...(events && { events: true }), ...(file && { file }) };
     return { body: JSON.stringify(end), usage };
+  } catch (error) {
+    // Audio that is only stored is no frame of the answer, so another call could follow; but it is being paid for.
+    throw call.stream || audio.frames === 0 ? error : failureAfterBegin(error);
   } finally {
     store?.close();
   }

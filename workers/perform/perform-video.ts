@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type VideoEnd, type VideoFile, type VideoVariant, videoVariants } from '../../shared/capabilities/video.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { VendorTask } from '../../shared/jobs/vendor-task.ts';
-import type { TaskCall, TaskState, VendorAnswer, VendorCall, VideoTasks } from '../vendors/vendor.ts';
-import type { JobTask, Pause, PerformTask } from './performance.ts';
+import type { TaskCall, TaskState, Vendor, VendorAnswer, VideoTasks } from '../vendors/vendor.ts';
+import type { Pause, PerformTask } from './performance.ts';
 
 /** How soon a new task is asked after. */
 const firstPollMs = 1000;
@@ -28,28 +28,39 @@ const fetchPauseMs = 500;
 /** How long a creation may go on after its job was stopped: once its name is known, the task can be discarded. */
 const lingerMs = 4000;
 
+/** A call about a video whose task is known. */
+export type VideoCall = Omit<TaskCall, 'task'>;
+
+/** A task that was created at an earlier taking of its job. */
+export interface KnownTask {
+  readonly known: VendorTask;
+  /** How far it is known to be, in percent. */
+  readonly progress: number;
+  /** How long the files of its answer stay, in ms. */
+  readonly filesStayMs: number;
+}
+
 /**
  * Makes a video, a step at each taking of its job: the first creates the vendor's task, once, the others ask how far it
  * is, and the last stores its files. What goes wrong while a task runs is tried again until the job's deadline: the video
  * is being paid for.
  */
-export const performVideo: PerformTask = async ({ vendor, call, task }) => {
-  const { video } = vendor;
-  if (video === undefined) throw new ApiError('server_error', "The model's vendor does not offer videos.");
-  if (task.known === undefined) return await create(video, call, task);
-  return await follow(video, call, task, task.known);
-};
-
-async function create(video: VideoTasks, call: VendorCall, task: JobTask): Promise<Pause> {
+export const performVideo: PerformTask = async ({ vendor, call, rememberTask }) => {
+  const video = tasksOf(vendor);
   if (call.signal.aborted) throw new ApiError('cancelled', 'The request was cancelled.');
   const { signal, release } = lingering(call.signal);
   try {
     const name = await video.create({ ...call, signal });
-    await task.remember(name);
+    await rememberTask(name);
   } finally {
     release();
   }
   return { progress: 0, pauseMs: jittered(firstPollMs) };
+};
+
+function tasksOf({ video }: Vendor): VideoTasks {
+  if (video === undefined) throw new ApiError('server_error', "The model's vendor does not offer videos.");
+  return video;
 }
 
 /** A signal that is aborted a while after another one. */
@@ -67,19 +78,16 @@ function lingering(signal: AbortSignal): { signal: AbortSignal; release: () => v
   return { signal: controller.signal, release };
 }
 
-/** Asks how far a task is, and does what follows from it. */
-async function follow(
-  video: VideoTasks,
-  call: VendorCall,
-  task: JobTask,
-  known: VendorTask,
-): Promise<VendorAnswer | Pause> {
+/** Asks how far a task is, and does what follows from it. @throws ApiError what the job ends with. */
+export async function followVideo(vendor: Vendor, call: VideoCall, task: KnownTask): Promise<VendorAnswer | Pause> {
+  const video = tasksOf(vendor);
+  const { known } = task;
   const { model, files } = call;
   let state: TaskState;
   try {
     state = await limited(call, pollMs, (limits) => video.poll({ model, files, task: known.task, ...limits }));
   } catch (thrown) {
-    return askLater(call, task, known, ApiError.from(thrown));
+    return askLater(call, task, ApiError.from(thrown));
   }
   if (state.status === 'failed') throw state.error;
   if (state.status === 'running') {
@@ -89,19 +97,19 @@ async function follow(
     const stored = await fetchFiles(video, call, known.task);
     return { body: JSON.stringify(endOf(known, state, stored, task.filesStayMs)), usage: null };
   } catch (thrown) {
-    return askLater(call, task, known, ApiError.from(thrown));
+    return askLater(call, task, ApiError.from(thrown));
   }
 }
 
 function endOf(
-  { vendor, task }: VendorTask,
+  { vendor, account, task }: VendorTask,
   { size, seconds }: TaskState & { status: 'completed' },
   files: VideoEnd['files'],
   filesStayMs: number,
 ): VideoEnd {
   const completedAt = Math.floor(Date.now() / 1000);
   const expiresAt = completedAt + Math.floor(filesStayMs / 1000);
-  return { vendor, task, completedAt, expiresAt, files, ...(size && { size }), ...(seconds && { seconds }) };
+  return { vendor, account, task, completedAt, expiresAt, files, ...(size && { size }), ...(seconds && { seconds }) };
 }
 
 /**
@@ -109,7 +117,7 @@ function endOf(
  * `AbortSignal.timeout`: nothing holds those two, and a timeout that is collected never comes.
  */
 async function limited<T>(
-  { signal, silenceMs }: VendorCall,
+  { signal, silenceMs }: VideoCall,
   ms: number,
   work: (limits: Pick<TaskCall, 'signal' | 'silenceMs'>) => Promise<T>,
 ): Promise<T> {
@@ -128,7 +136,7 @@ async function limited<T>(
 }
 
 /** What a failed step means: most will go better at the next poll. @throws ApiError where it will not. */
-function askLater({ signal }: VendorCall, { progress }: JobTask, known: VendorTask, error: ApiError): Pause {
+function askLater({ signal }: VideoCall, { progress, known }: KnownTask, error: ApiError): Pause {
   if (signal.aborted) throw error;
   if (error.code === 'not_found') {
     throw new ApiError('outcome_unknown', "The model's vendor does not have the video any more that it had begun.");
@@ -153,7 +161,7 @@ function percent(progress: number): number {
 }
 
 /** Stores what there is of a completed video. Its film must be there; for a preview that cannot be had it is not given up. */
-async function fetchFiles(video: VideoTasks, call: VendorCall, task: string): Promise<VideoEnd['files']> {
+async function fetchFiles(video: VideoTasks, call: VideoCall, task: string): Promise<VideoEnd['files']> {
   const film = await fetchFile(video, call, task, 'video');
   if (film === undefined) throw new ApiError('not_found', "The model's vendor has no file of the completed video.");
   const files: Partial<Record<VideoVariant, VideoFile>> = {};
@@ -170,7 +178,7 @@ async function fetchFiles(video: VideoTasks, call: VendorCall, task: string): Pr
 
 async function fetchFile(
   video: VideoTasks,
-  call: VendorCall,
+  call: VideoCall,
   task: string,
   variant: VideoVariant,
 ): Promise<VideoFile | undefined> {

@@ -1,34 +1,24 @@
-import type { Model } from '../../shared/catalogue/models.ts';
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { VendorTask } from '../../shared/jobs/vendor-task.ts';
 import type { FrameSink, Vendor, VendorAnswer, VendorCall, VendorMethod } from '../vendors/vendor.ts';
 
 /** A job on its way to its vendor. */
 export interface Performance {
   readonly vendor: Vendor;
-  /** The model's row in the catalogue. */
-  readonly row: Model;
+  /** The model, by the route that is taken. */
+  readonly row: RoutedModel;
   /** Name of the endpoint that made the job. */
   readonly endpoint: string;
   /** Whether the answer stays readable after its delivery: files that it is made of are then stored. */
   readonly keep: boolean;
-  /** Whether fields of a chat that the vendor refuses are left out. */
+  /** Whether fields that the vendor refuses are left out. */
   readonly dropsUnsupported?: boolean;
   readonly call: VendorCall;
   readonly sink: FrameSink;
 }
 
-/** The task that a vendor runs for a job, across the takings of the job. */
-export interface JobTask {
-  /** What an earlier taking stored of it; undefined: it has yet to be created. */
-  readonly known: VendorTask | undefined;
-  /** How far it is known to be, in percent. */
-  readonly progress: number;
-  /** How long the files of its answer stay, in ms. */
-  readonly filesStayMs: number;
-  /** Stores a task by its vendor's name for it. @throws ApiError when the job is over meanwhile: the task is discarded. */
-  readonly remember: (name: string) => Promise<void>;
-}
+/** Stores a task by its vendor's name for it. @throws ApiError when the job is over meanwhile: the task is discarded. */
+export type RememberTask = (name: string) => Promise<void>;
 
 /** A job whose vendor's task is not done: it comes back. */
 export interface Pause {
@@ -42,8 +32,10 @@ export interface Pause {
 /** Does what a job asks for, by one or several calls of its vendor. @throws ApiError what the job ends with. */
 export type Perform = (performance: Performance) => Promise<VendorAnswer>;
 
-/** Does the next step of a job that a vendor works off as a task. @throws ApiError what the job ends with. */
-export type PerformTask = (performance: Performance & { readonly task: JobTask }) => Promise<VendorAnswer | Pause>;
+/** Does, or begins as a task of the vendor's, what a job asks for. @throws ApiError what the job ends with. */
+export type PerformTask = (
+  performance: Performance & { readonly rememberTask: RememberTask },
+) => Promise<VendorAnswer | Pause>;
 
 type MethodName = Exclude<keyof Vendor, 'name' | 'close' | 'video'>;
 

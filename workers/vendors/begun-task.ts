@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from '../../shared/errors.ts';
-import { type HttpClient, type HttpPost, LostAnswerError } from '../http.ts';
+import { type HttpClient, type HttpPost, LostAnswerError, UnreachableError } from '../http.ts';
 import { type JsonObject, parseObject } from './json-object.ts';
 import type { VendorCall } from './vendor.ts';
 
@@ -40,6 +40,41 @@ export async function beginTask(http: HttpClient, post: HttpPost): Promise<JsonO
   } catch (error) {
     throw unknownOutcome("The model's vendor began, but its answer cannot be read.", error);
   }
+}
+
+/** Codes of failures that concern the way to the vendor alone, and say nothing of what it has begun. */
+const codesOfTheWay = new Set(['rate_limit_exceeded', 'service_unavailable', 'not_found', 'model_not_found']);
+
+/**
+ * Does what follows a creation: polls, the fetching of a result and of its files. What fails here must not look like a
+ * failure of the creation, which may be repeated: the work would be paid for twice.
+ * @throws ApiError without the vendor's status, and `outcome_unknown` for one that says nothing of the work itself.
+ */
+export async function afterBegin<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (thrown) {
+    throw failureAfterBegin(thrown);
+  }
+}
+
+/** What a failure of such work is thrown as. */
+export function failureAfterBegin(thrown: unknown): ApiError {
+  const error = ApiError.from(thrown);
+  const isLost = error instanceof LostAnswerError || error instanceof UnreachableError;
+  const isVendors = error.vendorStatus !== undefined || error.code === 'not_found';
+  if (isLost || (isVendors && codesOfTheWay.has(error.code))) {
+    return unknownOutcome("The model's vendor was lost before the result of what it had begun came.", error);
+  }
+  if (!isVendors) return error;
+  const { code, message, param, vendorCode, cause } = error;
+  return new ApiError(code, message, { param, vendorCode, cause });
+}
+
+/** The name of a task that has begun. It becomes part of a path. @throws ApiError `outcome_unknown` for what is none */
+export function readTaskName(name: unknown): string {
+  if (typeof name === 'string' && /^[\w-]{1,200}$/.test(name)) return name;
+  throw unknownOutcome("The model's vendor began, but did not say what its task is called.");
 }
 
 /** How a task that is waited for is asked after. */

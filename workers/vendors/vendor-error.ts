@@ -126,7 +126,7 @@ export function vendorError(
   details: VendorErrorDetails,
   retryAfterMs?: number,
 ): ApiError {
-  const wait = retryAfterMs === undefined ? {} : { retryAfterMs };
+  const wait = { vendorStatus: status, ...(retryAfterMs !== undefined && { retryAfterMs }) };
   const cause = new Error(`the vendor ${vendor} answered ${status}${details.code ? ` (${details.code})` : ''}`);
   switch (status) {
     case 400:
@@ -135,11 +135,12 @@ export function vendorError(
       return new ApiError('invalid_request_error', details.message ?? "The model's vendor refused the request.", {
         param: details.param,
         vendorCode: details.code,
+        vendorStatus: status,
         cause,
       });
     case 404:
       if (details.code !== 'model_not_found') break;
-      return new ApiError('model_not_found', "The model's vendor does not offer it.", { cause });
+      return new ApiError('model_not_found', "The model's vendor does not offer it.", { vendorStatus: status, cause });
     case 408:
     case 504:
       return new ApiError('timeout', "The model's vendor did not answer in time.", { cause, ...wait });
@@ -148,6 +149,7 @@ export function vendorError(
       if (details.code !== null && quotaCodes.has(details.code)) break;
       return new ApiError('rate_limit_exceeded', "The model's vendor is limiting requests: try again later.", {
         retryAfterMs: retryAfterMs ?? 1000,
+        vendorStatus: status,
         cause,
       });
     case 503:
@@ -158,7 +160,10 @@ export function vendorError(
       });
     default:
       if (status < 400 || status === 401 || status === 402 || status === 403) break;
-      return new ApiError('server_error', `The model's vendor had an error (status ${status}).`, { cause });
+      return new ApiError('server_error', `The model's vendor had an error (status ${status}).`, {
+        vendorStatus: status,
+        cause,
+      });
   }
   return new ApiError('service_unavailable', 'The model is not available at the moment.', { cause, ...wait });
 }

@@ -1,0 +1,77 @@
+import type { Model } from '../../shared/catalogue/models.ts';
+import { routeName } from '../../shared/catalogue/route-name.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { Caller } from '../middleware/authenticate.ts';
+import type { Services } from '../services.ts';
+import type { Endpoint, Prepared } from './endpoint.ts';
+import { invalidParameter } from './invalid-request.ts';
+
+/** What the routes of a request's model make of it. */
+export interface CheckedRequest {
+  /** Names of the routes that would refuse it. */
+  readonly excludedRoutes: readonly string[];
+  /** Names of the fields that are left out, for the header, by who may serve it (see `serverName`). */
+  readonly ignored: ReadonlyMap<string, string>;
+}
+
+/**
+ * Holds a request against every route of its model: one that would refuse it is left out.
+ * @throws ApiError 404 for an unknown model, 400 for one that this endpoint cannot use, or what the first route says where
+ * every route refuses.
+ */
+export function checkRequest(
+  { catalogue }: Pick<Services, 'catalogue'>,
+  endpoint: Endpoint,
+  prepared: Prepared,
+  { unsupportedParameters }: Pick<Caller, 'unsupportedParameters'>,
+): CheckedRequest {
+  const model = findModel(catalogue, endpoint, prepared.model);
+  const excludedRoutes: string[] = [];
+  const ignored = new Map<string, string>();
+  let refusal: unknown;
+  for (const routed of catalogue.routes(model.id, endpoint.capability)) {
+    try {
+      const names = endpoint.check?.(prepared, routed, unsupportedParameters) ?? [];
+      const standIn = routed.id === model.id ? undefined : routed.id;
+      ignored.set(serverName(routed.route.vendor, standIn), [...new Set(names.map(headerWord))].join(', '));
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      refusal ??= error;
+      excludedRoutes.push(routeName(routed.route));
+    }
+  }
+  if (ignored.size === 0 && refusal !== undefined) throw refusal;
+  return { excludedRoutes, ignored };
+}
+
+/** Who serves a request: a vendor, and the model that stands in where one does. */
+export function serverName(vendor: string, standIn: string | undefined): string {
+  return standIn === undefined ? vendor : `${vendor} ${standIn}`;
+}
+
+/** Names of fields may be the caller's text; in a header stands only what cannot end it. */
+function headerWord(name: string): string {
+  return /^[\w.-]{1,80}$/.test(name) ? name : 'unknown';
+}
+
+/** The ignored fields where they are the same whichever vendor serves; undefined where it depends. */
+export function ignoredByAll({ ignored }: CheckedRequest): string | undefined {
+  const different = new Set(ignored.values());
+  return different.size === 1 ? different.values().next().value : undefined;
+}
+
+/** The model's row. @throws ApiError 404 for an unknown model, 400 for one that this endpoint cannot use. */
+function findModel(catalogue: Services['catalogue'], endpoint: Endpoint, id: string): Model {
+  const model = catalogue.find(id, endpoint.capability);
+  if (model === undefined) {
+    const near = catalogue.nearest(id);
+    const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`;
+    throw new ApiError('model_not_found', `The model \`${id}\` does not exist or is not available here.${hint}`, {
+      param: 'model',
+    });
+  }
+  if (model.capability !== endpoint.capability) {
+    throw invalidParameter('model', `The model \`${id}\` cannot be used with ${endpoint.path}.`);
+  }
+  return model;
+}

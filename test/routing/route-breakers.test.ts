@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, it, mock } from 'node:test';
+import { ApiError } from '../../shared/errors.ts';
+import { type RoutingSettings, routingDefaults } from '../../shared/routing-settings.ts';
+import { RouteBreakers, type RouteState } from '../../workers/routing/route-breakers.ts';
+
+const route = 'one/m';
+const pauseMs = 1000;
+const fine = () => Promise.resolve('fine');
+const failure = new ApiError('server_error', 'no', { vendorStatus: 500 });
+const left = new ApiError('cancelled', 'the caller has left');
+
+/** A call whose end is in the test's hands. */
+function pending(): { work: () => Promise<string>; answer: (text: string) => void; fail: (error: Error) => void } {
+  let answer: (text: string) => void = () => undefined;
+  let fail: (error: Error) => void = () => undefined;
+  const end = new Promise<string>((resolve, reject) => {
+    answer = resolve;
+    fail = reject;
+  });
+  return { work: () => end, answer, fail };
+}
+
+describe('the breaker of a route', () => {
+  let settings: RoutingSettings;
+  let states: (RouteState | undefined)[];
+  let breakers: RouteBreakers;
+
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['Date'], now: 1_000_000 });
+    settings = { ...routingDefaults, breakerCalls: 4, breakerPauseMs: pauseMs };
+    states = [];
+    breakers = new RouteBreakers(
+      () => settings,
+      (_route, state) => states.push(state),
+    );
+  });
+
+  afterEach(() => mock.timers.reset());
+
+  const fails = async (times = 4, name = route): Promise<void> => {
+    for (let turn = 0; turn < times; turn++)
+      await breakers.call(name, () => Promise.reject(failure)).catch(() => undefined);
+  };
+
+  it('lets one call of many try the route', async () => {
+    await fails();
+    mock.timers.tick(pauseMs);
+    assert.equal(breakers.admits(route), true);
+    const probe = pending();
+    const probed = breakers.call(route, probe.work);
+    assert.equal(breakers.admits(route), false);
+    probe.answer('fine');
+    assert.equal(await probed, 'fine');
+    assert.equal(breakers.admits(route), true);
+    assert.deepEqual(states, ['open', 'half-open', 'closed']);
+  });
+
+  it('learns nothing of a call whose caller has left', async () => {
+    await fails();
+    mock.timers.tick(pauseMs);
+    await breakers.call(route, () => Promise.reject(left)).catch(() => undefined);
+    assert.equal(breakers.admits(route), false, 'the route was not seen to answer');
+    assert.equal(breakers.isDead(route), true);
+    mock.timers.tick(pauseMs);
+    assert.equal(breakers.admits(route), true);
+    await breakers.call(route, fine);
+    for (let turn = 0; turn < 20; turn++) await breakers.call(route, () => Promise.reject(left)).catch(() => undefined);
+    assert.equal(breakers.admits(route), true, 'callers who leave are no failures');
+  });
+
+  it('lets another call try the route where the first one is still at it after a further pause', async () => {
+    await fails();
+    mock.timers.tick(pauseMs);
+    const slow = pending();
+    const probed = breakers.call(route, slow.work);
+    mock.timers.tick(pauseMs);
+    assert.equal(breakers.admits(route), true);
+    const second = pending();
+    const tried = breakers.call(route, second.work);
+    assert.equal(breakers.admits(route), false);
+    second.answer('fine');
+    await tried;
+    assert.equal(breakers.admits(route), true);
+    slow.fail(failure);
+    await probed.catch(() => undefined);
+    assert.equal(breakers.admits(route), true, 'what was asked before says nothing of now');
+    assert.deepEqual(states, ['open', 'half-open', 'closed']);
+  });
+
+  it('goes by the settings of now', async () => {
+    await fails();
+    settings = { ...settings, breakerCalls: 40, breakerPauseMs: 1 };
+    assert.equal(breakers.admits(route), false);
+    mock.timers.tick(pauseMs);
+    await fails(19);
+    assert.equal(breakers.admits(route), true, 'forty calls are looked at now');
+    await fails(1);
+    assert.equal(breakers.admits(route), false);
+    mock.timers.tick(1);
+    assert.equal(breakers.admits(route), true);
+  });
+
+  it('opens at a threshold of 100 % when every call failed', async () => {
+    settings = { ...settings, breakerThreshold: 1 };
+    await breakers.call(route, fine);
+    await fails(3);
+    assert.equal(breakers.admits(route), true);
+    await fails(1);
+    assert.equal(breakers.admits(route), false);
+  });
+
+  it('does not forget a route that is not well while there are others to forget', async () => {
+    await fails();
+    for (let index = 0; index < 5001; index++) await breakers.call(`one/${index}`, fine);
+    assert.equal(breakers.admits(route), false);
+    assert.deepEqual(states, ['open', undefined, undefined]);
+  });
+});

@@ -1,0 +1,140 @@
+import { repeatable } from '../shared/capabilities/capability.ts';
+import type { VideoJob } from '../shared/capabilities/video.ts';
+import type { RoutedModel } from '../shared/catalogue/catalogue.ts';
+import { routeName } from '../shared/catalogue/route-name.ts';
+import { ApiError } from '../shared/errors.ts';
+import { servedText } from '../shared/jobs/served.ts';
+import { callsFor, type VendorTask } from '../shared/jobs/vendor-task.ts';
+import { callFiles } from './call-files.ts';
+import type { Ending } from './conclude.ts';
+import { rememberTask } from './discard-task.ts';
+import type { FrameWriter } from './frame-writer.ts';
+import type { JobRun } from './job-run.ts';
+import { perform } from './perform/perform.ts';
+import { followVideo } from './perform/perform-video.ts';
+import type { Pause } from './perform/performance.ts';
+import type { RouteTarget } from './routing/route-target.ts';
+import type { CallLimits } from './routing/router.ts';
+import type { VendorAnswer } from './vendors/vendor.ts';
+import type { WorkerContext } from './worker-context.ts';
+
+/** How long a job is left to others whose task lies with a vendor that this worker does not know. */
+const elsewhereMs = 10_000;
+
+/** Has a vendor do what a job asks for, or take the next step of a task that it runs for the job. */
+export async function callVendor(
+  context: WorkerContext,
+  run: JobRun,
+  writer: FrameWriter,
+  onVendor: (vendor: string) => void,
+): Promise<Ending> {
+  try {
+    const { task } = run;
+    const answer =
+      task === undefined
+        ? await callRoutes(context, run, writer, onVendor)
+        : await followTask(context, run, writer, task, onVendor);
+    if ('body' in answer) return { outcome: 'completed', ...answer };
+    if (answer.error !== undefined) logFailure(context, run, answer.error);
+    return { outcome: 'paused', ...answer };
+  } catch (thrown) {
+    const error = ApiError.from(thrown);
+    logFailure(context, run, error);
+    return { outcome: 'failed', error };
+  }
+}
+
+async function callRoutes(
+  context: WorkerContext,
+  run: JobRun,
+  writer: FrameWriter,
+  onVendor: (vendor: string) => void,
+): Promise<VendorAnswer | Pause> {
+  const { job } = run;
+  const request = job.request ?? (await context.blobs.text(job.requestBlob ?? ''));
+  return await context.router.run({
+    ...wantedRoutes(context, run, request),
+    repeatable: repeatable[job.capability],
+    stream: job.stream,
+    deadlineAt: job.deadlineAt,
+    signal: run.signal,
+    sink: writer,
+    onCall: ({ routed }, calls) => {
+      const { vendor } = routed.route;
+      onVendor(vendor);
+      run.calls = calls;
+      writer.served = servedText({
+        vendor,
+        calls: run.callsInAll,
+        model: routed.id === job.model ? undefined : routed.id,
+      });
+    },
+    call: (target, limits) => performOn(context, run, target, limits, request),
+  });
+}
+
+/** The routes that may serve a job. What is made of an earlier result goes to the vendor, and the account, that has it. */
+function wantedRoutes(
+  { catalogue }: WorkerContext,
+  { job }: JobRun,
+  request: string,
+): { readonly routes: readonly RoutedModel[]; readonly account?: string } {
+  const { excludedRoutes = [] } = job;
+  const all = catalogue.routes(job.model, job.capability);
+  const remixed = job.capability === 'video' ? (JSON.parse(request) as VideoJob).remixed : null;
+  if (remixed !== null) {
+    const routes = all.filter(({ route }) => route.vendor === remixed.vendor);
+    return { routes, ...(remixed.account !== undefined && { account: remixed.account }) };
+  }
+  if (excludedRoutes.length === 0) return { routes: all };
+  return { routes: all.filter(({ route }) => !excludedRoutes.includes(routeName(route))) };
+}
+
+function performOn(
+  context: WorkerContext,
+  run: JobRun,
+  { routed, account }: RouteTarget,
+  { signal, silenceMs, sink }: CallLimits,
+  request: string,
+): Promise<VendorAnswer | Pause> {
+  const { job } = run;
+  const { stream, endpoint } = job;
+  const { vendor } = account;
+  const { model } = routed.route;
+  return perform[job.capability]({
+    ...{ vendor, row: routed, endpoint, keep: job.retentionMs > 0, sink },
+    call: { model, stream, request, signal, silenceMs, files: callFiles(context.blobs) },
+    dropsUnsupported: job.dropsUnsupported === true,
+    rememberTask: (task) => rememberTask(context, run, { vendor: vendor.name, account: account.id, model, task }),
+  });
+}
+
+/** Takes the next step of a task, by the account that created it. A poll goes without the request, which may be long. */
+async function followTask(
+  context: WorkerContext,
+  run: JobRun,
+  writer: FrameWriter,
+  task: VendorTask,
+  onVendor: (vendor: string) => void,
+): Promise<VendorAnswer | Pause> {
+  const { progress } = run;
+  const account = context.vendors.find(task.vendor, task.account);
+  if (account === undefined) {
+    context.log.warn(
+      { job: run.job.id, vendor: task.vendor },
+      "the vendor that runs this job's task is not set up here",
+    );
+    return { progress, pauseMs: elsewhereMs };
+  }
+  onVendor(task.vendor);
+  writer.served = servedText({ vendor: task.vendor, calls: callsFor(task), model: undefined });
+  const { vendorSilenceMs: silenceMs, resultMs: filesStayMs } = context.config;
+  const call = { model: task.model, signal: run.signal, silenceMs, files: callFiles(context.blobs) };
+  return await followVideo(account.vendor, call, { known: task, progress, filesStayMs });
+}
+
+function logFailure(context: WorkerContext, run: JobRun, error: ApiError): void {
+  if (error.cause === undefined || run.stopReason !== undefined) return;
+  // Never the error's message: a vendor's often quotes the prompt.
+  context.log.warn({ err: error.cause, job: run.job.id, code: error.code }, 'the vendor call failed');
+}

@@ -1,0 +1,40 @@
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+
+/**
+ * Routes in the order in which they are tried: as they are listed, but those of one model and one order drawn by their
+ * weights, the ones in this process's own region first.
+ * @param random from 0 to 1
+ */
+export function orderRoutes(
+  routes: readonly RoutedModel[],
+  region: string | undefined,
+  random: () => number = Math.random,
+): readonly RoutedModel[] {
+  if (routes.length < 2) return routes;
+  const ordered: RoutedModel[] = [];
+  for (let start = 0; start < routes.length; ) {
+    let end = start + 1;
+    while (end < routes.length && areAlike(routes[start], routes[end])) end++;
+    ordered.push(...drawn(routes.slice(start, end), region, random));
+    start = end;
+  }
+  return ordered;
+}
+
+/** Whether two neighbours share an order. Without one, each place in the list is its own. */
+function areAlike(one: RoutedModel | undefined, other: RoutedModel | undefined): boolean {
+  return one?.id === other?.id && one?.route.order !== undefined && one.route.order === other?.route.order;
+}
+
+/** Weighted drawing without putting back: by the largest of `random ** (1 / weight)` (Efraimidis and Spirakis, 2006). */
+function drawn(routes: RoutedModel[], region: string | undefined, random: () => number): RoutedModel[] {
+  if (routes.length < 2) return routes;
+  return routes
+    .map((routed) => ({
+      routed,
+      distance: region === undefined || routed.route.region === region ? 0 : 1,
+      draw: random() ** (1 / (routed.route.weight ?? 1)),
+    }))
+    .sort((a, b) => a.distance - b.distance || b.draw - a.draw)
+    .map(({ routed }) => routed);
+}

@@ -1,0 +1,207 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import { routeName } from '../../shared/catalogue/route-name.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { WorkerMetrics } from '../../shared/metrics.ts';
+import type { RoutingSettings } from '../../shared/routing-settings.ts';
+import { LostAnswerError } from '../http.ts';
+import type { FrameSink } from '../vendors/vendor.ts';
+import { AttemptSink } from './attempt-sink.ts';
+import { type Failure, readFailure } from './failure.ts';
+import { orderRoutes } from './order-routes.ts';
+import { RetryBudget } from './retry-budget.ts';
+import { RouteBreakers } from './route-breakers.ts';
+import { type NextCall, RoutePlan } from './route-plan.ts';
+import type { RouteTarget } from './route-target.ts';
+import type { VendorPool } from './vendor-pool.ts';
+
+/** How long a key is left alone after the vendor limited it and said no time, and at most; and after it refused it. */
+const limitedMs = 5000;
+const longestLimitedMs = 60_000;
+const refusedMs = 60_000;
+
+/** What the metrics say of a breaker. */
+const stateValues = { closed: 0, 'half-open': 0.5, open: 1 };
+
+/** What one call has to keep to. */
+export interface CallLimits {
+  readonly signal: AbortSignal;
+  readonly silenceMs: number;
+  readonly sink: FrameSink;
+}
+
+/** A job on its way to whichever route will do. */
+export interface RoutedJob<T> {
+  /** The routes that may serve it, as the catalogue has them. */
+  readonly routes: readonly RoutedModel[];
+  /** The only account that will do, where something of the job's lies there. */
+  readonly account?: string;
+  /** Whether its work may be done twice. */
+  readonly repeatable: boolean;
+  /** Whether the caller wants the answer as it grows. */
+  readonly stream: boolean;
+  /** When it must be over, in ms since 1970. */
+  readonly deadlineAt: number;
+  readonly signal: AbortSignal;
+  readonly sink: FrameSink;
+  /** Called before each call, with its number. */
+  readonly onCall: (target: RouteTarget, calls: number) => void;
+  /** Makes one call. @throws ApiError */
+  readonly call: (target: RouteTarget, limits: CallLimits) => Promise<T>;
+}
+
+/** What a router has to know. */
+export interface RouterOptions {
+  readonly pool: VendorPool;
+  readonly settings: () => RoutingSettings;
+  /** How long a vendor may stay silent where its route says nothing, in ms. */
+  readonly silenceMs: number;
+  readonly region: string | undefined;
+  readonly metrics: Pick<WorkerMetrics, 'vendorCalls' | 'vendorRetries' | 'routeState'>;
+}
+
+/**
+ * Finds a vendor for a job and, as long as nothing of the answer is out, the next one when that fails: another key, another
+ * route, a model that stands in, the same route after a pause. Bounded by attempts, by the retry budget of the process and
+ * by the job's deadline.
+ */
+export class Router {
+  readonly #options: RouterOptions;
+  readonly #breakers: RouteBreakers;
+  readonly #budget: RetryBudget;
+
+  constructor(options: RouterOptions) {
+    this.#options = options;
+    this.#breakers = new RouteBreakers(options.settings, (route, state) => {
+      if (state === undefined) options.metrics.routeState.remove({ route });
+      else options.metrics.routeState.set({ route }, stateValues[state]);
+    });
+    this.#budget = new RetryBudget(() => options.settings().retryBudget);
+  }
+
+  /** Retries that are allowed now. */
+  get retryBalance(): number {
+    return this.#budget.balance;
+  }
+
+  /** Calls one route after the other until one answers. @throws ApiError what the last one said. */
+  async run<T>(job: RoutedJob<T>): Promise<T> {
+    const { pool, settings, region } = this.#options;
+    const routes = orderRoutes(job.routes, region);
+    const plan = new RoutePlan(routes, this.#breakers, pool, settings(), job.account);
+    this.#budget.deposit();
+    let next = plan.first();
+    for (let calls = 1; ; calls++) {
+      const sink = new AttemptSink(job.sink);
+      try {
+        return await this.#attempt(job, next.target, sink, calls);
+      } catch (thrown) {
+        sink.close();
+        const failure = readFailure(thrown, job.repeatable);
+        if (failure === undefined || sink.hasWritten || job.signal.aborted) throw thrown;
+        this.#coolDown(next.target, failure);
+        next = this.#afterFailure(job, plan, next, failure, calls);
+      }
+      if (next.waitMs > 0) await pause(next.waitMs, job.signal);
+    }
+  }
+
+  /** What comes after a failed call. @throws ApiError its error, where nothing more may be tried. */
+  #afterFailure<T>(
+    job: RoutedJob<T>,
+    plan: RoutePlan,
+    { target }: NextCall,
+    failure: Failure,
+    calls: number,
+  ): NextCall {
+    const { metrics, settings } = this.#options;
+    const next = plan.after(target, failure, calls);
+    if (next === undefined || calls >= settings().attempts) throw failure.error;
+    if (Date.now() + next.waitMs >= job.deadlineAt) throw failure.error;
+    const isAllowed = this.#budget.withdraw();
+    const { vendor } = target.routed.route;
+    metrics.vendorRetries.inc({ vendor, reason: isAllowed ? failure.reason : 'over budget' });
+    if (!isAllowed) throw failure.error;
+    return next;
+  }
+
+  async #attempt<T>(job: RoutedJob<T>, target: RouteTarget, sink: AttemptSink, calls: number): Promise<T> {
+    const { metrics, silenceMs } = this.#options;
+    const { route } = target.routed;
+    job.onCall(target, calls);
+    const limits = limitsOf(job, route.firstByteMs, sink);
+    const { signal } = limits;
+    let outcome = 'failed';
+    let work: Promise<T> | undefined;
+    const call = (): Promise<T> => {
+      work = job.call(target, { signal, sink, silenceMs: route.idleMs ?? silenceMs });
+      return work;
+    };
+    try {
+      // A route is well when its answer begins: a long one must not keep the breaker waiting.
+      const first = job.stream ? (): Promise<T | undefined> => Promise.race([call(), sink.begun()]) : call;
+      const value = await this.#breakers.call(routeName(route), first);
+      const answer = job.stream ? await work : value;
+      outcome = 'answered';
+      return answer as T;
+    } catch (error) {
+      // What the vendor call says of being aborted is beside the point.
+      throw limits.late() ?? error;
+    } finally {
+      limits.release();
+      metrics.vendorCalls.inc({ vendor: route.vendor, outcome });
+    }
+  }
+
+  /** A limited key is left alone for that model, and so is one without the right to it; one that is refused altogether. */
+  #coolDown({ account, routed }: RouteTarget, { reason, error }: Failure): void {
+    const { pool } = this.#options;
+    const { model } = routed.route;
+    if (reason === 'key') pool.coolDown(account, refusedMs, error.vendorStatus === 403 ? model : undefined);
+    if (reason !== 'limit') return;
+    pool.coolDown(account, Math.min(error.retryAfterMs ?? limitedMs, longestLimitedMs), model);
+  }
+}
+
+interface AttemptLimits {
+  readonly signal: AbortSignal;
+  /** The error of an answer that did not begin in time. */
+  late(): ApiError | undefined;
+  release(): void;
+}
+
+/** The signal of one call: the job's, or where the route bounds the time to the first byte, one that is aborted then, too. */
+function limitsOf<T>(
+  { signal, stream }: RoutedJob<T>,
+  firstByteMs: number | undefined,
+  sink: AttemptSink,
+): AttemptLimits {
+  if (firstByteMs === undefined || !stream) return { signal, late: () => undefined, release: () => undefined };
+  const controller = new AbortController();
+  let late: ApiError | undefined;
+  const onAbort = (): void => controller.abort(signal.reason);
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort, { once: true });
+  const timer = setTimeout(() => {
+    if (sink.hasWritten) return;
+    late = new LostAnswerError('timeout', `The model's vendor did not begin to answer within ${firstByteMs} ms.`);
+    controller.abort(late);
+  }, firstByteMs);
+  return {
+    signal: controller.signal,
+    late: () => late,
+    release: () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+    },
+  };
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await delay(ms, undefined, { signal });
+  } catch {
+    const reason: unknown = signal.reason;
+    throw reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.');
+  }
+}

@@ -1,0 +1,36 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Config } from '../../shared/config.ts';
+import { createWorkerMetrics, type Registry, type WorkerMetrics } from '../../shared/metrics.ts';
+import { Router } from './router.ts';
+import { VendorPool } from './vendor-pool.ts';
+
+/** What finds a vendor for each job: the vendors that are on, the router over them, and the numbers that they show. */
+export class Routing {
+  readonly vendors: VendorPool;
+  readonly router: Router;
+  readonly metrics: WorkerMetrics;
+  #settings: Config['routing'];
+
+  constructor({ vendors, routing, vendorSilenceMs, region }: Config, registry: Registry) {
+    this.#settings = routing;
+    this.vendors = new VendorPool(vendors);
+    this.metrics = createWorkerMetrics(registry, {
+      retryBudget: () => this.router.retryBalance,
+      coolingKeys: () => this.vendors.cooling(),
+    });
+    this.router = new Router({
+      pool: this.vendors,
+      settings: () => this.#settings,
+      silenceMs: vendorSilenceMs,
+      region,
+      metrics: this.metrics,
+    });
+  }
+
+  /** Takes other vendors and settings from now on. */
+  replace({ vendors, routing }: Pick<Config, 'vendors' | 'routing'>): void {
+    this.vendors.replace(vendors);
+    // What is known of the routes' health stays, unless it would be judged otherwise.
+    if (!isDeepStrictEqual(routing, this.#settings)) this.#settings = routing;
+  }
+}
