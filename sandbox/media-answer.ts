@@ -18,6 +18,13 @@ export interface Part {
   counts: boolean;
 }
 
+/** Meets a fault that is in the answer itself, and answers whether it is that one. */
+export function meetsInAnswer({ call, fault }: Delivery, kind: 'no_done' | 'no_usage'): boolean {
+  if (fault?.kind !== kind) return false;
+  call.meetFault(kind, kind === 'no_done');
+  return true;
+}
+
 /** How the answer to one request is to be given. */
 export interface Delivery {
   call: OpenCall;
@@ -152,7 +159,7 @@ export async function sendWhole(
     'Content-Length': isCutShort ? half.length : bytes.length,
     'x-request-id': nextRequestId(),
   });
-  if (fault === undefined) {
+  if (fault === undefined || fault.kind === 'no_usage') {
     call.response.end(bytes);
     return;
   }

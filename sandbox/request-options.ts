@@ -9,6 +9,7 @@ const faultKinds = [
   'rate_limit',
   'eof',
   'no_done',
+  'no_usage',
   'slow_bytes',
   'large_event',
   'failed_event',
@@ -26,6 +27,7 @@ export type FaultKind = (typeof faultKinds)[number];
  * - `rate_limit`: 429 with Retry-After; with `after_tokens` like `error`.
  * - `eof`: the stream ends cleanly, without finish_reason and `[DONE]`; held: the body is cut short.
  * - `no_done`: everything is there but `[DONE]`.
+ * - `no_usage`: everything is there but the usage, even where a stream was asked for it.
  * - `slow_bytes`: the answer is right, but written a byte or a few at a time, lines ending in CRLF.
  * - `large_event`: one event of `bytes` bytes among the others, a token of that size; held: the body holds that token.
  * - `failed_event`: of a response: its stream ends with `response.failed`; held: a response whose status is failed.

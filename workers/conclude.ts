@@ -1,20 +1,25 @@
 import { ApiError } from '../shared/errors.ts';
-import { finish } from '../shared/jobs/finish.ts';
-import { type Outcome, readJobState } from '../shared/jobs/job-state.ts';
+import { readLog } from '../shared/jobs/answer-log.ts';
+import { finish, finishWithError } from '../shared/jobs/finish.ts';
+import { type JobState, type Outcome, readJobState } from '../shared/jobs/job-state.ts';
 import { releaseLease } from '../shared/jobs/lease.ts';
 import { recordText } from '../shared/jobs/outbox.ts';
 import { pause } from '../shared/jobs/pause.ts';
-import { settlementOf, settleNow } from '../shared/jobs/settle.ts';
+import { readServed } from '../shared/jobs/served.ts';
+import { freePlace, type Settlement, settlementOf, settleNow } from '../shared/jobs/settle.ts';
+import { storeUsage } from '../shared/jobs/store-usage.ts';
+import { callsFor } from '../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../shared/queue.ts';
+import { estimateCut, hasTokens, withEstimate } from './estimate-usage.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import type { JobRun } from './job-run.ts';
 import type { Pause } from './perform/performance.ts';
-import type { VendorUsage } from './vendors/vendor.ts';
+import type { VendorAnswer } from './vendors/vendor.ts';
 import type { WorkerContext } from './worker-context.ts';
 
 /** How a vendor call ended. */
 export type Ending =
-  | { readonly outcome: 'completed'; readonly body: string; readonly usage: VendorUsage }
+  | ({ readonly outcome: 'completed' } & VendorAnswer)
   | { readonly outcome: 'failed'; readonly error: ApiError }
   | ({ readonly outcome: 'paused' } & Pause);
 
@@ -34,9 +39,15 @@ export async function conclude(
   vendor: string,
 ): Promise<Taken> {
   const { job, stopReason } = run;
+  const called: Called = {
+    vendor: vendor === 'none' ? '' : vendor,
+    attempts: run.task === undefined ? run.callsInAll : callsFor(run.task),
+    ending,
+  };
   if (stopReason === 'ended' || stopReason === 'fenced' || stopReason === 'gone') {
-    // Whoever ended it settles it.
     await writer.discard();
+    // Whoever ended it has left it to this run to settle it.
+    if (stopReason === 'ended') await settleEnded(context, job, called);
     return 'done';
   }
   if (ending.outcome === 'paused') return await pauseRun(context, run, attempt, writer, ending);
@@ -45,12 +56,13 @@ export async function conclude(
     if ((await releaseLease(context.redis, job.id, attempt)) === 'released') return 'given back';
   }
   const error = ending.outcome === 'failed' ? stopError(stopReason, ending.error) : undefined;
+  const answer = ending.outcome === 'completed' ? await counted(context, job, writer, ending) : undefined;
   const rest =
-    ending.outcome === 'completed'
-      ? await writer.close('end', ending.body)
+    answer !== undefined
+      ? await writer.close('end', answer.body)
       : await writer.close('error', JSON.stringify((error as ApiError).toData()));
   const outcome: Outcome = ending.outcome;
-  const usage = ending.outcome === 'completed' && ending.usage !== null ? JSON.stringify(ending.usage) : undefined;
+  const usage = usageText(answer);
   const reply = await finish(context.redis, {
     jobId: job.id,
     attempt,
@@ -60,9 +72,11 @@ export async function conclude(
     ...rest,
     retentionMs: job.retentionMs,
     isCluster: context.isCluster,
+    served: writer.served,
   });
+  // Another attempt needs the request yet.
+  if (reply.verdict === 'fenced') run.lose('fenced');
   if (reply.verdict !== 'finished' && reply.verdict !== 'already') return 'done';
-  const called = vendor === 'none' ? '' : vendor;
   context.metrics.jobs.inc({ capability: job.capability, vendor, outcome });
   if (error !== undefined) context.metrics.errors.inc({ capability: job.capability, vendor, code: error.code });
   if (reply.verdict === 'already') {
@@ -70,19 +84,39 @@ export async function conclude(
     await settleEnded(context, job, called);
     return 'done';
   }
+  const endedAt = Date.now();
   const end = { outcome, errorCode: error?.code };
+  // After the end: whoever waits for the error need not wait for the count.
+  const isCounted = error !== undefined && writer.hasDelta && hasTokens(job);
+  const taken = isCounted ? await countCut(context, job, end) : undefined;
   const record = recordText({
     ...job,
     ...end,
-    vendor: called,
-    attempts: run.task?.attempt ?? attempt,
-    usage,
+    vendor: called.vendor,
+    attempts: called.attempts,
+    usage: usage ?? taken,
     beganAt: run.task?.beganAt ?? run.beganAt,
-    endedAt: Date.now(),
+    endedAt,
   });
   // Nobody waits for it: the queue learns at once that the job is over.
   context.settler.add({ ...job, ...end, jobId: job.id, began: true, record });
   return 'done';
+}
+
+/** The answer with its usage, counted where the vendor has reported none. */
+async function counted(
+  context: WorkerContext,
+  job: QueuedJob,
+  writer: FrameWriter,
+  answer: VendorAnswer,
+): Promise<VendorAnswer> {
+  if (answer.usage !== null || !hasTokens(job)) return answer;
+  await writer.flushed();
+  return await withEstimate(context, job, answer);
+}
+
+function usageText(answer: VendorAnswer | undefined): string | undefined {
+  return answer === undefined || answer.usage === null ? undefined : JSON.stringify(answer.usage);
 }
 
 /** The error a job ends with when its run was stopped, else the vendor's. */
@@ -91,6 +125,29 @@ function stopError(reason: JobRun['stopReason'], vendorError: ApiError): ApiErro
   if (reason === 'given back')
     return new ApiError('stream_interrupted', 'The answer broke off: its worker was stopped.');
   return reason instanceof ApiError ? reason : vendorError;
+}
+
+/** What an answer that this run has ended in its middle has taken. Its caller may be back before that is counted. */
+async function countCut(
+  context: WorkerContext,
+  job: QueuedJob,
+  end: Pick<Settlement, 'outcome' | 'errorCode'>,
+): Promise<string | undefined> {
+  const freed = freePlace(context.redis, { ...job, ...end, jobId: job.id, began: true });
+  const counted = estimateCut(context, job, { outcome: end.outcome, hasDelta: true }, '');
+  const [usage] = await Promise.all([counted, freed.catch((error) => logLeftOut(context, job, error))]);
+  await noteUsage(context, job, usage);
+  return usage;
+}
+
+/** Without the note the usage is in the record only: whatever comes of it, the settlement follows. */
+async function noteUsage(context: WorkerContext, job: QueuedJob, usage: string | undefined): Promise<void> {
+  if (usage === undefined) return;
+  await storeUsage(context.redis, job.id, usage).catch((error) => logLeftOut(context, job, error));
+}
+
+function logLeftOut({ log }: WorkerContext, job: QueuedJob, error: unknown): void {
+  log.warn({ err: error, job: job.id }, 'a step before the settlement was left out');
 }
 
 /** Lets go of the job until its next poll. */
@@ -113,7 +170,8 @@ async function pauseRun(
     isCluster,
   });
   if (ownership === 'ok') return { pauseMs };
-  run.stop(ownership);
+  run.lose(ownership);
+  if (ownership === 'ended') await settleEnded(context, job);
   return 'done';
 }
 
@@ -122,9 +180,41 @@ export function logLifetime(job: QueuedJob): number {
   return job.deadlineAt - job.createdAt + job.retentionMs + 60_000;
 }
 
-/** Settles a job that somebody has ended, by what stands in its state. */
-export async function settleEnded(context: WorkerContext, job: QueuedJob, vendor?: string): Promise<void> {
+/** Ends a job whose worker was lost in the middle of its answer, and settles it by what it had said. */
+export async function endInterrupted(context: WorkerContext, job: QueuedJob, error: ApiError): Promise<void> {
+  const { id: jobId, retentionMs } = job;
+  const call = { jobId, guard: 'abandoned', retentionMs, isCluster: context.isCluster } as const;
+  const reply = await finishWithError(context.redis, call, error);
+  if (reply.verdict === 'finished') await settleEnded(context, job);
+}
+
+/** What vendors were asked for a job before somebody ended it. */
+interface Called {
+  /** The one that was called last; '' where none was. */
+  readonly vendor: string;
+  readonly attempts: number;
+  /** How the run ended that asked: an answer that came too late has its vendor's counts all the same. */
+  readonly ending?: Ending;
+}
+
+/**
+ * Settles a job that somebody has ended, by what stands in its state.
+ * @param known what the run that had the job has asked; left out: nobody, by this one
+ */
+export async function settleEnded(context: WorkerContext, job: QueuedJob, known?: Called): Promise<void> {
   const state = await readJobState(context.redis, job.id);
-  const settlement = state && settlementOf(state, vendor);
+  if (state?.outcome === undefined) return;
+  const called = known ?? (await calledByLog(context, state));
+  const late = called.ending?.outcome === 'completed' ? usageText(called.ending) : undefined;
+  const usage = state.usage ?? late ?? (await estimateCut(context, job, state, called.vendor));
+  if (state.usage === undefined) await noteUsage(context, job, usage);
+  const settlement = settlementOf({ ...state, usage, attempt: called.attempts }, called.vendor);
   if (settlement !== undefined) await settleNow(context.redis, settlement);
+}
+
+/** What the log of an answer tells of the run that wrote it. */
+async function calledByLog({ redis }: WorkerContext, { id, hasDelta, attempt }: JobState): Promise<Called> {
+  const { batches } = hasDelta ? await readLog(redis, id, 0, 1) : { batches: [] };
+  const served = readServed(batches[0]?.served ?? '');
+  return { vendor: served?.vendor ?? '', attempts: served?.calls ?? attempt };
 }

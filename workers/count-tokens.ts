@@ -13,6 +13,8 @@ const tokensPerAnswer = 3;
  * scaled down to 768×768 (https://platform.openai.com/docs/guides/images-vision#calculating-costs).
  */
 const tokensPerImage = 765;
+/** The same in low detail. */
+const tokensPerSmallImage = 85;
 /**
  * Anthropic counts 1,500 to 3,000 tokens for a page of a PDF (https://docs.claude.com/en/docs/build-with-claude/pdf-support).
  * How many bytes a page has nobody can know without opening the file: 50 kB, which is 33 characters of base64 to a token,
@@ -40,38 +42,52 @@ const plainText = { disallowedSpecial: new Set<string>() };
  * @param request JSON text of a chat request
  */
 export function countChatTokens(request: string): number {
-  const { messages, tools, response_format: format } = JSON.parse(request) as Fields;
-  const texts = [tools, format].flatMap((part) => (part === undefined ? [] : JSON.stringify(part)));
+  return countChat(JSON.parse(request) as Fields);
+}
+
+/** The same for one that is parsed. @param longest how much of its text is tokenized, in characters */
+export function countChat(chat: Fields, longest = longestCounted): number {
+  const { messages, tools, functions, response_format: format } = chat;
+  const { json_schema: schema } = (format ?? {}) as Fields;
+  const texts = [tools, functions, schema].flatMap((part) => (part == null ? [] : JSON.stringify(part)));
   let tokens = tokensPerAnswer;
   for (const message of listOf(messages)) tokens += tokensPerMessage + readMessage(message, texts);
-  return tokens + countTexts(texts);
+  return tokens + countTexts(texts, longest);
 }
 
 /** Adds the texts of a message to `texts`; answers the tokens of what else it holds. */
-function readMessage({ content, reasoning_content: reasoning, tool_calls: calls }: Fields, texts: string[]): number {
+function readMessage(message: Fields, texts: string[]): number {
+  const { content, reasoning_content: reasoning, tool_calls: calls, function_call: legacy } = message;
   if (typeof content === 'string') texts.push(content);
   if (typeof reasoning === 'string') texts.push(reasoning);
-  for (const { function: called } of listOf(calls)) {
-    const { name, arguments: text } = (called ?? {}) as Fields;
-    texts.push(String(name), String(text));
+  for (const call of [...listOf(calls), { function: legacy }]) {
+    const { name = '', arguments: json, input = '' } = (call.function ?? call.custom ?? {}) as Fields;
+    texts.push(String(name), String(json ?? input));
   }
   let tokens = 0;
   for (const part of listOf(content)) {
-    const { file_data: data } = (part.file ?? {}) as Fields;
-    if (typeof part.text === 'string') texts.push(part.text);
-    else if (part.type === 'image_url') tokens += tokensPerImage;
+    const { file_data: data } = (part.file ?? part) as Fields;
+    const text = part.text ?? part.refusal;
+    if (typeof text === 'string') texts.push(text);
+    else if (part.type === 'image_url' || part.type === 'input_image') tokens += tokensOfImage(part);
     else if (typeof data === 'string') tokens += Math.ceil(data.length / charactersPerFileToken);
   }
   return tokens;
 }
 
+/** In a chat's image the detail stands beside the URL, in one of a Responses request beside the type. */
+function tokensOfImage({ image_url: url, detail }: Fields): number {
+  const asked = detail ?? (url as { readonly detail?: unknown } | null | undefined)?.detail;
+  return asked === 'low' ? tokensPerSmallImage : tokensPerImage;
+}
+
 /**
  * The tokens of texts. They are cut where words begin, and long runs, which hardly occur in language, anywhere; of more than
- * 1,000,000 characters about so many are counted.
+ * `longest` characters about so many are counted.
  */
-export function countTexts(texts: readonly string[]): number {
+export function countTexts(texts: readonly string[], longest = longestCounted): number {
   const length = texts.reduce((sum, text) => sum + text.length, 0);
-  const share = Math.min(1, longestCounted / length);
+  const share = Math.min(1, longest / length);
   let [tokens, seen, counted] = [0, 0, 0];
   for (const text of texts) {
     for (let start = 0; start < text.length; ) {
@@ -100,6 +116,7 @@ function pieceEnd(text: string, start: number): number {
   return space > start ? space : start + longestPiece;
 }
 
-function listOf(value: unknown): Fields[] {
+/** The items of a list; none of what is no list. */
+export function listOf(value: unknown): Fields[] {
   return Array.isArray(value) ? (value as Fields[]) : [];
 }

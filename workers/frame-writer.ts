@@ -38,6 +38,8 @@ export class FrameWriter implements FrameSink {
   /** When the first frame was written, in ms of `performance.now()`. */
   firstFrameAt: number | undefined;
   frames = 0;
+  /** Who serves the answer, as it stands at the head of each batch. */
+  served = '';
   readonly #options: FrameWriterOptions;
   #lines: (string | Promise<string>)[] = [];
   #pendingSize = 0;
@@ -75,6 +77,15 @@ export class FrameWriter implements FrameSink {
   drained(): Promise<void> {
     if (this.#pendingSize < pendingLimit || this.#isClosed) return Promise.resolve();
     return new Promise((resolve) => this.#onDrained.push(resolve));
+  }
+
+  /** Resolves when the log has every frame that was written so far, or cannot take them. */
+  async flushed(): Promise<void> {
+    this.#flush();
+    while (this.#appending !== undefined) {
+      await this.#appending;
+      this.#flush();
+    }
   }
 
   /**
@@ -145,6 +156,7 @@ export class FrameWriter implements FrameSink {
       jobId,
       attempt,
       firstSeq,
+      served: this.served,
       lastSeq,
       lines: text,
       hasDelta: this.#hasDelta,

@@ -1,13 +1,17 @@
 import { Worker } from 'node:worker_threads';
 import { ApiError } from '../shared/errors.ts';
 import { threadFile } from '../shared/thread-file.ts';
+import type { Exchange, TokenCounts } from './count-exchange.ts';
 
 /** How long (ms) the thread may take for one request before it is given up. */
 const taskMs = 30_000;
 
+/** What the thread is sent: JSON text of a chat request, or an exchange. */
+export type CountTask = string | Exchange;
+
 interface PendingCount {
-  readonly request: string;
-  readonly resolve: (tokens: number) => void;
+  readonly task: CountTask;
+  readonly resolve: (counted: number | TokenCounts) => void;
   readonly reject: (error: ApiError) => void;
 }
 
@@ -28,20 +32,29 @@ export class TokenCounter {
    * @throws ApiError when the thread failed, or the signal was aborted (then its message is of no account).
    */
   async count(request: string, signal: AbortSignal): Promise<number> {
+    return (await this.#ask(request, signal)) as number;
+  }
+
+  /** The tokens of an exchange, see `countExchange`; the rest as of `count`. */
+  async countExchange(exchange: Exchange, signal: AbortSignal): Promise<TokenCounts> {
+    return (await this.#ask(exchange, signal)) as TokenCounts;
+  }
+
+  async #ask(task: CountTask, signal: AbortSignal): Promise<number | TokenCounts> {
     const given = new ApiError('cancelled', 'The count was given up.');
     if (signal.aborted) throw given;
     let giveUp = (): void => undefined;
     try {
-      return await new Promise<number>((resolve, reject) => {
-        const task: PendingCount = { request, resolve, reject };
+      return await new Promise<number | TokenCounts>((resolve, reject) => {
+        const pending: PendingCount = { task, resolve, reject };
         giveUp = () => {
           // What the thread has already is counted to its end; the count goes nowhere.
-          const index = this.#waiting.indexOf(task);
+          const index = this.#waiting.indexOf(pending);
           if (index >= 0) this.#waiting.splice(index, 1);
           reject(given);
         };
         signal.addEventListener('abort', giveUp);
-        this.#waiting.push(task);
+        this.#waiting.push(pending);
         this.#runNext();
       });
     } finally {
@@ -57,7 +70,7 @@ export class TokenCounter {
     const thread = this.#thread;
     thread.ref();
     this.#deadline = setTimeout(() => void thread.terminate(), taskMs);
-    thread.postMessage(this.#running.request);
+    thread.postMessage(this.#running.task);
   }
 
   #startThread(): Worker {
@@ -72,18 +85,18 @@ export class TokenCounter {
     // Follows 'error', and comes alone where the thread was ended for its slowness.
     thread.on('exit', () => {
       this.#thread = undefined;
-      this.#finish((task) => task.reject(ApiError.from(cause)));
+      this.#finish((pending) => pending.reject(ApiError.from(cause)));
     });
-    thread.on('message', (tokens: number) => this.#finish((task) => task.resolve(tokens)));
+    thread.on('message', (counted: number | TokenCounts) => this.#finish((pending) => pending.resolve(counted)));
     return thread;
   }
 
-  #finish(settle: (task: PendingCount) => void): void {
+  #finish(settle: (pending: PendingCount) => void): void {
     clearTimeout(this.#deadline);
-    const task = this.#running;
+    const pending = this.#running;
     this.#running = undefined;
     this.#thread?.unref();
-    if (task !== undefined) settle(task);
+    if (pending !== undefined) settle(pending);
     this.#runNext();
   }
 }

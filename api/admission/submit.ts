@@ -8,7 +8,7 @@ import {
   type JobState,
   type StoredRequest,
 } from '../../shared/jobs/job-state.ts';
-import { settlementOf, settleNow } from '../../shared/jobs/settle.ts';
+import { freePlace, settleNow } from '../../shared/jobs/settle.ts';
 import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
 import type { PreparedRequest } from '../endpoints/prepared-request.ts';
@@ -245,6 +245,7 @@ async function toQueuedJob(services: Services, submission: Submission): Promise<
     ...job,
     ...(prepared?.files && { files: prepared.files }),
     ...(drops && { dropsUnsupported: true }),
+    ...(prepared?.excludedRoutes?.length && { excludedRoutes: prepared.excludedRoutes }),
     ...placed,
   };
 }
@@ -282,15 +283,18 @@ function refusal(admission: AdmitReply, concurrency: number, queueWaitMs: number
 }
 
 /**
- * Frees an idempotency key whose job is not replayed, so that the caller's retry becomes a new job.
+ * Frees an idempotency key whose job is not replayed, so that the caller's retry becomes a new job. The bound job's
+ * settlement stays with its worker, which knows what it took, or with the sweeper.
  * @param bound undefined when it is gone
  */
 export async function forgetBinding(
-  services: Services,
-  job: JobIdentity,
+  services: Pick<Services, 'redis'>,
+  { account, apiKeyId: own, idempotency }: JobIdentity,
   boundJobId: string,
   bound: JobState | undefined,
 ): Promise<void> {
-  const lost = { ...job, jobId: boundJobId, outcome: 'failed', errorCode: 'server_error', began: false } as const;
-  await settleNow(services.redis, (bound && settlementOf(bound)) ?? { ...lost, retentionMs: 0, record: '' });
+  // Another key of the account may have bound it.
+  const { apiKeyId = own, outcome = 'failed', errorCode, attempt = 0 } = bound ?? {};
+  const ending = { outcome, errorCode, began: attempt > 0 };
+  await freePlace(services.redis, { jobId: boundJobId, account, apiKeyId, idempotency, ...ending });
 }

@@ -6,7 +6,7 @@ import { composeAnswer } from './chat-answer.ts';
 import { readChatRequest } from './chat-request.ts';
 import { completionEvents } from './completion-events.ts';
 import { type Completion, completionBody } from './completion-wire.ts';
-import { faultError, faultyEvents, withLargeToken } from './stream-faults.ts';
+import { faultError, faultyCompletion, faultyEvents } from './stream-faults.ts';
 import { holdAnswer, Pace, streamAnswer } from './timed-answer.ts';
 import { countUsage } from './usage.ts';
 
@@ -45,9 +45,10 @@ async function answerInTime(
   await call.pause(pace.firstTokenMilliseconds);
   if (call.closed) return;
   if (fault !== undefined && (await failBeforeHeaders(call, completion, fault))) return;
-  const shown = fault?.kind === 'large_event' ? withLargeToken(completion, fault) : completion;
+  const shown = fault === undefined ? completion : faultyCompletion(completion, fault);
   if (!completion.request.stream) {
-    await holdAnswer(call, completionBody(shown), shown.usage.completion_tokens, pace, fault);
+    const body = completionBody(shown, fault?.kind !== 'no_usage');
+    await holdAnswer(call, body, shown.usage.completion_tokens, pace, fault);
     return;
   }
   const events = completionEvents(shown);

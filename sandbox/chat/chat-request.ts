@@ -19,6 +19,7 @@ const chatFaults: readonly FaultKind[] = [
   'rate_limit',
   'eof',
   'no_done',
+  'no_usage',
   'slow_bytes',
   'large_event',
 ];

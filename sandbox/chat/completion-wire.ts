@@ -13,8 +13,8 @@ export interface Completion {
   usage: Usage;
 }
 
-/** The body of a held answer: CreateChatCompletionResponse as JSON text. */
-export function completionBody({ id, created, request, answer, usage }: Completion): string {
+/** The body of a held answer: CreateChatCompletionResponse as JSON text. @param tellsUsage `false`: it is left out */
+export function completionBody({ id, created, request, answer, usage }: Completion, tellsUsage = true): string {
   return JSON.stringify({
     id,
     object: 'chat.completion',
@@ -26,7 +26,7 @@ export function completionBody({ id, created, request, answer, usage }: Completi
       logprobs: toLogprobs(choice, request.topLogprobs),
       finish_reason: choice.finishReason,
     })),
-    usage,
+    ...(tellsUsage && { usage }),
     service_tier: 'default',
     system_fingerprint: 'fp_sandbox',
   });

@@ -80,8 +80,16 @@ export function faultError(fault: FaultOptions): WireError {
   });
 }
 
+/** The completion with the fault that is in itself, if it is one of those. */
+export function faultyCompletion(completion: Completion, fault: FaultOptions): Completion {
+  if (fault.kind === 'large_event') return withLargeToken(completion, fault);
+  if (fault.kind !== 'no_usage') return completion;
+  // A vendor that counts nothing knows nothing of the option.
+  return { ...completion, request: { ...completion.request, includeUsage: false } };
+}
+
 /** The completion with one token of its text so large that the token's event has the size a `large_event` asks for. */
-export function withLargeToken(completion: Completion, fault: FaultOptions): Completion {
+function withLargeToken(completion: Completion, fault: FaultOptions): Completion {
   const [first, ...others] = completion.answer.choices;
   if (first?.content === null || first?.content[0] === undefined) return completion;
   const at = Math.min(fault.afterTokens ?? 0, first.content.length - 1);

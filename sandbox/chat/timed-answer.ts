@@ -109,7 +109,7 @@ export async function holdAnswer(
       response.end();
       return;
     default:
-      if (fault?.kind === 'large_event' || fault?.kind === 'failed_event') {
+      if (fault?.kind === 'large_event' || fault?.kind === 'failed_event' || fault?.kind === 'no_usage') {
         call.meetFault(fault.kind, fault.kind === 'failed_event');
       }
       return sendJson(response, 200, body);

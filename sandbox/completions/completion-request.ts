@@ -57,7 +57,7 @@ export function readCompletionRequest(text: string, headers: IncomingHttpHeaders
     seed: fields.number('seed', -(2 ** 63), 2 ** 63, 'integer') ?? 0,
     stream,
     includeUsage: readIncludeUsage(fields, stream),
-    ...readCallOptions(fields, headers, [...jsonFaults, 'no_done']),
+    ...readCallOptions(fields, headers, [...jsonFaults, 'no_done', 'no_usage']),
   };
 }
 

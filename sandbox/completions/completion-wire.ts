@@ -16,8 +16,8 @@ function envelope({ id, created, request }: Completion) {
   return { id, object: 'text_completion', created, model: request.model.id, system_fingerprint: 'fp_sandbox' };
 }
 
-/** The body of a held answer: CreateCompletionResponse as JSON text. */
-export function completionBody(completion: Completion): string {
+/** The body of a held answer: CreateCompletionResponse as JSON text. @param tellsUsage `false`: it is left out */
+export function completionBody(completion: Completion, tellsUsage: boolean): string {
   const { request, answer } = completion;
   return JSON.stringify({
     ...envelope(completion),
@@ -27,7 +27,7 @@ export function completionBody(completion: Completion): string {
       logprobs: toLogprobs(tokens, firstOffset, request.logprobs),
       finish_reason: finishReason,
     })),
-    usage: answer.usage,
+    ...(tellsUsage && { usage: answer.usage }),
   });
 }
 

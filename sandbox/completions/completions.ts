@@ -1,5 +1,5 @@
 import type { Exchange } from '../exchange.ts';
-import { answerMedia, sendParts, sendWhole } from '../media-answer.ts';
+import { answerMedia, meetsInAnswer, sendParts, sendWhole } from '../media-answer.ts';
 import { nextRequestId } from '../response.ts';
 import { composeCompletion } from './completion-answer.ts';
 import { readCompletionRequest } from './completion-request.ts';
@@ -15,16 +15,17 @@ export function createCompletion(exchange: Exchange): void {
   const { options } = asked;
   const tokensPerSecond = options.tokensPerSecond ?? answer.tokensPerSecond;
   answerMedia(exchange, { ...asked, options: { ...options, tokensPerSecond } }, async (delivery) => {
+    const tellsUsage = !meetsInAnswer(delivery, 'no_usage');
     if (!asked.stream) {
       const tokens = answer.usage.completion_tokens;
-      await sendWhole(delivery, 'application/json', completionBody(completion), tokens);
+      await sendWhole(delivery, 'application/json', completionBody(completion, tellsUsage), tokens);
       return;
     }
-    const isUnfinished = delivery.fault?.kind === 'no_done';
-    if (isUnfinished) delivery.call.meetFault('no_done', true);
-    const parts = completionParts(completion, !isUnfinished);
+    const isUnfinished = meetsInAnswer(delivery, 'no_done');
+    const shown = tellsUsage ? completion : { ...completion, request: { ...asked, includeUsage: false } };
+    const parts = completionParts(shown, !isUnfinished);
     await sendParts(
-      { ...delivery, fault: isUnfinished ? undefined : delivery.fault },
+      { ...delivery, fault: isUnfinished || !tellsUsage ? undefined : delivery.fault },
       'text/event-stream; charset=utf-8',
       parts,
     );

@@ -1,5 +1,5 @@
 import type { Exchange } from '../exchange.ts';
-import { answerMedia, jsonFaults, sendWhole } from '../media-answer.ts';
+import { answerMedia, jsonFaults, meetsInAnswer, sendWhole } from '../media-answer.ts';
 import { findModel } from '../models.ts';
 import { readPromptTexts } from '../prompt-texts.ts';
 import { RequestFields, readCallOptions } from '../request-fields.ts';
@@ -26,7 +26,7 @@ export function createEmbeddings(exchange: Exchange): void {
   if (empty >= 0) throw invalidParameter('input', `'input' must not hold an empty string, but item ${empty} is one.`);
   const dimensions = request.number('dimensions', 1, MAXIMUM_DIMENSIONS, 'integer') ?? DEFAULT_DIMENSIONS;
   const format = request.choice('encoding_format', ['float', 'base64']) ?? 'float';
-  const options = readCallOptions(request, exchange.request.headers, jsonFaults);
+  const options = readCallOptions(request, exchange.request.headers, [...jsonFaults, 'no_usage']);
   answerMedia(exchange, { ...options, model, stream: false }, async (delivery) => {
     const tokens = inputs.reduce((sum, input) => sum + input.tokens, 0);
     const body = JSON.stringify({
@@ -36,7 +36,7 @@ export function createEmbeddings(exchange: Exchange): void {
         return { object: 'embedding', index, embedding: format === 'base64' ? toBase64(vector) : [...vector] };
       }),
       model: model.id,
-      usage: { prompt_tokens: tokens, total_tokens: tokens },
+      ...(!meetsInAnswer(delivery, 'no_usage') && { usage: { prompt_tokens: tokens, total_tokens: tokens } }),
     });
     await sendWhole(delivery, 'application/json', body, inputs.length);
   });

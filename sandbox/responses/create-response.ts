@@ -30,6 +30,7 @@ export function createResponse(exchange: Exchange): void {
     items: planItems(asked, choice, digits),
     isCut: choice.finishReason === 'length',
     usage: countUsage(asked.chat, answer, state.promptCache),
+    tellsUsage: true,
   };
   const { options } = asked.chat;
   const tokensPerSecond = options.tokensPerSecond ?? answer.tokensPerSecond;
@@ -39,7 +40,8 @@ export function createResponse(exchange: Exchange): void {
 }
 
 async function deliver({ call, pace, fault }: Delivery, planned: PlannedResponse): Promise<void> {
-  const response = fault?.kind === 'large_event' ? withLargeDelta(planned, fault) : planned;
+  const large = fault?.kind === 'large_event' ? withLargeDelta(planned, fault) : planned;
+  const response = { ...large, tellsUsage: fault?.kind !== 'no_usage' };
   if (!response.request.chat.stream) {
     const isFailed = fault?.kind === 'failed_event';
     const body = JSON.stringify(isFailed ? failedResponse(response, faultError(fault)) : endedResponse(response));

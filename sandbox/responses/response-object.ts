@@ -13,6 +13,8 @@ export interface PlannedResponse {
   /** Whether the limit of tokens cut it. */
   isCut: boolean;
   usage: Usage;
+  /** `false`: the usage is not told. */
+  tellsUsage: boolean;
 }
 
 /** The response while it is being made. */
@@ -22,13 +24,13 @@ export function openResponse(response: PlannedResponse): object {
 
 /** The response in the end: completed, or incomplete where the limit cut it. */
 export function endedResponse(response: PlannedResponse): object {
-  const { items, request, isCut, usage } = response;
+  const { items, request, isCut, usage, tellsUsage } = response;
   return responseObject(response, {
     status: isCut ? 'incomplete' : 'completed',
     completed_at: isCut ? null : Math.floor(Date.now() / 1000),
     incomplete_details: isCut ? { reason: 'max_output_tokens' } : null,
     output: items.map((item) => finishedItem(item, request)),
-    usage: toResponseUsage(usage),
+    usage: tellsUsage ? toResponseUsage(usage) : null,
   });
 }
 

@@ -88,7 +88,7 @@ export function readResponseRequest(text: string, headers: IncomingHttpHeaders):
     tools: tools.use,
     responseFormat: format,
     reasoningEffort: reasoning.effort ?? 'medium',
-    ...readCallOptions(fields, headers, [...jsonFaults, 'large_event', 'failed_event']),
+    ...readCallOptions(fields, headers, [...jsonFaults, 'large_event', 'failed_event', 'no_usage']),
   };
   const shown = {
     model: model.id,

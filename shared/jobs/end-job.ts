@@ -3,8 +3,8 @@ import type { ApiError } from '../errors.ts';
 import { type CapabilityQueue, deleteRequest } from '../queue.ts';
 import type { RedisClient } from '../redis.ts';
 import { type FinishReply, finishWithError } from './finish.ts';
-import { type JobIdentity, readJobState } from './job-state.ts';
-import { settlementOf, settleNow } from './settle.ts';
+import { type JobIdentity, type Outcome, readJobState } from './job-state.ts';
+import { freePlace, settlementOf, settleNow } from './settle.ts';
 
 /** What ending a job from outside needs. */
 export interface EndJobContext {
@@ -35,7 +35,11 @@ export async function endJob(
     },
     error,
   );
-  if (reply.verdict === 'finished') {
+  if (reply.verdict === 'finished' && reply.isRunning) {
+    // It has heard of the end already, and settles the job once it knows what that took.
+    const outcome = reply.outcome as Outcome;
+    await freePlace(context.redis, { ...job, jobId: job.id, outcome, errorCode: error.code, began: true });
+  } else if (reply.verdict === 'finished') {
     // Only the state knows of its attempts, which the job's record tells.
     const state = await readJobState(context.redis, job.id);
     const settlement = state && settlementOf(state);

@@ -14,7 +14,7 @@ const undeliveredMs = 60_000;
  */
 const endedMs = 600_000;
 
-const script = loadScript<[string, string, string]>('finish', new URL('./finish.lua', import.meta.url));
+const script = loadScript<[string, string, string, string?]>('finish', new URL('./finish.lua', import.meta.url));
 
 export interface FinishCall {
   readonly jobId: string;
@@ -32,6 +32,8 @@ export interface FinishCall {
   /** How long the job's answer stays readable; 0 for plain jobs. */
   readonly retentionMs: number;
   readonly isCluster: boolean;
+  /** Who served the answer, see served.ts; left out: nobody, as far as the caller knows. */
+  readonly served?: string;
 }
 
 export interface FinishReply {
@@ -41,11 +43,13 @@ export interface FinishReply {
   readonly outcome: Outcome | undefined;
   /** Whether a worker had begun the job. */
   readonly began: boolean;
+  /** Whether this call has ended a job whose worker is still at it, as far as its lease can tell. */
+  readonly isRunning: boolean;
 }
 
 /** Ends a job: the only way one ends. The first caller wins; see finish.lua. Settle it afterwards. */
 export async function finish(redis: RedisClient, call: FinishCall): Promise<FinishReply> {
-  const [verdict, outcome, attempt] = await script(
+  const [verdict, outcome, attempt, lease] = await script(
     redis,
     [jobKeys.state(call.jobId), jobKeys.log(call.jobId)],
     [
@@ -61,12 +65,14 @@ export async function finish(redis: RedisClient, call: FinishCall): Promise<Fini
       publishCommand(call.isCluster),
       Math.max(call.retentionMs, undeliveredMs),
       Math.max(call.retentionMs, endedMs),
+      call.served ?? '',
     ],
   );
   return {
     verdict: verdict as FinishReply['verdict'],
     outcome: (outcome || undefined) as Outcome | undefined,
     began: attempt !== '',
+    isRunning: lease === '1',
   };
 }
 

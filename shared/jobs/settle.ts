@@ -10,7 +10,16 @@ import { loadScript } from './script.ts';
 const settledMs = 120_000;
 
 const script = loadScript<number>('settle', new URL('./settle.lua', import.meta.url));
+const freePlaceScript = loadScript<number>('freePlace', new URL('./free-place.lua', import.meta.url));
 const expireScript = loadScript<number>('expireStates', new URL('./expire-states.lua', import.meta.url));
+
+/**
+ * How long (ms) an ended job is its worker's to settle. A begun job is settled by the worker that is at it, whoever ended
+ * it: only that one can tell what it took, which may have to be counted. Who cancels it frees its place only, and the
+ * sweeper leaves it alone for this time, after which the worker is taken for dead. Mostly it takes a few ms; a worker's
+ * first count, which loads the tokenizer, takes a good part of a second, and seconds where the processors are busy.
+ */
+export const settledByWorkerMs = 10_000;
 
 /** What settlement needs to know of an ended job. */
 export interface Settlement {
@@ -27,6 +36,9 @@ export interface Settlement {
   /** What goes into the outbox (see `recordText`); '' where nothing is known of the job, or nothing is to be kept. */
   readonly record: string;
 }
+
+/** What the expiry of a settled job's state needs to know of it. */
+export type ExpiringState = Pick<Settlement, 'jobId' | 'retentionMs'>;
 
 /** The settlement of a job by its state; undefined while it has not ended. */
 export function settlementOf(state: JobState, vendor = ''): Settlement | undefined {
@@ -65,7 +77,7 @@ export async function settle(redis: RedisClient, jobs: readonly Settlement[]): P
  * Lets the states of settled plain jobs expire. Only then: as long as the hold stands, the sweeper must be able to read how
  * the job ended. Those of kept answers have their time from their end on, and the ledger shortens it.
  */
-export async function expireStates(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
+export async function expireStates(redis: RedisClient, jobs: readonly ExpiringState[]): Promise<void> {
   const plain = jobs.filter((job) => job.retentionMs === 0);
   const byTag = groupBy(plain, (job) => jobKeys.tag(job.jobId));
   await Promise.all(
@@ -86,13 +98,32 @@ export async function settleNow(redis: RedisClient, job: Settlement): Promise<vo
   await expireStates(redis, [job]);
 }
 
+/**
+ * Takes off what a caller notices of an ended job whose settlement is its worker's: its place under the limit of its API
+ * key, and its idempotency key. The count that goes before the settlement may take seconds, and who cancels a job at the
+ * limit sends the next one at once. The hold stays, and with it the sweeper's look.
+ */
+export async function freePlace(redis: RedisClient, job: Omit<Settlement, 'record' | 'retentionMs'>): Promise<void> {
+  const { running, binding } = placeOf(job);
+  await freePlaceScript(redis, [running, binding], [job.jobId, freesIdempotencyKey(job) ? '1' : '0']);
+}
+
+/** Where its place is, and its idempotency key: without one, the place again, for a script wants a key. */
+function placeOf({ account, apiKeyId, idempotency }: Pick<Settlement, 'account' | 'apiKeyId' | 'idempotency'>): {
+  readonly running: string;
+  readonly binding: string;
+} {
+  const running = accountKeys.running(account, apiKeyId);
+  return { running, binding: idempotency ? accountKeys.idempotency(account, idempotency) : running };
+}
+
 async function settleTag(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
   const first = jobs[0] as Settlement;
   const keys = [accountKeys.holds(first.account), accountKeys.outbox(first.account)];
   const args: string[] = [];
   for (const job of jobs) {
-    const running = accountKeys.running(job.account, job.apiKeyId);
-    keys.push(running, job.idempotency ? accountKeys.idempotency(job.account, job.idempotency) : running);
+    const { running, binding } = placeOf(job);
+    keys.push(running, binding);
     args.push(holdMember(job), freesIdempotencyKey(job) ? '1' : '0', job.record);
   }
   await script(redis, keys, args);

@@ -3,7 +3,7 @@ import { accountKeys } from '../keys.ts';
 import type { Logger } from '../log.ts';
 import { type EndJobContext, endJob } from './end-job.ts';
 import { type JobIdentity, type JobState, readJobState } from './job-state.ts';
-import { holdMember, settlementOf, settleNow } from './settle.ts';
+import { holdMember, settledByWorkerMs, settlementOf, settleNow } from './settle.ts';
 
 /** How often the sweeper looks. */
 const intervalMs = 2000;
@@ -77,7 +77,9 @@ export class Sweeper {
     }
     const settlement = settlementOf(state);
     if (settlement !== undefined) {
-      await settleNow(this.#context.redis, settlement);
+      const dueAt = (state.endedAt ?? 0) + (settlement.began ? settledByWorkerMs : 0);
+      if (now < dueAt) await this.#context.redis.zadd(holdsKey, 'XX', dueAt, member);
+      else await settleNow(this.#context.redis, settlement);
       return;
     }
     const error = await this.#reasonToEnd(state, now);

@@ -1,4 +1,6 @@
 import { Redis } from 'ioredis';
+import type { AppendCall } from '../../shared/jobs/append.ts';
+import type { FinishCall } from '../../shared/jobs/finish.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { loadProduct } from '../support/gateway.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -58,16 +60,20 @@ export class JobFixture {
     await this.redis.hset(jobKeys.state(job.id), 'lease', Date.now() - 1);
   }
 
-  write(job: JobIdentity, attempt: number, firstSeq: number, texts: readonly string[], hasDelta = true) {
+  write(job: JobIdentity, attempt: number, firstSeq: number, texts: readonly string[], more: Partial<AppendCall> = {}) {
     return append(this.redis, {
       ...{ jobId: job.id, attempt, firstSeq, lastSeq: firstSeq + texts.length - 1 },
-      ...{ lines: texts.map((text) => `d"${text}"`).join('\n'), hasDelta, lifetimeMs: 60_000, isCluster: false },
+      ...{ lines: texts.map((text) => `d"${text}"`).join('\n'), hasDelta: true, served: '' },
+      ...{ lifetimeMs: 60_000, isCluster: false },
+      ...more,
     });
   }
 
   end(
     job: JobIdentity,
-    more: { attempt?: number; guard?: 'queued' | 'abandoned'; outcome?: 'completed' | 'cancelled' } = {},
+    more: Partial<Pick<FinishCall, 'attempt' | 'guard' | 'served' | 'usage'>> & {
+      outcome?: 'completed' | 'cancelled';
+    } = {},
   ) {
     const outcome = more.outcome ?? 'completed';
     const lines = outcome === 'completed' ? 'e{}' : 'x{}';

@@ -1,17 +1,30 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Redis } from 'ioredis';
+import type { EndJobContext } from '../../shared/jobs/end-job.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import type { WorkerContext } from '../../workers/worker-context.ts';
 import { loadProduct } from '../support/gateway.ts';
 import { JobFixture } from './job-fixture.ts';
 
 const { accountKeys, jobKeys } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
 const { readJobState } = await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
-const { settle, settleNow, holdMember } =
+const { settle, settleNow, settledByWorkerMs, holdMember } =
   await loadProduct<typeof import('../../shared/jobs/settle.ts')>('shared/jobs/settle');
+const { storeUsage } = await loadProduct<typeof import('../../shared/jobs/store-usage.ts')>('shared/jobs/store-usage');
 const { renewLease, releaseLease } =
   await loadProduct<typeof import('../../shared/jobs/lease.ts')>('shared/jobs/lease');
 const { readLog } = await loadProduct<typeof import('../../shared/jobs/answer-log.ts')>('shared/jobs/answer-log');
+const { finishWithError } = await loadProduct<typeof import('../../shared/jobs/finish.ts')>('shared/jobs/finish');
+const { endJob } = await loadProduct<typeof import('../../shared/jobs/end-job.ts')>('shared/jobs/end-job');
+const { Sweeper } = await loadProduct<typeof import('../../shared/jobs/sweeper.ts')>('shared/jobs/sweeper');
+const { ApiError } = await loadProduct<typeof import('../../shared/errors.ts')>('shared/errors');
+const { conclude } = await loadProduct<typeof import('../../workers/conclude.ts')>('workers/conclude');
+const { FrameWriter } = await loadProduct<typeof import('../../workers/frame-writer.ts')>('workers/frame-writer');
+const { JobRun } = await loadProduct<typeof import('../../workers/job-run.ts')>('workers/job-run');
+const { createLogger } = await loadProduct<typeof import('../../shared/log.ts')>('shared/log');
+const { forgetResource } = await loadProduct<typeof import('../../shared/jobs/forget.ts')>('shared/jobs/forget');
+const { forgetBinding } = await loadProduct<typeof import('../../api/admission/submit.ts')>('api/admission/submit');
 const { admit } = await loadProduct<typeof import('../../api/admission/admit.ts')>('api/admission/admit');
 
 let jobs: JobFixture;
@@ -59,7 +72,7 @@ describe('begin', () => {
   test('runs a job again that has only progress in its log, and numbers its frames on', async () => {
     const job = await jobs.create();
     await jobs.take(job);
-    await jobs.write(job, 1, 1, ['a', 'b'], false);
+    await jobs.write(job, 1, 1, ['a', 'b'], { hasDelta: false });
     await jobs.expireLease(job);
     assert.deepEqual(await jobs.take(job), { verdict: 'run', attempt: 2, lastSeq: 2 });
   });
@@ -134,8 +147,10 @@ describe('finish', () => {
       verdict: 'finished',
       outcome: 'cancelled',
       began: true,
+      isRunning: true,
     });
-    assert.deepEqual(await jobs.end(job, { attempt: 1 }), { verdict: 'already', outcome: 'cancelled', began: true });
+    const already = { verdict: 'already', outcome: 'cancelled', began: true, isRunning: false };
+    assert.deepEqual(await jobs.end(job, { attempt: 1 }), already);
     assert.deepEqual(await loggedTexts(job), ['{}']);
     assert.equal((await readJobState(jobs.redis, job.id))?.outcome, 'cancelled');
   });
@@ -150,6 +165,18 @@ describe('finish', () => {
     assert.equal((await jobs.end(await jobs.create(), { guard: 'queued' })).verdict, 'finished');
   });
 
+  test('tells whether a worker is still at the job, which then settles it', async () => {
+    const [waiting, given, lost] = [await jobs.create(), await jobs.create(), await jobs.create()];
+    await jobs.take(given);
+    await releaseLease(jobs.redis, given.id, 1);
+    await jobs.take(lost);
+    await jobs.expireLease(lost);
+    for (const job of [waiting, given, lost]) {
+      const { verdict, isRunning } = await jobs.end(job, { outcome: 'cancelled' });
+      assert.deepEqual([verdict, isRunning], ['finished', false]);
+    }
+  });
+
   test('tells the worker that is still at the job', async () => {
     const job = await jobs.create();
     await jobs.take(job);
@@ -162,6 +189,68 @@ describe('finish', () => {
     } finally {
       subscriber.disconnect();
     }
+  });
+});
+
+describe('usage that is counted after the end', () => {
+  const usageOf = async (job: JobIdentity) => (await readJobState(jobs.redis, job.id))?.usage;
+
+  test('is noted once, and never in place of what the end said', async () => {
+    const [cut, whole] = [await jobs.create(), await jobs.create()];
+    for (const job of [cut, whole]) await jobs.take(job);
+    await jobs.end(cut, { outcome: 'cancelled' });
+    await jobs.end(whole, { usage: '{"total_tokens":3}' });
+    for (const total of [1, 2]) {
+      for (const job of [cut, whole]) await storeUsage(jobs.redis, job.id, `{"total_tokens":${total}}`);
+    }
+    assert.deepEqual([await usageOf(cut), await usageOf(whole)], ['{"total_tokens":1}', '{"total_tokens":3}']);
+  });
+
+  test('is not noted of a job that has not ended, or is not known any more', async () => {
+    const [open, gone] = [await jobs.create(), jobs.identity()];
+    for (const job of [open, gone]) await storeUsage(jobs.redis, job.id, '{"total_tokens":1}');
+    assert.equal(await usageOf(open), undefined);
+    assert.equal(await jobs.redis.exists(jobKeys.state(gone.id)), 0);
+  });
+});
+
+describe('conclude', () => {
+  test('of a run that another attempt has fenced off leaves the job, its request too, to that one', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await jobs.expireLease(job);
+    await jobs.take(job);
+    const { redis } = jobs;
+    const fixed = { redis, blobs: {} as never, isCluster: false, jobId: job.id, lastSeq: 0, lifetimeMs: 60_000 };
+    for (const stopped of [undefined, 'given back', 'overdue'] as const) {
+      const run = new JobRun(job);
+      run.attempt = 1;
+      if (stopped !== undefined) run.stop(stopped);
+      const writer = new FrameWriter({ ...fixed, attempt: 1, onConfirmed: () => undefined, onLost: () => undefined });
+      const ending = { outcome: 'completed', body: '{}', usage: { total_tokens: 1 } } as const;
+      const context = { redis, isCluster: false } as unknown as WorkerContext;
+      assert.equal(await conclude(context, run, 1, writer, ending, 'sandbox'), 'done');
+      assert.equal(run.stopReason, 'fenced', 'what runJob keeps the request by');
+    }
+    assert.equal((await readJobState(redis, job.id))?.outcome, undefined);
+  });
+});
+
+describe('forgetting a resource', () => {
+  test('drops its answer, but leaves what was cut to its worker for as long as that may count', async () => {
+    const [whole, cut, counted] = [await jobs.create(), await jobs.create(), await jobs.create()];
+    for (const job of [whole, cut, counted]) {
+      await jobs.take(job);
+      await jobs.write(job, 1, 1, ['a']);
+      await jobs.end(job, { outcome: job === whole ? 'completed' : 'cancelled' });
+    }
+    await storeUsage(jobs.redis, counted.id, '{"total_tokens":1}');
+    for (const job of [whole, cut, counted]) await forgetResource(jobs.redis, job.id);
+    const lifetimes = [whole, cut, counted].map(({ id }) => jobs.redis.pttl(jobKeys.log(id)));
+    const [ofWhole, ofCut, ofCounted] = await Promise.all(lifetimes);
+    assert.deepEqual([ofWhole, ofCounted], [-2, -2]);
+    assert.ok((ofCut as number) > 0 && (ofCut as number) <= settledByWorkerMs, `${ofCut} ms`);
+    for (const { id } of [whole, cut]) assert.equal((await readJobState(jobs.redis, id))?.isDeleted, true);
   });
 });
 
@@ -186,6 +275,77 @@ describe('settle', () => {
     assert.deepEqual(await jobs.redis.zrange(accountKeys.running('account', 'key'), '0', '-1'), [two.id]);
     const ttl = await jobs.redis.pttl(jobKeys.state(one.id));
     assert.ok(ttl > 0 && ttl <= 120_000);
+    await settle(jobs.redis, [settlement(two)]);
+  });
+
+  test('a job whose worker is at it is left to that one; the sweeper looks after it in good time', async () => {
+    await jobs.redis.set(accountKeys.keyActive('account', 'key'), '1');
+    const queue = { has: async () => true, find: async () => undefined, remove: async () => false };
+    const context = { redis: jobs.redis, isCluster: false, blobs: {}, queue: () => queue } as unknown as EndJobContext;
+    const sweeper = new Sweeper(context, createLogger('silent', 'test').log);
+    const [mine, lost] = [await jobs.create(), await jobs.create()];
+    const held = async () => {
+      const members = await jobs.redis.zrange(accountKeys.holds('account'), '0', '-1', 'WITHSCORES');
+      const scores = members.flatMap((member, index) =>
+        index % 2 ? [] : [[member, Number(members[index + 1])] as const],
+      );
+      return new Map(scores.map(([member, score]) => [member.split(' ')[0], score - Date.now()]));
+    };
+    try {
+      for (const job of [mine, lost]) {
+        await admitJob(job);
+        await jobs.take(job);
+      }
+      await jobs.expireLease(lost);
+      for (const job of [mine, lost]) await endJob(context, job, new ApiError('cancelled', 'It was cancelled.'));
+      assert.deepEqual([...(await held()).keys()], [mine.id], 'what has no worker is settled at once');
+      const left = (await held()).get(mine.id) as number;
+      assert.ok(left > settledByWorkerMs - 1000 && left <= settledByWorkerMs, `${left} ms`);
+      await jobs.redis.zadd(accountKeys.holds('account'), Date.now() - 1, holdMember({ ...mine, jobId: mine.id }));
+      await sweeper.sweep();
+      assert.ok(((await held()).get(mine.id) as number) > settledByWorkerMs - 1000, 'its time is not over');
+      await jobs.redis.hset(jobKeys.state(mine.id), 'ended', Date.now() - settledByWorkerMs);
+      await jobs.redis.zadd(accountKeys.holds('account'), Date.now() - 1, holdMember({ ...mine, jobId: mine.id }));
+      await sweeper.sweep();
+      assert.deepEqual([...(await held()).keys()], []);
+    } finally {
+      sweeper.close();
+    }
+  });
+
+  for (const code of ['cancelled', 'timeout'] as const) {
+    test(`follows the end of a running job (${code}); its place is free at once, its idempotency key as after any such end`, async () => {
+      await jobs.redis.set(accountKeys.keyActive('account', 'key'), '1');
+      const job = await jobs.create({ idempotency: code });
+      await admitJob(job);
+      await jobs.take(job);
+      const context = { redis: jobs.redis, isCluster: false } as unknown as EndJobContext;
+      await endJob(context, job, new ApiError(code, 'It has ended.'));
+      assert.equal(await jobs.redis.zscore(accountKeys.running('account', 'key'), job.id), null);
+      const bound = await jobs.redis.hget(accountKeys.idempotency('account', code), 'job');
+      assert.equal(bound, code === 'cancelled' ? job.id : null);
+      const member = holdMember({ ...job, jobId: job.id });
+      assert.notEqual(await jobs.redis.zscore(accountKeys.holds('account'), member), null, 'the hold is its worker’s');
+      await settle(jobs.redis, [settlement(job)]);
+    });
+  }
+
+  test('is left to the worker when a repeat comes between it and the end: the repeat gets the idempotency key', async () => {
+    await jobs.redis.set(accountKeys.keyActive('account', 'key'), '1');
+    const [one, two] = [await jobs.create({ idempotency: 'between' }), await jobs.create({ idempotency: 'between' })];
+    await admitJob(one);
+    await jobs.take(one);
+    await finishWithError(
+      jobs.redis,
+      { jobId: one.id, attempt: 1, retentionMs: 0, isCluster: false },
+      new ApiError('server_error', 'It broke.'),
+    );
+    assert.equal((await admitJob(two)).verdict, 'replay');
+    await forgetBinding({ redis: jobs.redis }, two, one.id, await readJobState(jobs.redis, one.id));
+    assert.deepEqual(await admitJob(two), { verdict: 'admitted', boundJobId: '', running: 1 });
+    const records = await jobs.redis.xlen(accountKeys.outbox('account'));
+    await settle(jobs.redis, [settlement(one)]);
+    assert.equal(await jobs.redis.xlen(accountKeys.outbox('account')), records + 1, 'its record is its worker’s');
     await settle(jobs.redis, [settlement(two)]);
   });
 

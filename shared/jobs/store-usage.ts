@@ -1,0 +1,10 @@
+import { jobKeys } from '../keys.ts';
+import type { RedisClient } from '../redis.ts';
+import { loadScript } from './script.ts';
+
+const script = loadScript<number>('storeUsage', new URL('./store-usage.lua', import.meta.url));
+
+/** Notes what an ended job took, where its end did not say; see store-usage.lua. @param usage as JSON text */
+export async function storeUsage(redis: RedisClient, jobId: string, usage: string): Promise<void> {
+  await script(redis, [jobKeys.state(jobId)], [usage]);
+}

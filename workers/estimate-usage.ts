@@ -1,0 +1,134 @@
+import { withEmbeddingUsage } from '../shared/capabilities/embedding.ts';
+import { ApiError } from '../shared/errors.ts';
+import { readLog } from '../shared/jobs/answer-log.ts';
+import type { JobState } from '../shared/jobs/job-state.ts';
+import { settledByWorkerMs } from '../shared/jobs/settle.ts';
+import type { QueuedJob } from '../shared/queue.ts';
+import type { Exchange, TokenCounts } from './count-exchange.ts';
+import { TokenCounter } from './token-counter.ts';
+import type { VendorAnswer, VendorUsage } from './vendors/vendor.ts';
+import type { WorkerContext } from './worker-context.ts';
+
+/** Estimates under way at a time: each holds a request and what follows of the answer. */
+const lanes = 4;
+/** Characters of an answer's frames that are read at most; see `Exchange`. */
+const longestRead = 1024 * 1024;
+/** An estimate that takes longer is given up: after that the sweeper settles without one. */
+const longestMs = settledByWorkerMs - 1000;
+
+/** Not the one of the endpoint that counts: its requests may take seconds each. */
+const counter = new TokenCounter();
+const under: Promise<unknown>[] = [];
+let next = 0;
+
+type EstimatedContext = Pick<WorkerContext, 'redis' | 'blobs' | 'log'>;
+
+/** Whether a job's vendor counts tokens, so that they are counted here where it does not. */
+export function hasTokens({ capability, endpoint }: Pick<QueuedJob, 'capability' | 'endpoint'>): boolean {
+  return capability === 'embedding' || (capability === 'chat' && endpoint !== 'messages.count_tokens');
+}
+
+/**
+ * An answer whose vendor reported no usage, with an estimate of it, also in its body: callers who ask for usage get numbers.
+ * What it said before its end is read from the log, which must have all of it.
+ */
+export async function withEstimate(
+  context: EstimatedContext,
+  job: QueuedJob,
+  answer: VendorAnswer,
+): Promise<VendorAnswer> {
+  const isEmbedding = job.capability === 'embedding';
+  const counts = await count(context, job, isEmbedding ? undefined : answer.body);
+  if (counts === undefined) return answer;
+  const usage = toUsage(job, counts);
+  if (isEmbedding) return { body: withEmbeddingUsage(answer.body, usage), usage };
+  const end = JSON.parse(answer.body) as Record<string, unknown> & { response?: object };
+  if (end.response === undefined) return { body: JSON.stringify({ ...end, usage }), usage };
+  // The vendor's own Responses API has other names for the counts.
+  const own = toResponseUsage(counts);
+  return { body: JSON.stringify({ ...end, response: { ...end.response, usage: own } }), usage: own };
+}
+
+/**
+ * What an answer has taken that did not come to its end, as JSON text: the request, and what of the answer is in the log.
+ * Where nothing was said only a cancelled job has taken anything, once its vendor was asked: the prompt, which the vendor
+ * read, and may charge for. A failure before the first word is the vendor's, or ours.
+ * @param state of the job once it has ended
+ * @param vendor that this run has asked; '' where it has asked none
+ */
+export async function estimateCut(
+  context: EstimatedContext,
+  job: QueuedJob,
+  { outcome, hasDelta }: Pick<JobState, 'outcome' | 'hasDelta'>,
+  vendor: string,
+): Promise<string | undefined> {
+  const hasTaken = outcome !== 'completed' && (hasDelta || (outcome === 'cancelled' && vendor !== ''));
+  if (!hasTaken || !hasTokens(job)) return undefined;
+  const counts = await count(context, job);
+  return counts && JSON.stringify(toUsage(job, counts));
+}
+
+/** Counts in its turn; undefined where that fails: the usage is not known then. */
+async function count(context: EstimatedContext, job: QueuedJob, body?: string): Promise<TokenCounts | undefined> {
+  const signal = AbortSignal.timeout(longestMs);
+  const lane = next++ % lanes;
+  const counted = (under[lane] ?? Promise.resolve()).then(async () => {
+    if (signal.aborted) throw new ApiError('timeout', 'There was too much to be counted.');
+    return await counter.countExchange(await readExchange(context, job, body), signal);
+  });
+  const settled = counted.catch((error) => {
+    // Never the error's message: it may quote the prompt.
+    context.log.warn({ job: job.id, code: ApiError.from(error).code }, 'usage could not be estimated');
+    return undefined;
+  });
+  under[lane] = settled;
+  return await settled;
+}
+
+async function readExchange({ redis, blobs }: EstimatedContext, job: QueuedJob, body?: string): Promise<Exchange> {
+  const { endpoint, capability } = job;
+  const request = job.request ?? (await blobs.text(job.requestBlob ?? ''));
+  const frames: string[] = [];
+  let [length, largeLength] = [0, 0];
+  let cursor = capability === 'chat' ? 0 : undefined;
+  while (cursor !== undefined) {
+    const { batches, isLast } = await readLog(redis, job.id, cursor);
+    for (const frame of batches.flatMap((batch) => batch.frames)) {
+      cursor = frame.seq;
+      if (frame.type !== 'delta') continue;
+      if (frame.isBlob) {
+        largeLength += (JSON.parse(frame.text) as { bytes: number }).bytes;
+        continue;
+      }
+      if (length < longestRead) frames.push(frame.text);
+      length += frame.text.length;
+    }
+    if (isLast) cursor = undefined;
+  }
+  if (body !== undefined) frames.push(body);
+  return { endpoint, request, frames, length: length + (body?.length ?? 0), largeLength };
+}
+
+/** OpenAI's `usage`, marked as an estimate. */
+function toUsage({ capability }: QueuedJob, { prompt, completion, reasoning }: TokenCounts): VendorUsage {
+  if (capability === 'embedding') return { prompt_tokens: prompt, total_tokens: prompt, estimated: true };
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    ...(reasoning > 0 && { completion_tokens_details: { reasoning_tokens: reasoning } }),
+    estimated: true,
+  };
+}
+
+/** OpenAI's `ResponseUsage`, marked as an estimate. */
+function toResponseUsage({ prompt, completion, reasoning }: TokenCounts): VendorUsage {
+  return {
+    input_tokens: prompt,
+    input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+    output_tokens: completion,
+    output_tokens_details: { reasoning_tokens: reasoning },
+    total_tokens: prompt + completion,
+    estimated: true,
+  };
+}
