@@ -16,6 +16,8 @@ interface Offer {
   readonly created: number;
   readonly input: readonly Modality[];
   readonly reasoning: boolean;
+  /** Whether it takes an effort. */
+  readonly effort: boolean;
   readonly deprecated: boolean;
   readonly facts: Omit<Route, 'vendor' | 'model'>;
 }
@@ -49,19 +51,33 @@ function windowOf({ contextWindow, cost }: PiAiModel): number | undefined {
   return cost.tiers?.some(({ inputTokensAbove }) => inputTokensAbove >= contextWindow) ? undefined : contextWindow;
 }
 
+/** A vendor's name of a model, without what all its names begin with, or those of a profile. */
+function nameOf({ prefix, profiles = [] }: ChatVendor, id: string): string {
+  const start = [...(prefix === undefined ? [] : [prefix]), ...profiles].find((each) => id.startsWith(each)) ?? '';
+  return id.slice(start.length);
+}
+
+/** How far back the profile of a name stands among those that are preferred; names without one come last. */
+function profileRank({ profiles = [] }: ChatVendor, id: string): number {
+  const rank = profiles.findIndex((profile) => id.startsWith(profile));
+  return rank < 0 ? profiles.length : rank;
+}
+
 function offerOf(vendor: ChatVendor, id: string, fact: ModelsDevFact, listed: PiAiModel | undefined): Offer {
   const prices = listed ? pricesOfPiAi(listed) : pricesOfModelsDev(fact);
   const contextWindow = listed ? windowOf(listed) : fact.context;
   // Some lists say more than the window holds.
   const most = listed?.maxTokens ?? fact.most;
+  const reasoning = listed?.reasoning ?? fact.reasoning ?? false;
   const maxOutputTokens = most && Math.min(most, contextWindow ?? most);
   return {
     vendor,
-    name: vendor.prefix !== undefined && id.startsWith(vendor.prefix) ? id.slice(vendor.prefix.length) : id,
+    name: nameOf(vendor, id),
     model: id,
     created: seconds(dateInName(id) ?? fact.released ?? (listed ? piAiDate() : modelsDev.date)),
-    input: contents(listed?.input ?? [], fact),
-    reasoning: listed?.reasoning ?? fact.reasoning ?? false,
+    input: contents([...(listed?.input ?? []), ...(vendor.documents?.test(id) ? ['file'] : [])], fact),
+    reasoning,
+    effort: reasoning && (vendor.efforts?.test(id) ?? true),
     deprecated: fact.deprecated === true && listed === undefined,
     facts: {
       ...(contextWindow && { contextWindow }),
@@ -81,21 +97,28 @@ function offersOf(vendor: ChatVendor): Offer[] {
     vendor.piAi !== undefined
       ? readPiAi(vendor.piAi).map((listed) => offerOf(vendor, listed.id, fact(listed.id), listed))
       : described.map((id) => offerOf(vendor, id, fact(id), undefined));
-  return offers.filter(({ model, deprecated }) => !vendor.without?.test(model) && !deprecated);
+  return offers
+    .filter(({ model, deprecated }) => !vendor.without?.test(model) && !deprecated)
+    .filter(({ name, model }, _index, all) => {
+      const rank = profileRank(vendor, model);
+      return all.every((other) => other.name !== name || profileRank(vendor, other.model) >= rank);
+    });
 }
 
 /**
  * By what offers of the same model are known: the last part of its name, which vendors of open models take over from its
  * maker (Fireworks writes 5p2 for 5.2).
  */
-function sameModel({ name }: Offer): string {
-  const last = name.slice(name.lastIndexOf('/') + 1).toLowerCase();
+function sameModel({ vendor, name }: Offer): string {
+  const bare = vendor.dressing === undefined ? name : name.replaceAll(vendor.dressing, '');
+  const last = bare.slice(bare.lastIndexOf('/') + 1).toLowerCase();
   return last.replace(/(?<=\d)p(?=\d)/g, '.');
 }
 
 /** Whether two offers take the same: what one route refuses, another must not take. */
 function alike(a: Offer, b: Offer): boolean {
-  return a.reasoning === b.reasoning && a.input.includes('image') === b.input.includes('image');
+  const sameInput = a.input.includes('image') === b.input.includes('image');
+  return a.reasoning === b.reasoning && a.effort === b.effort && sameInput;
 }
 
 function idOf(first: Offer, offers: readonly Offer[]): string {
@@ -105,10 +128,9 @@ function idOf(first: Offer, offers: readonly Offer[]): string {
 }
 
 function makerOf(first: Offer, offers: readonly Offer[]): string {
-  const named = offers
-    .find(({ name }) => name.includes('/'))
-    ?.name.toLowerCase()
-    .split('/')[0];
+  const [named] = offers.flatMap(({ vendor: { makerEnd = '/' }, name }) =>
+    name.includes(makerEnd) ? name.toLowerCase().split(makerEnd, 1) : [],
+  );
   return first.vendor.maker ?? (named === undefined ? first.vendor.vendor : (makers[named] ?? named));
 }
 
@@ -127,8 +149,8 @@ function rowOf(offers: readonly [Offer, ...Offer[]]): Model {
     output: ['text'],
     reasoning: first.reasoning,
     ...first.facts,
-    // Which fields a vendor knows is in its row of vendors; a model that does not reason takes no effort.
-    chat: { hints: true, effort: first.reasoning },
+    // Which fields a vendor knows is in its row of vendors.
+    chat: { hints: true, effort: first.effort },
   };
 }
 

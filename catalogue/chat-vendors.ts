@@ -12,6 +12,16 @@ export interface ChatVendor {
   readonly without?: RegExp;
   /** What its names begin with and ours do not. */
   readonly prefix?: string;
+  /** What else of its names is not the model's own, where models of others are looked for among them. */
+  readonly dressing?: RegExp;
+  /** Prefixes of names that stand for the same model in several regions, the preferred first; the rest is its name. */
+  readonly profiles?: readonly string[];
+  /** What stands between the maker's name and the model's; left out: a slash. */
+  readonly makerEnd?: string;
+  /** Of the models that reason those whose effort callers may choose; left out: all. */
+  readonly efforts?: RegExp;
+  /** Models that also take documents, where no list says so. */
+  readonly documents?: RegExp;
 }
 
 /** Vendors of chat models in the order of preference: who made a model comes before who serves it. */
@@ -44,6 +54,20 @@ export const chatVendors: readonly ChatVendor[] = [
     // Routers choose among models by themselves.
     without: /\/routers\//,
   },
+  {
+    ...{ vendor: 'bedrock', piAi: 'amazon-bedrock', modelsDev: 'amazon-bedrock' },
+    // Names for one region of the world alone; whoever is there asks for them by their names, or says so in the YAML.
+    without: /^(apac|au|ca|eu|in|jp|us-gov)\./,
+    // Most newer models are there under these names only.
+    profiles: ['global.', 'us.'],
+    // The maker, and a version of the offer: anthropic.claude-haiku-4-5-20251001-v1:0.
+    makerEnd: '.',
+    dressing: /^[a-z]+\.|-v\d+(:\d+)?$|-\d+:\d+$/g,
+    // As workers/vendors/bedrock-reasoning.ts has it.
+    efforts: /anthropic\.claude|amazon\.nova-2|openai\.gpt/,
+    // https://docs.aws.amazon.com/bedrock/latest/userguide/conversation-inference-supported-models-features.html
+    documents: /anthropic\.claude|amazon\.nova-(2-)?(lite|pro|premier)/,
+  },
   { vendor: 'siliconflow', modelsDev: 'siliconflow' },
   { vendor: 'nvidia', piAi: 'nvidia', modelsDev: 'nvidia' },
   {
@@ -61,8 +85,10 @@ export const makers: Readonly<Record<string, string>> = {
   'meta-models': 'meta',
   minimaxai: 'minimax',
   mistralai: 'mistral',
+  moonshot: 'moonshotai',
   'stepfun-ai': 'stepfun',
   thudm: 'zhipu',
   'z-ai': 'zhipu',
+  zai: 'zhipu',
   'zai-org': 'zhipu',
 };

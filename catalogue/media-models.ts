@@ -1,54 +1,9 @@
 // A table of facts, each with its source: longer than other files, so that it can be read in one piece.
-import { capabilityOf } from '../shared/catalogue/capability-of.ts';
-import type { Model, Traits } from '../shared/catalogue/model.ts';
-import { seconds } from './chat-models.ts';
-import { readModelsDev } from './models-dev.ts';
+import { linkedImages, type MediaModel, media } from './media-model.ts';
 import { piAiDate } from './pi-ai.ts';
 import { nano, pricesOfGenai } from './prices.ts';
-import type { SourceName } from './sources.ts';
-
-/** A row, and which source names the model as one that is offered now. */
-export interface MediaModel {
-  readonly row: Model;
-  /** Undefined: its vendor's page does, which stands beside the row. */
-  readonly named: readonly [source: SourceName, name: string] | undefined;
-}
-
-const modelsDev = readModelsDev();
-
-interface MediaFacts extends Pick<Model, 'prices' | 'contextWindow' | 'maxOutputTokens'> {
-  readonly vendor: string;
-  /** What the vendor calls it; left out: the id. */
-  readonly model?: string;
-  readonly maker: string;
-  readonly input: Model['input'];
-  readonly output: Model['output'];
-  /** Its id in models.dev, which tells its release. */
-  readonly dated?: string;
-  readonly named: MediaModel['named'];
-}
-
-function media(id: string, facts: MediaFacts, traits: Traits): MediaModel {
-  const { vendor, model = id, maker, dated, named, ...rest } = facts;
-  const date = dated === undefined ? undefined : modelsDev.models[dated]?.released;
-  return {
-    named,
-    row: {
-      id,
-      created: seconds(date ?? piAiDate()),
-      ownedBy: maker,
-      capability: capabilityOf(traits),
-      routes: [{ vendor, model }],
-      ...rest,
-      ...traits,
-    },
-  };
-}
-
-/** Pictures of any size, as links. */
-const linkedImages = (tasks: NonNullable<Model['image']>['tasks'], most = 1): Traits => ({
-  image: { tasks, most, partial: false, responseFormat: true },
-});
+import { stabilityModels } from './stability-models.ts';
+import { videoModels } from './video-models.ts';
 
 /** https://docs.bfl.ai; names are those of its paths. Width and height are free within bounds. */
 function flux(name: string, edits: boolean): MediaModel {
@@ -76,29 +31,6 @@ function geminiImage(name: string): MediaModel {
   );
 }
 
-const veoSizes = ['1280x720', '720x1280', '1920x1080', '1080x1920'];
-
-/**
- * https://ai.google.dev/gemini-api/docs/video; the price is of LiteLLM's list. Lengths other than 8 seconds are for 720p
- * only.
- */
-function veo(name: string, dated: string | undefined, dollarsASecond: number | undefined): MediaModel {
-  return media(
-    name,
-    {
-      ...{ vendor: 'gemini', maker: 'google', input: ['text', 'image'], output: ['video', 'audio'] },
-      ...(dated !== undefined && { dated }),
-      ...(dollarsASecond !== undefined && { prices: { second: nano(dollarsASecond) } }),
-      named: ['@ai-sdk/google', name],
-    },
-    {
-      video: {
-        ...{ sizes: veoSizes, seconds: ['8', '4', '6'], input: true, remix: false },
-      },
-    },
-  );
-}
-
 /** https://fal.ai/models and each model's page. @param most its `num_images` */
 function falImage(name: string, maker: string, task: 'generation' | 'edit', most = 1): MediaModel {
   return media(
@@ -111,15 +43,12 @@ function falImage(name: string, maker: string, task: 'generation' | 'edit', most
   );
 }
 
-/** Videos of Veo, but for its price: by the page of the model at its vendor. */
-function servedVeo(vendor: 'fal' | 'replicate', name: string, model: string, input: boolean): MediaModel {
+/** https://docs.lumalabs.ai/docs/image-generation. Shapes are by ratio; pictures it takes by its own fields only. */
+function lumaPhoton(name: string): MediaModel {
   return media(
-    `${vendor}/${name}`,
-    {
-      ...{ vendor, model, maker: 'google', dated: 'vercel/google/veo-3.0-fast-generate-001', named: undefined },
-      ...{ input: input ? ['text', 'image'] : ['text'], output: ['video', 'audio'] },
-    },
-    { video: { sizes: veoSizes, seconds: ['8', '4', '6'], input, remix: false } },
+    `luma/${name}`,
+    { vendor: 'luma', model: name, maker: 'luma', input: ['text'], output: ['image'], named: undefined },
+    linkedImages(['generation']),
   );
 }
 
@@ -183,12 +112,16 @@ function scribe(name: string, named: MediaModel['named']): MediaModel {
   );
 }
 
-/** https://www.assemblyai.com/docs/getting-started/models. */
-function universal(name: string): MediaModel {
+/**
+ * https://www.assemblyai.com/docs/getting-started/models; prices by https://www.assemblyai.com/pricing as of 2026-10-07, which
+ * names them for an hour.
+ */
+function universal(name: string, dollarsAnHour: number | undefined): MediaModel {
   return media(
     `assemblyai/${name}`,
     {
       ...{ vendor: 'assemblyai', model: name, maker: 'assemblyai', input: ['audio'], output: ['text'] },
+      ...(dollarsAnHour !== undefined && { prices: { second: nano(dollarsAnHour / 3600) } }),
       named: ['@ai-sdk/assemblyai', name],
     },
     { transcription: { timestamps: true, translates: false, streams: false, diarizes: true } },
@@ -206,6 +139,18 @@ function groqWhisper(name: string, translates: boolean): MediaModel {
       named: ['@pydantic/genai-prices', name],
     },
     { transcription: { timestamps: true, translates, streams: false, diarizes: false } },
+  );
+}
+
+/** https://console.groq.com/docs/text-to-speech, prices by https://console.groq.com/docs/models; it speaks WAV only. */
+function orpheus(name: string, dollarsACharacter: number): MediaModel {
+  return media(
+    `groq/${name}`,
+    {
+      ...{ vendor: 'groq', model: name, maker: 'canopylabs', input: ['text'], output: ['audio'] },
+      ...{ prices: { character: nano(dollarsACharacter) }, named: undefined },
+    },
+    { speech: { formats: ['wav'], events: false } },
   );
 }
 
@@ -263,6 +208,7 @@ export function mediaModels(): MediaModel[] {
     geminiImage('gemini-3-pro-image'),
     geminiImage('gemini-3.1-flash-image'),
     geminiImage('gemini-3.1-flash-lite-image'),
+    ...stabilityModels(),
     falImage('flux/dev', 'black-forest-labs', 'generation', 4),
     falImage('flux/schnell', 'black-forest-labs', 'generation', 4),
     falImage('flux/krea', 'black-forest-labs', 'generation', 4),
@@ -275,6 +221,8 @@ export function mediaModels(): MediaModel[] {
     falImage('bytedance/dreamina/v3.1/text-to-image', 'bytedance', 'generation'),
     falImage('luma-photon', 'luma', 'generation'),
     falImage('luma-photon/flash', 'luma', 'generation'),
+    lumaPhoton('photon-1'),
+    lumaPhoton('photon-flash-1'),
     replicateImage('black-forest-labs/flux-2-pro', 'black-forest-labs'),
     replicateImage('black-forest-labs/flux-2-dev', 'black-forest-labs'),
     replicateImage('black-forest-labs/flux-1.1-pro', 'black-forest-labs'),
@@ -287,21 +235,17 @@ export function mediaModels(): MediaModel[] {
     replicateImage('recraft-ai/recraft-v3', 'recraft'),
     replicateImage('ideogram-ai/ideogram-v2', 'ideogram'),
     replicateImage('luma/photon', 'luma'),
-    veo('veo-3.1-generate-preview', 'vercel/google/veo-3.1-generate-001', 0.4),
-    veo('veo-3.1-fast-generate-preview', 'vercel/google/veo-3.1-fast-generate-001', undefined),
-    veo('veo-3.1-lite-generate-preview', undefined, undefined),
-    // https://fal.ai/models/fal-ai/veo3/fast/llms.txt: pictures go to another path.
-    servedVeo('fal', 'veo3/fast', 'fal-ai/veo3/fast', false),
-    // https://replicate.com/google/veo-3-fast/api/schema
-    servedVeo('replicate', 'google/veo-3-fast', 'google/veo-3-fast', true),
+    ...videoModels(),
     groqWhisper('whisper-large-v3', true),
     groqWhisper('whisper-large-v3-turbo', false),
+    orpheus('canopylabs/orpheus-v1-english', 0.000022),
+    orpheus('canopylabs/orpheus-arabic-saudi', 0.00004),
     nova('nova-3', 0.00007167),
     nova('nova-3-medical', 0.00008667),
     nova('nova-2', 0.00007167),
-    universal('universal-3-5-pro'),
-    universal('universal-3-pro'),
-    universal('universal-2'),
+    universal('universal-3-5-pro', 0.21),
+    universal('universal-3-pro', undefined),
+    universal('universal-2', 0.15),
     scribe('scribe_v2', ['@ai-sdk/gateway', 'elevenlabs/scribe-v2']),
     aura('aura-2-thalia-en'),
     aura('aura-2-asteria-en'),

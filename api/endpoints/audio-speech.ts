@@ -1,6 +1,8 @@
+import { withFieldCheck } from './check-media-fields.ts';
 import type { Endpoint } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
-import { prepareSpeech, type SpeechTraits } from './prepare-speech.ts';
+import { prepareSpeech, type SpeechTraits, withFormat } from './prepare-speech.ts';
+import type { PreparedRequest } from './prepared-request.ts';
 import { speechView } from './speech-view.ts';
 
 /**
@@ -12,9 +14,18 @@ const checkSpeech: NonNullable<Endpoint['check']> = ({ traits }, { id, speech })
     const message = `The model \`${id}\` does not speak '${format}'. Its formats are: ${speech?.formats.join(', ')}.`;
     throw invalidParameter('response_format', message);
   }
-  if (events && !speech.events) {
+  if (events && speech.events === false) {
     throw invalidParameter('stream_format', `The model \`${id}\` does not send its audio as events.`);
   }
+};
+
+/** A request that names no format gets one that the model speaks. */
+const fillIn: NonNullable<Endpoint['resolve']> = async (read, { services }) => {
+  const { format, isFormatGiven } = read.traits as SpeechTraits;
+  const [first, ...others] = services.catalogue.find(read.model)?.speech?.formats ?? [];
+  if (isFormatGiven || first === undefined || [first, ...others].includes(format)) return read;
+  // The text is bounded, but not so a field that nobody knows: such a request is left as it is.
+  return typeof read.request === 'string' ? withFormat(read as PreparedRequest, first) : read;
 };
 
 /** `POST /v1/audio/speech` (https://platform.openai.com/docs/api-reference/audio/createSpeech). */
@@ -23,6 +34,7 @@ export const audioSpeech: Endpoint = {
   path: '/v1/audio/speech',
   capability: 'speech',
   prepare: prepareSpeech,
-  check: checkSpeech,
+  resolve: fillIn,
+  check: withFieldCheck('speech', checkSpeech),
   view: speechView,
 };

@@ -1,3 +1,4 @@
+import { withFieldCheck } from './check-media-fields.ts';
 import { checkTranscription } from './check-transcription.ts';
 import type { Endpoint } from './endpoint.ts';
 import { prepareTranscription } from './prepare-transcription.ts';
@@ -9,6 +10,6 @@ export const audioTranscriptions: Endpoint = {
   path: '/v1/audio/transcriptions',
   capability: 'transcription',
   prepareForm: prepareTranscription,
-  check: checkTranscription,
+  check: withFieldCheck('transcription', checkTranscription),
   view: transcriptionView,
 };

@@ -1,3 +1,4 @@
+import { withFieldCheck } from './check-media-fields.ts';
 import { checkTranscription } from './check-transcription.ts';
 import type { Endpoint } from './endpoint.ts';
 import { prepareTranslation } from './prepare-transcription.ts';
@@ -9,6 +10,6 @@ export const audioTranslations: Endpoint = {
   path: '/v1/audio/translations',
   capability: 'transcription',
   prepareForm: prepareTranslation,
-  check: checkTranscription,
+  check: withFieldCheck('transcription', checkTranscription),
   view: transcriptionView,
 };

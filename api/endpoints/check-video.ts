@@ -1,12 +1,12 @@
 import type { Endpoint } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
-import type { VideoFacts } from './prepare-video.ts';
+import type { VideoFacts, VideoTraits } from './prepare-video.ts';
 
 /** Holds a request for a video against its model's row: size, length, whether it may begin with a picture, remixing. */
 export const checkVideo: NonNullable<Endpoint['check']> = ({ traits }, { id, video }) => {
   // A row that says nothing leaves it to the vendor.
   if (video === undefined) return undefined;
-  const { size, seconds, hasInput, remixedFrom } = traits as unknown as VideoFacts;
+  const { size, seconds, hasInput, isInputLinked, remixedFrom } = traits as unknown as VideoFacts & VideoTraits;
   if (remixedFrom !== undefined) {
     if (!video.remix) throw invalidParameter('model', `The model \`${id}\` does not remix videos.`);
     // Size and length are those of the video, which the model has made.
@@ -16,6 +16,12 @@ export const checkVideo: NonNullable<Endpoint['check']> = ({ traits }, { id, vid
   if (seconds !== undefined) checkChoice('seconds', seconds, video.seconds);
   if (hasInput && !video.input) {
     throw invalidParameter('input_reference', `The model \`${id}\` takes no picture to begin with.`);
+  }
+  if (hasInput && video.input === 'links' && !isInputLinked) {
+    throw invalidParameter('input_reference', `The vendor of the model \`${id}\` takes links to pictures only.`);
+  }
+  if (!hasInput && video.input === 'always') {
+    throw invalidParameter('input_reference', `The model \`${id}\` makes videos of pictures only.`);
   }
   return undefined;
 };

@@ -1,4 +1,5 @@
 import type { Frame } from '../../shared/jobs/frames.ts';
+import { withFieldCheck } from './check-media-fields.ts';
 import type { Endpoint, ViewedJob } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
 import { prepareEmbeddings } from './prepare-embeddings.ts';
@@ -8,7 +9,7 @@ function embeddingList(job: ViewedJob, end: Frame): string {
   return `{"object":"list","model":${JSON.stringify(job.model)},${end.text.slice(1)}`;
 }
 
-const checkEmbeddings: Endpoint['check'] = ({ traits }, { id, embedding }) => {
+const checkEmbeddings: NonNullable<Endpoint['check']> = ({ traits }, { id, embedding }) => {
   if (traits?.dimensions === undefined || embedding?.dimensions) return;
   throw invalidParameter('dimensions', `The model \`${id}\` does not support specifying dimensions.`);
 };
@@ -19,7 +20,7 @@ export const embeddings: Endpoint = {
   path: '/v1/embeddings',
   capability: 'embedding',
   prepare: prepareEmbeddings,
-  check: checkEmbeddings,
+  check: withFieldCheck('embedding', checkEmbeddings),
   view: {
     stream: (job) => (frame) => (frame.type === 'end' ? [`data: ${embeddingList(job, frame)}`, 'data: [DONE]'] : []),
     held: (job, frames) => embeddingList(job, frames.at(-1) as Frame),

@@ -1,6 +1,7 @@
 import { flatToolName } from '../../shared/capabilities/flat-tool-name.ts';
 import type { ResponseItem } from '../../shared/capabilities/response.ts';
 import { type CallableTool, callableTools, type ResponseTool } from '../../shared/capabilities/response-tools.ts';
+import { readExtraContent, writeThoughtSignature } from '../../shared/capabilities/thought-signature.ts';
 import { GrowingCall } from './growing-call.ts';
 import { GrowingMessage, type ItemPlace } from './growing-message.ts';
 import { GrowingReasoning } from './growing-reasoning.ts';
@@ -39,6 +40,8 @@ export class ChatResponseFold {
   readonly #calls = new Map<number, CallSlot>();
   #count = 0;
   #saysMore = false;
+  /** Google's, of the text so far, as long as no call has followed it: calls are what needs it. */
+  #textSignature: string | undefined;
   #open: { readonly item: GrowingMessage | GrowingReasoning; readonly outputIndex: number } | undefined;
 
   constructor(options: ChatResponseOptions, emit: EmitEvent) {
@@ -81,13 +84,14 @@ export class ChatResponseFold {
     if (content !== '' || logprobs.length > 0) this.#message().addText(content, logprobs);
     const refusal = textOf(delta.refusal);
     if (refusal !== '') this.#message().addRefusal(refusal);
+    this.#textSignature = readExtraContent(delta) ?? this.#textSignature;
     for (const annotation of listOf(delta.annotations)) this.#message().addAnnotation(annotation);
     for (const call of listOf(delta.tool_calls)) this.#takeCall(call);
   }
 
   #reasoning(): GrowingReasoning {
     const open = this.#open?.item;
-    if (open instanceof GrowingReasoning) return open;
+    if (open instanceof GrowingReasoning && !open.isSigned) return open;
     this.#endOpen('completed');
     const place = this.#place();
     const item = new GrowingReasoning(place, this.#options.isSummarized);
@@ -107,10 +111,18 @@ export class ChatResponseFold {
     return item;
   }
 
-  #takeCall({ index, id, function: said }: Fields): void {
+  #takeCall({ index, id, function: said, ...more }: Fields): void {
     const { name, arguments: piece } = (said ?? {}) as Fields;
+    const signature = readExtraContent(more);
+    if (signature !== undefined && textOf(id) !== '') {
+      this.#reasoning().sign(writeThoughtSignature({ callId: textOf(id), signature }));
+    }
     let slot = this.#calls.get(Number(index ?? 0));
     if (slot === undefined) {
+      if (this.#textSignature !== undefined) {
+        this.#reasoning().sign(writeThoughtSignature({ signature: this.#textSignature }));
+        this.#textSignature = undefined;
+      }
       slot = { id: undefined, early: '', call: undefined, outputIndex: -1 };
       this.#calls.set(Number(index ?? 0), slot);
     }

@@ -1,9 +1,10 @@
+import { readThoughtSignature } from '../../shared/capabilities/thought-signature.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { ViewedJob } from './endpoint.ts';
 import { MessageBlocks } from './message-blocks.ts';
 import type { Message, MessageEvent, MessageStop, MessageUsage } from './message-events.ts';
 import type { MessageViewOptions } from './prepare-messages.ts';
-import { saidBy } from './said-pieces.ts';
+import { type SaidPiece, saidBy } from './said-pieces.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -46,7 +47,7 @@ export class MessageFold {
     for (const piece of saidBy((choice.delta ?? choice.message ?? {}) as Fields)) {
       if (piece.kind === 'call') this.#hasCalls = true;
       if (piece.kind === 'refusal') this.#isRefusal = true;
-      if (this.#options.hidesThinking && thoughts.has(piece.kind)) continue;
+      if (this.#isHidden(piece)) continue;
       events.push(...this.#blocks.say(piece));
     }
     if (choice.finish_reason == null) return events;
@@ -54,6 +55,14 @@ export class MessageFold {
     this.#stopText = choice.stop_reason;
     events.push(...this.#blocks.end());
     return events;
+  }
+
+  /** What a call is signed with is shown in any case: some of Google's models take no call back without it. */
+  #isHidden(piece: SaidPiece): boolean {
+    const { hidesThinking, keepsSignatures } = this.#options;
+    if (!hidesThinking || !thoughts.has(piece.kind)) return false;
+    if (piece.kind === 'thinking') return true;
+    return !keepsSignatures && !(piece.kind === 'signature' && readThoughtSignature(piece.signature));
   }
 
   #emptyMessage(tier: unknown): Message {
@@ -93,7 +102,7 @@ export class MessageFold {
   }
 }
 
-const thoughts: ReadonlySet<string> = new Set(['thinking', 'signature', 'redacted']);
+const thoughts: ReadonlySet<string> = new Set(['thinking', 'signature', 'text signature', 'redacted']);
 
 /** Service tiers as Anthropic calls them. */
 const tiers: Readonly<Record<string, Message['usage']['service_tier']>> = {
@@ -118,6 +127,7 @@ function toUsage(usage: unknown): MessageUsage {
     output_tokens: count(counts.completion_tokens),
     output_tokens_details: typeof thinking === 'number' ? { thinking_tokens: thinking } : null,
     server_tool_use: null,
+    ...(counts.estimated === true && { estimated: true }),
   };
 }
 

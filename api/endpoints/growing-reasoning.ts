@@ -19,12 +19,13 @@ const forms = {
   },
 } as const;
 
-/** The reasoning of a response while a chat says it: one part of text. */
+/** The reasoning of a response while a chat says it: one part of text, if any, and what vouches for it. */
 export class GrowingReasoning {
   readonly #place: ItemPlace;
   readonly #form: (typeof forms)[keyof typeof forms];
   readonly #id: string;
   #text = '';
+  #encrypted: string | undefined;
 
   constructor(place: ItemPlace, isSummary: boolean) {
     this.#place = place;
@@ -33,20 +34,37 @@ export class GrowingReasoning {
     const { emit, outputIndex } = place;
     const item = { id: this.#id, type: 'reasoning', status: 'in_progress', summary: [] };
     emit({ type: 'response.output_item.added', output_index: outputIndex, item });
-    this.#emit(this.#form.added, { part: this.#part() });
+  }
+
+  /** Whether it has its signature: another thought is an item of its own. */
+  get isSigned(): boolean {
+    return this.#encrypted !== undefined;
+  }
+
+  /** @param encrypted its `encrypted_content`, which callers send back as it is */
+  sign(encrypted: string): void {
+    this.#encrypted = encrypted;
   }
 
   add(text: string): void {
+    if (this.#text === '') this.#emit(this.#form.added, { part: this.#part() });
     this.#text += text;
     this.#emit(`${this.#form.text}.delta`, { delta: text });
   }
 
   end(status: 'completed' | 'incomplete'): ResponseItem {
     const { emit, outputIndex } = this.#place;
-    this.#emit(`${this.#form.text}.done`, { text: this.#text });
-    this.#emit(this.#form.done, { part: this.#part() });
-    const said = this.#form === forms.summary ? { summary: [this.#part()] } : { summary: [], content: [this.#part()] };
-    const item: ResponseItem = { id: this.#id, type: 'reasoning', status, ...said };
+    const parts = this.#text === '' ? [] : [this.#part()];
+    if (parts.length > 0) {
+      this.#emit(`${this.#form.text}.done`, { text: this.#text });
+      this.#emit(this.#form.done, { part: this.#part() });
+    }
+    const item: ResponseItem = {
+      ...{ id: this.#id, type: 'reasoning', status },
+      summary: this.#form === forms.summary ? parts : [],
+      ...(this.#form === forms.text && parts.length > 0 && { content: parts }),
+      ...(this.#encrypted !== undefined && { encrypted_content: this.#encrypted }),
+    };
     emit({ type: 'response.output_item.done', output_index: outputIndex, item });
     return item;
   }

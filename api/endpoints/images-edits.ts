@@ -1,4 +1,5 @@
 import { checkImage } from './check-image.ts';
+import { withFieldCheck } from './check-media-fields.ts';
 import type { Endpoint } from './endpoint.ts';
 import { imageView } from './image-view.ts';
 import { prepareImageEdit } from './prepare-image.ts';
@@ -11,6 +12,6 @@ export const imagesEdits: Endpoint = {
   capability: 'image',
   prepare: prepareImageEdit,
   prepareForm: prepareImageEditForm,
-  check: checkImage('edit'),
+  check: withFieldCheck('image', checkImage('edit')),
   view: imageView('image_edit'),
 };

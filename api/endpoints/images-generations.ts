@@ -1,4 +1,5 @@
 import { checkImage } from './check-image.ts';
+import { withFieldCheck } from './check-media-fields.ts';
 import type { Endpoint } from './endpoint.ts';
 import { imageView } from './image-view.ts';
 import { prepareImageGeneration } from './prepare-image.ts';
@@ -9,6 +10,6 @@ export const imagesGenerations: Endpoint = {
   path: '/v1/images/generations',
   capability: 'image',
   prepare: prepareImageGeneration,
-  check: checkImage('generation'),
+  check: withFieldCheck('image', checkImage('generation')),
   view: imageView('image_generation'),
 };

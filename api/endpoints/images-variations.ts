@@ -1,4 +1,5 @@
 import { checkImage } from './check-image.ts';
+import { withFieldCheck } from './check-media-fields.ts';
 import type { Endpoint } from './endpoint.ts';
 import { imageView } from './image-view.ts';
 import { prepareImageVariation } from './prepare-image-form.ts';
@@ -9,6 +10,6 @@ export const imagesVariations: Endpoint = {
   path: '/v1/images/variations',
   capability: 'image',
   prepareForm: prepareImageVariation,
-  check: checkImage('variation'),
+  check: withFieldCheck('image', checkImage('variation')),
   view: imageView('image_variation'),
 };

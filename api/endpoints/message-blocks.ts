@@ -1,3 +1,4 @@
+import { writeThoughtSignature } from '../../shared/capabilities/thought-signature.ts';
 import type { ContentBlock, ContentDelta, MessageEvent } from './message-events.ts';
 import type { SaidPiece } from './said-pieces.ts';
 
@@ -22,6 +23,8 @@ export class MessageBlocks {
   /** The first is, or is about to be, the open one. */
   readonly #blocks: GrowingBlock[] = [];
   #index = 0;
+  /** Of the text so far, as long as no call has followed it. */
+  #textSignature = '';
 
   constructor(jobId: string) {
     this.#jobId = jobId;
@@ -50,22 +53,36 @@ export class MessageBlocks {
         grows.text += piece.text;
         return;
       }
-      case 'signature': {
-        const signed = last?.kind === 'thinking' ? last : this.#open('thinking');
-        signed.signature = piece.signature;
+      case 'signature':
+        this.#sign(piece.signature);
         return;
-      }
+      case 'text signature':
+        this.#textSignature = piece.signature;
+        return;
       case 'redacted':
         this.#open('redacted').text = piece.data;
         return;
       case 'call': {
         const { call, id, name, text } = piece;
-        const grows = this.#blocks.find((block) => block.call === call) ?? this.#open('call', call);
+        const grows = this.#blocks.find((block) => block.call === call) ?? this.#openCall(call);
         grows.id ??= id;
         grows.name ??= name;
         grows.text += text;
       }
     }
+  }
+
+  #sign(signature: string): void {
+    const last = this.#blocks.at(-1);
+    const signed = last?.kind === 'thinking' && last.signature === '' ? last : this.#open('thinking');
+    signed.signature = signature;
+  }
+
+  /** An answer that ends with its text keeps the signature to itself: the text, not a thought, is to be its last block. */
+  #openCall(call: number): GrowingBlock {
+    if (this.#textSignature !== '') this.#sign(writeThoughtSignature({ signature: this.#textSignature }));
+    this.#textSignature = '';
+    return this.#open('call', call);
   }
 
   #open(kind: GrowingBlock['kind'], call?: number): GrowingBlock {

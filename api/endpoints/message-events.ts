@@ -6,6 +6,8 @@ export interface MessageUsage {
   readonly output_tokens: number;
   readonly output_tokens_details: { readonly thinking_tokens: number } | null;
   readonly server_tool_use: null;
+  /** Not of Anthropic's wire: the vendor has counted nothing, and the gateway has. */
+  readonly estimated?: true;
 }
 
 /** A block of an answer. A tool's input is an object in a whole message, and empty where a stream begins the block. */

@@ -5,6 +5,11 @@ import type {
   SystemBlock,
   UserBlock,
 } from '../../shared/capabilities/message.ts';
+import {
+  extraContent,
+  readThoughtSignature,
+  type ThoughtSignature,
+} from '../../shared/capabilities/thought-signature.ts';
 import { invalidParameter } from './invalid-request.ts';
 import {
   type ChatPart,
@@ -20,6 +25,7 @@ import {
 export type ChatTurn = { readonly role: 'system' | 'user' | 'assistant' | 'tool'; readonly [field: string]: unknown };
 
 type ToolResult = Extract<UserBlock, { type: 'tool_result' }>;
+type ThoughtBlock = Extract<AssistantBlock, { type: 'thinking' | 'redacted_thinking' }>;
 
 /**
  * The turns of a request as messages of a chat, the system prompt first.
@@ -27,6 +33,7 @@ type ToolResult = Extract<UserBlock, { type: 'tool_result' }>;
  * - Results of tools become messages of their own, before the rest of their turn; `is_error` becomes a leading `Error:`.
  *   Images and documents in them, which no such message may hold, are shown by the user's message right after.
  * - Thinking of earlier turns goes along as `reasoning_content` and, with its signatures, as `thinking_blocks`.
+ *   Signatures of Google's go back to the text, or the call, that they came with.
  * @throws ApiError 400 for the result of a call that nobody made.
  */
 export function toChatTurns({ system, messages }: MessageInput, notes: MessageNotes): ChatTurn[] {
@@ -64,28 +71,43 @@ function assistantTurn(
 ): ChatTurn {
   if (typeof content === 'string') return { role: 'assistant', content };
   const texts: TextPart[] = [];
-  const thoughts: AssistantBlock[] = [];
+  const thoughts: ThoughtBlock[] = [];
   const toolCalls: object[] = [];
+  const signatures = googleSignatures(content);
   for (const block of content) {
     if (block.type === 'text') {
       texts.push(textPart(block, notes));
     } else if (block.type === 'tool_use') {
       calls.add(block.id);
       const call = { name: block.name, arguments: JSON.stringify(block.input) };
-      toolCalls.push({ id: block.id, type: 'function', function: call, ...cacheMark(block, notes) });
+      const signed = signatures.get(block.id);
+      toolCalls.push({ id: block.id, type: 'function', function: call, ...signed, ...cacheMark(block, notes) });
     } else {
       thoughts.push(block);
     }
   }
   if (thoughts.length > 0) notes.hints.add('thinking');
   const reasoning = thoughts.map((block) => (block.type === 'thinking' ? block.thinking : '')).join('');
+  // Signed by Google they would be refused by the vendor that these blocks are for.
+  const blocks = thoughts.filter((block) => googleSignature(block) === undefined);
   return {
     role: 'assistant',
     content: texts.length === 0 && toolCalls.length > 0 ? null : contentOf(texts),
     ...(reasoning !== '' && { reasoning_content: reasoning }),
-    ...(thoughts.length > 0 && { thinking_blocks: thoughts }),
+    ...(blocks.length > 0 && { thinking_blocks: blocks }),
     ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+    ...signatures.get(undefined),
   };
+}
+
+/** The fields that hold Google's signatures, by the ids of the calls; by undefined that of the text. */
+function googleSignatures(content: readonly AssistantBlock[]): ReadonlyMap<string | undefined, object> {
+  const signatures = content.map(googleSignature).filter((found) => found !== undefined);
+  return new Map(signatures.map(({ callId, signature }) => [callId, extraContent(signature)]));
+}
+
+function googleSignature(block: AssistantBlock): ThoughtSignature | undefined {
+  return block.type === 'thinking' ? readThoughtSignature(block.signature) : undefined;
 }
 
 function userTurns(

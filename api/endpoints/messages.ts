@@ -1,3 +1,4 @@
+import { takesAnthropicWords } from '../../shared/catalogue/chat-field-fates.ts';
 import { anthropicErrorBody } from './anthropic-error.ts';
 import { checkChatFields } from './check-chat-fields.ts';
 import { checkModelLimits } from './check-model-limits.ts';
@@ -24,13 +25,13 @@ export const checkMessages: NonNullable<Endpoint['check']> = ({ traits }, model,
       `The model \`${id}\` is not a chat model, so it cannot be used with /v1/messages: use /v1/completions.`,
     );
   }
-  const { ignored, hints, effort, chatFields, limits } = traits as unknown as MessageTraits;
+  const { ignored, hints, foreign, effort, chatFields, limits } = traits as unknown as MessageTraits;
   if (limits) checkModelLimits(limits, model);
   const chatFieldNames = { ...messageFieldNames, reasoning_effort: effort[0] ?? 'thinking' };
   return [
     ...ignored,
     ...(chat?.hints === false ? hints : []),
-    ...(chat?.effort === false ? effort : []),
+    ...(takesAnthropicWords(model.vendorRow) ? [] : [...foreign, ...(chat?.effort === false ? effort : [])]),
     ...checkChatFields({ chatFields, chatFieldNames }, model, unsupported),
   ];
 };

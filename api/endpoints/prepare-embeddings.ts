@@ -1,4 +1,5 @@
 import { embeddingRequest } from '../../shared/capabilities/embedding.ts';
+import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
@@ -14,6 +15,6 @@ export const prepareEmbeddings: Prepare = (body) => {
     request: JSON.stringify(request),
     hasMedia: false,
     viewOptions: {},
-    traits: { dimensions: request.dimensions },
+    traits: { dimensions: request.dimensions, mediaFields: givenMediaFields('embedding', request) },
   };
 };

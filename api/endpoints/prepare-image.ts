@@ -5,6 +5,7 @@ import {
   imageEditRequest,
   imageGenerationRequest,
 } from '../../shared/capabilities/image.ts';
+import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
@@ -54,7 +55,7 @@ export function composeImageJob(
     request: JSON.stringify(job),
     hasMedia: inputs.length > 0,
     viewOptions: {},
-    traits: { ...traits },
+    traits: { ...traits, mediaFields: givenMediaFields('image', { ...job }) },
     files: inputs.flatMap((input) => ('file' in input ? [String(input.file)] : [])),
   };
 }

@@ -20,6 +20,8 @@ export interface MessageTraits {
   readonly ignored: readonly string[];
   /** What is left out where the vendor refuses fields that it does not know. */
   readonly hints: readonly string[];
+  /** What is left out where the vendor does not know Anthropic's own words for it. */
+  readonly foreign: readonly string[];
   /** What is left out where the model does not reason. */
   readonly effort: readonly string[];
   /** Fields of the chat that it becomes. */
@@ -32,14 +34,17 @@ export interface MessageTraits {
 export interface MessageViewOptions {
   /** The caller does not want to see the model's thinking. */
   readonly hidesThinking: boolean;
+  /** Where it is hidden: its signatures are shown all the same, since the next turn is to bring them back. */
+  readonly keepsSignatures?: boolean;
   readonly stopSequences: readonly string[];
 }
 
 /**
  * Prepares `POST /v1/messages`: the job is a chat. Unknown fields pass through to the vendor, as with chats.
  *
- * - `thinking` and `output_config.effort` become `reasoning_effort`: an effort as it is (`max` is `xhigh`), else a budget of
- *   up to 4,095 tokens low, of up to 16,383 medium, above that high; `disabled` is none, `adaptive` the model's own default.
+ * - `thinking` and `output_config` go along as they are, for the vendors whose words they are, and become `reasoning_effort`
+ *   for the others: an effort as it is (`max` is `xhigh`), else a budget of up to 4,095 tokens low, of up to 16,383 medium,
+ *   above that high; `disabled` is none, `adaptive` the model's own default.
  * - `metadata.user_id` becomes `user`: where it is longer than the 64 characters that OpenAI takes, its SHA-256.
  */
 export const prepareMessages: Prepare = (body) => {
@@ -52,6 +57,7 @@ export const prepareMessages: Prepare = (body) => {
   const isOmitted = thinking != null && 'display' in thinking && thinking.display === 'omitted';
   const viewOptions: MessageViewOptions = {
     hidesThinking: isOmitted || thinking?.type === 'disabled',
+    keepsSignatures: isOmitted,
     stopSequences: input.stop_sequences ?? [],
   };
   return {
@@ -90,23 +96,49 @@ function traitsOf(input: MessageInput, notes: MessageNotes, chat: object): Messa
   const from = effort === undefined ? [] : [input.output_config?.effort == null ? 'thinking' : 'output_config.effort'];
   // OpenAI's older models reason always, and refuse to be told not to.
   if (effort === 'none') notes.hints.add('thinking');
-  const chatFields = givenChatFields(chat as Record<string, unknown>);
-  return { ignored: [...notes.ignored], hints: [...notes.hints], effort: from, chatFields };
+  // Whoever does not know these two gets what stands in for them.
+  const { thinking: _, output_config: __, ...others } = chat as Record<string, unknown>;
+  const chatFields = givenChatFields(others);
+  return {
+    ignored: [...notes.ignored],
+    hints: [...notes.hints],
+    foreign: foreignWords(input),
+    effort: from,
+    chatFields,
+  };
+}
+
+/** What of a model's thinking and answer no effort and no format can say. */
+function foreignWords({ thinking, output_config: config }: MessageInput): string[] {
+  const { effort: _, format: __, ...others } = config ?? {};
+  return [
+    ...(thinking?.type === 'between_tools' ? ['thinking'] : []),
+    ...(Object.values(others).some((value) => value !== null) ? ['output_config'] : []),
+  ];
 }
 
 /** The part of a request that counts as input. */
 function toChat(input: MessageInput, notes: MessageNotes): object {
   const format = input.output_config?.format ?? input.output_format;
   const effort = toEffort(input);
-  if (input.thinking?.type === 'between_tools') notes.ignored.add('thinking');
   return {
     ...toChatTools(input, notes),
     messages: toChatTurns(input, notes),
+    ...ownWords(input),
     ...(effort !== undefined && { reasoning_effort: effort }),
     ...(format != null && {
       response_format: { type: 'json_schema', json_schema: { name: 'output', schema: format.schema, strict: true } },
     }),
     ...cacheMark(input, notes),
+  };
+}
+
+/** All but the format, which a chat has, too. */
+function ownWords({ thinking, output_config: config }: MessageInput): object {
+  const { format: _, ...output } = config ?? {};
+  return {
+    ...(thinking != null && { thinking }),
+    ...(Object.keys(output).length > 0 && { output_config: output }),
   };
 }
 

@@ -45,12 +45,13 @@ export function prepareResponseFields(wire: Record<string, unknown>): PreparedRe
   if (!responseRequest.validate(wire)) throw invalidRequest(responseRequest, wire);
   const { model, input, stream, store, background, previous_response_id: previous, ...rest } = wire;
   const items = inputItems(input);
+  const { hasMedia, hasImageDetail, hasFileDetail } = readParts(items);
   const traits: ResponseTraits = {
     previousResponseId: previous ?? undefined,
     references: items.flatMap(({ type, id }) => (type === 'item_reference' ? [String(id)] : [])),
     chatRefused: refusedByChat(wire),
-    chatIgnored: ignoredByChat(wire),
-    chatFields: responseChatFields(wire),
+    chatIgnored: [...ignoredByChat(wire), ...(hasFileDetail ? ['input.content.detail'] : [])],
+    chatFields: [...responseChatFields(wire), ...(hasImageDetail ? ['messages.content.image_url.detail'] : [])],
     limits: readModelLimits('input', input, { max_output_tokens: wire.max_output_tokens }),
   };
   const afterInput = textAfterInput(rest);
@@ -63,7 +64,7 @@ export function prepareResponseFields(wire: Record<string, unknown>): PreparedRe
     model,
     stream: stream === true,
     request: `{"input":${JSON.stringify(items)}${afterInput}`,
-    hasMedia: items.some(hasMedia),
+    hasMedia,
     viewOptions,
     traits,
     store: store ?? true,
@@ -86,13 +87,29 @@ function textAfterInput(fields: Record<string, unknown>): string {
   return `${rest === '{}' ? '' : ','}${rest.slice(1)}`;
 }
 
-/** Whether an item holds image, audio or file data itself; a link to it is none. */
-function hasMedia({ type, content, output, result }: RequestItem): boolean {
-  if (type === 'image_generation_call') return typeof result === 'string';
-  return [content, output].flat().some((part) => typeof part === 'object' && part !== null && isData(part));
+/** Whether items hold image, audio or file data themselves (a link to it is none), and say in what detail to look at it. */
+function readParts(items: readonly RequestItem[]): {
+  hasMedia: boolean;
+  hasImageDetail: boolean;
+  hasFileDetail: boolean;
+} {
+  const found = { hasMedia: false, hasImageDetail: false, hasFileDetail: false };
+  for (const { type, content, output, result } of items) {
+    if (type === 'image_generation_call') found.hasMedia ||= typeof result === 'string';
+    for (const parts of [content, output]) {
+      if (!Array.isArray(parts)) continue;
+      for (const part of parts as (Record<string, unknown> | null)[]) {
+        if (part === null) continue;
+        found.hasMedia ||= isData(part);
+        if (part.detail == null || part.detail === 'auto') continue;
+        if (part.type === 'input_image') found.hasImageDetail = true;
+        else if (part.type === 'input_file') found.hasFileDetail = true;
+      }
+    }
+  }
+  return found;
 }
 
-function isData(part: object): boolean {
-  const { type, image_url: url, file_data: data } = part as Record<string, unknown>;
+function isData({ type, image_url: url, file_data: data }: Record<string, unknown>): boolean {
   return type === 'input_audio' || typeof data === 'string' || (typeof url === 'string' && /^data:/i.test(url));
 }

@@ -1,12 +1,15 @@
 import type { SpeechFormat, SpeechJobRequest } from '../../shared/capabilities/speech.ts';
 import { speechRequest } from '../../shared/capabilities/speech.ts';
+import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
-import type { Prepare } from './prepared-request.ts';
+import type { Prepare, PreparedRequest } from './prepared-request.ts';
 
 /** What `checkSpeech` holds against a model's row, and what the view shows by. */
 export interface SpeechTraits extends Readonly<Record<string, unknown>> {
   readonly format: SpeechFormat;
+  /** Whether the caller has named it. */
+  readonly isFormatGiven: boolean;
   /** Whether the caller wants the audio as events. */
   readonly events: boolean;
 }
@@ -20,6 +23,20 @@ export const prepareSpeech: Prepare = (body) => {
   const { model, stream_format: streamFormat, response_format: format = 'mp3', ...rest } = input;
   const events = streamFormat === 'sse';
   const request: SpeechJobRequest = { ...rest, response_format: format, ...(events && { stream_format: 'sse' }) };
-  const traits: SpeechTraits = { format, events };
-  return { model, stream: true, request: JSON.stringify(request), hasMedia: false, viewOptions: traits, traits };
+  const traits: SpeechTraits = { format, isFormatGiven: input.response_format !== undefined, events };
+  return {
+    ...{ model, stream: true, request: JSON.stringify(request), hasMedia: false, viewOptions: traits },
+    traits: { ...traits, mediaFields: givenMediaFields('speech', request) },
+  };
 };
+
+/** A prepared request for another format. */
+export function withFormat(prepared: PreparedRequest, format: SpeechFormat): PreparedRequest {
+  const request: SpeechJobRequest = { ...(JSON.parse(prepared.request) as SpeechJobRequest), response_format: format };
+  return {
+    ...prepared,
+    request: JSON.stringify(request),
+    viewOptions: { ...prepared.viewOptions, format },
+    traits: { ...prepared.traits, format },
+  };
+}

@@ -3,6 +3,7 @@ import {
   transcriptionRequest,
   translationRequest,
 } from '../../shared/capabilities/transcription.ts';
+import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type FieldKind, invalidField, readFormFields } from './form-fields.ts';
 import { invalidParameter, invalidRequest } from './invalid-request.ts';
@@ -60,7 +61,7 @@ function prepare(form: Form, task: TranscriptionJobRequest['task']): PreparedReq
     request: JSON.stringify(request),
     hasMedia: true,
     viewOptions: { format },
-    traits,
+    traits: { ...traits, mediaFields: givenMediaFields('transcription', { ...request }) },
     files: [file],
   };
 }

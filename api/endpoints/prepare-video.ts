@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { VideoJob } from '../../shared/capabilities/video.ts';
 import { videoForm, videoRemixRequest, videoRequest } from '../../shared/capabilities/video-request.ts';
+import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { type FieldKind, invalidField, readFormFields } from './form-fields.ts';
 import { parseJson } from './parse-json.ts';
 import { checked } from './prepare-image.ts';
@@ -15,6 +16,12 @@ export interface VideoFacts {
   readonly hasInput: boolean;
   /** Id of the video that it is made from anew. */
   readonly remixedFrom?: string;
+}
+
+/** What `check` alone has to know besides. */
+export interface VideoTraits {
+  /** Whether the picture is a link to the web. */
+  readonly isInputLinked: boolean;
 }
 
 /** How a form writes the fields of a reference that is no file. */
@@ -82,13 +89,14 @@ function compose(
   const shape = { ...(size !== undefined && { size }), ...(seconds !== undefined && { seconds: String(seconds) }) };
   const job: VideoJob = { prompt, ...shape, input, remixed: null, parameters };
   const facts: VideoFacts = { prompt, ...shape, hasInput: input !== null };
+  const isInputLinked = input !== null && 'image_url' in input && /^https?:/i.test(input.image_url);
   return {
     model,
     stream: false,
     request: JSON.stringify(job),
     hasMedia: input !== null,
     viewOptions: { ...facts },
-    traits: { ...facts },
+    traits: { ...facts, isInputLinked, mediaFields: givenMediaFields('video', { ...job }) },
     files: input !== null && 'file' in input ? [input.file] : [],
     store: true,
     background: true,
@@ -108,6 +116,6 @@ export function withFacts(
     model,
     request: JSON.stringify({ ...(JSON.parse(prepared.request) as VideoJob), ...job }),
     viewOptions: whole,
-    traits: whole,
+    traits: { ...prepared.traits, ...facts },
   };
 }

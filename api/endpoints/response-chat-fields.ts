@@ -16,6 +16,7 @@ export const responseFieldNames: Readonly<Record<string, string>> = {
   verbosity: 'text.verbosity',
   reasoning_effort: 'reasoning.effort',
   logprobs: 'include',
+  'messages.content.image_url.detail': 'input.content.detail',
 };
 
 /** The fields that the chat standing in for a response asks for (see `givenChatFields`). */

@@ -12,6 +12,7 @@ import { largestBody } from '../middleware/json-body.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import { relay, type Waiting } from './answer.ts';
+import { checkRequest, ignoredByAll } from './check-request.ts';
 import { type ConversationCache, conversationItems } from './conversation-cache.ts';
 import type { EarlierTurns } from './earlier-turns.ts';
 import type { Endpoint, Prepared, ViewedJob } from './endpoint.ts';
@@ -19,7 +20,6 @@ import { makeSubmission } from './make-submission.ts';
 import type { ResponseViewOptions } from './prepare-response.ts';
 import type { SocketEnvelope } from './prepare-socket-message.ts';
 import { prependItems } from './prepend-items.ts';
-import { checkRequest } from './read-request.ts';
 
 /** What the turns of one response socket share. */
 export interface TurnContext {
@@ -106,9 +106,10 @@ export class ResponseTurn {
     const continued = this.#continue(read);
     const prepared =
       (await endpoint.resolve?.(continued, { services, account, params: {}, connection: this.#waits })) ?? continued;
-    const ignored = checkRequest(services, endpoint, prepared, state.caller);
-    if (ignored !== '') state.facts.ignored = ignored;
-    if (generate) await this.#generate(prepared);
+    const checked = checkRequest(services, endpoint, prepared, state.caller);
+    const ignored = ignoredByAll(checked);
+    if (ignored) state.facts.ignored = ignored;
+    if (generate) await this.#generate({ ...prepared, excludedRoutes: checked.excludedRoutes });
     else await this.#warmUp(prepared);
   }
 
@@ -216,6 +217,7 @@ function turnContext(ctx: Context): Context {
     caller,
     endpoint: 'responses',
     streamError: undefined,
+    ignored: undefined,
     errorBody: undefined,
     facts: { socket: ctx.state.jobId },
   };

@@ -1,6 +1,6 @@
 type Counts = Readonly<Record<string, unknown>>;
 
-/** A chat's `usage` as OpenAI's `ResponseUsage`; null where the vendor reports none. */
+/** A chat's `usage` as OpenAI's `ResponseUsage`, an estimate marked as one; null where there is none. */
 export function responseUsage(usage: unknown): Counts | null {
   if (typeof usage !== 'object' || usage === null) return null;
   const { prompt_tokens: input, completion_tokens: output, total_tokens: total, ...rest } = usage as Counts;
@@ -14,6 +14,7 @@ export function responseUsage(usage: unknown): Counts | null {
     output_tokens: count(output),
     output_tokens_details: { reasoning_tokens: count((outputDetails as Counts | null | undefined)?.reasoning_tokens) },
     total_tokens: typeof total === 'number' ? total : count(input) + count(output),
+    ...(rest.estimated === true && { estimated: true }),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { ResponseItem } from '../../shared/capabilities/response.ts';
+import { readThoughtSignature } from '../../shared/capabilities/thought-signature.ts';
 import { openingFrame } from '../answers/sse.ts';
 import type { ResourceState, View, ViewedJob } from './endpoint.ts';
 import { foldedResponse, joinedFrames, optionsOf, ResponseFold } from './fold-response.ts';
@@ -80,16 +81,19 @@ function shownEvent(job: ViewedJob, event: ResponseEvent): ResponseEvent {
   return event.item === undefined ? event : { ...event, item: shownItem(job, event.item as ResponseItem) };
 }
 
-/** The vendor encrypts its reasoning for the next turn in any case; callers see that only where they asked for it. */
+/** The vendor encrypts its reasoning for the next turn in any case; callers see that only where `withoutUnasked` says so. */
 function shownItem(job: ViewedJob, item: ResponseItem): ResponseItem {
   return withoutUnasked(item, optionsOf(job).include);
 }
 
-/** An item without what is shown only where `include` asks for it. */
+/**
+ * An item without what is shown only where `include` asks for it. Signatures of Google's are shown in any case: Codex does
+ * not ask for reasoning of models that it does not know, and some of Google's take no call back without its signature.
+ */
 export function withoutUnasked(item: ResponseItem, include: readonly string[]): ResponseItem {
   if (item.type !== 'reasoning' || include.includes('reasoning.encrypted_content')) return item;
-  const { encrypted_content: _, ...shown } = item;
-  return shown;
+  const { encrypted_content: encrypted, ...shown } = item;
+  return readThoughtSignature(encrypted) === undefined ? shown : item;
 }
 
 /** Whether a response is made in the background, and can be watched at any time. */

@@ -1,3 +1,5 @@
+import { extraContent, readExtraContent, writeThoughtSignature } from '../../shared/capabilities/thought-signature.ts';
+
 type Fields = Record<string, unknown>;
 
 /** A piece of what a chat says, in the order it is said. */
@@ -5,6 +7,8 @@ export type SaidPiece =
   | { readonly kind: 'text' | 'refusal' | 'thinking'; readonly text: string }
   /** What vouches for the thinking before it. */
   | { readonly kind: 'signature'; readonly signature: string }
+  /** Google's signature of the text before it: to be shown only where a call follows, as calls are what needs it. */
+  | { readonly kind: 'text signature'; readonly signature: string }
   /** Thinking that only its vendor can read. */
   | { readonly kind: 'redacted'; readonly data: string }
   | SaidCall;
@@ -21,7 +25,8 @@ interface SaidCall {
 
 /**
  * What a delta, or the message of a whole answer, says. Reasoning comes as `reasoning_content` (DeepSeek's name, which most
- * took over) or `reasoning`, its signatures as `thinking_blocks`, as requests have them for earlier turns.
+ * took over) or `reasoning`, its signatures as `thinking_blocks`, as requests have them for earlier turns. Google's stand
+ * beside the text, or the call, that they belong to; a call's is a piece before it, which names the call.
  */
 export function saidBy(said: Fields): SaidPiece[] {
   const pieces: SaidPiece[] = [];
@@ -39,8 +44,14 @@ export function saidBy(said: Fields): SaidPiece[] {
   }
   if (isText(said.content)) pieces.push({ kind: 'text', text: said.content });
   if (isText(said.refusal)) pieces.push({ kind: 'refusal', text: said.refusal });
+  const textSignature = readExtraContent(said);
+  if (textSignature !== undefined) pieces.push({ kind: 'text signature', signature: textSignature });
   for (const [position, call] of listOf(said.tool_calls).entries()) {
     const { name, arguments: text } = (call.function ?? {}) as Fields;
+    const signature = readExtraContent(call);
+    if (signature !== undefined && isText(call.id)) {
+      pieces.push({ kind: 'signature', signature: writeThoughtSignature({ callId: call.id, signature }) });
+    }
     pieces.push({
       kind: 'call',
       call: Number(call.index ?? position),
@@ -87,6 +98,8 @@ export function deltaOf(piece: SaidPiece): Fields {
       return { reasoning_content: piece.text };
     case 'signature':
       return { thinking_blocks: [{ type: 'thinking', signature: piece.signature }] };
+    case 'text signature':
+      return extraContent(piece.signature);
     case 'redacted':
       return { thinking_blocks: [{ type: 'redacted_thinking', data: piece.data }] };
     case 'call': {

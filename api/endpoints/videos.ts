@@ -1,3 +1,4 @@
+import { withFieldCheck } from './check-media-fields.ts';
 import { checkVideo } from './check-video.ts';
 import type { Endpoint } from './endpoint.ts';
 import { prepareVideo, prepareVideoForm, withFacts } from './prepare-video.ts';
@@ -22,6 +23,6 @@ export const videos: Endpoint = {
   prepare: prepareVideo,
   prepareForm: prepareVideoForm,
   resolve: fillIn,
-  check: checkVideo,
+  check: withFieldCheck('video', checkVideo),
   view: videoView,
 };

@@ -43,7 +43,8 @@ const anyItemStart = /\{"object":"embedding","index":(\d+),/g;
  * The text of an `end` frame: `{"data": [{"object": "embedding", "index", "embedding"}, …], "usage"}`. It holds the items as
  * they stand on the wire, so that nobody on the way parses their millions of numbers.
  * @param vectors JSON texts without white space, in the order of the inputs.
- * @param usage as the vendor counted it; null: shown as zeros, because OpenAI's wire has no answer without counts.
+ * @param usage as the vendor counted it; null: shown as zeros until the worker has counted, because OpenAI's wire has no
+ *   answer without counts.
  */
 export function embeddingsBody(vectors: readonly string[], usage: Usage): string {
   const items = vectors.map((vector, index) => `${itemStart(index)}${vector}}`);
@@ -54,6 +55,11 @@ export function embeddingsBody(vectors: readonly string[], usage: Usage): string
 export function countEmbeddings(body: string): number {
   const last = body.lastIndexOf('{"object":"embedding","index":');
   return last < 0 ? 0 : Number.parseInt(body.slice(last + '{"object":"embedding","index":'.length), 10) + 1;
+}
+
+/** A body with other counts than it had. */
+export function withEmbeddingUsage(body: string, usage: Usage): string {
+  return `${body.slice(0, body.lastIndexOf(usageStart))}${usageStart}${JSON.stringify(usage ?? noUsage)}}`;
 }
 
 /** Joins the bodies of several calls, each with the index that its first input has among all. */

@@ -49,6 +49,21 @@ export interface SpeechJobRequest {
   readonly [name: string]: unknown;
 }
 
+/** The voices that OpenAI documents; a client that changed nothing but its model still names one. */
+const openAiVoices: ReadonlySet<string> = new Set([
+  ...['alloy', 'ash', 'ballad', 'coral', 'echo', 'fable', 'onyx', 'nova', 'sage', 'shimmer', 'verse', 'marin', 'cedar'],
+]);
+
+/** What a voice is called that is a name, or an object with its id. */
+export function nameOfVoice(voice: unknown): string {
+  return String(typeof voice === 'object' && voice !== null && 'id' in voice ? voice.id : voice);
+}
+
+/** Whether a voice is one of OpenAI's own, which other vendors do not have. */
+export function isOpenAiVoice(voice: unknown): boolean {
+  return openAiVoices.has(nameOfVoice(voice));
+}
+
 /** The `end` frame of a speech job. */
 export interface SpeechEnd {
   readonly usage: Readonly<Record<string, unknown>> | null;

@@ -1,4 +1,5 @@
 import type { ChatFieldFates } from './chat-fields.ts';
+import { translatedChatFields } from './translated-chat-fields.ts';
 
 /**
  * What becomes of the fields of a chat at Anthropic's Messages API (https://docs.anthropic.com/en/api/messages). Fields
@@ -6,6 +7,7 @@ import type { ChatFieldFates } from './chat-fields.ts';
  * for a field inside of messages, wherever it is.
  */
 export const anthropicChatFields: ChatFieldFates = {
+  ...translatedChatFields,
   messages: 'mapped',
   // Its first two names; Anthropic has one, and demands it.
   max_tokens: 'mapped',
@@ -33,23 +35,7 @@ export const anthropicChatFields: ChatFieldFates = {
   frequency_penalty: 'dropped',
   presence_penalty: 'dropped',
   seed: 'dropped',
-  store: 'dropped',
-  metadata: 'dropped',
-  prompt_cache_key: 'dropped',
-  prompt_cache_retention: 'dropped',
-  prompt_cache_options: 'dropped',
-  prediction: 'dropped',
-  verbosity: 'dropped',
-  'messages.name': 'dropped',
-  'messages.content.image_url.detail': 'dropped',
   n: 'refused',
   logprobs: 'refused',
   top_logprobs: 'refused',
-  logit_bias: 'refused',
-  functions: 'refused',
-  function_call: 'refused',
-  modalities: 'refused',
-  audio: 'refused',
-  moderation: 'refused',
-  web_search_options: 'refused',
 };

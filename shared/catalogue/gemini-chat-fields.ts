@@ -1,4 +1,5 @@
 import type { ChatFieldFates } from './chat-fields.ts';
+import { translatedChatFields } from './translated-chat-fields.ts';
 
 /**
  * What becomes of the fields of a chat request at Google's Gemini (https://ai.google.dev/api/generate-content). `kept` is a
@@ -6,6 +7,7 @@ import type { ChatFieldFates } from './chat-fields.ts';
  * a field inside of messages, wherever it is.
  */
 export const geminiChatFields: ChatFieldFates = {
+  ...translatedChatFields,
   // A translation has no place for what it does not know.
   '*': 'refused',
   model: 'mapped',
@@ -31,28 +33,11 @@ export const geminiChatFields: ChatFieldFates = {
   reasoning_effort: 'mapped',
   user: 'dropped',
   safety_identifier: 'dropped',
-  metadata: 'dropped',
-  store: 'dropped',
   service_tier: 'dropped',
-  prompt_cache_key: 'dropped',
-  prompt_cache_retention: 'dropped',
-  prompt_cache_options: 'dropped',
   cache_control: 'dropped',
-  prediction: 'dropped',
-  verbosity: 'dropped',
-  'messages.name': 'dropped',
-  'messages.content.image_url.detail': 'dropped',
   // Of earlier thoughts Gemini wants the signatures alone: `extra_content`, which is kept.
   'messages.reasoning_content': 'dropped',
   'messages.thinking_blocks': 'dropped',
   // Only its default, true, is accepted: Gemini cannot be told to make one call at a time.
   parallel_tool_calls: 'refused',
-  logit_bias: 'refused',
-  functions: 'refused',
-  function_call: 'refused',
-  // Only text is accepted.
-  modalities: 'refused',
-  audio: 'refused',
-  moderation: 'refused',
-  web_search_options: 'refused',
 };

@@ -3,13 +3,20 @@ import type { ChatFieldFates, FieldFate } from './chat-fields.ts';
 /** Whose wire a vendor speaks; each dialect has an adapter in workers/vendors. */
 export type Dialect =
   | 'openai'
+  | 'azure'
   | 'anthropic'
+  | 'bedrock'
   | 'gemini'
   | 'black-forest-labs'
   | 'fal'
   | 'replicate'
+  | 'stability'
   | 'deepgram'
-  | 'elevenlabs';
+  | 'elevenlabs'
+  | 'assemblyai'
+  | 'runway'
+  | 'luma'
+  | 'kling';
 
 /** What a vendor of OpenAI's dialect offers, named as the methods of a Vendor are (workers/vendors/vendor.ts). */
 export type Offer = 'chat' | 'complete' | 'embed' | 'image' | 'transcribe' | 'speak' | 'respond' | 'video';
@@ -27,6 +34,8 @@ export interface ChatDeviations {
    * out: in `reasoning_content`.
    */
   readonly reasoning?: 'reasoning' | 'thinking parts';
+  /** `false`: it refuses messages and tools with fields that OpenAI's document does not have (`cache_control`). */
+  readonly hints?: false;
   /** Fates of the fields that it refuses or does nothing with. */
   readonly fields?: ChatFieldFates;
 }
@@ -38,10 +47,17 @@ export interface VendorRow {
   readonly dialect: Dialect;
   /** Up to and with the version. */
   readonly baseUrl: string;
+  /** `true`: every account has an address of its own, which must be set; `baseUrl` only shows its form. */
+  readonly needsBaseUrl?: true;
   /** `false`: it is on when its base URL is set, since it takes callers without a key. */
   readonly needsKey: boolean;
+  /** What a key looks like, where that is known: `pair` is `ACCESS_KEY:SECRET_KEY`. */
+  readonly keyForm?: 'pair';
+  /** `true`: any model can be asked for as `vendor/model`, since only the vendor itself knows which ones it has. */
+  readonly isOpen?: true;
   /** For the dialect `openai`: what of it the vendor documents. */
   readonly offers?: readonly Offer[];
+  /** Of the dialect `azure` the hints alone. */
   readonly chat?: ChatDeviations;
 }
 
@@ -60,7 +76,7 @@ function hosted(name: string, baseUrl: string, { offers = ['chat'], chat }: Open
 
 /** A server that people run themselves. */
 function local(name: string, baseUrl: string, row: OpenAiRow): VendorRow {
-  return { ...hosted(name, baseUrl, row), needsKey: false };
+  return { ...hosted(name, baseUrl, row), needsKey: false, isOpen: true };
 }
 
 /** Vendors that know the older name of the limit only. */
@@ -108,6 +124,7 @@ export const vendorRows: readonly VendorRow[] = [
       streamOptions: false,
       developerRole: false,
       reasoning: 'thinking parts',
+      hints: false,
       fields: {
         ...fates('dropped', 'user', 'store', 'safety_identifier', 'prompt_cache_retention', 'prompt_cache_options'),
         ...fates('dropped', 'verbosity'),
@@ -117,11 +134,13 @@ export const vendorRows: readonly VendorRow[] = [
   }),
   // https://console.groq.com/docs/openai, "Currently Unsupported OpenAI Features"; ChatCompletionCreateParams of groq-sdk 1.6.0
   hosted('groq', 'https://api.groq.com/openai/v1', {
-    offers: ['chat', 'transcribe', 'respond'],
+    offers: ['chat', 'transcribe', 'speak', 'respond'],
     chat: {
       reasoning: 'reasoning',
+      hints: false,
       fields: {
-        ...fates('dropped', ...penalties, 'metadata', 'store'),
+        ...fates('dropped', ...penalties, 'metadata', 'store', 'safety_identifier', 'prompt_cache_key'),
+        ...fates('dropped', 'prompt_cache_retention', 'prompt_cache_options', 'verbosity', 'prediction'),
         ...fates('refused', 'n', ...logprobs, 'logit_bias'),
       },
     },
@@ -212,15 +231,43 @@ export const vendorRows: readonly VendorRow[] = [
   }),
   // https://lmstudio.ai/docs/api/openai-api
   local('lm-studio', 'http://127.0.0.1:1234/v1', { offers: ['chat', 'complete', 'embed', 'respond'] }),
+  // A model is what the operator has deployed, under a name of his own.
+  {
+    name: 'azure',
+    dialect: 'azure',
+    baseUrl: 'https://NAME.openai.azure.com',
+    needsBaseUrl: true,
+    needsKey: true,
+    isOpen: true,
+    // As at OpenAI itself.
+    chat: { hints: false },
+  },
   { name: 'anthropic', dialect: 'anthropic', baseUrl: 'https://api.anthropic.com/v1', needsKey: true },
+  // Its host names the region. Which models and inference profiles an account has there only Bedrock knows.
+  {
+    name: 'bedrock',
+    dialect: 'bedrock',
+    baseUrl: 'https://bedrock-runtime.us-east-1.amazonaws.com',
+    needsKey: true,
+    isOpen: true,
+  },
   { name: 'gemini', dialect: 'gemini', baseUrl: 'https://generativelanguage.googleapis.com/v1beta', needsKey: true },
   { name: 'black-forest-labs', dialect: 'black-forest-labs', baseUrl: 'https://api.bfl.ai/v1', needsKey: true },
   { name: 'fal', dialect: 'fal', baseUrl: 'https://queue.fal.run', needsKey: true },
   { name: 'replicate', dialect: 'replicate', baseUrl: 'https://api.replicate.com/v1', needsKey: true },
+  { name: 'stability', dialect: 'stability', baseUrl: 'https://api.stability.ai', needsKey: true },
   { name: 'deepgram', dialect: 'deepgram', baseUrl: 'https://api.deepgram.com/v1', needsKey: true },
   { name: 'elevenlabs', dialect: 'elevenlabs', baseUrl: 'https://api.elevenlabs.io/v1', needsKey: true },
+  { name: 'assemblyai', dialect: 'assemblyai', baseUrl: 'https://api.assemblyai.com/v2', needsKey: true },
+  { name: 'runway', dialect: 'runway', baseUrl: 'https://api.dev.runwayml.com/v1', needsKey: true },
+  { name: 'luma', dialect: 'luma', baseUrl: 'https://api.lumalabs.ai/dream-machine/v1', needsKey: true },
+  // Its key is a pair: `ACCESS_KEY:SECRET_KEY`.
+  {
+    ...{ name: 'kling', dialect: 'kling', baseUrl: 'https://api-singapore.klingai.com/v1' },
+    ...{ needsKey: true, keyForm: 'pair' },
+  },
   // Last: whoever lists vendors shows the stand-in behind the real ones. Where it runs is what the launcher says.
-  local('sandbox', 'http://127.0.0.1:8090/v1', { offers: everything }),
+  { ...hosted('sandbox', 'http://127.0.0.1:8090/v1', { offers: everything }), needsKey: false },
 ];
 
 const byName = new Map(vendorRows.map((row) => [row.name, row]));

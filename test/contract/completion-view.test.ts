@@ -3,10 +3,11 @@ import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { completions } from '../../api/endpoints/completions.ts';
 import type { ViewedJob } from '../../api/endpoints/endpoint.ts';
-import type { Model } from '../../shared/catalogue/models.ts';
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import { performChat } from '../../workers/perform/perform-chat.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
+import { madeUpModel } from '../support/routed-model.ts';
 import { saidInCompletions } from '../support/said-in-completion.ts';
 import { throughLog } from '../support/through-log.ts';
 import { callOf, collect, cut, type FixtureVendor, sendStream, startFixtureVendor } from '../vendors/fixture-vendor.ts';
@@ -18,13 +19,7 @@ const job: ViewedJob = {
   viewOptions: { includeUsage: true },
   link: (file) => file,
 };
-const row: Model = {
-  id: 'a-model',
-  created: 0,
-  ownedBy: 'test',
-  capability: 'chat',
-  routes: [{ vendor: 'openai', model: 'a-model' }],
-};
+const row = madeUpModel({ id: 'a-model', capability: 'chat' });
 const nativeRow = { ...row, legacyCompletions: true };
 
 const text = fc.oneof(
@@ -96,7 +91,7 @@ describe('the view of legacy completions', () => {
     await server.close();
   });
 
-  async function framesOf(request: object, more: { row: Model; stream?: boolean }, sizes: readonly number[]) {
+  async function framesOf(request: object, more: { row: RoutedModel; stream?: boolean }, sizes: readonly number[]) {
     const sink = collect();
     const call = callOf({ request: JSON.stringify(request), stream: more.stream ?? true });
     const end = await performChat({ vendor, row: more.row, endpoint: 'completions', keep: false, call, sink });

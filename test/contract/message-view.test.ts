@@ -5,11 +5,11 @@ import { MessageStream } from '@anthropic-ai/sdk/lib/MessageStream';
 import fc from 'fast-check';
 import type { ViewedJob } from '../../api/endpoints/endpoint.ts';
 import { messages } from '../../api/endpoints/messages.ts';
-import type { Model } from '../../shared/catalogue/models.ts';
 import { type Frame, frameLine, parseBatch } from '../../shared/jobs/frames.ts';
 import { performChat } from '../../workers/perform/perform-chat.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
 import type { VendorFrame } from '../../workers/vendors/vendor.ts';
+import { madeUpModel } from '../support/routed-model.ts';
 import { callOf, collect, cut, type FixtureVendor, sendStream, startFixtureVendor } from '../vendors/fixture-vendor.ts';
 
 const jobWith = (hidesThinking: boolean): ViewedJob => ({
@@ -19,13 +19,7 @@ const jobWith = (hidesThinking: boolean): ViewedJob => ({
   viewOptions: { hidesThinking, stopSequences: ['###'] },
   link: (file) => file,
 });
-const row: Model = {
-  id: 'a-model',
-  created: 0,
-  ownedBy: 'test',
-  capability: 'chat',
-  routes: [{ vendor: 'openai', model: 'a-model' }],
-};
+const row = madeUpModel({ id: 'a-model', capability: 'chat' });
 
 const text = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 8 }),

@@ -5,8 +5,8 @@ import { prepareImageEdit, prepareImageGeneration } from '../../api/endpoints/pr
 import { prepareImageEditForm, prepareImageVariation } from '../../api/endpoints/prepare-image-form.ts';
 import type { Form, PreparedRequest, UploadedFile } from '../../api/endpoints/prepared-request.ts';
 import type { ImageJob, ImageTask } from '../../shared/capabilities/image.ts';
-import { models } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { routedModel } from '../support/routed-model.ts';
 
 const generation = { model: 'sandbox-image', prompt: 'A lighthouse' };
 const dataUrl = 'data:image/png;base64,iVBORw0KGgo=';
@@ -53,7 +53,8 @@ describe('a prepared image generation', () => {
       mask: null,
       parameters: { prompt: 'A lighthouse', ...fields },
     });
-    assert.deepEqual(prepared.traits, { n: 3, size: '512x512', partialImages: 0 });
+    const mediaFields = ['n', 'size', 'user', 'quality', 'vendor_option'];
+    assert.deepEqual(prepared.traits, { n: 3, size: '512x512', partialImages: 0, mediaFields });
     assert.equal(prepared.model, 'sandbox-image');
     assert.equal(prepared.stream, false);
     assert.equal(prepared.hasMedia, false);
@@ -63,13 +64,14 @@ describe('a prepared image generation', () => {
   it('may leave out all but model and prompt, and null counts as left out', () => {
     const prepared = generate({ n: null, size: null, response_format: null, stream: null, partial_images: null });
     assert.equal(jobOf(prepared).response_format, null);
-    assert.deepEqual(prepared.traits, { n: 1, size: undefined, partialImages: 0 });
+    assert.deepEqual(prepared.traits, { n: 1, size: undefined, partialImages: 0, mediaFields: [] });
   });
 
   it('streams with up to three partial images', () => {
     const prepared = generate({ stream: true, partial_images: 3 });
     assert.equal(prepared.stream, true);
-    assert.deepEqual(prepared.traits, { n: 1, size: undefined, partialImages: 3 });
+    const mediaFields = ['partial_images'];
+    assert.deepEqual(prepared.traits, { n: 1, size: undefined, partialImages: 3, mediaFields });
     assert.equal('stream' in jobOf(prepared).parameters, false);
   });
 
@@ -169,7 +171,8 @@ describe('a prepared image edit in a form', () => {
     assert.equal(prepared.stream, true);
     assert.equal(prepared.hasMedia, true);
     assert.deepEqual([...(prepared.files ?? [])].sort(), [first.file, second.file, mask.file].sort());
-    assert.deepEqual(prepared.traits, { n: 2, size: 'auto', partialImages: 1 });
+    const mediaFields = ['n', 'output_compression', 'partial_images', 'custom', 'mask'];
+    assert.deepEqual(prepared.traits, { n: 2, size: 'auto', partialImages: 1, mediaFields });
   });
 
   const faults: [
@@ -246,8 +249,8 @@ describe('a prepared image variation', () => {
 });
 
 describe('an image request held against its model', () => {
-  const rowOf = (id: string) => models.find((row) => row.id === id) ?? assert.fail(id);
-  const check = (task: ImageTask, id: string, fields: object = {}) => checkImage(task)(generate(fields), rowOf(id));
+  const check = (task: ImageTask, id: string, fields: object = {}) =>
+    checkImage(task)(generate(fields), routedModel(id));
 
   const sizes: [model: string, allowed: string[], refused: string[]][] = [
     ['dall-e-3', ['1024x1024', '1792x1024', '1024x1792'], ['256x256', '1536x1024', 'auto', 'big', '']],

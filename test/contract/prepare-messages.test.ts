@@ -5,6 +5,7 @@ import { prepareMessageCount, prepareMessages } from '../../api/endpoints/prepar
 import type { PreparedRequest } from '../../api/endpoints/prepared-request.ts';
 import { chatRequest } from '../../shared/capabilities/chat.ts';
 import { withoutHints } from '../../workers/perform/without-hints.ts';
+import { madeUpModel } from '../support/routed-model.ts';
 
 const prepare = (more: object): PreparedRequest =>
   prepareMessages(
@@ -18,6 +19,9 @@ function chatOf(more: object): Record<string, unknown> {
   return chat;
 }
 const turnsOf = (messages: readonly object[], more: object = {}): unknown => chatOf({ messages, ...more }).messages;
+
+/** A model of a vendor that refuses what it does not know. */
+const strict = (effort: boolean) => madeUpModel({ id: 'm', capability: 'chat', chat: { hints: false, effort } });
 
 const cached = { cache_control: { type: 'ephemeral' } };
 const call = { type: 'tool_use', id: 'toolu_1', name: 'look', input: { a: [1] } };
@@ -159,6 +163,7 @@ describe('a prepared message', () => {
     assert.deepEqual(chat, {
       ...{ max_completion_tokens: 100, temperature: 1, top_p: 0.5, top_k: 3, stop: ['a'], service_tier: 'default' },
       ...{ user: 'ann', unknown: { a: 1 }, reasoning_effort: 'medium' },
+      thinking: { type: 'enabled', budget_tokens: 9000 },
       response_format: {
         type: 'json_schema',
         json_schema: { name: 'output', schema: { type: 'object' }, strict: true },
@@ -169,12 +174,24 @@ describe('a prepared message', () => {
     assert.equal(chatOf({ metadata: { user_id: 'u'.repeat(65) } }).user, long);
   });
 
+  it('hides thinking that the caller does not want, and of what is omitted shows the signatures', () => {
+    const shown = (thinking: object | null) => {
+      const { hidesThinking, keepsSignatures } = prepare({ thinking }).viewOptions;
+      return [hidesThinking, keepsSignatures];
+    };
+    assert.deepEqual(shown(null), [false, false]);
+    assert.deepEqual(shown({ type: 'adaptive', display: 'summarized' }), [false, false]);
+    assert.deepEqual(shown({ type: 'adaptive', display: 'omitted' }), [true, true]);
+    assert.deepEqual(shown({ type: 'enabled', budget_tokens: 2048, display: 'omitted' }), [true, true]);
+    assert.deepEqual(shown({ type: 'disabled' }), [true, false]);
+  });
+
   it('names what no chat has a place for', () => {
     const named = (more: object) => {
-      const { ignored, hints, effort } = prepare(more).traits ?? {};
-      return { ignored, hints, effort };
+      const { ignored, hints, foreign, effort } = prepare(more).traits ?? {};
+      return { ignored, hints, foreign, effort };
     };
-    const nothing = { ignored: [], hints: [], effort: [] };
+    const nothing = { ignored: [], hints: [], foreign: [], effort: [] };
     assert.deepEqual(named({}), nothing);
     assert.deepEqual(named({ context_management: {}, speed: 'fast' }), {
       ...nothing,
@@ -187,6 +204,10 @@ describe('a prepared message', () => {
       effort: ['thinking'],
     });
     assert.deepEqual(named({ output_config: { effort: 'low' } }), { ...nothing, effort: ['output_config.effort'] });
+    assert.deepEqual(named({ thinking: { type: 'between_tools' }, output_config: { task_budget: { tokens: 9 } } }), {
+      ...nothing,
+      foreign: ['thinking', 'output_config'],
+    });
     const document = {
       ...{
         type: 'document',
@@ -235,7 +256,7 @@ describe('a message on its way to a vendor that refuses what it does not know', 
   }).request;
 
   it('leaves all hints out, and what only looks like one stays', () => {
-    assert.deepEqual(JSON.parse(withoutHints(request, { chat: { hints: false, effort: true } })), {
+    assert.deepEqual(JSON.parse(withoutHints(request, strict(true))), {
       max_completion_tokens: 9,
       tools: [
         {
@@ -258,13 +279,31 @@ describe('a message on its way to a vendor that refuses what it does not know', 
   });
 
   it('keeps them for every other, and an effort for models that reason', () => {
-    assert.equal(withoutHints(request, {}), request);
+    const lenient = madeUpModel({ id: 'm', capability: 'chat' });
+    const { thinking: _, ...expected } = JSON.parse(request);
+    assert.deepEqual(JSON.parse(withoutHints(request, lenient)), expected);
     const effort = prepare({ thinking: { type: 'enabled', budget_tokens: 1024 } }).request;
-    assert.equal(JSON.parse(withoutHints(effort, { chat: { hints: false, effort: true } })).reasoning_effort, 'low');
-    assert.equal(
-      JSON.parse(withoutHints(effort, { chat: { hints: false, effort: false } })).reasoning_effort,
-      undefined,
-    );
+    assert.equal(JSON.parse(withoutHints(effort, strict(true))).reasoning_effort, 'low');
+    assert.equal(JSON.parse(withoutHints(effort, strict(false))).reasoning_effort, undefined);
+  });
+
+  it("keeps Anthropic's own words for Anthropic alone", () => {
+    const thinking = { type: 'enabled', budget_tokens: 5000, display: 'summarized' };
+    const own = { thinking, output_config: { effort: 'max', task_budget: { type: 'tokens', total: 9 } } };
+    const chat = prepare(own).request;
+    const anthropic = madeUpModel({ id: 'm', capability: 'chat', chat: { hints: true, effort: true } }, 'anthropic');
+    assert.equal(withoutHints(chat, anthropic), chat);
+    const { thinking: kept, output_config: output } = JSON.parse(chat);
+    assert.deepEqual({ thinking: kept, output_config: output }, own);
+    assert.deepEqual(checkMessages(prepare(own), anthropic), []);
+    for (const vendor of ['openai', 'groq', 'gemini', 'ollama']) {
+      const row = madeUpModel({ id: 'm', capability: 'chat' }, vendor);
+      assert.deepEqual(JSON.parse(withoutHints(chat, row)), {
+        ...JSON.parse(prepare({}).request),
+        reasoning_effort: 'xhigh',
+      });
+      assert.deepEqual(checkMessages(prepare(own), row), ['output_config'], vendor);
+    }
   });
 
   it('is answered with the names of what is left out', () => {
@@ -274,11 +313,9 @@ describe('a message on its way to a vendor that refuses what it does not know', 
       speed: 'fast',
       thinking: { type: 'enabled', budget_tokens: 2048 },
     });
-    const row = { id: 'm', created: 0, ownedBy: 'test', capability: 'chat' as const, routes: [] };
+    const row = madeUpModel({ id: 'm', capability: 'chat' });
     assert.deepEqual(checkMessages(prepared, row), ['speed']);
-    const strict = { ...row, chat: { hints: false, effort: true } };
-    assert.deepEqual(checkMessages(prepared, strict), ['speed', 'cache_control', 'top_k']);
-    const older = { ...row, chat: { hints: false, effort: false } };
-    assert.deepEqual(checkMessages(prepared, older), ['speed', 'cache_control', 'top_k', 'thinking']);
+    assert.deepEqual(checkMessages(prepared, strict(true)), ['speed', 'cache_control', 'top_k']);
+    assert.deepEqual(checkMessages(prepared, strict(false)), ['speed', 'cache_control', 'top_k', 'thinking']);
   });
 });

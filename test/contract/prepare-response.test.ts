@@ -10,6 +10,7 @@ import { prependItems } from '../../api/endpoints/prepend-items.ts';
 import { responses } from '../../api/endpoints/responses.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { madeUpModel } from '../support/routed-model.ts';
 
 const minimal = { model: 'gpt-5', input: 'Hello' };
 const prepare = (fields: object): PreparedRequest =>
@@ -181,9 +182,8 @@ describe('a prepared request for a response', () => {
 });
 
 describe('a request for a response, held against its model', () => {
-  const row: Model = { id: 'm', created: 0, ownedBy: 'x', capability: 'chat', routes: [{ vendor: 'x', model: 'm' }] };
   const check = (fields: object, more: Partial<Model> = {}): readonly string[] | undefined =>
-    responses.check?.(prepare(fields), { ...row, ...more });
+    responses.check?.(prepare(fields), madeUpModel({ id: 'm', capability: 'chat', ...more }));
 
   it('over a chat is refused for what only a vendor with the API can do, and never by such a vendor', () => {
     const bad: [object, string][] = [

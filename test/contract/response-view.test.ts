@@ -4,13 +4,14 @@ import fc from 'fast-check';
 import type { ViewedJob } from '../../api/endpoints/endpoint.ts';
 import { prepareResponse } from '../../api/endpoints/prepare-response.ts';
 import { responseView as view } from '../../api/endpoints/response-view.ts';
-import type { Model } from '../../shared/catalogue/models.ts';
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import { performChat } from '../../workers/perform/perform-chat.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
 import { nativeEvents } from '../support/native-events.ts';
 import { pieces } from '../support/pieces.ts';
+import { madeUpModel } from '../support/routed-model.ts';
 import { parseResponseEvents, saidInResponse } from '../support/said-in-response.ts';
 import { throughLog } from '../support/through-log.ts';
 import { callOf, collect, cut, type FixtureVendor, sendStream, startFixtureVendor } from '../vendors/fixture-vendor.ts';
@@ -33,14 +34,8 @@ function prepared(fields: object = {}): { job: ViewedJob; request: string; strea
   return { job, request, stream };
 }
 
-const chatRow: Model = {
-  id: 'a-model',
-  created: 0,
-  ownedBy: 'test',
-  capability: 'chat',
-  routes: [{ vendor: 'openai', model: 'a-model' }],
-};
-const nativeRow: Model = { ...chatRow, responses: true };
+const chatRow = madeUpModel({ id: 'a-model', capability: 'chat' });
+const nativeRow = { ...chatRow, responses: true };
 
 const text = fc.oneof(
   fc.string({ unit: 'grapheme', minLength: 1, maxLength: 8 }),
@@ -89,7 +84,12 @@ describe('the view of responses', () => {
     await server.close();
   });
 
-  async function framesOf(request: string, stream: boolean, row: Model, batches: readonly number[]): Promise<Frame[]> {
+  async function framesOf(
+    request: string,
+    stream: boolean,
+    row: RoutedModel,
+    batches: readonly number[],
+  ): Promise<Frame[]> {
     const sink = collect();
     const call = callOf({ request, stream });
     const end = await performChat({ vendor, row, endpoint: 'responses', keep: false, call, sink });

@@ -4,7 +4,7 @@ import { checkTranscription } from '../../api/endpoints/check-transcription.ts';
 import { prepareTranscription, prepareTranslation } from '../../api/endpoints/prepare-transcription.ts';
 import type { Form, PrepareForm } from '../../api/endpoints/prepared-request.ts';
 import { transcriptionView } from '../../api/endpoints/transcription-view.ts';
-import { models } from '../../shared/catalogue/models.ts';
+import { routedModel } from '../support/routed-model.ts';
 
 const upload = { field: 'file', file: '2025010100/blob', name: 'a.wav', type: 'audio/wav', bytes: 1000 };
 
@@ -62,7 +62,15 @@ describe('a transcription request', () => {
       stream: false,
       hasMedia: true,
       viewOptions: { format: 'verbose_json' },
-      traits: { task: 'transcribe', format: 'verbose_json', speakers: undefined },
+      traits: {
+        task: 'transcribe',
+        format: 'verbose_json',
+        speakers: undefined,
+        mediaFields: [
+          ...['language', 'prompt', 'temperature', 'timestamp_granularities', 'chunking_strategy', 'languages'],
+          ...['something_new', 'several'],
+        ],
+      },
       files: [upload.file],
     });
   });
@@ -130,10 +138,8 @@ describe('a transcription request', () => {
 
   it('is held against what its model can do', () => {
     const check = (modelId: string, fields: Record<string, string>, prepare = prepareTranscription): string => {
-      const model = models.find(({ id }) => id === modelId);
-      assert.ok(model);
       try {
-        checkTranscription(prepare(form({ model: modelId, ...fields })), model);
+        checkTranscription(prepare(form({ model: modelId, ...fields })), routedModel(modelId));
       } catch (error) {
         return (error as { param: string }).param;
       }

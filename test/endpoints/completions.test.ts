@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type OpenAI from 'openai';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
-import { TestGateway } from '../support/gateway.ts';
+import { oneAttempt, TestGateway } from '../support/gateway.ts';
 import { saidInCompletions } from '../support/said-in-completion.ts';
 import { sseEvents } from '../support/sse-events.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
@@ -18,7 +18,7 @@ type Fields = Omit<OpenAI.CompletionCreateParamsNonStreaming, 'model' | 'stream'
 let gateway: TestGateway;
 let client: OpenAI;
 before(async () => {
-  gateway = await TestGateway.start();
+  gateway = await TestGateway.start({ configuration: oneAttempt });
   client = gateway.client();
 });
 after(() => gateway.stop());

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import type OpenAI from 'openai';
 import { assertErrorAnswer, type ErrorDetails } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
-import { TestGateway } from '../support/gateway.ts';
+import { oneAttempt, TestGateway } from '../support/gateway.ts';
 import { sseEvents } from '../support/sse-events.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
 
@@ -33,7 +33,7 @@ describe('POST /v1/embeddings', () => {
   let gateway: TestGateway;
   let client: OpenAI;
   before(async () => {
-    gateway = await TestGateway.start();
+    gateway = await TestGateway.start({ configuration: oneAttempt });
     client = gateway.client();
   });
   after(() => gateway.stop());

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import OpenAI, { APIError } from 'openai';
 import { held, streamed } from '../support/chat-requests.ts';
 import { assertErrorAnswer } from '../support/error-answers.ts';
-import { TestGateway } from '../support/gateway.ts';
+import { oneAttempt, TestGateway } from '../support/gateway.ts';
 import { makeApiKey, revokeKey } from '../support/make-api-key.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
 
@@ -13,7 +13,7 @@ describe('errors', () => {
   let gateway: TestGateway;
   let client: OpenAI;
   before(async () => {
-    gateway = await TestGateway.start();
+    gateway = await TestGateway.start({ configuration: oneAttempt });
     client = gateway.client();
   });
   after(() => gateway.stop());

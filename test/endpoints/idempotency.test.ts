@@ -4,7 +4,7 @@ import type OpenAI from 'openai';
 import { held, streamed } from '../support/chat-requests.ts';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
-import { TestGateway } from '../support/gateway.ts';
+import { oneAttempt, TestGateway } from '../support/gateway.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { makeApiKey } from '../support/make-api-key.ts';
 import { sseEvents, textOf } from '../support/sse-events.ts';
@@ -13,7 +13,7 @@ import { vendorCalls } from '../support/vendor-journal.ts';
 describe('Idempotency-Key', () => {
   let gateway: TestGateway;
   before(async () => {
-    gateway = await TestGateway.start({ apis: 2 });
+    gateway = await TestGateway.start({ apis: 2, configuration: oneAttempt });
   });
   after(() => gateway.stop());
 

@@ -225,15 +225,24 @@ describe('POST /v1/images/generations', () => {
     assert.deepEqual(result.data, [{ b64_json: events.at(-1)?.data.b64_json }]);
   });
 
-  it("passes the vendor's refusal on, and one failed creation is one creation", async () => {
+  it("passes the vendor's refusal on, repeats a creation that it has not done, and never one whose answer was lost", async () => {
     const refused = { ...generation(), output_format: 'jpeg', user: 'refused' };
     const response = await gateway.fetch(path, { method: 'POST', body: JSON.stringify(refused) });
     const error = await assertErrorAnswer(response, 400, 'invalid_request_error');
     assert.equal(error.param, 'output_format');
-    const broken = { ...generation(), user: 'broken', sandbox: { fault: { kind: 'error', status: 500 } } };
-    const failed = await gateway.fetch(path, { method: 'POST', body: JSON.stringify(broken) });
-    await assertErrorAnswer(failed, 500, 'server_error');
-    assert.equal((await vendorCalls(gateway, 'broken')).length, 1);
+    const cases = [
+      [{ kind: 'error', status: 503, times: 1, key: 'not-done' }, 200, 2],
+      [{ kind: 'error', status: 504, times: 1, key: 'late' }, 504, 1],
+      [{ kind: 'reset', times: 1, key: 'lost' }, 500, 1],
+      [{ kind: 'malformed', times: 1, key: 'garbled' }, 500, 1],
+    ] as const;
+    for (const [fault, status, calls] of cases) {
+      const body = JSON.stringify({ ...generation(), user: fault.key, sandbox: { fault } });
+      const answer = await gateway.fetch(path, { method: 'POST', body });
+      await answer.text();
+      assert.equal(answer.status, status, fault.key);
+      assert.equal((await vendorCalls(gateway, fault.key)).length, calls, fault.key);
+    }
   });
 
   it('breaks a stream off with an error event where the vendor does', async () => {

@@ -106,7 +106,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
     const { id } = await postLater(streamed('WORDS:8', { stream_options: { include_usage: true } }));
     assert.equal(said(await finished(id)), words(8));
     const jobId = id.slice('job_'.length);
-    const [redis, db] = [new Redis(gateway.redisUrl), await openDatabase(gateway.dataDir)];
+    const [redis, db] = [new Redis(gateway.redisUrl), await openDatabase(gateway)];
     try {
       await eventually(async () => {
         const row = await db.selectFrom('jobs').select('outcome').where('id', '=', jobId).executeTakeFirst();

@@ -5,7 +5,7 @@ import { anthropicClient, message, textOfMessage } from '../support/anthropic-cl
 import { assertAnthropicError } from '../support/anthropic-errors.ts';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
-import { TestGateway } from '../support/gateway.ts';
+import { oneAttempt, TestGateway } from '../support/gateway.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { makeApiKey, revokeKey } from '../support/make-api-key.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
@@ -16,7 +16,10 @@ describe('errors of /v1/messages', () => {
   let gateway: TestGateway;
   let client: Anthropic;
   before(async () => {
-    gateway = await TestGateway.start({ settings: { SLUICE_VENDOR_SILENCE_SECONDS: '2' } });
+    gateway = await TestGateway.start({
+      configuration: oneAttempt,
+      settings: { SLUICE_VENDOR_SILENCE_SECONDS: '2' },
+    });
     client = anthropicClient(gateway);
   });
   after(() => gateway.stop());

@@ -264,10 +264,10 @@ describe('the WebSocket mode of /v1/responses', () => {
     assert.equal(cut.last.type, 'response.failed');
     assert.equal(cut.response.status, 'failed');
     assert.equal(cut.response.error?.code, 'server_error');
-    const limited = await client.refusal({ input: 'Hi', sandbox: { fault: { kind: 'rate_limit', retry_after: 7 } } });
+    const limited = await client.refusal({ input: 'Hi', sandbox: { fault: { kind: 'rate_limit', retry_after: 30 } } });
     assert.deepEqual(
       [limited.status, limited.error.type, limited.headers['retry-after']],
-      [429, 'rate_limit_exceeded', '7'],
+      [429, 'rate_limit_exceeded', '30'],
     );
     assert.equal((await client.turn({ input: 'Reply with exactly: ok' })).text, 'ok');
     client.webSocket.close();

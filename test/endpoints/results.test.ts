@@ -23,7 +23,7 @@ const hourMs = 3_600_000;
 
 /** The links of a gateway, made with its own key. */
 async function linksOf(gateway: TestGateway): Promise<ResultLinks> {
-  const db = await openDatabase(gateway.dataDir);
+  const db = await openDatabase(gateway);
   try {
     return new ResultLinks(gateway.url, await readSecret(db, 'result-links'));
   } finally {

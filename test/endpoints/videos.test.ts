@@ -334,7 +334,7 @@ describe('GET /v1/videos and DELETE /v1/videos/{id}', () => {
     await eventually(async () => assert.equal((await client.videos.retrieve(id)).status, 'in_progress'));
     await client.videos.delete(id);
     await assertErrorAnswer(await gateway.fetch(`/v1/videos/${id}`), 404, 'not_found');
-    const db = await openDatabase(gateway.dataDir);
+    const db = await openDatabase(gateway);
     try {
       await eventually(async () => {
         const row = db.selectFrom('jobs').select('outcome').where('id', '=', id.replace('video_', ''));
@@ -352,7 +352,7 @@ describe('GET /v1/videos and DELETE /v1/videos/{id}', () => {
     const [unread, kept] = [(await completed()).id, (await completed()).id];
     const jobIds = [failed, unread].map((id) => id.replace('video_', ''));
     await forgetInRedis(jobIds);
-    const db = await openDatabase(gateway.dataDir);
+    const db = await openDatabase(gateway);
     try {
       const [first, second] = jobIds as [string, string];
       await db.updateTable('job_bodies').set({ expires_at: 1 }).where('job_id', '=', first).execute();

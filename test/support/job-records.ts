@@ -38,7 +38,7 @@ export class JobRecords {
 
   static async start(...options: Parameters<typeof TestGateway.start>): Promise<JobRecords> {
     const gateway = await TestGateway.start(...options);
-    return new JobRecords(gateway, await openDatabase(gateway.dataDir));
+    return new JobRecords(gateway, await openDatabase(gateway));
   }
 
   async stop(): Promise<void> {

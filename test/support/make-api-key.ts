@@ -16,7 +16,7 @@ import type { TestGateway } from './gateway.ts';
  * made where it does not exist.
  */
 export async function makeApiKey(gateway: TestGateway, key: Partial<NewApiKey> = {}): Promise<string> {
-  const db = await openDatabase(gateway.dataDir);
+  const db = await openDatabase(gateway);
   try {
     const { accountId = defaultAccountId, name = 'test' } = key;
     await db
@@ -32,7 +32,7 @@ export async function makeApiKey(gateway: TestGateway, key: Partial<NewApiKey> =
 
 /** Revokes a key as `npm run keys -- revoke` does. */
 export async function revokeKey(gateway: TestGateway, text: string): Promise<void> {
-  const db = await openDatabase(gateway.dataDir);
+  const db = await openDatabase(gateway);
   const redis = await connectRedis(gateway.redisUrl, createLogger('silent', 'test').log);
   try {
     const key = await findApiKeyByHash(db, hashApiKey(text));

@@ -105,6 +105,8 @@ function grow(items: Any[], ended: Set<number>, event: Any): void {
       break;
     case 'response.output_item.done':
       items[event.output_index] = { ...item, status: event.item.status };
+      // Of a reasoning item's end only: no delta tells it.
+      if (event.item.encrypted_content) items[event.output_index].encrypted_content = event.item.encrypted_content;
       assert.deepEqual(event.item, items[event.output_index]);
       ended.add(event.output_index);
       break;

@@ -1,69 +1,46 @@
 import assert from 'node:assert/strict';
-import type { ServerResponse } from 'node:http';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { inspect } from 'node:util';
 import Anthropic from '@anthropic-ai/sdk';
-import { ApiError } from '../../shared/errors.ts';
+import type { ApiError } from '../../shared/errors.ts';
 import { createAnthropic } from '../../workers/vendors/anthropic.ts';
-import type { FrameSink, Offering } from '../../workers/vendors/vendor.ts';
-import {
-  beginStream,
-  callOf,
-  collect,
-  type FixtureVendor,
-  sendJson,
-  sendStream,
-  startFixtureVendor,
-} from './fixture-vendor.ts';
+import { chatCalls, describeChatFaults } from './chat-faults-contract.ts';
+import { failureOf, sameFailureOf } from './failure-of.ts';
+import { type Answer, callOf, collect, sendJson, sendStream } from './fixture-vendor.ts';
 import { errorBody, eventsOf, recorded, toWire } from './recorded-anthropic.ts';
+import { VendorBench } from './vendor-bench.ts';
 
 const apiKey = 'sk-ant-test-0123456789abcdef';
 const plain = eventsOf(recorded['plain text'] as Anthropic.Message);
 
+const create = (baseUrl: string) => createAnthropic({ name: 'anthropic', baseUrl, apiKey });
+
+describeChatFaults('Anthropic', {
+  create,
+  secrets: [apiKey],
+  contentType: 'text/event-stream',
+  events: plain.map((event) => toWire([event])),
+});
+
 describe('what goes wrong at Anthropic', () => {
-  let server: FixtureVendor;
-  let vendor: Offering<'chat' | 'countTokens'>;
-  before(async () => {
-    server = await startFixtureVendor();
-    vendor = createAnthropic({ name: 'anthropic', baseUrl: server.baseUrl, apiKey });
-  });
-  after(async () => {
-    await vendor.close();
-    await server.close();
-  });
+  const bench = new VendorBench(create);
 
   /** The error of a call whose request the server answers like this; streamed, held and counted alike. */
-  async function errorOf(answer: (response: ServerResponse) => void, silenceMs = 20_000): Promise<ApiError> {
-    server.answer(answer);
-    const calls = [
-      () => vendor.chat(callOf({ silenceMs }), collect()),
-      () => vendor.chat(callOf({ stream: false, silenceMs }), collect()),
-      () => vendor.countTokens(callOf({ stream: false, silenceMs }), collect()),
-    ];
-    const errors: ApiError[] = [];
-    for (const call of calls) {
-      const error: unknown = await call().then(
-        () => assert.fail('no error'),
-        (thrown) => thrown,
-      );
-      assert.ok(error instanceof ApiError, inspect(error));
-      assert.ok(!inspect(error, { depth: 10 }).includes(apiKey));
-      errors.push(error);
-    }
-    for (const error of errors) assert.deepEqual(error.toData(), errors[0]?.toData());
-    return errors[0] as ApiError;
-  }
+  const errorOf = (answer: Answer): Promise<ApiError> => {
+    bench.server.answer(answer);
+    return sameFailureOf(chatCalls(bench.vendor), [apiKey]);
+  };
   const statusError = (status: number, type: string, message: string, headers: Record<string, string> = {}) =>
     errorOf((response) => sendJson(response, status, errorBody(type, message), headers));
 
   const stream = async (text: string) => {
-    server.answer((response) => sendStream(response, [text]));
+    bench.server.answer((response) => sendStream(response, [text]));
     const sink = collect();
-    await vendor.chat(callOf(), sink);
+    await bench.vendor.chat(callOf(), sink);
   };
 
   it("its errors are those that Anthropic's own client knows", async () => {
-    const client = new Anthropic({ baseURL: server.baseUrl.replace(/\/v1$/, ''), apiKey, maxRetries: 0 });
+    const client = new Anthropic({ baseURL: bench.server.baseUrl.replace(/\/v1$/, ''), apiKey, maxRetries: 0 });
     const cases: [number, string, new (...fields: never[]) => Error][] = [
       [400, 'invalid_request_error', Anthropic.BadRequestError],
       [401, 'authentication_error', Anthropic.AuthenticationError],
@@ -74,14 +51,14 @@ describe('what goes wrong at Anthropic', () => {
     ];
     const request = { model: 'claude-opus-4-8', max_tokens: 9, messages: [{ role: 'user' as const, content: 'Hi' }] };
     for (const [status, type, errorClass] of cases) {
-      server.answer((response) => sendJson(response, status, errorBody(type, 'Odd.')));
+      bench.server.answer((response) => sendJson(response, status, errorBody(type, 'Odd.')));
       await assert.rejects(client.messages.create(request), (error) => {
         assert.ok(error instanceof Anthropic.APIError && error instanceof errorClass, inspect(error));
         assert.deepEqual([error.status, error.type], [status, type]);
         return true;
       });
     }
-    server.answer((response) =>
+    bench.server.answer((response) =>
       sendStream(response, [
         `${toWire(plain.slice(0, 4))}event: error\ndata: ${errorBody('overloaded_error', 'Busy.')}\n\n`,
       ]),
@@ -164,60 +141,28 @@ describe('what goes wrong at Anthropic', () => {
     for (const [type, code] of cases) {
       const event = `event: error\ndata: ${errorBody(type, `Odd ${apiKey}.`)}\n\n`;
       for (const before of [[], plain.slice(0, 1), plain.slice(0, 5)]) {
-        await assert.rejects(stream(toWire(before) + event), (error: ApiError) => {
-          assert.equal(error.code, code, type);
-          assert.ok(!inspect(error, { depth: 10 }).includes(apiKey));
-          return true;
-        });
+        assert.equal((await failureOf(stream(toWire(before) + event), [apiKey])).code, code, type);
       }
-      server.answer((response) => sendJson(response, 200, errorBody(type, 'Odd.')));
-      await assert.rejects(vendor.chat(callOf({ stream: false }), collect()), { code });
+      bench.server.answer((response) => sendJson(response, 200, errorBody(type, 'Odd.')));
+      await assert.rejects(bench.vendor.chat(callOf({ stream: false }), collect()), { code });
     }
     const unknown = stream(`data: ${errorBody('constructor', 'Odd.')}\n\n`);
     await assert.rejects(unknown, { message: "The model's vendor had an error (status 500)." });
     const tooLong = errorBody('invalid_request_error', 'prompt is too long: 209123 tokens > 200000 maximum');
-    server.answer((response) => sendJson(response, 200, tooLong));
-    const held = vendor.chat(callOf({ stream: false }), collect());
+    bench.server.answer((response) => sendJson(response, 200, tooLong));
+    const held = bench.vendor.chat(callOf({ stream: false }), collect());
     await assert.rejects(held, { code: 'context_length_exceeded' });
   });
 
   it('a failure before anything is said has committed no frame, although the message has begun', async () => {
-    server.answer((response) => {
+    bench.server.answer((response) => {
       sendStream(response, [
         `${toWire(plain.slice(0, 2))}event: error\ndata: ${errorBody('overloaded_error', 'Busy.')}\n\n`,
       ]);
     });
     const sink = collect();
-    await assert.rejects(vendor.chat(callOf(), sink), { code: 'service_unavailable' });
+    await assert.rejects(bench.vendor.chat(callOf(), sink), { code: 'service_unavailable' });
     assert.equal(sink.frames.length, 0);
-  });
-
-  it('a reset is a 500 before the first frame, and stream_interrupted after it', async () => {
-    assert.equal((await errorOf((response) => response.socket?.resetAndDestroy())).code, 'server_error');
-    server.answer((response) => {
-      beginStream(response);
-      response.write(toWire(plain.slice(0, 4)));
-    });
-    const frames: unknown[] = [];
-    const sink: FrameSink = {
-      write: (frame) => {
-        frames.push(frame);
-        server.reset();
-        return true;
-      },
-      drained: () => Promise.resolve(),
-    };
-    await assert.rejects(vendor.chat(callOf(), sink), { code: 'stream_interrupted' });
-    assert.ok(frames.length > 0);
-  });
-
-  it('silence is a timeout, before the headers and inside the answer', async () => {
-    assert.equal((await errorOf(() => {}, 100)).code, 'timeout');
-    server.answer((response) => {
-      beginStream(response);
-      response.write(toWire(plain.slice(0, 4)));
-    });
-    await assert.rejects(vendor.chat(callOf({ silenceMs: 100 }), collect()), { code: 'timeout' });
   });
 
   it('a malformed event is a clear error, and nothing after it is told', async () => {
@@ -231,11 +176,14 @@ describe('what goes wrong at Anthropic', () => {
       '{"type":"content_block_stop","index":7}',
     ];
     for (const data of bad) {
-      server.answer((response) =>
+      bench.server.answer((response) =>
         sendStream(response, [`${toWire(plain.slice(0, 4))}data: ${data}\n\n${toWire(plain)}`]),
       );
       const sink = collect();
-      await assert.rejects(vendor.chat(callOf(), sink), { code: 'stream_interrupted', message: /^The model's vendor/ });
+      await assert.rejects(bench.vendor.chat(callOf(), sink), {
+        code: 'stream_interrupted',
+        message: /^The model's vendor/,
+      });
       assert.equal(sink.frames.length, 2);
       await assert.rejects(stream(`data: ${data}\n\n`), { code: 'server_error', message: /^The model's vendor/ });
     }
@@ -247,32 +195,9 @@ describe('what goes wrong at Anthropic', () => {
       // A count of tokens lacks something else than a message does.
       if (body !== '{}') assert.equal(error.code, 'server_error');
     }
-    server.answer((response) => sendJson(response, 200, '{"content":"text"}'));
+    bench.server.answer((response) => sendJson(response, 200, '{"content":"text"}'));
     for (const streamed of [true, false]) {
-      await assert.rejects(vendor.chat(callOf({ stream: streamed }), collect()), { code: 'server_error' });
+      await assert.rejects(bench.vendor.chat(callOf({ stream: streamed }), collect()), { code: 'server_error' });
     }
-  });
-
-  it('a full sink stops the vendor until it is drained', async () => {
-    server.answer((response) =>
-      sendStream(
-        response,
-        plain.map((event) => toWire([event])),
-      ),
-    );
-    let waits = 0;
-    const frames: unknown[] = [];
-    const sink: FrameSink = {
-      write: (frame) => {
-        frames.push(frame);
-        return false;
-      },
-      drained: async () => {
-        waits += 1;
-      },
-    };
-    await vendor.chat(callOf(), sink);
-    assert.equal(frames.length, 6);
-    assert.ok(waits > 0);
   });
 });

@@ -1,14 +1,20 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { chatRequest } from '../../shared/capabilities/chat.ts';
+import { before, describe, it } from 'node:test';
 import { anthropicChatFields } from '../../shared/catalogue/anthropic-chat-fields.ts';
-import { type FieldFate, fateOf } from '../../shared/catalogue/chat-fields.ts';
 import { createAnthropic } from '../../workers/vendors/anthropic.ts';
-import type { Offering } from '../../workers/vendors/vendor.ts';
-import { callOf, collect, type FixtureVendor, sendJson, startFixtureVendor } from './fixture-vendor.ts';
+import {
+  dropped,
+  type FieldRow,
+  type Fields,
+  fieldTrial,
+  itProvesFields,
+  refused,
+  sentAs,
+  translatedRows,
+} from './chat-field-rows.ts';
+import { sendJson } from './fixture-vendor.ts';
 import { messageOf, text } from './recorded-anthropic.ts';
-
-type Fields = Record<string, unknown>;
+import { VendorBench } from './vendor-bench.ts';
 
 const apiKey = 'sk-ant-test-0123456789abcdef';
 const messages = [{ role: 'user', content: 'Hello!' }];
@@ -24,17 +30,9 @@ const sentTools = [
 const schema = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'], additionalProperties: false };
 const answerFormat = { type: 'json_schema', json_schema: { name: 'answer', schema, strict: true } };
 
-/** Beyond the model, the messages and the most tokens: what is given, and what is sent for it, or the refused path. */
-interface Row {
-  readonly field: string;
-  readonly fate: FieldFate;
-  readonly given: Fields;
-  readonly sent?: Fields;
-  readonly refused?: string;
-  readonly model?: string;
-}
-
-const rows: readonly Row[] = [
+/** Beside the most tokens. */
+const rows: readonly FieldRow[] = [
+  ...translatedRows,
   ...kept('temperature', 0.5),
   ...kept('top_p', 0.9),
   ...kept('top_k', 40),
@@ -88,21 +86,8 @@ const rows: readonly Row[] = [
   ...dropped('frequency_penalty', 0.5),
   ...dropped('presence_penalty', -0.5),
   ...dropped('seed', 7),
-  ...dropped('store', true),
-  ...dropped('metadata', { topic: 'a' }),
-  ...dropped('prompt_cache_key', 'key'),
-  ...dropped('prompt_cache_retention', '24h'),
-  ...dropped('prompt_cache_options', { mode: 'explicit' }),
-  ...dropped('prediction', { type: 'content', content: 'Hi' }),
-  ...dropped('verbosity', 'low'),
   ...refused('n', 2),
   ...refused('logprobs', true),
-  ...refused('logit_bias', { 50256: -100 }),
-  ...refused('functions', [{ name: 'f' }]),
-  ...refused('modalities', ['text', 'audio']),
-  ...refused('audio', { voice: 'alloy', format: 'wav' }),
-  ...refused('moderation', { model: 'omni-moderation-latest' }),
-  ...refused('web_search_options', { search_context_size: 'low' }),
   { field: 'top_logprobs', fate: 'refused', given: { logprobs: true, top_logprobs: 2 }, refused: 'logprobs' },
   {
     field: 'function_call',
@@ -118,19 +103,13 @@ const rows: readonly Row[] = [
   },
 ];
 
-function kept(field: string, value: unknown): Row[] {
-  return [{ field, fate: 'kept', given: { [field]: value }, sent: { [field]: value } }];
+function kept(field: string, value: unknown): FieldRow[] {
+  return sentAs(field, 'kept', [value, { [field]: value }]);
 }
-function mapped(field: string, ...pairs: [unknown, Fields][]): Row[] {
-  return pairs.map(([value, sent]) => ({ field, fate: 'mapped', given: { [field]: value }, sent }));
+function mapped(field: string, ...pairs: [unknown, Fields][]): FieldRow[] {
+  return sentAs(field, 'mapped', ...pairs);
 }
-function dropped(field: string, value: unknown): Row[] {
-  return [{ field, fate: 'dropped', given: { [field]: value }, sent: {} }];
-}
-function refused(field: string, value: unknown): Row[] {
-  return [{ field, fate: 'refused', given: { [field]: value }, refused: field }];
-}
-function choice(given: unknown, sent: Fields): Row {
+function choice(given: unknown, sent: Fields): FieldRow {
   return {
     field: 'tool_choice',
     fate: 'mapped',
@@ -138,58 +117,17 @@ function choice(given: unknown, sent: Fields): Row {
     sent: { tools: sentTools, tool_choice: sent },
   };
 }
-function parallel(given: Fields, sent: Fields): Row {
+function parallel(given: Fields, sent: Fields): FieldRow {
   const field = 'parallel_tool_calls';
   return { field, fate: 'mapped', given: { [field]: false, tools, ...given }, sent: { tools: sentTools, ...sent } };
 }
 
 describe('the fields of a chat at Anthropic', () => {
-  let server: FixtureVendor;
-  let vendor: Offering<'chat'>;
-  before(async () => {
-    server = await startFixtureVendor();
-    server.answer((response) => sendJson(response, 200, JSON.stringify(messageOf([text('Hi')]))));
-    vendor = createAnthropic({ name: 'anthropic', baseUrl: server.baseUrl, apiKey });
-  });
-  after(async () => {
-    await vendor.close();
-    await server.close();
-  });
-
-  /** What a request becomes, without what every request has. */
-  async function sentFor(given: Fields, model = oldModel): Promise<Fields> {
-    const request = JSON.stringify({ messages, ...given });
-    await vendor.chat(callOf({ model, stream: false, request }), collect());
-    const { model: sentModel, messages: _messages, ...sent } = JSON.parse(server.requests.at(-1)?.body ?? '');
-    assert.equal(sentModel, model);
-    return sent;
-  }
-  const refuses = async (given: Fields, param: string, model = oldModel): Promise<void> => {
-    const asked = server.requests.length;
-    await assert.rejects(sentFor(given, model), { code: 'invalid_request_error', status: 400, param });
-    assert.equal(server.requests.length, asked);
-  };
-
-  for (const { field, fate, given, sent, refused: path } of rows) {
-    it(`${field} is ${fate}: ${JSON.stringify(given).slice(0, 120)}`, async () => {
-      assert.equal(fateOf(anthropicChatFields, field), fate);
-      if (path !== undefined) await refuses(given, path);
-      else assert.deepEqual(await sentFor(given), { max_tokens: 128_000, ...sent });
-    });
-  }
-
-  it('every field that the table of fates names, and that OpenAI has, is proven above', () => {
-    const proven = new Set(rows.map(({ field }) => field));
-    const within = ['messages', 'messages.name', 'messages.content.image_url.detail'];
-    const unproven = Object.keys(anthropicChatFields).filter((field) => !proven.has(field) && !within.includes(field));
-    assert.deepEqual(unproven, []);
-    // What the schema of chats knows and no row names would be passed on to a vendor that refuses it.
-    const known = Object.keys(chatRequest.shape ?? {}).filter((field) => field !== 'model' && field !== 'stream');
-    assert.deepEqual(
-      known.filter((field) => !Object.hasOwn(anthropicChatFields, field)),
-      [],
-    );
-  });
+  const bench = new VendorBench((baseUrl) => createAnthropic({ name: 'anthropic', baseUrl, apiKey }));
+  before(() => bench.server.answer((response) => sendJson(response, 200, JSON.stringify(messageOf([text('Hi')])))));
+  const trial = fieldTrial(bench, oldModel);
+  const { sentFor, refuses } = trial;
+  itProvesFields(rows, anthropicChatFields, trial, { max_tokens: 128_000 });
 
   it('takes every default value of OpenAI, and null, for what was not said', async () => {
     const defaults = {
@@ -214,14 +152,6 @@ describe('the fields of a chat at Anthropic', () => {
       await refuses({ top_p: 0.9 }, 'top_p', model);
       await refuses({ top_k: 4 }, 'top_k', model);
     }
-  });
-
-  it('tools that are no functions, and formats without a schema, are refused by their place', async () => {
-    const custom = { type: 'custom', custom: { name: 'c' } };
-    await refuses({ tools: [weather, custom] }, 'tools[1].type');
-    await refuses({ tools, tool_choice: { type: 'custom', custom: { name: 'c' } } }, 'tool_choice');
-    const unshaped = { type: 'json_schema', json_schema: { name: 'answer' } };
-    await refuses({ response_format: unshaped }, 'response_format.json_schema');
   });
 
   it('tools keep their description, strictness and cache mark', async () => {

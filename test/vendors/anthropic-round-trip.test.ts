@@ -5,9 +5,11 @@ import fc from 'fast-check';
 import type { ViewedJob } from '../../api/endpoints/endpoint.ts';
 import { messages } from '../../api/endpoints/messages.ts';
 import { prepareMessageCount, prepareMessages } from '../../api/endpoints/prepare-messages.ts';
+import { performChat } from '../../workers/perform/perform-chat.ts';
 import { withoutHints } from '../../workers/perform/without-hints.ts';
 import { createAnthropic } from '../../workers/vendors/anthropic.ts';
 import { toCountRequest, toMessageRequest } from '../../workers/vendors/anthropic-request.ts';
+import { madeUpModel } from '../support/routed-model.ts';
 import { throughLog } from '../support/through-log.ts';
 import { callOf, collect, sendJson, sendStream, startFixtureVendor } from './fixture-vendor.ts';
 import { eventsOf, recorded, toWire } from './recorded-anthropic.ts';
@@ -16,7 +18,7 @@ type Request = Anthropic.MessageCreateParamsNonStreaming;
 type Fields = Record<string, unknown>;
 
 /** The model's row: it reasons, and its vendor takes every hint. */
-const row = { chat: { hints: true, effort: true } };
+const row = madeUpModel({ id: 'm', capability: 'chat', chat: { hints: true, effort: true } }, 'anthropic');
 
 /** What our own Messages endpoint and the adapter, one after the other, make of a request. */
 async function throughUs(request: Request): Promise<Fields> {
@@ -137,13 +139,51 @@ describe("a request of Anthropic's, through our Messages endpoint and back to An
       const request = { ...base, ...more } as Request;
       assert.deepEqual(await throughUs(request), inFull(request));
     }
-    const older: Request = {
-      ...base,
+  });
+
+  it('says how much to think in its own words: budgets, efforts, what is shown', async () => {
+    const messages: Request['messages'] = [{ role: 'user', content: 'Hello!' }];
+    const format = { type: 'json_schema', schema: { type: 'object', properties: {}, additionalProperties: false } };
+    const requests: [model: string, more: object][] = [
+      ['claude-sonnet-4-5', { thinking: { type: 'enabled', budget_tokens: 1024 } }],
+      ['claude-sonnet-4-5', { thinking: { type: 'enabled', budget_tokens: 31_999, display: 'omitted' } }],
+      ['claude-opus-4-5', { thinking: { type: 'enabled', budget_tokens: 5000 }, output_config: { effort: 'low' } }],
+      ['claude-opus-4-6', { thinking: { type: 'adaptive' }, output_config: { effort: 'max', format } }],
+      ['claude-opus-5-5', { thinking: { type: 'adaptive' } }],
+      ['claude-opus-5-5', { output_config: { effort: 'xhigh', task_budget: { type: 'tokens', total: 64_000 } } }],
+      ['claude-sonnet-5-5', { thinking: { type: 'between_tools' } }],
+      ['claude-haiku-4-5', { thinking: { type: 'disabled' }, temperature: 0.2 }],
+    ];
+    for (const [model, more] of requests) {
+      const request = { model, max_tokens: 64_000, messages, ...more } as Request;
+      assert.deepEqual(await throughUs(request), inFull(request));
+    }
+  });
+
+  it('reaches Anthropic by its job with its budget and its signed thoughts, and what it thinks comes back', async () => {
+    const server = await startFixtureVendor();
+    const vendor = createAnthropic({ name: 'anthropic', baseUrl: server.baseUrl, apiKey: 'sk-ant-test-0123456789' });
+    const [name, message] = Object.entries(recorded).find(([, { content }]) => content[0]?.type === 'thinking') ?? [];
+    assert.ok(message, name);
+    server.answer((response) => sendStream(response, [toWire(eventsOf(message))]));
+    const thinking = { type: 'enabled' as const, budget_tokens: 10_007 };
+    const request = {
+      ...agentRequest,
       model: 'claude-sonnet-4-5',
-      max_tokens: 64_000,
-      thinking: { type: 'enabled', budget_tokens: 8192 },
+      messages: agentRequest.messages.slice(0, 3),
+      thinking,
     };
-    assert.deepEqual(await throughUs(older), inFull(older));
+    const { request: chat } = await prepareMessages(Buffer.from(JSON.stringify({ ...request, stream: true })));
+    const sink = collect();
+    const call = callOf({ model: request.model, request: String(chat) });
+    await performChat({ vendor, row, endpoint: 'messages', keep: false, call, sink });
+    await vendor.close();
+    await server.close();
+    const sent = JSON.parse(server.requests[0]?.body ?? assert.fail());
+    assert.deepEqual(sent, { ...inFull(request), stream: true });
+    const signatures = sink.data().flatMap((frame) => JSON.stringify(frame).match(/"signature":"[^"]+"/g) ?? []);
+    const [first] = message.content;
+    assert.deepEqual(signatures[0], `"signature":"${first?.type === 'thinking' && first.signature}"`);
   });
 
   it('shows images of a tool result right after it, in the same turn', async () => {
@@ -230,7 +270,7 @@ describe("a request of Anthropic's, through our Messages endpoint and back to An
 });
 
 /** What our Messages endpoint shows of an answer, after it went through the adapter. */
-async function shown(message: Anthropic.Message, isStream: boolean): Promise<Fields> {
+async function shown(message: Anthropic.Message, isStream: boolean, viewOptions: object = {}): Promise<Fields> {
   const server = await startFixtureVendor();
   const vendor = createAnthropic({
     name: 'anthropic',
@@ -249,7 +289,7 @@ async function shown(message: Anthropic.Message, isStream: boolean): Promise<Fie
     id: '0197a3b0c4d57e8f9a0b1c2d3e4f5a6b',
     model: message.model,
     createdAt: 0,
-    viewOptions: { hidesThinking: false, stopSequences },
+    viewOptions: { hidesThinking: false, stopSequences, ...viewOptions },
     link: (file) => file,
   };
   const frames = throughLog([...sink.frames, { type: 'end', text: end.body }], [1]);
@@ -291,4 +331,17 @@ describe("an answer of Anthropic's, as our Messages endpoint shows it", () => {
       assert.deepEqual(said((await shown(message, false)) as never), expected);
     });
   }
+
+  it('keeps its signatures where the text of its thinking is not wanted, and nothing of it where none is', async () => {
+    const [, message] = Object.entries(recorded).find(([, { content }]) => content[0]?.type === 'thinking') ?? [];
+    assert.ok(message);
+    const isThought = ({ type }: { type: string }) => type === 'thinking' || type === 'redacted_thinking';
+    const signed = message.content.map((block) => (block.type === 'thinking' ? { ...block, thinking: '' } : block));
+    for (const isStream of [true, false]) {
+      const thoughtsOf = async (viewOptions: object): Promise<object[]> =>
+        ((await shown(message, isStream, viewOptions)).content as { type: string }[]).filter(isThought);
+      assert.deepEqual(await thoughtsOf({ hidesThinking: true, keepsSignatures: true }), signed.filter(isThought));
+      assert.deepEqual(await thoughtsOf({ hidesThinking: true, keepsSignatures: false }), []);
+    }
+  });
 });

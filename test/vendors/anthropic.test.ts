@@ -1,23 +1,12 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import fc from 'fast-check';
 import { createAnthropic } from '../../workers/vendors/anthropic.ts';
-import type { Offering } from '../../workers/vendors/vendor.ts';
-import { describeChatVendor } from './chat-vendor-contract.ts';
-import {
-  beginStream,
-  callOf,
-  collect,
-  cut,
-  type FixtureVendor,
-  sendJson,
-  sendStream,
-  startFixtureVendor,
-} from './fixture-vendor.ts';
+import { callOf, collect, sendJson, sendStream } from './fixture-vendor.ts';
 import { chatUsage, eventsOf, messageOf, recorded, text, thinking, toolUse, toWire } from './recorded-anthropic.ts';
+import { addUp, describeTranslatedChat, type HeldBody } from './translated-chat-contract.ts';
+import { VendorBench } from './vendor-bench.ts';
 
 const apiKey = 'sk-ant-test-0123456789abcdef';
 
@@ -92,7 +81,7 @@ function framesOf(name: string): Fields[] {
   });
 }
 
-const heldBody = {
+const heldBody: HeldBody = {
   choices: [
     {
       index: 0,
@@ -125,83 +114,48 @@ const heldMessage = messageOf(
   'tool_use',
 );
 
-describeChatVendor('Anthropic', Object.keys(recorded), async () => {
-  const server = await startFixtureVendor();
-  const vendor = createAnthropic({ name: 'anthropic', baseUrl: server.baseUrl, apiKey });
-  const arrangeStream = (part: string) => server.answer((response) => sendStream(response, [part]));
-  const streams = Object.entries(recorded).map(([name, message]) => {
-    const arrange = () => arrangeStream(toWire(eventsOf(message)));
-    return [name, { arrange, data: framesOf(name), usage: chatUsage }] as const;
-  });
-  return {
-    vendor,
-    streams: Object.fromEntries(streams),
-    held: {
-      arrange: () => server.answer((response) => sendJson(response, 200, JSON.stringify(heldMessage))),
-      body: heldBody,
-      usage: chatUsage,
-    },
-    arrangeBreak: () => arrangeStream(toWire(eventsOf(recorded['plain text'] as Anthropic.Message).slice(0, 4))),
-    arrangeNothing: () => {
-      let resolve: (response: ServerResponse) => void = () => {};
-      const asked = new Promise<ServerResponse>((settle) => {
-        resolve = settle;
-      });
-      server.answer(resolve);
-      return { asked, left: asked.then((response) => once(response, 'close')) };
-    },
-    close: async () => {
-      await vendor.close();
-      await server.close();
-    },
-  };
+const create = (baseUrl: string) => createAnthropic({ name: 'anthropic', baseUrl, apiKey });
+
+const said = fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom('"', '\\', '\n', '', '{"a":1}'));
+const anyBlock = fc.oneof(
+  said.map(text),
+  fc.tuple(said, fc.string({ minLength: 1 })).map(([thought, signed]) => thinking(thought, signed)),
+  said.map((data): Anthropic.RedactedThinkingBlock => ({ type: 'redacted_thinking', data })),
+  fc
+    .dictionary(fc.string(), fc.oneof(said, fc.nat(), fc.constant(null)), { noNullPrototype: true })
+    .map((input) => toolUse('toolu_1', 'get_weather', input)),
+);
+const anyReason = fc.constantFrom<Anthropic.StopReason>('end_turn', 'max_tokens', 'tool_use', 'refusal');
+
+describeTranslatedChat('Anthropic', {
+  create,
+  model: 'claude-opus-4-8',
+  recorded,
+  framesOf,
+  held: heldMessage,
+  heldBody,
+  toJson: JSON.stringify,
+  toEvents: (message, size) => eventsOf(message, size).map((event) => Buffer.from(toWire([event]))),
+  contentType: 'text/event-stream; charset=utf-8',
+  spellings: ['\r\n', '\r'].map((end) => (bytes) => Buffer.from(bytes.toString().replaceAll('\n', end))),
+  answers: fc
+    .tuple(fc.array(anyBlock, { maxLength: 6 }), anyReason)
+    .map(([content, reason]) => messageOf(content, reason)),
 });
 
-/** The message that the deltas of a stream add up to, as clients add them up. */
-function addUp(frames: readonly unknown[]): Fields {
-  const message: Fields = { content: null };
-  const calls: { id?: string; type?: string; function: { name?: string; arguments: string } }[] = [];
-  for (const frame of frames) {
-    const [{ delta, finish_reason }] = (frame as { choices: [{ delta: Fields; finish_reason: unknown }] }).choices;
-    for (const [name, value] of Object.entries(delta)) {
-      if (name === 'tool_calls') {
-        const [{ index, ...piece }] = value as [{ index: number } & (typeof calls)[number]];
-        const before = calls[index];
-        if (before) before.function.arguments += piece.function.arguments;
-        else calls[index] = structuredClone(piece);
-      } else if (Array.isArray(value)) {
-        message[name] = [...((message[name] as unknown[]) ?? []), ...value];
-      } else {
-        message[name] = `${message[name] ?? ''}${value}`;
-      }
-    }
-    message.finish_reason = finish_reason;
-  }
-  return { ...message, ...(calls.length > 0 && { tool_calls: calls }) };
-}
-
 describe('the Anthropic vendor', () => {
-  let server: FixtureVendor;
-  let vendor: Offering<'chat' | 'countTokens'>;
-  before(async () => {
-    server = await startFixtureVendor();
-    vendor = createAnthropic({ name: 'anthropic', baseUrl: server.baseUrl, apiKey });
-  });
-  after(async () => {
-    await vendor.close();
-    await server.close();
-  });
+  const bench = new VendorBench(create);
 
-  const stream = async (...parts: (string | Uint8Array)[]) => {
-    server.answer((response) => sendStream(response, parts));
+  const stream = async (text: string) => {
+    bench.server.answer((response) => sendStream(response, [text]));
     const sink = collect();
-    return { end: await vendor.chat(callOf(), sink), sink };
+    return { end: await bench.vendor.chat(callOf(), sink), sink };
   };
 
   it('posts to /messages with the key and the version of the API', async () => {
-    server.answer((response) => sendJson(response, 200, JSON.stringify(heldMessage)));
-    await vendor.chat(callOf({ stream: false, model: 'claude-opus-4-8' }), collect());
-    const { method, url, headers, body } = server.requests.at(-1) ?? assert.fail();
+    bench.server.answer((response) => sendJson(response, 200, JSON.stringify(heldMessage)));
+    await bench.vendor.chat(callOf({ stream: false, model: 'claude-opus-4-8' }), collect());
+    const { method, url, headers, body } = bench.server.requests.at(-1) ?? assert.fail();
     assert.deepEqual([method, url], ['POST', '/v1/messages']);
     assert.equal(headers['x-api-key'], apiKey);
     assert.equal(headers['anthropic-version'], '2023-06-01');
@@ -213,21 +167,21 @@ describe('the Anthropic vendor', () => {
       messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello!' }] }],
     });
     await stream(toWire(eventsOf(heldMessage)));
-    assert.equal(JSON.parse(server.requests.at(-1)?.body ?? '').stream, true);
+    assert.equal(JSON.parse(bench.server.requests.at(-1)?.body ?? '').stream, true);
   });
 
   it("its recordings are what Anthropic's own client reads, held and streamed", async () => {
-    const client = new Anthropic({ baseURL: server.baseUrl.replace(/\/v1$/, ''), apiKey, maxRetries: 0 });
+    const client = new Anthropic({ baseURL: bench.server.baseUrl.replace(/\/v1$/, ''), apiKey, maxRetries: 0 });
     const request = {
       model: 'claude-opus-4-8',
       max_tokens: 1024,
       messages: [{ role: 'user' as const, content: 'Hello!' }],
     };
     for (const message of [...Object.values(recorded), heldMessage]) {
-      server.answer((response) => sendJson(response, 200, JSON.stringify(message)));
+      bench.server.answer((response) => sendJson(response, 200, JSON.stringify(message)));
       const held = await client.messages.create(request);
       assert.deepEqual({ ...held }, message);
-      server.answer((response) => sendStream(response, [toWire(eventsOf(message))]));
+      bench.server.answer((response) => sendStream(response, [toWire(eventsOf(message))]));
       const streamed = await client.messages.stream(request).finalMessage();
       const { usage: _usage, ...said } = message;
       const { usage, parsed_output: _parsed, ...heard } = streamed as Anthropic.Message & { parsed_output?: unknown };
@@ -237,75 +191,6 @@ describe('the Anthropic vendor', () => {
       assert.deepEqual({ ...heard, content }, { ...said });
       assert.equal(usage.output_tokens, 300);
     }
-  });
-
-  it('yields the same frames however the bytes of an answer are cut', async () => {
-    const names = fc.constantFrom(...Object.keys(recorded));
-    const lineEnd = fc.constantFrom('\n', '\r\n', '\r');
-    const at = fc.array(fc.nat(), { maxLength: 40 });
-    await fc.assert(
-      fc.asyncProperty(names, lineEnd, at, async (name, end, places) => {
-        const bytes = Buffer.from(toWire(eventsOf(recorded[name] as Anthropic.Message)).replaceAll('\n', end));
-        const { sink, end: answer } = await stream(...cut(bytes, places));
-        assert.deepEqual(sink.data(), framesOf(name));
-        assert.deepEqual(answer, { body: JSON.stringify({ usage: chatUsage }), usage: chatUsage });
-      }),
-      { numRuns: 150 },
-    );
-  });
-
-  it('a stream adds up to what the held answer says, whatever the message', async () => {
-    const said = fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom('"', '\\', '\n', '', '{"a":1}'));
-    const block = fc.oneof(
-      said.map(text),
-      fc.tuple(said, fc.string({ minLength: 1 })).map(([thought, signed]) => thinking(thought, signed)),
-      said.map((data): Anthropic.RedactedThinkingBlock => ({ type: 'redacted_thinking', data })),
-      fc
-        .dictionary(fc.string(), fc.oneof(said, fc.nat(), fc.constant(null)), { noNullPrototype: true })
-        .map((input) => toolUse('toolu_1', 'get_weather', input)),
-    );
-    const reason = fc.constantFrom<Anthropic.StopReason>('end_turn', 'max_tokens', 'tool_use', 'refusal');
-    await fc.assert(
-      fc.asyncProperty(fc.array(block, { maxLength: 6 }), reason, fc.integer({ min: 1, max: 9 }), async (...drawn) => {
-        const [content, stop, size] = drawn;
-        const message = messageOf(content, stop);
-        const { sink, end } = await stream(toWire(eventsOf(message, size)));
-        server.answer((response) => sendJson(response, 200, JSON.stringify(message)));
-        const held = await vendor.chat(callOf({ stream: false }), collect());
-        const [{ index: _index, logprobs: _logprobs, message: whole, ...finish }] = JSON.parse(held.body).choices;
-        const streamed = addUp(sink.data());
-        // Text of no characters is no delta.
-        assert.deepEqual(
-          { ...streamed, content: streamed.content ?? '' },
-          { ...whole, content: whole.content ?? '', ...finish },
-        );
-        assert.deepEqual(end.usage, held.usage);
-      }),
-      { numRuns: 150 },
-    );
-  });
-
-  it('turns a whole message, sent in answer to a streamed request, into one frame', async () => {
-    server.answer((response) => sendJson(response, 200, JSON.stringify(heldMessage)));
-    const sink = collect();
-    const end = await vendor.chat(callOf(), sink);
-    const [{ logprobs: _logprobs, message, ...choice } = assert.fail()] = heldBody.choices;
-    const { tool_calls: calls, ...said } = message;
-    const delta = { ...said, tool_calls: calls.map((each, index) => ({ index, ...each })) };
-    assert.deepEqual(sink.data(), [{ choices: [{ ...choice, delta }], service_tier: 'default' }]);
-    assert.deepEqual(end, { body: JSON.stringify({ usage: chatUsage }), usage: chatUsage });
-  });
-
-  it('ends with message_stop, whatever the vendor may still send, and without waiting for it', async () => {
-    let answered: ServerResponse | undefined;
-    server.answer((response) => {
-      answered = response;
-      beginStream(response);
-      response.write(`${toWire(eventsOf(heldMessage))}event: error\ndata: {"type":"error","error":{}}\n\n`);
-    });
-    const end = await vendor.chat(callOf(), collect());
-    assert.deepEqual(end.usage, chatUsage);
-    answered?.end();
   });
 
   it('takes an answer without message_stop for whole once it has its stop reason', async () => {
@@ -345,14 +230,8 @@ describe('the Anthropic vendor', () => {
     ]);
   });
 
-  it('answers a usage of null where the vendor counts nothing', async () => {
-    const { usage: _usage, ...uncounted } = recorded['plain text'] as Anthropic.Message;
-    server.answer((response) => sendJson(response, 200, JSON.stringify(uncounted)));
-    assert.equal((await vendor.chat(callOf({ stream: false }), collect())).usage, null);
-  });
-
   it('counts the tokens of a chat by /messages/count_tokens, without what is no input', async () => {
-    server.answer((response) => sendJson(response, 200, '{"input_tokens": 2095}'));
+    bench.server.answer((response) => sendJson(response, 200, '{"input_tokens": 2095}'));
     const request = JSON.stringify({
       messages: [
         { role: 'system', content: 'Be brief.' },
@@ -365,9 +244,9 @@ describe('the Anthropic vendor', () => {
       user: 'u',
       stop: 'x',
     });
-    const end = await vendor.countTokens(callOf({ stream: false, model: 'claude-opus-5-5', request }), collect());
+    const end = await bench.vendor.countTokens(callOf({ stream: false, model: 'claude-opus-5-5', request }), collect());
     assert.deepEqual(end, { body: '{"input_tokens":2095}', usage: null });
-    const received = server.requests.at(-1);
+    const received = bench.server.requests.at(-1);
     assert.equal(received?.url, '/v1/messages/count_tokens');
     assert.deepEqual(JSON.parse(received?.body ?? ''), {
       model: 'claude-opus-5-5',
@@ -377,13 +256,13 @@ describe('the Anthropic vendor', () => {
       thinking: { type: 'adaptive', display: 'summarized' },
       output_config: { effort: 'low' },
     });
-    const client = new Anthropic({ baseURL: server.baseUrl.replace(/\/v1$/, ''), apiKey, maxRetries: 0 });
+    const client = new Anthropic({ baseURL: bench.server.baseUrl.replace(/\/v1$/, ''), apiKey, maxRetries: 0 });
     assert.deepEqual(
       { ...(await client.messages.countTokens(JSON.parse(received?.body ?? ''))) },
       { input_tokens: 2095 },
     );
-    assert.equal(server.requests.at(-1)?.url, '/v1/messages/count_tokens');
-    server.answer((response) => sendJson(response, 200, '{"tokens": 1}'));
-    await assert.rejects(vendor.countTokens(callOf({ stream: false }), collect()), { code: 'server_error' });
+    assert.equal(bench.server.requests.at(-1)?.url, '/v1/messages/count_tokens');
+    bench.server.answer((response) => sendJson(response, 200, '{"tokens": 1}'));
+    await assert.rejects(bench.vendor.countTokens(callOf({ stream: false }), collect()), { code: 'server_error' });
   });
 });

@@ -1,17 +1,11 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import type { ImageJob } from '../../shared/capabilities/image.ts';
 import { createBlackForestLabs, isOwnAddress } from '../../workers/vendors/black-forest-labs.ts';
 import { sendJson, startFixtureVendor } from './fixture-vendor.ts';
-import {
-  apiKey,
-  describePolledImageVendor,
-  ImageVendorBench,
-  imageJob,
-  type PolledImageVendor,
-  png,
-} from './image-vendor-contract.ts';
+import { apiKey, imageJob, png } from './image-vendor-contract.ts';
 import { memoryFiles } from './memory-files.ts';
+import { describePolledImageVendor, PolledImageBench, type PolledImageVendor } from './polled-image-vendor-contract.ts';
 
 // As documented on 2026-11-21: https://docs.bfl.ai/quick_start/generating_images (creation and result),
 // https://docs.bfl.ai/api_integration/integration_guidelines (the polling link), https://docs.bfl.ai/api_integration/errors
@@ -42,11 +36,7 @@ const wire: PolledImageVendor = {
 describePolledImageVendor('Black Forest Labs', wire);
 
 describe('images of Black Forest Labs', () => {
-  let bench: ImageVendorBench;
-  before(async () => {
-    bench = await ImageVendorBench.start(wire);
-  });
-  after(() => bench.close());
+  const bench = new PolledImageBench(wire);
 
   /** What the vendor is sent for a job. */
   const sent = async (parameters: object, model = 'flux-2-pro', job: Partial<ImageJob> = {}): Promise<unknown> => {

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { Model } from '../../shared/catalogue/models.ts';
 import { performChat } from '../../workers/perform/perform-chat.ts';
-import { createVendors } from '../../workers/vendors/registry.ts';
+import { createVendor } from '../../workers/vendors/registry.ts';
 import type { Vendor } from '../../workers/vendors/vendor.ts';
+import { madeUpModel } from '../support/routed-model.ts';
+import { vendorSettings } from '../support/vendor-settings.ts';
 import { callOf, collect, type FixtureVendor, sendJson, startFixtureVendor } from './fixture-vendor.ts';
 import { completion } from './recorded-openai.ts';
 
-const route = { vendor: 'groq', model: 'm' };
-const row: Model = { id: 'm', created: 0, ownedBy: 'x', capability: 'chat', routes: [route] };
+const row = madeUpModel({ id: 'm', capability: 'chat' }, 'groq');
 const messages = [{ role: 'user', content: 'Hello' }];
 
 /** Jobs of every endpoint that make chats, with something that Groq refuses. */
@@ -32,8 +32,7 @@ describe('a chat with fields that its vendor refuses', () => {
   before(async () => {
     server = await startFixtureVendor();
     server.answer((response) => sendJson(response, 200, JSON.stringify(completion)));
-    const settings = { dialect: 'openai', baseUrl: server.baseUrl, apiKey: 'a-key' } as const;
-    vendor = createVendors({ vendors: { groq: settings } }).get('groq') as Vendor;
+    vendor = createVendor('groq', vendorSettings('groq', server.baseUrl), 'a-key');
   });
   after(async () => {
     await vendor.close();

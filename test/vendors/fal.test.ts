@@ -8,15 +8,9 @@ import { createFal } from '../../workers/vendors/fal.ts';
 import type { Offering, TaskCall } from '../../workers/vendors/vendor.ts';
 import { createFilmDownloader } from '../../workers/vendors/video-request.ts';
 import { callOf, type FixtureVendor, sendJson, startFixtureVendor } from './fixture-vendor.ts';
-import {
-  apiKey,
-  describePolledImageVendor,
-  ImageVendorBench,
-  imageJob,
-  type PolledImageVendor,
-  png,
-} from './image-vendor-contract.ts';
+import { apiKey, imageJob, png } from './image-vendor-contract.ts';
 import { memoryFiles } from './memory-files.ts';
+import { describePolledImageVendor, PolledImageBench, type PolledImageVendor } from './polled-image-vendor-contract.ts';
 
 // As documented on 2026-11-21: https://docs.fal.ai/model-apis/model-endpoints/queue (submission, states, results),
 // https://fal.ai/docs/model-api-reference/image-generation-api/flux-dev.md (the result of FLUX),
@@ -59,11 +53,7 @@ function falClient(baseUrl: string): FalClient {
 describePolledImageVendor('fal', wire);
 
 describe('images of fal', () => {
-  let bench: ImageVendorBench;
-  before(async () => {
-    bench = await ImageVendorBench.start(wire);
-  });
-  after(() => bench.close());
+  const bench = new PolledImageBench(wire);
 
   const sent = async (parameters: object, model: string, job: Partial<ImageJob> = {}): Promise<unknown> => {
     bench.answer();
@@ -308,11 +298,13 @@ describe('videos of fal', () => {
     const failed = async (state: object, status: number, body: object) => {
       answer({ status: 'COMPLETED', ...state }, status, body);
       const answered = await vendor.video.poll(taskCall());
-      assert.ok(answered.status === 'failed');
+      assert.ok(answered.status === 'failed', JSON.stringify(body));
       return answered.error.code;
     };
     assert.equal(await failed({}, 422, { detail: [{ loc: ['body'], msg: 'no', type: 'x' }] }), 'invalid_request_error');
     assert.equal(await failed({}, 500, { detail: 'oh' }), 'server_error');
+    // Without a film there is nothing to ask for again.
+    assert.equal(await failed({}, 200, { video: null }), 'server_error');
     const gone = { error: 'gone', error_type: 'runner_disconnected' };
     assert.equal(await failed(gone, 503, { detail: 'gone' }), 'service_unavailable');
     answer({ status: 'COMPLETED' }, 503, {});

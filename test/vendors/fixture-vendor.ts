@@ -8,9 +8,12 @@ export interface ReceivedRequest {
   readonly url: string | undefined;
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
+  /** The body where it is no text. */
+  readonly bytes: Buffer;
 }
 
-type Answer = (response: ServerResponse, request: ReceivedRequest) => void;
+/** Answers one request. */
+export type Answer = (response: ServerResponse, request: ReceivedRequest) => void;
 
 /** A vendor's HTTP server whose next answers a test writes itself. */
 export interface FixtureVendor {
@@ -34,7 +37,8 @@ export async function startFixtureVendor(): Promise<FixtureVendor> {
     const parts: Buffer[] = [];
     for await (const part of message) parts.push(part);
     const { method, url, headers } = message;
-    const received = { method, url, headers, body: Buffer.concat(parts).toString() };
+    const bytes = Buffer.concat(parts);
+    const received = { method, url, headers, body: bytes.toString(), bytes };
     requests.push(received);
     current(response, received);
   });

@@ -1,77 +1,42 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type OpenAI from 'openai';
 import { createGemini } from '../../workers/vendors/gemini.ts';
-import type { Offering } from '../../workers/vendors/vendor.ts';
 import { type Said, saidInChunks, saidWhole } from '../support/fold-chunks.ts';
 import { describeChatVendor } from './chat-vendor-contract.ts';
-import {
-  callOf,
-  collect,
-  cut,
-  type FixtureVendor,
-  sendJson,
-  sendStream,
-  startFixtureVendor,
-} from './fixture-vendor.ts';
+import { type Answer, callOf, collect, cut, sendJson, sendStream } from './fixture-vendor.ts';
 import { answer, answerBody, event, events, lastEvent, streams, usage, usageMetadata } from './recorded-gemini.ts';
+import { VendorBench } from './vendor-bench.ts';
 
 const apiKey = 'AIzaSyTest0123456789abcdefghijklmnopqrs';
 
-describeChatVendor('Gemini', Object.keys(streams), async () => {
-  const server = await startFixtureVendor();
-  const vendor = createGemini({ name: 'gemini', baseUrl: server.baseUrl, apiKey });
-  const arrangeStream = (parts: string[]) => server.answer((response) => sendStream(response, parts));
-  const recorded = Object.entries(streams).map(([name, { sent, frames }]) => {
-    return [name, { arrange: () => arrangeStream([events(sent)]), data: frames, usage }] as const;
-  });
-  return {
-    vendor,
-    streams: Object.fromEntries(recorded),
-    held: {
-      arrange: () => server.answer((response) => sendJson(response, 200, JSON.stringify(answer))),
-      body: answerBody,
-      usage,
-    },
-    arrangeBreak: () => arrangeStream([events((streams['plain text']?.sent ?? []).slice(0, 3))]),
-    arrangeNothing: () => {
-      let resolve: (response: ServerResponse) => void = () => {};
-      const asked = new Promise<ServerResponse>((settle) => {
-        resolve = settle;
-      });
-      server.answer(resolve);
-      return { asked, left: asked.then((response) => once(response, 'close')) };
-    },
-    close: async () => {
-      await vendor.close();
-      await server.close();
-    },
-  };
+const create = (baseUrl: string) => createGemini({ name: 'gemini', baseUrl, apiKey });
+const sendEvents =
+  (sent: Parameters<typeof events>[0]): Answer =>
+  (response) =>
+    sendStream(response, [events(sent)]);
+
+describeChatVendor('Gemini', {
+  create,
+  streams: Object.fromEntries(
+    Object.entries(streams).map(([name, { sent, frames }]) => [name, { send: sendEvents(sent), data: frames, usage }]),
+  ),
+  held: { send: (response) => sendJson(response, 200, JSON.stringify(answer)), body: answerBody, usage },
+  sendBroken: sendEvents((streams['plain text']?.sent ?? []).slice(0, 3)),
 });
 
 describe('a chat with Gemini', () => {
-  let server: FixtureVendor;
-  let vendor: Offering<'chat' | 'countTokens'>;
-  before(async () => {
-    server = await startFixtureVendor();
-    vendor = createGemini({ name: 'gemini', baseUrl: server.baseUrl, apiKey });
-  });
-  after(async () => {
-    await vendor.close();
-    await server.close();
-  });
+  const bench = new VendorBench(create);
 
   const stream = async (...parts: (string | Uint8Array)[]) => {
-    server.answer((response) => sendStream(response, parts));
+    bench.server.answer((response) => sendStream(response, parts));
     const sink = collect();
-    return { end: await vendor.chat(callOf({ model: 'gemini-3.8-flash' }), sink), sink };
+    return { end: await bench.vendor.chat(callOf({ model: 'gemini-3.8-flash' }), sink), sink };
   };
   const held = async (body: object) => {
-    server.answer((response) => sendJson(response, 200, JSON.stringify(body)));
-    const end = await vendor.chat(callOf({ model: 'gemini-3.8-flash', stream: false }), collect());
+    bench.server.answer((response) => sendJson(response, 200, JSON.stringify(body)));
+    const end = await bench.vendor.chat(callOf({ model: 'gemini-3.8-flash', stream: false }), collect());
     return { body: JSON.parse(end.body), usage: end.usage };
   };
   const saidInStream = (data: unknown[]): Said[] => normal(saidInChunks(data as OpenAI.Chat.ChatCompletionChunk[]));
@@ -80,10 +45,10 @@ describe('a chat with Gemini', () => {
 
   it('has its key in a header, and neither in the URL nor in the body', async () => {
     await stream(events([lastEvent([{ text: 'Hi' }])]));
-    const streamed = server.requests.at(-1);
+    const streamed = bench.server.requests.at(-1);
     assert.equal(streamed?.url, '/v1/models/gemini-3.8-flash:streamGenerateContent?alt=sse');
     await held(answer);
-    const whole = server.requests.at(-1);
+    const whole = bench.server.requests.at(-1);
     assert.equal(whole?.url, '/v1/models/gemini-3.8-flash:generateContent');
     for (const request of [streamed, whole]) {
       assert.equal(request?.method, 'POST');
@@ -94,9 +59,9 @@ describe('a chat with Gemini', () => {
   });
 
   it("keeps a model's name inside its place in the path", async () => {
-    server.answer((response) => sendJson(response, 200, JSON.stringify(answer)));
-    await vendor.chat(callOf({ model: '../files?x#y', stream: false }), collect());
-    assert.equal(server.requests.at(-1)?.url, '/v1/models/..%2Ffiles%3Fx%23y:generateContent');
+    bench.server.answer((response) => sendJson(response, 200, JSON.stringify(answer)));
+    await bench.vendor.chat(callOf({ model: '../files?x#y', stream: false }), collect());
+    assert.equal(bench.server.requests.at(-1)?.url, '/v1/models/..%2Ffiles%3Fx%23y:generateContent');
   });
 
   it('yields the same frames however the bytes of an answer are cut', async () => {
@@ -141,9 +106,9 @@ describe('a chat with Gemini', () => {
   });
 
   it('takes a whole answer in place of a stream', async () => {
-    server.answer((response) => sendJson(response, 200, JSON.stringify(answer)));
+    bench.server.answer((response) => sendJson(response, 200, JSON.stringify(answer)));
     const sink = collect();
-    const end = await vendor.chat(callOf(), sink);
+    const end = await bench.vendor.chat(callOf(), sink);
     assert.deepEqual(saidInStream(sink.data()), saidWhole(answerBody as unknown as OpenAI.Chat.ChatCompletion));
     assert.deepEqual(end.usage, usage);
   });
@@ -175,16 +140,19 @@ describe('a chat with Gemini', () => {
   });
 
   it("counts tokens by the model's own tokenizer, of all that is input", async () => {
-    server.answer((response) => sendJson(response, 200, '{"totalTokens":31,"promptTokensDetails":[]}'));
+    bench.server.answer((response) => sendJson(response, 200, '{"totalTokens":31,"promptTokensDetails":[]}'));
     const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }];
     const messages = [
       { role: 'system', content: 'Be brief.' },
       { role: 'user', content: 'Hi' },
     ];
     const request = JSON.stringify({ messages, tools });
-    const end = await vendor.countTokens(callOf({ model: 'gemini-3.8-flash', stream: false, request }), collect());
+    const end = await bench.vendor.countTokens(
+      callOf({ model: 'gemini-3.8-flash', stream: false, request }),
+      collect(),
+    );
     assert.deepEqual(end, { body: '{"input_tokens":31}', usage: null });
-    const received = server.requests.at(-1);
+    const received = bench.server.requests.at(-1);
     assert.equal(received?.url, '/v1/models/gemini-3.8-flash:countTokens');
     assert.deepEqual(JSON.parse(received?.body ?? ''), {
       generateContentRequest: {
@@ -194,7 +162,7 @@ describe('a chat with Gemini', () => {
         tools: [{ functionDeclarations: [{ name: 'f', parametersJsonSchema: { type: 'object' } }] }],
       },
     });
-    server.answer((response) => sendJson(response, 200, '{}'));
-    await assert.rejects(vendor.countTokens(callOf({ stream: false }), collect()), { code: 'server_error' });
+    bench.server.answer((response) => sendJson(response, 200, '{}'));
+    await assert.rejects(bench.vendor.countTokens(callOf({ stream: false }), collect()), { code: 'server_error' });
   });
 });

@@ -1,54 +1,36 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { inspect } from 'node:util';
-import { ApiError } from '../../shared/errors.ts';
+import type { ApiError } from '../../shared/errors.ts';
 import { createGemini } from '../../workers/vendors/gemini.ts';
-import type { FrameSink, Offering } from '../../workers/vendors/vendor.ts';
-import {
-  beginStream,
-  callOf,
-  collect,
-  type FixtureVendor,
-  sendJson,
-  sendStream,
-  startFixtureVendor,
-} from './fixture-vendor.ts';
+import type { FrameSink } from '../../workers/vendors/vendor.ts';
+import { chatCalls, describeChatFaults } from './chat-faults-contract.ts';
+import { sameFailureOf } from './failure-of.ts';
+import { type Answer, beginStream, callOf, collect, sendJson, sendStream } from './fixture-vendor.ts';
 import { answer, errorBody, event, events, lastEvent, streams } from './recorded-gemini.ts';
+import { VendorBench } from './vendor-bench.ts';
 
 const apiKey = 'AIzaSyTest0123456789abcdefghijklmnopqrs';
 const plain = streams['plain text']?.sent ?? [];
 
+const create = (baseUrl: string) => createGemini({ name: 'gemini', baseUrl, apiKey });
+
+describeChatFaults('Gemini', {
+  create,
+  secrets: [apiKey],
+  contentType: 'text/event-stream',
+  events: plain.map((each) => events([each])),
+});
+
 describe('what goes wrong at Gemini', () => {
-  let server: FixtureVendor;
-  let vendor: Offering<'chat' | 'embed' | 'image' | 'countTokens'>;
-  before(async () => {
-    server = await startFixtureVendor();
-    vendor = createGemini({ name: 'gemini', baseUrl: server.baseUrl, apiKey });
-  });
-  after(async () => {
-    await vendor.close();
-    await server.close();
-  });
+  const bench = new VendorBench(create);
 
   /** The error of a call whose request the server answers like this; streamed and held alike. */
-  async function errorOf(respond: (response: ServerResponse) => void, silenceMs = 20_000): Promise<ApiError> {
-    const errors: ApiError[] = [];
-    for (const stream of [true, false]) {
-      server.answer(respond);
-      const error = await vendor.chat(callOf({ stream, silenceMs }), collect()).then(
-        () => assert.fail('no error'),
-        (thrown) => thrown,
-      );
-      assert.ok(error instanceof ApiError, inspect(error));
-      assert.ok(!inspect(error, { depth: 10 }).includes(apiKey));
-      errors.push(error);
-    }
-    const [streamed, held] = errors as [ApiError, ApiError];
-    assert.deepEqual(streamed.toData(), held.toData());
-    return held;
-  }
+  const errorOf = (answer: Answer): Promise<ApiError> => {
+    bench.server.answer(answer);
+    return sameFailureOf(chatCalls(bench.vendor).slice(0, 2), [apiKey]);
+  };
   const statusError = (status: number, body = '{}', headers: Record<string, string> = {}) =>
     errorOf((response) => sendJson(response, status, body, headers));
 
@@ -137,17 +119,17 @@ describe('what goes wrong at Gemini', () => {
   it('an error in place of an answer is the error that it names, also as the first event of a stream', async () => {
     const body = errorBody(503, 'UNAVAILABLE', 'The model is overloaded.');
     assert.equal((await statusError(200, body)).code, 'service_unavailable');
-    server.answer((response) => sendStream(response, [`data: ${body}\n\n`]));
-    await assert.rejects(vendor.chat(callOf(), collect()), { code: 'service_unavailable' });
+    bench.server.answer((response) => sendStream(response, [`data: ${body}\n\n`]));
+    await assert.rejects(bench.vendor.chat(callOf(), collect()), { code: 'service_unavailable' });
     const odd = await statusError(200, '{"error":{"message":"Odd."}}');
     assert.deepEqual([odd.code, odd.message], ['server_error', 'Odd.']);
   });
 
   it('an error inside a stream is the error that it names', async () => {
     const body = errorBody(429, 'RESOURCE_EXHAUSTED', 'Slower.');
-    server.answer((response) => sendStream(response, [events(plain.slice(0, 2)), `data: ${body}\n\n`]));
+    bench.server.answer((response) => sendStream(response, [events(plain.slice(0, 2)), `data: ${body}\n\n`]));
     const sink = collect();
-    await assert.rejects(vendor.chat(callOf(), sink), { code: 'rate_limit_exceeded' });
+    await assert.rejects(bench.vendor.chat(callOf(), sink), { code: 'rate_limit_exceeded' });
     assert.equal(sink.frames.length, 2);
   });
 
@@ -161,18 +143,18 @@ describe('what goes wrong at Gemini', () => {
       JSON.stringify(answer).slice(0, -20),
     ];
     for (const body of bodies) {
-      server.answer((response) => sendJson(response, 200, body));
-      await assert.rejects(vendor.chat(callOf({ stream: false }), collect()), { code: 'server_error' }, body);
+      bench.server.answer((response) => sendJson(response, 200, body));
+      await assert.rejects(bench.vendor.chat(callOf({ stream: false }), collect()), { code: 'server_error' }, body);
     }
     for (const data of ['<html>', '[]', '{"candidates":[5]}', '{"candidates":[{"content":{"parts":[5]}}]}']) {
-      server.answer((response) => sendStream(response, [`data: ${data}\n\n`, events(plain)]));
-      await assert.rejects(vendor.chat(callOf(), collect()), { code: 'server_error' }, data);
-      server.answer((response) => sendStream(response, [events(plain.slice(0, 1)), `data: ${data}\n\n`]));
-      await assert.rejects(vendor.chat(callOf(), collect()), { code: 'stream_interrupted' }, data);
+      bench.server.answer((response) => sendStream(response, [`data: ${data}\n\n`, events(plain)]));
+      await assert.rejects(bench.vendor.chat(callOf(), collect()), { code: 'server_error' }, data);
+      bench.server.answer((response) => sendStream(response, [events(plain.slice(0, 1)), `data: ${data}\n\n`]));
+      await assert.rejects(bench.vendor.chat(callOf(), collect()), { code: 'stream_interrupted' }, data);
     }
     for (const nothing of ['', ': hello\n\n', events([{ usageMetadata: {} }])]) {
-      server.answer((response) => sendStream(response, [nothing]));
-      await assert.rejects(vendor.chat(callOf(), collect()), { code: 'server_error' });
+      bench.server.answer((response) => sendStream(response, [nothing]));
+      await assert.rejects(bench.vendor.chat(callOf(), collect()), { code: 'server_error' });
     }
   });
 
@@ -181,66 +163,21 @@ describe('what goes wrong at Gemini', () => {
       const error = await errorOf((response) => sendJson(response, 200, JSON.stringify(lastEvent([], reason))));
       assert.equal(error.code, 'server_error');
       assert.ok(error.message.includes(reason));
-      server.answer((response) => sendStream(response, [events([event([{ text: 'a' }]), lastEvent([], reason)])]));
-      await assert.rejects(vendor.chat(callOf(), collect()), { code: 'stream_interrupted' });
+      bench.server.answer((response) =>
+        sendStream(response, [events([event([{ text: 'a' }]), lastEvent([], reason)])]),
+      );
+      await assert.rejects(bench.vendor.chat(callOf(), collect()), { code: 'stream_interrupted' });
     }
   });
 
   it('a stream in which one of several candidates has no end is not whole', async () => {
     const [both = {}, second = {}] = streams['several candidates']?.sent ?? [];
-    server.answer((response) => sendStream(response, [events([both, second])]));
-    await assert.rejects(vendor.chat(callOf(), collect()), { code: 'stream_interrupted' });
-  });
-
-  it('a reset or an end of the connection before the headers is a 500, and inside a stream an interruption', async () => {
-    assert.equal((await errorOf((response) => response.socket?.resetAndDestroy())).code, 'server_error');
-    assert.equal((await errorOf((response) => response.socket?.end())).code, 'server_error');
-    server.answer((response) => {
-      beginStream(response);
-      response.write(events(plain.slice(0, 2)));
-    });
-    const sink = collect();
-    const breaking: FrameSink = {
-      drained: sink.drained,
-      write: (frame) => {
-        sink.write(frame);
-        if (sink.frames.length === 2) server.reset();
-        return true;
-      },
-    };
-    await assert.rejects(vendor.chat(callOf(), breaking), { code: 'stream_interrupted' });
-  });
-
-  it('silence is a timeout, before the headers and inside the answer', async () => {
-    assert.equal((await errorOf(() => {}, 100)).code, 'timeout');
-    assert.equal((await errorOf((response) => beginStream(response), 100)).code, 'timeout');
-  });
-
-  it('a full sink stops the reading until it is drained', async () => {
-    server.answer((response) =>
-      sendStream(
-        response,
-        plain.map((each) => events([each])),
-      ),
-    );
-    const steps: string[] = [];
-    const sink: FrameSink = {
-      write: () => {
-        steps.push('write');
-        return false;
-      },
-      drained: async () => {
-        await new Promise(setImmediate);
-        steps.push('drained');
-      },
-    };
-    await vendor.chat(callOf(), sink);
-    assert.deepEqual(steps.slice(0, 2), ['write', 'drained']);
-    assert.equal(steps.filter((step) => step === 'write').length, plain.length);
+    bench.server.answer((response) => sendStream(response, [events([both, second])]));
+    await assert.rejects(bench.vendor.chat(callOf(), collect()), { code: 'stream_interrupted' });
   });
 
   it('an event over the limit is a clear error', async () => {
-    server.answer((response) => {
+    bench.server.answer((response) => {
       beginStream(response);
       response.write('data: ');
       const pour = () => {
@@ -249,12 +186,15 @@ describe('what goes wrong at Gemini', () => {
       response.on('drain', pour);
       pour();
     });
-    await assert.rejects(vendor.chat(callOf(), collect()), { code: 'server_error', message: /more than 8388608/ });
+    await assert.rejects(bench.vendor.chat(callOf(), collect()), {
+      code: 'server_error',
+      message: /more than 8388608/,
+    });
   });
 
   it("an abort inside a stream closes the vendor's connection", async () => {
     let left: Promise<unknown> | undefined;
-    server.answer((response) => {
+    bench.server.answer((response) => {
       left = once(response, 'close');
       beginStream(response);
       response.write(events(plain.slice(0, 1)));
@@ -267,7 +207,7 @@ describe('what goes wrong at Gemini', () => {
       },
       drained: () => Promise.resolve(),
     };
-    await assert.rejects(vendor.chat(callOf({ signal: controller.signal }), sink), { code: 'cancelled' });
+    await assert.rejects(bench.vendor.chat(callOf({ signal: controller.signal }), sink), { code: 'cancelled' });
     await left;
   });
 });

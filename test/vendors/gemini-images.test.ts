@@ -10,6 +10,7 @@ import { GeminiAnswerReader } from '../../workers/vendors/gemini-answer-reader.t
 import { geminiImages } from '../../workers/vendors/gemini-images.ts';
 import type { CallFiles, Offering } from '../../workers/vendors/vendor.ts';
 import { pngBytes } from '../support/image-files.ts';
+import { routedModel } from '../support/routed-model.ts';
 import { callOf, collect, type FixtureVendor, sendJson, startFixtureVendor } from './fixture-vendor.ts';
 
 const apiKey = 'AIzaSyTest0123456789abcdefghijklmnopqrs';
@@ -78,7 +79,7 @@ describe('images of Gemini', () => {
   const paint = (parameters: object = {}, more: Partial<ImageJob> = {}) =>
     performImage({
       ...{ vendor, endpoint: 'images.generations', keep: false, sink: collect() },
-      row: { id: model, created: 0, ownedBy: 'google', capability: 'image', routes: [] },
+      row: routedModel(model),
       call: callOf({ model, stream: false, request: jobOf(parameters, more), files }),
     });
   const received = () => JSON.parse(server.requests.at(-1)?.body ?? '');

@@ -5,10 +5,11 @@ import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { models } from '../../shared/catalogue/models.ts';
+import type { ApiError } from '../../shared/errors.ts';
 import { performSpeech } from '../../workers/perform/perform-speech.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
 import type { CallFiles, FrameSink, Offering, VendorCall, VendorFrame } from '../../workers/vendors/vendor.ts';
+import { routedModel } from '../support/routed-model.ts';
 import {
   beginStream,
   callOf,
@@ -164,6 +165,19 @@ describe('speech by the OpenAI dialect', () => {
     });
   }
 
+  it('takes a page for no audio, and audio for what it is where events were asked for', async () => {
+    server.answer((response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Oh</h1>'));
+    for (const fields of [{}, { stream_format: 'sse' }]) {
+      const sink = collect();
+      await assert.rejects(vendor.speak(speech({}, fields), sink), { code: 'server_error', vendorStatus: undefined });
+      assert.equal(sink.frames.length, 0);
+    }
+    const sink = collect();
+    server.answer((response) => sendAudio(response, [Buffer.from('abc'), Buffer.from('def')]));
+    const { usage: counted } = await vendor.speak(speech({}, { stream_format: 'sse' }), sink);
+    assert.deepEqual([counted, audioOf(sink.frames).toString()], [null, 'abcdef']);
+  });
+
   it('takes an end without speech.audio.done for a break, and the vendor’s own error for what it says', async () => {
     const asEvents = { stream_format: 'sse' };
     server.answer((response) => sendStream(response, [deltaEvent(Buffer.from('abc'))]));
@@ -178,11 +192,7 @@ describe('speech by the OpenAI dialect', () => {
   });
 
   describe('performed', () => {
-    const row = (events: boolean) => {
-      const found = models.find(({ speech }) => speech?.events === events);
-      assert.ok(found);
-      return found;
-    };
+    const row = (events: boolean) => routedModel(events ? 'gpt-4o-mini-tts' : 'tts-1');
     const perform = (
       options: { keep?: boolean; stream?: boolean; events?: boolean; files?: CallFiles },
       sink: FrameSink,
@@ -236,6 +246,21 @@ describe('speech by the OpenAI dialect', () => {
         [true, true],
         'whoever stores it learns that no more comes',
       );
+    });
+
+    it('does not pass for undone once audio has come, though nobody was there to hear it', async () => {
+      const error = '{"error":{"message":"no","code":"server_is_overloaded"}}';
+      for (const [said, code, vendorStatus] of [
+        [[], 'service_unavailable', 503],
+        [[deltaEvent(audio)], 'outcome_unknown', undefined],
+      ] as const) {
+        server.answer((response) => sendStream(response, [...said, `data: ${error}\n\n`]));
+        const failed = await perform({ events: true, stream: false }, collect()).then(
+          () => undefined,
+          (thrown: ApiError) => thrown,
+        );
+        assert.deepEqual([failed?.code, failed?.vendorStatus], [code, vendorStatus]);
+      }
     });
 
     it('fails when the audio cannot be stored', async () => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import type { Model } from '../../shared/catalogue/models.ts';
 import { performChat } from '../../workers/perform/perform-chat.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
 import { sumUsage } from '../../workers/vendors/sum-usage.ts';
+import { madeUpModel } from '../support/routed-model.ts';
 import { callOf, collect, type FixtureVendor, sendJson, sendStream, startFixtureVendor } from './fixture-vendor.ts';
 import { chunk, events, frameOf, usage, usageChunk } from './recorded-openai.ts';
 
@@ -21,13 +21,7 @@ const said = [
   completionChunk([choice('', { index: 1, finish_reason: 'length' })]),
 ];
 
-const row: Model = {
-  id: 'a-model',
-  created: 0,
-  ownedBy: 'test',
-  capability: 'chat',
-  routes: [{ vendor: 'openai', model: 'a-model' }],
-};
+const row = madeUpModel({ id: 'a-model', capability: 'chat' });
 
 describe('legacy completions of the OpenAI dialect', () => {
   let server: FixtureVendor;

@@ -1,78 +1,48 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
-import type { Offering } from '../../workers/vendors/vendor.ts';
 import { describeChatVendor } from './chat-vendor-contract.ts';
 import {
+  type Answer,
   beginStream,
   callOf,
   collect,
   cut,
-  type FixtureVendor,
   sendJson,
   sendStream,
   startFixtureVendor,
 } from './fixture-vendor.ts';
 import { chunk, completion, completionBody, events, frameOf, streams, usage, usageChunk } from './recorded-openai.ts';
+import { VendorBench } from './vendor-bench.ts';
 
 const apiKey = 'sk-test-0123456789abcdef';
 
-describeChatVendor('the OpenAI dialect', Object.keys(streams), async () => {
-  const server = await startFixtureVendor();
-  const vendor = createOpenAiDialect({ name: 'openai', baseUrl: server.baseUrl, apiKey });
-  const arrangeStream = (parts: string[]) => server.answer((response) => sendStream(response, parts));
-  const recorded = Object.entries(streams).map(([name, chunks]) => {
-    const arrange = () => arrangeStream([events([...chunks, usageChunk])]);
-    return [name, { arrange, data: chunks.map(frameOf), usage }] as const;
-  });
-  return {
-    vendor,
-    streams: Object.fromEntries(recorded),
-    held: {
-      arrange: () => server.answer((response) => sendJson(response, 200, JSON.stringify(completion))),
-      body: completionBody,
-      usage,
-    },
-    arrangeBreak: () => arrangeStream([events((streams['plain text'] ?? []).slice(0, 3), '')]),
-    arrangeNothing: () => {
-      const { promise: asked, resolve } = withResolver<ServerResponse>();
-      server.answer(resolve);
-      return { asked, left: asked.then((response) => once(response, 'close')) };
-    },
-    close: async () => {
-      await vendor.close();
-      await server.close();
-    },
-  };
+const create = (baseUrl: string) => createOpenAiDialect({ name: 'openai', baseUrl, apiKey });
+const sendEvents =
+  (...parts: string[]): Answer =>
+  (response) =>
+    sendStream(response, parts);
+
+describeChatVendor('the OpenAI dialect', {
+  create,
+  streams: Object.fromEntries(
+    Object.entries(streams).map(([name, chunks]) => {
+      return [name, { send: sendEvents(events([...chunks, usageChunk])), data: chunks.map(frameOf), usage }];
+    }),
+  ),
+  held: { send: (response) => sendJson(response, 200, JSON.stringify(completion)), body: completionBody, usage },
+  sendBroken: sendEvents(events((streams['plain text'] ?? []).slice(0, 3), '')),
 });
 
-function withResolver<Value>(): { promise: Promise<Value>; resolve: (value: Value) => void } {
-  let resolve: (value: Value) => void = () => {};
-  const promise = new Promise<Value>((settle) => {
-    resolve = settle;
-  });
-  return { promise, resolve };
-}
-
 describe('the OpenAI dialect', () => {
-  let server: FixtureVendor;
-  let vendor: Offering<'chat'>;
-  before(async () => {
-    server = await startFixtureVendor();
-    vendor = createOpenAiDialect({ name: 'openai', baseUrl: server.baseUrl, apiKey });
-  });
-  after(async () => {
-    await vendor.close();
-    await server.close();
-  });
+  const bench = new VendorBench(create);
 
   const stream = async (...parts: (string | Uint8Array)[]) => {
-    server.answer((response) => sendStream(response, parts));
+    bench.server.answer((response) => sendStream(response, parts));
     const sink = collect();
-    return { end: await vendor.chat(callOf(), sink), sink };
+    return { end: await bench.vendor.chat(callOf(), sink), sink };
   };
   const plain = streams['plain text'] ?? [];
 
@@ -85,12 +55,12 @@ describe('the OpenAI dialect', () => {
     ];
     for (const [request, fields] of requests) {
       for (const streamed of [true, false]) {
-        server.answer((response) => {
+        bench.server.answer((response) => {
           if (streamed) sendStream(response, [events(plain)]);
           else sendJson(response, 200, JSON.stringify(completion));
         });
-        await vendor.chat(callOf({ model: 'a/"b"', request, stream: streamed }), collect());
-        const received = server.requests.at(-1);
+        await bench.vendor.chat(callOf({ model: 'a/"b"', request, stream: streamed }), collect());
+        const received = bench.server.requests.at(-1);
         const options = streamed ? { stream: true, stream_options: { include_usage: true } } : {};
         assert.deepEqual(JSON.parse(received?.body ?? ''), { model: 'a/"b"', ...options, ...(fields as object) });
         assert.equal(received?.url, '/v1/chat/completions');
@@ -99,15 +69,15 @@ describe('the OpenAI dialect', () => {
         assert.equal(received?.headers['content-type'], 'application/json');
       }
     }
-    assert.match(server.requests.at(-1)?.body ?? '', /^\{"model":"a\/\\"b\\"",\n"a": \{\} \}$/);
+    assert.match(bench.server.requests.at(-1)?.body ?? '', /^\{"model":"a\/\\"b\\"",\n"a": \{\} \}$/);
   });
 
   it("sends the caller's own stream options, once", async () => {
-    server.answer((response) => sendStream(response, [events(plain)]));
+    bench.server.answer((response) => sendStream(response, [events(plain)]));
     const request = '{"stream_options":{"include_usage":true,"include_obfuscation":false},"messages":[]}';
-    await vendor.chat(callOf({ model: 'm', request }), collect());
+    await bench.vendor.chat(callOf({ model: 'm', request }), collect());
     assert.equal(
-      server.requests.at(-1)?.body,
+      bench.server.requests.at(-1)?.body,
       '{"model":"m","stream":true,"stream_options":{"include_usage":true,"include_obfuscation":false},"messages":[]}',
     );
   });
@@ -187,15 +157,15 @@ describe('the OpenAI dialect', () => {
   });
 
   it('resolves at [DONE], without waiting for the vendor to end the body', async () => {
-    const { promise: answered, resolve } = withResolver<ServerResponse>();
-    server.answer((response) => {
+    let answered: ServerResponse | undefined;
+    bench.server.answer((response) => {
+      answered = response;
       beginStream(response);
       response.write(events(plain));
-      resolve(response);
     });
-    const end = await vendor.chat(callOf(), collect());
+    const end = await bench.vendor.chat(callOf(), collect());
     assert.deepEqual(end, { body: '{"usage":null}', usage: null });
-    (await answered).end();
+    answered?.end();
   });
 
   it('fails when one of several choices has no finish reason, and when there was no choice at all', async () => {
@@ -232,9 +202,9 @@ describe('the OpenAI dialect', () => {
     const toolCalls = [{ id: 'call_a', type: 'function', function: { name: 'f', arguments: '{}' } }];
     const message = { role: 'assistant', content: null, tool_calls: toolCalls };
     const body = { ...completion, choices: [{ index: 0, message, logprobs: null, finish_reason: 'tool_calls' }] };
-    server.answer((response) => sendJson(response, 200, JSON.stringify(body)));
+    bench.server.answer((response) => sendJson(response, 200, JSON.stringify(body)));
     const sink = collect();
-    const end = await vendor.chat(callOf(), sink);
+    const end = await bench.vendor.chat(callOf(), sink);
     const { choices: _choices, usage: _usage, ...rest } = completionBody;
     const delta = { role: 'assistant', content: null, tool_calls: [{ index: 0, ...toolCalls[0] }] };
     assert.deepEqual(sink.data(), [
@@ -246,13 +216,13 @@ describe('the OpenAI dialect', () => {
   it('fails with a clear error when a JSON answer makes no sense', async () => {
     const bodies = ['', '<html>', '[]', 'null', '{"choices":{}}', '{}', '{"choices":[{"text":"a"}]}'];
     for (const body of bodies) {
-      server.answer((response) => sendJson(response, 200, body));
-      const call = vendor.chat(callOf(), collect());
+      bench.server.answer((response) => sendJson(response, 200, body));
+      const call = bench.vendor.chat(callOf(), collect());
       await assert.rejects(call, { name: 'ApiError', code: 'server_error', message: /^The model's vendor answered/ });
     }
     for (const body of bodies.slice(0, -1)) {
-      server.answer((response) => sendJson(response, 200, body));
-      const call = vendor.chat(callOf({ stream: false }), collect());
+      bench.server.answer((response) => sendJson(response, 200, body));
+      const call = bench.vendor.chat(callOf({ stream: false }), collect());
       await assert.rejects(call, { name: 'ApiError', code: 'server_error', message: /^The model's vendor answered/ });
     }
   });
@@ -264,9 +234,12 @@ describe('the OpenAI dialect', () => {
     );
     for (const bad of [...tokens, '{"choices":[', '[]', '"text"', '{"choices":5}']) {
       const text = events(plain.slice(0, 2), `data: ${bad}\n\n${events(plain)}`);
-      server.answer((response) => sendStream(response, [text]));
+      bench.server.answer((response) => sendStream(response, [text]));
       const sink = collect();
-      await assert.rejects(vendor.chat(callOf(), sink), { code: 'stream_interrupted', message: /^The model's vendor/ });
+      await assert.rejects(bench.vendor.chat(callOf(), sink), {
+        code: 'stream_interrupted',
+        message: /^The model's vendor/,
+      });
       assert.equal(sink.frames.length, 2);
       await assert.rejects(stream(`data: ${bad}\n\n`), { code: 'server_error' });
     }
@@ -296,8 +269,8 @@ describe('the OpenAI dialect', () => {
       await assert.rejects(stream(text), expected);
       await assert.rejects(stream(events(plain.slice(0, 4), text)), expected);
     }
-    server.answer((response) => sendJson(response, 200, '{"error":{"message":"Odd.","code":429}}'));
-    await assert.rejects(vendor.chat(callOf({ stream: false }), collect()), { code: 'rate_limit_exceeded' });
+    bench.server.answer((response) => sendJson(response, 200, '{"error":{"message":"Odd.","code":429}}'));
+    await assert.rejects(bench.vendor.chat(callOf({ stream: false }), collect()), { code: 'rate_limit_exceeded' });
   });
 
   it('uses its connections again for calls that follow each other', async () => {

@@ -4,10 +4,10 @@ import type { ServerResponse } from 'node:http';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { EmbeddingJob } from '../../shared/capabilities/embedding.ts';
-import type { Model } from '../../shared/catalogue/models.ts';
 import { performEmbedding, splitInputs } from '../../workers/perform/perform-embedding.ts';
 import { runInOrder } from '../../workers/perform/run-in-order.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
+import { madeUpModel } from '../support/routed-model.ts';
 import {
   callOf,
   collect,
@@ -18,14 +18,6 @@ import {
 } from './fixture-vendor.ts';
 
 const apiKey = 'sk-test-0123456789abcdef';
-const row: Model = {
-  id: 'embedder',
-  created: 0,
-  ownedBy: 'test',
-  capability: 'embedding',
-  routes: [{ vendor: 'openai', model: 'embedder' }],
-  embedding: { dimensions: true, batch: 3 },
-};
 
 /** The answer as OpenAI writes it (https://platform.openai.com/docs/api-reference/embeddings/create), indented to the last number. */
 function answerOf(vectors: readonly unknown[], more: object = {}): string {
@@ -54,7 +46,7 @@ describe('embeddings of the OpenAI dialect', () => {
   const perform = (request: object, signal = new AbortController().signal, batch = 3) =>
     performEmbedding({
       vendor,
-      row: { ...row, embedding: { dimensions: true, batch } },
+      row: madeUpModel({ id: 'embedder', capability: 'embedding', embedding: { dimensions: true, batch } }),
       endpoint: 'embeddings',
       keep: false,
       // No time limit of its own ends a call here: only an abort does.

@@ -7,13 +7,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { imageView } from '../../api/endpoints/image-view.ts';
 import type { ImageJob, ImageResult } from '../../shared/capabilities/image.ts';
-import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import { performImage } from '../../workers/perform/perform-image.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
 import type { CallFiles, FrameSink, Vendor, VendorAnswer, VendorCall } from '../../workers/vendors/vendor.ts';
 import { eventually } from '../support/eventually.ts';
+import { madeUpModel } from '../support/routed-model.ts';
 import {
   beginStream,
   callOf,
@@ -72,14 +72,11 @@ function jobText(job: Partial<ImageJob> = {}): string {
   return JSON.stringify({ task: 'generation', response_format: null, images: [], mask: null, parameters, ...job });
 }
 
-const rowWith = (responseFormat: boolean): Model => ({
-  id: 'painter',
-  created: 0,
-  ownedBy: 'openai',
-  capability: 'image',
-  routes: [{ vendor: 'openai', model: 'painter-1' }],
-  image: { tasks: ['generation', 'edit', 'variation'], most: 10, partial: true, responseFormat },
-});
+const rowWith = (responseFormat: boolean) =>
+  madeUpModel({
+    ...{ id: 'painter', capability: 'image', routes: [{ vendor: 'openai', model: 'painter-1' }] },
+    image: { tasks: ['generation', 'edit', 'variation'], most: 10, partial: true, responseFormat },
+  });
 
 const upload = (file: string, name = `${file}.png`) => ({ file, name, type: 'image/png', bytes: 9 });
 
@@ -375,6 +372,20 @@ describe("the OpenAI dialect's images", () => {
         output_tokens: 100,
         input_tokens_details: { text_tokens: 20, image_tokens: 80 },
       });
+    });
+
+    it('does not pass for undone once one of its images is made, whatever the vendor reports then', async () => {
+      const failed = { type: 'error', error: { type: 'server_error', code: 'server_is_overloaded', message: 'no' } };
+      for (const [made, code, vendorStatus] of [
+        [[], 'service_unavailable', 503],
+        [[completed()], 'outcome_unknown', undefined],
+      ] as const) {
+        arrange(sse([...made, failed]));
+        await assert.rejects(ask({ job: { parameters: { n: 2 } }, call: streamed }), (error: ApiError) => {
+          assert.deepEqual([error.code, error.vendorStatus], [code, vendorStatus]);
+          return true;
+        });
+      }
     });
 
     it('fails when the vendor ends before its images are complete, and says whether output was seen', async () => {

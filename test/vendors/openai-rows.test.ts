@@ -1,75 +1,48 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { chatFieldFates } from '../../shared/catalogue/chat-field-fates.ts';
 import { fateOf } from '../../shared/catalogue/chat-fields.ts';
 import { type VendorRow, vendorRows } from '../../shared/catalogue/vendors.ts';
-import { createVendors } from '../../workers/vendors/registry.ts';
+import { createVendor } from '../../workers/vendors/registry.ts';
 import type { Offering } from '../../workers/vendors/vendor.ts';
+import { vendorSettings } from '../support/vendor-settings.ts';
 import { describeChatVendor } from './chat-vendor-contract.ts';
-import { callOf, collect, type FixtureVendor, startFixtureVendor } from './fixture-vendor.ts';
-import { chunk, completion, frameOf, streams, usage } from './recorded-openai.ts';
-import { answerHeld, answerStream, reasoned } from './row-vendor.ts';
+import { callOf, collect, type FixtureVendor, sendStream, startFixtureVendor } from './fixture-vendor.ts';
+import { chunk, completion, events, frameOf, streams, usage } from './recorded-openai.ts';
+import { reasoned, rowAnswer, rowStream } from './row-vendor.ts';
 
 const apiKey = 'sk-test-0123456789abcdef';
 const rows = vendorRows.filter(({ dialect }) => dialect === 'openai');
 const { 'reasoning content': _own, ...recorded } = streams;
-const names = [...Object.keys(recorded), 'reasoning'];
+
+const create = (row: VendorRow, baseUrl: string): Offering<'chat'> => {
+  const vendor = createVendor(row.name, vendorSettings(row.name, baseUrl, apiKey), apiKey);
+  assert.ok(vendor.chat);
+  return vendor as Offering<'chat'>;
+};
 
 /** A row's adapter, and a vendor that refuses all that the row says it does not know. */
 async function open(row: VendorRow): Promise<{ server: FixtureVendor; vendor: Offering<'chat'> }> {
   const server = await startFixtureVendor();
-  const settings = { dialect: row.dialect, baseUrl: server.baseUrl, apiKey };
-  const vendor = createVendors({ vendors: { [row.name]: settings } }).get(row.name);
-  assert.ok(vendor?.chat);
-  return { server, vendor: vendor as Offering<'chat'> };
+  return { server, vendor: create(row, server.baseUrl) };
 }
 
 for (const row of rows) {
-  describeChatVendor(`the row ${row.name}`, names, async () => {
-    const { server, vendor } = await open(row);
-    const { sent, expected, whole } = reasoned(row);
-    const finish = chunk([{ delta: {}, finish_reason: 'stop' }]);
-    const toChunks = (deltas: typeof sent) => [...deltas.map((delta) => chunk([{ delta }])), finish];
-    const held = { index: 0, message: whole.expected, logprobs: null, finish_reason: 'stop' };
-    const arranged = Object.entries(recorded).map(([name, chunks]) => {
-      return [name, { arrange: () => answerStream(row, server, chunks), data: chunks.map(frameOf), usage }] as const;
-    });
-    const own = {
-      arrange: () => answerStream(row, server, toChunks(sent)),
-      data: toChunks(expected).map(frameOf),
-      usage,
-    };
-    return {
-      vendor,
-      streams: { ...Object.fromEntries(arranged), reasoning: own },
-      held: {
-        arrange: () => answerHeld(row, server, whole.sent),
-        body: { ...frameOf(completion), usage, choices: [held] },
-        usage,
-      },
-      arrangeBreak: () => {
-        server.answer((response, { body }) => {
-          assert.ok(body.length > 0);
-          response.writeHead(200, { 'content-type': 'text/event-stream' });
-          response.write(toChunks(sent).map((each) => `data: ${JSON.stringify(each)}\n\n`)[0]);
-          response.end();
-        });
-      },
-      arrangeNothing: () => {
-        let resolve: (response: ServerResponse) => void = () => {};
-        const asked = new Promise<ServerResponse>((settle) => {
-          resolve = settle;
-        });
-        server.answer(resolve);
-        return { asked, left: asked.then((response) => once(response, 'close')) };
-      },
-      close: async () => {
-        await vendor.close();
-        await server.close();
-      },
-    };
+  const { sent, expected, whole } = reasoned(row);
+  const finish = chunk([{ delta: {}, finish_reason: 'stop' }]);
+  const toChunks = (deltas: typeof sent) => [...deltas.map((delta) => chunk([{ delta }])), finish];
+  const held = { index: 0, message: whole.expected, logprobs: null, finish_reason: 'stop' };
+  const arranged = Object.entries(recorded).map(([name, chunks]) => {
+    return [name, { send: rowStream(row, chunks), data: chunks.map(frameOf), usage }] as const;
+  });
+  describeChatVendor(`the row ${row.name}`, {
+    create: (baseUrl) => create(row, baseUrl),
+    streams: {
+      ...Object.fromEntries(arranged),
+      reasoning: { send: rowStream(row, toChunks(sent)), data: toChunks(expected).map(frameOf), usage },
+    },
+    held: { send: rowAnswer(row, whole.sent), body: { ...frameOf(completion), usage, choices: [held] }, usage },
+    sendBroken: (response) => sendStream(response, [events(toChunks(sent).slice(0, 1), '')]),
   });
 }
 
@@ -114,7 +87,7 @@ const fields: readonly (readonly [field: string, value: unknown, byDefault?: unk
 
 describe('every row sends each field of a chat as its table says, and nothing that its vendor does not know', () => {
   for (const row of rows) {
-    const fates = chatFieldFates(row.name) ?? {};
+    const fates = chatFieldFates(row) ?? {};
     let server: FixtureVendor;
     let vendor: Offering<'chat'>;
     before(async () => {
@@ -125,7 +98,7 @@ describe('every row sends each field of a chat as its table says, and nothing th
       await server.close();
     });
     const send = async (more: Record<string, unknown>, messages: object[] = [{ role: 'user', content: 'Hi' }]) => {
-      answerHeld(row, server, { role: 'assistant', content: 'Hello.' });
+      server.answer(rowAnswer(row, { role: 'assistant', content: 'Hello.' }));
       const request = JSON.stringify({ messages, ...more });
       await vendor.chat(callOf({ model: 'm', stream: false, request }), collect());
       return JSON.parse(server.requests.at(-1)?.body ?? '') as Record<string, unknown>;
@@ -173,7 +146,7 @@ describe('every row sends each field of a chat as its table says, and nothing th
     });
 
     it(`${row.name}: the caller's stream options reach it where it knows any`, async () => {
-      answerStream(row, server, streams['plain text'] ?? []);
+      server.answer(rowStream(row, streams['plain text'] ?? []));
       const request = '{"stream_options":{"include_usage":true,"include_obfuscation":false},"messages":[]}';
       const end = await vendor.chat(callOf({ request }), collect());
       const { stream_options: options } = JSON.parse(server.requests.at(-1)?.body ?? '');
@@ -195,7 +168,7 @@ it('a request without anything of what a vendor deviates in passes unread', asyn
   const mistral = vendorRows.find(({ name }) => name === 'mistral');
   assert.ok(mistral);
   const { server, vendor } = await open(mistral);
-  answerHeld(mistral, server, { role: 'assistant', content: 'Hello.' });
+  server.answer(rowAnswer(mistral, { role: 'assistant', content: 'Hello.' }));
   const request = '{ "messages": [{"role":"user","content":"say \\"seed\\": 7"}],  "temperature": 0.70 }';
   await vendor.chat(callOf({ model: 'm', stream: false, request }), collect());
   assert.equal(server.requests.at(-1)?.body, `{"model":"m",${request.slice(1)}`);

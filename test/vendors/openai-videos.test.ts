@@ -4,12 +4,11 @@ import { Readable } from 'node:stream';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import OpenAI from 'openai';
 import type { VideoEnd, VideoJob } from '../../shared/capabilities/video.ts';
-import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { VendorTask } from '../../shared/jobs/vendor-task.ts';
 import { createHttpClient } from '../../workers/http.ts';
-import { performVideo } from '../../workers/perform/perform-video.ts';
-import type { JobTask, Pause } from '../../workers/perform/performance.ts';
+import { followVideo, type KnownTask, performVideo, type VideoCall } from '../../workers/perform/perform-video.ts';
+import type { Pause, RememberTask } from '../../workers/perform/performance.ts';
 import { OpenAiAnswerReader } from '../../workers/vendors/openai-answer-reader.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
 import { openAiVideos } from '../../workers/vendors/openai-videos.ts';
@@ -21,6 +20,7 @@ import type {
   VendorCall,
   VideoTasks,
 } from '../../workers/vendors/vendor.ts';
+import { madeUpModel } from '../support/routed-model.ts';
 import {
   callOf,
   collect,
@@ -335,24 +335,22 @@ it("the recorded answers are what OpenAI's own client takes for videos", async (
 });
 
 describe('a step of a video job', () => {
-  const row: Model = {
-    ...{ id: 'film', created: 0, ownedBy: 'openai', capability: 'video' },
-    routes: [{ vendor: 'openai', model: 'sora-2' }],
-  };
-  const known = (ageMs = 0): VendorTask => ({
-    ...{ vendor: 'openai', task: queued.id, attempt: 1, beganAt: Date.now() - ageMs },
-  });
+  const row = madeUpModel({ id: 'film', capability: 'video', routes: [{ vendor: 'openai', model: 'sora-2' }] });
+  const account = 'an-account';
 
-  function step(task: Partial<JobTask>, call: Partial<VendorCall> = {}): Promise<VendorAnswer | Pause> {
-    const whole: JobTask = {
-      known: undefined,
-      progress: 12,
-      filesStayMs: 60_000,
-      remember: async () => undefined,
-      ...task,
+  function create(rememberTask: RememberTask, call: Partial<VendorCall> = {}): Promise<VendorAnswer | Pause> {
+    const performance = { vendor, row, endpoint: 'videos', keep: true, sink: collect() };
+    return performVideo({ ...performance, call: creation({}, call), rememberTask });
+  }
+
+  function follow(call: Partial<VideoCall> = {}, ageMs = 0): Promise<VendorAnswer | Pause> {
+    const known: VendorTask = {
+      ...{ vendor: 'openai', account, model: 'sora-2', task: queued.id },
+      ...{ attempt: 1, beganAt: Date.now() - ageMs },
     };
-    const performance = { vendor, row, endpoint: 'videos', keep: true, sink: collect(), task: whole };
-    return performVideo({ ...performance, call: creation({}, call) });
+    const task: KnownTask = { known, progress: 12, filesStayMs: 60_000 };
+    const { model, signal, silenceMs, files } = callOf({ model: 'sora-2' });
+    return followVideo(vendor, { model, signal, silenceMs, files, ...call }, task);
   }
 
   async function pauseOf(result: Promise<VendorAnswer | Pause>): Promise<Pause> {
@@ -364,15 +362,17 @@ describe('a step of a video job', () => {
   it('creates the task, stores its name before anything else, and polls soon', async () => {
     server.answer((response) => sendJson(response, 200, JSON.stringify(running)));
     const names: string[] = [];
-    const remember = async (name: string) => void names.push(name);
-    const { progress, pauseMs } = await pauseOf(step({ remember }));
+    const { progress, pauseMs } = await pauseOf(create(async (name) => void names.push(name)));
     assert.deepEqual([names, progress, received()], [[queued.id], 0, ['POST /v1/videos']]);
     assert.ok(pauseMs >= 1000 && pauseMs <= 2000, String(pauseMs));
   });
 
   it('creates nothing for a job that is stopped, and learns the name where it is stopped meanwhile', async () => {
     server.answer((response) => sendJson(response, 200, JSON.stringify(queued)));
-    await assert.rejects(step({}, { signal: AbortSignal.abort() }), hasCode('cancelled'));
+    await assert.rejects(
+      create(async () => undefined, { signal: AbortSignal.abort() }),
+      hasCode('cancelled'),
+    );
     assert.equal(server.requests.length, 0);
     const stop = new AbortController();
     server.answer((response) => {
@@ -380,7 +380,7 @@ describe('a step of a video job', () => {
       setTimeout(() => sendJson(response, 200, JSON.stringify(queued)), 100);
     });
     const names: string[] = [];
-    await step({ remember: async (name) => void names.push(name) }, { signal: stop.signal });
+    await create(async (name) => void names.push(name), { signal: stop.signal });
     assert.deepEqual(names, [queued.id]);
   });
 
@@ -391,7 +391,7 @@ describe('a step of a video job', () => {
       [30_000, 5000],
       [3_600_000, 10_000],
     ] as const) {
-      const { progress, pauseMs } = await pauseOf(step({ known: known(age) }));
+      const { progress, pauseMs } = await pauseOf(follow({}, age));
       assert.equal(progress, 33);
       assert.ok(pauseMs >= least && pauseMs <= least * 1.25, `${pauseMs} ms at an age of ${age} ms`);
     }
@@ -403,7 +403,7 @@ describe('a step of a video job', () => {
       [250, 100],
     ]) {
       server.answer((response) => sendJson(response, 200, JSON.stringify({ ...running, progress: said })));
-      assert.equal((await pauseOf(step({ known: known() }))).progress, expected);
+      assert.equal((await pauseOf(follow())).progress, expected);
     }
   });
 
@@ -415,15 +415,15 @@ describe('a step of a video job', () => {
       [401, {}, 2000],
     ] as const) {
       server.answer((response) => sendJson(response, status, '{}', headers));
-      const { progress, pauseMs, error } = await pauseOf(step({ known: known() }));
+      const { progress, pauseMs, error } = await pauseOf(follow());
       assert.equal(progress, 12);
       assert.ok(pauseMs >= least && pauseMs <= least * 1.25, `${pauseMs} ms after ${status}`);
       assert.ok(error instanceof ApiError);
     }
     server.answer((response) => response.socket?.resetAndDestroy());
-    await pauseOf(step({ known: known() }));
+    await pauseOf(follow());
     server.answer(() => undefined);
-    await pauseOf(step({ known: known() }, { silenceMs: 200 }));
+    await pauseOf(follow({ silenceMs: 200 }));
     assert.ok(
       received().every((request) => request.startsWith('GET ')),
       'something else than a poll was sent',
@@ -432,10 +432,10 @@ describe('a step of a video job', () => {
 
   it('ends the job where the video is gone or failed, and is not one where the job was stopped', async () => {
     server.answer((response) => sendJson(response, 404, '{}'));
-    await assert.rejects(step({ known: known() }), hasCode('outcome_unknown'));
+    await assert.rejects(follow(), hasCode('outcome_unknown'));
     server.answer((response) => sendJson(response, 200, JSON.stringify(failed('moderation_blocked'))));
-    await assert.rejects(step({ known: known() }), hasCode('invalid_request_error'));
-    await assert.rejects(step({ known: known() }, { signal: AbortSignal.abort() }), hasCode('cancelled'));
+    await assert.rejects(follow(), hasCode('invalid_request_error'));
+    await assert.rejects(follow({ signal: AbortSignal.abort() }), hasCode('cancelled'));
   });
 
   /** Answers a completed video whose files are sent by `content`. */
@@ -454,11 +454,11 @@ describe('a step of a video job', () => {
       else if (variant === 'thumbnail') sendFile(response, thumbnail, 'image/webp');
       else sendJson(response, 404, '{}');
     });
-    const answer = await step({ known: known() }, { files });
+    const answer = await follow({ files });
     assert.ok('body' in answer);
     const { completedAt, expiresAt, ...end } = JSON.parse(answer.body) as VideoEnd;
     assert.deepEqual(end, {
-      ...{ vendor: 'openai', task: queued.id, size: '1280x720', seconds: '8' },
+      ...{ vendor: 'openai', account, task: queued.id, size: '1280x720', seconds: '8' },
       files: {
         video: { file: 'file-1', type: 'video/mp4', bytes: film.length },
         thumbnail: { file: 'file-2', type: 'image/webp', bytes: thumbnail.length },
@@ -476,7 +476,7 @@ describe('a step of a video job', () => {
       else if (variant === 'thumbnail') sendJson(response, 500, '{}');
       else sendJson(response, 404, '{}');
     });
-    const answer = await step({ known: known() }, { files });
+    const answer = await follow({ files });
     assert.ok('body' in answer);
     assert.deepEqual(Object.keys((JSON.parse(answer.body) as VideoEnd).files), ['video']);
     assert.deepEqual([films, saved.length], [3, 1]);
@@ -485,8 +485,8 @@ describe('a step of a video job', () => {
   it('leaves a film that cannot be fetched now to the next poll, and ends where there is none', async () => {
     const { files } = memoryFiles();
     answerCompleted((response) => sendFile(response, film, 'video/mp4', 1000));
-    assert.equal((await pauseOf(step({ known: known() }, { files }))).error?.code, 'server_error');
+    assert.equal((await pauseOf(follow({ files }))).error?.code, 'server_error');
     answerCompleted((response) => sendJson(response, 404, '{}'));
-    await assert.rejects(step({ known: known() }, { files }), hasCode('outcome_unknown'));
+    await assert.rejects(follow({ files }), hasCode('outcome_unknown'));
   });
 });

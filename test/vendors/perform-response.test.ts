@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { startSandbox } from '../../sandbox/server.ts';
 import { ownItemId, type ResponseItem } from '../../shared/capabilities/response.ts';
-import type { Model } from '../../shared/catalogue/models.ts';
 import { performChat } from '../../workers/perform/perform-chat.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
 import type { Vendor } from '../../workers/vendors/vendor.ts';
+import { routedModel } from '../support/routed-model.ts';
 import { callOf, collect } from './fixture-vendor.ts';
 
 type Fields = Record<string, unknown>;
@@ -31,14 +31,17 @@ describe('a response job at the sandbox', () => {
 
   /** Runs a job as a worker does; natively where the model has it. */
   async function respond(model: string, fields: Fields, stream = true) {
-    const row: Model = {
-      ...{ id: model, created: 0, ownedBy: 'sandbox', capability: 'chat', routes: [{ vendor: 'sandbox', model }] },
-      ...(model === 'sandbox-responses' && { responses: true }),
-    };
     const sink = collect();
     const call = callOf({ model, stream, request: JSON.stringify(fields), silenceMs: 2000 });
     const begunAt = Math.floor(Date.now() / 1000);
-    const answer = await performChat({ vendor, row, endpoint: 'responses', keep: false, call, sink });
+    const answer = await performChat({
+      vendor,
+      row: routedModel(model),
+      endpoint: 'responses',
+      keep: false,
+      call,
+      sink,
+    });
     const { completed_at: completedAt, ...end } = JSON.parse(answer.body);
     assert.ok(completedAt >= begunAt && completedAt <= Date.now() / 1000);
     return { frames: sink.data() as Fields[], end, usage: answer.usage };

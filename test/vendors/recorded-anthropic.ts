@@ -1,4 +1,5 @@
 import type Anthropic from '@anthropic-ai/sdk';
+import { piecesOf } from '../support/pieces.ts';
 
 /*
  * Answers in Anthropic's wire format, written after its API reference (https://docs.anthropic.com/en/api/messages,
@@ -105,12 +106,7 @@ export const recorded: Readonly<Record<string, Anthropic.Message>> = {
 
 /** The deltas of a block, its text in pieces of a few characters. */
 function deltasOf(block: Anthropic.ContentBlock, size: number): Anthropic.RawContentBlockDelta[] {
-  const pieces = (whole: string): string[] =>
-    [...whole].reduce<string[]>((cut, character, at) => {
-      if (at % size === 0) cut.push('');
-      cut.push(`${cut.pop()}${character}`);
-      return cut;
-    }, []);
+  const pieces = (whole: string): string[] => piecesOf(whole, size);
   switch (block.type) {
     case 'text':
       return pieces(block.text).map((piece) => ({ type: 'text_delta', text: piece }));

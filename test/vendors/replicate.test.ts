@@ -6,15 +6,10 @@ import type { VideoJob } from '../../shared/capabilities/video.ts';
 import { createReplicate } from '../../workers/vendors/replicate.ts';
 import type { Offering, TaskCall } from '../../workers/vendors/vendor.ts';
 import { callOf, type FixtureVendor, type ReceivedRequest, sendJson, startFixtureVendor } from './fixture-vendor.ts';
-import {
-  apiKey,
-  describePolledImageVendor,
-  ImageVendorBench,
-  imageJob,
-  type PolledImageVendor,
-  png,
-} from './image-vendor-contract.ts';
+import { apiKey, imageJob, png } from './image-vendor-contract.ts';
 import { memoryFiles } from './memory-files.ts';
+import { describePolledImageVendor, PolledImageBench, type PolledImageVendor } from './polled-image-vendor-contract.ts';
+import { describePolledVideoVendor } from './video-vendor-contract.ts';
 
 // As documented on 2026-11-21: https://replicate.com/docs/reference/http (predictions.create, models.predictions.create,
 // predictions.get, predictions.cancel), https://replicate.com/docs/topics/predictions/create-a-prediction (Prefer: wait),
@@ -66,11 +61,7 @@ const asked = (requests: readonly ReceivedRequest[]): unknown[] =>
 describePolledImageVendor('Replicate', wire);
 
 describe('images of Replicate', () => {
-  let bench: ImageVendorBench;
-  before(async () => {
-    bench = await ImageVendorBench.start(wire);
-  });
-  after(() => bench.close());
+  const bench = new PolledImageBench(wire);
 
   const sent = async (parameters: object, model: string, job: Partial<ImageJob> = {}): Promise<unknown> => {
     bench.answer();
@@ -210,6 +201,23 @@ describe('images of Replicate', () => {
   });
 });
 
+const vendorsOrigin = 'https://api.replicate.com';
+
+describePolledVideoVendor('replicate', {
+  create: (baseUrl) => createReplicate({ name: 'replicate', baseUrl, apiKey }),
+  secrets: [apiKey],
+  model: 'google/veo-3-fast',
+  begun: prediction({})(vendorsOrigin),
+  task: id,
+  statePath: `/predictions/${id}`,
+  discarded: ['POST', `/predictions/${id}/cancel`],
+  running: prediction({ status: 'processing' })(vendorsOrigin),
+  done: (output) => prediction({ status: 'succeeded', output })(vendorsOrigin),
+  refused: prediction({ status: 'failed', error: 'It was flagged as sensitive. (E005)' })(vendorsOrigin),
+  broken: prediction({ status: 'failed', error: 'No memory for a lighthouse' })(vendorsOrigin),
+  error: (_, detail) => ({ detail }),
+});
+
 describe('videos of Replicate', () => {
   const film = Buffer.concat([Buffer.from('000000186674797069736f6d', 'hex'), Buffer.from('the rest of a film')]);
   let server: FixtureVendor;
@@ -294,10 +302,11 @@ describe('videos of Replicate', () => {
       [{ status: 'failed', error: 'The prompt was flagged as sensitive (E005)' }, 'invalid_request_error'],
       [{ status: 'failed', error: 'oh' }, 'server_error'],
       [{ status: 'canceled' }, 'server_error'],
+      [{ status: 'succeeded', output: null }, 'server_error'],
     ] as const) {
       answer(state);
       const answered = await vendor.video.poll(taskCall());
-      assert.ok(answered.status === 'failed');
+      assert.ok(answered.status === 'failed', JSON.stringify(state));
       assert.equal(answered.error.code, code);
     }
     server.answer((response) => sendJson(response, 500, '{}'));

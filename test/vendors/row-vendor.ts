@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { VendorRow } from '../../shared/catalogue/vendors.ts';
-import { type FixtureVendor, type ReceivedRequest, sendJson, sendStream } from './fixture-vendor.ts';
+import { type Answer, type ReceivedRequest, sendJson, sendStream } from './fixture-vendor.ts';
 import { completion, errorBody, events, usage, usageChunk } from './recorded-openai.ts';
 
 type Fields = Record<string, unknown>;
@@ -40,21 +40,21 @@ function refuses(row: VendorRow, response: ServerResponse, { body }: ReceivedReq
 }
 
 /** Answers with a stream whose usage comes as the row says: when it is asked for, or always. */
-export function answerStream(row: VendorRow, server: FixtureVendor, sent: readonly Fields[], end?: string): void {
-  server.answer((response, request) => {
+export function rowStream(row: VendorRow, sent: readonly Fields[]): Answer {
+  return (response, request) => {
     if (refuses(row, response, request)) return;
     const { stream_options: options } = JSON.parse(request.body) as { stream_options?: { include_usage?: boolean } };
     const isCounted = row.chat?.streamOptions === false || options?.include_usage === true;
-    sendStream(response, [events([...sent, ...(isCounted ? [usageChunk] : [])], end)]);
-  });
+    sendStream(response, [events([...sent, ...(isCounted ? [usageChunk] : [])])]);
+  };
 }
 
 /** Answers with a whole completion, its message in the vendor's words. */
-export function answerHeld(row: VendorRow, server: FixtureVendor, message: Fields): void {
+export function rowAnswer(row: VendorRow, message: Fields): Answer {
   const choices = [{ index: 0, message, logprobs: null, finish_reason: 'stop' }];
-  server.answer((response, request) => {
+  return (response, request) => {
     if (!refuses(row, response, request)) sendJson(response, 200, JSON.stringify({ ...completion, choices, usage }));
-  });
+  };
 }
 
 /** Thoughts and a text after them, as a row's vendor says them and as OpenAI's chunks and messages have them. */

@@ -2,43 +2,27 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { inspect } from 'node:util';
 import { ApiError } from '../../shared/errors.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
-import type { FrameSink, Offering } from '../../workers/vendors/vendor.ts';
-import {
-  beginStream,
-  callOf,
-  collect,
-  type FixtureVendor,
-  sendJson,
-  sendStream,
-  startFixtureVendor,
-} from './fixture-vendor.ts';
+import type { FrameSink } from '../../workers/vendors/vendor.ts';
+import { beginStream, callOf, collect, sendJson, sendStream } from './fixture-vendor.ts';
 import { completion, errorBody, events, streams } from './recorded-openai.ts';
+import { VendorBench } from './vendor-bench.ts';
 
 const apiKey = 'sk-test-0123456789abcdef';
 const plain = streams['plain text'] ?? [];
 
 describe('what goes wrong at a vendor', () => {
-  let server: FixtureVendor;
-  let vendor: Offering<'chat'>;
-  before(async () => {
-    server = await startFixtureVendor();
-    vendor = createOpenAiDialect({ name: 'openai', baseUrl: server.baseUrl, apiKey });
-  });
-  after(async () => {
-    await vendor.close();
-    await server.close();
-  });
+  const bench = new VendorBench((baseUrl) => createOpenAiDialect({ name: 'openai', baseUrl, apiKey }));
 
   /** The error of a call whose request the server answers like this; streamed and held alike. */
   async function errorOf(answer: (response: ServerResponse) => void, silenceMs = 20_000): Promise<ApiError> {
     const errors: ApiError[] = [];
     for (const stream of [true, false]) {
-      server.answer(answer);
-      const error = await vendor.chat(callOf({ stream, silenceMs }), collect()).then(
+      bench.server.answer(answer);
+      const error = await bench.vendor.chat(callOf({ stream, silenceMs }), collect()).then(
         () => assert.fail('no error'),
         (thrown) => thrown,
       );
@@ -171,7 +155,7 @@ describe('what goes wrong at a vendor', () => {
 
   it('a reset inside a stream is stream_interrupted, also of a connection that was to be closed anyway', async () => {
     for (const connection of ['keep-alive', 'close']) {
-      server.answer((response) => {
+      bench.server.answer((response) => {
         beginStream(response, { connection });
         response.write(events(plain.slice(0, 4), ''));
       });
@@ -184,44 +168,44 @@ describe('what goes wrong at a vendor', () => {
         },
       };
       const breakOff = () => {
-        server.reset();
+        bench.server.reset();
         return true;
       };
-      await assert.rejects(vendor.chat(callOf(), breaking), { code: 'stream_interrupted' });
+      await assert.rejects(bench.vendor.chat(callOf(), breaking), { code: 'stream_interrupted' });
       assert.equal(sink.frames.length, 4);
     }
   });
 
   it('a reset before the first frame can be asked again, although the headers were there', async () => {
-    server.answer((response) => {
+    bench.server.answer((response) => {
       beginStream(response);
       response.write(': hello\n\n', () => response.socket?.resetAndDestroy());
     });
-    await assert.rejects(vendor.chat(callOf(), collect()), { code: 'server_error' });
+    await assert.rejects(bench.vendor.chat(callOf(), collect()), { code: 'server_error' });
   });
 
   it('a reset while the sink is full ends the call, and not the process', async () => {
     for (const connection of ['keep-alive', 'close']) {
-      server.answer((response) => {
+      bench.server.answer((response) => {
         beginStream(response, { connection });
         for (const each of plain) response.write(events([each], ''));
       });
       const full: FrameSink = {
         write: () => {
-          server.reset();
+          bench.server.reset();
           return false;
         },
         drained: () => new Promise(() => {}),
       };
-      await assert.rejects(vendor.chat(callOf(), full), { code: 'stream_interrupted' });
+      await assert.rejects(bench.vendor.chat(callOf(), full), { code: 'stream_interrupted' });
     }
   });
 
   it('a held answer that is cut is a 500', async () => {
     const text = JSON.stringify(completion);
     const head = { 'content-type': 'application/json', 'content-length': String(text.length * 2) };
-    server.answer((response) => response.writeHead(200, head).write(text, () => response.socket?.end()));
-    await assert.rejects(vendor.chat(callOf({ stream: false }), collect()), { code: 'server_error' });
+    bench.server.answer((response) => response.writeHead(200, head).write(text, () => response.socket?.end()));
+    await assert.rejects(bench.vendor.chat(callOf({ stream: false }), collect()), { code: 'server_error' });
   });
 
   it('silence is a timeout, before the headers and inside the answer', async () => {
@@ -230,14 +214,14 @@ describe('what goes wrong at a vendor', () => {
   });
 
   it('a full sink is not the silence of the vendor', async () => {
-    server.answer((response) =>
+    bench.server.answer((response) =>
       sendStream(response, plain.map((each) => events([each], '')).concat('data: [DONE]\n\n')),
     );
     // Longer than undici takes to notice silence of 100 ms: its clock ticks twice a second.
     const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 1500));
     const frames: unknown[] = [];
     const sink: FrameSink = { write: (frame) => frames.push(frame) !== 2, drained: pause };
-    await vendor.chat(callOf({ silenceMs: 100 }), sink);
+    await bench.vendor.chat(callOf({ silenceMs: 100 }), sink);
     assert.equal(frames.length, plain.length);
   });
 
@@ -252,20 +236,20 @@ describe('what goes wrong at a vendor', () => {
       response.on('drain', pour);
       pour();
     };
-    server.answer(pourInto('text/event-stream'));
-    await assert.rejects(vendor.chat(callOf(), collect()), {
+    bench.server.answer(pourInto('text/event-stream'));
+    await assert.rejects(bench.vendor.chat(callOf(), collect()), {
       code: 'server_error',
       message: /more than 8388608 characters/,
     });
-    server.answer(pourInto('application/json'));
-    const held = vendor.chat(callOf({ stream: false }), collect());
+    bench.server.answer(pourInto('application/json'));
+    const held = bench.vendor.chat(callOf({ stream: false }), collect());
     await assert.rejects(held, { code: 'server_error', message: /larger than 67108864 bytes/ });
   });
 
   it("an abort inside a stream closes the vendor's connection, also while the sink is full", async () => {
     for (const taken of [true, false]) {
       let left: Promise<unknown> | undefined;
-      server.answer((response) => {
+      bench.server.answer((response) => {
         left = once(response, 'close');
         beginStream(response);
         response.write(events(plain.slice(0, 2), ''));
@@ -278,7 +262,7 @@ describe('what goes wrong at a vendor', () => {
         },
         drained: () => new Promise(() => {}),
       };
-      await assert.rejects(vendor.chat(callOf({ signal: controller.signal }), sink), { code: 'cancelled' });
+      await assert.rejects(bench.vendor.chat(callOf({ signal: controller.signal }), sink), { code: 'cancelled' });
       await left;
     }
   });
@@ -309,26 +293,26 @@ describe('what goes wrong at a vendor', () => {
     assert.ok(!heard.includes('POST'));
 
     const early = new AbortController();
-    const asked = server.requests.length;
-    server.answer((response) => sendJson(response, 200, JSON.stringify(completion)));
-    const fresh = createOpenAiDialect({ name: 'openai', baseUrl: server.baseUrl, apiKey });
+    const asked = bench.server.requests.length;
+    bench.server.answer((response) => sendJson(response, 200, JSON.stringify(completion)));
+    const fresh = createOpenAiDialect({ name: 'openai', baseUrl: bench.server.baseUrl, apiKey });
     const cut = fresh.chat(callOf({ signal: early.signal }), collect());
     early.abort();
     await assert.rejects(cut, { code: 'cancelled' });
     await fresh.chat(callOf({ stream: false }), collect());
-    assert.equal(server.requests.length, asked + 1);
+    assert.equal(bench.server.requests.length, asked + 1);
     await fresh.close();
   });
 
   it('an error of the sink ends the call and closes the connection', async () => {
     let left: Promise<unknown> | undefined;
-    server.answer((response) => {
+    bench.server.answer((response) => {
       left = once(response, 'close');
       beginStream(response);
       response.write(events(plain.slice(0, 2), ''));
     });
     const drained = () => Promise.reject(new ApiError('outcome_unknown', 'The relay is gone.'));
-    await assert.rejects(vendor.chat(callOf(), { write: () => false, drained }), { code: 'outcome_unknown' });
+    await assert.rejects(bench.vendor.chat(callOf(), { write: () => false, drained }), { code: 'outcome_unknown' });
     await left;
   });
 
@@ -337,7 +321,7 @@ describe('what goes wrong at a vendor', () => {
     const count = 4096;
     const part = events([{ choices: [{ index: 0, delta: { content: text } }] }], '');
     let response: ServerResponse | undefined;
-    server.answer((each) => {
+    bench.server.answer((each) => {
       response = each;
       beginStream(each);
       for (let sent = 0; sent < count; sent += 1) each.write(part);
@@ -362,13 +346,13 @@ describe('what goes wrong at a vendor', () => {
           blocked();
         }),
     };
-    const call = vendor.chat(callOf(), sink);
+    const call = bench.vendor.chat(callOf(), sink);
     await full;
     // Whole calls over other connections come and go meanwhile: what was to flow would have flowed.
     const unsent: number[] = [];
     for (let other = 0; other < 20; other += 1) {
-      server.answer((each) => sendJson(each, 200, JSON.stringify(completion)));
-      await vendor.chat(callOf({ stream: false }), collect());
+      bench.server.answer((each) => sendJson(each, 200, JSON.stringify(completion)));
+      await bench.vendor.chat(callOf({ stream: false }), collect());
       unsent.push(response?.writableLength ?? 0);
     }
     assert.ok(frames * text.length <= 1 << 20, `${frames} frames`);
@@ -383,13 +367,13 @@ describe('what goes wrong at a vendor', () => {
     const answer = (response: ServerResponse) => sendJson(response, 200, JSON.stringify(completion));
     for (let round = 0; round < 5; round += 1) {
       let closed: Promise<unknown> | undefined;
-      server.answer((response) => {
+      bench.server.answer((response) => {
         const { socket } = response;
         closed = socket ? once(socket, 'close') : undefined;
         response.on('finish', () => socket?.end());
         answer(response);
       });
-      await vendor.chat(callOf({ stream: false }), collect());
+      await bench.vendor.chat(callOf({ stream: false }), collect());
       await closed;
     }
   });

@@ -1,11 +1,12 @@
 import { chatFieldFates } from '../../shared/catalogue/chat-field-fates.ts';
 import { type ChatFieldFates, fateOf, givenChatFields } from '../../shared/catalogue/chat-fields.ts';
+import type { VendorRow } from '../../shared/catalogue/vendors.ts';
 import type { Vendor } from '../vendors/vendor.ts';
 
 /** The vendor for callers who would rather have an answer without the fields that it refuses: its chats go without them. */
-export function droppingRefused(vendor: Vendor): Vendor {
+export function droppingRefused(vendor: Vendor, row: VendorRow): Vendor {
   const { chat } = vendor;
-  const fates = chatFieldFates(vendor.name);
+  const fates = chatFieldFates(row);
   if (chat === undefined || fates === undefined) return vendor;
   return { ...vendor, chat: (call, sink) => chat({ ...call, request: withoutRefused(call.request, fates) }, sink) };
 }

@@ -6,7 +6,9 @@ import { methodOf, type Perform } from './performance.ts';
 
 /** A chat completion, a legacy one, a response, a message or its count: all are jobs of the chat models. */
 export const performChat: Perform = async (asked) => {
-  const performance = asked.dropsUnsupported ? { ...asked, vendor: droppingRefused(asked.vendor) } : asked;
+  const performance = asked.dropsUnsupported
+    ? { ...asked, vendor: droppingRefused(asked.vendor, asked.row.vendorRow) }
+    : asked;
   const { endpoint, vendor, call, sink } = performance;
   if (endpoint === 'completions') return await performCompletion(performance);
   if (endpoint === 'responses') return await performResponse(performance);

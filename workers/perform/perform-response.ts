@@ -2,6 +2,7 @@ import type { ResponseJob } from '../../shared/capabilities/response.ts';
 import type { VendorAnswer } from '../vendors/vendor.ts';
 import { methodOf, type Perform, type Performance } from './performance.ts';
 import { toChatRequest } from './response-as-chat.ts';
+import { withoutHintsInTurns } from './without-hints.ts';
 
 /**
  * A response: the vendor's own where the model has the Responses API, else a chat, whose frames are passed as they are. The
@@ -16,6 +17,6 @@ export const performResponse: Perform = async (performance) => {
 
 async function respond({ vendor, row, call, sink }: Performance): Promise<VendorAnswer> {
   if (row.responses) return await methodOf(vendor, 'respond')(call, sink);
-  const request = toChatRequest(JSON.parse(call.request) as ResponseJob);
+  const request = withoutHintsInTurns(toChatRequest(JSON.parse(call.request) as ResponseJob), row);
   return await methodOf(vendor, 'chat')({ ...call, request }, sink);
 }

@@ -1,4 +1,5 @@
 import type { Capability } from '../../shared/capabilities/capability.ts';
+import { leavingOut } from './leaving-out.ts';
 import { performChat } from './perform-chat.ts';
 import { performEmbedding } from './perform-embedding.ts';
 import { performImage } from './perform-image.ts';
@@ -9,9 +10,9 @@ import { methodOf, type PerformTask } from './performance.ts';
 /** What becomes of the jobs of each capability. */
 export const perform: Record<Capability, PerformTask> = {
   chat: performChat,
-  embedding: performEmbedding,
-  image: performImage,
-  transcription: ({ vendor, call, sink }) => methodOf(vendor, 'transcribe')(call, sink),
-  speech: performSpeech,
-  video: performVideo,
+  embedding: leavingOut('embedding', performEmbedding),
+  image: leavingOut('image', performImage),
+  transcription: leavingOut('transcription', ({ vendor, call, sink }) => methodOf(vendor, 'transcribe')(call, sink)),
+  speech: leavingOut('speech', performSpeech),
+  video: leavingOut('video', performVideo),
 };

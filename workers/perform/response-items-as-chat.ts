@@ -1,5 +1,6 @@
 import { flatToolName } from '../../shared/capabilities/flat-tool-name.ts';
 import { hostedCalls, type ResponseItem } from '../../shared/capabilities/response.ts';
+import { extraContent, readThoughtSignature } from '../../shared/capabilities/thought-signature.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { isObject, type JsonObject } from '../vendors/json-object.ts';
 import { chatParts, isText, requireText } from './response-content-as-chat.ts';
@@ -20,6 +21,8 @@ interface AssistantTurn {
 export class ResponseItemsAsChat {
   readonly #messages: JsonObject[] = [];
   #turn: AssistantTurn | undefined;
+  /** The fields that hold Google's signatures, by the ids of the calls; by undefined that of the turn's text. */
+  readonly #signatures = new Map<unknown, object>();
   /** Parts of outputs that wait for the last output of their turn. */
   #shown: JsonObject[] = [];
 
@@ -72,10 +75,12 @@ export class ResponseItemsAsChat {
     }
   }
 
-  /** What the vendor encrypted only the vendor can read: an item of nothing else is left out. */
-  #addReasoning({ content, summary }: ResponseItem): void {
+  /** What the vendor encrypted only the vendor can read: of an item of nothing else a signature of Google's is left. */
+  #addReasoning({ content, summary, encrypted_content: encrypted }: ResponseItem): void {
     const text = joinTexts(content) || joinTexts(summary);
     if (text !== '') this.#assistant().reasoning.push(text);
+    const signed = readThoughtSignature(encrypted);
+    if (signed !== undefined) this.#signatures.set(signed.callId, extraContent(signed.signature));
   }
 
   #addCall({ call_id: id, namespace, name }: ResponseItem, given: string): void {
@@ -110,6 +115,8 @@ export class ResponseItemsAsChat {
   }
 
   #endTurn(): void {
+    const textSignature = this.#signatures.get(undefined);
+    this.#signatures.delete(undefined);
     if (this.#turn === undefined) return;
     const { reasoning, texts, calls } = this.#turn;
     this.#turn = undefined;
@@ -118,7 +125,8 @@ export class ResponseItemsAsChat {
       // Null only beside calls: a message that says nothing at all is not taken.
       content: texts.length === 0 && calls.length > 0 ? null : texts.join('\n\n'),
       ...(reasoning.length > 0 && { reasoning_content: reasoning.join('\n\n') }),
-      ...(calls.length > 0 && { tool_calls: calls }),
+      ...(calls.length > 0 && { tool_calls: calls.map((call) => ({ ...call, ...this.#signatures.get(call.id) })) }),
+      ...textSignature,
     });
   }
 

@@ -1,26 +1,60 @@
-import type { Model } from '../../shared/catalogue/models.ts';
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import { takesAnthropicWords } from '../../shared/catalogue/chat-field-fates.ts';
 
 type Fields = Record<string, unknown>;
 
 /** The fields of a message's chat that OpenAI's document of chats does not have. */
-const hints = ['cache_control', 'top_k', 'reasoning_content', 'thinking_blocks'];
+const hints = ['cache_control', 'top_k', 'reasoning_content', 'thinking_blocks', 'extra_content'];
+/** Anthropic's own words, for which `reasoning_effort` stands in. */
+const anthropicWords = ['thinking', 'output_config'];
 const hint = new RegExp(`"(${hints.join('|')})":`);
+
+type Target = Pick<RoutedModel, 'chat' | 'vendorRow'>;
+const anthropicWord = new RegExp(`"(${anthropicWords.join('|')})":`);
 
 /**
  * The request of a message without what its vendor would refuse it for: OpenAI answers 400 to fields that it does not know,
- * and to an effort where a model does not reason. Everything it holds is text for the others; only what may hold such a
- * field is parsed.
+ * and to an effort where a model does not reason; Anthropic's own words are for whoever knows them. Everything it holds is
+ * text for the others; only what may hold such a field is parsed.
  */
-export function withoutHints(request: string, { chat }: Pick<Model, 'chat'>): string {
-  if (chat === undefined || !(hint.test(request) || request.includes('"reasoning_effort":'))) return request;
+export function withoutHints(request: string, { chat, vendorRow }: Target): string {
+  const isStrict = refusesHints({ chat, vendorRow });
+  const isAnthropic = takesAnthropicWords(vendorRow);
+  const mayHoldForeign =
+    (!isAnthropic && anthropicWord.test(request)) ||
+    ((isStrict || chat?.effort === false) && request.includes('"reasoning_effort":')) ||
+    (isStrict && hint.test(request));
+  if (!mayHoldForeign) return request;
   const fields = JSON.parse(request) as Fields;
+  if (!isAnthropic) for (const name of anthropicWords) delete fields[name];
   // OpenAI's reasoning models cannot be told not to reason, but for some of the newest.
-  if (!chat.effort || (!chat.hints && fields.reasoning_effort === 'none')) delete fields.reasoning_effort;
-  if (chat.hints) return JSON.stringify(fields);
+  if (chat?.effort === false || (isStrict && fields.reasoning_effort === 'none')) delete fields.reasoning_effort;
+  if (!isStrict) return JSON.stringify(fields);
   return JSON.stringify({
     ...without(fields),
-    messages: listOf(fields.messages).map(withoutInMessage),
+    messages: messagesWithout(fields, vendorRow),
     ...(fields.tools !== undefined && { tools: listOf(fields.tools).map(without) }),
+  });
+}
+
+/** The chat of a response without what its vendor would refuse in the turns before, which another vendor may have made. */
+export function withoutHintsInTurns(request: string, target: Target): string {
+  if (!refusesHints(target) || !hint.test(request)) return request;
+  const fields = JSON.parse(request) as Fields;
+  return JSON.stringify({ ...fields, messages: messagesWithout(fields, target.vendorRow) });
+}
+
+function refusesHints({ chat, vendorRow }: Target): boolean {
+  return chat?.hints === false || vendorRow.chat?.hints === false;
+}
+
+function messagesWithout({ messages }: Fields, { chat }: Target['vendorRow']): Fields[] {
+  // A vendor that calls it otherwise takes it: its adapter renames it.
+  const keepsReasoning = chat?.reasoning !== undefined;
+  return listOf(messages).map((message) => {
+    const { reasoning_content: thought } = message;
+    const rest = withoutInMessage(message);
+    return keepsReasoning && thought !== undefined ? { ...rest, reasoning_content: thought } : rest;
   });
 }
 

@@ -32,14 +32,9 @@ export class AnthropicErrors {
     this.apiKey = apiKey;
   }
 
-  /** @throws ApiError for what is no JSON object. */
-  parse(text: string): JsonObject {
-    return parseObject(text);
-  }
-
-  /** A whole answer. @throws ApiError for the error that may stand in its place. */
+  /** A whole answer. @throws ApiError for the error that may stand in its place, and for what is no JSON object. */
   answer(text: string): JsonObject {
-    const answer = this.parse(text);
+    const answer = parseObject(text);
     if (answer.type === 'error') throw this.reported(text);
     return answer;
   }

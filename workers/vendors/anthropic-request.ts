@@ -26,7 +26,7 @@ export function toMessageRequest({ model, stream, request }: Call & Pick<VendorC
     max_tokens: maxTokens(chat, traits),
     ...(stream && { stream: true }),
     ...counted,
-    ...sampling(chat, traits, thinks),
+    ...anthropicSampling(chat, traits, thinks),
     ...otherParameters(chat),
     ...passedOn(chat),
   });
@@ -66,23 +66,37 @@ function toCounted(chat: ChatRequest, traits: AnthropicModelTraits): { counted: 
 }
 
 /** Structured outputs (https://platform.claude.com/docs/en/build-with-claude/structured-outputs) are by schema only. */
-function jsonFormat({ response_format: format }: ChatRequest): JsonObject {
+function jsonFormat(chat: ChatRequest): JsonObject {
+  const { schema } = jsonSchemaOf(chat) ?? {};
+  return schema === undefined ? {} : { format: { type: 'json_schema', schema } };
+}
+
+type JsonSchemaFormat = Extract<ChatRequest['response_format'], { type: 'json_schema' }>['json_schema'];
+
+/**
+ * The format of the answer where it has a schema, for vendors that have no other format of JSON; undefined for text.
+ * @throws ApiError 400 for JSON without a schema.
+ */
+export function jsonSchemaOf({ response_format: format }: ChatRequest): JsonSchemaFormat | undefined {
   switch (format?.type) {
     case undefined:
     case 'text':
-      return {};
+      return undefined;
     case 'json_object':
       throw unsupportedField('response_format', "of the formats of JSON the model's vendor has 'json_schema' only");
-    case 'json_schema': {
-      const { schema } = format.json_schema;
-      if (schema === undefined) throw unsupportedField('response_format.json_schema', "it needs a 'schema'");
-      return { format: { type: 'json_schema', schema } };
-    }
+    case 'json_schema':
+      if (format.json_schema.schema === undefined) {
+        throw unsupportedField('response_format.json_schema', "it needs a 'schema'");
+      }
+      return format.json_schema;
   }
 }
 
-/** The defaults, which every model takes, are not sent. */
-function sampling(chat: ChatRequest, { samples }: AnthropicModelTraits, thinks: boolean): JsonObject {
+/**
+ * `temperature`, `top_p` and `top_k` as Anthropic's models take them. The defaults, which every model takes, are not sent.
+ * @throws ApiError 400 for what the model does not take.
+ */
+export function anthropicSampling(chat: ChatRequest, { samples }: AnthropicModelTraits, thinks: boolean): JsonObject {
   const { temperature, top_p: topP, top_k: topK } = chat;
   const sent: JsonObject = {};
   if (temperature != null && temperature !== 1) {

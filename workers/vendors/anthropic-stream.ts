@@ -1,10 +1,11 @@
 import { ApiError } from '../../shared/errors.ts';
-import type { Reading } from '../http.ts';
 import { SseReader } from '../sse-reader.ts';
 import { finishOf, readMessage, serviceTierOf, toChatUsage, toThinkingBlock } from './anthropic-answer.ts';
 import type { AnthropicErrors } from './anthropic-errors.ts';
-import { interrupted } from './interrupted.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import { beginCall, growCall, toDelta } from './chat-delta.ts';
+import { DeltaStream } from './delta-stream.ts';
+import { isObject, isText, type JsonObject, parseObject } from './json-object.ts';
+import { TokenTemplate } from './token-template.ts';
 import type { FrameSink, VendorAnswer, VendorUsage } from './vendor.ts';
 
 /** A block that has not ended. */
@@ -19,14 +20,15 @@ interface OpenBlock {
 }
 
 const unfinished = { finish_reason: null };
+/** What stands before the text in the events of a text. */
+const textStart = /"delta":\s*\{\s*"type":\s*"text_delta",\s*"text":\s*/;
 
 /**
  * One streamed message (https://docs.anthropic.com/en/docs/build-with-claude/streaming): events in, `delta` frames of a chat
  * out. The role goes with the first that says something, so that what fails before can be asked again.
  */
-export class AnthropicStream {
+export class AnthropicStream extends DeltaStream {
   private readonly errors: AnthropicErrors;
-  private readonly sink: FrameSink;
   private readonly events = new SseReader((data) => this.readEvent(data));
   private readonly blocks = new Map<unknown, OpenBlock>();
   private calls = 0;
@@ -34,32 +36,19 @@ export class AnthropicStream {
   private usage: VendorUsage = null;
   private tier: JsonObject = {};
   private hasStopped = false;
-  private isDone = false;
-  private frames = 0;
-  private isFull = false;
-  private reported: ApiError | undefined;
+  private template: TokenTemplate | undefined;
 
   constructor(errors: AnthropicErrors, sink: FrameSink) {
+    super(sink);
     this.errors = errors;
-    this.sink = sink;
-  }
-
-  /** Takes bytes of the body. @throws ApiError the error that the vendor reports. */
-  read(bytes: Buffer): Reading {
-    this.isFull = false;
-    this.events.read(bytes);
-    if (this.isDone) return 'finished';
-    return this.isFull ? this.sink.drained() : undefined;
   }
 
   /** A whole message, sent in answer to a streamed request, becomes one chunk that says it all. */
   writeMessage(text: string): void {
     const { message, finish, tier, usage } = readMessage(this.errors.answer(text));
-    const calls = message.tool_calls as JsonObject[] | undefined;
-    const toolCalls = calls && { tool_calls: calls.map((call, index) => ({ index, ...call })) };
     this.usage = usage;
     this.tier = tier;
-    this.write({ ...message, ...toolCalls }, finish);
+    this.writeDelta(toDelta(message), finish);
     this.hasStopped = true;
   }
 
@@ -71,19 +60,27 @@ export class AnthropicStream {
     return { body: JSON.stringify({ usage: this.usage }), usage: this.usage };
   }
 
-  /** What a failure of the call means. */
-  failure(thrown: unknown): ApiError {
-    const isFinal = this.frames === 0 || thrown === this.reported;
-    return isFinal ? this.errors.of(thrown) : interrupted(thrown);
+  override failure(thrown: unknown): ApiError {
+    return this.errors.of(super.failure(thrown));
+  }
+
+  protected override take(bytes: Buffer): void {
+    this.events.read(bytes);
   }
 
   /** Kinds of events that are not known are passed over: Anthropic says that it may add some. */
   private readEvent(data: string): void {
     if (this.isDone || data === '') return;
-    const event = this.errors.parse(data);
+    const frame = this.template?.frame(data);
+    if (frame !== undefined) {
+      this.write(frame);
+      return;
+    }
+    const event = parseObject(data);
     switch (event.type) {
       case 'content_block_delta':
         this.growBlock(event);
+        this.makeTemplate(event, data);
         return;
       case 'content_block_start':
         this.beginBlock(event);
@@ -98,7 +95,7 @@ export class AnthropicStream {
         this.count(event);
         const { delta } = event;
         if (!isObject(delta) || delta.stop_reason == null) return;
-        this.write({}, finishOf(delta));
+        this.writeDelta({}, finishOf(delta));
         this.hasStopped = true;
         return;
       }
@@ -106,8 +103,7 @@ export class AnthropicStream {
         this.isDone = true;
         return;
       case 'error':
-        this.reported = this.errors.reported(data);
-        throw this.reported;
+        this.fail(this.errors.reported(data));
     }
   }
 
@@ -127,13 +123,12 @@ export class AnthropicStream {
     this.blocks.set(index, block);
     if (type === 'text') this.grow(block, { type: 'text_delta', text });
     else if (type === 'thinking') this.grow(block, { type: 'thinking_delta', thinking });
-    else if (type === 'redacted_thinking') this.write({ thinking_blocks: [toThinkingBlock(begun)] });
+    else if (type === 'redacted_thinking') this.writeDelta({ thinking_blocks: [toThinkingBlock(begun)] });
     else if (isCall) {
       // Those who only speak Anthropic's wire may send the whole input here.
       const isWhole = isObject(input) && Object.keys(input).length > 0;
-      const call = { name, arguments: isWhole ? JSON.stringify(input) : '' };
       block.hasArguments = isWhole;
-      this.write({ tool_calls: [{ index: block.call, id, type: 'function', function: call }] });
+      this.writeDelta(beginCall(block.call, id, name, isWhole ? JSON.stringify(input) : ''));
     }
   }
 
@@ -146,15 +141,15 @@ export class AnthropicStream {
   private grow(block: OpenBlock, delta: JsonObject): void {
     const { type, text, thinking, signature, partial_json: json } = delta;
     if (type === 'text_delta') {
-      if (isText(text)) this.write({ content: text });
+      if (isText(text)) this.writeDelta({ content: text });
     } else if (type === 'input_json_delta') {
       if (!isText(json) || block.call < 0) return;
       block.hasArguments = true;
-      this.write({ tool_calls: [{ index: block.call, function: { arguments: json } }] });
+      this.writeDelta(growCall(block.call, json));
     } else if (type === 'thinking_delta') {
       if (!isText(thinking)) return;
       block.thinking += thinking;
-      this.write({ reasoning_content: thinking });
+      this.writeDelta({ reasoning_content: thinking });
     } else if (type === 'signature_delta' && isText(signature)) {
       block.signature += signature;
     }
@@ -164,25 +159,35 @@ export class AnthropicStream {
     const block = this.blocks.get(index);
     if (block === undefined) throw unknownShape();
     this.blocks.delete(index);
+    // It holds the number of its block.
+    this.template = undefined;
     if (block.type === 'thinking') {
-      this.write({ thinking_blocks: [toThinkingBlock({ ...block })] });
+      this.writeDelta({ thinking_blocks: [toThinkingBlock({ ...block })] });
     } else if (block.call >= 0 && !block.hasArguments) {
       // No input is an empty one, which clients want to parse.
-      this.write({ tool_calls: [{ index: block.call, function: { arguments: '{}' } }] });
+      this.writeDelta(growCall(block.call, '{}'));
     }
   }
 
-  private write(delta: JsonObject, end: JsonObject = unfinished): void {
+  /** The texts of a block differ in nothing else: those that follow need no parsing. */
+  private makeTemplate({ delta }: JsonObject, data: string): void {
+    if (this.template !== undefined || !isObject(delta) || delta.type !== 'text_delta' || this.frames < 2) return;
+    const toFrame = (filled: string): string => {
+      const { text } = (parseObject(filled) as { delta: { text: string } }).delta;
+      return JSON.stringify(toChunk({ content: text }, unfinished));
+    };
+    this.template = TokenTemplate.from(data, toFrame, textStart);
+  }
+
+  private writeDelta(delta: JsonObject, end: JsonObject = unfinished): void {
     const isFirst = this.frames === 0;
-    const choices = [{ index: 0, delta: isFirst ? { role: 'assistant', ...delta } : delta, ...end }];
-    const text = JSON.stringify(isFirst ? { choices, ...this.tier } : { choices });
-    this.frames += 1;
-    if (!this.sink.write({ type: 'delta', text })) this.isFull = true;
+    const chunk = toChunk(isFirst ? { role: 'assistant', ...delta } : delta, end);
+    this.write(JSON.stringify(isFirst ? { ...chunk, ...this.tier } : chunk));
   }
 }
 
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== '';
+function toChunk(delta: JsonObject, end: JsonObject): JsonObject {
+  return { choices: [{ index: 0, delta, ...end }] };
 }
 
 function unknownShape(): ApiError {

@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import { createDownloader, type Downloader } from '../download.ts';
 import { createHttpClient, type HttpClient, type HttpClientOptions } from '../http.ts';
-import { awaitTask, beginTask, contentRefused, unknownOutcome } from './begun-task.ts';
+import { afterBegin, awaitTask, beginTask, contentRefused, unknownOutcome } from './begun-task.ts';
 import { deliverLinks, ImageDelivery, wantedFormat } from './image-delivery.ts';
 import { aspectRatio, type ImageRequest, inputImages, readImageRequest } from './image-request.ts';
 import { isObject, type JsonObject } from './json-object.ts';
@@ -54,13 +54,15 @@ async function makeImage(call: VendorCall, http: HttpClient, regions: RegionClie
   const request = readImageRequest(call);
   const body = JSON.stringify(await composeBody(call, request));
   const task = await beginTask(http, { path: `/${encodeURIComponent(call.model)}`, body, signal, silenceMs });
-  const { client, path } = regions.clientOf(task.polling_url);
-  const sample = await awaitTask(call, {
-    ask: () => client.get({ path, notFound: unknownTask, signal, silenceMs }),
-    read: readSample,
+  return await afterBegin(async () => {
+    const { client, path } = regions.clientOf(task.polling_url);
+    const sample = await awaitTask(call, {
+      ask: () => client.get({ path, notFound: unknownTask, signal, silenceMs }),
+      read: readSample,
+    });
+    const delivery = new ImageDelivery(call, wantedFormat(request.job, false), download);
+    return await deliverLinks([sample], delivery, request.format);
   });
-  const delivery = new ImageDelivery(call, wantedFormat(request.job, false), download);
-  return await deliverLinks([sample], delivery, request.format);
 }
 
 async function composeBody({ model, files }: VendorCall, request: ImageRequest): Promise<JsonObject> {

@@ -1,9 +1,9 @@
-import type { SpeechFormat } from '../../shared/capabilities/speech.ts';
+import { isOpenAiVoice, type SpeechFormat } from '../../shared/capabilities/speech.ts';
 import type { HttpClient } from '../http.ts';
 import { isObject } from './json-object.ts';
 import { queryText } from './query-text.ts';
 import { relayAudio } from './relay-audio.ts';
-import { isOpenAiVoice, readSpeechRequest } from './speech-request.ts';
+import { readSpeechRequest } from './speech-request.ts';
 import { unsupportedField } from './unsupported-field.ts';
 import type { VendorMethod } from './vendor.ts';
 

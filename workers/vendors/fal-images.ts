@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { Downloader } from '../download.ts';
 import type { HttpClient } from '../http.ts';
-import { awaitTask, contentRefused } from './begun-task.ts';
+import { afterBegin, awaitTask, contentRefused } from './begun-task.ts';
 import { FalQueue, isCompleted } from './fal-queue.ts';
 import { deliverLinks, ImageDelivery, wantedFormat } from './image-delivery.ts';
 import { aspectRatio, type ImageRequest, inputImages, readImageRequest } from './image-request.ts';
@@ -38,13 +38,15 @@ export function falImages(http: HttpClient, download: Downloader): VendorMethod 
   return async (call) => {
     const request = readImageRequest(call);
     const name = await queue.submit(call.model, await composeInput(call, request), call);
-    await awaitTask(call, {
-      ask: () => queue.status(name, call),
-      read: (state) => isCompleted(state) || undefined,
+    return await afterBegin(async () => {
+      await awaitTask(call, {
+        ask: () => queue.status(name, call),
+        read: (state) => isCompleted(state) || undefined,
+      });
+      const links = readImages(await queue.result(name, call));
+      const delivery = new ImageDelivery(call, wantedFormat(request.job, false), download);
+      return await deliverLinks(links, delivery, request.format);
     });
-    const links = readImages(await queue.result(name, call));
-    const delivery = new ImageDelivery(call, wantedFormat(request.job, false), download);
-    return await deliverLinks(links, delivery, request.format);
   };
 }
 

@@ -2,9 +2,9 @@ import { ApiError } from '../../shared/errors.ts';
 import type { Downloader } from '../download.ts';
 import type { HttpClient } from '../http.ts';
 import { FalQueue, isCompleted } from './fal-queue.ts';
-import { isObject, parseObject } from './json-object.ts';
+import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import type { TaskState, VideoTasks } from './vendor.ts';
-import { fetchFilm, readVideoRequest } from './video-request.ts';
+import { fetchFilm, madeVideo, readVideoRequest } from './video-request.ts';
 
 /*
  * Videos at fal (https://docs.fal.ai/model-apis/model-endpoints/queue, https://fal.ai/models/fal-ai/veo3/fast/llms.txt, read
@@ -44,18 +44,18 @@ export function falVideos(http: HttpClient, download: Downloader): VideoTasks {
       if (!isCompleted(state)) return { status: 'running', progress: 0 };
       // Completed is what failed, too: its result says so, and may be asked for once more by `fetch`.
       try {
-        await queue.result(call.task, call);
+        return madeVideo(linkOf(await queue.result(call.task, call)));
       } catch (thrown) {
         const error = ApiError.from(thrown);
         if (state.error !== undefined || failures.has(error.code)) return { status: 'failed', error };
         throw error;
       }
-      return { status: 'completed' };
     },
     fetch: (call, variant) =>
-      fetchFilm(call, variant, download, async () => {
-        const { video } = await queue.result(call.task, call);
-        return isObject(video) ? video.url : undefined;
-      }),
+      fetchFilm(call, variant, download, async () => linkOf(await queue.result(call.task, call))),
   };
+}
+
+function linkOf({ video }: JsonObject): unknown {
+  return isObject(video) ? video.url : undefined;
 }

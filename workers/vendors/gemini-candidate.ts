@@ -1,3 +1,4 @@
+import { extraContent } from '../../shared/capabilities/thought-signature.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 import type { VendorUsage } from './vendor.ts';
@@ -41,7 +42,7 @@ export function readCandidate(candidate: unknown, callsBefore: number, responseI
     ...(thoughts.length > 0 && { reasoning_content: thoughts.join('') }),
     ...(texts.length > 0 && { content: texts.join('') }),
     ...(calls.length > 0 && { tool_calls: calls }),
-    ...extraContent(signature),
+    ...signed(signature),
   };
   const { finishReason: finish } = candidate;
   const logprobs = toLogprobs(candidate.logprobsResult);
@@ -57,14 +58,12 @@ function toToolCall({ id, name, args }: JsonObject, signature: unknown, ownId: s
     id: typeof id === 'string' && id !== '' ? id : `call_${ownId}`,
     type: 'function',
     function: { name: String(name), arguments: JSON.stringify(args ?? {}) },
-    ...extraContent(signature),
+    ...signed(signature),
   };
 }
 
-/** A thought's signature where Google's own OpenAI endpoint has it (https://ai.google.dev/gemini-api/docs/thought-signatures). */
-function extraContent(signature: unknown): JsonObject {
-  if (typeof signature !== 'string' || signature === '') return {};
-  return { extra_content: { google: { thought_signature: signature } } };
+function signed(signature: unknown): JsonObject {
+  return typeof signature === 'string' && signature !== '' ? extraContent(signature) : {};
 }
 
 /** `logprobsResult` as OpenAI's `logprobs` (https://ai.google.dev/api/generate-content#LogprobsResult). */

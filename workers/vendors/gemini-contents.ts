@@ -1,4 +1,5 @@
 import type { ChatMessage } from '../../shared/capabilities/chat-message.ts';
+import { readExtraContent } from '../../shared/capabilities/thought-signature.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { GeminiMedia } from './gemini-media.ts';
 import { needsSignatures } from './gemini-thinking.ts';
@@ -144,7 +145,7 @@ class ConversationBuilder {
     }
     const texts = typeof content === 'string' ? [content] : (content ?? []).map(textOfPart);
     const parts: JsonObject[] = [...texts, refusal ?? ''].filter((text) => text !== '').map((text) => ({ text }));
-    const signature = signatureOf(message);
+    const signature = readExtraContent(message);
     if (signature !== undefined) sign(parts, signature);
     const calls = toolCalls.map((call, index) => this.callPart(call, `${path}.tool_calls[${index}]`));
     // Of parallel calls only the first is signed.
@@ -160,7 +161,7 @@ class ConversationBuilder {
     const { name, arguments: text } = call.function;
     this.calls.set(call.id, name);
     const args = parseArguments(text, `${path}.function.arguments`);
-    const signature = signatureOf(call);
+    const signature = readExtraContent(call);
     return {
       functionCall: { id: call.id, name, args },
       ...(signature !== undefined && { thoughtSignature: signature }),
@@ -172,12 +173,6 @@ class ConversationBuilder {
 function sign(parts: JsonObject[], thoughtSignature: string): void {
   const last = parts.pop() ?? { text: '' };
   parts.push({ ...last, thoughtSignature });
-}
-
-function signatureOf({ extra_content: extra }: JsonObject): string | undefined {
-  const google = isObject(extra) ? extra.google : undefined;
-  const signature = isObject(google) ? google.thought_signature : undefined;
-  return typeof signature === 'string' && signature !== '' ? signature : undefined;
 }
 
 function parseArguments(text: string, param: string): JsonObject {

@@ -1,5 +1,4 @@
 import type { ChatRequest } from '../../shared/capabilities/chat.ts';
-import { fateOf, givenChatFields } from '../../shared/catalogue/chat-fields.ts';
 import { geminiChatFields } from '../../shared/catalogue/gemini-chat-fields.ts';
 import type { Downloader } from '../download.ts';
 import { toGeminiContents } from './gemini-contents.ts';
@@ -7,7 +6,7 @@ import { GeminiMedia } from './gemini-media.ts';
 import { thinkingConfig } from './gemini-thinking.ts';
 import { toGeminiTools } from './gemini-tools.ts';
 import type { JsonObject } from './json-object.ts';
-import { unsupportedField } from './unsupported-field.ts';
+import { refuseFields, unsupportedField } from './unsupported-field.ts';
 import type { VendorCall } from './vendor.ts';
 
 /** Candidates of one answer: Gemini's limit. */
@@ -24,7 +23,7 @@ export function modelPath(model: string, method: string): string {
  */
 export async function toGeminiRequest(call: VendorCall, download: Downloader): Promise<JsonObject> {
   const request = readChatRequest(call);
-  refuseForeignFields(request);
+  refuseFields(geminiChatFields, request);
   const generationConfig = toGenerationConfig(request, call.model);
   return {
     ...(await toGeminiInput(request, call, download)),
@@ -46,13 +45,6 @@ export async function toGeminiInput(
 ): Promise<JsonObject> {
   const tools = toGeminiTools(request);
   return { ...(await toGeminiContents(request.messages, call.model, new GeminiMedia(call, download))), ...tools };
-}
-
-function refuseForeignFields(request: ChatRequest): void {
-  for (const field of givenChatFields(request)) {
-    if (fateOf(geminiChatFields, field) !== 'refused') continue;
-    throw unsupportedField(field, "the model's vendor does not have it");
-  }
 }
 
 function toGenerationConfig(request: ChatRequest, model: string): JsonObject {

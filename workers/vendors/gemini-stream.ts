@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { ApiError } from '../../shared/errors.ts';
-import type { Reading } from '../http.ts';
 import { SseReader } from '../sse-reader.ts';
+import { DeltaStream } from './delta-stream.ts';
 import type { GeminiAnswerReader } from './gemini-answer-reader.ts';
 import { isBlocked, readCandidate, toFinishReason, toUsage } from './gemini-candidate.ts';
-import { interrupted } from './interrupted.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import { GeminiTokenTemplate } from './gemini-token-template.ts';
+import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import type { FrameSink, VendorAnswer } from './vendor.ts';
 
 /** What a stream remembers of one of its choices. */
@@ -18,37 +18,33 @@ interface GrowingChoice {
  * One streamed answer (`streamGenerateContent?alt=sse`): each event is a partial `GenerateContentResponse`, each candidate in
  * it the next delta of its choice. Calls come whole. There is no last event: the body's end is the answer's.
  */
-export class GeminiStream {
+export class GeminiStream extends DeltaStream {
   private readonly reader: GeminiAnswerReader;
-  private readonly sink: FrameSink;
   private readonly events = new SseReader((data) => this.readEvent(data));
   private readonly choices = new Map<number, GrowingChoice>();
   private responseId: string | undefined;
   private metadata: JsonObject | undefined;
-  private frames = 0;
-  private isFull = false;
-  private reported: ApiError | undefined;
+  private template: GeminiTokenTemplate | undefined;
+  /** Events from which a template may yet be made: where none can be, trying costs as much as it would save. */
+  private templateTries = 3;
 
   constructor(reader: GeminiAnswerReader, sink: FrameSink) {
+    super(sink);
     this.reader = reader;
-    this.sink = sink;
-  }
-
-  read(bytes: Buffer): Reading {
-    this.isFull = false;
-    this.events.read(bytes);
-    return this.isFull ? this.sink.drained() : undefined;
   }
 
   /** Takes an event's text, or that of a whole answer, which is an event that says it all. */
   readEvent(data: string): void {
     if (data === '') return;
-    const answer = this.reader.parse(data);
-    if (answer.error) {
-      this.reported = this.reader.statusError(200, data, {});
-      throw this.reported;
+    const known = this.template?.read(data);
+    if (known !== undefined) {
+      this.metadata = Object.assign(this.metadata ?? {}, known.counts);
+      this.writeToken(known.token);
+      return;
     }
-    this.take(answer);
+    const answer = parseObject(data);
+    if (answer.error) this.fail(this.reader.statusError(200, data, {}));
+    this.takeAnswer(answer, data);
   }
 
   /** The end of the body. @throws ApiError when the vendor stopped before its answer was whole. */
@@ -61,20 +57,19 @@ export class GeminiStream {
     return { body: JSON.stringify({ usage }), usage };
   }
 
-  /** What a failure of the call means. */
-  failure(thrown: unknown): ApiError {
-    const isFinal = this.frames === 0 || thrown === this.reported;
-    return isFinal ? ApiError.from(thrown) : interrupted(thrown);
+  protected override take(bytes: Buffer): void {
+    this.events.read(bytes);
   }
 
-  private take(answer: JsonObject): void {
+  private takeAnswer(answer: JsonObject, data: string): void {
     if (typeof answer.responseId === 'string') this.responseId ??= answer.responseId;
     // Counts of the prompt are not in every event.
     if (isObject(answer.usageMetadata)) this.metadata = Object.assign(this.metadata ?? {}, answer.usageMetadata);
     const candidates = Array.isArray(answer.candidates) ? answer.candidates : [];
     const token = candidates.length === 1 ? this.tokenOf(candidates[0]) : undefined;
     if (token !== undefined) {
-      this.write(`{"choices":[{"index":0,"delta":{"content":${JSON.stringify(token)}},"finish_reason":null}]}`);
+      this.writeToken(JSON.stringify(token));
+      if (this.template === undefined && this.templateTries-- > 0) this.template = GeminiTokenTemplate.from(data);
       return;
     }
     const choices = candidates.flatMap((candidate) => this.toChoice(candidate) ?? []);
@@ -120,8 +115,7 @@ export class GeminiStream {
     return { index: 0, delta: { role: 'assistant', content: '' }, finish_reason: 'content_filter' };
   }
 
-  private write(text: string): void {
-    this.frames += 1;
-    if (!this.sink.write({ type: 'delta', text })) this.isFull = true;
+  private writeToken(token: string): void {
+    this.write(`{"choices":[{"index":0,"delta":{"content":${token}},"finish_reason":null}]}`);
   }
 }

@@ -3,6 +3,7 @@ import { createHttpClient } from '../http.ts';
 import { GeminiAnswerReader } from './gemini-answer-reader.ts';
 import { geminiChat, geminiTokenCount } from './gemini-chat.ts';
 import { geminiEmbeddings } from './gemini-embeddings.ts';
+import { geminiImagen, isImagen } from './gemini-imagen.ts';
 import { geminiImages } from './gemini-images.ts';
 import { geminiVideos } from './gemini-videos.ts';
 import type { Offering } from './vendor.ts';
@@ -25,12 +26,14 @@ export function createGemini({
     toStatusError: (status, body, headers) => reader.statusError(status, body, headers),
   });
   const download = createCallerDownloader();
+  const images = geminiImages(http, reader, download);
+  const imagen = geminiImagen(http, download);
   return {
     name,
     chat: geminiChat(http, reader, download),
     countTokens: geminiTokenCount(http, reader, download),
     embed: geminiEmbeddings(http, reader),
-    image: geminiImages(http, reader, download),
+    image: (call, sink) => (isImagen(call.model) ? imagen : images)(call, sink),
     video: geminiVideos(http, reader, {
       ofCallers: download,
       ofFilms: createFilmDownloader(baseUrl, undefined, headers),

@@ -1,4 +1,5 @@
 import type { PlacedImageJob, UploadedImage } from '../../shared/capabilities/image.ts';
+import { mediaDefaults } from '../../shared/catalogue/media-fields.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { JsonObject } from './json-object.ts';
 import { unsupportedField } from './unsupported-field.ts';
@@ -7,16 +8,7 @@ import type { CallFiles, VendorCall } from './vendor.ts';
 /** The bytes that the images of one request may have together: they are in memory at once, in base64. */
 const mostImageBytes = 64 * 1024 * 1024;
 
-/** Values by which OpenAI's fields ask for nothing that another vendor would not do anyhow. */
-const harmless: Readonly<Record<string, readonly unknown[]>> = {
-  background: ['auto', 'opaque'],
-  moderation: ['auto'],
-  quality: ['auto', 'standard'],
-  style: ['vivid'],
-  input_fidelity: ['low'],
-  output_compression: [100],
-  partial_images: [0],
-};
+const harmless = mediaDefaults.image;
 
 /** Width and height in pixels. */
 export interface ImageSize {
@@ -40,15 +32,21 @@ export interface ImageRequest {
   readonly own: JsonObject;
 }
 
+/** What only some vendors can do with images. */
+interface ImageTalents {
+  /** `true`: the adapter reads the job's mask itself. */
+  readonly masks?: boolean;
+}
+
 /**
  * Reads an image job for a vendor that has no fields for OpenAI's `background`, `moderation`, `quality`, `style` and
- * `input_fidelity`, no masks, no variations and no streams. `user`, a hint, is left out.
+ * `input_fidelity`, no masks where nothing else is said, no variations and no streams. `user`, a hint, is left out.
  * @throws ApiError 400 that names the field which asks for what the vendor does not have.
  */
-export function readImageRequest(call: VendorCall): ImageRequest {
+export function readImageRequest(call: VendorCall, { masks = false }: ImageTalents = {}): ImageRequest {
   const job = JSON.parse(call.request) as PlacedImageJob;
   if (job.task === 'variation') throw unsupportedField('model', 'its vendor makes no variations');
-  if (job.mask !== null) throw unsupportedField('mask', "the model's vendor takes no masks");
+  if (job.mask !== null && !masks) throw unsupportedField('mask', "the model's vendor takes no masks");
   if (call.stream) throw unsupportedField('stream', "the model's vendor does not stream images");
   const { prompt, n, size, output_format: format, output_compression: compression, user: _, ...rest } = job.parameters;
   const own: JsonObject = {};

@@ -8,6 +8,11 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether JSON is a text that says anything. */
+export function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
 /** Reads a vendor's answer; null: it had none. @throws ApiError for what is no JSON object. */
 export function parseObject(text: string | null): JsonObject {
   let answer: unknown;

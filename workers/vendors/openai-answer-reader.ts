@@ -13,17 +13,12 @@ export function takeOffIdentity(answer: JsonObject): void {
 
 /** JSON of one vendor, checked as far as the gateway relies on it. */
 export class OpenAiAnswerReader {
-  private readonly vendor: string;
-  private readonly apiKey: string;
+  protected readonly vendor: string;
+  protected readonly apiKey: string;
 
   constructor(vendor: string, apiKey: string) {
     this.vendor = vendor;
     this.apiKey = apiKey;
-  }
-
-  /** @throws ApiError for what is no JSON object. */
-  parse(text: string): JsonObject {
-    return parseObject(text);
   }
 
   /** An error that came where an answer was expected, under a status of success. */
@@ -35,9 +30,9 @@ export class OpenAiAnswerReader {
     });
   }
 
-  /** A whole answer. @throws ApiError for the error that may stand in its place. */
+  /** A whole answer. @throws ApiError for the error that may stand in its place, and for what is no JSON object. */
   answer(text: string): JsonObject {
-    const answer = this.parse(text);
+    const answer = parseObject(text);
     if (answer.error) throw this.reportedError(text);
     return answer;
   }

@@ -1,8 +1,8 @@
 import { ApiError } from '../../shared/errors.ts';
-import type { HttpClient, Reading } from '../http.ts';
+import type { HttpClient } from '../http.ts';
 import { SseReader } from '../sse-reader.ts';
-import { interrupted } from './interrupted.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import { DeltaStream } from './delta-stream.ts';
+import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import { type OpenAiAnswerReader, takeOffIdentity } from './openai-answer-reader.ts';
 import { composeRequest } from './openai-request.ts';
 import { TokenTemplate } from './token-template.ts';
@@ -53,16 +53,11 @@ export function completionMethod(
 }
 
 /** One streamed answer: events in, `delta` frames out. */
-class ChunkStream {
+class ChunkStream extends DeltaStream {
   private readonly answerReader: OpenAiAnswerReader;
-  private readonly sink: FrameSink;
   private readonly kind: CompletionKind;
   private readonly events = new SseReader((data, type) => this.readEvent(data, type));
   private usage: VendorUsage = null;
-  private frames = 0;
-  private full = false;
-  private done = false;
-  private reported: ApiError | undefined;
   private template: TokenTemplate | undefined;
   /** Chunks from which a template may yet be made: where none can be, trying costs as much as it would save. */
   private templateTries = 3;
@@ -70,16 +65,9 @@ class ChunkStream {
   private readonly finished = new Set<unknown>();
 
   constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, kind: CompletionKind) {
+    super(sink);
     this.answerReader = answerReader;
-    this.sink = sink;
     this.kind = kind;
-  }
-
-  read(bytes: Buffer): Reading {
-    this.full = false;
-    this.events.read(bytes);
-    if (this.done) return 'finished';
-    return this.full ? this.sink.drained() : undefined;
   }
 
   /** Some vendors answer a streamed request with a whole completion: it becomes one chunk that says it all. */
@@ -94,7 +82,7 @@ class ChunkStream {
       return { index, ...changed };
     });
     this.writeChunk({ ...completion, choices });
-    this.done = true;
+    this.isDone = true;
   }
 
   /**
@@ -102,22 +90,20 @@ class ChunkStream {
    * @throws ApiError when the vendor stopped before its answer was whole.
    */
   end(): VendorAnswer {
-    if (!this.done && (this.begun.size === 0 || this.finished.size < this.begun.size)) {
+    if (!this.isDone && (this.begun.size === 0 || this.finished.size < this.begun.size)) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
     return { body: JSON.stringify({ usage: this.usage }), usage: this.usage };
   }
 
-  /** What a failure of the call means. */
-  failure(thrown: unknown): ApiError {
-    const isFinal = this.frames === 0 || thrown === this.reported;
-    return isFinal ? ApiError.from(thrown) : interrupted(thrown);
+  protected override take(bytes: Buffer): void {
+    this.events.read(bytes);
   }
 
   private readEvent(data: string, type: string | undefined): void {
-    if (this.done || data === '') return;
+    if (this.isDone || data === '') return;
     if (data.startsWith('[DONE]')) {
-      this.done = true;
+      this.isDone = true;
       return;
     }
     const frame = type === 'error' ? undefined : this.template?.frame(data);
@@ -125,11 +111,8 @@ class ChunkStream {
       this.write(frame);
       return;
     }
-    const chunk = this.answerReader.parse(data);
-    if (chunk.error || type === 'error') {
-      this.reported = this.answerReader.reportedError(data);
-      throw this.reported;
-    }
+    const chunk = parseObject(data);
+    if (chunk.error || type === 'error') this.fail(this.answerReader.reportedError(data));
     if (this.template === undefined && this.templateTries > 0) this.makeTemplate(data, chunk);
     takeOffIdentity(chunk);
     this.kind.adaptAnswer?.(chunk);
@@ -142,7 +125,7 @@ class ChunkStream {
     if (another || !isObject(choice) || !this.kind.hasToken(choice) || !this.begun.has(choice.index)) return;
     if (choice.finish_reason || chunk.usage) return;
     const toFrame = (text: string): string => {
-      const sample = this.answerReader.parse(text);
+      const sample = parseObject(text);
       takeOffIdentity(sample);
       this.kind.adaptAnswer?.(sample);
       sample.usage = undefined;
@@ -166,11 +149,6 @@ class ChunkStream {
       if (choice?.finish_reason) this.finished.add(choice.index);
     }
     this.write(JSON.stringify(chunk));
-  }
-
-  private write(text: string): void {
-    this.frames += 1;
-    if (!this.sink.write({ type: 'delta', text })) this.full = true;
   }
 }
 

@@ -1,4 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
+import { failureAfterBegin } from './begun-task.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
 import { OpenAiEventStream } from './openai-event-stream.ts';
@@ -27,6 +28,12 @@ export class OpenAiImageStream extends OpenAiEventStream {
     }
     const usage = sumUsage(this.images.map((image) => (isObject(image.usage) ? image.usage : null))) ?? undefined;
     return { ...this.answer, usage, data: this.images };
+  }
+
+  override failure(thrown: unknown): ApiError {
+    const error = super.failure(thrown);
+    // No frame tells of a completed image, but it is being paid for.
+    return this.images.length === 0 ? error : failureAfterBegin(error);
   }
 
   protected override takeEvent({ type: _, ...fields }: JsonObject, type: string): void {

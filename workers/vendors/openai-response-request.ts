@@ -1,10 +1,14 @@
 import { type ResponseItem, type ResponseJob, readItemId } from '../../shared/capabilities/response.ts';
+import { readThoughtSignature } from '../../shared/capabilities/thought-signature.ts';
 import type { VendorCall } from './vendor.ts';
 
 const encryptedReasoning = 'reasoning.encrypted_content';
 
-/** A quoted text that may be an id of ours, or a key that has to be looked at. Quotes inside of a text are escaped. */
-const needsReading = /_[0-9a-f]{32}"|"(?:include|store|background|previous_response_id)"/;
+/**
+ * A quoted text that may be an id of ours or a signature of Google's, or a key that has to be looked at. Quotes inside of a
+ * text are escaped.
+ */
+const needsReading = /_[0-9a-f]{32}"|"google:\d|"(?:include|store|background|previous_response_id)"/;
 
 /**
  * The body of a vendor's `POST /responses`. The vendor is to store nothing, and to hand out its reasoning encrypted: the
@@ -28,12 +32,14 @@ export function composeResponseRequest({ model, stream, request }: VendorCall): 
 
 /**
  * An item as the vendor knows it; undefined for reasoning of ours that came back without anything in it: all that is left is
- * the id of an item that the vendor did not store.
+ * the id of an item that the vendor did not store, or what another vendor has signed.
  */
-function toVendorsItem(item: ResponseItem): ResponseItem | undefined {
+function toVendorsItem(given: ResponseItem): ResponseItem | undefined {
+  const isForeign = readThoughtSignature(given.encrypted_content) !== undefined;
+  const item = isForeign ? { ...given, encrypted_content: null } : given;
   const { id, approval_request_id: approvalId } = item;
   const own = typeof id === 'string' ? readItemId(id) : undefined;
-  if (own !== undefined && isEmptyReasoning(item)) return undefined;
+  if ((own !== undefined || isForeign) && isEmptyReasoning(item)) return undefined;
   const asked = typeof approvalId === 'string' ? readItemId(approvalId) : undefined;
   return {
     ...item,

@@ -3,10 +3,10 @@ import { createOpenAiDialect, type OpenAiDialectOptions } from './openai-dialect
 import type { Vendor } from './vendor.ts';
 
 /** A vendor that speaks OpenAI's wire with the deviations of its row, and offers what the row says. */
-export function createOpenAiRow(
-  options: Omit<OpenAiDialectOptions, 'deviations'>,
-  row: Pick<VendorRow, 'offers' | 'chat'> = {},
-): Vendor {
+export function createOpenAiRow({
+  row,
+  ...options
+}: Omit<OpenAiDialectOptions, 'deviations'> & { readonly row: Pick<VendorRow, 'offers' | 'chat'> }): Vendor {
   const whole: Vendor = createOpenAiDialect({ ...options, ...(row.chat && { deviations: row.chat }) });
   if (row.offers === undefined) return whole;
   const offered: Pick<Vendor, Offer> = Object.fromEntries(row.offers.map((offer) => [offer, whole[offer]]));

@@ -1,14 +1,13 @@
 import type { SpeechJobRequest } from '../../shared/capabilities/speech.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { HttpClient } from '../http.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import type { HttpClient, Reading } from '../http.ts';
+import { AudioPieces, refuseText } from './audio-pieces.ts';
+import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
 import { OpenAiEventStream } from './openai-event-stream.ts';
 import type { FrameSink, VendorAnswer, VendorMethod, VendorUsage } from './vendor.ts';
 
 const path = '/audio/speech';
-/** The most audio in one frame, in bytes: as base64 it still travels inline. */
-const longestPiece = 32 * 1024;
 
 /**
  * Speech (https://platform.openai.com/docs/api-reference/audio/createSpeech), as audio or, with `stream_format` `sse`, as
@@ -20,7 +19,13 @@ export function openAiSpeech(http: HttpClient, answerReader: OpenAiAnswerReader)
     const stream = new SpeechStream(answerReader, sink, fields.stream_format === 'sse');
     const body = JSON.stringify({ ...fields, model });
     try {
-      const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => stream.read(bytes) });
+      const text = await http.post({
+        path,
+        body,
+        signal,
+        silenceMs,
+        onChunk: (bytes, type) => stream.readAs(type, bytes),
+      });
       if (text !== null) throw unexpected(answerReader, text);
       return stream.end();
     } catch (error) {
@@ -31,16 +36,14 @@ export function openAiSpeech(http: HttpClient, answerReader: OpenAiAnswerReader)
 
 /** JSON, where audio was expected. */
 function unexpected(answerReader: OpenAiAnswerReader, text: string): ApiError {
-  if (answerReader.parse(text).error) return answerReader.reportedError(text);
+  if (parseObject(text).error) return answerReader.reportedError(text);
   return new ApiError('server_error', "The model's vendor answered with JSON in place of audio.");
 }
 
 /** One speech: bytes or events in, `delta` frames out. */
 class SpeechStream extends OpenAiEventStream {
-  private readonly hasEvents: boolean;
-  private pieces: Buffer[] = [];
-  private piecesSize = 0;
-  private flushing: NodeJS.Immediate | undefined;
+  private hasEvents: boolean;
+  private readonly audio = new AudioPieces((text) => this.write(text));
   private isWhole = false;
   private usage: VendorUsage = null;
 
@@ -49,9 +52,16 @@ class SpeechStream extends OpenAiEventStream {
     this.hasEvents = hasEvents;
   }
 
+  /** Takes bytes of a body. A vendor that knows no events answers with audio, though it was asked for them. */
+  readAs(type: string, bytes: Buffer): Reading {
+    if (/^audio\//i.test(type)) this.hasEvents = false;
+    if (!this.hasEvents) refuseText(type);
+    return this.read(bytes);
+  }
+
   /** @throws ApiError when the vendor stopped before its audio was whole. */
   end(): VendorAnswer {
-    this.flush();
+    this.audio.flush();
     if (this.hasEvents && !this.isWhole) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the audio was whole.");
     }
@@ -59,41 +69,22 @@ class SpeechStream extends OpenAiEventStream {
   }
 
   override failure(thrown: unknown): ApiError {
-    this.flush();
+    this.audio.flush();
     return super.failure(thrown);
   }
 
   protected override take(bytes: Buffer): void {
     if (this.hasEvents) super.take(bytes);
-    else this.add(bytes);
+    else this.audio.add(bytes);
   }
 
   protected override takeEvent({ audio, usage }: JsonObject, type: string): void {
     if (type === 'speech.audio.delta' && typeof audio === 'string') {
-      this.add(Buffer.from(audio, 'base64'));
+      this.audio.add(Buffer.from(audio, 'base64'));
     } else if (type === 'speech.audio.done') {
       if (isObject(usage)) this.usage = usage;
       this.isWhole = true;
       this.isDone = true;
-    }
-  }
-
-  /** What comes in one turn of the event loop leaves as few frames: a vendor's pieces may be tiny. */
-  private add(bytes: Buffer): void {
-    this.pieces.push(bytes);
-    this.piecesSize += bytes.length;
-    if (this.piecesSize >= longestPiece) this.flush();
-    else this.flushing ??= setImmediate(() => this.flush());
-  }
-
-  private flush(): void {
-    clearImmediate(this.flushing);
-    this.flushing = undefined;
-    const audio = Buffer.concat(this.pieces);
-    this.pieces = [];
-    this.piecesSize = 0;
-    for (let at = 0; at < audio.length; at += longestPiece) {
-      this.write(`{"audio":"${audio.toString('base64', at, at + longestPiece)}"}`);
     }
   }
 }

@@ -5,7 +5,7 @@ import type { VideoJob, VideoVariant } from '../../shared/capabilities/video.ts'
 import { ApiError } from '../../shared/errors.ts';
 import { formFields, formUpload } from '../form-upload.ts';
 import { type HttpClient, type HttpUpload, LostAnswerError } from '../http.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
 import type { StoredFile, TaskCall, TaskState, VendorCall, VideoTasks } from './vendor.ts';
 
@@ -23,7 +23,7 @@ const usualTypes: Record<VideoVariant, string> = {
 const fileTypes = new Set(['video/mp4', 'image/webp', 'image/jpeg', 'image/png']);
 
 /** Codes of a failed video that say that what was asked for is not allowed: the caller's fault, not the vendor's. */
-const refusals = /moderation|content_policy|policy_violation|_block(ed)?$|^invalid_/;
+const refusals = /moderation|content_policy|content_filter|policy_violation|_block(ed)?$|^invalid_/;
 
 /** Videos (https://platform.openai.com/docs/api-reference/videos), each a task that the vendor works off in its own time. */
 export function openAiVideos(
@@ -35,7 +35,7 @@ export function openAiVideos(
     create: (call) => create(http, answerReader, call),
     async poll(call) {
       const text = await http.get({ path: pathOf(call), notFound: unknownTask, ...limitsOf(call) });
-      return readState(answerReader.parse(text ?? ''));
+      return readState(parseObject(text));
     },
     fetch: (call, variant) => fetchFile(http, call, variant, longest),
     async discard(call) {
@@ -89,7 +89,7 @@ function isUpload(input: VideoJob['input']): input is UploadedImage {
 function readName(answerReader: OpenAiAnswerReader, text: string): string {
   let answer: JsonObject;
   try {
-    answer = answerReader.parse(text);
+    answer = parseObject(text);
   } catch (error) {
     throw unknown("The model's vendor began the video, but its answer cannot be read.", error);
   }

@@ -1,35 +1,50 @@
-import { type Dialect, findVendorRow } from '../../shared/catalogue/vendors.ts';
-import type { Config, VendorSettings } from '../../shared/config.ts';
+import type { Dialect, VendorRow } from '../../shared/catalogue/vendors.ts';
+import type { VendorSettings } from '../../shared/vendor-settings.ts';
 import { createAnthropic } from './anthropic.ts';
+import { createAssemblyAi } from './assemblyai.ts';
+import { createAzure } from './azure.ts';
+import { createBedrock } from './bedrock.ts';
 import { createBlackForestLabs } from './black-forest-labs.ts';
 import { createDeepgram } from './deepgram.ts';
 import { createElevenLabs } from './elevenlabs.ts';
 import { createFal } from './fal.ts';
 import { createGemini } from './gemini.ts';
+import { createKling } from './kling.ts';
+import { createLuma } from './luma.ts';
 import { createOpenAiRow } from './openai-row.ts';
 import { createReplicate } from './replicate.ts';
+import { createRunway } from './runway.ts';
+import { createStability } from './stability.ts';
 import type { Vendor } from './vendor.ts';
 
-/** Where a vendor is, and the key to it. */
-type VendorOptions = Pick<VendorSettings, 'baseUrl' | 'apiKey'> & { readonly name: string };
+/** Where a vendor is, the key to it, and in what it differs from others of its dialect. */
+interface VendorOptions {
+  readonly name: string;
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly row: VendorRow;
+}
 
 /** The adapter of each dialect. */
 const factories: Record<Dialect, (options: VendorOptions) => Vendor> = {
   anthropic: createAnthropic,
+  azure: createAzure,
+  assemblyai: createAssemblyAi,
+  bedrock: createBedrock,
   'black-forest-labs': createBlackForestLabs,
   deepgram: createDeepgram,
   elevenlabs: createElevenLabs,
   fal: createFal,
   gemini: createGemini,
+  kling: createKling,
+  luma: createLuma,
   replicate: createReplicate,
-  openai: (options) => createOpenAiRow(options, findVendorRow(options.name)),
+  runway: createRunway,
+  stability: createStability,
+  openai: createOpenAiRow,
 };
 
-/** The vendors that are on. Whoever asks for them closes them. */
-export function createVendors(config: Pick<Config, 'vendors'>): Map<string, Vendor> {
-  const vendors = new Map<string, Vendor>();
-  for (const [name, { dialect, baseUrl, apiKey }] of Object.entries(config.vendors)) {
-    vendors.set(name, factories[dialect]({ name, baseUrl, apiKey }));
-  }
-  return vendors;
+/** A vendor as one of its keys reaches it. Whoever asks for it closes it. */
+export function createVendor(name: string, { row, baseUrl }: VendorSettings, apiKey: string): Vendor {
+  return factories[row.dialect]({ name, baseUrl, apiKey, row });
 }

@@ -1,6 +1,6 @@
 import type { Downloader } from '../download.ts';
 import type { HttpClient } from '../http.ts';
-import { awaitTask } from './begun-task.ts';
+import { afterBegin, awaitTask } from './begun-task.ts';
 import { deliverLinks, ImageDelivery, wantedFormat } from './image-delivery.ts';
 import { aspectRatio, type ImageRequest, inputImages, readImageRequest } from './image-request.ts';
 import type { JsonObject } from './json-object.ts';
@@ -46,9 +46,11 @@ export function replicateImages(waiting: HttpClient, http: HttpClient, download:
   return async (call) => {
     const request = readImageRequest(call);
     const { id, output } = await createPrediction(waiting, call.model, await composeInput(call, request), call);
-    const made = output ?? (await awaitTask(call, { ask: () => getPrediction(http, id, call), read: readOutput }));
-    const delivery = new ImageDelivery(call, wantedFormat(request.job, false), download);
-    return await deliverLinks(Array.isArray(made) ? made : [made], delivery, request.format);
+    return await afterBegin(async () => {
+      const made = output ?? (await awaitTask(call, { ask: () => getPrediction(http, id, call), read: readOutput }));
+      const delivery = new ImageDelivery(call, wantedFormat(request.job, false), download);
+      return await deliverLinks(Array.isArray(made) ? made : [made], delivery, request.format);
+    });
   };
 }
 

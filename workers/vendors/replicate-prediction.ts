@@ -49,22 +49,27 @@ export async function cancelPrediction(http: HttpClient, id: string, { signal, s
 }
 
 /** What a prediction has come to; undefined as long as it goes on. @throws ApiError for one that failed */
-export function readOutput({ status, output, error }: JsonObject): unknown {
+export function readOutput(prediction: JsonObject): unknown {
+  const { status, output } = prediction;
   switch (status) {
     case 'starting':
     case 'processing':
       return undefined;
     case 'succeeded':
       return output ?? [];
-    case 'failed': {
-      const said = typeof error === 'string' && error !== '' ? error.slice(0, 4000) : undefined;
-      if (said !== undefined && refusals.test(said)) throw contentRefused(said);
-      throw new ApiError('server_error', said ?? "The model's vendor could not do it.");
-    }
+    case 'failed':
     case 'canceled':
     case 'aborted':
-      throw new ApiError('server_error', "The model's vendor has cancelled its work.");
+      throw predictionError(prediction);
     default:
       throw new ApiError('server_error', "The model's vendor answered with a prediction of an unknown status.");
   }
+}
+
+/** Why a prediction came to nothing. */
+export function predictionError({ status, error }: JsonObject): ApiError {
+  if (status !== 'failed') return new ApiError('server_error', "The model's vendor has cancelled its work.");
+  const said = typeof error === 'string' && error !== '' ? error.slice(0, 4000) : undefined;
+  if (said !== undefined && refusals.test(said)) return contentRefused(said);
+  return new ApiError('server_error', said ?? "The model's vendor could not do it.");
 }

@@ -1,10 +1,16 @@
-import { ApiError } from '../../shared/errors.ts';
+import type { ApiError } from '../../shared/errors.ts';
 import type { Downloader } from '../download.ts';
 import type { HttpClient } from '../http.ts';
 import { type JsonObject, parseObject } from './json-object.ts';
-import { cancelPrediction, createPrediction, getPrediction, readOutput } from './replicate-prediction.ts';
+import {
+  cancelPrediction,
+  createPrediction,
+  getPrediction,
+  predictionError,
+  readOutput,
+} from './replicate-prediction.ts';
 import type { TaskState, VideoTasks } from './vendor.ts';
-import { fetchFilm, readVideoRequest } from './video-request.ts';
+import { failedVideo, fetchFilm, madeVideo, readVideoRequest } from './video-request.ts';
 
 /*
  * Videos at Replicate (https://replicate.com/docs/reference/http and the models' own schemas, such as
@@ -20,6 +26,9 @@ import { fetchFilm, readVideoRequest } from './video-request.ts';
  * | user            | left out                                                              |
  * | any other       | as it is: seed, negative_prompt                                       |
  */
+
+/** Statuses of predictions that came to nothing. */
+const ended: readonly unknown[] = ['failed', 'canceled', 'aborted'];
 
 /** Videos at Replicate, each a prediction. */
 export function replicateVideos(http: HttpClient, download: Downloader): Required<VideoTasks> {
@@ -39,18 +48,26 @@ export function replicateVideos(http: HttpClient, download: Downloader): Require
       return readState(parseObject(await getPrediction(http, call.task, call)));
     },
     fetch: (call, variant) =>
-      fetchFilm(call, variant, download, async () => {
-        const output = readOutput(parseObject(await getPrediction(http, call.task, call)));
-        return Array.isArray(output) ? output[0] : output;
-      }),
+      fetchFilm(call, variant, download, async () =>
+        linkOf(readOutput(parseObject(await getPrediction(http, call.task, call)))),
+      ),
     discard: (call) => cancelPrediction(http, call.task, call),
   };
 }
 
 function readState(prediction: JsonObject): TaskState {
-  try {
-    return readOutput(prediction) === undefined ? { status: 'running', progress: 0 } : { status: 'completed' };
-  } catch (thrown) {
-    return { status: 'failed', error: ApiError.from(thrown) };
-  }
+  if (ended.includes(prediction.status)) return { status: 'failed', error: videoError(prediction) };
+  // What is no prediction is no failure of the task either: it is asked for again.
+  const output = readOutput(prediction);
+  return output === undefined ? { status: 'running', progress: 0 } : madeVideo(linkOf(output));
+}
+
+/** What a model says of its own failure is left out: it is the text of whatever went wrong in it. */
+function videoError(prediction: JsonObject): ApiError {
+  const error = predictionError(prediction);
+  return error.code === 'server_error' ? failedVideo() : error;
+}
+
+function linkOf(output: unknown): unknown {
+  return Array.isArray(output) ? output[0] : output;
 }

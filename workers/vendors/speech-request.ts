@@ -1,5 +1,4 @@
-import type { SpeechFormat, SpeechJobRequest } from '../../shared/capabilities/speech.ts';
-import { isObject } from './json-object.ts';
+import { nameOfVoice, type SpeechFormat, type SpeechJobRequest } from '../../shared/capabilities/speech.ts';
 import { unsupportedField } from './unsupported-field.ts';
 
 /** A speech job as vendors see it that do not speak OpenAI's dialect. */
@@ -11,16 +10,6 @@ export interface SpeechRequest {
   readonly speed: number | undefined;
   /** Fields that are no OpenAI's: they are the vendor's own. */
   readonly own: Readonly<Record<string, unknown>>;
-}
-
-/** The voices that OpenAI documents; a client that changed nothing but its model still names one. */
-const openAiVoices = new Set([
-  ...['alloy', 'ash', 'ballad', 'coral', 'echo', 'fable', 'onyx', 'nova', 'sage', 'shimmer', 'verse', 'marin', 'cedar'],
-]);
-
-/** Whether a voice is one of OpenAI's own, which other vendors do not have. */
-export function isOpenAiVoice(voice: string): boolean {
-  return openAiVoices.has(voice);
 }
 
 /**
@@ -42,7 +31,7 @@ export function readSpeechRequest(request: string): SpeechRequest {
   return {
     input,
     format,
-    voice: String(isObject(voice) ? voice.id : voice),
+    voice: nameOfVoice(voice),
     speed: typeof speed === 'number' && speed !== 1 ? speed : undefined,
     own,
   };

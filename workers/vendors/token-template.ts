@@ -1,8 +1,14 @@
 /** Stands for the token while a template is made; no vendor sends it. */
 const marker = '"the token goes here: 5f1c7c0e-7c55-4a0b-9a57-2f2c1a3a8f10"';
+/** What stands before the token in the chunks of a chat. */
 const contentStart = /"delta":\s*\{[^{}]*?"content":\s*/;
 /** A JSON string without escapes; one that has them takes the slow way. */
 const plainString = /^"[ !#-[\]-\uffff]*"$/;
+
+/** Whether it is the text of a JSON string without escapes. */
+export function isPlainString(text: string): boolean {
+  return plainString.test(text);
+}
 
 /**
  * The chunks of one stream as a rule differ in a single string, the token. A template is such a chunk around its token, and
@@ -25,18 +31,23 @@ export class TokenTemplate {
   /**
    * @param data The text of a chunk, known to be whole JSON.
    * @param toFrame Makes the frame of a chunk the slow way.
+   * @param tokenStart Matches up to the token.
    * @returns undefined where the token's place is not certain.
    */
-  static from(data: string, toFrame: (data: string) => string): TokenTemplate | undefined {
+  static from(
+    data: string,
+    toFrame: (data: string) => string | undefined,
+    tokenStart = contentStart,
+  ): TokenTemplate | undefined {
     // Quotes inside of strings are escaped, so what matches is no text but a key, and what follows is its value.
-    const found = contentStart.exec(data);
+    const found = tokenStart.exec(data);
     if (!found) return undefined;
     const start = found.index + found[0].length;
     const end = data.indexOf('"', start + 1) + 1;
     if (!plainString.test(data.slice(start, end))) return undefined;
     const before = data.slice(0, start);
     const after = data.slice(end);
-    const [frameBefore, frameAfter, ...more] = toFrame(before + marker + after).split(marker);
+    const [frameBefore, frameAfter, ...more] = toFrame(before + marker + after)?.split(marker) ?? [];
     // None where the key stands twice: then this is not the value that counts.
     if (frameBefore === undefined || frameAfter === undefined || more.length > 0) return undefined;
     return new TokenTemplate(before, after, frameBefore, frameAfter);

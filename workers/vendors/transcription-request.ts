@@ -10,6 +10,8 @@ export interface TranscriptionRequest {
   readonly languages: readonly string[];
   /** Words that the vendor is to listen for. */
   readonly keywords: readonly string[];
+  /** What the audio is about, for those who can be told. */
+  readonly prompt: string | undefined;
   /** How random the vendor may be, for those who can be told. */
   readonly temperature: number | undefined;
   /** What `verbose_json` is to time. */
@@ -20,15 +22,15 @@ export interface TranscriptionRequest {
 
 /**
  * Reads a transcription job for a vendor that does not translate, does not stream, has no log probabilities and knows no
- * speakers by name. `prompt` and `chunking_strategy`, which only hint at what to expect and how to cut it, are left out.
+ * speakers by name. `chunking_strategy`, which only hints at how to cut the audio, is left out.
  * @throws ApiError 400 that names the field which asks for what the vendor does not have.
  */
 export function readTranscriptionRequest(call: VendorCall): TranscriptionRequest {
   const { task, format, file, options } = JSON.parse(call.request) as TranscriptionJobRequest;
   if (task === 'translate') throw unsupportedField('model', 'its vendor does not translate');
   if (call.stream) throw unsupportedField('stream', "the model's vendor does not stream transcripts");
-  const { language, languages, keywords, temperature, timestamp_granularities: timed, include, ...rest } = options;
-  const { prompt: _, chunking_strategy: __, ...own } = rest;
+  const { language, languages, keywords, prompt, temperature, timestamp_granularities: timed, ...rest } = options;
+  const { include, chunking_strategy: _, ...own } = rest;
   if (listOf(include).length > 0) throw unsupportedField('include', "the model's vendor has nothing to include");
   for (const name of ['known_speaker_names', 'known_speaker_references']) {
     if (own[name] !== undefined) throw unsupportedField(name, "the model's vendor knows no speakers by name");
@@ -38,6 +40,7 @@ export function readTranscriptionRequest(call: VendorCall): TranscriptionRequest
     file,
     languages: typeof language === 'string' ? [language] : listOf(languages),
     keywords: listOf(keywords),
+    prompt: typeof prompt === 'string' && prompt !== '' ? prompt : undefined,
     temperature: typeof temperature === 'number' ? temperature : undefined,
     timed: timed === undefined ? ['segment'] : listOf(timed),
     // OpenAI's form for a strategy of one's own: `chunking_strategy[type]`.

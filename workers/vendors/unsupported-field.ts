@@ -1,3 +1,4 @@
+import { type ChatFieldFates, fateOf, givenChatFields } from '../../shared/catalogue/chat-fields.ts';
 import { ApiError } from '../../shared/errors.ts';
 
 /**
@@ -10,4 +11,11 @@ export function unsupportedField(param: string, reason: string): ApiError {
     param,
     vendorCode: 'unsupported_value',
   });
+}
+
+/** @throws ApiError 400 for the first field of a chat that the vendor refuses. */
+export function refuseFields(fates: ChatFieldFates, chat: Readonly<Record<string, unknown>>): void {
+  for (const field of givenChatFields(chat)) {
+    if (fateOf(fates, field) === 'refused') throw unsupportedField(field, "the model's vendor does not have it");
+  }
 }

@@ -1,10 +1,10 @@
 import type { VideoJob, VideoVariant } from '../../shared/capabilities/video.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { createDownloader, type Downloader, FileTooLongError } from '../download.ts';
-import { aspectRatio, readSize, toDataUrl } from './image-request.ts';
+import { aspectRatio, type ImageSize, readSize, toDataUrl } from './image-request.ts';
 import type { JsonObject } from './json-object.ts';
 import { unsupportedField } from './unsupported-field.ts';
-import type { StoredFile, TaskCall, VendorCall } from './vendor.ts';
+import type { StoredFile, TaskCall, TaskState, VendorCall } from './vendor.ts';
 
 /** The largest film that is stored, in bytes. */
 const longestFilm = 512 * 1024 * 1024;
@@ -12,7 +12,9 @@ const longestFilm = 512 * 1024 * 1024;
 /** A video job as vendors see it that do not speak OpenAI's dialect. */
 export interface VideoRequest {
   readonly prompt: string;
-  /** `16:9`; undefined: as the model likes. */
+  /** Undefined, as are the two below: as the model likes. */
+  readonly size: ImageSize | undefined;
+  /** `16:9` */
   readonly aspectRatio: string | undefined;
   /** Lines of the picture, its shorter side: `720p`. */
   readonly resolution: string | undefined;
@@ -32,6 +34,7 @@ export async function readVideoRequest({ request, files }: VendorCall): Promise<
   const shape = readSize(size);
   return {
     prompt,
+    size: shape,
     aspectRatio: shape && aspectRatio(shape),
     resolution: shape && `${Math.min(shape.width, shape.height)}p`,
     seconds,
@@ -66,7 +69,25 @@ export async function fetchFilm(
 ): Promise<StoredFile | undefined> {
   if (variant !== 'video') return undefined;
   const link = await findLink();
-  if (typeof link !== 'string') throw new ApiError('server_error', "The model's vendor answered without a video.");
+  if (typeof link !== 'string') throw withoutVideo();
   const { content, type } = await download(link, call);
   return await call.files.save(content, type === 'video/webm' ? type : 'video/mp4');
+}
+
+/** The state of a task that has made its video, by the link to its film. */
+export function madeVideo(link: unknown): TaskState {
+  return typeof link === 'string' ? { status: 'completed' } : { status: 'failed', error: withoutVideo() };
+}
+
+/**
+ * The error of a task that failed for no fault of its request. What vendors say about it is their own affair, and may hold
+ * anything: the caller is told a code at most.
+ */
+export function failedVideo(code?: unknown): ApiError {
+  const vendorCode = typeof code === 'string' && /^[\w.:-]{1,100}$/.test(code) ? code : null;
+  return new ApiError('server_error', "The model's vendor could not make the video.", { vendorCode });
+}
+
+function withoutVideo(): ApiError {
+  return new ApiError('server_error', "The model's vendor answered without a video.");
 }

@@ -1,0 +1,33 @@
+import type { Traits } from '../shared/catalogue/model.ts';
+import { type MediaModel, media } from './media-model.ts';
+import { nano } from './prices.ts';
+
+type Tasks = NonNullable<Traits['image']>['tasks'];
+
+/** @param credits for one image; a credit is a cent (https://platform.stability.ai/pricing). */
+function stableImage(name: string, tasks: Tasks, credits: number): MediaModel {
+  return media(
+    name,
+    {
+      ...{ vendor: 'stability', maker: 'stability', prices: { image: nano(credits / 100) }, named: undefined },
+      ...{ input: tasks.includes('edit') ? ['text', 'image'] : ['text'], output: ['image'] },
+    },
+    // Shapes are by ratio, so sizes are not fixed.
+    { image: { tasks, most: 1, partial: false, responseFormat: false } },
+  );
+}
+
+/**
+ * Stability AI's images: https://platform.stability.ai/docs/api-reference, which tells their credits, but for those of the
+ * inpainting: https://stability.ai/api-pricing-update-25.
+ */
+export function stabilityModels(): MediaModel[] {
+  return [
+    stableImage('stable-image-ultra', ['generation', 'edit'], 8),
+    stableImage('stable-image-core', ['generation'], 3),
+    stableImage('stable-image-inpaint', ['edit'], 5),
+    stableImage('sd3.5-large', ['generation', 'edit'], 6.5),
+    stableImage('sd3.5-large-turbo', ['generation', 'edit'], 4),
+    stableImage('sd3.5-medium', ['generation', 'edit'], 3.5),
+  ];
+}

@@ -1,0 +1,26 @@
+/**
+ * Whose parameters a model takes beside Converse's own. `gpt-oss` are OpenAI's open models, `gpt` its others; of the rest
+ * nothing is known.
+ */
+export type BedrockModelFamily = 'claude' | 'nova' | 'nova-2' | 'gpt' | 'gpt-oss' | 'other';
+
+const families: readonly (readonly [RegExp, BedrockModelFamily])[] = [
+  [/anthropic\.claude/, 'claude'],
+  [/amazon\.nova-2/, 'nova-2'],
+  [/amazon\.nova/, 'nova'],
+  [/openai\.gpt-oss/, 'gpt-oss'],
+  [/openai\.gpt/, 'gpt'],
+];
+
+/** The family by the id of a model, an inference profile (`us.…`, `global.…`) or the ARN of either. */
+export function bedrockModelFamily(model: string): BedrockModelFamily {
+  return families.find(([name]) => name.test(model))?.[1] ?? 'other';
+}
+
+/**
+ * Whether requests may say where the cache is to end
+ * (https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html, "Supported models"); others refuse it.
+ */
+export function hasCachePoints(family: BedrockModelFamily): boolean {
+  return family === 'claude' || family === 'nova' || family === 'nova-2';
+}
