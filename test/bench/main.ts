@@ -15,19 +15,23 @@ import {
 } from './cases.ts';
 import { benchText } from './chat-request.ts';
 import { endChildren, nextMessage, projectRoot, startModule } from './children.ts';
-import { type CaseResult, caseReport, comparisonReport } from './report.ts';
+import { type CaseResult, caseReport, comparisonReport, translationReport } from './report.ts';
 import { portkey } from './targets/portkey.ts';
 import { proxy } from './targets/proxy.ts';
 import { sluice } from './targets/sluice.ts';
 import type { Target, TargetKind, TargetOptions } from './targets/target.ts';
 import { vendor } from './targets/vendor.ts';
+import { measureTranslations } from './translation.ts';
 
 const targetKinds: readonly TargetKind[] = [sluice, proxy, portkey, vendor];
+/** The case that needs no target: the adapters alone, in this process. */
+const translation = { name: 'translation' } as const;
+const allCases = [...benchCases, translation];
 
 function options() {
   const { values } = parseArgs({
     options: {
-      cases: { type: 'string', default: benchCases.map((each) => each.name).join(',') },
+      cases: { type: 'string', default: allCases.map((each) => each.name).join(',') },
       targets: { type: 'string', default: targetKinds.map((each) => each.name).join(',') },
       seconds: { type: 'string', default: '6' },
       rounds: { type: 'string', default: '3' },
@@ -40,11 +44,13 @@ function options() {
   const seconds = wholeNumber('seconds', values.seconds, 120);
   const profileDirectory =
     values['profile-dir'] ?? (values.profile ? join(tmpdir(), 'sluice-bench-profile') : undefined);
-  const cases = chosen('cases', values.cases, benchCases);
+  const named = chosen('cases', values.cases, allCases);
+  const cases = benchCases.filter((each) => named.includes(each));
   const targets = chosen('targets', values.targets, targetKinds);
-  const whole = cases.length === benchCases.length && targets.length === targetKinds.length && !profileDirectory;
+  const whole = named.length === allCases.length && targets.length === targetKinds.length && !profileDirectory;
   return {
     cases,
+    withTranslation: named.includes(translation),
     targets,
     times: { seconds, warmupSeconds: seconds / 2 },
     rounds: wholeNumber('rounds', values.rounds, 20),
@@ -173,7 +179,7 @@ function heading(times: CaseTimes, rounds: number, eventsPerWrite: number): stri
 
 /** Whether everything was measured and nothing failed on the way. */
 async function main(): Promise<boolean> {
-  const { cases, targets: kinds, times, rounds, eventsPerWrite, profileDirectory, write } = options();
+  const { cases, withTranslation, targets: kinds, times, rounds, eventsPerWrite, profileDirectory, write } = options();
   const directory = mkdtempSync(join(tmpdir(), 'sluice-bench-'));
   process.once('exit', (code) => {
     if (code === 1) console.error(`Logs are kept in ${directory}`);
@@ -193,6 +199,8 @@ async function main(): Promise<boolean> {
     ...(profileDirectory ? { profileDirectory } : {}),
   };
 
+  const translations = withTranslation ? await measureTranslations(rounds) : [];
+  if (withTranslation) console.log(`\n${translationReport(translations)}\n`);
   const results: CaseResult[] = [];
   const report = (result: CaseResult) => {
     results.push(result);
@@ -218,7 +226,12 @@ async function main(): Promise<boolean> {
     kinds.every((kind) => result.targets.get(kind.name)?.every((round) => round !== undefined)),
   );
   if (write && complete) {
-    const parts = [heading(times, rounds, eventsPerWrite), ...results.map(caseReport), comparison];
+    const parts = [
+      heading(times, rounds, eventsPerWrite),
+      ...results.map(caseReport),
+      translationReport(translations),
+      comparison,
+    ];
     writeFileSync(join(projectRoot, 'test', 'bench', 'RESULTS.md'), `${parts.join('\n\n')}\n`);
   } else if (write) {
     console.error('RESULTS.md is left as it was: a target or a case is missing.');

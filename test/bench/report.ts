@@ -1,6 +1,7 @@
 /** Figures → tables, ratios and bars, as Markdown. */
 import { type BenchCase, type CaseName, type Measurement, openStreams, type ProcessUsage } from './cases.ts';
 import { median } from './statistics.ts';
+import type { TranslationFigure } from './translation.ts';
 
 /** The measurements of one case: by target, one per round (undefined where it could not be measured). */
 export interface CaseResult {
@@ -226,6 +227,19 @@ function barTable(results: readonly CaseResult[], product: string): string {
 /** The tables of one case, titled. */
 export function caseReport(result: CaseResult): string {
   return `## ${result.benchCase.title}\n\n${result.benchCase.memory ? memoryTable(result) : speedTable(result)}`;
+}
+
+/** The most that a chunk of a translated dialect may cost, over the raw one's. */
+const translationLimit = 2;
+
+/** What a streamed chunk costs in each dialect. */
+export function translationReport(figures: readonly TranslationFigure[]): string {
+  const rows = figures.map(({ name, cpu: own, ratio }) => {
+    const bar =
+      name === 'openai' ? ['', ''] : [`at most ${translationLimit}×`, ratio <= translationLimit ? 'yes' : 'NO'];
+    return [name, figure(own), `${figure(ratio)}×`, ...bar];
+  });
+  return `## Translation of one streamed chunk, the adapters alone\n\n${table([['dialect', 'CPU µs/chunk', "over the raw dialect's", 'wanted', 'met'], ...rows])}`;
 }
 
 /** The ratios of the product to each baseline, and the bars. */
