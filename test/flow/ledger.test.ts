@@ -11,6 +11,7 @@ import type { OutboxGroupOptions } from '../../api/ledger/outbox-group.ts';
 import type { Database } from '../../shared/database/database.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { JobRecord } from '../../shared/jobs/outbox.ts';
+import { databaseSettings } from '../support/database-settings.ts';
 import { eventually } from '../support/eventually.ts';
 import { loadProduct } from '../support/gateway.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
@@ -56,7 +57,7 @@ after(() => jobs?.stop());
 beforeEach(async () => {
   await jobs.redis.flushall();
   dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-ledger-'));
-  db = await openDatabase(dataDir);
+  db = await openDatabase(await databaseSettings(dataDir));
   blobs = await Blobs.open(dataDir);
   const metrics = createApiMetrics(new Registry());
   recordsWritten = async () => (await metrics.records.get()).values[0]?.value ?? 0;
@@ -264,6 +265,15 @@ describe('the ledger', () => {
       [['cancelled', 'cancelled']],
     );
     assert.equal(await recordsWritten(), 1);
+  });
+
+  test('writes records whose texts no database likes', async () => {
+    const texts = ['model-\0', 'model-\ud800', 'model-"\\u0000', 'model-😀'];
+    await ledger.write(texts.map((model) => recordOf(jobs.identity(), { model, usage: JSON.stringify({ model }) })));
+    const written = await rows();
+    assert.deepEqual(written.map(({ usage }) => JSON.parse(usage ?? '').model).sort(), [...texts].sort());
+    assert.ok(written.every(({ model }) => model.startsWith('model-')));
+    assert.equal(await recordsWritten(), texts.length);
   });
 
   test('stores the answer of a kept job, lets its Redis keys expire soon, and leaves the first answer as it is', async () => {

@@ -48,7 +48,7 @@ async function submit(gateway: TestGateway, kind: keyof typeof requests, user: s
 
 /** How often each job stands in the ledger, and with which outcome. */
 async function records(gateway: TestGateway): Promise<Map<string, string[]>> {
-  const database = await openDatabase(gateway.dataDir);
+  const database = await openDatabase(gateway);
   try {
     const { rows } = await sql<{ id: string; outcome: string }>`select id, outcome from jobs`.execute(database);
     const byId = new Map<string, string[]>();

@@ -6,6 +6,7 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { Registry } from 'prom-client';
 import type { Database } from '../../shared/database/database.ts';
 import type { JobIdentity, JobState, StoredRequest } from '../../shared/jobs/job-state.ts';
+import { databaseSettings } from '../support/database-settings.ts';
 import { loadProduct } from '../support/gateway.ts';
 import { JobFixture } from './job-fixture.ts';
 
@@ -37,7 +38,7 @@ after(() => jobs?.stop());
 beforeEach(async () => {
   await jobs.redis.flushall();
   dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-resources-'));
-  db = await openDatabase(dataDir);
+  db = await openDatabase(await databaseSettings(dataDir));
   blobs = await Blobs.open(dataDir);
   const metrics = createApiMetrics(new Registry());
   const viewOf = () => ({ stream: () => () => [], held: () => '' });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type OpenAI from 'openai';
 import { jobKeys } from '../../shared/keys.ts';
-import { DatabaseLock } from '../support/database-lock.ts';
+import { stopDatabase } from '../support/database-faults.ts';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
@@ -200,7 +200,7 @@ describe('stored responses while the database is stopped', () => {
   it('go on in the foreground, also from turns that Redis has; what needs the database is 503; then all are there', async () => {
     const records = await JobRecords.start({ apis: 2 });
     const responses = new Responses(records.gateway);
-    let lock: DatabaseLock | undefined;
+    let bringBack = async (): Promise<void> => undefined;
     const unavailable = async (answer: globalThis.Response): Promise<void> => {
       assert.ok(Number(answer.headers.get('retry-after')) >= 1, 'it does not say when to come back');
       await assertErrorAnswer(answer, 503, 'service_unavailable');
@@ -212,7 +212,7 @@ describe('stored responses while the database is stopped', () => {
       const recent = await responses.create({ model, input: 'Reply with exactly: recent' });
       await responses.read(recent, 1);
       const background = { model, input: 'Hi', background: true, metadata: { test_id: 'refused' } };
-      lock = new DatabaseLock(records.gateway.dataDir);
+      bringBack = await stopDatabase(records.gateway);
       const made: Response[] = [];
       for (let turn = 0, previous = recent.id; turn < 6; turn++) {
         const body = { model, input: `Reply with exactly: turn ${turn}`, previous_response_id: previous };
@@ -231,7 +231,7 @@ describe('stored responses while the database is stopped', () => {
         responses.post({ model, input: 'Hi', previous_response_id: old.id }).then(unavailable),
         responses.fetch(`/${recent.id}`, 0, 'DELETE').then(unavailable),
       ]);
-      lock.release();
+      await bringBack();
       for (const response of [old, recent, ...made]) {
         if (response !== old) await records.forget(jobIdOf(response));
         assert.deepEqual(await responses.read(response), response);
@@ -246,7 +246,7 @@ describe('stored responses while the database is stopped', () => {
         await responses.isGone(response, 1);
       }
     } finally {
-      lock?.release();
+      await bringBack();
       await records.stop();
     }
   });
