@@ -1,4 +1,4 @@
-import { type Logger, pino } from 'pino';
+import { type DestinationStream, type Logger, pino } from 'pino';
 
 export type { Logger };
 
@@ -7,10 +7,51 @@ export type { Logger };
  * request is a system call per request; `flush` them before exit. Never log bodies, prompts or headers.
  */
 export function createLogger(level: string, role: string): { log: Logger; flush: () => void } {
-  const destination = pino.destination({ dest: 1, sync: false, minLength: 16_000, periodicFlush: 1000 });
+  const destination = pino.destination({ dest: 1, sync: false });
+  const lines = new GatheredLines((text) => destination.write(text));
+  const flush = (): void => {
+    lines.pass();
+    destination.flushSync();
+  };
+  // Before the destination's own listeners, which write what it has.
+  process.prependListener('beforeExit', () => lines.pass());
+  process.prependListener('exit', () => lines.pass());
   const serializers = { err: loggedError };
-  const log = pino({ level, base: { role }, timestamp: pino.stdTimeFunctions.isoTime, serializers }, destination);
-  return { log, flush: () => destination.flushSync() };
+  const log = pino({ level, base: { role }, timestamp: pino.stdTimeFunctions.isoTime, serializers }, lines);
+  return { log, flush };
+}
+
+const gatheredCharacters = 16_000;
+const gatheredMs = 1000;
+
+/**
+ * Gathers lines until they are worth a write. The destination could gather them itself, but it measures, and so copies,
+ * all that it has gathered at every line: that was a twelfth of all memory that an api process takes and gives back.
+ */
+class GatheredLines implements DestinationStream {
+  readonly #write: (text: string) => void;
+  #lines: string[] = [];
+  #characters = 0;
+
+  constructor(write: (text: string) => void) {
+    this.#write = write;
+    setInterval(() => this.pass(), gatheredMs).unref();
+  }
+
+  write(line: string): void {
+    this.#lines.push(line);
+    this.#characters += line.length;
+    if (this.#characters >= gatheredCharacters) this.pass();
+  }
+
+  /** Passes on what there is. */
+  pass(): void {
+    if (this.#lines.length === 0) return;
+    const text = this.#lines.join('');
+    this.#lines = [];
+    this.#characters = 0;
+    this.#write(text);
+  }
 }
 
 /** What of an error is logged. Not whatever else it carries: those of Redis hold their command, and so prompts. */

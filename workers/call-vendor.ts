@@ -53,7 +53,6 @@ async function callRoutes(
   const { job } = run;
   const request = job.request ?? (await context.blobs.text(job.requestBlob ?? ''));
   return await context.router.run({
-    ...wantedRoutes(context, run, request),
     repeatable: repeatable[job.capability],
     stream: job.stream,
     deadlineAt: job.deadlineAt,
@@ -70,6 +69,7 @@ async function callRoutes(
       });
     },
     call: (target, limits) => performOn(context, run, target, limits, request),
+    ...wantedRoutes(context, run, request),
   });
 }
 
@@ -102,7 +102,11 @@ function performOn(
   const { vendor } = account;
   const { model } = routed.route;
   return perform[job.capability]({
-    ...{ vendor, row: routed, endpoint, keep: job.retentionMs > 0, sink },
+    vendor,
+    row: routed,
+    endpoint,
+    sink,
+    keep: job.retentionMs > 0,
     call: { model, stream, request, signal, silenceMs, files: callFiles(context.blobs) },
     dropsUnsupported: job.dropsUnsupported === true,
     rememberTask: (task) => rememberTask(context, run, { vendor: vendor.name, account: account.id, model, task }),

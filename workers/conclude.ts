@@ -89,17 +89,39 @@ export async function conclude(
   // After the end: whoever waits for the error need not wait for the count.
   const isCounted = error !== undefined && writer.hasDelta && hasTokens(job);
   const taken = isCounted ? await countCut(context, job, end) : undefined;
+  // Each field by its name: copying the whole job would cost more than composing the record.
+  const {
+    id: jobId,
+    account,
+    apiKeyId,
+    endpoint,
+    capability,
+    model,
+    stream,
+    createdAt,
+    retentionMs,
+    idempotency,
+  } = job;
   const record = recordText({
-    ...job,
-    ...end,
+    id: jobId,
+    account,
+    apiKeyId,
+    endpoint,
+    capability,
+    model,
+    stream,
+    createdAt,
+    retentionMs,
+    endedAt,
+    outcome,
+    errorCode: error?.code,
     vendor: called.vendor,
     attempts: called.attempts,
     usage: usage ?? taken,
     beganAt: run.task?.beganAt ?? run.beganAt,
-    endedAt,
   });
   // Nobody waits for it: the queue learns at once that the job is over.
-  context.settler.add({ ...job, ...end, jobId: job.id, began: true, record });
+  context.settler.add({ jobId, account, apiKeyId, retentionMs, idempotency, began: true, record, ...end });
   return 'done';
 }
 

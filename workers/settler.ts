@@ -1,4 +1,4 @@
-import { expireStates, type Settlement, settle } from '../shared/jobs/settle.ts';
+import { type ExpiringState, expireStates, type Settlement, settle } from '../shared/jobs/settle.ts';
 import type { Logger } from '../shared/log.ts';
 import type { RedisClient } from '../shared/redis.ts';
 
@@ -15,7 +15,7 @@ export class Settler {
   readonly #redis: RedisClient;
   readonly #log: Logger;
   #ended: Settlement[] = [];
-  #settled: Settlement[] = [];
+  #settled: ExpiringState[] = [];
   #settleTimer: NodeJS.Timeout | undefined;
   #expireTimer: NodeJS.Timeout | undefined;
   #settling: Promise<void> = Promise.resolve();
@@ -45,7 +45,8 @@ export class Settler {
     if (jobs.length === 0) return;
     const settled = settle(this.#redis, jobs).then(
       () => {
-        this.#settled.push(...jobs);
+        // No more than that: hundreds wait here, and a record is long.
+        for (const { jobId, retentionMs } of jobs) this.#settled.push({ jobId, retentionMs });
         this.#expireTimer ??= setTimeout(() => void this.#expire(), expireMs);
       },
       (error) => this.#log.warn({ err: error }, 'settling failed; the sweeper will do it'),

@@ -50,7 +50,7 @@ export async function admit(redis: RedisClient, call: AdmitCall): Promise<AdmitR
     ],
     [
       job.id,
-      holdMember({ ...job, jobId: job.id }),
+      holdMember({ jobId: job.id, account: job.account, apiKeyId: job.apiKeyId }),
       call.concurrency,
       now,
       now + sweepAfterMs,

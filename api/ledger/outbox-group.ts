@@ -1,3 +1,4 @@
+import { groupBy } from '../../shared/group-by.ts';
 import { recordField } from '../../shared/jobs/outbox.ts';
 import { loadScript } from '../../shared/jobs/script.ts';
 import { accountKeys } from '../../shared/keys.ts';
@@ -92,10 +93,11 @@ export class OutboxGroup {
    * but what is acknowledged and still there would stay for good.
    */
   async acknowledge(entries: readonly OutboxEntry[]): Promise<void> {
-    const byKey = new Map<string, string[]>();
-    for (const { key, id } of entries) byKey.set(key, [...(byKey.get(key) ?? []), id]);
     await Promise.all(
-      [...byKey].flatMap(([key, ids]) => [this.#redis.xdel(key, ...ids), this.#redis.xack(key, group, ...ids)]),
+      [...groupBy(entries, ({ key }) => key)].flatMap(([key, left]) => {
+        const ids = left.map(({ id }) => id);
+        return [this.#redis.xdel(key, ...ids), this.#redis.xack(key, group, ...ids)];
+      }),
     );
   }
 
