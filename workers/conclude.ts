@@ -3,7 +3,7 @@ import { readLog } from '../shared/jobs/answer-log.ts';
 import { finish, finishWithError } from '../shared/jobs/finish.ts';
 import { type JobState, type Outcome, readJobState } from '../shared/jobs/job-state.ts';
 import { releaseLease } from '../shared/jobs/lease.ts';
-import { recordText } from '../shared/jobs/outbox.ts';
+import { type JobRecord, recordText } from '../shared/jobs/outbox.ts';
 import { pause } from '../shared/jobs/pause.ts';
 import { readServed } from '../shared/jobs/served.ts';
 import { freePlace, type Settlement, settlementOf, settleNow } from '../shared/jobs/settle.ts';
@@ -89,40 +89,35 @@ export async function conclude(
   // After the end: whoever waits for the error need not wait for the count.
   const isCounted = error !== undefined && writer.hasDelta && hasTokens(job);
   const taken = isCounted ? await countCut(context, job, end) : undefined;
-  // Each field by its name: copying the whole job would cost more than composing the record.
-  const {
-    id: jobId,
-    account,
-    apiKeyId,
-    endpoint,
-    capability,
-    model,
-    stream,
-    createdAt,
-    retentionMs,
-    idempotency,
-  } = job;
-  const record = recordText({
-    id: jobId,
-    account,
-    apiKeyId,
-    endpoint,
-    capability,
-    model,
-    stream,
-    createdAt,
-    retentionMs,
-    endedAt,
-    outcome,
-    errorCode: error?.code,
-    vendor: called.vendor,
-    attempts: called.attempts,
-    usage: usage ?? taken,
-    beganAt: run.task?.beganAt ?? run.beganAt,
-  });
+  const record = recordOf(run, called, { ...end, usage: usage ?? taken, endedAt });
   // Nobody waits for it: the queue learns at once that the job is over.
+  const { id: jobId, account, apiKeyId, retentionMs, idempotency } = job;
   context.settler.add({ jobId, account, apiKeyId, retentionMs, idempotency, began: true, record, ...end });
   return 'done';
+}
+
+/** The record of a job that this run has ended. Each field by its name: copying the job would cost more than the rest. */
+function recordOf(
+  { job, task, beganAt }: JobRun,
+  { vendor, attempts }: Called,
+  end: Pick<JobRecord, 'outcome' | 'errorCode' | 'usage' | 'endedAt'>,
+): string {
+  const { id, account, apiKeyId, endpoint, capability, model, stream, createdAt, retentionMs } = job;
+  return recordText({
+    id,
+    account,
+    apiKeyId,
+    endpoint,
+    capability,
+    model,
+    stream,
+    createdAt,
+    retentionMs,
+    vendor,
+    attempts,
+    beganAt: task?.beganAt ?? beganAt,
+    ...end,
+  });
 }
 
 /** The answer with its usage, counted where the vendor has reported none. */
