@@ -10,15 +10,15 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const folder = dirname(fileURLToPath(import.meta.url));
-const concurrency = 2;
+/** More than there are cores where there are two: most suites wait for a process that dies, or for time, longer than they work. */
+const concurrency = 3;
 /** A suite that hangs ends; the soak has its time. */
 const timeoutMs = process.env.SLUICE_SOAK ? 2 * 3_600_000 : 900_000;
-/** Suites about what the database does, and how many of them run at a time: they wait more than they work. */
+/** Suites about what the database does. */
 const databaseSuites = [
   ...['database/api-keys', 'flow/ledger', 'flow/lost-jobs', 'flow/resources', 'endpoints/job-records'],
   ...['endpoints/idempotency', 'endpoints/jobs', 'endpoints/responses-stored'],
 ];
-const databaseConcurrency = 3;
 
 /** Node 20's own search knows no TypeScript. */
 function listFiles(parts) {
@@ -45,7 +45,7 @@ function count(report, name) {
 let running;
 
 /** One run of `node --test`; answers whether all its tests passed. */
-async function run(files, concurrency, settings = {}) {
+async function run(files, settings = {}) {
   const reports = mkdtempSync(join(tmpdir(), 'sluice-test-report-'));
   const tap = join(reports, 'report.tap');
   const options = ['--import', 'tsx', '--test', `--test-concurrency=${concurrency}`, `--test-timeout=${timeoutMs}`];
@@ -76,9 +76,9 @@ if (files.some((path) => path.startsWith(join(folder, 'agents')))) await import(
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => running?.kill('SIGTERM'));
 const onBoth = files.filter((path) => databaseSuites.some((suite) => path.startsWith(`${join(folder, suite)}`)));
-let passed = await run(files, concurrency);
+let passed = await run(files);
 if (passed && onBoth.length > 0 && process.env.SLUICE_TEST_DATABASE === undefined) {
   console.log('\nOn Postgres:');
-  passed = await run(onBoth, databaseConcurrency, { SLUICE_TEST_DATABASE: 'postgres' });
+  passed = await run(onBoth, { SLUICE_TEST_DATABASE: 'postgres' });
 }
 process.exit(passed ? 0 : 1);

@@ -110,7 +110,8 @@ export function describeImageVendor(name: string, open: () => ImageBench, wire: 
         [403, echo, 'service_unavailable', true],
         [404, echo, 'service_unavailable', true],
         [429, echo, 'rate_limit_exceeded', true],
-        [500, echo, 'server_error', true],
+        // It may have begun before it failed.
+        [500, echo, 'server_error', false],
         [503, echo, 'service_unavailable', true],
         [529, echo, 'service_unavailable', true],
         [400, echo, 'invalid_request_error', false],
