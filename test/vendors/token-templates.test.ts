@@ -89,6 +89,18 @@ describe("the events of a stream that differ in nothing but the token's text", (
     );
   });
 
+  it('are refused when their block has ended', () => {
+    const delta = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'word' } };
+    const events = [
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+      ...[delta, delta, delta],
+      { type: 'content_block_stop', index: 0 },
+      delta,
+    ];
+    const texts = events.map((event) => JSON.stringify(event));
+    assert.throws(() => readAll(openAnthropic, texts), { message: /unknown shape/ });
+  });
+
   it('are read whole where they say anything else: thoughts, a call, an end, counts that are none', () => {
     const template = GeminiTokenTemplate.from(geminiEvent('one', { totalTokenCount: 1 }));
     assert.deepEqual(template?.read(geminiEvent('two', { totalTokenCount: 2 })), {
