@@ -22,18 +22,11 @@ import type { WorkerContext } from './worker-context.ts';
 const elsewhereMs = 10_000;
 
 /** Has a vendor do what a job asks for, or take the next step of a task that it runs for the job. */
-export async function callVendor(
-  context: WorkerContext,
-  run: JobRun,
-  writer: FrameWriter,
-  onVendor: (vendor: string) => void,
-): Promise<Ending> {
+export async function callVendor(context: WorkerContext, run: JobRun, writer: FrameWriter): Promise<Ending> {
   try {
     const { task } = run;
     const answer =
-      task === undefined
-        ? await callRoutes(context, run, writer, onVendor)
-        : await followTask(context, run, writer, task, onVendor);
+      task === undefined ? await callRoutes(context, run, writer) : await followTask(context, run, writer, task);
     if ('body' in answer) return { outcome: 'completed', ...answer };
     if (answer.error !== undefined) logFailure(context, run, answer.error);
     return { outcome: 'paused', ...answer };
@@ -44,12 +37,7 @@ export async function callVendor(
   }
 }
 
-async function callRoutes(
-  context: WorkerContext,
-  run: JobRun,
-  writer: FrameWriter,
-  onVendor: (vendor: string) => void,
-): Promise<VendorAnswer | Pause> {
+async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWriter): Promise<VendorAnswer | Pause> {
   const { job } = run;
   const request = job.request ?? (await context.blobs.text(job.requestBlob ?? ''));
   return await context.router.run({
@@ -60,7 +48,7 @@ async function callRoutes(
     sink: writer,
     onCall: ({ routed }, calls) => {
       const { vendor } = routed.route;
-      onVendor(vendor);
+      run.vendor = vendor;
       run.calls = calls;
       writer.served = servedText({
         vendor,
@@ -119,7 +107,6 @@ async function followTask(
   run: JobRun,
   writer: FrameWriter,
   task: VendorTask,
-  onVendor: (vendor: string) => void,
 ): Promise<VendorAnswer | Pause> {
   const { progress } = run;
   const account = context.vendors.find(task.vendor, task.account);
@@ -130,7 +117,7 @@ async function followTask(
     );
     return { progress, pauseMs: elsewhereMs };
   }
-  onVendor(task.vendor);
+  run.vendor = task.vendor;
   writer.served = servedText({ vendor: task.vendor, calls: callsFor(task), model: undefined });
   const { vendorSilenceMs: silenceMs, resultMs: filesStayMs } = context.config;
   const call = { model: task.model, signal: run.signal, silenceMs, files: callFiles(context.blobs) };

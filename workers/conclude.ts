@@ -36,11 +36,10 @@ export async function conclude(
   attempt: number,
   writer: FrameWriter,
   ending: Ending,
-  vendor: string,
 ): Promise<Taken> {
   const { job, stopReason } = run;
   const called: Called = {
-    vendor: vendor === 'none' ? '' : vendor,
+    vendor: run.vendor,
     attempts: run.task === undefined ? run.callsInAll : callsFor(run.task),
     ending,
   };
@@ -77,6 +76,7 @@ export async function conclude(
   // Another attempt needs the request yet.
   if (reply.verdict === 'fenced') run.lose('fenced');
   if (reply.verdict !== 'finished' && reply.verdict !== 'already') return 'done';
+  const vendor = vendorLabel(run);
   context.metrics.jobs.inc({ capability: job.capability, vendor, outcome });
   if (error !== undefined) context.metrics.errors.inc({ capability: job.capability, vendor, code: error.code });
   if (reply.verdict === 'already') {
@@ -118,6 +118,11 @@ function recordOf(
     beganAt: task?.beganAt ?? beganAt,
     ...end,
   });
+}
+
+/** What metrics call the vendor that a run has called. */
+export function vendorLabel({ vendor }: Pick<JobRun, 'vendor'>): string {
+  return vendor === '' ? 'none' : vendor;
 }
 
 /** The answer with its usage, counted where the vendor has reported none. */

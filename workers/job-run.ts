@@ -12,6 +12,8 @@ export class JobRun {
   attempt: number | undefined;
   /** When that attempt began, in ms since 1970. */
   beganAt: number | undefined;
+  /** Name of the vendor that was called last, or asked how far its task is; '' before that. */
+  vendor = '';
   /** Calls of vendors that the attempt has made; polls do not count. */
   calls = 0;
   /** The task that a vendor runs for the job, once it is stored. */

@@ -4,7 +4,7 @@ import { type BeginVerdict, begin } from '../shared/jobs/begin.ts';
 import { endJob } from '../shared/jobs/end-job.ts';
 import { deleteRequest, type QueuedJob } from '../shared/queue.ts';
 import { callVendor } from './call-vendor.ts';
-import { conclude, endInterrupted, logLifetime, settleEnded, type Taken } from './conclude.ts';
+import { conclude, endInterrupted, logLifetime, settleEnded, type Taken, vendorLabel } from './conclude.ts';
 import { discardUnwantedTask } from './discard-task.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { JobRun } from './job-run.ts';
@@ -106,16 +106,13 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
   const { capability } = job;
   context.metrics.running.inc({ capability });
   const startedAt = performance.now();
-  let vendorName = 'none';
   try {
-    const ending = await callVendor(context, run, writer, (name) => {
-      vendorName = name;
-    });
+    const ending = await callVendor(context, run, writer);
     if (writer.firstFrameAt !== undefined) {
       const seconds = (writer.firstFrameAt - startedAt) / 1000;
-      context.metrics.firstFrame.observe({ capability, vendor: vendorName }, seconds);
+      context.metrics.firstFrame.observe({ capability, vendor: vendorLabel(run) }, seconds);
     }
-    return await conclude(context, run, attempt, writer, ending, vendorName);
+    return await conclude(context, run, attempt, writer, ending);
   } finally {
     clearTimeout(deadline);
     context.metrics.running.dec({ capability });

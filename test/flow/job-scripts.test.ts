@@ -225,11 +225,12 @@ describe('conclude', () => {
     for (const stopped of [undefined, 'given back', 'overdue'] as const) {
       const run = new JobRun(job);
       run.attempt = 1;
+      run.vendor = 'sandbox';
       if (stopped !== undefined) run.stop(stopped);
       const writer = new FrameWriter({ ...fixed, attempt: 1, onConfirmed: () => undefined, onLost: () => undefined });
       const ending = { outcome: 'completed', body: '{}', usage: { total_tokens: 1 } } as const;
       const context = { redis, isCluster: false } as unknown as WorkerContext;
-      assert.equal(await conclude(context, run, 1, writer, ending, 'sandbox'), 'done');
+      assert.equal(await conclude(context, run, 1, writer, ending), 'done');
       assert.equal(run.stopReason, 'fenced', 'what runJob keeps the request by');
     }
     assert.equal((await readJobState(redis, job.id))?.outcome, undefined);

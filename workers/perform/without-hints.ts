@@ -8,9 +8,9 @@ const hints = ['cache_control', 'top_k', 'reasoning_content', 'thinking_blocks',
 /** Anthropic's own words, for which `reasoning_effort` stands in. */
 const anthropicWords = ['thinking', 'output_config'];
 const hint = new RegExp(`"(${hints.join('|')})":`);
+const anthropicWord = new RegExp(`"(${anthropicWords.join('|')})":`);
 
 type Target = Pick<RoutedModel, 'chat' | 'vendorRow'>;
-const anthropicWord = new RegExp(`"(${anthropicWords.join('|')})":`);
 
 /**
  * The request of a message without what its vendor would refuse it for: OpenAI answers 400 to fields that it does not know,
