@@ -358,12 +358,15 @@ describe('the launcher', () => {
       const { baseUrl } = await launcher.welcome();
       const { key } = JSON.parse((await runKeys(dataDir, ['create', '--json'], settings)).stdout) as { key: string };
       assert.equal(await streamed(clientOf({ baseUrl, key }), 'Reply with exactly: hello'), 'hello');
+      const db = await openDatabase({ dataDir, databaseUrl: settings.DATABASE_URL });
+      // The record follows the answer: it goes through the outbox.
+      await until('the job is recorded as completed', async () => {
+        const row = await db.selectFrom('jobs').select('outcome').executeTakeFirst();
+        return row?.outcome === 'completed';
+      });
+      await db.destroy();
       assert.equal(await stopped(launcher), 0, launcher.errors);
       await assert.rejects(stat(join(dataDir, 'sluice.db')), { code: 'ENOENT' });
-      const db = await openDatabase({ dataDir, databaseUrl: settings.DATABASE_URL });
-      const { outcome } = await db.selectFrom('jobs').select('outcome').executeTakeFirstOrThrow();
-      assert.equal(outcome, 'completed');
-      await db.destroy();
     } finally {
       await server.stop();
     }
