@@ -7,9 +7,13 @@ import { withFactsOf } from './with-facts-of.ts';
 
 /** What a catalogue is made of: the vendors that are on, by their names, and every model there is. */
 export interface CatalogueSources {
-  readonly vendors: Readonly<Record<string, Pick<VendorSettings, 'row' | 'isOpen'>>>;
+  readonly vendors: Readonly<Record<string, CataloguedVendor>>;
   readonly models?: readonly Model[];
 }
+
+/** A vendor that is on. How it is called is for operators to see. */
+export type CataloguedVendor = Pick<VendorSettings, 'row' | 'isOpen'> &
+  Partial<Pick<VendorSettings, 'apiKeys' | 'baseUrl'>>;
 
 /** A model by one of its routes: limits and prices are that route's, and `routes` holds no other. */
 export interface RoutedModel extends Model {
@@ -31,6 +35,8 @@ export interface Catalogue {
   routes(id: string, capability: Capability): readonly RoutedModel[];
   /** Up to three ids that look like this unknown one, the nearest first. */
   nearest(id: string): string[];
+  /** What it is made of now: models that nobody serves are among them. */
+  sources(): Required<CatalogueSources>;
   /** Takes other vendors and models from now on. */
   replace(sources: CatalogueSources): void;
 }
@@ -57,6 +63,7 @@ export function createCatalogue(sources: CatalogueSources): Catalogue {
       return routes;
     },
     nearest: (id) => nearestIds(id, tables.names),
+    sources: () => ({ vendors: tables.vendors, models: tables.models }),
     replace: (others) => {
       tables = createTables(others);
     },
@@ -65,6 +72,7 @@ export function createCatalogue(sources: CatalogueSources): Catalogue {
 
 interface Tables {
   readonly vendors: CatalogueSources['vendors'];
+  readonly models: readonly Model[];
   readonly served: readonly Model[];
   readonly byId: ReadonlyMap<string, Model>;
   readonly names: readonly (Names & { readonly id: string })[];
@@ -76,6 +84,7 @@ function createTables({ vendors, models: table = models }: CatalogueSources): Ta
   const served = table.flatMap((model) => servedBy(vendors, model));
   return {
     vendors,
+    models: table,
     served,
     byId: new Map(served.map((model) => [model.id, model])),
     names: served.map(({ id }) => ({ id, ...namesOf(id) })),

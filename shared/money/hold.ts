@@ -1,0 +1,103 @@
+import type { RoutedModel } from '../catalogue/catalogue.ts';
+import { type Prices, tokenPrices } from './prices.ts';
+
+/** What is known of a request before it is run. */
+export interface RequestFacts {
+  /** Bytes of the request: no token is shorter. Files of audio are not among them: they count by `seconds`. */
+  readonly bytes: number;
+  /** Images that the request names by a link. */
+  readonly imageLinks?: number | undefined;
+  /** The caller's limit of output tokens, for one choice; left out: it has set none. */
+  readonly outputTokens?: number | undefined;
+  /** Answers that are asked for (`n`, `best_of`), times the prompts of a legacy completion. */
+  readonly choices?: number | undefined;
+  readonly images?: number | undefined;
+  /** Seconds of audio to be heard, or of video to be made, at most. */
+  readonly seconds?: number | undefined;
+  readonly characters?: number | undefined;
+}
+
+/** The most that a request can cost. */
+export interface Hold {
+  /** Nano-dollars without the tokens of the output. */
+  readonly fixed: number;
+  /** Nano-dollars for a thousand tokens of each choice's output, the choices together. */
+  readonly outputPrice: number;
+  /** Tokens of one choice's output: as asked for, or the model's maximum. */
+  readonly outputTokens: number;
+  /** Whether the caller has set that limit, or the output is no text that could be limited. */
+  readonly isGiven: boolean;
+}
+
+/** What a link to an image stands for: vendors scale larger ones down. */
+const tokensPerImageLink = 2000;
+/** OpenAI hears 10 tokens in a second, Google 32. */
+const tokensPerSecond = 40;
+/** Output of a model that does not say how long its answers can be. */
+const usualMostOutput = 16_384;
+/** Output of one image of the best quality and the largest size; OpenAI's take up to 6,240 and 100 for a partial one. */
+const tokensPerImage = 8192;
+
+/**
+ * An upper bound of what a request can cost, over all routes that may serve it and all their prices for its length.
+ * @param routes the models by all their routes (`Catalogue.routes`)
+ */
+export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hold {
+  const { images = 0, seconds = 0, characters = 0, choices = 1 } = facts;
+  const priced = routes.flatMap(({ prices }) => prices ?? []);
+  const largest = (priceOf: (prices: Prices) => number | undefined): bigint =>
+    BigInt(Math.max(0, ...priced.map((prices) => priceOf(prices) ?? 0)));
+  const input = facts.bytes + tokensPerImageLink * (facts.imageLinks ?? 0) + Math.ceil(tokensPerSecond * seconds);
+  const reached = priced.flatMap((prices) => pricesUpTo(prices, input));
+  const inputPrice = Math.max(
+    0,
+    ...reached.map((price) => Math.max(price.input, price.cachedInput, price.cacheWrite, price.audioInput)),
+  );
+  const outputPrice = Math.max(0, ...reached.map((price) => Math.max(price.output, price.imageOutput)));
+  const fixed =
+    thousandth(BigInt(input) * BigInt(inputPrice)) +
+    BigInt(images) * largest(({ image }) => image) +
+    thousandth(BigInt(Math.ceil(seconds * 1000)) * largest(({ second }) => second)) +
+    BigInt(characters) * largest(({ character }) => character);
+  return {
+    fixed: safe(fixed),
+    outputPrice: safe(BigInt(outputPrice) * BigInt(choices)),
+    ...mostOutput(routes, facts),
+  };
+}
+
+/** What a hold comes to with so many tokens of output for each choice, in nano-dollars. */
+export function amountOf({ fixed, outputPrice }: Pick<Hold, 'fixed' | 'outputPrice'>, outputTokens: number): number {
+  return safe(BigInt(fixed) + thousandth(BigInt(outputPrice) * BigInt(outputTokens)));
+}
+
+/** The prices that a request may come under whose input is so many tokens at most: the tokens are fewer than its bytes. */
+function pricesUpTo(prices: Prices, input: number): ReturnType<typeof tokenPrices>[] {
+  const above = (prices.above ?? []).filter(({ tokens }) => input > tokens);
+  return [tokenPrices(prices), ...above.map((longer) => tokenPrices(prices, longer))];
+}
+
+/** How long the output of one choice can be. */
+function mostOutput(
+  routes: readonly RoutedModel[],
+  { outputTokens, images = 0 }: RequestFacts,
+): Pick<Hold, 'outputTokens' | 'isGiven'> {
+  if (outputTokens !== undefined) return { outputTokens, isGiven: true };
+  const capability = routes[0]?.capability;
+  if (capability === 'embedding' || capability === 'video') return { outputTokens: 0, isGiven: true };
+  if (capability === 'image') return { outputTokens: images * tokensPerImage, isGiven: true };
+  const longest = Math.max(
+    0,
+    ...routes.map((row) => row.maxOutputTokens ?? Math.min(usualMostOutput, row.contextWindow ?? usualMostOutput)),
+  );
+  return { outputTokens: longest, isGiven: capability !== 'chat' };
+}
+
+/** A thousandth, rounded up. */
+function thousandth(amount: bigint): bigint {
+  return (amount + 999n) / 1000n;
+}
+
+function safe(amount: bigint): number {
+  return amount > Number.MAX_SAFE_INTEGER ? Number.MAX_SAFE_INTEGER : Number(amount);
+}
