@@ -1,7 +1,9 @@
 import { type Job, type JobsOptions, Queue } from 'bullmq';
 import type { Blobs } from './blobs.ts';
 import type { Capability } from './capabilities/capability.ts';
+import { FairnessClock } from './fairness-clock.ts';
 import type { JobIdentity, StoredRequest } from './jobs/job-state.ts';
+import { loadScript } from './jobs/script.ts';
 import { jobKeys, queuePrefix } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 
@@ -13,6 +15,8 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
   readonly dropsUnsupported?: true;
   /** Names of the routes that would refuse the request. */
   readonly excludedRoutes?: readonly string[];
+  /** Tokens that the answer may have at most, where its caller has set no limit and the balance does. */
+  readonly outputLimit?: number;
 }
 
 /** Removes what lies beside a queued job once the job is over. A resource's request stays: it is read again. */
@@ -41,6 +45,14 @@ function queueId(jobId: string): string {
   return `job_${jobId}`;
 }
 
+/**
+ * Among so many of the next jobs with a turn the oldest is looked for. Each account's own are taken in order, and its first
+ * lies near the virtual time, so the oldest is there unless many more accounts wait.
+ */
+const turnsLookedAt = 100;
+
+const oldestTurn = loadScript<string>('oldest-turn', new URL('./oldest-turn.lua', import.meta.url));
+
 /** Depth of a queue. */
 export interface QueueDepth {
   readonly waiting: number;
@@ -52,11 +64,14 @@ export interface QueueDepth {
 /** The producer's side of one capability's queue. */
 export class CapabilityQueue {
   readonly capability: Capability;
+  /** What the turns of its jobs go by. */
+  readonly clock: FairnessClock;
   readonly #queue: Queue<QueuedJob>;
   readonly #redis: RedisClient;
 
   constructor(capability: Capability, redis: RedisClient) {
     this.capability = capability;
+    this.clock = new FairnessClock(capability, redis);
     this.#redis = redis;
     this.#queue = new Queue(capability, queueOptions(capability, redis, { streams, defaultJobOptions: jobOptions }));
     // Only the connection's errors, which the connection's own listener logs; without one BullMQ prints them.
@@ -65,9 +80,11 @@ export class CapabilityQueue {
 
   /**
    * Adds a job under its own id, which makes a resent `add` harmless. Its state must be there before.
+   * @param turn when it is taken, in the clock's virtual time; 0: before all that have a turn, first in, first out
    */
-  async enqueue(job: QueuedJob): Promise<void> {
-    await this.#queue.add('job', job, { jobId: queueId(job.id) });
+  async enqueue(job: QueuedJob, turn = 0): Promise<void> {
+    const priority = turn === 0 ? undefined : { priority: await this.clock.priorityOf(turn) };
+    await this.#queue.add('job', job, { jobId: queueId(job.id), ...priority });
   }
 
   /** Takes a waiting job out; answers false when a worker has it already, or when there is none. */
@@ -89,34 +106,51 @@ export class CapabilityQueue {
   /** How many jobs wait, run, and for how long the oldest has waited. */
   async depth(): Promise<QueueDepth> {
     const keys = this.#queue.keys;
-    const [waiting, active, oldest] = await Promise.all([
-      this.#redis.llen(keys.wait as string),
+    const [waiting, active, first, withTurn] = await Promise.all([
+      this.waiting(),
       this.#redis.llen(keys.active as string),
       this.#redis.lindex(keys.wait as string, -1),
+      oldestTurn(this.#redis, [keys.prioritized as string], [turnsLookedAt, keys[''] as string]),
     ]);
-    return { waiting, active, oldestWaitMs: oldest ? await this.#waitOf(oldest) : 0 };
+    const now = Date.now();
+    const since = Math.min(await this.#waitsSince(first, now), withTurn === '' ? now : Number(withTurn));
+    return { waiting, active, oldestWaitMs: now - since };
   }
 
-  async #waitOf(queued: string): Promise<number> {
+  /** Since when a job without a turn waits: since it was queued, or its poll was due. */
+  async #waitsSince(queued: string | null, now: number): Promise<number> {
+    if (queued === null) return now;
     const [added, due] = await Promise.all([
       this.#redis.hget(`${this.#queue.keys['']}${queued}`, 'timestamp'),
       this.#redis.hget(jobKeys.state(queued.slice(queueId('').length)), 'due'),
     ]);
-    const since = due ?? added;
-    return since === null ? 0 : Math.max(0, Date.now() - Number(since));
+    return Math.min(Number(due ?? added ?? now), now);
   }
 
-  /** How many jobs wait. One cheap command, for admission. */
+  /** How many jobs wait. Two cheap commands, for admission. */
   async waiting(): Promise<number> {
-    return this.#redis.llen(this.#queue.keys.wait as string);
+    const { wait, prioritized } = this.#queue.keys;
+    const counts = [this.#redis.llen(wait as string), this.#redis.zcard(prioritized as string)];
+    const [untimed = 0, timed = 0] = await Promise.all(counts);
+    return untimed + timed;
   }
 
   /** How many jobs are before this one in the queue; undefined when it does not wait. */
   async position(jobId: string): Promise<number | undefined> {
-    const key = this.#queue.keys.wait as string;
-    // Jobs are pushed at the head of the list and taken from its tail.
-    const [index, length] = await Promise.all([this.#redis.lpos(key, queueId(jobId)), this.#redis.llen(key)]);
-    return index === null ? undefined : Math.max(0, length - 1 - index);
+    const { wait, prioritized } = this.#queue.keys;
+    // Jobs are pushed at the head of the list and taken from its tail; those with a turn come after all of them.
+    const [index, length, rank] = await Promise.all([
+      this.#redis.lpos(wait as string, queueId(jobId)),
+      this.#redis.llen(wait as string),
+      this.#redis.zrank(prioritized as string, queueId(jobId)),
+    ]);
+    if (index !== null) return Math.max(0, length - 1 - index);
+    return rank === null ? undefined : length + rank;
+  }
+
+  /** The queue as BullMQ has it, for what operators are shown of it. */
+  get bull(): Queue<QueuedJob> {
+    return this.#queue;
   }
 
   async close(): Promise<void> {
