@@ -28,7 +28,7 @@ export interface RedisHandle {
   readonly client: RedisClient;
   /** Whether channels are published and subscribed by shard. */
   readonly isCluster: boolean;
-  /** A connection for subscribing; the caller closes it. */
+  /** A connection of its own for subscribing, or for commands that block; the caller closes it. */
   subscriber(): RedisClient;
   close(): Promise<void>;
 }

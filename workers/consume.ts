@@ -1,7 +1,10 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import type { Capability } from '../shared/capabilities/capability.ts';
+import type { FairnessClock } from '../shared/fairness-clock.ts';
 import { type QueuedJob, queueOptions } from '../shared/queue.ts';
-import type { RedisClient } from '../shared/redis.ts';
+import type { RedisHandle } from '../shared/redis.ts';
+import type { Consumer } from './consumer.ts';
+import { QueueConsumer } from './queue-consumer.ts';
 import { runJob } from './run-job.ts';
 import type { WorkerContext } from './worker-context.ts';
 
@@ -16,26 +19,55 @@ const takings = 20;
 /** BullMQ never forgets a stall, and a job that is polled for hours may live through the deaths of many workers. */
 const takingsOfTasks = 1000;
 
-/** Consumes one capability's queue. Close it to stop; running jobs go on until `close` of the worker resolves. */
-export function consume(capability: Capability, redis: RedisClient, context: WorkerContext): Worker<QueuedJob> {
+/** Consumes one capability's queue. Close it to stop; running jobs go on until `close` resolves. */
+export function consume(capability: Capability, redis: RedisHandle, context: WorkerContext): Consumer {
+  return capability === 'video' ? consumeTasks(capability, redis, context) : consumeJobs(capability, redis, context);
+}
+
+/** Consumes jobs that are done in one go. */
+function consumeJobs(capability: Capability, redis: RedisHandle, context: WorkerContext): Consumer {
+  const { clock } = context.queue(capability);
+  return new QueueConsumer({
+    capability,
+    redis: redis.client,
+    waiting: redis.subscriber(),
+    workerId: context.workerId,
+    concurrency: context.config.workerConcurrency[capability],
+    lockMs,
+    stalledCheckMs,
+    maxStalledCount: takings,
+    run: async ({ job, token, priority, stalled }) => {
+      noteTurn(clock, priority, stalled);
+      const taken = await runJob(context, job, token);
+      return taken === 'given back' ? taken : 'done';
+    },
+    log: context.log,
+  });
+}
+
+/** Consumes jobs that come back to their queue again and again, until their vendor's task is over. */
+function consumeTasks(capability: Capability, redis: RedisHandle, context: WorkerContext): Consumer {
+  const { clock } = context.queue(capability);
   const worker = new Worker<QueuedJob>(
     capability,
     async (job, token) => {
+      noteTurn(clock, job.priority, job.stalledCounter);
       if (typeof job.data?.id !== 'string') throw new UnrecoverableError('the queued job has no id');
       const taken = await runJob(context, job.data, token ?? job.data.id);
       if (taken === 'done') return;
       if (taken === 'given back') {
+        await giveUpTurn(job);
         await job.moveToWait(token);
         throw new WaitingError();
       }
       await comeBackLater(context, job, taken.pauseMs, token);
       throw new DelayedError();
     },
-    queueOptions(capability, redis, {
+    queueOptions(capability, redis.client, {
       concurrency: context.config.workerConcurrency[capability],
       lockDuration: lockMs,
       stalledInterval: stalledCheckMs,
-      maxStalledCount: capability === 'video' ? takingsOfTasks : takings,
+      maxStalledCount: takingsOfTasks,
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },
     }),
@@ -45,6 +77,11 @@ export function consume(capability: Capability, redis: RedisClient, context: Wor
     context.log.error({ err: error, job: job?.data?.id, capability }, 'a job could not be run');
   });
   return worker;
+}
+
+/** One that comes back after a stall was taken before, by a base that may be gone. */
+function noteTurn(clock: FairnessClock, priority: number, stalled: number): void {
+  if (stalled === 0) clock.taken(priority);
 }
 
 /**
@@ -58,10 +95,17 @@ async function comeBackLater(
   token: string | undefined,
 ): Promise<void> {
   try {
-    // With a priority it would come back behind everything that waits without one.
-    if (job.priority > 0) await job.changePriority({ priority: 0 });
+    await giveUpTurn(job);
     await job.moveToDelayed(Date.now() + pauseMs, token);
   } catch (error) {
     log.warn({ err: error, job: job.data.id }, 'a job could not be put aside until its next poll');
   }
+}
+
+/**
+ * A job that has been taken has had its turn. With it, it would come back behind everything that waits without one, and
+ * once the queue's base has been raised, behind everything else.
+ */
+async function giveUpTurn(job: Job<QueuedJob>): Promise<void> {
+  if (job.priority > 0) await job.changePriority({ priority: 0 });
 }

@@ -1,0 +1,256 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Worker } from 'bullmq';
+import type { Capability } from '../shared/capabilities/capability.ts';
+import { loadScript } from '../shared/jobs/script.ts';
+import { queuePrefix } from '../shared/keys.ts';
+import type { Logger } from '../shared/log.ts';
+import { type QueuedJob, queueOptions } from '../shared/queue.ts';
+import type { RedisClient } from '../shared/redis.ts';
+import type { Consumer } from './consumer.ts';
+
+const takeJobs = loadScript<[isMore: number, ...jobs: string[]]>(
+  'takeJobs',
+  new URL('./take-jobs.lua', import.meta.url),
+);
+const returnJob = loadScript<number>('returnJob', new URL('./return-job.lua', import.meta.url));
+const renewLocks = loadScript<number>('renewLocks', new URL('./renew-locks.lua', import.meta.url));
+
+/** Jobs taken in one call at most: their requests are in its answer. */
+const mostTaken = 32;
+/** Jobs that are over wait so long for company, and for those that are taken in the same call. */
+const overMs = 4;
+/** With so many running jobs a taking that brought some is followed by a pause, so that the next one brings more. */
+const busy = 8;
+const pauseMs = 2;
+/** How long one wait for a job blocks its connection; well under that connection's `socketTimeout`. */
+const blockSeconds = 5;
+const retryMs = 1000;
+
+/** A job as it was taken from the queue. */
+export interface TakenJob {
+  readonly job: QueuedJob;
+  /** Names this very taking. */
+  readonly token: string;
+  /** BullMQ's priority; 0: it had none. */
+  readonly priority: number;
+  /** How often its worker was lost. */
+  readonly stalled: number;
+}
+
+export interface QueueConsumerOptions {
+  readonly capability: Capability;
+  readonly redis: RedisClient;
+  /** A connection of its own, which waiting blocks; closed with it. */
+  readonly waiting: RedisClient;
+  /** Unique among all processes. */
+  readonly workerId: string;
+  readonly concurrency: number;
+  readonly lockMs: number;
+  readonly stalledCheckMs: number;
+  readonly maxStalledCount: number;
+  /** Runs a job; answers whether it is over, or returns to the queue. Rejecting means over, too. */
+  readonly run: (taken: TakenJob) => Promise<'done' | 'given back'>;
+  readonly log: Logger;
+}
+
+/** A taking under way. */
+interface Taking {
+  readonly id: string;
+  readonly token: string;
+}
+
+/**
+ * Takes the jobs of one BullMQ queue and runs them, some at a time. BullMQ's own Worker spends more on each job than the rest
+ * of its way through Redis: two scripts of some forty commands. This one takes many in one call and takes out many that are
+ * over in the same, in BullMQ's layout, so that its Worker, its check for stalled jobs and its board work beside it. Delayed
+ * jobs are left to BullMQ's Worker: queues that have them are its business.
+ */
+export class QueueConsumer implements Consumer {
+  readonly #options: QueueConsumerOptions;
+  readonly #keys: readonly [wait: string, active: string, prioritized: string, marker: string, counter: string];
+  readonly #jobPrefix: string;
+  readonly #waiting: RedisClient;
+  /** Looks for jobs whose worker was lost, and puts them back. */
+  readonly #stalledCheck: Worker;
+  readonly #renewing: NodeJS.Timeout;
+  readonly #running = new Set<Taking>();
+  readonly #looping: Promise<void>;
+  #over: Taking[] = [];
+  #overTimer: NodeJS.Timeout | undefined;
+  /** Places promised to takings under way. */
+  #promised = 0;
+  #takings = 0;
+  readonly #closing = new AbortController();
+  #wake: () => void = () => undefined;
+
+  constructor(options: QueueConsumerOptions) {
+    const { capability, redis, log, lockMs, stalledCheckMs, maxStalledCount } = options;
+    this.#options = options;
+    this.#jobPrefix = `${queuePrefix(capability)}:${capability}:`;
+    const [wait, active, prioritized] = ['wait', 'active', 'prioritized'].map((name) => this.#jobPrefix + name);
+    this.#keys = [wait, active, prioritized, `${this.#jobPrefix}marker`, `${this.#jobPrefix}pc`] as never;
+    this.#waiting = options.waiting;
+    this.#stalledCheck = new Worker(
+      capability,
+      null,
+      queueOptions(capability, redis, { autorun: false, stalledInterval: stalledCheckMs, maxStalledCount }),
+    );
+    this.#stalledCheck.on('error', (error) => log.warn({ err: error.message, capability }, 'queue'));
+    void this.#stalledCheck.startStalledCheckTimer();
+    this.#renewing = setInterval(() => void this.#renew(), lockMs / 2);
+    this.#looping = this.#loop();
+  }
+
+  /** Takes no more jobs, and resolves when those that run are over. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#waiting.disconnect();
+    this.#wake();
+    await this.#looping;
+    while (this.#running.size > 0 || this.#promised > 0) await this.#change();
+    clearInterval(this.#renewing);
+    await this.#flush();
+    await this.#stalledCheck.close();
+  }
+
+  async #loop(): Promise<void> {
+    while (!this.#isClosing) {
+      if (this.#free() === 0) {
+        await this.#change();
+        continue;
+      }
+      try {
+        const { count, isMore } = await this.#take();
+        if (isMore) continue;
+        if (count > 0 && this.#running.size >= busy) await this.#pause(pauseMs);
+        if (!this.#isClosing) await this.#waiting.bzpopmin(this.#keys[3], blockSeconds);
+      } catch (error) {
+        if (this.#isClosing) return;
+        this.#options.log.warn({ err: error, capability: this.#options.capability }, 'jobs cannot be taken');
+        await this.#pause(retryMs);
+      }
+    }
+  }
+
+  #free(): number {
+    return this.#isClosing ? 0 : this.#options.concurrency - this.#running.size - this.#promised;
+  }
+
+  /** Takes out what is over, and takes as many as there are places for. */
+  async #take(): Promise<{ count: number; isMore: boolean }> {
+    clearTimeout(this.#overTimer);
+    this.#overTimer = undefined;
+    const { redis, workerId, lockMs } = this.#options;
+    const wanted = Math.min(mostTaken, Math.max(0, this.#free()));
+    const over = this.#over;
+    this.#over = [];
+    const token = `${workerId}:${++this.#takings}`;
+    this.#promised += wanted;
+    try {
+      const args = over.flatMap(({ id, token }) => [id, token]);
+      const [isMore, ...jobs] = await takeJobs(
+        redis,
+        [...this.#keys],
+        [this.#jobPrefix, token, lockMs, wanted, ...args],
+      );
+      for (let at = 0; at < jobs.length; at += 5) this.#begin(jobs.slice(at, at + 5), token);
+      return { count: jobs.length / 5, isMore: isMore === 1 };
+    } catch (error) {
+      this.#over.push(...over);
+      throw error;
+    } finally {
+      this.#promised -= wanted;
+      this.#wake();
+    }
+  }
+
+  #begin([id = '', data = '', priority, stalled, refusal]: readonly string[], token: string): void {
+    const taking = { id, token };
+    this.#running.add(taking);
+    const job = refusal === '' ? readJob(data) : undefined;
+    const running =
+      job === undefined
+        ? this.#quarantine(id)
+        : this.#options.run({ job, token, priority: Number(priority), stalled: Number(stalled) });
+    running
+      .catch((error) => {
+        this.#options.log.error({ err: error, job: job?.id }, 'a job could not be run');
+        return 'done' as const;
+      })
+      .then((taken) => (taken === 'done' ? this.#end(taking) : this.#giveBack(taking)))
+      .finally(() => {
+        this.#running.delete(taking);
+        this.#wake();
+      });
+  }
+
+  /** What cannot be read, or has been taken again and again, would come back for ever. */
+  async #quarantine(id: string): Promise<'done'> {
+    const { log, capability } = this.#options;
+    log.error({ job: id, capability }, 'a queued job cannot be read, or was lost too often: it is taken out');
+    return 'done';
+  }
+
+  #end(taking: Taking): void {
+    this.#over.push(taking);
+    this.#overTimer ??= setTimeout(() => void this.#flush(), overMs);
+  }
+
+  /** Takes out what is over. What fails comes back as stalled, and is found to be over. */
+  async #flush(): Promise<void> {
+    clearTimeout(this.#overTimer);
+    this.#overTimer = undefined;
+    if (this.#over.length === 0) return;
+    await this.#take().catch((error) =>
+      this.#options.log.warn({ err: error }, 'jobs that are over could not be taken out of their queue yet'),
+    );
+  }
+
+  async #giveBack({ id, token }: Taking): Promise<void> {
+    const { redis, log } = this.#options;
+    const [wait, active, , marker] = this.#keys;
+    const job = this.#jobPrefix + id;
+    await returnJob(redis, [wait, active, marker, job, `${job}:lock`], [id, token]).catch((error) =>
+      log.warn({ err: error }, 'a job could not be given back; it is put back as stalled'),
+    );
+  }
+
+  /** A worker that was frozen for longer than that loses its locks: the jobs' own leases decide who runs them. */
+  async #renew(): Promise<void> {
+    const { redis, lockMs, log } = this.#options;
+    const running = [...this.#running, ...this.#over];
+    for (let at = 0; at < running.length; at += 500) {
+      const some = running.slice(at, at + 500);
+      const keys = some.map(({ id }) => `${this.#jobPrefix}${id}:lock`);
+      const tokens = some.map(({ token }) => token);
+      await renewLocks(redis, keys, [lockMs, ...tokens]).catch((error) =>
+        log.warn({ err: error }, 'locks could not be renewed'),
+      );
+    }
+  }
+
+  /** Resolves when a place may have become free. */
+  #change(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  /** Waits, at most until the closing. */
+  async #pause(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: this.#closing.signal }).catch(() => undefined);
+  }
+
+  get #isClosing(): boolean {
+    return this.#closing.signal.aborted;
+  }
+}
+
+function readJob(data: string): QueuedJob | undefined {
+  try {
+    const job = JSON.parse(data) as QueuedJob | null;
+    return typeof job?.id === 'string' ? job : undefined;
+  } catch {
+    return undefined;
+  }
+}
