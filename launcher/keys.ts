@@ -1,30 +1,25 @@
 /** `npm run keys -- create | list | revoke`: API keys from the command line, also while the gateway runs. */
 import { parseArgs } from 'node:util';
-import {
-  type ApiKey,
-  createApiKey,
-  defaultAccountId,
-  findApiKeys,
-  listApiKeys,
-  revokeApiKey,
-  revokeInDatabase,
-} from '../shared/api-keys.ts';
+import { type KeySettings, keyStatus } from '../shared/api-keys/api-key.ts';
+import { revokeApiKey, revokeInDatabase } from '../shared/api-keys/change-api-key.ts';
+import { type ApiKey, createApiKey, defaultAccountId, findApiKeys, listApiKeys } from '../shared/api-keys.ts';
 import { type Config, ConfigError, readConfig } from '../shared/config.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
 import { createLogger } from '../shared/log.ts';
+import { toDollars } from '../shared/money/dollars.ts';
 import { connectRedis } from '../shared/redis.ts';
+import { keyOptions, keyOptionsHelp, keyTable, readKeySettings } from './key-settings.ts';
 import { readRedisAddress } from './redis-address.ts';
 
 const usage = `usage:
-  npm run keys -- create [--name NAME] [--concurrency N] [--on-disconnect cancel|continue]
-                           [--unsupported-parameters refuse|drop] [--json]
+  npm run keys -- create [--name NAME] [--operator] [--concurrency N] [--on-disconnect cancel|continue]
+                           [--unsupported-parameters refuse|drop] [--expires-in-days N] [--capabilities LIST]
+                           [--models LIST] [--rpm N] [--tpm N] [--budget DOLLARS] [--budget-period PERIOD] [--json]
   npm run keys -- list [--json]
   npm run keys -- revoke ID [--json]
 
-  --concurrency    unfinished jobs that the key may have at a time
-  --on-disconnect  what becomes of a job when its caller leaves
-  --unsupported-parameters
-                   what becomes of parameters that change an answer and that the model's vendor does not know
+  --operator       a key for /admin/v1, and for nothing else
+${keyOptionsHelp}
   ID               a key's id, or its beginning as list shows it`;
 
 /** The commands, and how many operands each takes. */
@@ -50,9 +45,8 @@ function readArguments() {
       allowPositionals: true,
       options: {
         name: { type: 'string' },
-        concurrency: { type: 'string' },
-        'on-disconnect': { type: 'string' },
-        'unsupported-parameters': { type: 'string' },
+        operator: { type: 'boolean', default: false },
+        ...keyOptions,
         json: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
       },
@@ -68,54 +62,31 @@ function say(args: Arguments, value: unknown, text: string): void {
 }
 
 async function create(db: Database, args: Arguments): Promise<void> {
-  const { concurrency, 'on-disconnect': onDisconnect, 'unsupported-parameters': unsupported } = args;
-  if (concurrency !== undefined && !/^[1-9]\d{0,6}$/.test(concurrency)) {
-    throw new UsageError('--concurrency takes a whole number from 1 to 9999999');
-  }
-  if (onDisconnect !== undefined && onDisconnect !== 'cancel' && onDisconnect !== 'continue') {
-    throw new UsageError('--on-disconnect takes cancel or continue');
-  }
-  if (unsupported !== undefined && unsupported !== 'refuse' && unsupported !== 'drop') {
-    throw new UsageError('--unsupported-parameters takes refuse or drop');
-  }
   const created = await createApiKey(db, {
     accountId: defaultAccountId,
     name: args.name ?? '',
-    ...(concurrency === undefined ? {} : { concurrency: Number(concurrency) }),
-    ...(onDisconnect === undefined ? {} : { onDisconnect }),
-    ...(unsupported === undefined ? {} : { unsupportedParameters: unsupported }),
+    kind: args.operator ? 'operator' : 'standard',
+    ...readSettings(args),
   });
   say(args, created, `${created.key}\n\nIts id is ${created.id}. The key is shown only now: keep it.`);
 }
 
-async function list(db: Database, args: Arguments): Promise<void> {
-  const keys = await listApiKeys(db);
-  const rows = [
-    ['ID', 'KEY', 'NAME', 'CREATED', 'REVOKED', 'CONCURRENCY', 'ON DISCONNECT', 'UNSUPPORTED'],
-    ...keys.map((key) => [
-      key.id,
-      `${key.prefix}…`,
-      // A name may hold anything; in a terminal it stays on its line.
-      key.name.replace(/\p{C}/gu, ' '),
-      timeText(key.createdAt),
-      key.revokedAt === undefined ? '-' : timeText(key.revokedAt),
-      String(key.concurrency ?? '-'),
-      key.onDisconnect ?? '-',
-      key.unsupportedParameters ?? '-',
-    ]),
-  ];
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
-  const lines = rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
-  say(args, keys, lines.join('\n'));
+function readSettings(args: Arguments): Partial<KeySettings> {
+  try {
+    return readKeySettings(args, Date.now());
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
 }
 
-function timeText(time: number): string {
-  return `${new Date(time).toISOString().slice(0, 19).replace('T', ' ')}Z`;
+async function list(db: Database, args: Arguments): Promise<void> {
+  const [keys, now] = [await listApiKeys(db), Date.now()];
+  const shown = keys.map(({ hash: _hash, budget, ...key }) => ({
+    ...key,
+    budget: budget && { ...budget, amount: toDollars(budget.amount) },
+    status: keyStatus(key, now),
+  }));
+  say(args, shown, keyTable(keys, now));
 }
 
 /** The database comes first. No Redis afterwards means that its next start comes later, and that tells it of every revoked key. */

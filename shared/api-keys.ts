@@ -1,61 +1,27 @@
-import { createHash, randomBytes } from 'node:crypto';
-import type { Selectable } from 'kysely';
+import type { ApiKey, NewApiKey } from './api-keys/api-key.ts';
+import { apiKeyOf, newKeyRow } from './api-keys/api-key-row.ts';
+import { hashApiKey, newApiKeyText, textColumns } from './api-keys/api-key-text.ts';
 import type { Database } from './database/database.ts';
-import type { ApiKeysTable } from './database/tables.ts';
-import { accountKeys } from './keys.ts';
-import type { RedisClient } from './redis.ts';
+
+export type {
+  ApiKey,
+  KeyBudget,
+  KeyKind,
+  KeySettings,
+  NewApiKey,
+  OnDisconnect,
+  RateLimits,
+  UnsupportedParameters,
+} from './api-keys/api-key.ts';
+export { hashApiKey, newApiKeyText };
 
 /** The account that every database begins with. */
 export const defaultAccountId = 'default';
 
-const keyStart = 'sk-sluice-';
-const generatedPattern = /^sk-sluice-[A-Za-z0-9_-]{43}$/;
-const syncBatch = 500;
-
-/** What an API key may do when its connection leaves: see the header `X-Sluice-On-Disconnect`. */
-export type OnDisconnect = 'cancel' | 'continue';
-
-/** What becomes of parameters that a model's vendor does not know and that change its answer. Hints are always dropped. */
-export type UnsupportedParameters = 'refuse' | 'drop';
-
-/** An API key as the rest of the code knows it; times are milliseconds since 1970. */
-export interface ApiKey {
-  readonly id: string;
-  readonly accountId: string;
-  readonly name: string;
-  /** The key's first characters, by which people recognise it. */
-  readonly prefix: string;
-  readonly createdAt: number;
-  readonly revokedAt: number | undefined;
-  /** Unfinished jobs the key may have; undefined: the gateway's default. */
-  readonly concurrency: number | undefined;
-  readonly onDisconnect: OnDisconnect | undefined;
-  /** Undefined: refused. */
-  readonly unsupportedParameters: UnsupportedParameters | undefined;
-}
-
-export interface NewApiKey {
-  readonly accountId: string;
-  readonly name: string;
-  readonly concurrency?: number;
-  readonly onDisconnect?: OnDisconnect;
-  readonly unsupportedParameters?: UnsupportedParameters;
-}
-
-/** SHA-256 of the whole key, hexadecimal: the only form in which a key is stored or looked up. */
-export function hashApiKey(key: string): string {
-  return createHash('sha256').update(key).digest('hex');
-}
-
-/** The text of a new key: 256 random bits. */
-export function newApiKeyText(): string {
-  return keyStart + randomBytes(32).toString('base64url');
-}
-
 /** Makes a key. Its text is in the answer and nowhere else. */
 export async function createApiKey(db: Database, key: NewApiKey): Promise<{ id: string; key: string }> {
   const text = newApiKeyText();
-  const row = rowOf(text, key);
+  const row = newKeyRow(textColumns(text), key);
   await db.insertInto('api_keys').values(row).execute();
   return { id: row.id, key: text };
 }
@@ -71,12 +37,35 @@ export async function ensureApiKey(
 ): Promise<'created' | 'active' | 'revoked'> {
   const { numInsertedOrUpdatedRows: inserted } = await db
     .insertInto('api_keys')
-    .values(rowOf(text, key))
+    .values(newKeyRow(textColumns(text), key))
     .onConflict((conflict) => conflict.column('hash').doNothing())
     .executeTakeFirst();
   if (inserted) return 'created';
   const existing = await findApiKeyByHash(db, hashApiKey(text));
   return existing?.revokedAt === undefined ? 'active' : 'revoked';
+}
+
+/**
+ * The playground's key of an account: it is not listed, cannot be changed, and its text is thrown away as it is made. There
+ * is one, also when several processes ask at once.
+ * @throws an error of the database where there is no such account.
+ */
+export async function ensureConsoleKey(db: Database, accountId: string): Promise<ApiKey> {
+  const find = async (): Promise<ApiKey | undefined> => {
+    const query = db.selectFrom('api_keys').selectAll().where('account_id', '=', accountId);
+    const row = await query.where('kind', '=', 'console').executeTakeFirst();
+    return row && apiKeyOf(row);
+  };
+  const existing = await find();
+  if (existing !== undefined) return existing;
+  await db
+    .insertInto('api_keys')
+    .values(newKeyRow(textColumns(newApiKeyText()), { accountId, name: 'Playground', kind: 'console' }))
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  const made = await find();
+  if (made === undefined) throw new Error('the console key that was made is not there');
+  return made;
 }
 
 /** The key with this hash, revoked or not. */
@@ -85,9 +74,10 @@ export async function findApiKeyByHash(db: Database, hash: string): Promise<ApiK
   return row && apiKeyOf(row);
 }
 
-/** All keys, the oldest first. */
+/** All keys but the hidden ones of the playground, the oldest first. */
 export async function listApiKeys(db: Database): Promise<ApiKey[]> {
-  const rows = await db.selectFrom('api_keys').selectAll().orderBy('created_at').orderBy('id').execute();
+  const query = db.selectFrom('api_keys').selectAll().where('kind', '!=', 'console');
+  const rows = await query.orderBy('created_at').orderBy('id').execute();
   return rows.map(apiKeyOf);
 }
 
@@ -97,72 +87,7 @@ export async function findApiKeys(db: Database, idOrPrefix: string): Promise<Api
     .selectFrom('api_keys')
     .selectAll()
     .where((is) => is.or([is('id', '=', idOrPrefix), is('prefix', '=', idOrPrefix)]))
+    .where('kind', '!=', 'console')
     .execute();
   return rows.map(apiKeyOf);
-}
-
-/**
- * Revokes a key for good: first in the database, which lasts, then in Redis, which every admission asks. When the second
- * step fails (the error is thrown) the key may be admitted until the revocation is repeated or an api process starts.
- * Repeating is harmless.
- */
-export async function revokeApiKey(db: Database, redis: RedisClient, key: ApiKey): Promise<void> {
-  await revokeInDatabase(db, key);
-  await redis.set(accountKeys.keyActive(key.accountId, key.id), '0');
-}
-
-/** Only the first step of `revokeApiKey`: enough while no gateway runs, since its start calls `syncRevokedKeys`. */
-export async function revokeInDatabase(db: Database, key: ApiKey): Promise<void> {
-  await db
-    .updateTable('api_keys')
-    .set({ revoked_at: Date.now() })
-    .where('id', '=', key.id)
-    .where('revoked_at', 'is', null)
-    .execute();
-}
-
-/**
- * Tells Redis of all revoked keys. To be called before an api process admits anything: a Redis that was stopped when a
- * key was revoked, or came back from an older file, still has it as active.
- */
-export async function syncRevokedKeys(db: Database, redis: RedisClient): Promise<void> {
-  const keys = await db
-    .selectFrom('api_keys')
-    .select(['id', 'account_id'])
-    .where('revoked_at', 'is not', null)
-    .execute();
-  for (let start = 0; start < keys.length; start += syncBatch) {
-    const batch = keys.slice(start, start + syncBatch);
-    await Promise.all(batch.map((key) => redis.set(accountKeys.keyActive(key.account_id, key.id), '0')));
-  }
-}
-
-function rowOf(text: string, key: NewApiKey): Selectable<ApiKeysTable> {
-  return {
-    id: `key_${randomBytes(12).toString('hex')}`,
-    account_id: key.accountId,
-    name: key.name,
-    hash: hashApiKey(text),
-    // Of a text that somebody chose, the first characters may be much of its secret.
-    prefix: text.slice(0, generatedPattern.test(text) ? keyStart.length + 6 : 4),
-    created_at: Date.now(),
-    revoked_at: null,
-    concurrency: key.concurrency ?? null,
-    on_disconnect: key.onDisconnect ?? null,
-    unsupported_parameters: key.unsupportedParameters ?? null,
-  };
-}
-
-function apiKeyOf(row: Selectable<ApiKeysTable>): ApiKey {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    name: row.name,
-    prefix: row.prefix,
-    createdAt: row.created_at,
-    revokedAt: row.revoked_at ?? undefined,
-    concurrency: row.concurrency ?? undefined,
-    onDisconnect: row.on_disconnect ?? undefined,
-    unsupportedParameters: row.unsupported_parameters ?? undefined,
-  };
 }

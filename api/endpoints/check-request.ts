@@ -3,8 +3,10 @@ import { routeName } from '../../shared/catalogue/route-name.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
+import type { State } from '../state.ts';
 import type { Endpoint, Prepared } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
+import { assertInScope, isInScope } from './key-scopes.ts';
 
 /** What the routes of a request's model make of it. */
 export interface CheckedRequest {
@@ -16,22 +18,22 @@ export interface CheckedRequest {
 
 /**
  * Holds a request against every route of its model: one that would refuse it is left out.
- * @throws ApiError 404 for an unknown model, 400 for one that this endpoint cannot use, or what the first route says where
- * every route refuses.
+ * @throws ApiError 404 for an unknown model, 403 for one that the caller's key may not use, 400 for one that this endpoint
+ * cannot use, or what the first route says where every route refuses.
  */
 export function checkRequest(
   { catalogue }: Pick<Services, 'catalogue'>,
   endpoint: Endpoint,
   prepared: Prepared,
-  { unsupportedParameters }: Pick<Caller, 'unsupportedParameters'>,
+  caller: Pick<Caller, 'unsupportedParameters' | 'capabilities' | 'models'>,
 ): CheckedRequest {
-  const model = findModel(catalogue, endpoint, prepared.model);
+  const model = findModel(catalogue, endpoint, prepared.model, caller);
   const excludedRoutes: string[] = [];
   const ignored = new Map<string, string>();
   let refusal: unknown;
   for (const routed of catalogue.routes(model.id, endpoint.capability)) {
     try {
-      const names = endpoint.check?.(prepared, routed, unsupportedParameters) ?? [];
+      const names = endpoint.check?.(prepared, routed, caller.unsupportedParameters) ?? [];
       const standIn = routed.id === model.id ? undefined : routed.id;
       ignored.set(serverName(routed.route.vendor, standIn), [...new Set(names.map(headerWord))].join(', '));
     } catch (error) {
@@ -42,6 +44,27 @@ export function checkRequest(
   }
   if (ignored.size === 0 && refusal !== undefined) throw refusal;
   return { excludedRoutes, ignored };
+}
+
+/**
+ * The same for a request under way. What is remembered of its key may be old: it is refused by the key's newest settings
+ * only, and `state.caller` has them then.
+ * @throws ApiError as `checkRequest`, 401 where the key is not valid any more.
+ */
+export async function checkByNewestKey(
+  services: Pick<Services, 'catalogue' | 'callers'>,
+  endpoint: Endpoint,
+  prepared: Prepared,
+  state: Pick<State, 'caller'>,
+): Promise<CheckedRequest> {
+  const { caller } = state;
+  try {
+    return checkRequest(services, endpoint, prepared, caller);
+  } catch (error) {
+    state.caller = await services.callers.assertActive(caller);
+    if (state.caller === caller) throw error;
+    return checkRequest(services, endpoint, prepared, state.caller);
+  }
 }
 
 /** Who serves a request: a vendor, and the model that stands in where one does. */
@@ -60,16 +83,25 @@ export function ignoredByAll({ ignored }: CheckedRequest): string | undefined {
   return different.size === 1 ? different.values().next().value : undefined;
 }
 
-/** The model's row. @throws ApiError 404 for an unknown model, 400 for one that this endpoint cannot use. */
-function findModel(catalogue: Services['catalogue'], endpoint: Endpoint, id: string): Model {
+/**
+ * The model's row.
+ * @throws ApiError 404 for an unknown model, 403 for one outside of the key's scope, 400 for one that this endpoint cannot use.
+ */
+function findModel(
+  catalogue: Services['catalogue'],
+  endpoint: Endpoint,
+  id: string,
+  scopes: Pick<Caller, 'capabilities' | 'models'>,
+): Model {
   const model = catalogue.find(id, endpoint.capability);
   if (model === undefined) {
-    const near = catalogue.nearest(id);
+    const near = catalogue.nearest(id).filter((name) => isInScope(scopes, catalogue.find(name)));
     const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`;
     throw new ApiError('model_not_found', `The model \`${id}\` does not exist or is not available here.${hint}`, {
       param: 'model',
     });
   }
+  assertInScope(scopes, { id, capability: endpoint.capability });
   if (model.capability !== endpoint.capability) {
     throw invalidParameter('model', `The model \`${id}\` cannot be used with ${endpoint.path}.`);
   }

@@ -4,6 +4,7 @@ import { ApiError } from '../../shared/errors.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { anthropicModel, anthropicModelList } from './anthropic-models.ts';
+import { assertInScope, isInScope } from './key-scopes.ts';
 
 interface WireModel {
   readonly id: string;
@@ -24,11 +25,12 @@ export function wantsAnthropicModels({ path, headers }: Pick<Context, 'path' | '
   return /^\/v1\/models(\/|$)/.test(path) && headers['anthropic-version'] !== undefined;
 }
 
-/** `GET /v1/models`: the models that are usable now, as OpenAI lists them, or as Anthropic does. */
+/** `GET /v1/models`: the models that the key may use and that are usable now, as OpenAI lists them, or as Anthropic does. */
 export function listModels(services: Services): Middleware<State> {
   return (ctx) => {
     ctx.state.endpoint = 'models';
-    const models = services.catalogue.list();
+    const { caller } = ctx.state;
+    const models = services.catalogue.list().filter((model) => isInScope(caller, model));
     ctx.vary('anthropic-version');
     ctx.body = wantsAnthropicModels(ctx)
       ? anthropicModelList(models, ctx.query)
@@ -47,6 +49,7 @@ export function retrieveModel(services: Services): Middleware<State> {
         param: 'model',
       });
     }
+    assertInScope(ctx.state.caller, model);
     ctx.vary('anthropic-version');
     ctx.body = wantsAnthropicModels(ctx) ? anthropicModel(model) : toWire(model);
   };

@@ -1,24 +1,33 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Middleware } from 'koa';
-import { type ApiKey, findApiKeyByHash, hashApiKey, type UnsupportedParameters } from '../../shared/api-keys.ts';
+import { announceKey } from '../../shared/api-keys/change-api-key.ts';
+import { writeKeyFlag } from '../../shared/api-keys/key-flag.ts';
+import {
+  type ApiKey,
+  ensureConsoleKey,
+  findApiKeyByHash,
+  hashApiKey,
+  type KeyKind,
+  type KeySettings,
+} from '../../shared/api-keys.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { accountKeys } from '../../shared/keys.ts';
+import type { Logger } from '../../shared/log.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 import { BoundedReads } from '../bounded-reads.ts';
 import type { State } from '../state.ts';
+import { KeyUses } from './key-uses.ts';
 
-/** Who calls: an account by one of its API keys. */
-export interface Caller {
+/** Who calls: an account by one of its API keys, with what is set for the key. */
+export interface Caller extends KeySettings {
   readonly account: string;
   readonly apiKeyId: string;
   /** SHA-256 of the key, by which the database knows it. */
   readonly hash: string;
-  /** Unfinished jobs the key may have; undefined: the gateway's default. */
-  readonly concurrency: number | undefined;
-  readonly onDisconnect: 'cancel' | 'continue' | undefined;
-  /** Undefined: such parameters are refused. */
-  readonly unsupportedParameters: UnsupportedParameters | undefined;
+  readonly kind: KeyKind;
+  /** The key's revision when it was read: another one in Redis tells that this is old. */
+  readonly revision: number;
 }
 
 const cachedCallers = 10_000;
@@ -26,76 +35,168 @@ const cachedCallers = 10_000;
 const lookUpMs = 2000;
 
 /**
- * Finds callers by their keys. What a key is may be remembered for long, because whether it is still active is asked of
- * Redis with every request (in `admit`, or here where nothing is admitted): revoking needs no message to arrive.
+ * Finds callers by their keys. What a key is may be remembered for long, because whether it is still so is asked of Redis
+ * with every request (in `admit`, or here where nothing is admitted): revoking and changing need no message to arrive.
  */
 export class CallerDirectory {
   readonly #db: Database;
   readonly #redis: RedisClient;
+  readonly #uses: KeyUses;
+  /** By the hash of the key. */
   readonly #callers = new Map<string, Caller>();
+  /** Hashes of the playground's keys, by account. */
+  readonly #consoleHashes = new Map<string, string>();
   readonly #lookUps = new BoundedReads(lookUpMs, 'API keys cannot be checked for now.');
 
-  constructor(db: Database, redis: RedisClient) {
+  constructor(db: Database, redis: RedisClient, log: Logger) {
     this.#db = db;
     this.#redis = redis;
+    this.#uses = new KeyUses(db, log);
   }
 
-  /** The caller with this key. @throws ApiError 401 when there is none, 503 when the database does not answer in time. */
+  /**
+   * The caller with this key.
+   * @throws ApiError 401 when there is none or the key has expired, 503 when the database does not answer in time.
+   */
   async find(key: string): Promise<Caller> {
-    const hash = hashApiKey(key);
-    const known = this.#callers.get(hash);
-    if (known !== undefined) return known;
-    const apiKey = await this.#lookUp(hash);
-    if (apiKey === undefined) throw notValid();
-    const caller: Caller = {
-      account: apiKey.accountId,
-      apiKeyId: apiKey.id,
-      hash,
-      concurrency: apiKey.concurrency,
-      onDisconnect: apiKey.onDisconnect,
-      unsupportedParameters: apiKey.unsupportedParameters,
-    };
-    if (this.#callers.size >= cachedCallers) this.#callers.delete(this.#callers.keys().next().value as string);
-    this.#callers.set(hash, caller);
+    return await this.#find(hashApiKey(key));
+  }
+
+  /** The same again, for what lasts longer than a request: a socket, whose key may have expired since. @throws as `find` */
+  async findAgain({ hash }: Caller): Promise<Caller> {
+    return await this.#find(hash);
+  }
+
+  async #find(hash: string): Promise<Caller> {
+    let caller = this.#callers.get(hash);
+    // What is remembered may be old: the key may have been given more time.
+    if (caller === undefined || isExpired(caller)) caller = await this.#read(hash);
+    assertNotExpired(caller);
+    this.#uses.note(caller.apiKeyId);
     return caller;
   }
 
-  /** @throws ApiError 401 when the key has been revoked. For requests that are not admitted. */
-  async assertActive(caller: Caller): Promise<void> {
-    const flagKey = accountKeys.keyActive(caller.account, caller.apiKeyId);
-    let flag = await this.#redis.get(flagKey);
-    if (flag === null) {
-      await this.restoreFlag(caller);
-      flag = await this.#redis.get(flagKey);
-    }
-    if (flag !== '1') throw notValid();
+  /**
+   * The account as it calls by the hidden key of its playground, which is made on first use. Behind a session only.
+   * @throws ApiError 503 when the database does not answer in time.
+   */
+  async consoleCallerOf(account: string): Promise<Caller> {
+    const known = this.#callers.get(this.#consoleHashes.get(account) ?? '');
+    if (known !== undefined) return known;
+    const apiKey = await this.#lookUps.read(() => ensureConsoleKey(this.#db, account));
+    remember(this.#consoleHashes, account, apiKey.hash);
+    return this.#keep(apiKey);
   }
 
-  /** Writes a key's active flag from the database, unless Redis has one by now: a revocation always stands. */
+  /**
+   * For requests that are not admitted: the caller as the key is now.
+   * @throws ApiError 401 when it has been revoked or has expired.
+   */
+  async assertActive(caller: Caller): Promise<Caller> {
+    const flag = await this.#redis.get(accountKeys.keyActive(caller.account, caller.apiKeyId));
+    if (flag === '0') throw notValid();
+    const current = flag === String(caller.revision) ? caller : await this.reload(caller);
+    assertNotExpired(current);
+    return current;
+  }
+
+  /**
+   * The caller as the database has it now, for this and later requests; Redis has its flag afterwards. What was checked by
+   * the old one has to be checked again (see `assertInScope`).
+   * @throws ApiError 401 when the key was revoked or has expired, 503 when the database does not answer in time.
+   */
+  async reload(caller: Caller): Promise<Caller> {
+    this.#callers.delete(caller.hash);
+    const current = await this.#lookUps.read(() => this.#announce(caller));
+    if (current === undefined) throw notValid();
+    const reloaded = this.#keep(current);
+    assertNotExpired(reloaded);
+    return reloaded;
+  }
+
+  /** Writes a key's flag from the database, unless Redis has a later one by now: a revocation always stands. */
   async restoreFlag(caller: Caller): Promise<void> {
-    const apiKey = await this.#lookUp(caller.hash);
-    if (apiKey === undefined) return;
-    await this.#redis.set(accountKeys.keyActive(caller.account, caller.apiKeyId), '1', 'NX');
+    await this.#lookUps.read(() => this.#announce(caller));
   }
 
-  async #lookUp(hash: string): Promise<ApiKey | undefined> {
-    const apiKey = await this.#lookUps.read(() => findApiKeyByHash(this.#db, hash));
-    return apiKey?.revokedAt === undefined ? apiKey : undefined;
+  /** Writes down which keys were used last. */
+  async close(): Promise<void> {
+    await this.#uses.close();
   }
+
+  /** Tells Redis what the database has of a key, and answers it; undefined where it is not valid any more. */
+  async #announce({ hash }: Caller): Promise<ApiKey | undefined> {
+    const apiKey = await findApiKeyByHash(this.#db, hash);
+    if (apiKey === undefined) return undefined;
+    if (apiKey.revokedAt === undefined) return await announceKey(this.#db, this.#redis, apiKey);
+    // Whoever revoked it could not tell Redis.
+    await writeKeyFlag(this.#redis, apiKey, 0);
+    return undefined;
+  }
+
+  async #read(hash: string): Promise<Caller> {
+    const apiKey = await this.#lookUps.read(() => findApiKeyByHash(this.#db, hash));
+    if (apiKey === undefined || apiKey.revokedAt !== undefined) throw notValid();
+    return this.#keep(apiKey);
+  }
+
+  #keep(apiKey: ApiKey): Caller {
+    const caller = callerOf(apiKey);
+    remember(this.#callers, caller.hash, caller);
+    return caller;
+  }
+}
+
+/** Puts an entry into a bounded map; the one that has been there longest makes room. */
+function remember<Value>(map: Map<string, Value>, key: string, value: Value): void {
+  if (map.size >= cachedCallers && !map.has(key)) map.delete(map.keys().next().value as string);
+  map.set(key, value);
+}
+
+function callerOf(key: ApiKey): Caller {
+  return {
+    account: key.accountId,
+    apiKeyId: key.id,
+    hash: key.hash,
+    kind: key.kind,
+    revision: key.revision,
+    expiresAt: key.expiresAt,
+    capabilities: key.capabilities,
+    models: key.models,
+    rpm: key.rpm,
+    tpm: key.tpm,
+    modelLimits: key.modelLimits,
+    budget: key.budget,
+    concurrency: key.concurrency,
+    onDisconnect: key.onDisconnect,
+    unsupportedParameters: key.unsupportedParameters,
+  };
 }
 
 function notValid(): ApiError {
   return new ApiError('invalid_api_key', 'The API key is not valid, or has been revoked.');
 }
 
+function isExpired({ expiresAt }: Caller): boolean {
+  return expiresAt !== undefined && expiresAt <= Date.now();
+}
+
+function assertNotExpired(caller: Caller): void {
+  if (isExpired(caller)) throw new ApiError('invalid_api_key', 'The API key has expired.');
+}
+
 /**
  * Knows the caller by `Authorization: Bearer …`, by `x-api-key`, which Anthropic's clients send, or by a WebSocket's
  * subprotocol, as browsers can set nothing else.
- * @throws ApiError 401.
+ * @throws ApiError 401, 403 for an operator key, which is for /admin/v1 only.
  */
 export function authenticate(callers: CallerDirectory): Middleware<State> {
   return async (ctx, next) => {
-    ctx.state.caller = await callers.find(readKey(ctx.headers));
+    const caller = await callers.find(readKey(ctx.headers));
+    ctx.state.caller = caller;
+    if (caller.kind === 'operator') {
+      throw new ApiError('permission_denied', 'This is an operator key: it is for /admin/v1 only.');
+    }
     await next();
   };
 }
@@ -103,12 +204,13 @@ export function authenticate(callers: CallerDirectory): Middleware<State> {
 /** Also refuses revoked keys; for routes that do not go through admission. */
 export function requireActiveKey(callers: CallerDirectory): Middleware<State> {
   return async (ctx, next) => {
-    await callers.assertActive(ctx.state.caller);
+    ctx.state.caller = await callers.assertActive(ctx.state.caller);
     await next();
   };
 }
 
-function readKey(headers: IncomingHttpHeaders): string {
+/** The API key that a request carries. @throws ApiError 401. */
+export function readKey(headers: IncomingHttpHeaders): string {
   const { authorization, 'x-api-key': apiKey } = headers;
   if (authorization === undefined && typeof apiKey === 'string' && apiKey !== '') return apiKey.trim();
   const protocolKey = readProtocolKey(headers['sec-websocket-protocol']);

@@ -7,6 +7,8 @@ import { createCatalogue } from '../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
 import { vendorsOn } from '../support/vendor-settings.ts';
 
+/** The scopes of a key that may use every model. */
+const everything = { capabilities: undefined, models: undefined };
 const vendors = vendorsOn('openai', 'groq', 'mistral', 'gemini');
 
 function chatModel(id: string, routes: Model['routes'], more: Partial<Model> = {}): Model {
@@ -19,7 +21,7 @@ function check(models: readonly Model[], fields: object, unsupportedParameters: 
   const prepared = chatCompletions.prepare?.(Buffer.from(JSON.stringify(body)));
   assert.ok(prepared);
   const catalogue = createCatalogue({ vendors, models });
-  return checkRequest({ catalogue }, chatCompletions, prepared, { unsupportedParameters });
+  return checkRequest({ catalogue }, chatCompletions, prepared, { unsupportedParameters, ...everything });
 }
 
 const viaGroq = { vendor: 'groq', model: 'g' };

@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import type { KeyChange } from '../../shared/api-keys/change-api-key.ts';
+import { capabilities } from '../../shared/capabilities/capability.ts';
+import { budgetPeriods } from '../../shared/jobs/account-money.ts';
+import { invalidParameter } from '../endpoints/invalid-request.ts';
+
+const whole = (most: number) => z.int().min(1).max(most);
+/** Of one minute. */
+const mostRequests = 1_000_000_000;
+const mostTokens = 1_000_000_000_000;
+const mostUnfinished = 9_999_999;
+const mostDollars = 1_000_000;
+const mostModels = 200;
+const longestOverlapSeconds = 30 * 86_400;
+const nanosPerDollar = 1_000_000_000;
+
+const name = z.string().trim().min(1).max(100);
+const modelId = z.string().min(1).max(256);
+
+/** What can be set for a key; null takes a limit away. Times are milliseconds since 1970. */
+const settings = {
+  expires_at: z.int().max(8_640_000_000_000_000).nullable().optional(),
+  capabilities: z.array(z.enum(capabilities)).min(1).max(capabilities.length).nullable().optional(),
+  models: z
+    .array(modelId.regex(/^[^*]*\*?$/, 'a star can stand only at the end'))
+    .min(1)
+    .max(mostModels)
+    .nullable()
+    .optional(),
+  rpm: whole(mostRequests).nullable().optional(),
+  tpm: whole(mostTokens).nullable().optional(),
+  model_limits: z
+    .record(modelId, z.strictObject({ rpm: whole(mostRequests).optional(), tpm: whole(mostTokens).optional() }))
+    .refine((limits) => Object.keys(limits).length <= mostModels, `expected at most ${mostModels} models`)
+    .nullable()
+    .optional(),
+  /** In dollars. */
+  budget: z
+    .strictObject({ amount: z.number().min(0).max(mostDollars), period: z.enum(budgetPeriods) })
+    .nullable()
+    .optional(),
+  concurrency: whole(mostUnfinished).nullable().optional(),
+  on_disconnect: z.enum(['cancel', 'continue']).nullable().optional(),
+  unsupported_parameters: z.enum(['refuse', 'drop']).nullable().optional(),
+};
+
+/** The body of `POST …/keys`. */
+export const newKeyFields = z.strictObject({ name, ...settings });
+
+/** The same for operators, who can also make operator keys. */
+export const operatorNewKeyFields = z.strictObject({
+  name,
+  kind: z.enum(['standard', 'operator']).optional(),
+  ...settings,
+});
+
+/** The body of `PATCH …/keys/{id}`. */
+export const keyChangeFields = z.strictObject({ name: name.optional(), ...settings });
+
+/** The body of `POST …/keys/{id}/rotate`. */
+export const rotationFields = z.strictObject({
+  overlap_seconds: z.int().min(0).max(longestOverlapSeconds).default(86_400),
+});
+
+/** A change of a key as its fields say. @throws ApiError 400 for an end that has passed. */
+export function keyChangeOf(fields: z.output<typeof keyChangeFields>): KeyChange {
+  const { expires_at: expiresAt, budget } = fields;
+  if (typeof expiresAt === 'number' && expiresAt <= Date.now()) {
+    throw invalidParameter('expires_at', "Invalid 'expires_at': expected a time to come, in milliseconds since 1970.");
+  }
+  const nanos = budget && { amount: Math.round(budget.amount * nanosPerDollar), period: budget.period };
+  return given({
+    name: fields.name,
+    expiresAt,
+    capabilities: fields.capabilities,
+    models: fields.models,
+    rpm: fields.rpm,
+    tpm: fields.tpm,
+    modelLimits: fields.model_limits,
+    budget: nanos,
+    concurrency: fields.concurrency,
+    onDisconnect: fields.on_disconnect,
+    unsupportedParameters: fields.unsupported_parameters,
+  });
+}
+
+/** What was given, with undefined where it was null. */
+function given(values: { [Name in keyof KeyChange]: KeyChange[Name] | null | undefined }): KeyChange {
+  const entries = Object.entries(values).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries.map(([name, value]) => [name, value ?? undefined]));
+}

@@ -1,0 +1,138 @@
+import { type ApiKey, type KeySettings, keyStatus } from '../shared/api-keys/api-key.ts';
+import { isCapability } from '../shared/capabilities/capability.ts';
+import { budgetPeriods } from '../shared/jobs/account-money.ts';
+import { formatDollars, parseDollars } from '../shared/money/dollars.ts';
+
+const dayMs = 86_400_000;
+
+/** Options of `npm run keys -- create`, as `parseArgs` takes them. */
+export const keyOptions = {
+  concurrency: { type: 'string' },
+  'on-disconnect': { type: 'string' },
+  'unsupported-parameters': { type: 'string' },
+  'expires-in-days': { type: 'string' },
+  capabilities: { type: 'string' },
+  models: { type: 'string' },
+  rpm: { type: 'string' },
+  tpm: { type: 'string' },
+  budget: { type: 'string' },
+  'budget-period': { type: 'string' },
+} as const;
+
+/** How they are explained. */
+export const keyOptionsHelp = `  --concurrency    unfinished jobs that the key may have at a time
+  --on-disconnect  what becomes of a job when its caller leaves
+  --unsupported-parameters
+                   what becomes of parameters that change an answer and that the model's vendor does not know
+  --expires-in-days
+                   after how many days it stops to be valid
+  --capabilities   what it may be used for: chat,embedding,image,transcription,speech,video
+  --models         the models it may use; one that ends in a star stands for all that begin so: gpt-4o,openai/*
+  --rpm, --tpm     requests, and tokens, that it may take in a minute
+  --budget         dollars that it may spend in a --budget-period: day, week, month (which it is where it is left out)
+                   or never, for as long as it lives`;
+
+type Given = { readonly [Name in keyof typeof keyOptions]?: string | undefined };
+
+/** The settings that a command line gives. @throws Error that names the option at fault, and what it takes. */
+export function readKeySettings(given: Given, now: number): Partial<KeySettings> {
+  const { 'on-disconnect': onDisconnect, 'unsupported-parameters': unsupported } = given;
+  if (onDisconnect !== undefined && onDisconnect !== 'cancel' && onDisconnect !== 'continue') {
+    throw new Error('--on-disconnect takes cancel or continue');
+  }
+  if (unsupported !== undefined && unsupported !== 'refuse' && unsupported !== 'drop') {
+    throw new Error('--unsupported-parameters takes refuse or drop');
+  }
+  const days = wholeNumber(given, 'expires-in-days', 36_500);
+  return {
+    concurrency: wholeNumber(given, 'concurrency', 9_999_999),
+    onDisconnect,
+    unsupportedParameters: unsupported,
+    expiresAt: days === undefined ? undefined : now + days * dayMs,
+    capabilities: readCapabilities(given.capabilities),
+    models: readModels(given.models),
+    rpm: wholeNumber(given, 'rpm', 1_000_000_000),
+    tpm: wholeNumber(given, 'tpm', 1_000_000_000_000),
+    budget: readBudget(given),
+  };
+}
+
+function wholeNumber(given: Given, name: keyof Given, most: number): number | undefined {
+  const text = given[name];
+  if (text === undefined) return undefined;
+  if (/^[1-9]\d{0,14}$/.test(text) && Number(text) <= most) return Number(text);
+  throw new Error(`--${name} takes a whole number from 1 to ${most}`);
+}
+
+function words(list: string | undefined): string[] | undefined {
+  return list?.split(',').map((word) => word.trim());
+}
+
+function readCapabilities(list: string | undefined): KeySettings['capabilities'] {
+  return words(list)?.map((word) => {
+    if (!isCapability(word)) throw new Error('--capabilities takes names of capabilities, with commas between them');
+    return word;
+  });
+}
+
+function readModels(list: string | undefined): KeySettings['models'] {
+  const models = words(list);
+  if (models?.every((model) => /^[^*]{1,256}$|^[^*]{0,255}\*$/.test(model)) ?? true) return models;
+  throw new Error('--models takes ids of models, with commas between them, each of which may end in a star');
+}
+
+function readBudget({ budget, 'budget-period': period = 'month' }: Given): KeySettings['budget'] {
+  const known = budgetPeriods.find((name) => name === period);
+  if (known === undefined) throw new Error(`--budget-period takes ${budgetPeriods.join(', ')}`);
+  if (budget === undefined) return undefined;
+  const amount = parseDollars(budget);
+  if (amount === undefined || amount < 0) throw new Error('--budget takes dollars, such as 12.50');
+  return { amount, period: known };
+}
+
+const columnNames = ['ID', 'KEY', 'NAME', 'STATUS', 'CREATED', 'LAST USED', 'EXPIRES', 'SETTINGS'];
+
+/** Keys as a table for a terminal. */
+export function keyTable(keys: readonly ApiKey[], now: number): string {
+  const rows = [columnNames, ...keys.map((key) => rowOf(key, now))];
+  const widths = columnNames.map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
+  const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '));
+  return lines.map((line) => line.trimEnd()).join('\n');
+}
+
+function rowOf(key: ApiKey, now: number): string[] {
+  return [
+    key.id,
+    `${key.prefix}…`,
+    // A name may hold anything; in a terminal it stays on its line.
+    key.name.replace(/\p{C}/gu, ' '),
+    keyStatus(key, now),
+    timeText(key.createdAt),
+    timeText(key.lastUsedAt),
+    timeText(key.expiresAt),
+    settingsText(key),
+  ];
+}
+
+function timeText(time: number | undefined): string {
+  return time === undefined ? '-' : `${new Date(time).toISOString().slice(0, 19).replace('T', ' ')}Z`;
+}
+
+function settingsText(key: ApiKey): string {
+  const { budget } = key;
+  const settings: [name: string, value: string | number | undefined][] = [
+    ['kind', key.kind === 'standard' ? undefined : key.kind],
+    ['capabilities', key.capabilities?.join(' ')],
+    ['models', key.models?.join(' ').replace(/\p{C}/gu, ' ')],
+    ['rpm', key.rpm],
+    ['tpm', key.tpm],
+    ['budget', budget && `$${formatDollars(budget.amount)} ${budget.period}`],
+    ['concurrency', key.concurrency],
+    ['on-disconnect', key.onDisconnect],
+    ['unsupported-parameters', key.unsupportedParameters],
+    ['model-limits', key.modelLimits && Object.keys(key.modelLimits).length],
+    ['rotated-to', key.rotatedTo],
+  ];
+  const texts = settings.flatMap(([name, value]) => (value === undefined ? [] : `${name} ${value}`));
+  return texts.join(', ') || '-';
+}

@@ -1,0 +1,38 @@
+import type { Database } from '../database/database.ts';
+import type { ApiKey, KeyKind } from './api-key.ts';
+import { apiKeyOf } from './api-key-row.ts';
+
+/** Which keys are meant. */
+export interface KeyRange {
+  /** Whose; undefined: everybody's. */
+  readonly account: string | undefined;
+  readonly kinds: readonly KeyKind[];
+}
+
+/** The key with this id, if it is in the range. */
+export async function findApiKey(db: Database, range: KeyRange, id: string): Promise<ApiKey | undefined> {
+  const row = await keysOf(db, range).where('id', '=', id).executeTakeFirst();
+  return row && apiKeyOf(row);
+}
+
+/** Up to `limit` keys, the newest first, behind the key `after`. */
+export async function listKeyPage(
+  db: Database,
+  range: KeyRange,
+  after: ApiKey | undefined,
+  limit: number,
+): Promise<ApiKey[]> {
+  let query = keysOf(db, range).orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit);
+  if (after !== undefined) {
+    const { createdAt, id } = after;
+    query = query.where((is) =>
+      is.or([is('created_at', '<', createdAt), is.and([is('created_at', '=', createdAt), is('id', '<', id)])]),
+    );
+  }
+  return (await query.execute()).map(apiKeyOf);
+}
+
+function keysOf(db: Database, { account, kinds }: KeyRange) {
+  const query = db.selectFrom('api_keys').selectAll().where('kind', 'in', kinds);
+  return account === undefined ? query : query.where('account_id', '=', account);
+}
