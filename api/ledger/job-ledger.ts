@@ -13,6 +13,7 @@ import type { View } from '../endpoints/endpoint.ts';
 import { readViewOptions } from '../view-options.ts';
 import { readFinalAnswer } from './final-answer.ts';
 import { bodyRow, changingColumns, jobColumns, recordedJobRow } from './job-rows.ts';
+import { addToUsageHours } from './usage-hours.ts';
 
 /** Answers above this many characters are stored as blobs. */
 const inlineCharacters = 1024 * 1024;
@@ -34,13 +35,17 @@ export interface JobLedgerOptions {
   readonly metrics: Pick<ApiMetrics, 'records'>;
 }
 
-/** Inserts the rows of ended jobs. What has ended has ended: a terminal is never overwritten. */
-function insertJobs(db: Database, rows: readonly Insertable<JobsTable>[]): RawBuilder<unknown> {
+/**
+ * Inserts the rows of ended jobs, and answers the ids of those that had no end before. What has ended has ended: a terminal
+ * is never overwritten.
+ */
+function insertJobs(db: Database, rows: readonly Insertable<JobsTable>[]): RawBuilder<{ id: string }> {
   const names = sql.join(jobColumns.map((column) => sql.ref(column)));
   const updates = sql.join(changingColumns.map((column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`));
-  return sql`
+  return sql<{ id: string }>`
     insert into jobs (${names}) ${selectRows(db, 'jobs', jobColumns, rows)}
-    on conflict (id) do update set ${updates} where jobs.outcome is null`;
+    on conflict (id) do update set ${updates} where jobs.outcome is null
+    returning id`;
 }
 
 /** A record on its way into the database, with the answer of a kept job where there is one. */
@@ -62,7 +67,9 @@ export class JobLedger {
    * @throws Error when the database cannot be written; then the same call may be made again.
    */
   async write(records: readonly JobRecord[]): Promise<void> {
+    // In the order of their ids: two processes that write the same ones wait for each other, but never in a ring.
     const unique = [...new Map(records.map((record) => [record.id, record])).values()];
+    unique.sort((one, other) => (one.id < other.id ? -1 : 1));
     let from = 0;
     while (from < unique.length) {
       let characters = 0;
@@ -78,12 +85,12 @@ export class JobLedger {
     }
   }
 
-  /** One transaction: a record and its answer are there together. */
+  /** One transaction: a record, its answer and what it adds to the usage are there together. */
   async #insert(entries: readonly Entry[]): Promise<void> {
     const answers = entries.flatMap(({ answer }) => answer ?? []);
     const written = await this.#options.db.transaction().execute(async (transaction) => {
       const rows = entries.map(({ record }) => recordedJobRow(record));
-      const result = await insertJobs(transaction, rows).execute(transaction);
+      const ended = await insertJobs(transaction, rows).execute(transaction);
       if (answers.length > 0) {
         await transaction
           .insertInto('job_bodies')
@@ -104,7 +111,12 @@ export class JobLedger {
           )
           .execute();
       }
-      return Number(result.numAffectedRows ?? 0);
+      const ids = new Set(ended.rows.map(({ id }) => id));
+      await addToUsageHours(
+        transaction,
+        rows.filter(({ id }) => ids.has(id)),
+      );
+      return ids.size;
     });
     this.#options.metrics.records.inc(written);
   }

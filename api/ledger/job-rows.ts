@@ -10,13 +10,13 @@ type JobRow = Selectable<JobsTable>;
 /** Columns that a job's end sets. */
 export const changingColumns = [
   ...(['vendor', 'began_at', 'ended_at', 'outcome', 'error_code', 'attempts'] as const),
-  ...(['input_tokens', 'output_tokens', 'usage'] as const),
+  ...(['input_tokens', 'output_tokens', 'usage', 'cost', 'served_model', 'first_at'] as const),
 ] satisfies (keyof JobRow)[];
 
 /** All columns of a job's row. */
 export const jobColumns = [
   ...(['id', 'account_id', 'api_key_id', 'endpoint', 'capability', 'model', 'stream', 'created_at'] as const),
-  ...(['retention_ms'] as const),
+  ...(['retention_ms', 'metadata'] as const),
   ...changingColumns,
 ] satisfies (keyof JobRow)[];
 
@@ -41,6 +41,10 @@ export function openJobRow(job: JobIdentity): JobRow {
     output_tokens: null,
     usage: null,
     retention_ms: job.retentionMs,
+    cost: null,
+    metadata: job.metadata ?? null,
+    served_model: null,
+    first_at: null,
   };
 }
 
@@ -64,6 +68,10 @@ export function recordedJobRow(record: JobRecord): JobRow {
     ...tokenCounts(record.usage),
     usage: record.usage ?? null,
     retention_ms: record.retentionMs,
+    cost: record.cost ?? null,
+    metadata: record.metadata ?? null,
+    served_model: record.servedModel ?? null,
+    first_at: record.firstAt ?? null,
   };
 }
 
@@ -107,6 +115,7 @@ export function stateOfRow(row: JobRow, viewOptions: string): JobState {
     outcome: row.outcome ?? undefined,
     errorCode: (row.error_code ?? undefined) as ErrorCode | undefined,
     usage: row.usage ?? undefined,
+    cost: row.cost ?? undefined,
     seq: 0,
     hasDelta: false,
     leaseUntil: 0,

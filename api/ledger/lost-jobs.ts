@@ -5,6 +5,7 @@ import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { accountKeys, jobKeys } from '../../shared/keys.ts';
 import type { Logger } from '../../shared/log.ts';
 import { finalBatch } from './final-answer.ts';
+import { addToUsageHours } from './usage-hours.ts';
 
 /** How often to look. */
 const roundMs = 10_000;
@@ -103,18 +104,20 @@ export class LostJobs {
       ? new ApiError('service_unavailable', 'The request was lost before it could be run. Send it again.')
       : new ApiError('outcome_unknown', 'The gateway lost track of this request. Whether it was run is not known.');
     await db.transaction().execute(async (transaction) => {
-      const { numUpdatedRows } = await transaction
+      const ended = await transaction
         .updateTable('jobs')
         .set({ outcome: 'failed', error_code: error.code, ended_at: Date.now() })
         .where('id', '=', job.id)
         .where('outcome', 'is', null)
-        .executeTakeFirst();
-      if (numUpdatedRows === 0n) return;
+        .returningAll()
+        .execute();
+      if (ended.length === 0) return;
       await transaction
         .updateTable('job_bodies')
         .set({ answer: finalBatch([{ type: 'error', text: JSON.stringify(error.toData()) }], 1) })
         .where('job_id', '=', job.id)
         .execute();
+      await addToUsageHours(transaction, ended);
       log.warn({ job: job.id, code: error.code }, 'a job was lost, and is ended');
     });
   }

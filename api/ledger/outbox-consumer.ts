@@ -119,9 +119,9 @@ export class OutboxConsumer {
   }
 
   #recordsOf(entries: readonly OutboxEntry[]): JobRecord[] {
-    return entries.flatMap(({ key, id, text }) => {
+    return entries.flatMap(({ key, id, text, charge }) => {
       if (text === undefined) return [];
-      const record = parseRecord(text);
+      const record = parseRecord(text, charge);
       if (record !== undefined) return record;
       // It would come back for ever. Where the job was in the database before, it is ended there as one that was lost.
       this.#options.log.error({ outbox: key, entry: id }, 'an entry of the outbox is no job record, and is dropped');

@@ -1,5 +1,5 @@
 import { groupBy } from '../../shared/group-by.ts';
-import { recordField } from '../../shared/jobs/outbox.ts';
+import { chargeField, recordField } from '../../shared/jobs/outbox.ts';
 import { loadScript } from '../../shared/jobs/script.ts';
 import { accountKeys } from '../../shared/keys.ts';
 import type { RedisClient } from '../../shared/redis.ts';
@@ -22,6 +22,8 @@ export interface OutboxEntry {
   readonly id: string;
   /** The record's text; undefined for an entry that was deleted and only not acknowledged. */
   readonly text: string | undefined;
+  /** What was charged for the job, as the entry says it; undefined where it says nothing. */
+  readonly charge: string | undefined;
 }
 
 /** Entries that one reading gave. */
@@ -140,12 +142,20 @@ export class OutboxGroup {
 
 function toBatch(replies: readonly (readonly [key: string, entries: readonly RawEntry[]])[]): OutboxBatch {
   return {
-    entries: replies.flatMap(([key, entries]) => entries.map((entry) => ({ key, id: entry[0], text: textOf(entry) }))),
+    entries: replies.flatMap(([key, entries]) =>
+      entries.map((entry) => ({
+        key,
+        id: entry[0],
+        text: fieldOf(entry, recordField),
+        charge: fieldOf(entry, chargeField),
+      })),
+    ),
     isFull: replies.some(([, entries]) => entries.length >= batch),
   };
 }
 
-function textOf([, fields]: RawEntry): string | undefined {
-  if (fields === null) return undefined;
-  return fields[fields.indexOf(recordField) + 1];
+function fieldOf([, fields]: RawEntry, name: string): string | undefined {
+  // Names and values take turns, and a value may look like a name.
+  for (let index = 0; index < (fields?.length ?? 0); index += 2) if (fields?.[index] === name) return fields[index + 1];
+  return undefined;
 }

@@ -34,6 +34,10 @@ const suspect = /\\u(0000|d[89a-f])/;
 function storableJson(rows: readonly object[]): string {
   const text = JSON.stringify(rows);
   if (!suspect.test(text)) return text;
-  const storable = (value: string): string => value.replace(/[\0\p{Surrogate}]/gu, '\ufffd');
-  return JSON.stringify(rows, (_, value) => (typeof value === 'string' ? storable(value) : value));
+  return JSON.stringify(rows, (_, value) => (typeof value === 'string' ? storableText(value) : value));
+}
+
+/** A text as both databases take it: a mark stands for each NUL and each half of a surrogate pair. */
+export function storableText(text: string): string {
+  return text.replace(/[\0\p{Surrogate}]/gu, '\ufffd');
 }

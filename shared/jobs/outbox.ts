@@ -30,12 +30,22 @@ export interface JobRecord {
   readonly usage: string | undefined;
   /** How long the answer is kept, in ms. Over 0 means that the database keeps request and answer, too. */
   readonly retentionMs: number;
+  /** What it was charged, in nano-dollars; undefined where nothing was. It is told apart from the rest (see `chargeField`). */
+  readonly cost?: number | undefined;
+  /** The request's tags as JSON text, see `JobIdentity`. */
+  readonly metadata?: string | undefined;
+  /** The model that stood in for the one that was asked for. */
+  readonly servedModel?: string | undefined;
+  /** When the first frame of the answer was written; undefined where whoever ended the job does not know it. */
+  readonly firstAt?: number | undefined;
 }
 
-/** Name of the one field of an outbox entry. */
+/** Field of an outbox entry that holds the record. */
 export const recordField = 'r';
+/** Field that holds what settlement charged for the job: nano-dollars, decimal; left out where it charged nothing. */
+export const chargeField = 'c';
 
-/** A record as it stands in the outbox: JSON, composed once, by whoever settles the job. */
+/** A record as it stands in the outbox: JSON, composed once, by whoever settles the job. Its cost is not in it. */
 export function recordText(job: JobRecord): string {
   const head = JSON.stringify({
     id: job.id,
@@ -53,13 +63,19 @@ export function recordText(job: JobRecord): string {
     error: job.errorCode,
     attempts: job.attempts,
     retention: job.retentionMs,
+    served: job.servedModel,
+    first: job.firstAt,
   });
-  // The usage is JSON text already.
-  return `${head.slice(0, -1)},"usage":${job.usage || 'null'}}`;
+  const tags = job.metadata ? `,"metadata":${job.metadata}` : '';
+  // Usage and tags are JSON text already.
+  return `${head.slice(0, -1)}${tags},"usage":${job.usage || 'null'}}`;
 }
 
-/** The record of a job by its state, which knows no vendor but that of a task; '' while it has not ended. */
-export function recordOfState(state: JobState, vendor = ''): string {
+/**
+ * The record of a job by its state, which knows no vendor but that of a task; '' while it has not ended. What of its run the
+ * state does not know is taken as it is given.
+ */
+export function recordOfState(state: JobState & Pick<JobRecord, 'servedModel' | 'firstAt'>, vendor = ''): string {
   const { outcome } = state;
   if (outcome === undefined) return '';
   const endedAt = state.endedAt ?? Date.now();
@@ -87,12 +103,18 @@ const wireRecord = z.compile(
     error: z.string().optional(),
     attempts: z.int().min(0),
     retention: z.number().min(0),
+    served: z.string().optional(),
+    first: time.optional(),
+    metadata: z.record(z.string(), z.string()).optional(),
     usage: z.unknown(),
   }),
 );
 
-/** Reads a record; undefined when the text is none, which means a defect or another version's entry. */
-export function parseRecord(text: string): JobRecord | undefined {
+/**
+ * Reads a record; undefined when the text is none, which means a defect or another version's entry.
+ * @param charge what the entry says beside it, if it does
+ */
+export function parseRecord(text: string, charge?: string): JobRecord | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -118,7 +140,17 @@ export function parseRecord(text: string): JobRecord | undefined {
     attempts: value.attempts,
     usage: value.usage === null || value.usage === undefined ? undefined : JSON.stringify(value.usage),
     retentionMs: value.retention,
+    cost: readCharge(charge),
+    metadata: value.metadata === undefined ? undefined : JSON.stringify(value.metadata),
+    servedModel: value.served,
+    firstAt: value.first,
   };
+}
+
+function readCharge(text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined;
+  const charge = Number(text);
+  return Number.isSafeInteger(charge) ? charge : undefined;
 }
 
 /** How much of the outbox is not in the database yet: how many records, and the age (ms) of the oldest; 0 when empty. */

@@ -88,8 +88,8 @@ function recordOf(job: JobIdentity, more: Partial<JobRecord> = {}): JobRecord {
 /** A job that has ended and is held, and its settlement. */
 async function endedJob(more: Partial<JobRecord> = {}) {
   const job = jobs.identity();
-  await jobs.redis.zadd(accountKeys.holds(account), 1, `${job.id} ${job.account} ${job.apiKeyId}`);
-  const end = { outcome: 'completed', errorCode: undefined, began: true } as const;
+  await jobs.redis.zadd(accountKeys.holds(account), 1, `${job.id} ${job.account} ${job.apiKeyId} chat`);
+  const end = { outcome: 'completed', errorCode: undefined, began: true, cost: 1200, tokens: 7 } as const;
   return { ...job, ...end, jobId: job.id, record: recordText(recordOf(job, more)) };
 }
 
@@ -125,7 +125,7 @@ describe('the outbox', () => {
     const entries = await jobs.redis.xrange(outbox, '-', '+');
     assert.deepEqual(
       entries.map(([, fields]) => fields),
-      [['r', job.record]],
+      [['r', job.record, 'c', '1200']],
     );
     await settle(jobs.redis, [{ ...(await endedJob()), record: '' }]);
     assert.equal(await jobs.redis.xlen(outbox), 1);
@@ -153,6 +153,7 @@ describe('the consumers of the outbox', () => {
         ...{ vendor: 'sandbox', stream: 1, created_at: createdAt, began_at: createdAt + 1, ended_at: createdAt + 2 },
         ...{ outcome: 'completed', error_code: null, attempts: 1, input_tokens: 3, output_tokens: 4, retention_ms: 0 },
         usage: '{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}',
+        ...{ cost: 1200, metadata: null, served_model: null, first_at: null },
       },
     );
   });

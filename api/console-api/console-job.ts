@@ -1,0 +1,110 @@
+import type { Database } from '../../shared/database/database.ts';
+import type { JobState, Outcome } from '../../shared/jobs/job-state.ts';
+import { jobKeys } from '../../shared/keys.ts';
+import { toDollars } from '../../shared/money/dollars.ts';
+import type { RedisClient } from '../../shared/redis.ts';
+import type { JobStatus } from '../endpoints/job-object.ts';
+import type { ListedRow } from '../ledger/job-list.ts';
+import { openJobRow } from '../ledger/job-rows.ts';
+
+/** A job as the console and operators see it. Times are ms since 1970, costs dollars. */
+export interface ConsoleJob {
+  readonly id: string;
+  readonly object: 'job';
+  readonly status: JobStatus;
+  readonly account_id: string;
+  readonly endpoint: string;
+  readonly capability: string;
+  readonly model: string;
+  /** The model that stood in for it. */
+  readonly served_model: string | null;
+  readonly vendor: string | null;
+  readonly key: { readonly id: string; readonly name: string | null };
+  readonly stream: boolean;
+  readonly attempts: number;
+  readonly created_at: number;
+  readonly began_at: number | null;
+  /** When the first piece of the answer came. */
+  readonly first_at: number | null;
+  readonly ended_at: number | null;
+  readonly error_code: string | null;
+  readonly input_tokens: number | null;
+  readonly output_tokens: number | null;
+  readonly cost: number | null;
+  /** The vendor's usage as it came. */
+  readonly usage: unknown;
+  readonly metadata: Readonly<Record<string, string>> | null;
+  /** Whether its request and answer are kept, and can be read. */
+  readonly has_body: boolean;
+}
+
+/** How far an unfinished job is, by its state. */
+export type JobProgress = Pick<JobState, 'attempt' | 'beganAt' | 'endedAt' | 'outcome' | 'errorCode'>;
+
+/** A job by its row. @param progress what its state says, where the row has no end */
+export function consoleJob(row: ListedRow, progress?: JobProgress): ConsoleJob {
+  const outcome: Outcome | undefined = row.outcome ?? progress?.outcome;
+  const attempts = row.outcome === null ? (progress?.attempt ?? row.attempts) : row.attempts;
+  return {
+    id: `job_${row.id}`,
+    object: 'job',
+    status: outcome ?? (attempts > 0 ? 'in_progress' : 'queued'),
+    account_id: row.account_id,
+    endpoint: row.endpoint,
+    capability: row.capability,
+    model: row.model,
+    served_model: row.served_model,
+    vendor: row.vendor === '' ? null : row.vendor,
+    key: { id: row.api_key_id, name: row.key_name },
+    stream: row.stream === 1,
+    attempts,
+    created_at: row.created_at,
+    began_at: row.began_at ?? progress?.beganAt ?? null,
+    first_at: row.first_at,
+    ended_at: row.ended_at ?? progress?.endedAt ?? null,
+    error_code: row.error_code ?? progress?.errorCode ?? null,
+    input_tokens: row.input_tokens,
+    output_tokens: row.output_tokens,
+    cost: row.cost === null ? null : toDollars(row.cost),
+    usage: row.usage === null ? null : JSON.parse(row.usage),
+    metadata: row.metadata === null ? null : JSON.parse(row.metadata),
+    has_body: row.has_body === 1,
+  };
+}
+
+/** The row of a job that the database does not know yet, by its state. */
+export function rowOfState(state: JobState, keyName: string | null): ListedRow {
+  return { ...openJobRow(state), key_name: keyName, has_body: 0 };
+}
+
+/** Jobs by their rows, newest first; of those without an end, what Redis knows of them. */
+export async function consoleJobs(redis: RedisClient, rows: readonly ListedRow[]): Promise<ConsoleJob[]> {
+  return await Promise.all(
+    rows.map(async (row) => consoleJob(row, row.outcome === null ? await readProgress(redis, row.id) : undefined)),
+  );
+}
+
+/** Without the request, which a state may hold. */
+async function readProgress(redis: RedisClient, id: string): Promise<JobProgress | undefined> {
+  const fields = ['deadline', 'attempt', 'began', 'ended', 'terminal', 'error'] as const;
+  const [deadline, attempt, began, ended, outcome, error] = await redis.hmget(jobKeys.state(id), ...fields);
+  if (!deadline) return undefined;
+  return {
+    attempt: Number(attempt ?? 0),
+    beganAt: began ? Number(began) : undefined,
+    endedAt: ended ? Number(ended) : undefined,
+    outcome: (outcome || undefined) as JobProgress['outcome'],
+    errorCode: (error || undefined) as JobProgress['errorCode'],
+  };
+}
+
+/** The names of API keys by id. */
+export async function keyNames(db: Database, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  if (ids.length === 0) return new Map();
+  const keys = await db
+    .selectFrom('api_keys')
+    .select(['id', 'name'])
+    .where('id', 'in', [...new Set(ids)])
+    .execute();
+  return new Map(keys.map(({ id, name }) => [id, name]));
+}
