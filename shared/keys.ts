@@ -30,13 +30,30 @@ export const jobKeys = {
   tag: tagOf,
 };
 
-/** Keys of one account's admission. */
+/**
+ * Keys of one account's admission. `admit` and `settle` are given the prefix of the tag and the names in it (`key:…`), for
+ * each key that a call names costs the client more than a word does.
+ */
 export const accountKeys = {
-  /** `1` while an API key is active, `0` once revoked; absent means: ask the database. */
+  /** Start of all keys of an account's tag. */
+  prefix: (account: string): string => `${root}:{m${tagOf(account)}}:`,
+  /**
+   * An account as admission sees it (hash). `credit`: what it was given in all, in nano-dollars, or '' where it is not
+   * limited; absent means: ask the database. `charged`: what its settled jobs have cost; `held`: what those under way may
+   * cost; `suspended`: `1`; `n:<capability>`: its unfinished jobs; `last:<capability>`: see fairness in admit.lua.
+   */
+  account: (account: string): string => `${root}:{m${tagOf(account)}}:account:${account}`,
+  /** What held jobs of the tag have reserved (hash, by job id); jobs that reserve nothing are not in it. */
+  reserved: (account: string): string => `${root}:{m${tagOf(account)}}:reserved`,
+  /** What an API key has spent of its budget (hash): `period`, `spent` and `held` in it, in nano-dollars. */
+  budget: (account: string, apiKeyId: string): string => `${root}:{m${tagOf(account)}}:budget:${apiKeyId}`,
+  /** An API key's rates (hash); see admit.lua. */
+  rate: (account: string, apiKeyId: string): string => `${root}:{m${tagOf(account)}}:rate:${apiKeyId}`,
+  /** The revision of an API key while it is active, `0` once revoked; absent means: ask the database. */
   keyActive: (account: string, apiKeyId: string): string => `${root}:{m${tagOf(account)}}:key:${apiKeyId}`,
   /** Sorted set of the jobs a key has running: member job id, score its start. */
   running: (account: string, apiKeyId: string): string => `${root}:{m${tagOf(account)}}:running:${apiKeyId}`,
-  /** Sorted set of all holds of the tag: member `job:account:key`, score the time the sweeper looks at it next. */
+  /** Sorted set of all holds of the tag: member `job account key capability`, score the time the sweeper looks at it next. */
   holds: (account: string): string => `${root}:{m${tagOf(account)}}:holds`,
   /** Every holds key there is, for the sweeper. */
   allHolds: (): string[] => Array.from({ length: tagCount }, (_, tag) => `${root}:{m${tag}}:holds`),
@@ -49,8 +66,20 @@ export const accountKeys = {
   tag: tagOf,
 };
 
+/** What workers say of themselves. */
+export const workerKeys = {
+  /** Sorted set of the workers that are there: member worker id, score when it was last heard of. */
+  seen: `${root}:workers`,
+  report: (workerId: string): string => `${root}:worker:${workerId}`,
+};
+
 /** Names the place where the blobs of all processes lie, as long as one of them runs. */
 export const blobStorageKey = `${root}:blob-storage`;
+
+/** How often something that is limited was tried of late; `hash` names what, and by whom. */
+export function attemptsKey(hash: string): string {
+  return `${root}:attempts:${hash}`;
+}
 
 /** BullMQ's key prefix of a queue: one hash tag per queue, so that its scripts stay on one node of a Cluster. */
 export function queuePrefix(queue: string): string {

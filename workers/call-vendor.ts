@@ -5,7 +5,10 @@ import { routeName } from '../shared/catalogue/route-name.ts';
 import { ApiError } from '../shared/errors.ts';
 import { servedText } from '../shared/jobs/served.ts';
 import { callsFor, type VendorTask } from '../shared/jobs/vendor-task.ts';
+import type { QueuedJob } from '../shared/queue.ts';
+import { videoSeconds } from './billed-quantities.ts';
 import { callFiles } from './call-files.ts';
+import { routeServed } from './charge.ts';
 import type { Ending } from './conclude.ts';
 import { rememberTask } from './discard-task.ts';
 import type { FrameWriter } from './frame-writer.ts';
@@ -13,6 +16,7 @@ import type { JobRun } from './job-run.ts';
 import { perform } from './perform/perform.ts';
 import { followVideo } from './perform/perform-video.ts';
 import type { Pause } from './perform/performance.ts';
+import { withOutputLimit } from './perform/with-output-limit.ts';
 import type { RouteTarget } from './routing/route-target.ts';
 import type { CallLimits } from './routing/router.ts';
 import type { VendorAnswer } from './vendors/vendor.ts';
@@ -39,7 +43,7 @@ export async function callVendor(context: WorkerContext, run: JobRun, writer: Fr
 
 async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWriter): Promise<VendorAnswer | Pause> {
   const { job } = run;
-  const request = job.request ?? (await context.blobs.text(job.requestBlob ?? ''));
+  const request = withOutputLimit(await readRequest(context, job), job);
   return await context.router.run({
     repeatable: repeatable[job.capability],
     stream: job.stream,
@@ -49,6 +53,7 @@ async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWrit
     onCall: ({ routed }, calls) => {
       const { vendor } = routed.route;
       run.vendor = vendor;
+      run.routed = routed;
       run.calls = calls;
       writer.served = servedText({
         vendor,
@@ -59,6 +64,10 @@ async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWrit
     call: (target, limits) => performOn(context, run, target, limits, request),
     ...wantedRoutes(context, run, request),
   });
+}
+
+async function readRequest({ blobs }: WorkerContext, job: QueuedJob): Promise<string> {
+  return job.request ?? (await blobs.text(job.requestBlob ?? ''));
 }
 
 /** The routes that may serve a job. What is made of an earlier result goes to the vendor, and the account, that has it. */
@@ -117,11 +126,15 @@ async function followTask(
     );
     return { progress, pauseMs: elsewhereMs };
   }
+  const { job } = run;
   run.vendor = task.vendor;
+  run.routed = routeServed(context, job, { vendor: task.vendor, vendorModel: task.model });
   writer.served = servedText({ vendor: task.vendor, calls: callsFor(task), model: undefined });
   const { vendorSilenceMs: silenceMs, resultMs: filesStayMs } = context.config;
   const call = { model: task.model, signal: run.signal, silenceMs, files: callFiles(context.blobs) };
-  return await followVideo(account.vendor, call, { known: task, progress, filesStayMs });
+  const seconds = (made: string | undefined): Promise<number | undefined> =>
+    videoSeconds(made, run.routed, () => readRequest(context, job));
+  return await followVideo(account.vendor, call, { known: task, progress, filesStayMs, seconds });
 }
 
 function logFailure(context: WorkerContext, run: JobRun, error: ApiError): void {

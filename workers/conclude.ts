@@ -1,19 +1,19 @@
 import { ApiError } from '../shared/errors.ts';
-import { readLog } from '../shared/jobs/answer-log.ts';
-import { finish, finishWithError } from '../shared/jobs/finish.ts';
-import { type JobState, type Outcome, readJobState } from '../shared/jobs/job-state.ts';
+import { finish } from '../shared/jobs/finish.ts';
+import type { Outcome } from '../shared/jobs/job-state.ts';
 import { releaseLease } from '../shared/jobs/lease.ts';
 import { type JobRecord, recordText } from '../shared/jobs/outbox.ts';
 import { pause } from '../shared/jobs/pause.ts';
-import { readServed } from '../shared/jobs/served.ts';
-import { freePlace, type Settlement, settlementOf, settleNow } from '../shared/jobs/settle.ts';
-import { storeUsage } from '../shared/jobs/store-usage.ts';
+import { readServed, withCost } from '../shared/jobs/served.ts';
+import { freePlace, type Settlement } from '../shared/jobs/settle.ts';
 import { callsFor } from '../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../shared/queue.ts';
+import { type Charge, chargeFor, chargeForCut, nothing, unknown } from './charge.ts';
 import { estimateCut, hasTokens, withEstimate } from './estimate-usage.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import type { JobRun } from './job-run.ts';
 import type { Pause } from './perform/performance.ts';
+import { type Called, logLeftOut, noteCharge, settleEnded } from './settle-ended.ts';
 import type { VendorAnswer } from './vendors/vendor.ts';
 import type { WorkerContext } from './worker-context.ts';
 
@@ -41,7 +41,10 @@ export async function conclude(
   const called: Called = {
     vendor: run.vendor,
     attempts: run.task === undefined ? run.callsInAll : callsFor(run.task),
-    ending,
+    answer: ending.outcome === 'completed' ? ending : undefined,
+    servedModel: readServed(writer.served)?.model,
+    routed: run.routed,
+    firstAt: writer.firstAt,
   };
   if (stopReason === 'ended' || stopReason === 'fenced' || stopReason === 'gone') {
     await writer.discard();
@@ -61,17 +64,20 @@ export async function conclude(
       ? await writer.close('end', answer.body)
       : await writer.close('error', JSON.stringify((error as ApiError).toData()));
   const outcome: Outcome = ending.outcome;
-  const usage = usageText(answer);
+  // What was said before an error is counted after the end: whoever waits for it need not wait for the count.
+  const isCut = error !== undefined && writer.hasDelta && hasTokens(job);
+  const told = answer !== undefined ? chargeFor(run.routed, answer) : isCut ? unknown : nothing;
   const reply = await finish(context.redis, {
     jobId: job.id,
     attempt,
     outcome,
-    usage,
+    usage: told.usage,
+    cost: told.cost,
     errorCode: error?.code,
     ...rest,
     retentionMs: job.retentionMs,
     isCluster: context.isCluster,
-    served: writer.served,
+    served: withCost(writer.served, told.cost),
   });
   // Another attempt needs the request yet.
   if (reply.verdict === 'fenced') run.lose('fenced');
@@ -84,25 +90,40 @@ export async function conclude(
     await settleEnded(context, job, called);
     return 'done';
   }
-  const endedAt = Date.now();
-  const end = { outcome, errorCode: error?.code };
-  // After the end: whoever waits for the error need not wait for the count.
-  const isCounted = error !== undefined && writer.hasDelta && hasTokens(job);
-  const taken = isCounted ? await countCut(context, job, end) : undefined;
-  const record = recordOf(run, called, { ...end, usage: usage ?? taken, endedAt });
-  // Nobody waits for it: the queue learns at once that the job is over.
-  const { id: jobId, account, apiKeyId, retentionMs, idempotency } = job;
-  context.settler.add({ jobId, account, apiKeyId, retentionMs, idempotency, began: true, record, ...end });
+  await settleOwn(
+    context,
+    run,
+    called,
+    { outcome, errorCode: error?.code, endedAt: Date.now() },
+    isCut ? undefined : told,
+  );
   return 'done';
+}
+
+/** Settles a job that this run has ended. @param told what it took; undefined: it was cut, and that is yet to be counted */
+async function settleOwn(
+  context: WorkerContext,
+  run: JobRun,
+  called: Called,
+  { endedAt, ...end }: Pick<JobRecord, 'outcome' | 'errorCode' | 'endedAt'>,
+  told: Charge | undefined,
+): Promise<void> {
+  const { job } = run;
+  const { usage, cost, tokens } = told ?? (await countCut(context, run, end));
+  const record = recordOf(run, called, { ...end, usage, endedAt });
+  // Nobody waits for it: the queue learns at once that the job is over.
+  const { id: jobId, account, apiKeyId, capability, retentionMs, idempotency } = job;
+  const settled = { jobId, account, apiKeyId, capability, retentionMs, idempotency, began: true, record, cost, tokens };
+  context.settler.add({ ...settled, ...end });
 }
 
 /** The record of a job that this run has ended. Each field by its name: copying the job would cost more than the rest. */
 function recordOf(
   { job, task, beganAt }: JobRun,
-  { vendor, attempts }: Called,
+  { vendor, attempts, servedModel, firstAt }: Called,
   end: Pick<JobRecord, 'outcome' | 'errorCode' | 'usage' | 'endedAt'>,
 ): string {
-  const { id, account, apiKeyId, endpoint, capability, model, stream, createdAt, retentionMs } = job;
+  const { id, account, apiKeyId, endpoint, capability, model, stream, createdAt, retentionMs, metadata } = job;
   return recordText({
     id,
     account,
@@ -113,8 +134,11 @@ function recordOf(
     stream,
     createdAt,
     retentionMs,
+    metadata,
     vendor,
     attempts,
+    servedModel,
+    firstAt,
     beganAt: task?.beganAt ?? beganAt,
     ...end,
   });
@@ -137,10 +161,6 @@ async function counted(
   return await withEstimate(context, job, answer);
 }
 
-function usageText(answer: VendorAnswer | undefined): string | undefined {
-  return answer === undefined || answer.usage === null ? undefined : JSON.stringify(answer.usage);
-}
-
 /** The error a job ends with when its run was stopped, else the vendor's. */
 function stopError(reason: JobRun['stopReason'], vendorError: ApiError): ApiError {
   if (reason === 'overdue') return new ApiError('timeout', 'The request was not answered within its deadline.');
@@ -152,24 +172,15 @@ function stopError(reason: JobRun['stopReason'], vendorError: ApiError): ApiErro
 /** What an answer that this run has ended in its middle has taken. Its caller may be back before that is counted. */
 async function countCut(
   context: WorkerContext,
-  job: QueuedJob,
+  { job, routed }: JobRun,
   end: Pick<Settlement, 'outcome' | 'errorCode'>,
-): Promise<string | undefined> {
+): Promise<Charge> {
   const freed = freePlace(context.redis, { ...job, ...end, jobId: job.id, began: true });
   const counted = estimateCut(context, job, { outcome: end.outcome, hasDelta: true }, '');
   const [usage] = await Promise.all([counted, freed.catch((error) => logLeftOut(context, job, error))]);
-  await noteUsage(context, job, usage);
-  return usage;
-}
-
-/** Without the note the usage is in the record only: whatever comes of it, the settlement follows. */
-async function noteUsage(context: WorkerContext, job: QueuedJob, usage: string | undefined): Promise<void> {
-  if (usage === undefined) return;
-  await storeUsage(context.redis, job.id, usage).catch((error) => logLeftOut(context, job, error));
-}
-
-function logLeftOut({ log }: WorkerContext, job: QueuedJob, error: unknown): void {
-  log.warn({ err: error, job: job.id }, 'a step before the settlement was left out');
+  const charge = chargeForCut(routed, usage ?? null);
+  await noteCharge(context, job, charge);
+  return charge;
 }
 
 /** Lets go of the job until its next poll. */
@@ -200,43 +211,4 @@ async function pauseRun(
 /** How long a job's log may stay when nobody ever ends the job, in ms. */
 export function logLifetime(job: QueuedJob): number {
   return job.deadlineAt - job.createdAt + job.retentionMs + 60_000;
-}
-
-/** Ends a job whose worker was lost in the middle of its answer, and settles it by what it had said. */
-export async function endInterrupted(context: WorkerContext, job: QueuedJob, error: ApiError): Promise<void> {
-  const { id: jobId, retentionMs } = job;
-  const call = { jobId, guard: 'abandoned', retentionMs, isCluster: context.isCluster } as const;
-  const reply = await finishWithError(context.redis, call, error);
-  if (reply.verdict === 'finished') await settleEnded(context, job);
-}
-
-/** What vendors were asked for a job before somebody ended it. */
-interface Called {
-  /** The one that was called last; '' where none was. */
-  readonly vendor: string;
-  readonly attempts: number;
-  /** How the run ended that asked: an answer that came too late has its vendor's counts all the same. */
-  readonly ending?: Ending;
-}
-
-/**
- * Settles a job that somebody has ended, by what stands in its state.
- * @param known what the run that had the job has asked; left out: nobody, by this one
- */
-export async function settleEnded(context: WorkerContext, job: QueuedJob, known?: Called): Promise<void> {
-  const state = await readJobState(context.redis, job.id);
-  if (state?.outcome === undefined) return;
-  const called = known ?? (await calledByLog(context, state));
-  const late = called.ending?.outcome === 'completed' ? usageText(called.ending) : undefined;
-  const usage = state.usage ?? late ?? (await estimateCut(context, job, state, called.vendor));
-  if (state.usage === undefined) await noteUsage(context, job, usage);
-  const settlement = settlementOf({ ...state, usage, attempt: called.attempts }, called.vendor);
-  if (settlement !== undefined) await settleNow(context.redis, settlement);
-}
-
-/** What the log of an answer tells of the run that wrote it. */
-async function calledByLog({ redis }: WorkerContext, { id, hasDelta, attempt }: JobState): Promise<Called> {
-  const { batches } = hasDelta ? await readLog(redis, id, 0, 1) : { batches: [] };
-  const served = readServed(batches[0]?.served ?? '');
-  return { vendor: served?.vendor ?? '', attempts: served?.calls ?? attempt };
 }

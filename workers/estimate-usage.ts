@@ -50,7 +50,8 @@ export async function withEstimate(
 }
 
 /**
- * What an answer has taken that did not come to its end, as JSON text: the request, and what of the answer is in the log.
+ * What an answer has taken that did not come to its end: the request, and what of the answer is in the log; undefined where
+ * it has taken nothing, null where that could not be counted.
  * Where nothing was said only a cancelled job has taken anything, once its vendor was asked: the prompt, which the vendor
  * read, and may charge for. A failure before the first word is the vendor's, or ours.
  * @param state of the job once it has ended
@@ -61,11 +62,11 @@ export async function estimateCut(
   job: QueuedJob,
   { outcome, hasDelta }: Pick<JobState, 'outcome' | 'hasDelta'>,
   vendor: string,
-): Promise<string | undefined> {
+): Promise<VendorUsage | undefined> {
   const hasTaken = outcome !== 'completed' && (hasDelta || (outcome === 'cancelled' && vendor !== ''));
   if (!hasTaken || !hasTokens(job)) return undefined;
   const counts = await count(context, job);
-  return counts && JSON.stringify(toUsage(job, counts));
+  return counts === undefined ? null : toUsage(job, counts);
 }
 
 /** Counts in its turn; undefined where that fails: the usage is not known then. */

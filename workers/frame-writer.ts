@@ -37,6 +37,8 @@ export interface FrameWriterOptions {
 export class FrameWriter implements FrameSink {
   /** When the first frame was written, in ms of `performance.now()`. */
   firstFrameAt: number | undefined;
+  /** The same in ms since 1970. */
+  firstAt: number | undefined;
   frames = 0;
   /** Who serves the answer, as it stands at the head of each batch. */
   served = '';
@@ -67,6 +69,7 @@ export class FrameWriter implements FrameSink {
     if (frame.type === 'delta') this.#hasDelta = true;
     if (this.firstFrameAt === undefined) {
       this.firstFrameAt = performance.now();
+      this.firstAt = Date.now();
       this.#flush();
     } else {
       this.#scheduleFlush();

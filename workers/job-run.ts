@@ -1,3 +1,4 @@
+import type { RoutedModel } from '../shared/catalogue/catalogue.ts';
 import type { Ownership } from '../shared/jobs/append.ts';
 import type { VendorTask } from '../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../shared/queue.ts';
@@ -14,6 +15,8 @@ export class JobRun {
   beganAt: number | undefined;
   /** Name of the vendor that was called last, or asked how far its task is; '' before that. */
   vendor = '';
+  /** The model by the route that was called last, or that its task was begun by: what it costs is by its prices. */
+  routed: RoutedModel | undefined;
   /** Calls of vendors that the attempt has made; polls do not count. */
   calls = 0;
   /** The task that a vendor runs for the job, once it is stored. */

@@ -13,6 +13,7 @@ import { reloadOnHangup } from '../shared/reload.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
 import { within } from '../shared/within.ts';
 import { consume } from './consume.ts';
+import { Heartbeat } from './heartbeat.ts';
 import { Routing } from './routing/routing.ts';
 import { RunningJobs } from './running-jobs.ts';
 import { serveHealth } from './serve-health.ts';
@@ -59,7 +60,7 @@ async function start(): Promise<void> {
   const claim = await StorageClaim.open(redis.client, context.blobs, log);
   // Before the first job is taken: an abort for it must find this process listening.
   const inbox = await Inbox.open(redis, workerId, running, log);
-  const workers = wanted.map((capability) => consume(capability, redis.client, context));
+  const workers = wanted.map((capability) => consume(capability, redis, context));
   const health =
     config.workerPort === undefined ? undefined : serveHealth(config.workerPort, config.host, registry, redis.client);
   log.info({ capabilities: wanted, vendors: routing.vendors.names(), worker: workerId }, 'consuming');
@@ -71,6 +72,7 @@ async function start(): Promise<void> {
       routing.replace(changed);
     },
   });
+  const heartbeat = new Heartbeat(context, wanted, routing);
   process.send?.({ type: 'consuming', capabilities: wanted });
 
   closeOnSignal({
@@ -83,6 +85,7 @@ async function start(): Promise<void> {
       const closed = Promise.all(workers.map((worker) => worker.close()));
       signal.addEventListener('abort', () => running.giveBackAll(), { once: true });
       await closed;
+      await heartbeat.close();
       running.close();
       await context.settler.close();
       inbox.close();

@@ -4,10 +4,11 @@ import { type BeginVerdict, begin } from '../shared/jobs/begin.ts';
 import { endJob } from '../shared/jobs/end-job.ts';
 import { deleteRequest, type QueuedJob } from '../shared/queue.ts';
 import { callVendor } from './call-vendor.ts';
-import { conclude, endInterrupted, logLifetime, settleEnded, type Taken, vendorLabel } from './conclude.ts';
+import { conclude, logLifetime, type Taken, vendorLabel } from './conclude.ts';
 import { discardUnwantedTask } from './discard-task.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { JobRun } from './job-run.ts';
+import { endInterrupted, settleEnded } from './settle-ended.ts';
 import type { WorkerContext } from './worker-context.ts';
 
 /**

@@ -1,3 +1,4 @@
+import type { Capability } from '../shared/capabilities/capability.ts';
 import type { InboxListener } from '../shared/jobs/inbox.ts';
 import { renewLease } from '../shared/jobs/lease.ts';
 import type { Logger } from '../shared/log.ts';
@@ -49,6 +50,13 @@ export class RunningJobs implements InboxListener {
   /** Asks every run to stop, because this process does: those without output go back to the queue. */
   giveBackAll(): void {
     for (const run of this.#all()) run.giveBack();
+  }
+
+  /** How many jobs of each capability run here. */
+  counts(): ReadonlyMap<Capability, number> {
+    const counts = new Map<Capability, number>();
+    for (const { job } of this.#all()) counts.set(job.capability, (counts.get(job.capability) ?? 0) + 1);
+    return counts;
   }
 
   close(): void {

@@ -4,6 +4,8 @@ import type { AdmitReply } from './admit.ts';
 
 /** Share of its concurrency up to which a key's next request is expected to be admitted. */
 const roomy = 0.5;
+/** How many keys are remembered. */
+const mostPayingKeys = 10_000;
 
 /**
  * Whose next request is as good as admitted: those whose last one was, with room to spare, over the connection that is
@@ -12,14 +14,29 @@ const roomy = 0.5;
  */
 export class AdmissionForecast {
   readonly #roomyKeys = new Set<string>();
+  /** Keys of limited accounts, and such with a budget: what their jobs may cost is asked for. */
+  readonly #payingKeys = new Set<string>();
 
   constructor(redis: RedisClient) {
     redis.on('close', () => this.#roomyKeys.clear());
   }
 
   note(caller: Caller, reply: AdmitReply, concurrency: number): void {
-    if (reply.verdict === 'admitted' && reply.running <= concurrency * roomy) this.#roomyKeys.add(caller.apiKeyId);
+    if (reply.verdict === 'admitted' && reply.turn === 0 && reply.running <= concurrency * roomy)
+      this.#roomyKeys.add(caller.apiKeyId);
     else this.#roomyKeys.delete(caller.apiKeyId);
+  }
+
+  /** Notes that what a caller's jobs may cost was asked for. */
+  noteCosts({ apiKeyId }: Caller): void {
+    // Keys come and go: the few that are in use are noted again.
+    if (this.#payingKeys.size >= mostPayingKeys) this.#payingKeys.clear();
+    this.#payingKeys.add(apiKeyId);
+  }
+
+  /** Whether admission is going to ask what a job may cost. */
+  costs({ apiKeyId, budget }: Caller): boolean {
+    return budget !== undefined || this.#payingKeys.has(apiKeyId);
   }
 
   admits(caller: Caller): boolean {

@@ -1,25 +1,57 @@
+import type { Capability } from '../../shared/capabilities/capability.ts';
+import { budgetPeriodAt } from '../../shared/jobs/account-money.ts';
 import { type JobIdentity, newStateFields, newStateLifetime, type StoredRequest } from '../../shared/jobs/job-state.ts';
 import { loadScript } from '../../shared/jobs/script.ts';
-import { holdMember } from '../../shared/jobs/settle.ts';
 import { sweepAfterMs } from '../../shared/jobs/sweeper.ts';
 import { accountKeys, jobKeys } from '../../shared/keys.ts';
+import type { Hold } from '../../shared/money/hold.ts';
 import type { RedisClient } from '../../shared/redis.ts';
+import type { Caller } from '../middleware/authenticate.ts';
 
 /** How long an idempotency key stays bound to its job. */
 export const idempotencyMs = 24 * 3_600_000;
 
-const script = loadScript<[string, string, number]>('admit', new URL('./admit.lua', import.meta.url));
+type Reply = [verdict: string, detail: string, running: number, turn: number, lowered: number, left: string];
+
+const script = loadScript<Reply>('admit', new URL('./admit.lua', import.meta.url));
 
 /** Why new work is refused whoever asks. */
 export type Shedding = 'shed' | 'queue_full';
 
+/** The fewest tokens that an answer is lowered to by what is left to pay for it: OpenAI takes no lower limit. */
+const leastTokens = 16;
+
+/**
+ * Unfinished jobs of an account in a capability up to which its next one goes without a turn while the queue flows. What it
+ * has beyond that within the moment in which nobody looks stands before everybody else's: little where jobs are quick.
+ */
+const jobsWithoutTurn: Readonly<Record<Capability, number>> = {
+  chat: 256,
+  embedding: 256,
+  image: 64,
+  transcription: 64,
+  speech: 64,
+  video: 64,
+};
+
 export interface AdmitCall {
   readonly job: JobIdentity;
+  readonly caller: Caller;
   /** Unfinished jobs the API key may have. */
   readonly concurrency: number;
   /** Hash of the request's body; used only with an idempotency key. */
   readonly bodyHash: string;
   readonly shedding: Shedding | undefined;
+  /** Whether jobs are taken from the queue as soon as they come. */
+  readonly flows: boolean;
+  /** The highest turn that workers have taken. */
+  readonly virtualTime: number;
+  /** What the job may cost; `unknown`: not asked for yet, `unpriced`: nobody knows. */
+  readonly hold: Hold | 'unknown' | 'unpriced';
+  /** Whether the answer may be made shorter than the hold says where less than that can be paid. */
+  readonly lowers: boolean;
+  /** Tokens it is expected to take, for limits on tokens; what it took replaces them at its settlement. */
+  readonly tokens: number;
   /** The process that waits for the answer, when the job's state is to be made with the admission (not on a Cluster). */
   readonly reader: string | undefined;
   /** A resource's request, for its state. */
@@ -27,38 +59,81 @@ export interface AdmitCall {
 }
 
 export interface AdmitReply {
-  readonly verdict: 'admitted' | 'replay' | 'reused' | 'unknown' | 'revoked' | 'concurrency' | Shedding;
-  /** The job that an idempotency key is bound to; else ''. */
-  readonly boundJobId: string;
+  readonly verdict:
+    | 'admitted'
+    | 'replay'
+    | 'reused'
+    | 'unknown'
+    | 'changed'
+    | 'revoked'
+    | 'unloaded'
+    | 'unasked'
+    | 'suspended'
+    | 'concurrency'
+    | 'rate'
+    | 'unpriced'
+    | 'balance'
+    | 'budget'
+    | Shedding;
+  /** The job that an idempotency key is bound to, or what else admit.lua tells of its verdict. */
+  readonly detail: string;
   /** Unfinished jobs of the API key, this one counted. */
   readonly running: number;
+  /** When it is taken from the queue, in the virtual time of `FairnessClock`; 0: before all that have a turn. */
+  readonly turn: number;
+  /** Tokens that the answer of each choice may have, where that was lowered; else 0. */
+  readonly lowered: number;
+  /** What is left of the key's limits for a minute: `requests reset-ms tokens reset-ms`, `-` for none; '' without any. */
+  readonly left: string;
 }
 
-/** Asks for admission; see admit.lua. An admitted job holds its place until it is settled. */
+/** Asks for admission; see admit.lua. An admitted job holds its place, and what it may cost, until it is settled. */
 export async function admit(redis: RedisClient, call: AdmitCall): Promise<AdmitReply> {
-  const { job, reader } = call;
+  const { job, caller, reader } = call;
+  const { account } = job;
   const now = Date.now();
-  const running = accountKeys.running(job.account, job.apiKeyId);
-  const [verdict, boundJobId, count] = await script(
+  const [verdict, detail, running, turn, lowered, left] = await script(
     redis,
+    reader === undefined ? [accountKeys.holds(account)] : [accountKeys.holds(account), jobKeys.state(job.id)],
     [
-      accountKeys.keyActive(job.account, job.apiKeyId),
-      running,
-      accountKeys.holds(job.account),
-      job.idempotency ? accountKeys.idempotency(job.account, job.idempotency) : running,
-      ...(reader === undefined ? [] : [jobKeys.state(job.id)]),
-    ],
-    [
+      accountKeys.prefix(account),
       job.id,
-      holdMember({ jobId: job.id, account: job.account, apiKeyId: job.apiKeyId }),
+      account,
+      job.apiKeyId,
+      job.capability,
+      caller.revision,
       call.concurrency,
       now,
       now + sweepAfterMs,
       call.shedding ?? '',
+      job.idempotency,
       job.idempotency ? call.bodyHash : '',
       idempotencyMs,
+      `${call.flows ? jobsWithoutTurn[job.capability] : 0} ${call.virtualTime}`,
+      holdText(call),
+      caller.budget ? `${caller.budget.amount} ${budgetPeriodAt(caller.budget.period, now).name}` : '',
+      limitsText(call),
       ...(reader === undefined ? [] : [newStateLifetime(job), ...newStateFields(job, reader, call.stored)]),
     ],
   );
-  return { verdict: verdict as AdmitReply['verdict'], boundJobId, running: count };
+  return { verdict: verdict as AdmitReply['verdict'], detail, running, turn, lowered, left };
+}
+
+function holdText({ hold, lowers }: AdmitCall): string {
+  if (hold === 'unknown') return '?';
+  if (hold === 'unpriced') return '';
+  const { fixed, outputPrice, outputTokens, isGiven } = hold;
+  const least = lowers && !isGiven ? Math.min(leastTokens, outputTokens) : outputTokens;
+  return `${fixed} ${outputPrice} ${outputTokens} ${least}`;
+}
+
+/** The limits for a minute that count for a job; '' where none does. */
+function limitsText({ caller, job, tokens }: AdmitCall): string {
+  const { rpm, tpm, modelLimits } = caller;
+  // A model may have any name: only its own limits count.
+  const own = modelLimits !== undefined && Object.hasOwn(modelLimits, job.model) ? modelLimits[job.model] : undefined;
+  if (rpm === undefined && tpm === undefined && own === undefined) return '';
+  const counted = tpm === undefined && own?.tpm === undefined ? 0 : tokens;
+  const model = own === undefined ? '-' : encodeURIComponent(job.model);
+  return `${rpm ?? 0} ${tpm ?? 0} ${own?.rpm ?? 0} ${own?.tpm ?? 0} ${counted} ${model}`;
 }

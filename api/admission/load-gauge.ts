@@ -5,10 +5,23 @@ import type { Shedding } from './admit.ts';
 
 /** How old the queue length may be that admission looks at. */
 const queueAgeMs = 100;
-/** How old the memory figure may be. */
+/** How old the memory figure may be; nor is a queue's older when nobody asks. */
 const memoryAgeMs = 1000;
 /** Above this share of Redis's memory new work is shed: at the limit not even workers can fetch. */
 const memoryLimit = 0.7;
+
+/** A queue in which a job has waited longer than this does not flow: so long it takes from hand to hand. */
+const flowingMs = 25;
+
+/** How far a queue has come. */
+export interface QueueClock {
+  /** Jobs are taken as soon as they come. */
+  readonly flows: boolean;
+  /** The highest turn that workers have taken; see `FairnessClock`. */
+  readonly virtualTime: number;
+}
+
+const start: QueueClock = { flows: true, virtualTime: 0 };
 
 /**
  * What admission knows of the load: queue lengths and Redis's memory. Figures are cached, because they lie under other
@@ -19,6 +32,8 @@ export class LoadGauge {
   readonly #queues: ReadonlyMap<Capability, CapabilityQueue>;
   readonly #queueLimit: number;
   readonly #waiting = new Map<Capability, number>(capabilities.map((capability) => [capability, 0]));
+  readonly #clocks = new Map<Capability, QueueClock>();
+  readonly #timer: NodeJS.Timeout;
   #memory = 0;
   #queuesReadAt = 0;
   #memoryReadAt = 0;
@@ -27,21 +42,22 @@ export class LoadGauge {
     this.#redis = redis;
     this.#queues = queues;
     this.#queueLimit = queueLimit;
+    // Without it a process that was idle would judge its next burst by what was true long ago.
+    this.#timer = setInterval(() => this.#refreshOld(), memoryAgeMs);
+    this.#timer.unref();
   }
 
   /** Why new work of this capability must be refused now, if it must. Refreshes the figures behind the caller's back. */
   shedding(capability: Capability): Shedding | undefined {
-    const now = Date.now();
-    if (now - this.#queuesReadAt > queueAgeMs) {
-      this.#queuesReadAt = now;
-      this.#readQueues().catch(() => undefined);
-    }
-    if (now - this.#memoryReadAt > memoryAgeMs) {
-      this.#memoryReadAt = now;
-      this.#readMemory().catch(() => undefined);
-    }
+    this.#refreshOld();
     if (this.#memory > memoryLimit) return 'shed';
     return (this.#waiting.get(capability) ?? 0) >= this.#queueLimit ? 'queue_full' : undefined;
+  }
+
+  /** What a new job's turn is decided by. Refreshes the figures behind the caller's back. */
+  clock(capability: Capability): QueueClock {
+    this.#refreshOld();
+    return this.#clocks.get(capability) ?? start;
   }
 
   /** Counts a job that this process has just enqueued. */
@@ -54,9 +70,29 @@ export class LoadGauge {
     await Promise.all([this.#readQueues(), this.#readMemory()]);
   }
 
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #refreshOld(): void {
+    const now = Date.now();
+    if (now - this.#queuesReadAt > queueAgeMs) {
+      this.#queuesReadAt = now;
+      this.#readQueues().catch(() => undefined);
+    }
+    if (now - this.#memoryReadAt > memoryAgeMs) {
+      this.#memoryReadAt = now;
+      this.#readMemory().catch(() => undefined);
+    }
+  }
+
   async #readQueues(): Promise<void> {
     const read = [...this.#queues].map(async ([capability, queue]) => {
-      this.#waiting.set(capability, await queue.waiting());
+      const [waiting, virtualTime] = await Promise.all([queue.waiting(), queue.clock.read()]);
+      this.#waiting.set(capability, waiting);
+      // Most of the time nothing waits, and more need not be asked.
+      const flows = waiting === 0 || (await queue.depth()).oldestWaitMs <= flowingMs;
+      this.#clocks.set(capability, { flows, virtualTime });
     });
     await Promise.all(read);
   }

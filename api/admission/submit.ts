@@ -1,15 +1,9 @@
 import { ApiError } from '../../shared/errors.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
 import { finishWithError } from '../../shared/jobs/finish.ts';
-import {
-  createJobState,
-  deleteJobState,
-  type JobIdentity,
-  type JobState,
-  type StoredRequest,
-} from '../../shared/jobs/job-state.ts';
+import { deleteJobState, type JobIdentity, type JobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
 import { freePlace, settleNow } from '../../shared/jobs/settle.ts';
-import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue.ts';
+import { type CapabilityQueue, deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
 import type { PreparedRequest } from '../endpoints/prepared-request.ts';
 import type { PreparedLargeRequest } from '../large-bodies.ts';
@@ -17,7 +11,7 @@ import { isRecordedFirst } from '../ledger/accepted-jobs.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
 import { readViewOptions } from '../view-options.ts';
-import { type AdmitReply, admit } from './admit.ts';
+import { type Admission, askAdmission, refusal } from './ask-admission.ts';
 
 /** A request that is ready to be admitted. */
 export interface Submission {
@@ -37,10 +31,14 @@ export interface Submission {
   readonly onAdmitted: (limits: Limits) => void;
 }
 
-/** The limit in force: how many unfinished jobs the API key has, and may have. */
+/** The limits in force: how many unfinished jobs the API key has, and may have, and its limits for a minute. */
 export interface Limits {
   readonly running: number;
   readonly concurrency: number;
+  readonly requests: number | undefined;
+  readonly tokens: number | undefined;
+  /** As of `AdmitReply`. */
+  readonly left: string;
 }
 
 /** What became of a submission. */
@@ -50,8 +48,8 @@ export interface Submitted {
   readonly isReplay: boolean;
 }
 
-/** How long after its end a job may take to be settled, where nothing is amiss. */
-const settlementMs = 30;
+/** How long a worker may take to drop a job that has no state. */
+const droppedMs = 2000;
 
 /** Requests above this many characters are not kept in the database. */
 const keptRequestLimit = 1024 * 1024;
@@ -102,27 +100,59 @@ function abandoned(): ApiError {
 }
 
 async function carryThrough(services: Services, submission: Submission): Promise<Submitted> {
-  const { job, caller } = submission;
-  const concurrency = caller.concurrency ?? services.config.keyConcurrency;
+  const { job } = submission;
   // A resource's request stands in its state, which is made with the admission.
   if (job.resource !== undefined) submission.placed = await placeRequest(services, submission);
-  const admitting = askAdmission(services, submission, concurrency);
+  const isPresumed = isPresumable(services, submission);
+  let presumed: Promise<boolean> | undefined;
+  const takeBack = async (): Promise<void> => {
+    if (await presumed) await untilOut(services.queue(job.capability), job.id);
+  };
+  const admitting = askAdmission(services, submission, isPresumed ? takeBack : undefined);
   // On one connection commands run in order. Where a refusal is not to be expected, the job is therefore sent right behind
   // its admission, which saves a round trip: a refused one has no state, and is dropped by the worker that takes it.
-  const presumed = isPresumable(services, submission) ? presumeAdmitted(services, submission) : undefined;
-  const { isFirst, ...admission } = await admitting;
+  presumed = isPresumed ? presumeAdmitted(services, submission) : undefined;
+  const admission = await withdrawnOnFailure(services, submission, presumed, admitting);
+  const { caller, running, left, isFirst } = admission;
+  const concurrency = caller.concurrency ?? services.config.keyConcurrency;
   services.forecast.note(caller, admission, concurrency);
   if (admission.verdict !== 'admitted') {
     await withdraw(services, submission, presumed);
-    if (admission.verdict === 'replay') return { jobId: admission.boundJobId, isReplay: true };
-    throw refusal(admission, concurrency, services.config.queueWaitMs);
+    if (admission.verdict === 'replay') return { jobId: admission.detail, isReplay: true };
+    throw refusal(admission, services);
   }
-  submission.onAdmitted({ running: admission.running, concurrency });
+  submission.onAdmitted({ running, concurrency, requests: caller.rpm, tokens: caller.tpm, left });
   if (isRecordedFirst(job)) await recordAccepted(services, submission);
-  if (!(isFirst && (await presumed))) await enqueue(services, submission);
+  if (!(isFirst && (await presumed))) await enqueue(services, submission, admission);
   submission.prepared = undefined;
   services.load.added(job.capability);
   return { jobId: job.id, isReplay: false };
+}
+
+/** The admission. Where it cannot be had, what was sent behind it is taken back. */
+async function withdrawnOnFailure(
+  services: Services,
+  submission: Submission,
+  presumed: Promise<boolean> | undefined,
+  admitting: Promise<Admission>,
+): Promise<Admission> {
+  try {
+    return await admitting;
+  } catch (error) {
+    await withdraw(services, submission, presumed);
+    throw error;
+  }
+}
+
+/**
+ * Takes a job out of its queue again before it is admitted, or waits until the worker that has it has dropped it: as long as
+ * its id is there the queue takes no other.
+ */
+async function untilOut(queue: CapabilityQueue, jobId: string): Promise<void> {
+  const giveUpAt = Date.now() + droppedMs;
+  while (!(await queue.remove(jobId)) && (await queue.has(jobId)) && Date.now() < giveUpAt) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
 }
 
 /** Whether a job may be sent before its admission is known: on one Redis, without a blob to store first. */
@@ -132,6 +162,7 @@ function isPresumable(services: Services, { job, caller, prepared }: Submission)
     isPlain &&
     prepared.files === undefined &&
     services.load.shedding(job.capability) === undefined &&
+    services.load.clock(job.capability).flows &&
     services.forecast.admits(caller)
   );
 }
@@ -151,7 +182,15 @@ async function recordAccepted(services: Services, { job, prepared }: Submission)
     const { redis, isCluster } = services;
     await finishWithError(redis, { jobId: job.id, retentionMs: 0, isCluster }, error);
     const ending = { outcome: 'failed', errorCode: error.code, began: false } as const;
-    await settleNow(redis, { ...job, ...ending, jobId: job.id, retentionMs: 0, record: '' });
+    await settleNow(redis, {
+      ...job,
+      ...ending,
+      jobId: job.id,
+      retentionMs: 0,
+      record: '',
+      cost: undefined,
+      tokens: undefined,
+    });
     throw error;
   }
 }
@@ -188,10 +227,16 @@ async function withdraw(
   if (placed?.requestBlob !== undefined) await services.blobs.delete(placed.requestBlob);
 }
 
-async function enqueue(services: Services, submission: Submission): Promise<void> {
+async function enqueue(
+  services: Services,
+  submission: Submission,
+  { turn, lowered }: Pick<Admission, 'turn' | 'lowered'>,
+): Promise<void> {
   const { job } = submission;
   try {
-    await services.queue(job.capability).enqueue(await toQueuedJob(services, submission));
+    const queued = await toQueuedJob(services, submission);
+    const limited = lowered > 0 ? { ...queued, outputLimit: lowered } : queued;
+    await services.queue(job.capability).enqueue(limited, turn);
   } catch (error) {
     const failure = new ApiError('service_unavailable', 'The request could not be queued.', { cause: error });
     // Where Redis refuses a part of this too, the sweeper does the rest, at the latest at the job's deadline.
@@ -200,37 +245,6 @@ async function enqueue(services: Services, submission: Submission): Promise<void
     );
     throw failure;
   }
-}
-
-/** `isFirst` tells that the first asking decided, so that what was sent behind it ran after the admission. */
-async function askAdmission(
-  services: Services,
-  submission: Submission,
-  concurrency: number,
-): Promise<AdmitReply & { isFirst: boolean }> {
-  const { job, caller, bodyHash } = submission;
-  const { redis, processId, isCluster } = services;
-  const ask = async (): Promise<AdmitReply> => {
-    const shedding = services.load.shedding(job.capability);
-    const call = { job, stored: submission.placed, concurrency, bodyHash, shedding };
-    if (!isCluster) return await admit(redis, { ...call, reader: processId });
-    // The state lies on another node. It may be written beside the admission: without a hold it means nothing.
-    const admitting = admit(redis, { ...call, reader: undefined });
-    const [reply] = await Promise.all([admitting, createJobState(redis, job, processId, submission.placed)]);
-    return reply;
-  };
-  const first = await ask();
-  if (first.verdict === 'concurrency') {
-    // A caller that has just got an answer may come back before that job is settled, which follows its end closely.
-    await new Promise((resolve) => setTimeout(resolve, settlementMs));
-  } else if (first.verdict === 'unknown') {
-    // Redis does not know the key (a first use, or it came back empty): the database decides.
-    await services.callers.restoreFlag(caller);
-  } else {
-    return { ...first, isFirst: true };
-  }
-  const second = await ask();
-  return { ...second, verdict: second.verdict === 'unknown' ? 'revoked' : second.verdict, isFirst: false };
 }
 
 function isInline({ request, hasMedia }: PreparedRequest | PreparedLargeRequest): boolean {
@@ -255,31 +269,6 @@ async function placeRequest(services: Services, { prepared }: Submission): Promi
   const { request } = prepared;
   if (typeof request === 'string' && isInline(prepared)) return { request };
   return { requestBlob: await services.blobs.put(request) };
-}
-
-function refusal(admission: AdmitReply, concurrency: number, queueWaitMs: number): ApiError {
-  switch (admission.verdict) {
-    case 'reused':
-      return new ApiError('idempotency_key_reused', 'This Idempotency-Key was used with a different request body.', {
-        param: 'Idempotency-Key',
-      });
-    case 'concurrency':
-      return new ApiError(
-        'rate_limit_exceeded',
-        `This API key has ${concurrency} unfinished requests, which is as many as it may have at a time.`,
-        { retryAfterMs: 1000 },
-      );
-    case 'shed':
-      return new ApiError('service_unavailable', 'The service is short of memory and takes no new work for now.', {
-        retryAfterMs: 5000,
-      });
-    case 'queue_full':
-      return new ApiError('service_unavailable', 'The queue is full. Try again later.', {
-        retryAfterMs: Math.min(queueWaitMs, 10_000),
-      });
-    default:
-      return new ApiError('invalid_api_key', 'The API key is not valid, or has been revoked.');
-  }
 }
 
 /**

@@ -1,6 +1,9 @@
 import { type ApiError, type ErrorCode, errorTable } from '../../shared/errors.ts';
 import type { JobIdentity, JobState } from '../../shared/jobs/job-state.ts';
+import { costOfEnded } from '../../shared/jobs/settle.ts';
+import { toDollars } from '../../shared/money/dollars.ts';
 import type { Services } from '../services.ts';
+import type { Context } from '../state.ts';
 
 /** States of a job as callers see them. */
 export type JobStatus = 'queued' | 'in_progress' | 'completed' | 'failed' | 'cancelled';
@@ -19,6 +22,8 @@ export interface JobObject {
   readonly queue_position: number | null;
   readonly urls: { readonly self: string; readonly events: string; readonly ws: string; readonly cancel: string };
   readonly usage: unknown;
+  /** Dollars; null until it has ended, and where it is not known. */
+  readonly cost: number | null;
   readonly error: { readonly type: string; readonly code: string; readonly message: string } | null;
   readonly result: unknown;
 }
@@ -29,15 +34,16 @@ export function jobStatus(state: JobState): JobStatus {
   return state.attempt > 0 ? 'in_progress' : 'queued';
 }
 
-/** The job object of a state; `result` is the endpoint's own body, when it is known. */
+/** The job object of a state; `result` is the endpoint's own body, when it is known. @param ctx who asks for it */
 export async function jobObject(
-  services: Services,
+  { ctx, services }: { readonly ctx: Context; readonly services: Services },
   state: JobState,
   result: unknown,
   error?: ApiError,
 ): Promise<JobObject> {
   const status = jobStatus(state);
   const position = status === 'queued' ? await services.queue(state.capability).position(state.id) : undefined;
+  const cost = state.outcome === undefined ? undefined : costOfEnded(state);
   const seconds = (time: number | undefined): number | null => (time === undefined ? null : Math.floor(time / 1000));
   return {
     id: `job_${state.id}`,
@@ -49,16 +55,17 @@ export async function jobObject(
     started_at: seconds(state.beganAt),
     finished_at: seconds(state.endedAt),
     queue_position: position ?? null,
-    urls: jobUrls(services, state),
+    urls: jobUrls(services.baseUrls.of(ctx.req), state),
     usage: state.usage ? JSON.parse(state.usage) : null,
+    cost: cost === undefined ? null : toDollars(cost),
     error: error ? describe(error) : state.errorCode ? unreadable(state.errorCode) : null,
     result,
   };
 }
 
 /** Where a job can be read, followed (by SSE or WebSocket) and cancelled (by DELETE). */
-function jobUrls(services: Services, job: JobIdentity): JobObject['urls'] {
-  const self = `${services.baseUrl}/v1/jobs/job_${job.id}`;
+function jobUrls(baseUrl: string, job: JobIdentity): JobObject['urls'] {
+  const self = `${baseUrl}/v1/jobs/job_${job.id}`;
   return { self, events: `${self}/events`, ws: `${self.replace(/^http/, 'ws')}/ws`, cancel: self };
 }
 

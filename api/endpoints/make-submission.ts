@@ -58,6 +58,7 @@ async function identify(
     retentionMs: isKeyed ? Math.max(kept, idempotencyMs) : kept,
     idempotency: isKeyed ? sha256(idempotencyScope(ctx, endpoint) + preferences.idempotencyKey) : '',
     viewOptions: await packViewOptions(services.blobs, prepared.viewOptions),
+    ...(prepared.metadata !== undefined && { metadata: prepared.metadata }),
     ...(prepared.store && { resource: goesOn ? 'background' : 'foreground' }),
   };
 }
@@ -73,12 +74,29 @@ function cancelsOnLeave({ state }: Context, preferences: Preferences): boolean {
   return (preferences.onDisconnect ?? state.caller.onDisconnect ?? 'cancel') === 'cancel';
 }
 
-/** The limit in force is on unfinished requests; a place is free again when one of them ends. */
-function showLimits({ res }: Context, { running, concurrency }: Limits): void {
+/**
+ * The limits of the key for a minute, as OpenAI names them. Without one on requests the limit in force is on unfinished ones:
+ * a place is free again when one of them ends.
+ */
+function showLimits({ res }: Context, { running, concurrency, requests, tokens, left }: Limits): void {
   if (res.headersSent) return;
-  res.setHeader('x-ratelimit-limit-requests', concurrency);
-  res.setHeader('x-ratelimit-remaining-requests', Math.max(0, concurrency - running));
-  res.setHeader('x-ratelimit-reset-requests', '1s');
+  const [leftRequests = '-', requestsMs, leftTokens = '-', tokensMs] = left.split(' ');
+  const limited = requests !== undefined && leftRequests !== '-';
+  res.setHeader('x-ratelimit-limit-requests', limited ? requests : concurrency);
+  res.setHeader('x-ratelimit-remaining-requests', limited ? leftRequests : Math.max(0, concurrency - running));
+  res.setHeader('x-ratelimit-reset-requests', limited ? durationText(requestsMs) : '1s');
+  if (tokens === undefined || leftTokens === '-') return;
+  res.setHeader('x-ratelimit-limit-tokens', tokens);
+  res.setHeader('x-ratelimit-remaining-tokens', leftTokens);
+  res.setHeader('x-ratelimit-reset-tokens', durationText(tokensMs));
+}
+
+/** Milliseconds as OpenAI writes durations: `6m0s`, `1.5s`, `20ms`. */
+function durationText(milliseconds: string | undefined): string {
+  const ms = Math.ceil(Number(milliseconds ?? 0));
+  if (ms < 1000) return `${ms}ms`;
+  const [minutes, seconds] = [Math.floor(ms / 60_000), (ms % 60_000) / 1000];
+  return minutes === 0 ? `${seconds}s` : `${minutes}m${seconds}s`;
 }
 
 /** Hexadecimal. */

@@ -4,6 +4,8 @@ import { invalidRequest } from './invalid-request.ts';
 import { readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
+import { extentOf } from './request-extent.ts';
+import { requestTags } from './request-tags.ts';
 import { forwardedStreamOptions } from './stream-options.ts';
 
 /** Prepares `POST /v1/chat/completions`. The view option `includeUsage` asks for usage at the end of a stream. */
@@ -20,6 +22,8 @@ export const prepareChat: Prepare = (body) => {
     request: JSON.stringify(job),
     hasMedia,
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
+    ...requestTags(input.metadata),
+    extent: extentOf(most.max_completion_tokens ?? most.max_tokens, input.n),
     traits: {
       chatFields: [...givenChatFields(job), ...fields],
       limits: readModelLimits('messages', input.messages, most),

@@ -4,6 +4,8 @@ import { invalidRequest } from './invalid-request.ts';
 import { readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
+import { extentOf } from './request-extent.ts';
+import { requestTags } from './request-tags.ts';
 import { forwardedStreamOptions } from './stream-options.ts';
 
 /**
@@ -20,6 +22,8 @@ export const prepareCompletion: Prepare = (body) => {
     request: JSON.stringify({ ...forwardedStreamOptions(streamOptions), ...request }),
     hasMedia: false,
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
+    ...requestTags(input.metadata),
+    extent: extentOf((input as CompletionRequest).max_tokens, choices(input as CompletionRequest)),
     traits: {
       nativeOnly: nativeOnly(input as CompletionRequest),
       chatFields: chatFields(input as CompletionRequest),
@@ -27,6 +31,12 @@ export const prepareCompletion: Prepare = (body) => {
     },
   };
 };
+
+/** Completions that are made: of each prompt as many as are asked for, or are made to choose among. */
+function choices({ prompt, n, best_of: bestOf }: CompletionRequest): number {
+  const prompts = Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt.length : 1;
+  return prompts * Math.max(1, n ?? 1, bestOf ?? 1);
+}
 
 /**
  * Fields of a chat that a completion must not bring along: they would replace what the gateway says itself (`messages`), or

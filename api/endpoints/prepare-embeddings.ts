@@ -3,6 +3,7 @@ import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
+import { requestTags } from './request-tags.ts';
 
 /** Prepares `POST /v1/embeddings`. The trait `dimensions` is the number of them that was asked for. */
 export const prepareEmbeddings: Prepare = (body) => {
@@ -15,6 +16,7 @@ export const prepareEmbeddings: Prepare = (body) => {
     request: JSON.stringify(request),
     hasMedia: false,
     viewOptions: {},
+    ...requestTags(request.metadata),
     traits: { dimensions: request.dimensions, mediaFields: givenMediaFields('embedding', request) },
   };
 };

@@ -9,6 +9,7 @@ import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
+import { requestTags } from './request-tags.ts';
 
 /** What `check` holds against the model's row. */
 export interface ImageTraits {
@@ -26,6 +27,7 @@ interface ImageRequest {
   readonly response_format?: 'url' | 'b64_json' | null | undefined;
   readonly stream?: unknown;
   readonly partial_images?: unknown;
+  readonly metadata?: unknown;
 }
 
 /** @throws ApiError 400 for what the schema refuses. */
@@ -55,6 +57,8 @@ export function composeImageJob(
     request: JSON.stringify(job),
     hasMedia: inputs.length > 0,
     viewOptions: {},
+    extent: { images: traits.n },
+    ...requestTags(parameters.metadata),
     traits: { ...traits, mediaFields: givenMediaFields('image', { ...job }) },
     files: inputs.flatMap((input) => ('file' in input ? [String(input.file)] : [])),
   };

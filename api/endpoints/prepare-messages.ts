@@ -13,6 +13,8 @@ import { toChatTurns } from './message-turns.ts';
 import { type ModelLimits, readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
+import { extentOf } from './request-extent.ts';
+import { requestTags } from './request-tags.ts';
 
 /** What `check` holds against the model's row: names of what a request holds beyond a chat. */
 export interface MessageTraits {
@@ -66,6 +68,8 @@ export const prepareMessages: Prepare = (body) => {
     request: JSON.stringify(chat),
     hasMedia: notes.hasMedia,
     viewOptions: { ...viewOptions },
+    ...requestTags(input.metadata),
+    extent: extentOf(input.max_tokens),
     traits: {
       ...traitsOf(input, notes, chat),
       limits: readModelLimits('messages', input.messages, { max_tokens: input.max_tokens }),

@@ -4,6 +4,8 @@ import { invalidRequest } from './invalid-request.ts';
 import { type ModelLimits, readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
+import { extentOf } from './request-extent.ts';
+import { requestTags } from './request-tags.ts';
 import { responseChatFields } from './response-chat-fields.ts';
 import { responseEcho } from './response-echo.ts';
 import { type ChatRefusal, ignoredByChat, refusedByChat } from './response-over-chat.ts';
@@ -66,6 +68,8 @@ export function prepareResponseFields(wire: Record<string, unknown>): PreparedRe
     request: `{"input":${JSON.stringify(items)}${afterInput}`,
     hasMedia,
     viewOptions,
+    ...requestTags(wire.metadata),
+    extent: extentOf(wire.max_output_tokens),
     traits,
     store: store ?? true,
     background: background === true,

@@ -4,6 +4,7 @@ import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
+import { requestTags } from './request-tags.ts';
 
 /** What `checkSpeech` holds against a model's row, and what the view shows by. */
 export interface SpeechTraits extends Readonly<Record<string, unknown>> {
@@ -26,6 +27,8 @@ export const prepareSpeech: Prepare = (body) => {
   const traits: SpeechTraits = { format, isFormatGiven: input.response_format !== undefined, events };
   return {
     ...{ model, stream: true, request: JSON.stringify(request), hasMedia: false, viewOptions: traits },
+    ...requestTags(input.metadata),
+    extent: { characters: [...input.input].length },
     traits: { ...traits, mediaFields: givenMediaFields('speech', request) },
   };
 };

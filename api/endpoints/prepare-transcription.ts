@@ -39,6 +39,9 @@ export interface TranscriptionTraits extends Readonly<Record<string, unknown>> {
   readonly speakers: string | undefined;
 }
 
+/** Speech is hardly ever kept in less: 16 kbit/s. How long a file is, only its vendor finds out. */
+const fewestBytesPerSecond = 2000;
+
 /** Prepares `POST /v1/audio/transcriptions`. The view option `format` is the response format. */
 export const prepareTranscription: PrepareForm = (form) => prepare(form, 'transcribe');
 
@@ -61,6 +64,7 @@ function prepare(form: Form, task: TranscriptionJobRequest['task']): PreparedReq
     request: JSON.stringify(request),
     hasMedia: true,
     viewOptions: { format },
+    extent: { seconds: Math.ceil(bytes / fewestBytesPerSecond) },
     traits: { ...traits, mediaFields: givenMediaFields('transcription', { ...request }) },
     files: [file],
   };

@@ -6,6 +6,7 @@ import { type FieldKind, invalidField, readFormFields } from './form-fields.ts';
 import { parseJson } from './parse-json.ts';
 import { checked } from './prepare-image.ts';
 import type { Prepare, PreparedRequest, PrepareForm, UploadedFile } from './prepared-request.ts';
+import { requestTags } from './request-tags.ts';
 
 /** What is known of a video from its request; `check` holds it against the model's row, and the view shows it. */
 export interface VideoFacts {
@@ -47,6 +48,7 @@ interface VideoRequest {
   readonly size?: string | undefined;
   readonly seconds?: string | number | undefined;
   readonly stream?: unknown;
+  readonly metadata?: unknown;
 }
 
 /** Prepares the JSON of `POST /v1/videos`. */
@@ -96,11 +98,18 @@ function compose(
     request: JSON.stringify(job),
     hasMedia: input !== null,
     viewOptions: { ...facts },
+    ...videoExtent(facts),
+    ...requestTags(parameters.metadata),
     traits: { ...facts, isInputLinked, mediaFields: givenMediaFields('video', { ...job }) },
     files: input !== null && 'file' in input ? [input.file] : [],
     store: true,
     background: true,
   };
+}
+
+/** Its length; one that is not named is the model's usual one. */
+function videoExtent({ seconds }: { readonly seconds?: unknown }): Pick<PreparedRequest, 'extent'> {
+  return seconds === undefined ? {} : { extent: { seconds: Number(seconds) } };
 }
 
 /** A prepared request with more known of it: what its model does unasked, or of the video that it remixes. */
@@ -116,6 +125,7 @@ export function withFacts(
     model,
     request: JSON.stringify({ ...(JSON.parse(prepared.request) as VideoJob), ...job }),
     viewOptions: whole,
+    ...videoExtent(whole),
     traits: { ...prepared.traits, ...facts },
   };
 }

@@ -1,3 +1,8 @@
+import type { RequestFacts } from '../../shared/money/hold.ts';
+
+/** How much a request asks for, beside its own length: by that admission reckons what it may cost. */
+export type Extent = Omit<RequestFacts, 'bytes'>;
+
 /** What is left of a request's body once it has been read, checked and taken apart. */
 export interface PreparedRequest {
   /** The model the caller named. */
@@ -14,6 +19,8 @@ export interface PreparedRequest {
   readonly viewOptions: Record<string, unknown>;
   /** Facts of the request that the endpoint's `check` holds against the model's row; small. */
   readonly traits?: Readonly<Record<string, unknown>>;
+  /** What it may cost is reckoned by; left out: nothing but its length. */
+  readonly extent?: Extent;
   /** Ids of the uploaded files that the request names. */
   readonly files?: readonly string[];
   /** Names of the routes that would refuse it. */
@@ -22,6 +29,8 @@ export interface PreparedRequest {
   readonly store?: boolean;
   /** The request is answered at once with the resource as it is then (or with its events); the job goes on by itself. */
   readonly background?: boolean;
+  /** The request's tags, as `requestTags` gives them. */
+  readonly metadata?: string;
 }
 
 /** A file that came with a form, stored already. */

@@ -6,6 +6,7 @@
 -- ARGV[7] frame lines ending with the terminal one   ARGV[8] how many lines
 -- ARGV[9] inbox channel prefix   ARGV[10] PUBLISH or SPUBLISH   ARGV[11] log lifetime in ms
 -- ARGV[12] lifetime in ms of the state, which its settlement shortens   ARGV[13] who served, or ''
+-- ARGV[14] what it has cost in nano-dollars, or '' where nobody knows
 -- Answers {verdict, outcome that stands, attempt or '', '1' where an attempt's lease was alive or ''}: finished; already;
 -- fenced; refused (guard); gone.
 local state = redis.call('HMGET', KEYS[1], 'attempt', 'terminal', 'seq', 'readers', 'lease', 'worker')
@@ -23,7 +24,7 @@ redis.call('XADD', KEYS[2], string.format('%d', last) .. '-0', 'b', batch)
 redis.call('PEXPIRE', KEYS[2], ARGV[11])
 redis.call('PEXPIRE', KEYS[1], ARGV[12])
 redis.call('HSET', KEYS[1], 'terminal', ARGV[4], 'seq', string.format('%d', last), 'ended', now, 'lease', 0,
-  'usage', ARGV[5], 'error', ARGV[6])
+  'usage', ARGV[5], 'error', ARGV[6], 'cost', ARGV[14])
 for reader in string.gmatch(state[4], '%S+') do
   redis.call(ARGV[10], ARGV[9] .. reader, ARGV[1] .. ' ' .. batch)
 end

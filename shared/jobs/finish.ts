@@ -25,6 +25,8 @@ export interface FinishCall {
   readonly outcome: Outcome;
   /** Vendor's usage as JSON. */
   readonly usage?: string | undefined;
+  /** What it has cost, in nano-dollars; left out where that is not known (yet). */
+  readonly cost?: number | undefined;
   readonly errorCode?: string | undefined;
   /** Frame lines, the terminal one last, and how many they are. */
   readonly lines: string;
@@ -66,6 +68,7 @@ export async function finish(redis: RedisClient, call: FinishCall): Promise<Fini
       Math.max(call.retentionMs, undeliveredMs),
       Math.max(call.retentionMs, endedMs),
       call.served ?? '',
+      call.cost ?? '',
     ],
   );
   return {

@@ -31,6 +31,8 @@ export interface JobIdentity {
    * One in the background is in the database before it is accepted, one in the foreground once it has ended.
    */
   readonly resource?: 'foreground' | 'background';
+  /** The request's tags: JSON text of an object of at most 16 strings, by which its caller finds it in the usage again. */
+  readonly metadata?: string;
 }
 
 /** Where the request of a job is: here, or (over 64 KiB, or with media) in a blob. */
@@ -50,6 +52,8 @@ export interface JobState extends JobIdentity, StoredRequest {
   readonly outcome: Outcome | undefined;
   readonly errorCode: ErrorCode | undefined;
   readonly usage: string | undefined;
+  /** What an ended job has cost, in nano-dollars; undefined where it is not known (yet). */
+  readonly cost: number | undefined;
   /** Last committed sequence number. */
   readonly seq: number;
   readonly hasDelta: boolean;
@@ -112,6 +116,7 @@ export async function readJobState(redis: RedisClient, jobId: string): Promise<J
     outcome: fields.terminal as Outcome | undefined,
     errorCode: fields.error ? (fields.error as ErrorCode) : undefined,
     usage: fields.usage || undefined,
+    cost: whole(fields.cost),
     seq: Number(fields.seq ?? 0),
     hasDelta: fields.delta === '1',
     leaseUntil: Number(fields.lease ?? 0),

@@ -6,20 +6,31 @@ export interface Served {
   readonly calls: number;
   /** The model that stands in for the one that was asked for; undefined: none does. */
   readonly model: string | undefined;
+  /** What the answer has cost, in nano-dollars: its end tells it, where it is known by then. */
+  readonly cost?: number | undefined;
 }
 
 /** As it stands at the head of a batch (see frames.ts): words without spaces, so that the head stays one line. */
-export function servedText({ vendor, calls, model }: Served): string {
-  return `${encodeURIComponent(vendor)} ${calls}${model === undefined ? '' : ` ${encodeURIComponent(model)}`}`;
+export function servedText({ vendor, calls, model, cost }: Served): string {
+  const stand = model === undefined ? '' : encodeURIComponent(model);
+  const told = cost === undefined ? stand : `${stand} ${cost}`;
+  return `${encodeURIComponent(vendor)} ${calls}${told === '' ? '' : ` ${told}`}`;
+}
+
+/** The same text with what the answer has cost. '' stays: no vendor was called. */
+export function withCost(text: string, cost: number | undefined): string {
+  const served = cost === undefined ? undefined : readServed(text);
+  return served === undefined ? text : servedText({ ...served, cost });
 }
 
 /** Reads it; undefined for '': no vendor was called. */
 export function readServed(text: string): Served | undefined {
-  const [vendor = '', calls, model] = text.split(' ');
+  const [vendor = '', calls, model, cost] = text.split(' ');
   if (vendor === '') return undefined;
   return {
     vendor: decodeURIComponent(vendor),
     calls: Number(calls),
-    model: model === undefined ? undefined : decodeURIComponent(model),
+    model: model ? decodeURIComponent(model) : undefined,
+    ...(cost && { cost: Number(cost) }),
   };
 }

@@ -1,22 +1,83 @@
--- Settles jobs of one account tag: takes their holds off and puts their records into the outbox, once. No hold, nothing
--- happens.
+-- Settles jobs of one account tag: takes their holds off, charges them, and puts their records into the outbox, once. No
+-- hold, nothing happens.
 -- KEYS[1] holds (sorted set)   KEYS[2] outbox (stream)
--- KEYS[2n+1] running set of the job's API key (sorted set)   KEYS[2n+2] idempotency binding (hash)
--- ARGV[3n-2] member of the holds: '<job id> <account> <API key id>'
--- ARGV[3n-1] '1' when the idempotency binding is to be freed, else '0'
--- ARGV[3n] the job's record, or '' where nothing is known of it
+-- All other keys lie in the same tag: ARGV[1] and their names make them (see shared/keys.ts).
+-- ARGV[1] prefix of the tag's keys   ARGV[2] now in ms
+-- ARGV[5n-2] member of the holds: '<job id> <account> <API key id> <capability>'
+-- ARGV[5n-1] '' or the hash of the idempotency key that is to be freed
+-- ARGV[5n] the job's record, or '' where nothing is known of it
+-- ARGV[5n+1] what it has cost in nano-dollars, or '' where nobody knows   ARGV[5n+2] tokens it took, or ''
 -- Answers how many were settled by this call.
-local settled = 0
-for index = 1, #ARGV / 3 do
-  local member, record = ARGV[3 * index - 2], ARGV[3 * index]
-  local running, binding = KEYS[2 * index + 1], KEYS[2 * index + 2]
-  local job = string.match(member, '^%S+')
+local prefix, now = ARGV[1], tonumber(ARGV[2])
+local reserved = prefix .. 'reserved'
+local settled, reserving, accounts, budgets = 0, nil, {}, {}
+
+local function add(sums, key, field, amount)
+  sums[key] = sums[key] or {}
+  sums[key][field] = (sums[key][field] or 0) + amount
+end
+
+-- A job is counted by what it took, not by what it was thought to take. At most a minute's worth is owed.
+local function correct(rate, limits, tokens, took)
+  local words = {}
+  for word in string.gmatch(limits, '%S+') do words[#words + 1] = word end
+  for _, bucket in ipairs({{words[2], ''}, {words[4], words[6] or ''}}) do
+    local limit, field = tonumber(bucket[1] or 0), 'tokens ' .. bucket[2]
+    local entry = limit > 0 and redis.call('HGET', rate, field)
+    if entry then
+      local used, at = string.match(entry, '^(%S+) (%S+)$')
+      local level = math.max(0, tonumber(used) - math.max(0, now - tonumber(at)) * limit / 60000)
+      local right = math.min(2 * limit, math.max(0, level + took - math.min(tokens, limit)))
+      redis.call('HSET', rate, field, string.format('%.3f %.0f', right, math.max(now, tonumber(at))))
+    end
+  end
+end
+
+for index = 3, #ARGV, 5 do
+  local member, binding, record, cost, took = unpack(ARGV, index, index + 4)
+  local job, account, apiKey, capability = string.match(member, '^(%S+) (%S+) (%S+) ?(%S*)$')
+  local running = prefix .. 'running:' .. apiKey
   -- The write that frees comes first: Redis lets a script that has written go on when its memory is full.
   if redis.call('ZREM', KEYS[1], member) == 1 then
     settled = settled + 1
-    if record ~= '' then redis.call('XADD', KEYS[2], '*', 'r', record) end
+    if reserving == nil then reserving = redis.call('EXISTS', reserved) == 1 end
+    local charged = tonumber(cost ~= '' and cost or 0)
+    local entry = reserving and redis.call('HGET', reserved, job)
+    local key = prefix .. 'account:' .. account
+    add(accounts, key, 'n:' .. capability, -1)
+    if entry then
+      redis.call('HDEL', reserved, job)
+      local held, tokens, period, limits = string.match(entry, '^(%S+) (%S+) %S+ (%S+) ?(.*)$')
+      if held ~= '-' then
+        charged = math.min(charged, tonumber(held))
+        add(accounts, key, 'held', -tonumber(held))
+        if period ~= '-' then
+          local budget = prefix .. 'budget:' .. apiKey
+          if redis.call('HGET', budget, 'period') == period then
+            add(budgets, budget, 'held', -tonumber(held))
+            add(budgets, budget, 'spent', charged)
+          end
+        end
+      end
+      if limits ~= '' then correct(prefix .. 'rate:' .. apiKey, limits, tonumber(tokens), tonumber(took ~= '' and took or 0)) end
+    end
+    if charged > 0 then add(accounts, key, 'charged', charged) end
+    if record ~= '' then
+      if cost == '' then redis.call('XADD', KEYS[2], '*', 'r', record)
+      else redis.call('XADD', KEYS[2], '*', 'r', record, 'c', string.format('%.0f', charged)) end
+    end
   end
   redis.call('ZREM', running, job)
-  if ARGV[3 * index - 1] == '1' and redis.call('HGET', binding, 'job') == job then redis.call('DEL', binding) end
+  if binding ~= '' then
+    binding = prefix .. 'idempotency:' .. binding
+    if redis.call('HGET', binding, 'job') == job then redis.call('DEL', binding) end
+  end
+end
+for _, sums in ipairs({accounts, budgets}) do
+  for key, fields in pairs(sums) do
+    for field, amount in pairs(fields) do
+      if amount ~= 0 then redis.call('HINCRBY', key, field, string.format('%.0f', amount)) end
+    end
+  end
 end
 return settled

@@ -1,6 +1,8 @@
+import type { Capability } from '../capabilities/capability.ts';
 import { type ErrorCode, errorTable } from '../errors.ts';
 import { groupBy } from '../group-by.ts';
 import { accountKeys, jobKeys } from '../keys.ts';
+import { countAllTokens } from '../money/token-counts.ts';
 import type { RedisClient } from '../redis.ts';
 import type { JobState, Outcome } from './job-state.ts';
 import { recordOfState } from './outbox.ts';
@@ -26,6 +28,7 @@ export interface Settlement {
   readonly jobId: string;
   readonly account: string;
   readonly apiKeyId: string;
+  readonly capability: Capability;
   readonly retentionMs: number;
   /** Hash of the idempotency key it is bound to, or ''. */
   readonly idempotency: string;
@@ -35,21 +38,38 @@ export interface Settlement {
   readonly began: boolean;
   /** What goes into the outbox (see `recordText`); '' where nothing is known of the job, or nothing is to be kept. */
   readonly record: string;
+  /** What it has cost, in nano-dollars, of which no more is charged than was held; undefined: nobody knows, and nothing is. */
+  readonly cost: number | undefined;
+  /** Tokens that it took, for the limits on them; undefined: none are known. */
+  readonly tokens: number | undefined;
 }
+
+/** What a caller's place needs to be freed. */
+export type EndedPlace = Omit<Settlement, 'record' | 'retentionMs' | 'capability' | 'cost' | 'tokens'>;
 
 /** What the expiry of a settled job's state needs to know of it. */
 export type ExpiringState = Pick<Settlement, 'jobId' | 'retentionMs'>;
 
 /** The settlement of a job by its state; undefined while it has not ended. */
-export function settlementOf(state: JobState, vendor = ''): Settlement | undefined {
+export function settlementOf(state: Parameters<typeof recordOfState>[0], vendor = ''): Settlement | undefined {
   const { outcome } = state;
   if (outcome === undefined) return undefined;
-  return { ...state, jobId: state.id, outcome, began: state.attempt > 0, record: recordOfState(state, vendor) };
+  const { usage } = state;
+  return {
+    ...{ ...state, jobId: state.id, outcome, began: state.attempt > 0, record: recordOfState(state, vendor) },
+    cost: costOfEnded(state),
+    tokens: usage === undefined ? undefined : countAllTokens(JSON.parse(usage)),
+  };
+}
+
+/** What an ended job has cost, in nano-dollars; undefined: nobody knows. What no vendor was asked for costs nothing. */
+export function costOfEnded({ cost, attempt }: Pick<JobState, 'cost' | 'attempt'>): number | undefined {
+  return cost ?? (attempt > 0 ? undefined : 0);
 }
 
 /** The member of the holds that stands for a job. */
-export function holdMember(job: { jobId: string; account: string; apiKeyId: string }): string {
-  return `${job.jobId} ${job.account} ${job.apiKeyId}`;
+export function holdMember(job: Pick<Settlement, 'jobId' | 'account' | 'apiKeyId' | 'capability'>): string {
+  return `${job.jobId} ${job.account} ${job.apiKeyId} ${job.capability}`;
 }
 
 /**
@@ -103,7 +123,7 @@ export async function settleNow(redis: RedisClient, job: Settlement): Promise<vo
  * key, and its idempotency key. The count that goes before the settlement may take seconds, and who cancels a job at the
  * limit sends the next one at once. The hold stays, and with it the sweeper's look.
  */
-export async function freePlace(redis: RedisClient, job: Omit<Settlement, 'record' | 'retentionMs'>): Promise<void> {
+export async function freePlace(redis: RedisClient, job: EndedPlace): Promise<void> {
   const { running, binding } = placeOf(job);
   await freePlaceScript(redis, [running, binding], [job.jobId, freesIdempotencyKey(job) ? '1' : '0']);
 }
@@ -118,13 +138,11 @@ function placeOf({ account, apiKeyId, idempotency }: Pick<Settlement, 'account' 
 }
 
 async function settleTag(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
-  const first = jobs[0] as Settlement;
-  const keys = [accountKeys.holds(first.account), accountKeys.outbox(first.account)];
-  const args: string[] = [];
+  const { account } = jobs[0] as Settlement;
+  const args: (string | number)[] = [accountKeys.prefix(account), Date.now()];
   for (const job of jobs) {
-    const { running, binding } = placeOf(job);
-    keys.push(running, binding);
-    args.push(holdMember(job), freesIdempotencyKey(job) ? '1' : '0', job.record);
+    const freed = freesIdempotencyKey(job) ? job.idempotency : '';
+    args.push(holdMember(job), freed, job.record, job.cost ?? '', job.tokens ?? '');
   }
-  await script(redis, keys, args);
+  await script(redis, [accountKeys.holds(account), accountKeys.outbox(account)], args);
 }

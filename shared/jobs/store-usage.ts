@@ -4,7 +4,11 @@ import { loadScript } from './script.ts';
 
 const script = loadScript<number>('storeUsage', new URL('./store-usage.lua', import.meta.url));
 
-/** Notes what an ended job took, where its end did not say; see store-usage.lua. @param usage as JSON text */
-export async function storeUsage(redis: RedisClient, jobId: string, usage: string): Promise<void> {
-  await script(redis, [jobKeys.state(jobId)], [usage]);
+/**
+ * Notes what an ended job took, where its end did not say; see store-usage.lua.
+ * @param usage as JSON text
+ * @param cost in nano-dollars; undefined where nobody knows
+ */
+export async function storeUsage(redis: RedisClient, jobId: string, usage: string, cost?: number): Promise<void> {
+  await script(redis, [jobKeys.state(jobId)], [usage, cost ?? '']);
 }

@@ -1,9 +1,10 @@
+import type { Capability } from '../capabilities/capability.ts';
 import { ApiError } from '../errors.ts';
 import { accountKeys } from '../keys.ts';
 import type { Logger } from '../log.ts';
 import { type EndJobContext, endJob } from './end-job.ts';
 import { type JobIdentity, type JobState, readJobState } from './job-state.ts';
-import { holdMember, settledByWorkerMs, settlementOf, settleNow } from './settle.ts';
+import { settledByWorkerMs, settlementOf, settleNow } from './settle.ts';
 
 /** How often the sweeper looks. */
 const intervalMs = 2000;
@@ -56,7 +57,7 @@ export class Sweeper {
   }
 
   async #look(holdsKey: string, member: string, now: number): Promise<void> {
-    const [jobId = '', account = '', apiKeyId = ''] = member.split(' ');
+    const [jobId = '', account = '', apiKeyId = '', capability] = member.split(' ');
     const state = await readJobState(this.#context.redis, jobId);
     if (state === undefined) {
       // Nothing is left to tell how it ended (Redis lost it): what remains is to take the hold off. Where the database knows
@@ -65,12 +66,15 @@ export class Sweeper {
         jobId,
         account,
         apiKeyId,
+        capability: capability as Capability,
         retentionMs: 0,
         idempotency: '',
         outcome: 'failed',
         errorCode: undefined,
         began: true,
         record: '',
+        cost: undefined,
+        tokens: undefined,
       });
       this.#log.warn({ job: jobId }, 'a job was held but had no state');
       return;
@@ -84,7 +88,7 @@ export class Sweeper {
     }
     const error = await this.#reasonToEnd(state, now);
     if (error === undefined) {
-      await this.#context.redis.zadd(holdsKey, 'XX', now + sweepAfterMs, holdMember({ jobId, account, apiKeyId }));
+      await this.#context.redis.zadd(holdsKey, 'XX', now + sweepAfterMs, member);
     } else {
       await endJob(this.#context, state, error, error.code === 'timeout' ? undefined : 'abandoned');
     }

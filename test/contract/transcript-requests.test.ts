@@ -62,6 +62,7 @@ describe('a transcription request', () => {
       stream: false,
       hasMedia: true,
       viewOptions: { format: 'verbose_json' },
+      extent: { seconds: 1 },
       traits: {
         task: 'transcribe',
         format: 'verbose_json',

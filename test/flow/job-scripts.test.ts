@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import type { EndJobContext } from '../../shared/jobs/end-job.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { WorkerContext } from '../../workers/worker-context.ts';
+import { admission, knowCaller } from '../support/admission.ts';
 import { loadProduct } from '../support/gateway.ts';
 import { JobFixture } from './job-fixture.ts';
 
@@ -258,13 +259,12 @@ describe('forgetting a resource', () => {
 describe('settle', () => {
   const settlement = (job: JobIdentity) => ({
     ...{ ...job, jobId: job.id, outcome: 'failed' as const, errorCode: 'server_error' as const, began: true },
-    record: `{"id":"${job.id}"}`,
+    ...{ record: `{"id":"${job.id}"}`, cost: undefined, tokens: undefined },
   });
-  const admitJob = (job: JobIdentity) =>
-    admit(jobs.redis, { job, concurrency: 10, bodyHash: 'body', shedding: undefined, reader: undefined });
+  const admitJob = (job: JobIdentity) => admit(jobs.redis, admission(job));
 
   test('takes a hold and a running place off once, and those of no other job', async () => {
-    await jobs.redis.set(accountKeys.keyActive('account', 'key'), '1');
+    await knowCaller(jobs.redis);
     const [one, two] = [await jobs.create(), await jobs.create()];
     assert.equal((await admitJob(one)).running, 1);
     assert.equal((await admitJob(one)).verdict, 'admitted', 'a repeated admission is one admission');
@@ -280,7 +280,7 @@ describe('settle', () => {
   });
 
   test('a job whose worker is at it is left to that one; the sweeper looks after it in good time', async () => {
-    await jobs.redis.set(accountKeys.keyActive('account', 'key'), '1');
+    await knowCaller(jobs.redis);
     const queue = { has: async () => true, find: async () => undefined, remove: async () => false };
     const context = { redis: jobs.redis, isCluster: false, blobs: {}, queue: () => queue } as unknown as EndJobContext;
     const sweeper = new Sweeper(context, createLogger('silent', 'test').log);
@@ -316,7 +316,7 @@ describe('settle', () => {
 
   for (const code of ['cancelled', 'timeout'] as const) {
     test(`follows the end of a running job (${code}); its place is free at once, its idempotency key as after any such end`, async () => {
-      await jobs.redis.set(accountKeys.keyActive('account', 'key'), '1');
+      await knowCaller(jobs.redis);
       const job = await jobs.create({ idempotency: code });
       await admitJob(job);
       await jobs.take(job);
@@ -332,7 +332,7 @@ describe('settle', () => {
   }
 
   test('is left to the worker when a repeat comes between it and the end: the repeat gets the idempotency key', async () => {
-    await jobs.redis.set(accountKeys.keyActive('account', 'key'), '1');
+    await knowCaller(jobs.redis);
     const [one, two] = [await jobs.create({ idempotency: 'between' }), await jobs.create({ idempotency: 'between' })];
     await admitJob(one);
     await jobs.take(one);
@@ -343,7 +343,8 @@ describe('settle', () => {
     );
     assert.equal((await admitJob(two)).verdict, 'replay');
     await forgetBinding({ redis: jobs.redis }, two, one.id, await readJobState(jobs.redis, one.id));
-    assert.deepEqual(await admitJob(two), { verdict: 'admitted', boundJobId: '', running: 1 });
+    const { verdict, running } = await admitJob(two);
+    assert.deepEqual([verdict, running], ['admitted', 1]);
     const records = await jobs.redis.xlen(accountKeys.outbox('account'));
     await settle(jobs.redis, [settlement(one)]);
     assert.equal(await jobs.redis.xlen(accountKeys.outbox('account')), records + 1, 'its record is its worker’s');
@@ -351,11 +352,11 @@ describe('settle', () => {
   });
 
   test('a second time, does not free an idempotency key that is bound to a new job by now', async () => {
-    await jobs.redis.set(accountKeys.keyActive('account', 'key'), '1');
+    await knowCaller(jobs.redis);
     const [one, two] = [await jobs.create({ idempotency: 'hash' }), await jobs.create({ idempotency: 'hash' })];
     assert.equal((await admitJob(one)).verdict, 'admitted');
     const replay = await admitJob(two);
-    assert.deepEqual([replay.verdict, replay.boundJobId], ['replay', one.id]);
+    assert.deepEqual([replay.verdict, replay.detail], ['replay', one.id]);
     await settle(jobs.redis, [settlement(one)]);
     assert.equal((await admitJob(two)).verdict, 'admitted');
     await settle(jobs.redis, [settlement(one)]);

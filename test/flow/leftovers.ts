@@ -9,10 +9,17 @@ const orphanedMs = 600_000;
 const patienceMs = 30_000;
 
 /** Keys that a gateway at rest keeps for good, by how they end. */
-const lasting = [/:key:[^:]+$/, /:(meta|events|id|marker|stalled-check|limiter)$/, /:metrics:/];
+const lasting = [
+  /:key:[^:]+$/,
+  /:budget:[^:]+$/,
+  /:fairness$/,
+  /^sluice:workers$/,
+  /:(meta|events|id|marker|stalled-check|limiter)$/,
+  /:metrics:/,
+];
 
 /**
- * What finished work has left in Redis and should not have: holds, running places, states without an end, queued jobs,
+ * What finished work has left in Redis and should not have: holds, money held, running places, states without an end, queued jobs,
  * locks, keys that never expire. Waits up to half a minute for it to go.
  */
 export async function findLeftovers(redisUrl: string, options: { hasDeadWorkers?: boolean } = {}): Promise<string[]> {
@@ -45,6 +52,8 @@ async function lookAt(redis: Redis, key: string, stateMs: number): Promise<strin
   if (/:outbox$/.test(key)) return await describeOutbox(redis, key);
   if (/:lock$/.test(key)) return 'a lock';
   if (/:job_[0-9a-f]+/.test(key)) return 'a queued job';
+  if (/:account:[^:]+$/.test(key)) return await describeAccount(redis, key);
+  if (/:reserved$/.test(key)) return `${await redis.hlen(key)} reservations`;
   const ttl = await redis.pttl(key);
   if (ttl === -2) return undefined;
   if (/:job:[0-9a-f]+$/.test(key)) {
@@ -53,6 +62,13 @@ async function lookAt(redis: Redis, key: string, stateMs: number): Promise<strin
     return ttl === -1 || (retention === '0' && ttl > stateMs) ? `expires in ${ttl} ms` : undefined;
   }
   return ttl === -1 && !lasting.some((pattern) => pattern.test(key)) ? 'never expires' : undefined;
+}
+
+/** An account stays; what it holds and has under way does not. */
+async function describeAccount(redis: Redis, key: string): Promise<string | undefined> {
+  const fields = Object.entries(await redis.hgetall(key));
+  const left = fields.filter(([field, value]) => (field === 'held' || field.startsWith('n:')) && value !== '0');
+  return left.length === 0 ? undefined : left.map(([field, value]) => `${field} ${value}`).join(', ');
 }
 
 /** An outbox stays, for its consumers; what is in it does not. */

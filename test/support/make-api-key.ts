@@ -1,11 +1,5 @@
-import {
-  createApiKey,
-  defaultAccountId,
-  findApiKeyByHash,
-  hashApiKey,
-  type NewApiKey,
-  revokeApiKey,
-} from '../../shared/api-keys.ts';
+import { revokeApiKey } from '../../shared/api-keys/change-api-key.ts';
+import { createApiKey, defaultAccountId, findApiKeyByHash, hashApiKey, type NewApiKey } from '../../shared/api-keys.ts';
 import { openDatabase } from '../../shared/database/database.ts';
 import { createLogger } from '../../shared/log.ts';
 import { connectRedis } from '../../shared/redis.ts';
@@ -13,7 +7,7 @@ import type { TestGateway } from './gateway.ts';
 
 /**
  * Makes an API key straight in the gateway's database and answers its text; of the first account, or of another, which is
- * made where it does not exist.
+ * made, without a limit on what it spends, where it does not exist.
  */
 export async function makeApiKey(gateway: TestGateway, key: Partial<NewApiKey> = {}): Promise<string> {
   const db = await openDatabase(gateway);
@@ -21,7 +15,7 @@ export async function makeApiKey(gateway: TestGateway, key: Partial<NewApiKey> =
     const { accountId = defaultAccountId, name = 'test' } = key;
     await db
       .insertInto('accounts')
-      .values({ id: accountId, name: accountId, created_at: Date.now() })
+      .values({ id: accountId, name: accountId, created_at: Date.now(), is_unlimited: 1 })
       .onConflict((conflict) => conflict.column('id').doNothing())
       .execute();
     return (await createApiKey(db, { ...key, accountId, name })).key;

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { type SpeechEnd, type SpeechJobRequest, speechTypes } from '../../shared/capabilities/speech.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { spokenCharacters } from '../billed-quantities.ts';
 import { failureAfterBegin } from '../vendors/begun-task.ts';
 import type { CallFiles, FrameSink, StoredFile, VendorFrame } from '../vendors/vendor.ts';
 import { methodOf, type Perform } from './performance.ts';
@@ -22,7 +23,7 @@ export const performSpeech: Perform = async ({ vendor, row, keep, call, sink }) 
     if (audio.frames === 0) throw new ApiError('server_error', "The model's vendor answered without audio.");
     const file = await store?.end();
     const end: SpeechEnd = { usage, ...(events && { events: true }), ...(file && { file }) };
-    return { body: JSON.stringify(end), usage };
+    return { body: JSON.stringify(end), usage, quantities: { characters: spokenCharacters(request) } };
   } catch (error) {
     // Audio that is only stored is no frame of the answer, so another call could follow; but it is being paid for.
     throw call.stream || audio.frames === 0 ? error : failureAfterBegin(error);

@@ -38,6 +38,8 @@ export interface KnownTask {
   readonly progress: number;
   /** How long the files of its answer stay, in ms. */
   readonly filesStayMs: number;
+  /** The length it is paid for, by the one that its vendor tells, if any. */
+  readonly seconds: (made: string | undefined) => Promise<number | undefined>;
 }
 
 /**
@@ -95,7 +97,11 @@ export async function followVideo(vendor: Vendor, call: VideoCall, task: KnownTa
   }
   try {
     const stored = await fetchFiles(video, call, known.task);
-    return { body: JSON.stringify(endOf(known, state, stored, task.filesStayMs)), usage: null };
+    const seconds = await task.seconds(state.seconds);
+    return {
+      ...{ body: JSON.stringify(endOf(known, state, stored, task.filesStayMs)), usage: null },
+      ...(seconds !== undefined && { quantities: { seconds } }),
+    };
   } catch (thrown) {
     return askLater(call, task, ApiError.from(thrown));
   }

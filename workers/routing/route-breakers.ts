@@ -6,14 +6,22 @@ import {
   circuitBreaker,
   handleWhen,
 } from 'cockatiel';
+import { ApiError } from '../../shared/errors.ts';
 import type { RoutingSettings } from '../../shared/routing-settings.ts';
+import type { RouteHealth } from '../../shared/worker-registry.ts';
 import { isCancelled, isRouteFailure } from './failure.ts';
 
 /** Routes whose health is remembered: ids that pass through are the callers'. */
 const mostRoutes = 5000;
 
+/** Routes that operators are shown of one worker, and how long a failure counts among them, in ms. */
+const mostShown = 100;
+const shownErrorMs = 3_600_000;
+
 /** How a route fares. */
-export type RouteState = 'closed' | 'half-open' | 'open';
+export type RouteState = RouteHealth['state'];
+
+const badness: Readonly<Record<RouteState, number>> = { closed: 0, 'half-open': 1, open: 2 };
 
 interface Health {
   readonly breaker: CircuitBreakerPolicy;
@@ -23,7 +31,10 @@ interface Health {
   pausedAt: number;
   /** Calls that have failed one after the other. */
   failedInARow: number;
+  lastError: RouteHealth['lastError'];
 }
+
+const fresh = { pausedAt: 0, failedInARow: 0, lastError: undefined };
 
 /** A circuit breaker for each route: one that fails too often is left alone for a while, then tried with one call. */
 export class RouteBreakers {
@@ -70,8 +81,25 @@ export class RouteBreakers {
     } catch (error) {
       if (isRouteFailure(error)) health.failedInARow++;
       else if (!isCancelled(error)) health.failedInARow = 0;
+      if (error instanceof ApiError && !isCancelled(error)) {
+        health.lastError = { code: error.code, status: error.vendorStatus, at: Date.now() };
+      }
       throw error;
     }
+  }
+
+  /** Routes that are not well, or whose last failure is not long ago: the worst first, and not more than operators can read. */
+  health(): RouteHealth[] {
+    const since = Date.now() - shownErrorMs;
+    const shown: RouteHealth[] = [];
+    for (const [route, { breaker, failedInARow, lastError }] of this.#routes) {
+      const state = stateNames[breaker.state] ?? 'open';
+      if (state === 'closed' && (lastError?.at ?? 0) < since) continue;
+      shown.push({ route, vendor: route.slice(0, route.indexOf('/')), state, failedInARow, lastError });
+    }
+    return shown
+      .sort((a, b) => badness[b.state] - badness[a.state] || (b.lastError?.at ?? 0) - (a.lastError?.at ?? 0))
+      .slice(0, mostShown);
   }
 
   async #execute<T>(route: string, health: Health, work: () => Promise<T>): Promise<T> {
@@ -116,7 +144,7 @@ export class RouteBreakers {
     const settings = this.#settings();
     if (known?.settings === settings) return known;
     if (known === undefined && this.#routes.size >= mostRoutes) this.#forgetOne();
-    const health: Health = { breaker: createBreaker(settings), settings, pausedAt: 0, failedInARow: 0 };
+    const health: Health = { ...fresh, breaker: createBreaker(settings), settings };
     health.breaker.onStateChange((state) => {
       // A call that goes on for long may end after its route was forgotten.
       if (this.#routes.get(route) !== health) return;

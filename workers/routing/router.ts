@@ -4,6 +4,7 @@ import { routeName } from '../../shared/catalogue/route-name.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { WorkerMetrics } from '../../shared/metrics.ts';
 import type { RoutingSettings } from '../../shared/routing-settings.ts';
+import type { RouteHealth } from '../../shared/worker-registry.ts';
 import { LostAnswerError } from '../http.ts';
 import type { FrameSink } from '../vendors/vendor.ts';
 import { AttemptSink } from './attempt-sink.ts';
@@ -82,6 +83,11 @@ export class Router {
   /** Retries that are allowed now. */
   get retryBalance(): number {
     return this.#budget.balance;
+  }
+
+  /** Routes that are not well, or were not a while ago. */
+  routeHealth(): RouteHealth[] {
+    return this.#breakers.health();
   }
 
   /** Calls one route after the other until one answers. @throws ApiError what the last one said. */

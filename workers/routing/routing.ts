@@ -16,7 +16,7 @@ export class Routing {
     this.vendors = new VendorPool(vendors);
     this.metrics = createWorkerMetrics(registry, {
       retryBudget: () => this.router.retryBalance,
-      coolingKeys: () => this.vendors.cooling(),
+      coolingKeys: () => this.vendors.keyHealth().map(({ vendor, cooling: keys }) => ({ vendor, keys })),
     });
     this.router = new Router({
       pool: this.vendors,

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { VendorSettings } from '../../shared/vendor-settings.ts';
+import type { KeyHealth } from '../../shared/worker-registry.ts';
 import { createVendor } from '../vendors/registry.ts';
 import type { Vendor } from '../vendors/vendor.ts';
 
@@ -87,12 +88,13 @@ export class VendorPool {
     account.coolingModels.set(model, Math.max(account.coolingModels.get(model) ?? 0, until));
   }
 
-  /** How many keys of each vendor are left alone for now, as a whole or for some model. */
-  cooling(): { readonly vendor: string; readonly keys: number }[] {
+  /** How many keys each vendor has, and how many of them are left alone for now, as a whole or for some model. */
+  keyHealth(): KeyHealth[] {
     const now = Date.now();
     return [...this.#vendors].map(([vendor, { accounts }]) => ({
       vendor,
-      keys: accounts.filter((each) => Math.max(each.coolsUntil, ...each.coolingModels.values()) > now).length,
+      keys: accounts.length,
+      cooling: accounts.filter((each) => Math.max(each.coolsUntil, ...each.coolingModels.values()) > now).length,
     }));
   }
 

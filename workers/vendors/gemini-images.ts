@@ -101,16 +101,24 @@ function noImage(answer: JsonObject, candidate: unknown): ApiError {
 function toImageUsage(metadata: unknown): { readonly usage?: JsonObject } {
   if (!isObject(metadata)) return {};
   const count = (value: unknown): number => (typeof value === 'number' ? value : 0);
-  const details = Array.isArray(metadata.promptTokensDetails) ? metadata.promptTokensDetails.filter(isObject) : [];
-  const ofModality = (name: string): number =>
-    details.reduce((sum, { modality, tokenCount }) => sum + (modality === name ? count(tokenCount) : 0), 0);
+  const ofModality = (details: unknown, name: string): number =>
+    (Array.isArray(details) ? details.filter(isObject) : []).reduce(
+      (sum, { modality, tokenCount }) => sum + (modality === name ? count(tokenCount) : 0),
+      0,
+    );
+  const { promptTokensDetails: asked, candidatesTokensDetails: said } = metadata;
   const input = count(metadata.promptTokenCount);
   const output = count(metadata.candidatesTokenCount) + count(metadata.thoughtsTokenCount);
+  const images = ofModality(said, 'IMAGE');
+  // Where it does not split them, the images are all it says but its thoughts.
+  const ofImages = images > 0 ? images : count(metadata.candidatesTokenCount);
+  const outputDetails = { output_tokens_details: { text_tokens: output - ofImages, image_tokens: ofImages } };
   const usage = {
     input_tokens: input,
     output_tokens: output,
     total_tokens: count(metadata.totalTokenCount) || input + output,
-    input_tokens_details: { text_tokens: ofModality('TEXT'), image_tokens: ofModality('IMAGE') },
+    input_tokens_details: { text_tokens: ofModality(asked, 'TEXT'), image_tokens: ofModality(asked, 'IMAGE') },
+    ...outputDetails,
   };
   return { usage };
 }

@@ -27,7 +27,8 @@ export async function deliverImages(
   const at = typeof created === 'number' ? created : Math.floor(Date.now() / 1000);
   const counted = usage === null ? {} : { usage };
   // The gateway's own fields come first: what else a vendor says cannot pass for the mark of `formatImageEnd`.
-  return { body: formatImageEnd({ created: at, data: results, ...rest, ...counted }), usage };
+  const body = formatImageEnd({ created: at, data: results, ...rest, ...counted });
+  return { body, usage, quantities: { images: results.length } };
 }
 
 /** How the images of one call reach their caller. */

@@ -68,8 +68,12 @@ function readTranscript(answerReader: OpenAiAnswerReader, text: string | null): 
 }
 
 function toAnswer(transcript: JsonObject): VendorAnswer {
-  const { usage } = transcript;
-  return { body: JSON.stringify(transcript), usage: isObject(usage) ? usage : null };
+  const { usage, duration } = transcript;
+  const counted = isObject(usage) ? usage : null;
+  const answer = { body: JSON.stringify(transcript), usage: counted };
+  // A usage of type `duration` tells what the vendor bills; a timed format has the length beside other usages.
+  const isTold = typeof counted?.seconds === 'number' || typeof duration !== 'number';
+  return isTold ? answer : { ...answer, quantities: { seconds: duration } };
 }
 
 /** One streamed transcript: events in, `delta` frames out. */

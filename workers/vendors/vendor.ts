@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import type { VideoVariant } from '../../shared/capabilities/video.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
+import type { Quantities } from '../../shared/money/cost.ts';
 
 /** What a vendor is asked to do for one job. */
 export interface VendorCall {
@@ -60,6 +61,8 @@ export interface VendorAnswer {
   /** JSON text of the `end` frame: the answer, or, where deltas have said it all, what remains: `{"usage": …}`. */
   readonly body: string;
   readonly usage: VendorUsage;
+  /** What else it is paid by; left out where that is tokens only. */
+  readonly quantities?: Quantities;
 }
 
 /** One thing a vendor can do. @throws ApiError for everything that went wrong, also for an answer that broke off. */

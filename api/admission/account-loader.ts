@@ -1,0 +1,74 @@
+import type { Database } from '../../shared/database/database.ts';
+import { newJobId } from '../../shared/ids.ts';
+import { type AccountMoney, budgetPeriodAt, loadAccount, loadBudget } from '../../shared/jobs/account-money.ts';
+import type { RedisClient } from '../../shared/redis.ts';
+import { BoundedReads } from '../bounded-reads.ts';
+import type { Caller } from '../middleware/authenticate.ts';
+
+/** How long the database may take to show an account. */
+const loadMs = 5000;
+
+/** Brings accounts, and what keys have spent of their budgets, from the database to where admissions are decided. */
+export class AccountLoader {
+  readonly #db: Database;
+  readonly #redis: RedisClient;
+  readonly #reads = new BoundedReads(loadMs, 'Accounts cannot be checked for now.');
+
+  constructor(db: Database, redis: RedisClient) {
+    this.#db = db;
+    this.#redis = redis;
+  }
+
+  /**
+   * Brings what admission lacks.
+   * @param what its word for that: `account` or `budget`
+   * @throws ApiError 503 when the database does not answer in time.
+   */
+  async load(caller: Caller, what: string): Promise<void> {
+    if (what === 'account') await this.#loadAccount(caller.account);
+    else await this.#loadBudget(caller);
+  }
+
+  async #loadAccount(account: string): Promise<void> {
+    await this.#reads.read(() => loadAccount(this.#redis, account, newJobId(), () => readMoney(this.#db, account)));
+  }
+
+  async #loadBudget({ account, apiKeyId, budget }: Caller): Promise<void> {
+    if (budget === undefined) return;
+    const { name, from } = budgetPeriodAt(budget.period, Date.now());
+    await this.#reads.read(async () => {
+      const { cost } = await this.#db
+        .selectFrom('usage_hours')
+        .select(({ fn }) => fn.sum<number | null>('cost').as('cost'))
+        .where('account_id', '=', account)
+        .where('hour_start', '>=', from)
+        .where('api_key_id', '=', apiKeyId)
+        .executeTakeFirstOrThrow();
+      await loadBudget(this.#redis, { account, apiKeyId, period: name }, Number(cost ?? 0));
+    });
+  }
+}
+
+/** What the database knows of an account's money. One that is not there has been given nothing. */
+async function readMoney(db: Database, account: string): Promise<AccountMoney> {
+  const row = await db
+    .selectFrom('accounts')
+    .select(['is_unlimited', 'suspended_at'])
+    .where('id', '=', account)
+    .executeTakeFirst();
+  const { credit } = await db
+    .selectFrom('credits')
+    .select(({ fn }) => fn.sum<number | null>('amount').as('credit'))
+    .where('account_id', '=', account)
+    .executeTakeFirstOrThrow();
+  const { cost } = await db
+    .selectFrom('usage_hours')
+    .select(({ fn }) => fn.sum<number | null>('cost').as('cost'))
+    .where('account_id', '=', account)
+    .executeTakeFirstOrThrow();
+  return {
+    credit: row?.is_unlimited === 1 ? undefined : Number(credit ?? 0),
+    charged: Number(cost ?? 0),
+    isSuspended: row !== undefined && row.suspended_at !== null,
+  };
+}

@@ -1,0 +1,162 @@
+import { ApiError } from '../../shared/errors.ts';
+import { createJobState } from '../../shared/jobs/job-state.ts';
+import { formatDollars } from '../../shared/money/dollars.ts';
+import { type Hold, holdOf } from '../../shared/money/hold.ts';
+import { assertInScope } from '../endpoints/key-scopes.ts';
+import type { Caller } from '../middleware/authenticate.ts';
+import type { Services } from '../services.ts';
+import { type AdmitReply, admit } from './admit.ts';
+import type { Submission } from './submit.ts';
+
+/** How long after its end a job may take to be settled, where nothing is amiss. */
+const settlementMs = 30;
+
+/** How often admission is asked at most: each asking but the first follows another thing that was missing. */
+const mostAskings = 8;
+
+/** How many bytes of a request make a token, for limits on tokens: what was taken replaces the guess. */
+const bytesPerToken = 4;
+
+/** What admission says, and of whom. */
+export interface Admission extends AdmitReply {
+  /** The caller as it was admitted: another one than the submission's where its key has been changed. */
+  readonly caller: Caller;
+  /** The first asking decided, so that what was sent behind it ran after the admission. */
+  readonly isFirst: boolean;
+}
+
+/**
+ * Asks for admission, and again where something was missing that can be had: the key's flag or the account in Redis, the
+ * newest settings of the key, the price of the job, a moment for the job before it to be settled.
+ * @param takeBack given where the job is sent right behind the first asking, for which its answer cannot be lowered to what
+ *   the balance affords: called before the second one, it takes the job back
+ * @throws ApiError 401, 403 or 503 where that cannot be had.
+ */
+export async function askAdmission(
+  services: Services,
+  submission: Submission,
+  takeBack: (() => Promise<void>) | undefined,
+): Promise<Admission> {
+  const { forecast } = services;
+  let { caller } = submission;
+  let [lowers, hasPaused] = [takeBack === undefined, false];
+  let hold: Hold | 'unknown' | 'unpriced' = forecast.costs(caller) ? reckon(services, submission) : 'unknown';
+  for (let askings = 1; ; askings++) {
+    const reply = await ask(services, { ...submission, caller }, hold, lowers);
+    const admission = { ...reply, caller, isFirst: askings === 1 };
+    if (askings >= mostAskings) return admission;
+    if (reply.verdict === 'unknown') await services.callers.restoreFlag(caller);
+    else if (reply.verdict === 'changed') caller = await readChanged(services, submission, caller);
+    else if (reply.verdict === 'unloaded') await services.accounts.load(caller, reply.detail);
+    else if (reply.verdict === 'unasked') {
+      forecast.noteCosts(caller);
+      hold = reckon(services, submission);
+    } else if ((reply.verdict === 'balance' || reply.verdict === 'budget') && !lowers) lowers = true;
+    else if (reply.verdict === 'concurrency' && !hasPaused) {
+      // A caller that has just got an answer may come back before that job is settled, which follows its end closely.
+      hasPaused = true;
+      await new Promise((resolve) => setTimeout(resolve, settlementMs));
+    } else return admission;
+    if (askings === 1) await takeBack?.();
+  }
+}
+
+async function ask(
+  services: Services,
+  { job, caller, bodyHash, placed: stored, prepared }: Submission,
+  hold: Hold | 'unknown' | 'unpriced',
+  lowers: boolean,
+): Promise<AdmitReply> {
+  const { redis, processId, isCluster, config, load } = services;
+  const concurrency = caller.concurrency ?? config.keyConcurrency;
+  const shedding = load.shedding(job.capability);
+  const { flows, virtualTime } = load.clock(job.capability);
+  const tokens = Math.ceil((prepared?.request.length ?? 0) / bytesPerToken) + (prepared?.extent?.outputTokens ?? 0);
+  const call = { job, caller, stored, concurrency, bodyHash, shedding, flows, virtualTime, hold, lowers, tokens };
+  if (!isCluster) return await admit(redis, { ...call, reader: processId });
+  // The state lies on another node. It may be written beside the admission: without a hold it means nothing.
+  const admitting = admit(redis, { ...call, reader: undefined });
+  const [reply] = await Promise.all([admitting, createJobState(redis, job, processId, stored)]);
+  return reply;
+}
+
+/** The most that a job can cost, over all routes that may serve it. */
+function reckon({ catalogue }: Services, { job, prepared }: Submission): Hold | 'unpriced' {
+  const routes = catalogue.routes(job.model, job.capability);
+  if (routes.every(({ prices }) => prices === undefined)) return 'unpriced';
+  const usualSeconds = Math.max(0, ...routes.map(({ video }) => Number(video?.seconds[0] ?? 0)));
+  return holdOf(routes, { seconds: usualSeconds, ...prepared?.extent, bytes: prepared?.request.length ?? 0 });
+}
+
+/** The caller by its key's newest settings. @throws ApiError 401, 403, 503. */
+async function readChanged(services: Services, { job }: Submission, old: Caller): Promise<Caller> {
+  const caller = await services.callers.reload(old);
+  assertInScope(caller, { id: job.model, capability: job.capability });
+  return caller;
+}
+
+/** Why a job was not admitted, as its caller is told. */
+export function refusal({ verdict, detail, caller }: Admission, { config }: Pick<Services, 'config'>): ApiError {
+  switch (verdict) {
+    case 'reused':
+      return new ApiError('idempotency_key_reused', 'This Idempotency-Key was used with a different request body.', {
+        param: 'Idempotency-Key',
+      });
+    case 'concurrency':
+      return new ApiError(
+        'rate_limit_exceeded',
+        `This API key has ${caller.concurrency ?? config.keyConcurrency} unfinished requests, which is as many as it may have at a time.`,
+        { retryAfterMs: 1000 },
+      );
+    case 'rate':
+      return rateRefusal(detail);
+    case 'balance':
+      return quotaRefusal('The balance of this account', detail);
+    case 'budget':
+      return quotaRefusal('The budget of this API key', detail);
+    case 'unpriced':
+      return new ApiError(
+        'permission_denied',
+        'This model has no price here, so that only accounts and API keys without a limit on their spending can use it.',
+        { param: 'model' },
+      );
+    case 'suspended':
+      return new ApiError('permission_denied', 'This account is suspended. Ask the operator of this service.');
+    case 'shed':
+      return new ApiError('service_unavailable', 'The service is short of memory and takes no new work for now.', {
+        retryAfterMs: 5000,
+      });
+    case 'queue_full':
+      return new ApiError('service_unavailable', 'The queue is full. Try again later.', {
+        retryAfterMs: Math.min(config.queueWaitMs, 10_000),
+      });
+    case 'unloaded':
+    case 'changed':
+    case 'unasked':
+      return new ApiError('service_unavailable', 'This API key is being changed. Try again.');
+    default:
+      return new ApiError('invalid_api_key', 'The API key is not valid, or has been revoked.');
+  }
+}
+
+/** @param detail `requests|tokens limit wait-ms asked model` */
+function rateRefusal(detail: string): ApiError {
+  const [what = '', limit = '', wait = '', asked = '', model = ''] = detail.split(' ');
+  const whose = model === '' ? 'this API key' : `\`${decodeURIComponent(model)}\` with this API key`;
+  const need = what === 'tokens' ? `, and this request is counted as ${asked}` : '';
+  const seconds = (Number(wait) / 1000).toFixed(3);
+  return new ApiError(
+    'rate_limit_exceeded',
+    `Rate limit of ${whose} reached: ${limit} ${what} per minute${need}. Try again in ${seconds} s.`,
+    { retryAfterMs: Number(wait) },
+  );
+}
+
+/** @param detail what the job may cost, and what is left, in nano-dollars */
+function quotaRefusal(whose: string, detail: string): ApiError {
+  const [cost, left] = detail.split(' ').map((amount) => formatDollars(Number(amount)));
+  return new ApiError(
+    'insufficient_quota',
+    `${whose} does not pay for this request: it may cost up to $${cost}, and $${left} is left. Add credit, or ask for less (a lower max_tokens).`,
+  );
+}

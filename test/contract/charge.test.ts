@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { readServed, servedText, withCost } from '../../shared/jobs/served.ts';
+import type { QueuedJob } from '../../shared/queue.ts';
+import { recordedUsage, videoSeconds } from '../../workers/billed-quantities.ts';
+import { chargeFor, chargeForCut, chargeForLate } from '../../workers/charge.ts';
+import { madeUpModel } from '../support/routed-model.ts';
+
+const row = madeUpModel({ id: 'm', capability: 'chat', prices: { input: 1000, output: 2000 } });
+const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+
+describe('what a job is charged', () => {
+  it('is what its vendor has counted, by the prices of its route', () => {
+    assert.deepEqual(chargeFor(row, { usage }), { usage: JSON.stringify(usage), cost: 7, tokens: 5 });
+    assert.deepEqual(chargeFor(undefined, { usage }), { usage: JSON.stringify(usage), cost: undefined, tokens: 5 });
+    assert.deepEqual(chargeForCut(row, null), { usage: undefined, cost: undefined, tokens: undefined });
+  });
+
+  it('is nothing where an answer came after a failure that nothing was said before', () => {
+    const job = { capability: 'chat', endpoint: 'chat' } as QueuedJob;
+    const answer = { body: '{}', usage };
+    const costs = (outcome: 'failed' | 'cancelled', hasDelta: boolean, late = job) =>
+      chargeForLate(row, late, { outcome, hasDelta }, answer).cost;
+    assert.deepEqual([costs('cancelled', false), costs('failed', true), costs('failed', false)], [7, 7, 0]);
+    assert.equal(costs('failed', true, { ...job, capability: 'image', endpoint: 'images.generations' }), 0);
+  });
+
+  it('is recorded with what else it is paid by, where a price is for that or nothing else is known', () => {
+    assert.deepEqual(recordedUsage(null, { seconds: 8 }, undefined), { seconds: 8 });
+    assert.deepEqual(recordedUsage(usage, { images: 2 }, { image: 1 }), { ...usage, images: 2 });
+    assert.equal(recordedUsage(usage, { images: 2 }, { output: 1 }), usage);
+    assert.equal(recordedUsage(null, {}, undefined), null);
+  });
+
+  it('is for a video as long as it was made, else asked for, else as usual', async () => {
+    const traits = { sizes: ['1280x720'], seconds: ['4'], input: true, remix: false };
+    const model = madeUpModel({ id: 'v', capability: 'video', video: traits });
+    const asked = async (): Promise<string> => '{"seconds":"8"}';
+    const silent = async (): Promise<string> => '{}';
+    assert.equal(await videoSeconds('12', model, () => assert.fail('the request is not needed')), 12);
+    assert.equal(await videoSeconds(undefined, model, asked), 8);
+    assert.equal(await videoSeconds(undefined, model, silent), 4);
+    assert.equal(await videoSeconds(undefined, undefined, silent), undefined);
+  });
+});
+
+describe('who serves, as it stands in a batch', () => {
+  it('is read back, with a stand-in and with a cost, and as older texts have it', () => {
+    const plain = { vendor: 'a vendor', calls: 2, model: undefined };
+    const all = [plain, { ...plain, model: 'maker/m 1' }, { ...plain, cost: 0 }, { ...plain, model: 'm', cost: 12 }];
+    for (const served of all) {
+      const text = servedText(served);
+      assert.ok(!text.includes('\n'));
+      assert.deepEqual(readServed(text), served);
+    }
+    assert.deepEqual(readServed('openai 1 m'), { vendor: 'openai', calls: 1, model: 'm' });
+    assert.deepEqual(readServed(withCost('openai 1', 5)), { vendor: 'openai', calls: 1, model: undefined, cost: 5 });
+    assert.equal(withCost('openai 1', undefined), 'openai 1');
+    assert.equal(withCost('', 5), '');
+  });
+});

@@ -1,0 +1,98 @@
+import { hostname } from 'node:os';
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
+import type { Capability } from '../shared/capabilities/capability.ts';
+import { version } from '../shared/version.ts';
+import { within } from '../shared/within.ts';
+import { removeWorker, reportWorker, type WorkerReport } from '../shared/worker-registry.ts';
+import type { Routing } from './routing/routing.ts';
+import type { WorkerContext } from './worker-context.ts';
+
+const everyMs = 5000;
+/** How long Redis may take to forget a worker that stops; it is gone soon anyway. */
+const removeMs = 1000;
+
+/** Tells operators every few seconds that this worker is there, what it runs, and how its vendors fare. */
+export class Heartbeat {
+  readonly #context: WorkerContext;
+  readonly #capabilities: readonly Capability[];
+  readonly #routing: Routing;
+  readonly #startedAt = Date.now();
+  readonly #delay: IntervalHistogram;
+  readonly #timer: NodeJS.Timeout;
+  #cpu = process.cpuUsage();
+  #cpuAt = performance.now();
+  #beating: Promise<void> | undefined;
+  #isClosed = false;
+
+  /** Begins at once. @param capabilities that it works at */
+  constructor(context: WorkerContext, capabilities: readonly Capability[], routing: Routing) {
+    this.#context = context;
+    this.#capabilities = capabilities;
+    this.#routing = routing;
+    this.#delay = monitorEventLoopDelay({ resolution: 20 });
+    this.#delay.enable();
+    this.#timer = setInterval(() => this.#beat(), everyMs);
+    this.#timer.unref();
+    this.#beat();
+  }
+
+  /** Takes itself out. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    this.#delay.disable();
+    const { redis, workerId } = this.#context;
+    // One word that is under way must not come after the last.
+    const removed = Promise.resolve(this.#beating).then(() => removeWorker(redis, workerId));
+    await within(
+      removed.catch(() => undefined),
+      removeMs,
+    );
+  }
+
+  #beat(): void {
+    // Redis may be slow or away: words do not queue up before it.
+    if (this.#beating !== undefined || this.#isClosed) return;
+    const { redis, log } = this.#context;
+    this.#beating = reportWorker(redis, this.#report())
+      .catch((error) => log.warn({ err: error }, 'telling that this worker is there failed'))
+      .finally(() => {
+        this.#beating = undefined;
+      });
+  }
+
+  #report(): WorkerReport {
+    const { workerId, config, running } = this.#context;
+    const counts = running.counts();
+    const lagMs = this.#delay.max / 1e6;
+    this.#delay.reset();
+    return {
+      id: workerId,
+      host: hostname(),
+      pid: process.pid,
+      version,
+      region: config.region,
+      startedAt: this.#startedAt,
+      seenAt: Date.now(),
+      load: this.#capabilities.map((capability) => ({
+        capability,
+        running: counts.get(capability) ?? 0,
+        concurrency: config.workerConcurrency[capability],
+      })),
+      eventLoopLagMs: Math.round(lagMs * 10) / 10,
+      cpu: this.#cpuShare(),
+      memory: process.memoryUsage.rss(),
+      keys: this.#routing.vendors.keyHealth(),
+      routes: this.#routing.router.routeHealth(),
+    };
+  }
+
+  #cpuShare(): number {
+    const now = performance.now();
+    const { user, system } = process.cpuUsage(this.#cpu);
+    const share = (user + system) / 1000 / Math.max(1, now - this.#cpuAt);
+    this.#cpu = process.cpuUsage();
+    this.#cpuAt = now;
+    return Math.round(share * 1000) / 1000;
+  }
+}
