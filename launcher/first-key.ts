@@ -1,7 +1,7 @@
-import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defaultAccountId, ensureApiKey, newApiKeyText } from '../shared/api-keys.ts';
 import type { Database } from '../shared/database/database.ts';
+import { secretOfFile } from './secret-file.ts';
 
 /** A key to show at start. The database has only hashes, so its text is in a file of the data folder. */
 export interface FirstKey {
@@ -14,23 +14,8 @@ export interface FirstKey {
 /** The key of the file `api-key` in the data folder; without the file a new key, and the file. */
 export async function firstKey(db: Database, dataDir: string): Promise<FirstKey> {
   const file = join(dataDir, 'api-key');
-  const text = (await readKeyFile(file)) ?? (await writeKeyFile(file));
+  const { text } = await secretOfFile(file, newApiKeyText);
   // The file comes first: a start that is cut in between leaves a text that the next start makes a key.
   const outcome = await ensureApiKey(db, text, { accountId: defaultAccountId, name: 'npm start' });
   return { text, file, revoked: outcome === 'revoked' };
-}
-
-async function readKeyFile(file: string): Promise<string | undefined> {
-  try {
-    return (await readFile(file, 'utf8')).trim() || undefined;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
-async function writeKeyFile(file: string): Promise<string> {
-  const text = newApiKeyText();
-  await writeFile(file, `${text}\n`, { mode: 0o600 });
-  return text;
 }

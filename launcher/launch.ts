@@ -10,6 +10,7 @@ import { connectRedis, evictionWarning } from '../shared/redis.ts';
 import { lockDataDir } from './data-lock.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './embedded-redis.ts';
 import { firstKey } from './first-key.ts';
+import { firstOperator } from './first-operator.ts';
 import { type Program, StartError, SupervisedChild } from './supervised-child.ts';
 import type { Welcome } from './welcome.ts';
 
@@ -64,6 +65,7 @@ export class Launch {
     const port = await checkPort(config);
     const redis = await this.#startRedis(onRedisLost);
     const { key, keyFile } = await this.#prepareKey();
+    const operator = config.admin === undefined ? await firstOperator(config.dataDir) : 'environment';
     const settings = {
       REDIS_URL: redis.url,
       SLUICE_DATA_DIR: config.dataDir,
@@ -72,13 +74,14 @@ export class Launch {
       LOG_LEVEL: childEnvironment({}).LOG_LEVEL || 'warn',
       ...(await this.#startSandbox()),
     };
-    const baseUrl = await this.#startGateway(settings);
+    const baseUrl = await this.#startGateway(settings, adminSettings(operator));
     const vendors = Object.keys(config.vendors);
     const sandbox = config.sandbox && config.vendors.sandbox === undefined;
     return {
       baseUrl,
       key,
       keyFile,
+      operator,
       model: exampleModels(config.vendors, config.models).chat,
       sandbox,
       vendors: sandbox ? [...vendors, 'sandbox'] : vendors,
@@ -156,16 +159,20 @@ export class Launch {
     return { SANDBOX_BASE_URL: `http://127.0.0.1:${port}/v1` };
   }
 
-  async #startGateway(settings: Record<string, string>): Promise<string> {
+  /** @param apiSettings those of the api alone */
+  async #startGateway(settings: Record<string, string>, apiSettings: Record<string, string>): Promise<string> {
     const { config, programs } = this.#options;
     const closeMs = config.shutdownMs + closeGraceMs;
     const worker = this.#startChild({ name: 'worker', file: programs.worker, nodeFlags, settings }, closeMs);
-    const api = this.#startChild({ name: 'api', file: programs.api, settings }, closeMs);
+    const api = this.#startChild(
+      { name: 'api', file: programs.api, settings: { ...settings, ...apiSettings } },
+      closeMs,
+    );
     this.#reloading.push(worker, api);
     worker.supervise();
     const { url } = await api.listening(startDeadlineMs);
     api.supervise();
-    return config.publicUrl ?? url ?? `http://${config.host}:${settings.PORT}`;
+    return config.publicUrls[0] ?? url ?? `http://${config.host}:${settings.PORT}`;
   }
 
   #startChild(program: Program, closeMs: number): SupervisedChild {
@@ -179,6 +186,12 @@ export class Launch {
     this.#closers.push(closer);
     this.#stopped.signal.throwIfAborted();
   }
+}
+
+/** The settings by which the api makes the first operator. */
+function adminSettings(operator: Welcome['operator']): Record<string, string> {
+  if (operator === 'environment') return {};
+  return { SLUICE_ADMIN_EMAIL: operator.email, SLUICE_ADMIN_PASSWORD: operator.password };
 }
 
 const inMemoryWarning =

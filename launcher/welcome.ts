@@ -1,3 +1,5 @@
+import type { FirstOperator } from './first-operator.ts';
+
 /** What the launcher knows once everything runs. */
 export interface Welcome {
   readonly baseUrl: string;
@@ -5,6 +7,8 @@ export interface Welcome {
   readonly key: { readonly text: string } | 'environment' | 'revoked';
   /** Where the key's text is kept. */
   readonly keyFile: string;
+  /** Who signs in to the console first; `environment`: the one of SLUICE_ADMIN_EMAIL. */
+  readonly operator: FirstOperator | 'environment';
   /** The model of the example. */
   readonly model: string;
   /** Whether the built-in stand-in vendor runs. */
@@ -26,6 +30,8 @@ export function welcomeText(welcome: Welcome): string {
     line('Base URL', `${baseUrl}/v1`),
     line('API key', keyText(welcome)),
     line('Start page', `${baseUrl}/`),
+    line('Console', `${baseUrl}/console`),
+    line('Sign in', operatorText(welcome)),
     line('Vendors', vendors.length > 0 ? vendors.join(', ') : 'none: set OPENAI_API_KEY, or SLUICE_SANDBOX=on'),
     ...(welcome.sandbox ? [line('', 'The sandbox is a built-in stand-in, not a real model.')] : []),
     line('Processes', `api, worker${welcome.sandbox ? ', sandbox' : ''}`),
@@ -44,6 +50,13 @@ export function welcomeText(welcome: Welcome): string {
     'Stop it with Ctrl-C.',
     '',
   ].join('\n');
+}
+
+/** The password is shown once: later it may have been changed. */
+function operatorText({ operator }: Welcome): string {
+  if (operator === 'environment') return 'as SLUICE_ADMIN_EMAIL, with SLUICE_ADMIN_PASSWORD';
+  const { email, password, file, isNew } = operator;
+  return isNew ? `${email}, password ${password} (kept in ${file})` : `${email}, first password in ${file}`;
 }
 
 function keyText({ key, keyFile }: Welcome): string {

@@ -8,7 +8,7 @@ const busyTimeoutMs = 5000;
 export function openSqliteFile(path: string, migrations: readonly Migration[]): Libsql.Database {
   const file = new Libsql(path, { timeout: busyTimeoutMs });
   try {
-    useWriteAheadLog(file);
+    setWriteAheadLog(file);
     file.pragma('foreign_keys = ON');
     file.pragma('synchronous = NORMAL');
     migrate(file, migrations);
@@ -23,7 +23,7 @@ export function openSqliteFile(path: string, migrations: readonly Migration[]): 
  * SQLite does not wait for a lock when it changes the journal mode, so processes that start at the same time on a new
  * file try again by themselves. The mode stays in the file: later starts find it.
  */
-function useWriteAheadLog(file: Libsql.Database): void {
+function setWriteAheadLog(file: Libsql.Database): void {
   const giveUpAt = Date.now() + busyTimeoutMs;
   const pause = new Int32Array(new SharedArrayBuffer(4));
   for (;;) {

@@ -1,3 +1,4 @@
+import type { Generated } from 'kysely';
 import type { Outcome } from '../jobs/job-state.ts';
 
 /** Row types of the database, named as its columns are. Times are milliseconds since 1970. */
@@ -7,6 +8,12 @@ export interface Tables {
   secrets: SecretsTable;
   jobs: JobsTable;
   job_bodies: JobBodiesTable;
+  usage_hours: UsageHoursTable;
+  credits: CreditsTable;
+  users: UsersTable;
+  sessions: SessionsTable;
+  user_accounts: UserAccountsTable;
+  verifications: VerificationsTable;
 }
 
 /** Random bytes that all processes of a gateway share. */
@@ -20,6 +27,81 @@ export interface AccountsTable {
   id: string;
   name: string;
   created_at: number;
+  /** 1 where the account needs no credit, else 0. */
+  is_unlimited: Generated<number>;
+  /** When an operator suspended it; null: it is not. */
+  suspended_at: Generated<number | null>;
+}
+
+/** What was put on an account, or taken off it. */
+export interface CreditsTable {
+  id: string;
+  account_id: string;
+  /** Nano-dollars; negative where it was taken off. */
+  amount: number;
+  note: string;
+  created_at: number;
+  /** The user or API key that did it. */
+  created_by: string;
+}
+
+/** Who signs in to the console. better-auth writes this table and the next three: their times are ISO 8601 in UTC. */
+export interface UsersTable {
+  id: string;
+  name: string;
+  /** In lower case; unique. */
+  email: string;
+  /** 1 where an identity provider, or the operator's own setting, vouches for it, else 0. */
+  email_verified: number;
+  image: string | null;
+  created_at: string;
+  updated_at: string;
+  role: 'user' | 'operator';
+  /** The gateway account whose keys, usage and jobs the user sees. */
+  account_id: string;
+}
+
+export interface SessionsTable {
+  id: string;
+  user_id: string;
+  /** What the cookie holds, besides its signature. */
+  token: string;
+  expires_at: string;
+  ip_address: string | null;
+  user_agent: string | null;
+  created_at: string;
+  updated_at: string;
+}
+
+/** What a user may sign in by. */
+export interface UserAccountsTable {
+  id: string;
+  user_id: string;
+  /** `credential` for a password, or `oidc`. */
+  provider_id: string;
+  /** Who the user is to that provider; the user's own id for a password. */
+  provider_account_id: string;
+  /** The password's hash. */
+  password: string | null;
+  access_token: string | null;
+  refresh_token: string | null;
+  id_token: string | null;
+  access_token_expires_at: string | null;
+  refresh_token_expires_at: string | null;
+  scope: string | null;
+  created_at: string;
+  updated_at: string;
+}
+
+/** What was handed out to be shown again once. */
+export interface VerificationsTable {
+  id: string;
+  /** SHA-256 of what was handed out. */
+  identifier: string;
+  value: string;
+  expires_at: string;
+  created_at: string;
+  updated_at: string;
 }
 
 /** An API key without its text, which is stored nowhere. */
@@ -39,6 +121,29 @@ export interface ApiKeysTable {
   on_disconnect: 'cancel' | 'continue' | null;
   /** What becomes of parameters that a model's vendor does not know; null: refused. */
   unsupported_parameters: 'refuse' | 'drop' | null;
+  /** `operator`: for /admin/v1 only; `console`: the playground's, one of an account, whose text nobody has. */
+  kind: Generated<'standard' | 'operator' | 'console'>;
+  /** Rises with every change, from 1 on. */
+  revision: Generated<number>;
+  expires_at: number | null;
+  /** JSON list of capabilities; null: all. */
+  capabilities: string | null;
+  /** JSON list of model ids, each of which may end in a star; null: all. */
+  models: string | null;
+  /** Requests in a minute; null: no limit. */
+  rpm: number | null;
+  /** Tokens in a minute; null: no limit. */
+  tpm: number | null;
+  /** JSON `{model: {rpm, tpm}}`; null: none. */
+  model_limits: string | null;
+  /** Nano-dollars that it may spend in a period; null: no limit. */
+  budget: number | null;
+  /** Null without a budget. */
+  budget_period: 'day' | 'week' | 'month' | 'never' | null;
+  /** Id of the key that took its place. */
+  rotated_to: string | null;
+  /** To the minute, and not at all while the database is down. */
+  last_used_at: number | null;
 }
 
 /** The usage ledger: one row per job. */
@@ -69,6 +174,41 @@ export interface JobsTable {
   usage: string | null;
   /** How long the answer is kept, in ms; 0 for a plain job, whose bodies are not kept. */
   retention_ms: number;
+  /** What it was charged, in nano-dollars; null where nothing was, or it has not ended. */
+  cost: number | null;
+  /** The request's tags: a JSON object of strings. */
+  metadata: string | null;
+  /** The model that answered in the place of the one that was asked for. */
+  served_model: string | null;
+  /** When the first piece of the answer came. */
+  first_at: number | null;
+}
+
+/**
+ * Sums of the ended jobs that were made in one hour, by all that usage is asked by. Each job is in two rows: that of its
+ * account and key, and that of all, where both are ''.
+ */
+export interface UsageHoursTable {
+  account_id: string;
+  /** Milliseconds since 1970 at the beginning of the hour, in UTC. */
+  hour_start: number;
+  api_key_id: string;
+  model: string;
+  endpoint: string;
+  capability: string;
+  vendor: string;
+  requests: number;
+  failed: number;
+  cancelled: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** Nano-dollars. */
+  cost: number;
+  /** From the making of each job to its end, together. */
+  milliseconds: number;
+  /** The same to the first piece of the answer, and of how many jobs. */
+  first_milliseconds: number;
+  first_count: number;
 }
 
 /** Request and answer of an asynchronous or keyed job, or of a resource. */

@@ -224,12 +224,38 @@ describe('the launcher', () => {
       const client = clientOf({ baseUrl, key });
       assert.equal(await streamed(client, 'Reply with exactly: mine'), 'mine');
       const listed = await runKeys(dataDir, ['list']);
-      assert.match(listed.stdout, new RegExp(`${id} +${key.slice(0, 16)}… +mine +\\S+ \\S+ +- +5 +- +drop`));
+      const settings = 'concurrency 5, unsupported-parameters drop';
+      assert.match(
+        listed.stdout,
+        new RegExp(`${id} +${key.slice(0, 16)}… +mine +active +\\S+ \\S+ +(-|\\S+ \\S+) +- +${settings}`),
+      );
       assert.equal(listed.stdout.includes(key), false);
       const revoked = await runKeys(dataDir, ['revoke', id]);
       assert.deepEqual([revoked.code, revoked.stdout], [0, `Revoked ${id}: it is refused from now on.\n`]);
       await assert.rejects(streamed(client, 'Hello'), OpenAI.AuthenticationError);
       assert.equal(await stopped(launcher), 0);
+    });
+
+    test('a key is made with all its limits, and one for operators', async () => {
+      const dataDir = newDataDir();
+      const limits = ['--models', 'gpt-4o, openai/*', '--capabilities', 'chat', '--rpm', '60', '--tpm', '9000'];
+      const money = ['--budget', '12.5', '--expires-in-days', '2'];
+      const before = Date.now();
+      const { id } = JSON.parse((await runKeys(dataDir, ['create', ...limits, ...money, '--json'])).stdout);
+      await runKeys(dataDir, ['create', '--name', 'mine', '--operator']);
+      const listed = JSON.parse((await runKeys(dataDir, ['list', '--json'])).stdout) as Record<string, unknown>[];
+      const key = listed.find((entry) => entry.id === id);
+      assert.ok(key);
+      assert.deepEqual(
+        [key.models, key.capabilities, key.rpm, key.tpm, key.budget, key.kind, key.status],
+        [['gpt-4o', 'openai/*'], ['chat'], 60, 9000, { amount: 12.5, period: 'month' }, 'standard', 'active'],
+      );
+      const lifetime = (key.expiresAt as number) - before;
+      assert.ok(lifetime >= 2 * 86_400_000 && lifetime < 2 * 86_400_000 + 60_000);
+      assert.equal(Object.hasOwn(key, 'hash'), false);
+      const table = (await runKeys(dataDir, ['list'])).stdout;
+      assert.match(table, /capabilities chat, models gpt-4o openai\/\*, rpm 60, tpm 9000, budget \$12\.5 month/);
+      assert.match(table, /mine +active .* kind operator/);
     });
 
     test('a key revoked while nothing runs is refused after the next start', async () => {
@@ -266,6 +292,12 @@ describe('the launcher', () => {
         ['list', 'all'],
         ['create', '--concurrency', '0'],
         ['create', '--unsupported-parameters', 'ignore'],
+        ['create', '--expires-in-days', '0'],
+        ['create', '--capabilities', 'chat,dance'],
+        ['create', '--models', 'gpt-*-mini'],
+        ['create', '--rpm', 'many'],
+        ['create', '--budget', '1e3'],
+        ['create', '--budget', '5', '--budget-period', 'year'],
         ['create', '--x'],
       ]) {
         const { code, stderr } = await runKeys(dataDir, args);

@@ -1,0 +1,82 @@
+import type { Middleware } from 'koa';
+import { ApiError } from '../../shared/errors.ts';
+import { within } from '../../shared/within.ts';
+import { readFields } from '../console-api/read-fields.ts';
+import type { Services } from '../services.ts';
+import type { Context, State } from '../state.ts';
+import { type AuthCall, authCalls } from './auth-calls.ts';
+import { authError } from './auth-error.ts';
+import { authPath, clientAddressHeader } from './create-auth.ts';
+import { refuseForeignPage } from './foreign-page.ts';
+
+/** How long a call may take. An identity provider is asked in its course, whose own times are not ours. */
+const callMs = 30_000;
+
+/**
+ * `/console/api/auth/*`: sign-up, sign-in, passwords and sessions, answered by better-auth. Errors have the API's shape, with
+ * better-auth's code in lower case.
+ * @throws ApiError 403 for what another site's page asks for, 429 for too many attempts.
+ */
+export function answerAuth(services: Services): Middleware<State> {
+  return async (ctx) => {
+    ctx.state.endpoint = 'console.auth';
+    const path = ctx.path.slice(authPath.length);
+    const call = Object.hasOwn(authCalls, path) ? authCalls[path] : undefined;
+    if (call === undefined) throw new ApiError('not_found', `Unknown path: ${ctx.method} ${ctx.path}`);
+    if (call.method !== ctx.method) throw new ApiError('method_not_allowed', 'This path does not answer that method.');
+    refuseForeignPage(ctx, services);
+    const fields = call.fields === undefined ? {} : await readFields(ctx, call.fields);
+    await takeAttempt(ctx, services, path, call, fields);
+    const request = requestOf(ctx, services, call.path ?? path, fields);
+    const answer = await within(services.sessions.answer(services.baseUrls.of(ctx.req), request), callMs);
+    if (answer === undefined) throw new ApiError('timeout', 'The sign-in took too long. Try again.');
+    await pass(ctx, answer, fields);
+  };
+}
+
+async function takeAttempt(
+  ctx: Context,
+  { attempts, forwarded }: Services,
+  path: string,
+  { perAddress, perEmail }: AuthCall,
+  fields: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  if (perAddress !== undefined) await attempts.take(`${path} from ${forwarded.clientAddress(ctx.req)}`, perAddress);
+  if (perEmail !== undefined) await attempts.take(`${path} for ${fields.email}`, perEmail);
+}
+
+/** The request as better-auth gets it: only the fields that were checked, and of the headers what a session remembers. */
+function requestOf(
+  ctx: Context,
+  { baseUrls, forwarded }: Services,
+  path: string,
+  fields: Readonly<Record<string, unknown>>,
+): Request {
+  const url = new URL(`${authPath}${path}${ctx.search}`, baseUrls.of(ctx.req));
+  const headers = new Headers({
+    cookie: ctx.get('cookie'),
+    'user-agent': ctx.get('user-agent').slice(0, 300),
+    [clientAddressHeader]: forwarded.clientAddress(ctx.req),
+  });
+  if (ctx.method === 'GET') return new Request(url, { headers });
+  headers.set('content-type', 'application/json');
+  return new Request(url, { method: 'POST', headers, body: JSON.stringify(fields) });
+}
+
+async function pass(ctx: Context, answer: Response, sent: Readonly<Record<string, unknown>>): Promise<void> {
+  for (const cookie of answer.headers.getSetCookie()) ctx.append('set-cookie', cookie);
+  const text = await answer.text();
+  const location = answer.headers.get('location');
+  if (answer.status >= 300 && answer.status < 400 && location !== null) {
+    ctx.status = answer.status;
+    ctx.set('location', location);
+    ctx.body = '';
+    return;
+  }
+  const body: unknown = text === '' ? null : JSON.parse(text);
+  if (!answer.ok) throw authError(answer.status, body, sent);
+  ctx.status = answer.status;
+  ctx.type = 'json';
+  // `null` is an answer, too: nobody is signed in.
+  ctx.body = JSON.stringify(body);
+}

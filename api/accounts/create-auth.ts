@@ -1,0 +1,182 @@
+import { type Auth, type BetterAuthOptions, betterAuth } from 'better-auth';
+import { genericOAuth } from 'better-auth/plugins';
+import type { OidcSettings } from '../../shared/account-settings.ts';
+import { ensureAccount, newAccountId } from '../../shared/accounts.ts';
+import type { Config } from '../../shared/config.ts';
+import type { Database } from '../../shared/database/database.ts';
+import type { Logger } from '../../shared/log.ts';
+
+/** Where better-auth's own routes lie. */
+export const authPath = '/console/api/auth';
+/** The header by which better-auth is told who called; the route that hands it requests sets it, never a caller. */
+export const clientAddressHeader = 'x-sluice-client-address';
+/** Id of the identity provider, in its callback's path. */
+export const oidcProvider = 'oidc';
+
+const day = 86_400;
+
+export interface AuthContext {
+  readonly db: Database;
+  readonly config: Config;
+  readonly log: Logger;
+  /** Signs cookies. */
+  readonly secret: string;
+  /** The base URL under which its requests are made. */
+  readonly baseUrl: string;
+  /** Those of all base URLs. */
+  readonly origins: readonly string[];
+  /** Tells the operator of a link by which a user may choose a new password. */
+  readonly tellResetLink: (user: { readonly id: string; readonly email: string }, token: string) => void;
+}
+
+/** What better-auth offers of itself. */
+export type GatewayAuth = Auth<BetterAuthOptions>;
+
+/**
+ * better-auth over our tables: who is a user, by which password, and which sessions there are. What it is asked was checked
+ * before: origin (CSRF), fields and rate.
+ * @param withOidc whether it knows the identity provider, which it asks for its addresses when it is made
+ */
+export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth {
+  const { config, baseUrl, origins, secret } = context;
+  const { oidc, isSignUpOpen } = config;
+  return betterAuth({
+    appName: 'Sluice',
+    baseURL: new URL(baseUrl).origin,
+    basePath: authPath,
+    secret,
+    trustedOrigins: [...origins],
+    // `sqlite` tells how values are written, not where: dates as text, booleans as numbers. On Postgres, too.
+    database: { db: context.db, type: 'sqlite', transaction: true },
+    ...tables,
+    session: {
+      ...tables.session,
+      expiresIn: 30 * day,
+      updateAge: day,
+      // Every session may list and end the others, however old it is.
+      freshAge: 0,
+    },
+    account: { ...tables.account, encryptOAuthTokens: true },
+    // Who reads the database cannot use a reset link.
+    verification: { ...tables.verification, storeIdentifier: 'hashed' },
+    emailAndPassword: {
+      enabled: true,
+      disableSignUp: !isSignUpOpen,
+      minPasswordLength: 8,
+      maxPasswordLength: 128,
+      revokeSessionsOnPasswordReset: true,
+      sendResetPassword: async ({ user, token }) => context.tellResetLink(user, token),
+    },
+    plugins: oidc !== undefined && withOidc ? [identityProvider(oidc, baseUrl, isSignUpOpen)] : [],
+    databaseHooks: accountHooks(context),
+    advanced: {
+      cookiePrefix: 'sluice',
+      useSecureCookies: baseUrl.startsWith('https:'),
+      disableCSRFCheck: true,
+      ipAddress: { ipAddressHeaders: [clientAddressHeader] },
+      database: { validateSchema: false },
+    },
+    rateLimit: { enabled: false },
+    telemetry: { enabled: false },
+    logger: quietLogger(context.log),
+    onAPIError: { errorURL: `${baseUrl}/console/sign-in` },
+  } satisfies BetterAuthOptions) as unknown as GatewayAuth;
+}
+
+/** better-auth's models as our tables. */
+const tables = {
+  user: {
+    modelName: 'users',
+    fields: { emailVerified: 'email_verified', createdAt: 'created_at', updatedAt: 'updated_at' },
+    additionalFields: {
+      role: { type: 'string', input: false, defaultValue: 'user' },
+      accountId: { type: 'string', input: false, fieldName: 'account_id' },
+    },
+  },
+  session: {
+    modelName: 'sessions',
+    fields: {
+      userId: 'user_id',
+      expiresAt: 'expires_at',
+      ipAddress: 'ip_address',
+      userAgent: 'user_agent',
+      createdAt: 'created_at',
+      updatedAt: 'updated_at',
+    },
+  },
+  account: {
+    modelName: 'user_accounts',
+    fields: {
+      userId: 'user_id',
+      providerId: 'provider_id',
+      accountId: 'provider_account_id',
+      accessToken: 'access_token',
+      refreshToken: 'refresh_token',
+      idToken: 'id_token',
+      accessTokenExpiresAt: 'access_token_expires_at',
+      refreshTokenExpiresAt: 'refresh_token_expires_at',
+      createdAt: 'created_at',
+      updatedAt: 'updated_at',
+    },
+  },
+  verification: {
+    modelName: 'verifications',
+    fields: { expiresAt: 'expires_at', createdAt: 'created_at', updatedAt: 'updated_at' },
+  },
+} as const satisfies BetterAuthOptions;
+
+/**
+ * A new user gets the id of an account; the account itself is made before its first session is handed out, by whichever
+ * sign-in that is: a crash in between leaves a user who has not signed in yet. Not earlier: the user is made in a
+ * transaction, and on SQLite, which has one connection, a second one would wait for it for ever.
+ */
+function accountHooks({ db, config }: AuthContext): BetterAuthOptions['databaseHooks'] {
+  return {
+    user: { create: { before: async (user) => ({ data: { ...user, accountId: newAccountId() } }) } },
+    session: {
+      create: {
+        after: async ({ userId }) => {
+          const user = await db
+            .selectFrom('users')
+            .leftJoin('accounts', 'accounts.id', 'users.account_id')
+            .select(['users.email', 'users.account_id', 'accounts.id as known_account'])
+            .where('users.id', '=', userId)
+            .executeTakeFirstOrThrow();
+          if (user.known_account !== null) return;
+          const credit = { amount: config.signUpCredit, note: 'sign-up', createdBy: userId };
+          await ensureAccount(db, { id: user.account_id, name: user.email }, credit);
+        },
+      },
+    },
+  };
+}
+
+function identityProvider({ issuer, clientId, clientSecret, name }: OidcSettings, baseUrl: string, isOpen: boolean) {
+  return genericOAuth({
+    config: [
+      {
+        providerId: oidcProvider,
+        name,
+        discoveryUrl: `${issuer}/.well-known/openid-configuration`,
+        requireIdTokenVerification: true,
+        clientId,
+        clientSecret,
+        scopes: ['openid', 'email', 'profile'],
+        redirectURI: `${baseUrl}${authPath}/callback/${oidcProvider}`,
+        disableSignUp: !isOpen,
+      },
+    ],
+  });
+}
+
+/** Passes on what went wrong, without the values that come with it: they may be tokens. */
+function quietLogger(log: Logger): NonNullable<BetterAuthOptions['logger']> {
+  return {
+    level: 'error',
+    disableColors: true,
+    log: (_level, message, ...details) => {
+      const error = details.find((detail) => detail instanceof Error);
+      log.warn({ ...(error === undefined ? {} : { err: error }) }, `sign-in: ${message}`);
+    },
+  };
+}

@@ -1,0 +1,31 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { Services } from '../services.ts';
+import type { Context } from '../state.ts';
+
+/** The methods that change nothing: a page of another site may send them, and cannot read what comes back. */
+const harmless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/**
+ * Refuses what a page of another site has a browser send (CSRF): it would come with the cookie of whoever is signed in.
+ * Whoever is no browser has neither Origin nor cookie, and passes.
+ * @throws ApiError 403.
+ */
+export function refuseForeignPage(ctx: Context, services: Pick<Services, 'config' | 'baseUrls'>): void {
+  if (harmless.has(ctx.method)) return;
+  // Only browsers send it, and no page can set it.
+  if (ctx.get('sec-fetch-site') === 'same-origin') return;
+  const origin = ctx.get('origin');
+  const isOwn = origin === '' ? ctx.get('cookie') === '' : isOwnOrigin(ctx, origin, services);
+  if (!isOwn) throw new ApiError('permission_denied', 'Only pages of this gateway may do this.');
+}
+
+/** Without PUBLIC_URL nobody has said under which names the gateway is reached: then its pages come from where they ask. */
+function isOwnOrigin(
+  ctx: Context,
+  origin: string,
+  { config, baseUrls }: Pick<Services, 'config' | 'baseUrls'>,
+): boolean {
+  if (baseUrls.origins.includes(origin)) return true;
+  if (config.publicUrls.length > 0 || !URL.canParse(origin)) return false;
+  return new URL(origin).host === ctx.get('host').toLowerCase();
+}

@@ -1,0 +1,19 @@
+import type { Middleware } from 'koa';
+import { ApiError } from '../../shared/errors.ts';
+import type { Services } from '../services.ts';
+import type { State } from '../state.ts';
+import { refuseForeignPage } from './foreign-page.ts';
+
+/**
+ * Knows who is signed in by the session's cookie, for the console's routes: `ctx.state.session`.
+ * @throws ApiError 401 without a session that is still valid, 403 for a change that a page of another site asks for.
+ */
+export function requireSession(services: Services): Middleware<State> {
+  return async (ctx, next) => {
+    refuseForeignPage(ctx, services);
+    const session = await services.sessions.find(ctx, services.baseUrls.of(ctx.req));
+    if (session === undefined) throw new ApiError('invalid_api_key', 'You are not signed in, or not any more.');
+    ctx.state.session = session;
+    await next();
+  };
+}

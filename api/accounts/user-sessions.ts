@@ -1,0 +1,106 @@
+import { randomBytes } from 'node:crypto';
+import type { Database } from '../../shared/database/database.ts';
+import { BoundedReads } from '../bounded-reads.ts';
+import type { Context } from '../state.ts';
+import { type AuthContext, createAuth, type GatewayAuth } from './create-auth.ts';
+import type { Session } from './session.ts';
+
+/** How long the database may take to show a session. */
+const lookUpMs = 2000;
+/** How long a reset link is good for. */
+const resetMs = 3_600_000;
+
+type SharedContext = Omit<AuthContext, 'baseUrl' | 'tellResetLink'>;
+
+interface SessionsOptions extends SharedContext {
+  readonly baseUrls: readonly string[];
+}
+
+/** better-auth as one base URL needs it: cookies and callbacks are of a host. */
+interface Entrance {
+  readonly auth: GatewayAuth;
+  /** The same with the identity provider, made when somebody signs in by it: whether that answers delays nobody else. */
+  withOidc: GatewayAuth | undefined;
+  readonly context: AuthContext;
+}
+
+/** Who is signed in, and everything that better-auth does with users. */
+export class UserSessions {
+  readonly #db: Database;
+  readonly #entrances: ReadonlyMap<string, Entrance>;
+  readonly #lookUps = new BoundedReads(lookUpMs, 'Sessions cannot be checked for now.');
+
+  constructor({ baseUrls, ...shared }: SessionsOptions) {
+    this.#db = shared.db;
+    this.#entrances = new Map(baseUrls.map((baseUrl) => [baseUrl, openEntrance(shared, baseUrl)]));
+  }
+
+  /**
+   * The session whose cookie a request carries; undefined: none, or none that is still valid. Asks the database each time, so
+   * that one that was ended is refused at once. Renews the cookie of a session that is used for long.
+   * @throws ApiError 503 when the database does not answer in time.
+   */
+  async find(ctx: Context, baseUrl: string): Promise<Session | undefined> {
+    const cookie = ctx.get('cookie');
+    if (cookie === '') return undefined;
+    const { auth } = this.#entrance(baseUrl);
+    const { headers, response } = await this.#lookUps.read(() =>
+      auth.api.getSession({ headers: new Headers({ cookie }), returnHeaders: true }),
+    );
+    for (const renewed of headers.getSetCookie()) ctx.append('set-cookie', renewed);
+    if (response === null) return undefined;
+    const { session, user } = response;
+    const { role, accountId } = user as typeof user & { role: Session['role']; accountId: string };
+    return { id: session.id, userId: user.id, email: user.email, name: user.name, role, account: accountId };
+  }
+
+  /** What better-auth answers. */
+  async answer(baseUrl: string, request: Request): Promise<Response> {
+    const entrance = this.#entrance(baseUrl);
+    if (!/\/(sign-in\/social|callback\/\w+)$/.test(new URL(request.url).pathname))
+      return entrance.auth.handler(request);
+    entrance.withOidc ??= createAuth(entrance.context, true);
+    return entrance.withOidc.handler(request);
+  }
+
+  /** A link by which a user may choose a new password: once, within the hour. */
+  async resetLink(baseUrl: string, userId: string): Promise<string> {
+    const { internalAdapter } = await this.#entrance(baseUrl).auth.$context;
+    const token = randomBytes(24).toString('base64url');
+    await internalAdapter.createVerificationValue({
+      identifier: `reset-password:${token}`,
+      value: userId,
+      expiresAt: new Date(Date.now() + resetMs),
+    });
+    return resetLinkOf(baseUrl, token);
+  }
+
+  /** Removes what is not valid any more: nobody asks for it again. */
+  async removeExpired(): Promise<void> {
+    const now = new Date().toISOString();
+    await this.#db.deleteFrom('sessions').where('expires_at', '<', now).execute();
+    await this.#db.deleteFrom('verifications').where('expires_at', '<', now).execute();
+  }
+
+  #entrance(baseUrl: string): Entrance {
+    const entrance = this.#entrances.get(baseUrl);
+    if (entrance === undefined) throw new Error('not a base URL of this gateway');
+    return entrance;
+  }
+}
+
+function openEntrance(shared: SharedContext, baseUrl: string): Entrance {
+  const context: AuthContext = {
+    ...shared,
+    baseUrl,
+    // No mail is sent from here: whoever runs the gateway passes the link on. The one secret that is logged, on purpose.
+    tellResetLink: ({ email }, token) => {
+      shared.log.warn({ email, link: resetLinkOf(baseUrl, token) }, 'a user has asked for a new password');
+    },
+  };
+  return { auth: createAuth(context, false), withOidc: undefined, context };
+}
+
+function resetLinkOf(baseUrl: string, token: string): string {
+  return `${baseUrl}/console/reset-password?token=${token}`;
+}

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { ConsoleClient } from '../support/console-client.ts';
+import { startLauncher } from './launcher-process.ts';
+
+describe('the first operator of npm start', () => {
+  let dataDir: string;
+  before(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-operator-'));
+  });
+  after(() => rm(dataDir, { recursive: true, force: true }));
+
+  test('can sign in with the password that the first start prints, and is kept by the next one', async () => {
+    const file = join(dataDir, 'operator-password');
+    let password = '';
+    for (const start of ['first', 'second']) {
+      const launcher = startLauncher({ dataDir });
+      const { baseUrl } = await launcher.welcome();
+      const url = new URL(baseUrl).origin;
+      assert.match(launcher.output, new RegExp(`Console +${url}/console\n`));
+      const kept = (await readFile(file, 'utf8')).trim();
+      if (start === 'first') password = kept;
+      assert.equal(kept, password);
+      assert.equal((await stat(file)).mode & 0o777, 0o600);
+      assert.ok(launcher.output.includes(`operator@sluice.localhost`));
+      assert.equal(launcher.output.includes(password), start === 'first');
+      const client = new ConsoleClient(url);
+      assert.equal((await client.signIn('operator@sluice.localhost', password)).status, 200);
+      assert.equal((await client.call('GET', '/console/api/session')).body.user.role, 'operator');
+      assert.ok(!launcher.errors.includes(password));
+      launcher.signal('SIGTERM');
+      assert.equal(await launcher.exit, 0);
+    }
+  });
+});
