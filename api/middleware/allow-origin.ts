@@ -6,10 +6,11 @@ import type { State } from '../state.ts';
  * Refuses WebSockets that a page of another site opens: browsers keep no page from it, but say whose it is. Allowed are
  * pages of the gateway's own address, those of `CORS_ORIGINS` (`*`: all), and whoever is no browser and sends no Origin.
  * @param allowed origins: `https://app.example`
+ * @param own those of the gateway's base URLs
  * @throws ApiError 403.
  */
-export function allowOrigin(allowed: readonly string[], baseUrl: string): Middleware<State> {
-  const origins = new Set([...allowed, new URL(baseUrl).origin]);
+export function allowOrigin(allowed: readonly string[], own: readonly string[]): Middleware<State> {
+  const origins = new Set([...allowed, ...own]);
   return async (ctx, next) => {
     const origin = ctx.get('origin');
     const isAllowed = origin === '' || origins.has('*') || origins.has(origin) || isOf(origin, ctx.get('host'));

@@ -2,30 +2,37 @@ import type { IncomingMessage } from 'node:http';
 import type { Context } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
 
-/** The largest body that is read, in bytes. */
+/** The largest body that is read where no other limit is named, in bytes. */
 export const largestBody = 20 * 1024 * 1024;
 
 /** How long a body may stand still before its sender is given up. Node's `requestTimeout` bounds the whole. */
 const silenceMs = 60_000;
+
+export interface BodyBounds {
+  /** How long the body may stand still, in ms. */
+  readonly silenceMs?: number;
+  /** The largest body that is read, in bytes. */
+  readonly mostBytes?: number;
+}
 
 /** What is still taken in of a refused body, so that its sender reads the answer instead of a reset connection. */
 const linger = { bytes: 64 * 1024 * 1024, ms: 30_000 };
 
 /**
  * Reads a request's body. A missing Content-Type counts as JSON.
- * @param silence how long (ms) the body may stand still.
  * @throws ApiError 415 for what is not JSON or is compressed, 413 for more than 20 MiB (at once where Content-Length says
  * so), `timeout` for a body that stands still for a minute, `cancelled` when the caller leaves.
  */
-export async function readBody(ctx: Context, silence = silenceMs): Promise<Buffer> {
+export async function readBody(ctx: Context, bounds: BodyBounds = {}): Promise<Buffer> {
   const { req } = ctx;
-  const refusal = refuseByHeaders(req);
+  const whole: Required<BodyBounds> = { silenceMs, mostBytes: largestBody, ...bounds };
+  const refusal = refuseByHeaders(req, whole.mostBytes);
   if (refusal) {
     discard(req);
     throw refusal;
   }
   try {
-    return await collect(req, silence);
+    return await collect(req, whole);
   } catch (error) {
     if (req.complete || req.destroyed) throw error;
     // The rest of a body that stood still may never come: the connection cannot be used again.
@@ -35,7 +42,7 @@ export async function readBody(ctx: Context, silence = silenceMs): Promise<Buffe
   }
 }
 
-function refuseByHeaders(req: IncomingMessage): ApiError | undefined {
+function refuseByHeaders(req: IncomingMessage, mostBytes: number): ApiError | undefined {
   const type = req.headers['content-type'];
   // The first comparison is what nearly every client sends.
   if (type !== undefined && type !== 'application/json' && !isJson(type)) {
@@ -47,7 +54,7 @@ function refuseByHeaders(req: IncomingMessage): ApiError | undefined {
   if (isCompressed(req)) {
     return new ApiError('unsupported_media_type', 'Send the body uncompressed: Content-Encoding is not supported.');
   }
-  return Number(req.headers['content-length'] ?? 0) > largestBody ? tooLarge() : undefined;
+  return Number(req.headers['content-length'] ?? 0) > mostBytes ? tooLarge(mostBytes) : undefined;
 }
 
 /** Whether the body has a Content-Encoding, none of which is supported. */
@@ -63,12 +70,13 @@ function isJson(type: string): boolean {
   return parameters.every((parameter) => !/^\s*charset=/.test(parameter) || /=\s*"?utf-?8"?\s*$/.test(parameter));
 }
 
-function tooLarge(): ApiError {
-  const limit = `${largestBody / 1024 / 1024} MiB`;
+function tooLarge(mostBytes: number): ApiError {
+  const kibibytes = mostBytes / 1024;
+  const limit = kibibytes < 1024 ? `${kibibytes} KiB` : `${kibibytes / 1024} MiB`;
   return new ApiError('request_too_large', `The request body is too large: at most ${limit} are accepted.`);
 }
 
-function collect(req: IncomingMessage, silence: number): Promise<Buffer> {
+function collect(req: IncomingMessage, { silenceMs, mostBytes }: Required<BodyBounds>): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -82,8 +90,8 @@ function collect(req: IncomingMessage, silence: number): Promise<Buffer> {
     };
     const take = (chunk: Buffer): void => {
       size += chunk.length;
-      if (size > largestBody) {
-        fail(tooLarge());
+      if (size > mostBytes) {
+        fail(tooLarge(mostBytes));
       } else {
         chunks.push(chunk);
         timer.refresh();
@@ -95,7 +103,8 @@ function collect(req: IncomingMessage, silence: number): Promise<Buffer> {
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
     };
     const leave = (): void => fail(new ApiError('cancelled', 'The client left before its request was complete.'));
-    const timer = setTimeout(() => fail(new ApiError('timeout', 'The request body did not arrive in time.')), silence);
+    const late = (): void => fail(new ApiError('timeout', 'The request body did not arrive in time.'));
+    const timer = setTimeout(late, silenceMs);
     // It left while its key was looked up: no event will tell of it any more.
     if (req.destroyed) leave();
     else req.on('data', take).on('end', end).on('close', leave).on('error', leave);

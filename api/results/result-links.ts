@@ -8,19 +8,20 @@ const resultsPath = '/results/';
  * The same file with the same end has the same link, on every api process.
  */
 export class ResultLinks {
-  readonly #baseUrl: string;
   readonly #key: Buffer;
 
   /** @param key shared by all api processes, 32 bytes */
-  constructor(baseUrl: string, key: Buffer) {
-    this.#baseUrl = baseUrl;
+  constructor(key: Buffer) {
     this.#key = key;
   }
 
-  /** A link to the file, valid until `expiresAt` (ms since 1970). */
-  link(file: string, expiresAt: number): string {
+  /**
+   * A link to the file, valid until `expiresAt` (ms since 1970).
+   * @param baseUrl the one its reader knows; the signature is the same under each
+   */
+  link(baseUrl: string, file: string, expiresAt: number): string {
     const expires = Math.floor(expiresAt / 1000);
-    return `${this.#baseUrl}${resultsPath}${file}?expires=${expires}&signature=${this.#sign(file, expires)}`;
+    return `${baseUrl}${resultsPath}${file}?expires=${expires}&signature=${this.#sign(file, expires)}`;
   }
 
   /** Whether a link's parts belong together, and its time is not over. */

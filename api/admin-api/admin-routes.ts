@@ -1,0 +1,55 @@
+import type Router from '@koa/router';
+import type { Database } from '../../shared/database/database.ts';
+import { requireOperator } from '../accounts/require-operator.ts';
+import { requireSession } from '../accounts/require-session.ts';
+import { jobList, oneJob } from '../console-api/jobs.ts';
+import { jobsCsv } from '../console-api/jobs-csv.ts';
+import { readText } from '../console-api/read-query.ts';
+import { usage } from '../console-api/usage.ts';
+import type { Services } from '../services.ts';
+import type { Context, State } from '../state.ts';
+import { accountRoutes } from './accounts.ts';
+import { creditRoutes } from './credits.ts';
+import { adminKeyRoutes } from './keys.ts';
+import { listAllModels } from './models.ts';
+import { boardPath, queueBoard } from './queue-board.ts';
+import { listQueues } from './queues.ts';
+import { userRoutes } from './users.ts';
+import { listVendors } from './vendors.ts';
+import { listSeenWorkers, workerReader } from './workers.ts';
+
+/** Adds the operators' routes, one line each: `operator` lets operator keys and operators' sessions through. */
+export function addAdminRoutes(router: Router<State>, services: Services, db: Database): void {
+  const operator = requireOperator(services);
+  const accounts = accountRoutes(services, db);
+  const credits = creditRoutes(services, db);
+  const users = userRoutes(services, db);
+  const keys = adminKeyRoutes(services, db);
+  const readWorkers = workerReader(services);
+
+  const asked = (ctx: Context): string | undefined => readText(ctx.query, 'account');
+
+  router.get('/admin/v1/usage', operator, usage(db, asked));
+  router.get('/admin/v1/jobs', operator, jobList(services, db, asked));
+  router.get('/admin/v1/jobs.csv', operator, jobsCsv(services, db, asked));
+  router.get('/admin/v1/jobs/:id', operator, oneJob(services, db, asked));
+  router.get('/admin/v1/accounts', operator, accounts.list);
+  router.post('/admin/v1/accounts', operator, accounts.create);
+  router.get('/admin/v1/accounts/:id', operator, accounts.retrieve);
+  router.patch('/admin/v1/accounts/:id', operator, accounts.change);
+  router.get('/admin/v1/accounts/:id/credits', operator, credits.list);
+  router.post('/admin/v1/accounts/:id/credits', operator, credits.add);
+  router.get('/admin/v1/users', operator, users.list);
+  router.patch('/admin/v1/users/:id', operator, users.change);
+  router.post('/admin/v1/users/:id/password-reset', operator, users.resetPassword);
+  router.get('/admin/v1/accounts/:id/keys', operator, keys.list);
+  router.post('/admin/v1/accounts/:id/keys', operator, keys.create);
+  router.patch('/admin/v1/keys/:id', operator, keys.change);
+  router.delete('/admin/v1/keys/:id', operator, keys.revoke);
+  router.post('/admin/v1/keys/:id/rotate', operator, keys.rotate);
+  router.get('/admin/v1/workers', operator, listSeenWorkers(readWorkers));
+  router.get('/admin/v1/vendors', operator, listVendors(services, readWorkers));
+  router.get('/admin/v1/models', operator, listAllModels(services));
+  router.get('/admin/v1/queues', operator, listQueues(services));
+  router.get(`${boardPath}{/*path}`, requireSession(services), queueBoard(services));
+}
