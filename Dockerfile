@@ -5,6 +5,7 @@ COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
 COPY build.mjs tsconfig.json tsconfig.build.json ./
 COPY api api
+COPY console console
 COPY launcher launcher
 COPY sandbox sandbox
 COPY shared shared

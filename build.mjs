@@ -1,9 +1,10 @@
-// Builds dist/: TypeScript compiled, Lua scripts and other assets copied beside their callers.
+// Builds dist/: TypeScript compiled, Lua scripts and other assets copied beside their callers, the console bundled.
 import { execFileSync } from 'node:child_process';
 import { cpSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { build } from 'vite';
 
 const root = dirname(fileURLToPath(import.meta.url));
 const sources = ['api', 'workers', 'shared', 'sandbox', 'launcher'];
@@ -17,3 +18,4 @@ for (const source of sources) {
     if (assets.test(file)) cpSync(join(root, source, file), join(root, 'dist', source, file));
   }
 }
+await build({ configFile: join(root, 'console', 'vite.config.ts'), logLevel: 'warn' });

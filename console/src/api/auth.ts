@@ -1,0 +1,66 @@
+import { queryClient } from './query-client.ts';
+import { request } from './request.ts';
+
+/** One of the reader's own sessions, as the sign-in routes list it. */
+export interface ListedSession {
+  readonly id: string;
+  readonly token: string;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  readonly expiresAt: string;
+  readonly ipAddress?: string | null;
+  readonly userAgent?: string | null;
+}
+
+const post = <Answer>(path: string, body: unknown = {}): Promise<Answer> =>
+  request<Answer>('POST', `/auth${path}`, { body });
+
+/** What was read for the one who was signed in before is not the next one's. */
+async function andForget<Answer>(answer: Promise<Answer>): Promise<Answer> {
+  const done = await answer;
+  queryClient.clear();
+  return done;
+}
+
+export const signIn = (values: { email: string; password: string; rememberMe: boolean }): Promise<unknown> =>
+  andForget(post('/sign-in/email', values));
+
+export const signUp = (values: { name: string; email: string; password: string }): Promise<unknown> =>
+  andForget(post('/sign-up/email', values));
+
+export const signOut = (): Promise<unknown> => andForget(post('/sign-out'));
+
+/** Answers the identity provider's address, to go to. */
+export const startOidc = (callbackURL: string): Promise<{ url: string }> =>
+  post('/sign-in/oauth2', { callbackURL, errorCallbackURL: '/console/sign-in' });
+
+export const requestPasswordReset = (email: string): Promise<unknown> => post('/request-password-reset', { email });
+
+export const resetPassword = (values: { newPassword: string; token: string }): Promise<unknown> =>
+  post('/reset-password', values);
+
+/** All other sessions end with the old password. */
+export const changePassword = (values: { currentPassword: string; newPassword: string }): Promise<unknown> =>
+  post('/change-password', values);
+
+export const changeName = async (name: string): Promise<void> => {
+  await post('/update-user', { name });
+  await queryClient.invalidateQueries({ queryKey: ['/session'] });
+};
+
+export const listSessions = (signal?: AbortSignal): Promise<readonly ListedSession[]> =>
+  request('GET', '/auth/list-sessions', { signal });
+
+/** The session that this browser is signed in by. */
+export const currentSession = (signal?: AbortSignal): Promise<{ session: { id: string; token: string } } | null> =>
+  request('GET', '/auth/get-session', { signal });
+
+export const endSession = (token: string): Promise<unknown> => post('/revoke-session', { token });
+
+export const endOtherSessions = (): Promise<unknown> => post('/revoke-other-sessions');
+
+/** Ends every session, this one last. */
+export const signOutEverywhere = async (): Promise<unknown> => {
+  await endOtherSessions();
+  return signOut();
+};

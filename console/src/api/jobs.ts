@@ -1,0 +1,49 @@
+import { queryOptions } from '@tanstack/react-query';
+import { request } from './request.ts';
+
+/** A request and what became of it. Times in ms since 1970, cost in dollars. */
+export interface Job {
+  readonly id: string;
+  readonly object: 'job';
+  readonly status: 'queued' | 'in_progress' | 'completed' | 'failed' | 'cancelled';
+  readonly account_id: string;
+  readonly endpoint: string;
+  readonly capability: string;
+  readonly model: string;
+  /** The stand-in that answered, where another model did. */
+  readonly served_model: string | null;
+  readonly vendor: string | null;
+  readonly key: { readonly id: string; readonly name: string | null };
+  readonly stream: boolean;
+  readonly attempts: number;
+  readonly created_at: number;
+  readonly began_at: number | null;
+  readonly first_at: number | null;
+  readonly ended_at: number | null;
+  readonly error_code: string | null;
+  readonly input_tokens: number | null;
+  readonly output_tokens: number | null;
+  readonly cost: number | null;
+  readonly usage: unknown;
+  readonly metadata: Readonly<Record<string, string>> | null;
+  readonly has_body: boolean;
+}
+
+/** Whether nothing more happens to it. */
+export function hasEnded(job: Pick<Job, 'ended_at'>): boolean {
+  return job.ended_at !== null;
+}
+
+/** How long a job took from its coming to its end, in ms; null while it is under way. */
+export function jobDuration(job: Pick<Job, 'created_at' | 'ended_at'>): number | null {
+  return job.ended_at === null ? null : job.ended_at - job.created_at;
+}
+
+/** One job, read again while it is under way. */
+export function jobQuery(id: string, path = '/jobs') {
+  return queryOptions({
+    queryKey: [path, id],
+    queryFn: ({ signal }) => request<Job>('GET', `${path}/${encodeURIComponent(id)}`, { signal }),
+    refetchInterval: ({ state }) => (state.data !== undefined && !hasEnded(state.data) ? 2000 : false),
+  });
+}

@@ -1,0 +1,86 @@
+import { queryClient } from './query-client.ts';
+import { request } from './request.ts';
+
+export type BudgetPeriod = 'day' | 'week' | 'month' | 'never';
+
+/** An API key as it is listed. Times in ms since 1970, money in dollars; null: no limit of that kind. */
+export interface ApiKey {
+  readonly id: string;
+  readonly name: string;
+  readonly prefix: string;
+  readonly kind: 'standard' | 'operator' | 'console';
+  readonly status: 'active' | 'expired' | 'revoked';
+  readonly created_at: number;
+  readonly last_used_at: number | null;
+  readonly expires_at: number | null;
+  readonly revoked_at: number | null;
+  readonly capabilities: readonly string[] | null;
+  readonly models: readonly string[] | null;
+  readonly rpm: number | null;
+  readonly tpm: number | null;
+  readonly concurrency: number | null;
+  readonly model_limits: Readonly<Record<string, { rpm?: number | null; tpm?: number | null }>> | null;
+  readonly budget: { readonly amount: number; readonly period: BudgetPeriod; readonly spent: number } | null;
+  readonly on_disconnect: 'cancel' | 'continue' | null;
+  readonly unsupported_parameters: 'refuse' | 'drop' | null;
+  /** The key that took this one's place; this one works until it expires. */
+  readonly rotated_to?: string | null;
+}
+
+/** What is set of a key when it is made or changed. */
+export interface KeyValues {
+  readonly name: string;
+  /** Only where an operator key is made. */
+  readonly kind?: 'operator';
+  readonly expires_at: number | null;
+  readonly capabilities: readonly string[] | null;
+  readonly models: readonly string[] | null;
+  readonly rpm: number | null;
+  readonly tpm: number | null;
+  readonly concurrency: number | null;
+  readonly budget: { readonly amount: number; readonly period: BudgetPeriod } | null;
+  readonly model_limits: ApiKey['model_limits'];
+  readonly on_disconnect: 'cancel' | 'continue' | null;
+  readonly unsupported_parameters: 'refuse' | 'drop' | null;
+}
+
+/** A key that was just made: `key` is its text, which is never told again. */
+export type NewApiKey = ApiKey & { readonly key: string };
+
+/** What can be done with the keys of an account, wherever its routes are. */
+export interface KeyCalls {
+  /** The list of them. */
+  readonly listPath: string;
+  /** Whether it takes a key's `kind`: operators make operator keys, too. */
+  readonly hasKinds: boolean;
+  readonly create: (values: KeyValues) => Promise<NewApiKey>;
+  readonly change: (id: string, values: Partial<KeyValues>) => Promise<ApiKey>;
+  readonly revoke: (id: string) => Promise<ApiKey>;
+  /** @param overlapSeconds how long the old text still works */
+  readonly rotate: (id: string, overlapSeconds: number) => Promise<NewApiKey>;
+}
+
+/** @param listPath where keys are listed and made @param path before a key's id, where one is changed */
+function keyCalls(listPath: string, path: string, hasKinds: boolean): KeyCalls {
+  const change = async <Answer>(method: string, address: string, body?: unknown): Promise<Answer> => {
+    const answer = await request<Answer>(method, address, { body });
+    await queryClient.invalidateQueries({ queryKey: [listPath] });
+    return answer;
+  };
+  return {
+    listPath,
+    hasKinds,
+    create: (values) => change('POST', listPath, values),
+    change: (id, values) => change('PATCH', `${path}/${id}`, values),
+    revoke: (id) => change('DELETE', `${path}/${id}`),
+    rotate: (id, overlapSeconds) => change('POST', `${path}/${id}/rotate`, { overlap_seconds: overlapSeconds }),
+  };
+}
+
+/** The keys of the reader's own account. */
+export const ownKeys = keyCalls('/keys', '/keys', false);
+
+/** The keys of an account, for operators. */
+export function keysOfAccount(account: string): KeyCalls {
+  return keyCalls(`/admin/v1/accounts/${encodeURIComponent(account)}/keys`, '/admin/v1/keys', true);
+}

@@ -1,0 +1,46 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { type Query, request } from './request.ts';
+
+/** One page of a list; `next` is the `after` of the page behind it. */
+export interface ListPage<Row> {
+  readonly data: readonly Row[];
+  readonly has_more: boolean;
+  readonly next: string | null;
+}
+
+/** What a table needs to know of a list that is read page by page. */
+export interface List<Row> {
+  readonly rows: readonly Row[];
+  readonly isLoading: boolean;
+  readonly error: Error | null;
+  readonly hasMore: boolean;
+  readonly isLoadingMore: boolean;
+  readonly loadMore: () => void;
+  readonly retry: () => void;
+}
+
+/** Reads a list such as `/keys`, page after page. Its query's key is `[path, query]`. */
+export function useList<Row>(
+  path: string,
+  query: Query = {},
+  options: { pageSize?: number; refetchInterval?: number | false } = {},
+): List<Row> {
+  const pageSize = options.pageSize ?? 50;
+  const answer = useInfiniteQuery({
+    queryKey: [path, query],
+    queryFn: ({ pageParam, signal }) =>
+      request<ListPage<Row>>('GET', path, { query: { ...query, limit: pageSize, after: pageParam }, signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => (page.has_more && page.next !== null ? page.next : undefined),
+    ...(options.refetchInterval === undefined ? {} : { refetchInterval: options.refetchInterval }),
+  });
+  return {
+    rows: answer.data?.pages.flatMap((page) => page.data) ?? [],
+    isLoading: answer.isPending,
+    error: answer.data === undefined ? answer.error : null,
+    hasMore: answer.hasNextPage,
+    isLoadingMore: answer.isFetchingNextPage,
+    loadMore: () => void answer.fetchNextPage(),
+    retry: () => void answer.refetch(),
+  };
+}

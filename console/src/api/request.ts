@@ -1,0 +1,123 @@
+/** Where the console's JSON is: the same origin, so that the session's cookie goes along. */
+const apiRoot = '/console/api';
+/** Operators' JSON, which takes an operator's session too. */
+const adminRoot = '/admin/v1';
+
+/** How long an answer may take; what streams is not read through here. */
+const deadlineMs = 30_000;
+
+/** A request that did not succeed: `message` is written for the reader. */
+export class RequestError extends Error {
+  /** 0: there was no answer at all. */
+  readonly status: number;
+  readonly code: string | undefined;
+  /** The field that the server names, where it names one. */
+  readonly field: string | undefined;
+  readonly requestId: string | undefined;
+
+  constructor(message: string, facts: { status: number; code?: string; field?: string; requestId?: string }) {
+    super(message);
+    this.name = 'RequestError';
+    this.status = facts.status;
+    this.code = facts.code;
+    this.field = facts.field;
+    this.requestId = facts.requestId;
+  }
+}
+
+/** Values of a query string; those that are undefined, null or empty are left out. */
+export type Query = Record<string, string | number | boolean | null | undefined>;
+
+export interface RequestOptions {
+  readonly query?: Query | undefined;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A path with its query string, under the console's JSON or, with a leading `/admin/v1`, the operators'. */
+export function address(path: string, query: Query = {}): string {
+  const root = path.startsWith(adminRoot) ? '' : apiRoot;
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '');
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return `${root}${path}${text === '' ? '' : `?${text}`}`;
+}
+
+/**
+ * One call of the console's JSON: `request('GET', '/keys')`, `request('GET', '/admin/v1/users')`.
+ * @throws RequestError with a readable message, also where the network or the server is away.
+ */
+export async function request<Answer>(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
+  const deadline = AbortSignal.timeout(deadlineMs);
+  const signal = options.signal === undefined ? deadline : AbortSignal.any([options.signal, deadline]);
+  let response: Response;
+  try {
+    response = await fetch(address(path, options.query), {
+      method,
+      signal,
+      credentials: 'same-origin',
+      headers: {
+        accept: 'application/json',
+        ...(options.body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+    });
+  } catch (error) {
+    // A page that was left ends its requests: that is no fault to tell.
+    if (options.signal?.aborted === true) throw error;
+    throw noAnswer(deadline.aborted);
+  }
+  if (!response.ok) throw await readError(response);
+  return (await readJson(response)) as Answer;
+}
+
+function noAnswer(isLate: boolean): RequestError {
+  return new RequestError(
+    isLate
+      ? 'The gateway took too long to answer. Try again in a moment.'
+      : 'The gateway cannot be reached. Check your connection and try again.',
+    { status: 0 },
+  );
+}
+
+async function readJson(response: Response): Promise<unknown> {
+  const text = await response.text();
+  if (text === '') return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new RequestError('The gateway answered with something that is not JSON.', { status: response.status });
+  }
+}
+
+/** The error that a failed answer tells: the API's own shape, or the shape of the sign-in routes. */
+export async function readError(response: Response): Promise<RequestError> {
+  const body: unknown = await response.json().catch(() => undefined);
+  const told = (isRecord(body) && isRecord(body.error) ? body.error : isRecord(body) ? body : {}) as Record<
+    string,
+    unknown
+  >;
+  const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
+  const code = text(told.code) ?? text(told.type);
+  const field = text(told.param);
+  const requestId = response.headers.get('x-request-id') ?? undefined;
+  return new RequestError(text(told.message) ?? plainMessage(response.status), {
+    status: response.status,
+    ...(code === undefined ? {} : { code }),
+    ...(field === undefined ? {} : { field }),
+    ...(requestId === undefined ? {} : { requestId }),
+  });
+}
+
+function plainMessage(status: number): string {
+  if (status === 401) return 'You are not signed in.';
+  if (status === 403) return 'You may not do this.';
+  if (status === 404) return 'There is no such thing here.';
+  if (status === 429) return 'Too many requests. Wait a moment and try again.';
+  if (status >= 500) return `The gateway has a fault of its own (${status}). Try again in a moment.`;
+  return `The gateway refused this (${status}).`;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

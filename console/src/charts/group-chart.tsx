@@ -1,0 +1,76 @@
+import { Box } from '@mantine/core';
+import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from 'recharts';
+
+export interface GroupValue {
+  readonly name: string;
+  readonly value: number;
+}
+
+const rowHeight = 34;
+const mostNameLetters = 24;
+
+/** A bar for each group, the greatest first. The table beside it tells the same in words. */
+export function GroupChart({
+  label,
+  groups,
+  format,
+}: {
+  label: string;
+  groups: readonly GroupValue[];
+  format: (value: number) => string;
+}) {
+  const height = groups.length * rowHeight + 40;
+  return (
+    <Box role="img" aria-label={`Chart: ${label}`} h={height}>
+      <ResponsiveContainer width="100%" height={height}>
+        <BarChart
+          data={[...groups]}
+          layout="vertical"
+          margin={{ top: 4, right: 16, bottom: 0, left: 0 }}
+          accessibilityLayer={false}
+        >
+          <CartesianGrid horizontal={false} stroke="var(--sluice-line)" />
+          <XAxis
+            type="number"
+            tick={{ fill: 'var(--mantine-color-dimmed)', fontSize: 12 }}
+            tickLine={false}
+            axisLine={false}
+            tickFormatter={format}
+          />
+          <YAxis
+            type="category"
+            dataKey="name"
+            width={150}
+            tick={{ fill: 'var(--mantine-color-text)', fontSize: 12 }}
+            tickLine={false}
+            axisLine={false}
+            tickFormatter={(name: string) =>
+              name.length > mostNameLetters ? `${name.slice(0, mostNameLetters - 1)}…` : name
+            }
+          />
+          <Tooltip
+            isAnimationActive={false}
+            cursor={{ fill: 'var(--mantine-color-default-hover)' }}
+            contentStyle={{
+              background: 'var(--sluice-card)',
+              border: '1px solid var(--sluice-line)',
+              borderRadius: 8,
+              fontSize: 13,
+            }}
+            itemStyle={{ color: 'var(--mantine-color-text)' }}
+            labelStyle={{ color: 'var(--mantine-color-dimmed)' }}
+            formatter={(value) => format(Number(value))}
+          />
+          <Bar
+            dataKey="value"
+            name={label}
+            fill="var(--chart-1)"
+            maxBarSize={20}
+            radius={[0, 3, 3, 0]}
+            isAnimationActive={false}
+          />
+        </BarChart>
+      </ResponsiveContainer>
+    </Box>
+  );
+}

@@ -1,0 +1,46 @@
+import { Button, Group, Modal, Stack } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { FormError } from './error-panel.tsx';
+
+/**
+ * Asks before what cannot be undone. `onConfirm` is awaited: the dialog shows that it works, tells its error, and closes
+ * after it.
+ */
+export function ConfirmDialog({
+  opened,
+  title,
+  children,
+  confirmLabel,
+  onConfirm,
+  onClose,
+}: {
+  opened: boolean;
+  title: string;
+  children: ReactNode;
+  confirmLabel: string;
+  onConfirm: () => Promise<unknown>;
+  onClose: () => void;
+}) {
+  const action = useMutation({ mutationFn: onConfirm, onSuccess: () => close() });
+  const close = (): void => {
+    action.reset();
+    onClose();
+  };
+  return (
+    <Modal opened={opened} onClose={close} title={title} closeButtonProps={{ 'aria-label': 'Close' }}>
+      <Stack gap="md">
+        <div>{children}</div>
+        <FormError error={action.error} />
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={close} data-autofocus>
+            Keep
+          </Button>
+          <Button color="red.9" loading={action.isPending} onClick={() => action.mutate()}>
+            {confirmLabel}
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

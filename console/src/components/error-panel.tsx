@@ -1,0 +1,48 @@
+import { Alert, Button, Stack, Text } from '@mantine/core';
+import { IconAlertTriangle } from '@tabler/icons-react';
+import { RequestError } from '../api/request.ts';
+
+/** The words of an error for a reader. */
+export function errorText(error: unknown): string {
+  return error instanceof Error && error.message !== '' ? error.message : 'Something went wrong here.';
+}
+
+/** An error where the content would be, with a way to try again. */
+export function ErrorPanel({
+  error,
+  title = 'This could not be loaded',
+  onRetry,
+}: {
+  error: unknown;
+  title?: string;
+  onRetry?: (() => void) | undefined;
+}) {
+  const requestId = error instanceof RequestError ? error.requestId : undefined;
+  return (
+    <Alert color="red" variant="light" title={title} icon={<IconAlertTriangle aria-hidden />} role="alert">
+      <Stack gap="xs" align="flex-start">
+        <Text size="sm">{errorText(error)}</Text>
+        {requestId !== undefined && (
+          <Text size="xs" c="dimmed">
+            Request {requestId}
+          </Text>
+        )}
+        {onRetry !== undefined && (
+          <Button size="xs" variant="default" onClick={onRetry}>
+            Try again
+          </Button>
+        )}
+      </Stack>
+    </Alert>
+  );
+}
+
+/** A failed action's words, beside its button; nothing while `error` is null. */
+export function FormError({ error }: { error: unknown }) {
+  if (error === null || error === undefined) return null;
+  return (
+    <Alert color="red" variant="light" icon={<IconAlertTriangle aria-hidden />} role="alert" py="xs">
+      {errorText(error)}
+    </Alert>
+  );
+}

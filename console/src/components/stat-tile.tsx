@@ -1,0 +1,36 @@
+import { Paper, Skeleton, Text } from '@mantine/core';
+
+/** One number with its name; holds its place while the number is read. */
+export function StatTile({
+  label,
+  value,
+  hint,
+  isLoading = false,
+}: {
+  label: string;
+  value: string;
+  hint?: string | undefined;
+  isLoading?: boolean;
+}) {
+  return (
+    <Paper withBorder p="md" bg="var(--sluice-card)">
+      <Text size="sm" c="dimmed">
+        {label}
+      </Text>
+      <Skeleton visible={isLoading} width={isLoading ? '60%' : '100%'}>
+        <Text
+          fz="clamp(1.1rem, 1.9vw, 1.5rem)"
+          fw={650}
+          lh={1.5}
+          className="numbers"
+          style={{ overflowWrap: 'anywhere' }}
+        >
+          {value}
+        </Text>
+      </Skeleton>
+      <Text size="xs" c="dimmed" mih="1.2em" className="numbers">
+        {isLoading ? '' : hint}
+      </Text>
+    </Paper>
+  );
+}

@@ -1,0 +1,34 @@
+import { Badge } from '@mantine/core';
+
+/** Colours of the states that jobs, keys, accounts, vendors and workers can be in; any other is gray. */
+const colors: Record<string, string> = {
+  active: 'green',
+  completed: 'green',
+  succeeded: 'green',
+  healthy: 'green',
+  closed: 'green',
+  on: 'green',
+  available: 'green',
+  queued: 'blue',
+  delayed: 'blue',
+  in_progress: 'sluice',
+  running: 'sluice',
+  cooling: 'yellow',
+  'half-open': 'yellow',
+  expired: 'yellow',
+  rotated: 'yellow',
+  suspended: 'red',
+  failed: 'red',
+  revoked: 'red',
+  open: 'red',
+  incomplete: 'orange',
+};
+
+/** A state in a word, told by its text and not by its colour alone. */
+export function StatusBadge({ status, color }: { status: string; color?: string }) {
+  return (
+    <Badge variant="light" color={color ?? colors[status] ?? 'gray'} tt="none" fw={600} style={{ flexShrink: 0 }}>
+      {status.replaceAll('_', ' ')}
+    </Badge>
+  );
+}

@@ -1,0 +1,8 @@
+import { Anchor } from '@mantine/core';
+import { createLink } from '@tanstack/react-router';
+import type { ComponentProps } from 'react';
+
+type AnchorProps = Omit<ComponentProps<typeof Anchor<'a'>>, 'href'>;
+
+/** A link to a page of the console inside a text; underlined, so that it is not told by its colour alone. */
+export const TextLink = createLink(({ ...props }: AnchorProps) => <Anchor<'a'> underline="always" {...props} />);

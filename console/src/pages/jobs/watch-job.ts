@@ -1,0 +1,78 @@
+import { address, RequestError, readError } from '../../api/request.ts';
+import { readEvents } from '../playground/read-events.ts';
+
+/** What one event of a job adds for a reader. */
+export interface WatchedEvent {
+  /** Text that goes on where the last one ended. */
+  readonly text?: string;
+  /** 0 to 100. */
+  readonly progress?: number;
+  /** A data URL. */
+  readonly picture?: string;
+  /** The job ended with it, in words. */
+  readonly error?: string;
+}
+
+/** Tries after a broken connection, each a second after the last. */
+const mostTries = 10;
+const pauseMs = 1000;
+
+/**
+ * Follows a job's events from the beginning to their end. A connection that breaks is taken up again behind the last
+ * event that came: nothing is told twice.
+ * @throws RequestError when it cannot be followed (any more); AbortError.
+ */
+export async function watchJob(id: string, tell: (event: WatchedEvent) => void, signal: AbortSignal): Promise<void> {
+  let lastId: string | undefined;
+  for (let failures = 0; ; ) {
+    try {
+      const response = await open(id, lastId, signal);
+      for await (const { id: eventId, data } of readEvents(response.body as ReadableStream<Uint8Array>)) {
+        failures = 0;
+        lastId = eventId ?? lastId;
+        if (data === '[DONE]') return;
+        tell(describeEvent(JSON.parse(data) as WireEvent));
+      }
+      return;
+    } catch (error) {
+      signal.throwIfAborted();
+      failures += 1;
+      if (error instanceof RequestError || failures >= mostTries) throw error;
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
+  }
+}
+
+async function open(id: string, lastId: string | undefined, signal: AbortSignal): Promise<Response> {
+  const response = await fetch(address(`/jobs/${id}/events`), {
+    signal,
+    ...(lastId !== undefined && { headers: { 'last-event-id': lastId } }),
+  });
+  if (!response.ok) throw await readError(response);
+  return response;
+}
+
+interface WireEvent {
+  readonly type?: string;
+  readonly choices?: readonly { readonly delta?: { content?: string | null }; readonly text?: string }[];
+  readonly delta?: unknown;
+  readonly progress?: number;
+  readonly b64_json?: string;
+  readonly error?: { readonly message?: string } | null;
+  readonly response?: { readonly error?: { readonly message?: string } | null };
+}
+
+/** The events of all endpoints: chunks of chats and completions, and the typed ones of the others. */
+function describeEvent(event: WireEvent): WatchedEvent {
+  const error = event.error?.message ?? event.response?.error?.message;
+  if (error !== undefined) return { error };
+  if (event.b64_json !== undefined) return { picture: `data:image/png;base64,${event.b64_json}` };
+  if (event.progress !== undefined) return { progress: event.progress };
+  const [choice] = event.choices ?? [];
+  if (choice !== undefined) return { text: choice.delta?.content ?? choice.text ?? '' };
+  // Arguments of a tool call are no text of the answer.
+  if (event.type?.includes('arguments')) return {};
+  if (typeof event.delta === 'string') return { text: event.delta };
+  const text = (event.delta as { text?: unknown } | undefined)?.text;
+  return typeof text === 'string' ? { text } : {};
+}

@@ -1,0 +1,105 @@
+import { Button, Group, Modal, NativeSelect, Stack, Text } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { ApiKey, KeyCalls, NewApiKey } from '../../api/keys.ts';
+import { FormError } from '../../components/error-panel.tsx';
+import { KeyForm } from './key-form.tsx';
+import { changesOf, emptyKeyForm, keyFormOf, keyValuesOf } from './key-form-values.ts';
+
+const closeLabel = { 'aria-label': 'Close' };
+
+/** Makes a key; `onCreated` gets it with its text. */
+export function CreateKeyDialog({
+  calls,
+  onClose,
+  onCreated,
+}: {
+  calls: KeyCalls;
+  onClose: () => void;
+  onCreated: (key: NewApiKey) => void;
+}) {
+  const create = useMutation({ mutationFn: calls.create, onSuccess: onCreated });
+  return (
+    <Modal opened onClose={onClose} title="Create an API key" size="lg" closeButtonProps={closeLabel}>
+      <KeyForm
+        initial={emptyKeyForm}
+        hasKinds={calls.hasKinds}
+        submitLabel="Create key"
+        error={create.error}
+        isPending={create.isPending}
+        onSubmit={(values) => create.mutate(keyValuesOf(values))}
+        onCancel={onClose}
+      />
+    </Modal>
+  );
+}
+
+/** Changes a key; what is changed is in force at once. */
+export function EditKeyDialog({ calls, apiKey, onClose }: { calls: KeyCalls; apiKey: ApiKey; onClose: () => void }) {
+  const [initial] = useState(() => keyFormOf(apiKey));
+  const change = useMutation({
+    mutationFn: (values: typeof initial) => calls.change(apiKey.id, changesOf(initial, values)),
+    onSuccess: onClose,
+  });
+  return (
+    <Modal opened onClose={onClose} title={`Edit “${apiKey.name}”`} size="lg" closeButtonProps={closeLabel}>
+      <KeyForm
+        initial={initial}
+        submitLabel="Save changes"
+        error={change.error}
+        isPending={change.isPending}
+        onSubmit={(values) => change.mutate(values)}
+        onCancel={onClose}
+      />
+    </Modal>
+  );
+}
+
+const overlaps = [
+  { value: '0', label: 'Not at all: it ends now' },
+  { value: '3600', label: 'An hour' },
+  { value: '86400', label: 'A day' },
+  { value: '604800', label: '7 days' },
+  { value: '2592000', label: '30 days' },
+];
+
+/** Replaces a key by a new one with the same settings; the old one still works for a while. */
+export function RotateKeyDialog({
+  calls,
+  apiKey,
+  onClose,
+  onCreated,
+}: {
+  calls: KeyCalls;
+  apiKey: ApiKey;
+  onClose: () => void;
+  onCreated: (key: NewApiKey) => void;
+}) {
+  const [overlap, setOverlap] = useState('86400');
+  const rotate = useMutation({ mutationFn: () => calls.rotate(apiKey.id, Number(overlap)), onSuccess: onCreated });
+  return (
+    <Modal opened onClose={onClose} title={`Rotate “${apiKey.name}”`} closeButtonProps={closeLabel}>
+      <Stack gap="md">
+        <Text size="sm">
+          A new key with the same settings is made. Put it where the old one is in use before the old one ends.
+        </Text>
+        <NativeSelect
+          label="The old key goes on working for"
+          value={overlap}
+          onChange={(event) => setOverlap(event.currentTarget.value)}
+          data={overlaps}
+          data-autofocus
+        />
+        <FormError error={rotate.error} />
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button loading={rotate.isPending} onClick={() => rotate.mutate()}>
+            Rotate
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

@@ -1,0 +1,131 @@
+import type { ApiKey, BudgetPeriod, KeyValues } from '../../api/keys.ts';
+
+/** What the fields of the form hold: an empty number field is ''. */
+export interface KeyFormValues {
+  readonly name: string;
+  /** Chosen when it is made, by operators only. */
+  readonly kind: ApiKey['kind'];
+  /** A span in days from now, `never`, or `date` for `expiresOn`. */
+  readonly expiry: string;
+  /** `2026-11-22T14:00`, in the reader's zone. */
+  readonly expiresOn: string;
+  readonly capabilities: readonly string[];
+  readonly models: readonly string[];
+  readonly rpm: number | string;
+  readonly tpm: number | string;
+  readonly concurrency: number | string;
+  readonly budget: number | string;
+  readonly budgetPeriod: BudgetPeriod;
+  readonly modelLimits: readonly ModelLimit[];
+  readonly onDisconnect: string;
+  readonly unsupportedParameters: string;
+}
+
+/** One line of the limits per model. */
+export interface ModelLimit {
+  /** Names the line while it is edited. */
+  readonly line: number;
+  readonly model: string;
+  readonly rpm: number | string;
+  readonly tpm: number | string;
+}
+
+export const emptyKeyForm: KeyFormValues = {
+  name: '',
+  kind: 'standard',
+  expiry: 'never',
+  expiresOn: '',
+  capabilities: [],
+  models: [],
+  rpm: '',
+  tpm: '',
+  concurrency: '',
+  budget: '',
+  budgetPeriod: 'month',
+  modelLimits: [],
+  onDisconnect: '',
+  unsupportedParameters: '',
+};
+
+const dayMs = 86_400_000;
+
+/** A time as a `datetime-local` field takes it. */
+function localMinute(at: number): string {
+  const shifted = new Date(at - new Date(at).getTimezoneOffset() * 60_000);
+  return shifted.toISOString().slice(0, 16);
+}
+
+/** The form of a key that is there already. */
+export function keyFormOf(key: ApiKey): KeyFormValues {
+  return {
+    name: key.name,
+    kind: key.kind,
+    expiry: key.expires_at === null ? 'never' : 'date',
+    expiresOn: key.expires_at === null ? '' : localMinute(key.expires_at),
+    capabilities: key.capabilities ?? [],
+    models: key.models ?? [],
+    rpm: key.rpm ?? '',
+    tpm: key.tpm ?? '',
+    concurrency: key.concurrency ?? '',
+    budget: key.budget?.amount ?? '',
+    budgetPeriod: key.budget?.period ?? 'month',
+    modelLimits: Object.entries(key.model_limits ?? {}).map(([model, limit], line) => ({
+      line,
+      model,
+      rpm: limit.rpm ?? '',
+      tpm: limit.tpm ?? '',
+    })),
+    onDisconnect: key.on_disconnect ?? '',
+    unsupportedParameters: key.unsupported_parameters ?? '',
+  };
+}
+
+const numberOf = (value: number | string): number | null => (value === '' ? null : Number(value));
+
+function expiryOf(form: KeyFormValues, now: number): number | null {
+  if (form.expiry === 'never') return null;
+  if (form.expiry !== 'date') return now + Number(form.expiry) * dayMs;
+  const at = new Date(form.expiresOn).getTime();
+  return Number.isNaN(at) ? null : at;
+}
+
+function modelLimitsOf(lines: readonly ModelLimit[]): KeyValues['model_limits'] {
+  const limits = lines
+    .filter(({ model, rpm, tpm }) => model.trim() !== '' && (rpm !== '' || tpm !== ''))
+    .map(({ model, rpm, tpm }) => [
+      model.trim(),
+      { ...(rpm === '' ? {} : { rpm: Number(rpm) }), ...(tpm === '' ? {} : { tpm: Number(tpm) }) },
+    ]);
+  return limits.length === 0 ? null : Object.fromEntries(limits);
+}
+
+/** What is sent for a form: null takes a limit away. */
+export function keyValuesOf(form: KeyFormValues, now = Date.now()): KeyValues {
+  const budget = numberOf(form.budget);
+  return {
+    name: form.name.trim(),
+    ...(form.kind === 'operator' && { kind: form.kind }),
+    expires_at: expiryOf(form, now),
+    capabilities: form.capabilities.length === 0 ? null : form.capabilities,
+    models: form.models.length === 0 ? null : form.models,
+    rpm: numberOf(form.rpm),
+    tpm: numberOf(form.tpm),
+    concurrency: numberOf(form.concurrency),
+    model_limits: modelLimitsOf(form.modelLimits),
+    budget: budget === null ? null : { amount: budget, period: form.budgetPeriod },
+    on_disconnect: form.onDisconnect === '' ? null : (form.onDisconnect as 'cancel' | 'continue'),
+    unsupported_parameters:
+      form.unsupportedParameters === '' ? null : (form.unsupportedParameters as 'refuse' | 'drop'),
+  };
+}
+
+/** Only what differs from how the key is now: what was not touched is not sent, nor refused. */
+export function changesOf(before: KeyFormValues, after: KeyFormValues): Partial<KeyValues> {
+  const now = Date.now();
+  const old = keyValuesOf(before, now);
+  return Object.fromEntries(
+    Object.entries(keyValuesOf(after, now)).filter(
+      ([name, value]) => JSON.stringify(value) !== JSON.stringify(old[name as keyof KeyValues]),
+    ),
+  );
+}

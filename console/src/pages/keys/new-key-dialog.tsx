@@ -1,0 +1,33 @@
+import { Alert, Button, Code, Group, Modal, Stack } from '@mantine/core';
+import { IconAlertTriangle } from '@tabler/icons-react';
+import type { NewApiKey } from '../../api/keys.ts';
+import { CopyButton } from '../../components/copy-button.tsx';
+
+/** The one time that a key's text is shown. A click beside the dialog does not close it: the text would be gone. */
+export function NewKeyDialog({ created, onClose }: { created: NewApiKey; onClose: () => void }) {
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      title="Your new API key"
+      closeOnClickOutside={false}
+      closeOnEscape={false}
+      withCloseButton={false}
+      size="lg"
+    >
+      <Stack gap="md">
+        <Alert color="yellow" icon={<IconAlertTriangle aria-hidden />} title="Copy it now">
+          This is the only time that the key is shown. The gateway keeps no copy that could be read: if it is lost,
+          rotate the key or make another one.
+        </Alert>
+        <Code block fz="sm" data-testid="new-key" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
+          {created.key}
+        </Code>
+        <Group justify="space-between">
+          <CopyButton value={created.key} label="Copy the key" />
+          <Button onClick={onClose}>I have copied it</Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

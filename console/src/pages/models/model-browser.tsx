@@ -1,0 +1,64 @@
+import { Box, Button, Center, Stack, Text } from '@mantine/core';
+import { IconSearchOff } from '@tabler/icons-react';
+import { useDeferredValue, useMemo, useState } from 'react';
+import type { Model } from '../../api/models.ts';
+import { type Column, DataTable } from '../../components/data-table.tsx';
+import { EmptyState } from '../../components/empty-state.tsx';
+import { listModels } from './list-models.ts';
+import { ModelFilters } from './model-filters.tsx';
+import type { ModelOrder, ModelsSearch } from './models-search.ts';
+
+/** Rows that are shown at once. */
+const pageSize = 50;
+
+/** Models to search, filter and put in order; what is asked for is in the address. */
+export function ModelBrowser<Listed extends Model>({
+  models,
+  search,
+  onChange,
+  columnsOf,
+}: {
+  models: readonly Listed[];
+  search: ModelsSearch;
+  onChange: (search: ModelsSearch) => void;
+  columnsOf: (search: ModelsSearch, sortBy: (order: ModelOrder) => void) => readonly Column<Listed>[];
+}) {
+  const [pages, setPages] = useState(1);
+  // Typing goes before listing.
+  const asked = useDeferredValue(search);
+  const found = useMemo(() => listModels(models, asked), [models, asked]);
+  const sortBy = (order: ModelOrder): void => {
+    const isFalling = (search.order ?? 'model') === order && search.falling !== true;
+    const { falling: _, ...rest } = search;
+    onChange({ ...rest, order, ...(isFalling && { falling: true }) });
+  };
+  const shown = found.slice(0, pages * pageSize);
+  return (
+    <>
+      <ModelFilters models={models} search={search} onChange={onChange} />
+      {found.length === 0 ? (
+        <EmptyState title="No model is like that" icon={IconSearchOff}>
+          <Button variant="default" onClick={() => onChange({})}>
+            Clear filters
+          </Button>
+        </EmptyState>
+      ) : (
+        <Stack gap="sm">
+          <Text size="sm" c="dimmed" role="status" className="numbers">
+            {found.length} of {models.length} models
+          </Text>
+          <Box>
+            <DataTable label="Models" columns={columnsOf(search, sortBy)} rows={shown} rowKey={({ id }) => id} />
+          </Box>
+          {shown.length < found.length && (
+            <Center>
+              <Button variant="default" onClick={() => setPages(pages + 1)}>
+                Show {Math.min(pageSize, found.length - shown.length)} more
+              </Button>
+            </Center>
+          )}
+        </Stack>
+      )}
+    </>
+  );
+}

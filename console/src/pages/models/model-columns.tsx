@@ -1,0 +1,97 @@
+import { Badge, Box, Group, Text } from '@mantine/core';
+import type { ReactNode } from 'react';
+import type { Model } from '../../api/models.ts';
+import type { Column } from '../../components/data-table.tsx';
+import { money } from '../../format/money.ts';
+import { count } from '../../format/number.ts';
+import { time } from '../../format/time.ts';
+import type { ModelOrder, ModelsSearch } from './models-search.ts';
+import { otherPrices } from './price-text.ts';
+
+/** The columns of the price list, whose heads order it. @param servedBy what is told of who serves a model */
+export function modelColumns<Listed extends Model>(
+  search: ModelsSearch,
+  sortBy: (order: ModelOrder) => void,
+  servedBy: (model: Listed) => ReactNode = (model) => <Quiet model={model}>{model.vendors.join(', ')}</Quiet>,
+): readonly Column<Listed>[] {
+  const sort = (order: ModelOrder): NonNullable<Column<Listed>['sort']> => ({
+    direction: (search.order ?? 'model') !== order ? 'none' : search.falling === true ? 'descending' : 'ascending',
+    toggle: () => sortBy(order),
+  });
+  const dollars = (title: string, order: 'input' | 'output'): Column<Listed> => ({
+    title,
+    align: 'right',
+    sort: sort(order),
+    render: (model) => <Quiet model={model}>{money(model.prices?.[order])}</Quiet>,
+  });
+  return [
+    { title: 'Model', isMain: true, sort: sort('model'), render: (model) => <Name model={model} /> },
+    { title: 'Vendors', sort: sort('vendor'), render: servedBy },
+    { title: 'Kind', render: (model) => <Quiet model={model}>{model.capability}</Quiet> },
+    {
+      title: 'Context',
+      align: 'right',
+      sort: sort('context'),
+      render: (model) => <Quiet model={model}>{count(model.context_window)}</Quiet>,
+    },
+    dollars('Input $/M', 'input'),
+    dollars('Output $/M', 'output'),
+    { title: 'Other', render: (model) => <Other model={model} /> },
+  ];
+}
+
+/** What cannot be used is grey, but no fainter than can be read. */
+function Quiet({ model, children }: { model: Model; children: ReactNode }) {
+  return (
+    <Text size="sm" component="span" className="numbers" {...(!model.available && { c: 'dimmed' })}>
+      {children}
+    </Text>
+  );
+}
+
+function Name({ model }: { model: Model }) {
+  return (
+    <Box miw={{ sm: 230 }}>
+      <Group gap={6}>
+        <Text
+          size="sm"
+          component="span"
+          fw={500}
+          style={{ overflowWrap: 'anywhere' }}
+          {...(!model.available && { c: 'dimmed' })}
+        >
+          {model.id}
+        </Text>
+        {model.reasoning === true && (
+          <Badge size="xs" variant="light" color="gray" tt="none">
+            reasons
+          </Badge>
+        )}
+      </Group>
+      {!model.available && (
+        <Text size="xs" c="dimmed" fw={400}>
+          {whyNot(model)}
+        </Text>
+      )}
+      {model.deprecated_at !== null && (
+        <Text size="xs" c="dimmed" fw={400}>
+          Its vendor shuts it down on {time(model.deprecated_at)}
+        </Text>
+      )}
+    </Box>
+  );
+}
+
+function whyNot({ vendors }: Model): string {
+  if (vendors.length === 0) return 'No vendor serves it.';
+  return `Not available: no key is set for ${vendors.join(' or ')}.`;
+}
+
+function Other({ model }: { model: Model }) {
+  const text = otherPrices(model.prices);
+  return model.prices === null || text !== '' ? (
+    <Text size="xs" c="dimmed" component="span" className="numbers">
+      {model.prices === null ? 'price not known' : text}
+    </Text>
+  ) : null;
+}

@@ -1,0 +1,95 @@
+import { Button, Checkbox, Group, Select, TextInput } from '@mantine/core';
+import { IconSearch } from '@tabler/icons-react';
+import { useMemo } from 'react';
+import type { Model } from '../../api/models.ts';
+import { type ModelOrder, type ModelsSearch, modelOrders } from './models-search.ts';
+
+const contexts = [
+  { value: '8000', label: '8K or more' },
+  { value: '32000', label: '32K or more' },
+  { value: '128000', label: '128K or more' },
+  { value: '200000', label: '200K or more' },
+  { value: '1000000', label: '1M or more' },
+];
+
+interface ModelFiltersProps {
+  readonly models: readonly Model[];
+  readonly search: ModelsSearch;
+  readonly onChange: (search: ModelsSearch) => void;
+}
+
+/** Narrows the price list down. */
+export function ModelFilters({ models, search, onChange }: ModelFiltersProps) {
+  const vendors = useMemo(() => [...new Set(models.flatMap((model) => model.vendors))].sort(), [models]);
+  const capabilities = useMemo(() => [...new Set(models.map((model) => model.capability))].sort(), [models]);
+  const set = (name: keyof ModelsSearch, value: string | number | boolean | undefined | null): void => {
+    const { [name]: _, ...rest } = search;
+    onChange(
+      value === undefined || value === null || value === '' || value === false ? rest : { ...rest, [name]: value },
+    );
+  };
+  const width = { base: '100%', xs: 160 };
+  const clear = (label: string) => ({ clearable: true, clearButtonProps: { 'aria-label': `Clear ${label}` } });
+  return (
+    <Group align="flex-end" gap="sm" mb="md">
+      <TextInput
+        label="Search"
+        placeholder="Name, maker or vendor"
+        leftSection={<IconSearch size={16} aria-hidden />}
+        value={search.search ?? ''}
+        onChange={(event) => set('search', event.currentTarget.value)}
+        flex={1}
+        miw={200}
+      />
+      <Select
+        label="Vendor"
+        placeholder="all"
+        searchable
+        {...clear('vendor')}
+        data={vendors}
+        value={search.vendor ?? null}
+        onChange={(vendor) => set('vendor', vendor)}
+        w={width}
+      />
+      <Select
+        label="Kind"
+        placeholder="all"
+        {...clear('kind')}
+        data={capabilities}
+        value={search.capability ?? null}
+        onChange={(capability) => set('capability', capability)}
+        w={width}
+      />
+      <Select
+        label="Context"
+        placeholder="any"
+        {...clear('context')}
+        data={contexts}
+        value={search.context === undefined ? null : String(search.context)}
+        onChange={(context) => set('context', context === null ? undefined : Number(context))}
+        w={width}
+      />
+      {/* A phone has no column heads to click. */}
+      <Select
+        hiddenFrom="sm"
+        label="Order by"
+        allowDeselect={false}
+        data={[...modelOrders]}
+        value={search.order ?? 'model'}
+        onChange={(order) => set('order', order as ModelOrder)}
+        w="100%"
+      />
+      <Checkbox
+        label="Available only"
+        checked={search.available === true}
+        onChange={(event) => set('available', event.currentTarget.checked)}
+        my={8}
+      />
+      {Object.keys(search).length > 0 && (
+        <Button variant="default" onClick={() => onChange({})}>
+          Clear filters
+        </Button>
+      )}
+    </Group>
+  );
+}

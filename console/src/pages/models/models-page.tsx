@@ -1,0 +1,40 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { modelsQuery } from '../../api/models.ts';
+import { Card } from '../../components/card.tsx';
+import { TableSkeleton } from '../../components/data-table.tsx';
+import { ErrorPanel } from '../../components/error-panel.tsx';
+import { PageHeader } from '../../components/page-header.tsx';
+import { ModelBrowser } from './model-browser.tsx';
+import { modelColumns } from './model-columns.tsx';
+import type { ModelsSearch } from './models-search.ts';
+
+const route = getRouteApi('/shell/models');
+
+/** Every model of the catalogue with its prices, those that cannot be used now in grey. */
+export function ModelsPage() {
+  const search = route.useSearch();
+  const navigate = useNavigate();
+  const models = useQuery(modelsQuery);
+  const change = (next: ModelsSearch): void => void navigate({ to: '/models', search: next, replace: true });
+  return (
+    <>
+      <PageHeader
+        title="Models and prices"
+        description="Input and output in dollars per million tokens; what is counted otherwise says so."
+      />
+      <Card>
+        {models.isPending && <TableSkeleton rows={10} />}
+        {models.isError && <ErrorPanel error={models.error} onRetry={() => void models.refetch()} />}
+        {models.data !== undefined && (
+          <ModelBrowser
+            models={models.data}
+            search={search}
+            onChange={change}
+            columnsOf={(asked, sortBy) => modelColumns(asked, sortBy)}
+          />
+        )}
+      </Card>
+    </>
+  );
+}

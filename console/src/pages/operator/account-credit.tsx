@@ -1,0 +1,95 @@
+import { Button, Group, NumberInput, Stack, Text, TextInput } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { IconCoin } from '@tabler/icons-react';
+import { useMutation } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { useList } from '../../api/lists.ts';
+import { Card } from '../../components/card.tsx';
+import { type Column, ListTable } from '../../components/data-table.tsx';
+import { EmptyState } from '../../components/empty-state.tsx';
+import { FormError } from '../../components/error-panel.tsx';
+import { money } from '../../format/money.ts';
+import { time } from '../../format/time.ts';
+import { type Account, addCredit, type Credit } from './operator-api.ts';
+
+const columns: readonly Column<Credit>[] = [
+  { title: 'Amount', isMain: true, align: 'right', render: ({ amount }) => money(amount) },
+  { title: 'Note', render: ({ note }) => (note === '' ? '–' : note) },
+  { title: 'When', align: 'right', render: ({ created_at: at }) => time(at) },
+];
+
+/** What an account has, where it came from, and a form for more. */
+export function AccountCredit({ account }: { account: Account }) {
+  const list = useList<Credit>(`/admin/v1/accounts/${account.id}/credits`, {}, { pageSize: 20 });
+  return (
+    <Card title="Credit">
+      <Stack gap="md">
+        <div>
+          <Text size="sm" c="dimmed">
+            Balance
+          </Text>
+          <Text fz="xl" fw={650} className="numbers">
+            {account.is_unlimited ? 'Unlimited' : money(account.balance)}
+          </Text>
+        </div>
+        <CreditForm account={account} />
+        <ListTable
+          list={list}
+          label="Credits"
+          columns={columns}
+          rowKey={({ id }) => id}
+          empty={
+            <EmptyState title="No credit yet" icon={IconCoin}>
+              What is put on the account, or taken off it, is listed here.
+            </EmptyState>
+          }
+        />
+      </Stack>
+    </Card>
+  );
+}
+
+function CreditForm({ account }: { account: Account }) {
+  const [amount, setAmount] = useState<number | ''>('');
+  const [note, setNote] = useState('');
+  const add = useMutation({
+    mutationFn: (dollars: number) => addCredit(account.id, { amount: dollars, note: note.trim() }),
+    onSuccess: (_, dollars) => {
+      setAmount('');
+      setNote('');
+      notifications.show({ color: 'green', title: 'Credit booked', message: `${money(dollars)} on ${account.name}` });
+    },
+  });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (amount !== '' && amount !== 0) add.mutate(amount);
+  };
+  return (
+    <form onSubmit={submit}>
+      <Group align="flex-end" gap="xs">
+        <NumberInput
+          label="Dollars"
+          description="Below zero: off"
+          placeholder="25"
+          prefix="$"
+          decimalScale={2}
+          value={amount}
+          onChange={(next) => setAmount(typeof next === 'number' ? next : '')}
+          w={110}
+        />
+        <TextInput
+          label="Note"
+          description="Kept in the history"
+          placeholder="Invoice 17"
+          value={note}
+          onChange={(event) => setNote(event.currentTarget.value)}
+          flex="1 1 10rem"
+        />
+        <Button type="submit" disabled={amount === '' || amount === 0} loading={add.isPending}>
+          Add credit
+        </Button>
+      </Group>
+      <FormError error={add.error} />
+    </form>
+  );
+}

@@ -1,0 +1,68 @@
+import { queryClient } from '../../api/query-client.ts';
+import { request } from '../../api/request.ts';
+
+/** Who owns keys, limits and usage, as operators see it. Money in dollars, times in ms since 1970. */
+export interface Account {
+  readonly id: string;
+  readonly name: string;
+  readonly created_at: number;
+  readonly is_unlimited: boolean;
+  /** Null: unlimited. */
+  readonly balance: number | null;
+  readonly suspended: boolean;
+}
+
+/** Money that was put on an account, or taken off it. */
+export interface Credit {
+  readonly id: string;
+  readonly amount: number;
+  readonly note: string;
+  readonly created_at: number;
+  readonly created_by: string;
+}
+
+/** Somebody who can sign in. */
+export interface ConsoleUser {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+  readonly role: 'user' | 'operator';
+  readonly account_id: string;
+  readonly created_at: number;
+}
+
+/** Reads again whatever begins with one of these paths. */
+async function readAgain(...paths: readonly string[]): Promise<void> {
+  await queryClient.invalidateQueries({
+    predicate: ({ queryKey }) => paths.some((path) => String(queryKey[0]).startsWith(path)),
+  });
+}
+
+export async function createAccount(values: { name: string }): Promise<Account> {
+  const account = await request<Account>('POST', '/admin/v1/accounts', { body: values });
+  await readAgain('/admin/v1/accounts');
+  return account;
+}
+
+export async function changeAccount(
+  id: string,
+  values: Partial<Pick<Account, 'name' | 'is_unlimited' | 'suspended'>>,
+): Promise<void> {
+  await request('PATCH', `/admin/v1/accounts/${id}`, { body: values });
+  // An operator may have changed their own.
+  await readAgain('/admin/v1/accounts', '/session');
+}
+
+/** @param amount dollars; less than nothing takes credit off */
+export async function addCredit(id: string, values: { amount: number; note: string }): Promise<void> {
+  await request('POST', `/admin/v1/accounts/${id}/credits`, { body: values });
+  await readAgain('/admin/v1/accounts', '/session');
+}
+
+export async function changeUser(id: string, values: { role?: string; account_id?: string }): Promise<void> {
+  await request('PATCH', `/admin/v1/users/${id}`, { body: values });
+  await readAgain('/admin/v1/users', '/session');
+}
+
+export const resetLinkOf = (id: string): Promise<{ url: string }> =>
+  request('POST', `/admin/v1/users/${id}/password-reset`, { body: {} });

@@ -1,0 +1,121 @@
+import { Checkbox, Code, Group, Modal, Stack, Text, TextInput, UnstyledButton } from '@mantine/core';
+import { IconPlug, IconSearch } from '@tabler/icons-react';
+import { useState } from 'react';
+import { Card } from '../../components/card.tsx';
+import { type Column, ListTable } from '../../components/data-table.tsx';
+import { EmptyState } from '../../components/empty-state.tsx';
+import { PageHeader } from '../../components/page-header.tsx';
+import { StatusBadge } from '../../components/status-badge.tsx';
+import { OperatorsOnly } from './operators-only.tsx';
+import type { Vendor } from './system-api.ts';
+import { VendorDetails } from './vendor-details.tsx';
+import { useWholeList } from './whole-list.ts';
+
+/** How often health is read again. */
+const everyMs = 5000;
+
+/** Every vendor, and how its routes fare with the workers. */
+export function VendorsPage() {
+  return (
+    <OperatorsOnly>
+      <PageHeader title="Vendors" description="Who serves the models, and how they fare with each worker." />
+      <Card>
+        <VendorTable />
+      </Card>
+    </OperatorsOnly>
+  );
+}
+
+function VendorTable() {
+  const list = useWholeList<Vendor>('/admin/v1/vendors', everyMs);
+  const [text, setText] = useState('');
+  const [isOnOnly, setIsOnOnly] = useState(false);
+  const [shown, setShown] = useState<string>();
+  const word = text.trim().toLowerCase();
+  const rows = list.rows.filter(({ name, on }) => name.includes(word) && (on || !isOnOnly));
+  // Those that are on are what one comes for.
+  const sorted = [...rows].sort(
+    (one, other) => Number(other.on) - Number(one.on) || one.name.localeCompare(other.name),
+  );
+  const vendor = list.rows.find(({ name }) => name === shown);
+  return (
+    <Stack gap="md">
+      <Group align="flex-end" gap="md">
+        <TextInput
+          label="Search"
+          leftSection={<IconSearch size={16} aria-hidden />}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+          w={{ base: '100%', xs: 260 }}
+        />
+        <Checkbox
+          label="On only"
+          checked={isOnOnly}
+          onChange={(event) => setIsOnOnly(event.currentTarget.checked)}
+          my={8}
+        />
+      </Group>
+      <ListTable
+        list={{ ...list, rows: sorted }}
+        label="Vendors"
+        columns={vendorColumns(setShown)}
+        rowKey={({ name }) => name}
+        empty={
+          <EmptyState title="No vendor is like that" icon={IconPlug}>
+            A vendor is on once its key is set, <Code>OPENAI_API_KEY</Code> say, or the configuration file names it.
+          </EmptyState>
+        }
+      />
+      <Modal
+        opened={vendor !== undefined}
+        onClose={() => setShown(undefined)}
+        title={vendor?.name}
+        size="lg"
+        closeButtonProps={{ 'aria-label': 'Close' }}
+      >
+        {vendor !== undefined && <VendorDetails vendor={vendor} />}
+      </Modal>
+    </Stack>
+  );
+}
+
+/** The worst that any worker says of any route. */
+function health({ on, workers }: Vendor): string {
+  if (!on) return 'off';
+  const states = workers.flatMap(({ routes }) => routes.map(({ state }) => state));
+  if (states.includes('open')) return 'open';
+  if (states.includes('half-open')) return 'half-open';
+  if (workers.some(({ cooling_keys: cooling }) => cooling > 0)) return 'cooling';
+  return workers.length === 0 ? 'no worker' : 'healthy';
+}
+
+function vendorColumns(show: (name: string) => void): readonly Column<Vendor>[] {
+  return [
+    {
+      title: 'Vendor',
+      isMain: true,
+      render: ({ name }) => (
+        <UnstyledButton
+          fz="sm"
+          c="var(--mantine-color-anchor)"
+          onClick={() => show(name)}
+          aria-label={`Details of ${name}`}
+        >
+          {name}
+        </UnstyledButton>
+      ),
+    },
+    { title: 'Health', render: (vendor) => <StatusBadge status={health(vendor)} /> },
+    { title: 'Keys', align: 'right', render: ({ keys, needs_key: needsKey }) => (needsKey ? keys : 'none needed') },
+    { title: 'Routes', align: 'right', render: ({ routes }) => routes.length },
+    { title: 'Workers', align: 'right', render: ({ workers }) => workers.length },
+    {
+      title: 'Address',
+      render: ({ base_url: url }) => (
+        <Text size="xs" c="dimmed" component="span" style={{ overflowWrap: 'anywhere' }}>
+          {url}
+        </Text>
+      ),
+    },
+  ];
+}

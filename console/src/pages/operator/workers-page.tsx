@@ -1,0 +1,137 @@
+import { Button, Group, Progress, Stack, Text } from '@mantine/core';
+import { IconExternalLink, IconServer, IconStack2 } from '@tabler/icons-react';
+import { Card } from '../../components/card.tsx';
+import { type Column, ListTable } from '../../components/data-table.tsx';
+import { EmptyState } from '../../components/empty-state.tsx';
+import { PageHeader } from '../../components/page-header.tsx';
+import { bytes, count, percent } from '../../format/number.ts';
+import { duration, fromNow } from '../../format/time.ts';
+import { OperatorsOnly } from './operators-only.tsx';
+import type { Queue, Worker } from './system-api.ts';
+import { useWholeList } from './whole-list.ts';
+
+/** How often both are read again. */
+const everyMs = 3000;
+
+/** What waits, and who works at it. */
+export function WorkersPage() {
+  return (
+    <OperatorsOnly>
+      <PageHeader
+        title="Queues and workers"
+        description="What waits, and who works at it; read anew every three seconds."
+      />
+      <Stack gap="md">
+        <Queues />
+        <Workers />
+      </Stack>
+    </OperatorsOnly>
+  );
+}
+
+const queueColumns: readonly Column<Queue>[] = [
+  { title: 'Queue', isMain: true, render: ({ capability }) => capability },
+  { title: 'Waiting', align: 'right', render: ({ waiting }) => count(waiting) },
+  { title: 'Active', align: 'right', render: ({ active }) => count(active) },
+  { title: 'Put aside', align: 'right', render: ({ delayed }) => count(delayed) },
+  { title: 'Oldest waits', align: 'right', render: ({ oldest_wait_seconds: seconds }) => duration(seconds * 1000) },
+];
+
+function Queues() {
+  const list = useWholeList<Queue>('/admin/v1/queues', everyMs);
+  return (
+    <Card
+      title="Queues"
+      actions={
+        <Button
+          component="a"
+          href="/console/queues"
+          target="_blank"
+          rel="noreferrer"
+          variant="default"
+          size="xs"
+          rightSection={<IconExternalLink size={16} aria-label="(new window)" />}
+        >
+          Look inside
+        </Button>
+      }
+    >
+      <ListTable
+        list={list}
+        label="Queues"
+        columns={queueColumns}
+        rowKey={({ capability }) => capability}
+        empty={<EmptyState title="No queues" icon={IconStack2} />}
+      />
+    </Card>
+  );
+}
+
+const workerColumns: readonly Column<Worker>[] = [
+  {
+    title: 'Worker',
+    isMain: true,
+    render: ({ host, pid, version, region }) => (
+      <div>
+        <Text size="sm" fw={500}>
+          {host}
+        </Text>
+        <Text size="xs" c="dimmed" fw={400}>
+          {[`process ${pid}`, version, region].filter((fact) => fact !== null && fact !== '').join(', ')}
+        </Text>
+      </div>
+    ),
+  },
+  { title: 'Load', render: (worker) => <Load worker={worker} /> },
+  { title: 'CPU', align: 'right', render: ({ cpu }) => percent(cpu, 1) },
+  { title: 'Memory', align: 'right', render: ({ memory }) => bytes(memory) },
+  { title: 'Lag', align: 'right', render: ({ event_loop_lag_ms: lag }) => duration(lag) },
+  { title: 'Started', align: 'right', render: ({ started_at: at }) => fromNow(at) },
+  { title: 'Seen', align: 'right', render: ({ seen_at: at }) => fromNow(at) },
+];
+
+function Workers() {
+  const list = useWholeList<Worker>('/admin/v1/workers', everyMs);
+  return (
+    <Card title="Workers">
+      <ListTable
+        list={list}
+        label="Workers"
+        columns={workerColumns}
+        rowKey={({ id }) => id}
+        empty={
+          <EmptyState title="No worker is there" icon={IconServer}>
+            Requests wait until one comes. Start one with <code>npm run worker</code>.
+          </EmptyState>
+        }
+      />
+    </Card>
+  );
+}
+
+function Load({ worker }: { worker: Worker }) {
+  const { capabilities, running, concurrency } = worker;
+  return (
+    <Stack gap={4} miw={180}>
+      {capabilities.map((capability) => {
+        const [now, most] = [running[capability] ?? 0, concurrency[capability] ?? 0];
+        return (
+          <Group key={capability} gap="xs" wrap="nowrap">
+            <Text size="xs" w={85}>
+              {capability}
+            </Text>
+            <Progress
+              value={most === 0 ? 0 : (100 * now) / most}
+              flex={1}
+              miw={40}
+              aria-label={`Load of ${capability}`}
+            />
+            <Text size="xs" className="numbers" w={60} ta="right">
+              {now} / {most}
+            </Text>
+          </Group>
+        );
+      })}
+    </Stack>
+  );
+}

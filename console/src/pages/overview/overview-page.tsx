@@ -1,0 +1,83 @@
+import { SegmentedControl, SimpleGrid, Stack } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import { type UsageSums, usageQuery } from '../../api/usage.ts';
+import { ErrorPanel } from '../../components/error-panel.tsx';
+import { PageHeader } from '../../components/page-header.tsx';
+import { StatTile } from '../../components/stat-tile.tsx';
+import { money } from '../../format/money.ts';
+import { count, percent, shortCount } from '../../format/number.ts';
+import { duration } from '../../format/time.ts';
+import { spanOf } from '../usage/usage-span.ts';
+import { FirstSteps } from './first-steps.tsx';
+import { OverviewCharts } from './overview-charts.tsx';
+import { TopModels } from './top-models.tsx';
+
+const route = getRouteApi('/shell/');
+
+/** What the account spent and asked lately; with nothing asked yet, the first steps. */
+export function OverviewPage() {
+  const { period = '24h' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const span = useMemo(() => spanOf({ period }), [period]);
+  const size = period === '24h' ? 'hour' : 'day';
+  const usage = useQuery({ ...usageQuery({ ...span, group_by: size }), placeholderData: (before) => before });
+  const { data } = usage;
+  return (
+    <>
+      <PageHeader title="Overview" description="Spend, requests and speed of this account.">
+        <SegmentedControl
+          aria-label="Period"
+          value={period}
+          onChange={(value) => void navigate({ search: { period: value as typeof period }, replace: true })}
+          data={[
+            { value: '24h', label: '24 hours' },
+            { value: '7d', label: '7 days' },
+            { value: '30d', label: '30 days' },
+          ]}
+        />
+      </PageHeader>
+      <Stack gap="md">
+        {usage.error !== null && <ErrorPanel error={usage.error} onRetry={() => void usage.refetch()} />}
+        {data?.total.requests === 0 && <FirstSteps />}
+        {(data === undefined || data.total.requests > 0) && usage.error === null && (
+          <>
+            <Tiles total={data?.total} />
+            <OverviewCharts usage={data} span={span} size={size} />
+            <TopModels span={span} period={period} />
+          </>
+        )}
+      </Stack>
+    </>
+  );
+}
+
+function Tiles({ total }: { total: UsageSums | undefined }) {
+  const isLoading = total === undefined;
+  const tokens = total === undefined ? null : total.input_tokens + total.output_tokens;
+  return (
+    <SimpleGrid cols={{ base: 2, md: 5 }} spacing="sm">
+      <StatTile label="Spend" value={money(total?.cost)} isLoading={isLoading} />
+      <StatTile label="Requests" value={count(total?.requests)} isLoading={isLoading} />
+      <StatTile
+        label="Tokens"
+        value={shortCount(tokens)}
+        hint={`${shortCount(total?.input_tokens)} in, ${shortCount(total?.output_tokens)} out`}
+        isLoading={isLoading}
+      />
+      <StatTile
+        label="Errors"
+        value={count(total?.failed)}
+        hint={total === undefined ? undefined : `${percent(total.failed, total.requests)} of requests`}
+        isLoading={isLoading}
+      />
+      <StatTile
+        label="Average time"
+        value={duration(total?.average_ms)}
+        hint={`first token ${duration(total?.average_first_ms)}`}
+        isLoading={isLoading}
+      />
+    </SimpleGrid>
+  );
+}

@@ -1,0 +1,193 @@
+/** A function call that a model asks for. */
+export interface ToolCall {
+  readonly id: string;
+  readonly name: string;
+  /** JSON, as the model wrote it. */
+  readonly arguments: string;
+}
+
+/** What a person says. */
+export interface UserTurn {
+  readonly role: 'user';
+  readonly text: string;
+  /** Data URLs and links. */
+  readonly images: readonly string[];
+}
+
+/** What a model answered, as far as it has. */
+export interface AssistantTurn {
+  readonly role: 'assistant';
+  readonly text: string;
+  readonly reasoning: string;
+  readonly toolCalls: readonly ToolCall[];
+  /** The model that was asked. */
+  readonly model: string;
+  /** `job_…`, once known. */
+  readonly jobId: string | undefined;
+  readonly state: 'running' | 'done' | 'stopped' | 'failed';
+  readonly error: string | undefined;
+  /** `stop`, `length`, … */
+  readonly finishReason: string | undefined;
+  readonly startedAt: number;
+  readonly firstAt: number | undefined;
+  readonly endedAt: number | undefined;
+}
+
+/** What a called function came to, as typed in. */
+export interface ToolTurn {
+  readonly role: 'tool';
+  readonly callId: string;
+  readonly name: string;
+  readonly text: string;
+}
+
+export type ChatTurn = UserTurn | AssistantTurn | ToolTurn;
+
+/** The form beside the chat. Numbers are text while they are typed; '' leaves the field out. */
+export interface ChatSettings {
+  readonly model: string;
+  readonly system: string;
+  readonly temperature: number | '';
+  readonly topP: number | '';
+  readonly maxTokens: number | '';
+  readonly seed: number | '';
+  /** Texts, one a line. */
+  readonly stop: string;
+  readonly reasoningEffort: string;
+  readonly stream: boolean;
+  readonly useTools: boolean;
+  /** JSON: a list of tools. */
+  readonly tools: string;
+  readonly toolChoice: 'auto' | 'required' | 'none';
+  readonly useSchema: boolean;
+  /** JSON: a schema. */
+  readonly schema: string;
+}
+
+const exampleTools = [
+  {
+    type: 'function',
+    function: {
+      name: 'get_weather',
+      description: 'The weather in a city now',
+      parameters: {
+        type: 'object',
+        properties: { city: { type: 'string' }, unit: { type: 'string', enum: ['celsius', 'fahrenheit'] } },
+        required: ['city'],
+        additionalProperties: false,
+      },
+    },
+  },
+];
+
+const exampleSchema = {
+  type: 'object',
+  properties: { title: { type: 'string' }, tags: { type: 'array', items: { type: 'string' } } },
+  required: ['title', 'tags'],
+  additionalProperties: false,
+};
+
+/** The form as it is first seen. */
+export const firstChatSettings: ChatSettings = {
+  model: '',
+  system: '',
+  temperature: '',
+  topP: '',
+  maxTokens: '',
+  seed: '',
+  stop: '',
+  reasoningEffort: '',
+  stream: true,
+  useTools: false,
+  tools: JSON.stringify(exampleTools, null, 2),
+  toolChoice: 'auto',
+  useSchema: false,
+  schema: JSON.stringify(exampleSchema, null, 2),
+};
+
+/** What is wrong with the JSON of the tools, in words; undefined: nothing. */
+export function toolsMistake(text: string): string | undefined {
+  const tools = parsed(text);
+  if (tools instanceof Error) return `This is not JSON: ${tools.message}`;
+  if (!Array.isArray(tools) || tools.length === 0) return 'Give a list of tools: [ { "type": "function", … } ].';
+  const nameless = tools.findIndex((tool) => typeof tool?.function?.name !== 'string' || tool.function.name === '');
+  return nameless < 0 ? undefined : `Tool ${nameless + 1} has no function.name.`;
+}
+
+/** The same of a JSON schema. */
+export function schemaMistake(text: string): string | undefined {
+  const schema = parsed(text);
+  if (schema instanceof Error) return `This is not JSON: ${schema.message}`;
+  const isObject = typeof schema === 'object' && schema !== null && !Array.isArray(schema);
+  return isObject ? undefined : 'A JSON schema is an object: { "type": "object", … }.';
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+/** The body of `POST /v1/chat/completions`. Its tools and schema must be without mistakes. */
+export function chatRequest(settings: ChatSettings, turns: readonly ChatTurn[]): Record<string, unknown> {
+  const { system, useTools, useSchema } = settings;
+  const stop = settings.stop.split('\n').filter((line) => line !== '');
+  const schema = { name: 'answer', strict: true, schema: useSchema ? parsed(settings.schema) : undefined };
+  return {
+    model: settings.model,
+    messages: [
+      ...(system.trim() === '' ? [] : [{ role: 'system', content: system }]),
+      ...turns.filter(isSent).map(wireMessage),
+    ],
+    ...numbers({
+      temperature: settings.temperature,
+      top_p: settings.topP,
+      max_tokens: settings.maxTokens,
+      seed: settings.seed,
+    }),
+    ...(stop.length > 0 && { stop }),
+    ...(settings.reasoningEffort !== '' && { reasoning_effort: settings.reasoningEffort }),
+    ...(useTools && { tools: parsed(settings.tools), tool_choice: settings.toolChoice }),
+    ...(useSchema && { response_format: { type: 'json_schema', json_schema: schema } }),
+    ...(settings.stream && { stream: true, stream_options: { include_usage: true } }),
+  };
+}
+
+/** An answer that said nothing (it failed, say) is no part of the talk that goes on. */
+function isSent(turn: ChatTurn): boolean {
+  return turn.role !== 'assistant' || turn.text !== '' || turn.toolCalls.length > 0;
+}
+
+function numbers(fields: Readonly<Record<string, number | ''>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(fields).filter((field): field is [string, number] => field[1] !== ''));
+}
+
+function wireMessage(turn: ChatTurn): Record<string, unknown> {
+  if (turn.role === 'tool') return { role: 'tool', tool_call_id: turn.callId, content: turn.text };
+  if (turn.role === 'user') {
+    if (turn.images.length === 0) return { role: 'user', content: turn.text };
+    const images = turn.images.map((url) => ({ type: 'image_url', image_url: { url } }));
+    return { role: 'user', content: [...(turn.text === '' ? [] : [{ type: 'text', text: turn.text }]), ...images] };
+  }
+  const calls = turn.toolCalls.map(({ id, name, arguments: args }) => ({
+    id,
+    type: 'function',
+    function: { name, arguments: args },
+  }));
+  return {
+    role: 'assistant',
+    content: turn.text === '' ? null : turn.text,
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
+}
+
+/** The calls of the last answer that no tool turn has answered yet. */
+export function openCalls(turns: readonly ChatTurn[]): readonly ToolCall[] {
+  const last = turns.findLastIndex(({ role }) => role === 'assistant');
+  const answer = turns[last];
+  if (answer?.role !== 'assistant' || answer.state === 'running') return [];
+  const answered = new Set(turns.slice(last + 1).map((turn) => (turn.role === 'tool' ? turn.callId : '')));
+  return answer.toolCalls.filter(({ id }) => !answered.has(id));
+}

@@ -1,0 +1,131 @@
+import { RequestError } from '../../api/request.ts';
+import { type ChatAnswer, emptyAnswer, type WireCompletion, withCompletion } from './chat-answer.ts';
+import {
+  type AssistantTurn,
+  type ChatSettings,
+  type ChatTurn,
+  chatRequest,
+  firstChatSettings,
+} from './chat-request.ts';
+import { call, isAbort, jobIdOf, messageOf } from './playground-call.ts';
+import { readEvents } from './read-events.ts';
+import { StateStore } from './state-store.ts';
+
+export interface ChatState {
+  readonly settings: ChatSettings;
+  readonly turns: readonly ChatTurn[];
+  /** What is being typed, and the pictures beside it. */
+  readonly draft: string;
+  readonly images: readonly string[];
+  /** What is being typed as the results of tool calls, by the calls' ids. */
+  readonly results: Readonly<Record<string, string>>;
+}
+
+/** A chat: its form, its turns, and the answer that is under way. */
+export class ChatSession {
+  readonly store = new StateStore<ChatState>({
+    settings: firstChatSettings,
+    turns: [],
+    draft: '',
+    images: [],
+    results: {},
+  });
+  #running: AbortController | undefined;
+
+  /** Adds turns and asks for the next answer. Nothing happens while one is under way. */
+  async send(...added: readonly ChatTurn[]): Promise<void> {
+    if (this.#running !== undefined) return;
+    const running = new AbortController();
+    this.#running = running;
+    const { settings, turns: before } = this.store.get();
+    const turns = [...before, ...added];
+    const turn = newAnswer(settings.model);
+    this.store.set({ turns: [...turns, turn] });
+    try {
+      await this.#answer(chatRequest(settings, turns), running.signal);
+      this.#change({ state: 'done' });
+    } catch (error) {
+      if (isAbort(error)) this.#change({ state: 'stopped' });
+      else this.#change({ state: 'failed', error: messageOf(error), ...knownJob(error) });
+    } finally {
+      this.#change({ endedAt: Date.now() });
+      this.#running = undefined;
+    }
+  }
+
+  /** Ends the answer that is under way; what has come of it stays. */
+  stop(): void {
+    this.#running?.abort();
+  }
+
+  /** Takes the last answer back, and asks anew. */
+  retry(): void {
+    const { turns } = this.store.get();
+    if (turns.at(-1)?.role !== 'assistant' || this.#running !== undefined) return;
+    this.store.set({ turns: turns.slice(0, -1) });
+    void this.send();
+  }
+
+  /** Begins a new talk with the same settings. */
+  clear(): void {
+    if (this.#running === undefined) this.store.set({ turns: [] });
+  }
+
+  async #answer(body: Record<string, unknown>, signal: AbortSignal): Promise<void> {
+    const response = await call('/v1/chat/completions', { json: body, signal });
+    this.#change({ jobId: jobIdOf(response) });
+    if (body.stream !== true || response.body === null) {
+      this.#show(withCompletion(emptyAnswer, (await response.json()) as WireCompletion));
+      return;
+    }
+    let answer = emptyAnswer;
+    let isWhole = false;
+    for await (const { data } of readEvents(response.body)) {
+      if (data === '[DONE]') {
+        isWhole = true;
+        break;
+      }
+      const chunk = JSON.parse(data) as WireCompletion;
+      if (chunk.error !== undefined) throw new Error(chunk.error.message);
+      answer = withCompletion(answer, chunk);
+      this.#show(answer);
+    }
+    signal.throwIfAborted();
+    if (!isWhole) throw new Error('The connection broke off before the answer was complete.');
+  }
+
+  #show({ text, reasoning, toolCalls, finishReason }: ChatAnswer): void {
+    const { turns } = this.store.get();
+    const last = turns.at(-1);
+    const isFirst = last?.role === 'assistant' && last.firstAt === undefined && (text !== '' || reasoning !== '');
+    this.#change({ text, reasoning, toolCalls, finishReason, ...(isFirst && { firstAt: Date.now() }) });
+  }
+
+  /** Changes the last answer. */
+  #change(change: Partial<AssistantTurn>): void {
+    const { turns } = this.store.get();
+    const at = turns.findLastIndex(({ role }) => role === 'assistant');
+    this.store.set({ turns: turns.map((turn, index) => (index === at ? ({ ...turn, ...change } as ChatTurn) : turn)) });
+  }
+}
+
+function newAnswer(model: string): AssistantTurn {
+  return {
+    role: 'assistant',
+    text: '',
+    reasoning: '',
+    toolCalls: [],
+    model,
+    jobId: undefined,
+    state: 'running',
+    error: undefined,
+    finishReason: undefined,
+    startedAt: Date.now(),
+    firstAt: undefined,
+    endedAt: undefined,
+  };
+}
+
+function knownJob(error: unknown): Partial<AssistantTurn> {
+  return error instanceof RequestError && error.requestId !== undefined ? { jobId: error.requestId } : {};
+}

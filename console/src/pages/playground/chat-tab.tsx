@@ -1,0 +1,61 @@
+import { Button, Grid, Group, Stack } from '@mantine/core';
+import { IconMessage } from '@tabler/icons-react';
+import { Card } from '../../components/card.tsx';
+import { EmptyState } from '../../components/empty-state.tsx';
+import { ChatComposer } from './chat-composer.tsx';
+import type { ChatSession } from './chat-session.ts';
+import { ChatSettingsForm } from './chat-settings-form.tsx';
+import { ChatTurnView } from './chat-turn-view.tsx';
+import { useStore } from './state-store.ts';
+
+/** A talk with a chat model, its settings beside it. */
+export function ChatTab({ chat }: { chat: ChatSession }) {
+  const { settings, turns } = useStore(chat.store);
+  const last = turns.at(-1);
+  const isEnded = last?.role === 'assistant' && last.state !== 'running';
+  return (
+    <Grid gap="md" align="flex-start">
+      <Grid.Col span={{ base: 12, md: 4 }}>
+        <Card title="Settings">
+          <ChatSettingsForm
+            settings={settings}
+            change={(change) => chat.store.set({ settings: { ...chat.store.get().settings, ...change } })}
+          />
+        </Card>
+      </Grid.Col>
+      <Grid.Col span={{ base: 12, md: 8 }}>
+        <Card
+          title="Chat"
+          actions={
+            <Group gap="xs">
+              {isEnded && (
+                <Button size="xs" variant="default" onClick={() => chat.retry()}>
+                  Answer again
+                </Button>
+              )}
+              {isEnded && (
+                <Button size="xs" variant="default" onClick={() => chat.clear()}>
+                  New chat
+                </Button>
+              )}
+            </Group>
+          }
+        >
+          <Stack gap="sm">
+            {turns.length === 0 && (
+              <EmptyState title="Nothing said yet" icon={IconMessage}>
+                Write a message below. It takes the same way as a request with one of your keys, and costs the same.
+              </EmptyState>
+            )}
+            {turns.map((turn, index) => (
+              // Turns are only added at the end and taken from it: their place is what names them.
+              // biome-ignore lint/suspicious/noArrayIndexKey: see above
+              <ChatTurnView key={index} turn={turn} />
+            ))}
+            <ChatComposer chat={chat} />
+          </Stack>
+        </Card>
+      </Grid.Col>
+    </Grid>
+  );
+}

@@ -1,0 +1,96 @@
+import { Autocomplete, Button, Image, NumberInput, Select, SimpleGrid, Stack, Textarea } from '@mantine/core';
+import { IconDownload, IconPhoto } from '@tabler/icons-react';
+import { type MadeImage, makeImages } from './media-work.ts';
+import { ModelPicker } from './model-picker.tsx';
+import type { Playground } from './sessions.ts';
+import { useStore } from './state-store.ts';
+import { given, TaskForm } from './task-form.tsx';
+import { TaskLayout } from './task-layout.tsx';
+
+const sizes = ['auto', '1024x1024', '1536x1024', '1024x1536', '512x512', '256x256'];
+
+/** Makes pictures of words. */
+export function ImageTab({ session }: { session: Playground['images'] }) {
+  return (
+    <TaskLayout
+      session={session}
+      form={<ImageForm session={session} />}
+      icon={IconPhoto}
+      emptyTitle="No pictures yet"
+      emptyText="Describe one, and it appears here. Pictures stay until you leave or reload the console: download those you keep."
+    >
+      {(images) => <Gallery images={images} />}
+    </TaskLayout>
+  );
+}
+
+function ImageForm({ session }: { session: Playground['images'] }) {
+  const { form } = useStore(session.store);
+  const { model, prompt, size, n, quality } = form;
+  const body = { ...given({ model, prompt, size, quality }), n, response_format: 'b64_json' };
+  return (
+    <TaskForm
+      action="Make pictures"
+      canSend={model !== '' && prompt.trim() !== ''}
+      onSend={() => void session.run(prompt, model, makeImages(body))}
+      code={() => ({ path: '/v1/images/generations', body })}
+    >
+      <ModelPicker capability="image" value={model} onChange={(next) => session.setForm({ model: next })} />
+      <Textarea
+        label="Prompt"
+        placeholder="A lighthouse at dusk, in water colours"
+        value={prompt}
+        onChange={(event) => session.setForm({ prompt: event.currentTarget.value })}
+        autosize
+        minRows={3}
+        maxRows={10}
+      />
+      <Autocomplete
+        label="Size"
+        description="Width x height; empty: as is usual for the model"
+        data={sizes}
+        value={size}
+        onChange={(next) => session.setForm({ size: next })}
+      />
+      <NumberInput
+        label="Pictures"
+        min={1}
+        max={10}
+        allowDecimal={false}
+        clampBehavior="strict"
+        value={n}
+        onChange={(next) => session.setForm({ n: typeof next === 'number' ? next : 1 })}
+      />
+      <Select
+        label="Quality"
+        placeholder="usual"
+        clearable
+        data={['auto', 'low', 'medium', 'high', 'standard', 'hd']}
+        value={quality === '' ? null : quality}
+        onChange={(next) => session.setForm({ quality: next ?? '' })}
+      />
+    </TaskForm>
+  );
+}
+
+function Gallery({ images }: { images: readonly MadeImage[] }) {
+  return (
+    <SimpleGrid cols={{ base: 1, xs: Math.min(images.length, 2) }}>
+      {images.map(({ url, type }, index) => (
+        <Stack key={url} gap="xs" align="flex-start">
+          <Image src={url} alt={`Picture ${index + 1} of ${images.length}`} radius="sm" mah={420} fit="contain" />
+          <Button
+            component="a"
+            href={url}
+            download={`picture-${index + 1}.${type.split('/')[1]}`}
+            variant="default"
+            size="xs"
+            leftSection={<IconDownload size={16} aria-hidden />}
+          >
+            Download
+          </Button>
+        </Stack>
+      ))}
+    </SimpleGrid>
+  );
+}

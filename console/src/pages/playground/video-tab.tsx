@@ -1,0 +1,105 @@
+import { Autocomplete, Button, Group, Stack, Text, Textarea } from '@mantine/core';
+import { IconDownload, IconMovie } from '@tabler/icons-react';
+import { ImageInputs } from './image-inputs.tsx';
+import { type MadeVideo, makeVideo } from './media-work.ts';
+import { ModelPicker } from './model-picker.tsx';
+import type { Playground } from './sessions.ts';
+import { useStore } from './state-store.ts';
+import { given, TaskForm } from './task-form.tsx';
+import { TaskLayout } from './task-layout.tsx';
+
+/** Makes videos of words, and of a picture to begin with. */
+export function VideoTab({ session }: { session: Playground['videos'] }) {
+  return (
+    <TaskLayout
+      session={session}
+      form={<VideoForm session={session} />}
+      icon={IconMovie}
+      emptyTitle="No videos yet"
+      emptyText="Describe one. It takes a while; you may look at other tabs and pages meanwhile."
+    >
+      {(video) => <VideoView video={video} />}
+    </TaskLayout>
+  );
+}
+
+function VideoForm({ session }: { session: Playground['videos'] }) {
+  const { form } = useStore(session.store);
+  const { model, prompt, size, seconds, image } = form;
+  const reference = image === '' ? undefined : { image_url: image };
+  const body = given({ model, prompt, size, seconds, input_reference: reference });
+  return (
+    <TaskForm
+      action="Make video"
+      canSend={model !== '' && prompt.trim() !== ''}
+      onSend={() => void session.run(prompt, model, makeVideo(body))}
+      code={() => ({ path: '/v1/videos', body })}
+    >
+      <ModelPicker capability="video" value={model} onChange={(next) => session.setForm({ model: next })} />
+      <Textarea
+        label="Prompt"
+        placeholder="A paper boat on a stream, the camera follows it"
+        value={prompt}
+        onChange={(event) => session.setForm({ prompt: event.currentTarget.value })}
+        autosize
+        minRows={3}
+        maxRows={10}
+      />
+      <Autocomplete
+        label="Size"
+        description="Width x height; empty: as is usual for the model"
+        data={['1280x720', '720x1280', '1792x1024', '1024x1792']}
+        value={size}
+        onChange={(next) => session.setForm({ size: next })}
+      />
+      <Autocomplete
+        label="Seconds"
+        description="Empty: as is usual for the model"
+        data={['4', '5', '8', '10', '12']}
+        value={seconds}
+        onChange={(next) => session.setForm({ seconds: next })}
+      />
+      <Stack gap={4}>
+        <Text size="sm" fw={500}>
+          First picture
+        </Text>
+        <ImageInputs
+          images={image === '' ? [] : [image]}
+          onChange={([next = '']) => session.setForm({ image: next })}
+          most={1}
+        />
+      </Stack>
+    </TaskForm>
+  );
+}
+
+function VideoView({ video }: { video: MadeVideo }) {
+  return (
+    <Stack gap="xs" align="flex-start">
+      {/* biome-ignore lint/a11y/useMediaCaption: what a model has just made has no captions. */}
+      <video
+        src={video.url}
+        controls
+        playsInline
+        preload="metadata"
+        aria-label="The video"
+        style={{ maxWidth: '100%', maxHeight: 480, borderRadius: 6 }}
+      />
+      <Group gap="sm">
+        <Button
+          component="a"
+          href={video.url}
+          download={`${video.id}.mp4`}
+          variant="default"
+          size="xs"
+          leftSection={<IconDownload size={16} aria-hidden />}
+        >
+          Download
+        </Button>
+        <Text size="sm" c="dimmed">
+          {video.size}, {video.seconds} s
+        </Text>
+      </Group>
+    </Stack>
+  );
+}

@@ -1,0 +1,43 @@
+import { Alert, Button, Stack } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { resetPassword } from '../../api/auth.ts';
+import { FormError } from '../../components/error-panel.tsx';
+import { NewPasswordInput } from '../../components/new-password-input.tsx';
+import { readForm } from '../../components/read-form.ts';
+import { TextLink } from '../../components/text-link.tsx';
+import { OutsideLayout } from '../../shell/outside-layout.tsx';
+
+const route = getRouteApi('/reset-password');
+
+/** Where a reset link leads: sets a new password with the link's token. */
+export function ResetPasswordPage() {
+  const { token } = route.useSearch();
+  const reset = useMutation({ mutationFn: resetPassword });
+  return (
+    <OutsideLayout title="Set a new password" footer={<TextLink to="/sign-in">Go to sign in</TextLink>}>
+      {token === undefined && (
+        <Alert color="red" role="alert" title="This link does not work any more">
+          It was used already, its time is over, or a part of it is missing.{' '}
+          <TextLink to="/forgot-password">Ask for another one.</TextLink>
+        </Alert>
+      )}
+      {reset.isSuccess && (
+        <Alert color="green" role="status" title="The new password is set">
+          Sign in with it now.
+        </Alert>
+      )}
+      {token !== undefined && !reset.isSuccess && (
+        <form onSubmit={(event) => reset.mutate({ newPassword: readForm(event).password ?? '', token })}>
+          <Stack gap="sm">
+            <NewPasswordInput label="New password" name="password" />
+            <FormError error={reset.error} />
+            <Button type="submit" loading={reset.isPending} fullWidth>
+              Set the password
+            </Button>
+          </Stack>
+        </form>
+      )}
+    </OutsideLayout>
+  );
+}

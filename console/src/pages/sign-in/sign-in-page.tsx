@@ -1,0 +1,84 @@
+import { Button, Checkbox, Divider, PasswordInput, Stack, TextInput } from '@mantine/core';
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { signIn, startOidc } from '../../api/auth.ts';
+import { settingsQuery } from '../../api/settings.ts';
+import { ErrorPanel, FormError } from '../../components/error-panel.tsx';
+import { readForm } from '../../components/read-form.ts';
+import { TextLink } from '../../components/text-link.tsx';
+import { OutsideLayout } from '../../shell/outside-layout.tsx';
+import { oidcProblem } from './oidc-problem.ts';
+
+const route = getRouteApi('/sign-in');
+
+/** Signs in by e-mail and password, or by the operator's identity provider, and goes to where the reader came from. */
+export function SignInPage() {
+  const search = route.useSearch();
+  const navigate = useNavigate();
+  const settings = useQuery(settingsQuery);
+  const back = search.return ?? '/';
+  const byPassword = useMutation({ mutationFn: signIn, onSuccess: () => navigate({ to: back, replace: true }) });
+  const byProvider = useMutation({
+    mutationFn: () => startOidc(`/console${back}`),
+    onSuccess: ({ url }) => window.location.assign(url),
+  });
+  const { sign_up: signUp = false, oidc = null } = settings.data ?? {};
+  return (
+    <OutsideLayout
+      title="Sign in"
+      footer={
+        <>
+          {signUp && (
+            <span>
+              No account yet?{' '}
+              <TextLink to="/sign-up" search={search}>
+                Sign up
+              </TextLink>
+            </span>
+          )}
+          <TextLink to="/forgot-password">Forgot your password?</TextLink>
+        </>
+      }
+    >
+      {settings.error !== null && (
+        <ErrorPanel
+          error={settings.error}
+          title="The gateway does not answer"
+          onRetry={() => void settings.refetch()}
+        />
+      )}
+      {search.error !== undefined && <FormError error={oidcProblem(search.error)} />}
+      <form
+        onSubmit={(event) => {
+          const { email = '', password = '', remember } = readForm(event);
+          byPassword.mutate({ email, password, rememberMe: remember !== undefined });
+        }}
+      >
+        <Stack gap="sm">
+          <TextInput label="E-mail" name="email" type="email" autoComplete="username" required autoFocus />
+          <PasswordInput
+            label="Password"
+            name="password"
+            autoComplete="current-password"
+            required
+            visibilityToggleButtonProps={{ 'aria-label': 'Show the password' }}
+          />
+          <Checkbox label="Stay signed in" name="remember" defaultChecked />
+          <FormError error={byPassword.error} />
+          <Button type="submit" loading={byPassword.isPending} fullWidth>
+            Sign in
+          </Button>
+        </Stack>
+      </form>
+      {oidc !== null && (
+        <Stack gap="sm">
+          <Divider label="or" />
+          <FormError error={byProvider.error} />
+          <Button variant="default" fullWidth loading={byProvider.isPending} onClick={() => byProvider.mutate()}>
+            Sign in with {oidc.name}
+          </Button>
+        </Stack>
+      )}
+    </OutsideLayout>
+  );
+}

@@ -1,0 +1,126 @@
+import { Button, Code, Group, SimpleGrid, Skeleton, Stack } from '@mantine/core';
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useState } from 'react';
+import { hasEnded, type Job, jobDuration, jobQuery } from '../../api/jobs.ts';
+import { queryClient } from '../../api/query-client.ts';
+import { request } from '../../api/request.ts';
+import { Card } from '../../components/card.tsx';
+import { CodeBlock } from '../../components/code-block.tsx';
+import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { ErrorPanel } from '../../components/error-panel.tsx';
+import { Facts } from '../../components/facts.tsx';
+import { PageHeader } from '../../components/page-header.tsx';
+import { StatusBadge } from '../../components/status-badge.tsx';
+import { TextLink } from '../../components/text-link.tsx';
+import { money } from '../../format/money.ts';
+import { count } from '../../format/number.ts';
+import { duration } from '../../format/time.ts';
+import { JobTimeline } from './job-timeline.tsx';
+import { ownScope, type UsageScope } from './usage-scope.ts';
+
+const route = getRouteApi('/shell/jobs/$jobId');
+
+/** One request of the account. */
+export function JobPage() {
+  return <JobById id={route.useParams().jobId} scope={ownScope} />;
+}
+
+/** One request: what it was, its timeline, what it used and cost. Follows a job that is under way. */
+export function JobById({ id, scope }: { id: string; scope: UsageScope }) {
+  const job = useQuery(jobQuery(id, scope.jobsPath));
+  return (
+    <>
+      <PageHeader title="Request" description={<Code style={{ overflowWrap: 'anywhere' }}>{id}</Code>}>
+        {job.data !== undefined && !hasEnded(job.data) && !scope.isOfAll && <CancelButton id={id} />}
+      </PageHeader>
+      {job.error !== null && <ErrorPanel error={job.error} onRetry={() => void job.refetch()} />}
+      {job.isPending && <Skeleton height={360} />}
+      {job.data !== undefined && <JobView job={job.data} scope={scope} />}
+    </>
+  );
+}
+
+function CancelButton({ id }: { id: string }) {
+  const [isAsking, setAsking] = useState(false);
+  const cancel = useMutation({
+    mutationFn: () => request('DELETE', `/jobs/${encodeURIComponent(id)}`),
+    onSuccess: () => queryClient.invalidateQueries({ queryKey: ['/jobs'] }),
+  });
+  return (
+    <>
+      <Button variant="default" onClick={() => setAsking(true)}>
+        Cancel request
+      </Button>
+      <ConfirmDialog
+        opened={isAsking}
+        title="Cancel this request?"
+        confirmLabel="Cancel request"
+        onConfirm={() => cancel.mutateAsync()}
+        onClose={() => setAsking(false)}
+      >
+        What the vendor has done up to now is charged.
+      </ConfirmDialog>
+    </>
+  );
+}
+
+function JobView({ job, scope }: { job: Job; scope: UsageScope }) {
+  const keyName = job.key.name ?? job.key.id;
+  return (
+    <Stack gap="md">
+      <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
+        <Card title="Timeline">
+          <JobTimeline job={job} />
+        </Card>
+        <Card title="Details" actions={<StatusBadge status={job.status} />}>
+          <Facts
+            lines={{
+              Cost: job.cost === null ? 'not settled yet' : money(job.cost),
+              Took: duration(jobDuration(job)),
+              Model: job.model,
+              'Answered by': job.served_model,
+              Vendor: job.vendor,
+              Attempts: count(job.attempts),
+              Endpoint: job.endpoint,
+              Streamed: job.stream ? 'yes' : 'no',
+              Account: scope.isOfAll ? <AccountLink id={job.account_id} /> : null,
+              Key: scope.isOfAll ? keyName : <TextLink to="/keys">{keyName}</TextLink>,
+              'Input tokens': count(job.input_tokens),
+              'Output tokens': count(job.output_tokens),
+              Error: job.error_code === null ? null : <Code>{job.error_code}</Code>,
+            }}
+          />
+          <Tags metadata={job.metadata} page={scope.usagePage} />
+        </Card>
+      </SimpleGrid>
+      {job.usage !== null && job.usage !== undefined && (
+        <Card title="Usage as measured">
+          <CodeBlock code={JSON.stringify(job.usage, null, 2)} label="Usage as JSON" />
+        </Card>
+      )}
+    </Stack>
+  );
+}
+
+function AccountLink({ id }: { id: string }) {
+  return (
+    <TextLink to="/operator/accounts/$accountId" params={{ accountId: id }}>
+      {id}
+    </TextLink>
+  );
+}
+
+function Tags({ metadata, page }: { metadata: Job['metadata']; page: UsageScope['usagePage'] }) {
+  const tags = Object.entries(metadata ?? {});
+  if (tags.length === 0) return null;
+  return (
+    <Group gap={6} mt="md" aria-label="Tags" role="group">
+      {tags.map(([name, value]) => (
+        <TextLink key={name} to={page} search={{ tag: `${name}:${value}` }} size="sm">
+          {name}: {value}
+        </TextLink>
+      ))}
+    </Group>
+  );
+}

@@ -1,0 +1,59 @@
+import type { UsageRow } from '../../api/usage.ts';
+import type { Series } from '../../charts/time-chart.tsx';
+import { money } from '../../format/money.ts';
+import { shortCount } from '../../format/number.ts';
+import { duration } from '../../format/time.ts';
+
+/** What the usage chart can show. */
+export interface Measure {
+  readonly label: string;
+  readonly series: readonly Series[];
+  readonly kind: 'bar' | 'area' | 'line';
+  readonly format: (value: number | null) => string;
+  /** The one number of a group. */
+  readonly of: (row: UsageRow) => number;
+}
+
+export const measures = {
+  cost: {
+    label: 'Spend',
+    series: [{ key: 'cost', name: 'Spend', color: 'var(--chart-1)' }],
+    kind: 'bar',
+    format: money,
+    of: (row) => row.cost,
+  },
+  requests: {
+    label: 'Requests',
+    series: [
+      { key: 'succeeded', name: 'Succeeded', color: 'var(--chart-1)' },
+      { key: 'cancelled', name: 'Cancelled', color: 'var(--chart-2)' },
+      { key: 'failed', name: 'Failed', color: 'var(--chart-bad)' },
+    ],
+    kind: 'bar',
+    format: shortCount,
+    of: (row) => row.requests,
+  },
+  tokens: {
+    label: 'Tokens',
+    series: [
+      { key: 'input_tokens', name: 'Input', color: 'var(--chart-1)' },
+      { key: 'output_tokens', name: 'Output', color: 'var(--chart-2)' },
+    ],
+    kind: 'bar',
+    format: shortCount,
+    of: (row) => row.input_tokens + row.output_tokens,
+  },
+  latency: {
+    label: 'Average time',
+    series: [
+      { key: 'average_ms', name: 'Whole request', color: 'var(--chart-1)' },
+      { key: 'average_first_ms', name: 'First token', color: 'var(--chart-2)' },
+    ],
+    kind: 'line',
+    format: duration,
+    of: (row) => row.average_ms ?? 0,
+  },
+} as const satisfies Record<string, Measure>;
+
+export type MeasureName = keyof typeof measures;
+export const measureNames = Object.keys(measures) as MeasureName[];

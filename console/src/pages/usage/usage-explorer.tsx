@@ -1,0 +1,145 @@
+import { Button, Group, NativeSelect, SegmentedControl, Skeleton, Stack } from '@mantine/core';
+import { IconChartBarOff, IconDownload } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useMemo, useState } from 'react';
+import { address, type Query } from '../../api/request.ts';
+import { type Usage, usageQuery } from '../../api/usage.ts';
+import { GroupChart } from '../../charts/group-chart.tsx';
+import { TimeChart } from '../../charts/time-chart.tsx';
+import { Card } from '../../components/card.tsx';
+import { EmptyState } from '../../components/empty-state.tsx';
+import { ErrorPanel } from '../../components/error-panel.tsx';
+import { PageHeader } from '../../components/page-header.tsx';
+import { TextLink } from '../../components/text-link.tsx';
+import { type MeasureName, measureNames, measures } from './measures.ts';
+import { UsageFilters } from './usage-filters.tsx';
+import type { UsageScope } from './usage-scope.ts';
+import { type Grouping, type SearchChange, type UsageSearch, withChange } from './usage-search.ts';
+import { usageSeries } from './usage-series.ts';
+import { spanOf } from './usage-span.ts';
+import { UsageTable } from './usage-table.tsx';
+
+interface UsageExplorerProps {
+  readonly title: string;
+  readonly description: string;
+  readonly scope: UsageScope;
+  readonly search: UsageSearch;
+  readonly onSearch: (search: UsageSearch) => void;
+}
+
+/** What was used, by time, model, key and more, as a chart and a table; every line leads to its jobs. */
+export function UsageExplorer({ title, description, scope, search, onSearch }: UsageExplorerProps) {
+  const { group = 'day', period, from, to, ...filters } = search;
+  const span = useMemo(() => spanOf({ period, from, to }), [period, from, to]);
+  const usage = useQuery({
+    ...usageQuery({ ...span, ...filters, group_by: group }, scope.usagePath),
+    // Another grouping's lines are not this one's.
+    placeholderData: (before, query) =>
+      (query?.queryKey[1] as Query | undefined)?.group_by === group ? before : undefined,
+  });
+  const change = (next: SearchChange<UsageSearch>): void => onSearch(withChange(search, next));
+  return (
+    <>
+      <PageHeader title={title} description={description}>
+        <Button
+          component="a"
+          href={address(`${scope.jobsPath}.csv`, { ...span, ...filters })}
+          download
+          variant="default"
+          leftSection={<IconDownload size={16} aria-hidden />}
+        >
+          Export CSV
+        </Button>
+      </PageHeader>
+      <Stack gap="md">
+        <Card>
+          <UsageFilters scope={scope} filters={search} onChange={change}>
+            <NativeSelect
+              label="Group by"
+              value={group}
+              onChange={({ currentTarget }) => change({ group: currentTarget.value as Grouping })}
+              data={scope.groupings.map((name) => ({ value: name, label: name[0]?.toUpperCase() + name.slice(1) }))}
+            />
+          </UsageFilters>
+        </Card>
+        {usage.error !== null && <ErrorPanel error={usage.error} onRetry={() => void usage.refetch()} />}
+        {usage.isPending && <Skeleton height={320} />}
+        {usage.data?.total.requests === 0 && (
+          <Card>
+            <EmptyState title="Nothing was used here" icon={IconChartBarOff}>
+              Choose a longer period or fewer filters.
+              {!scope.isOfAll && (
+                <span>
+                  With no request yet, <TextLink to="/">the overview shows the first steps</TextLink>.
+                </span>
+              )}
+            </EmptyState>
+          </Card>
+        )}
+        {usage.data !== undefined && usage.data.total.requests > 0 && (
+          <UsageView usage={usage.data} {...{ scope, search, group, span }} />
+        )}
+      </Stack>
+    </>
+  );
+}
+
+interface UsageViewProps {
+  readonly usage: Usage;
+  readonly scope: UsageScope;
+  readonly search: UsageSearch;
+  readonly group: Grouping;
+  readonly span: { readonly from: number; readonly to: number };
+}
+
+function UsageView({ usage, scope, search, group, span }: UsageViewProps) {
+  const [measure, setMeasure] = useState<MeasureName>('cost');
+  return (
+    <>
+      <Group justify="flex-end">
+        <SegmentedControl
+          aria-label="What the chart shows"
+          value={measure}
+          onChange={(value) => setMeasure(value as MeasureName)}
+          data={measureNames.map((value) => ({ value, label: measures[value].label }))}
+          size="xs"
+        />
+      </Group>
+      <UsageChart usage={usage} group={group} span={span} measure={measure} />
+      <Card title={`By ${group}`}>
+        <UsageTable usage={usage} scope={scope} group={group} search={search} span={span} />
+      </Card>
+    </>
+  );
+}
+
+const mostBars = 10;
+
+function UsageChart({
+  usage,
+  group,
+  span,
+  measure,
+}: Pick<UsageViewProps, 'usage' | 'group' | 'span'> & { measure: MeasureName }) {
+  const { label, series, kind, format, of } = measures[measure];
+  if (group === 'day' || group === 'hour') {
+    return (
+      <TimeChart
+        title={label}
+        points={usageSeries(usage.data, span, group)}
+        series={series}
+        kind={kind}
+        format={format}
+      />
+    );
+  }
+  const bars = usage.data
+    .map((row) => ({ name: row.label, value: of(row) }))
+    .sort((a, b) => b.value - a.value)
+    .slice(0, mostBars);
+  return (
+    <Card title={label}>
+      <GroupChart label={`${label} by ${group}`} groups={bars} format={format} />
+    </Card>
+  );
+}

@@ -1,0 +1,34 @@
+import { type Grouping, groupings, ownGroupings } from './usage-search.ts';
+
+/** Whose usage is looked at: the reader's account's, or an operator looks at that of all. */
+export interface UsageScope {
+  /** The usage that is asked for, and the list of jobs that it is made of. */
+  readonly usagePath: '/usage' | '/admin/v1/usage';
+  readonly jobsPath: '/jobs' | '/admin/v1/jobs';
+  /** The pages that show them. */
+  readonly usagePage: '/usage' | '/operator/usage';
+  readonly jobsPage: '/usage/jobs' | '/operator/usage/jobs';
+  readonly jobPage: '/jobs/$jobId' | '/operator/jobs/$jobId';
+  readonly groupings: readonly Grouping[];
+  readonly isOfAll: boolean;
+}
+
+export const ownScope: UsageScope = {
+  usagePath: '/usage',
+  jobsPath: '/jobs',
+  usagePage: '/usage',
+  jobsPage: '/usage/jobs',
+  jobPage: '/jobs/$jobId',
+  groupings: ownGroupings,
+  isOfAll: false,
+};
+
+export const operatorScope: UsageScope = {
+  usagePath: '/admin/v1/usage',
+  jobsPath: '/admin/v1/jobs',
+  usagePage: '/operator/usage',
+  jobsPage: '/operator/usage/jobs',
+  jobPage: '/operator/jobs/$jobId',
+  groupings,
+  isOfAll: true,
+};

@@ -1,0 +1,47 @@
+import type { UsageRow } from '../../api/usage.ts';
+import type { TimePoint } from '../../charts/time-chart.tsx';
+import { dayOf, hourOf } from '../../format/time.ts';
+
+const hourMs = 3_600_000;
+
+/** The beginning of the bucket that a time is in, in the reader's zone. */
+function bucketOf(at: number, size: 'hour' | 'day'): number {
+  const time = new Date(at);
+  return size === 'hour' ? time.setMinutes(0, 0, 0) : time.setHours(0, 0, 0, 0);
+}
+
+/** The next bucket: days are counted by the calendar, since one of them may have 23 or 25 hours. */
+function nextBucket(at: number, size: 'hour' | 'day'): number {
+  if (size === 'hour') return at + hourMs;
+  const time = new Date(at);
+  return time.setDate(time.getDate() + 1);
+}
+
+/** One point for every hour or day of a span, also where nothing was asked: an axis with gaps would deceive. */
+export function usageSeries(
+  rows: readonly UsageRow[],
+  span: { readonly from: number; readonly to: number },
+  size: 'hour' | 'day',
+): TimePoint[] {
+  // The gateway's days keep to one offset all year: with the other one they begin an hour before or after midnight.
+  const inside = size === 'hour' ? 0 : 6 * hourMs;
+  const byTime = new Map(rows.map((row) => [bucketOf(Number(row.group) + inside, size), row]));
+  const points: TimePoint[] = [];
+  for (let at = bucketOf(span.from, size); at < span.to; at = nextBucket(at, size)) {
+    const row = byTime.get(at);
+    points.push({
+      at,
+      label: size === 'hour' ? hourOf(at) : dayOf(at),
+      cost: row?.cost ?? 0,
+      requests: row?.requests ?? 0,
+      succeeded: row === undefined ? 0 : row.requests - row.failed - row.cancelled,
+      failed: row?.failed ?? 0,
+      cancelled: row?.cancelled ?? 0,
+      input_tokens: row?.input_tokens ?? 0,
+      output_tokens: row?.output_tokens ?? 0,
+      average_ms: row?.average_ms ?? null,
+      average_first_ms: row?.average_first_ms ?? null,
+    });
+  }
+  return points;
+}

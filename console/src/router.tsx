@@ -1,0 +1,226 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+} from '@tanstack/react-router';
+import { onSignedOut, queryClient } from './api/query-client.ts';
+import { RequestError } from './api/request.ts';
+import { sessionQuery } from './api/session.ts';
+import { readJobListSearch } from './pages/jobs/job-list-search.ts';
+import { readModelsSearch } from './pages/models/models-search.ts';
+import { readPlaygroundSearch } from './pages/playground/playground-search.ts';
+import {
+  readAllJobsSearch,
+  readAllUsageSearch,
+  readJobsSearch,
+  readPeriod,
+  readUsageSearch,
+} from './pages/usage/usage-search.ts';
+import { PageError, PageNotFound, PagePending } from './shell/page-states.tsx';
+import { Shell } from './shell/shell.tsx';
+
+const root = createRootRoute({ component: Outlet });
+
+/** The way back after signing in: a path of this console, never another site's. */
+function readReturn(search: Record<string, unknown>): { return?: string; error?: string } {
+  const { return: path, error } = search;
+  return {
+    ...(typeof path === 'string' && /^\/(?![/\\])/.test(path) ? { return: path } : {}),
+    // An identity provider's refusal comes back like this.
+    ...(typeof error === 'string' ? { error } : {}),
+  };
+}
+
+/** `create`: the form for a new key is open. */
+function readKeysSearch(search: Record<string, unknown>): { create?: true } {
+  return search.create === true ? { create: true } : {};
+}
+
+function readToken(search: Record<string, unknown>): { token?: string } {
+  return typeof search.token === 'string' ? { token: search.token } : {};
+}
+
+/** Around every page that needs a session: without one, the reader signs in first and comes back. */
+const shell = createRoute({
+  getParentRoute: () => root,
+  id: 'shell',
+  component: Shell,
+  beforeLoad: async ({ location }) => {
+    try {
+      await queryClient.ensureQueryData(sessionQuery);
+    } catch (error) {
+      if (!(error instanceof RequestError) || error.status !== 401) throw error;
+      throw redirect({ to: '/sign-in', search: location.href === '/' ? {} : { return: location.href } });
+    }
+  },
+});
+
+const inShell = () => shell;
+const outside = () => root;
+const page = lazyRouteComponent;
+
+/** Every page, one line each; their code is loaded when they are gone to. */
+const routes = [
+  createRoute({
+    getParentRoute: outside,
+    path: '/sign-in',
+    validateSearch: readReturn,
+    component: page(() => import('./pages/sign-in/sign-in-page.tsx'), 'SignInPage'),
+  }),
+  createRoute({
+    getParentRoute: outside,
+    path: '/sign-up',
+    validateSearch: readReturn,
+    component: page(() => import('./pages/sign-in/sign-up-page.tsx'), 'SignUpPage'),
+  }),
+  createRoute({
+    getParentRoute: outside,
+    path: '/forgot-password',
+    component: page(() => import('./pages/sign-in/forgot-password-page.tsx'), 'ForgotPasswordPage'),
+  }),
+  createRoute({
+    getParentRoute: outside,
+    path: '/reset-password',
+    validateSearch: readToken,
+    component: page(() => import('./pages/sign-in/reset-password-page.tsx'), 'ResetPasswordPage'),
+  }),
+] as const;
+
+const shellRoutes = [
+  // Any address that no other page has.
+  createRoute({ getParentRoute: inShell, path: '/$', component: PageNotFound }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/',
+    validateSearch: readPeriod,
+    component: page(() => import('./pages/overview/overview-page.tsx'), 'OverviewPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/keys',
+    validateSearch: readKeysSearch,
+    component: page(() => import('./pages/keys/keys-page.tsx'), 'KeysPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/usage',
+    validateSearch: readUsageSearch,
+    component: page(() => import('./pages/usage/usage-page.tsx'), 'UsagePage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/usage/jobs',
+    validateSearch: readJobsSearch,
+    component: page(() => import('./pages/usage/usage-jobs-page.tsx'), 'UsageJobsPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/jobs/$jobId',
+    component: page(() => import('./pages/usage/job-page.tsx'), 'JobPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/settings',
+    component: page(() => import('./pages/settings/settings-page.tsx'), 'SettingsPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/playground',
+    validateSearch: readPlaygroundSearch,
+    component: page(() => import('./pages/playground/playground-page.tsx'), 'PlaygroundPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/jobs',
+    validateSearch: readJobListSearch,
+    component: page(() => import('./pages/jobs/jobs-page.tsx'), 'JobsPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/models',
+    validateSearch: readModelsSearch,
+    component: page(() => import('./pages/models/models-page.tsx'), 'ModelsPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/operator/accounts',
+    component: page(() => import('./pages/operator/accounts-page.tsx'), 'AccountsPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/operator/accounts/$accountId',
+    component: page(() => import('./pages/operator/account-page.tsx'), 'AccountPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/operator/users',
+    component: page(() => import('./pages/operator/users-page.tsx'), 'UsersPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/operator/vendors',
+    component: page(() => import('./pages/operator/vendors-page.tsx'), 'VendorsPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/operator/workers',
+    component: page(() => import('./pages/operator/workers-page.tsx'), 'WorkersPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/operator/usage',
+    validateSearch: readAllUsageSearch,
+    component: page(() => import('./pages/operator/all-usage-page.tsx'), 'AllUsagePage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/operator/usage/jobs',
+    validateSearch: readAllJobsSearch,
+    component: page(() => import('./pages/operator/all-usage-jobs-page.tsx'), 'AllUsageJobsPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/operator/models',
+    validateSearch: readModelsSearch,
+    component: page(() => import('./pages/operator/all-models-page.tsx'), 'AllModelsPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/operator/jobs/$jobId',
+    component: page(() => import('./pages/operator/operator-job-page.tsx'), 'OperatorJobPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
+    path: '/operator/jobs',
+    validateSearch: readJobListSearch,
+    component: page(() => import('./pages/operator/all-jobs-page.tsx'), 'AllJobsPage'),
+  }),
+] as const;
+
+export const router = createRouter({
+  routeTree: root.addChildren([...routes, shell.addChildren(shellRoutes)]),
+  basepath: '/console',
+  defaultPreload: 'intent',
+  defaultPendingComponent: PagePending,
+  defaultErrorComponent: PageError,
+  defaultNotFoundComponent: PageNotFound,
+  scrollRestoration: true,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}
+
+// A session that ends while a page is open: sign in, and come back to it.
+onSignedOut(() => {
+  const { pathname, href } = router.state.location;
+  const isOutside = routes.some((route) => route.fullPath === pathname);
+  if (isOutside) return;
+  queryClient.removeQueries({ queryKey: sessionQuery.queryKey });
+  void router.navigate({ to: '/sign-in', search: { return: href } });
+});

@@ -1,0 +1,73 @@
+import { Alert, AppShell, Burger, Container, Group } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconAlertTriangle } from '@tabler/icons-react';
+import { Outlet, useLocation } from '@tanstack/react-router';
+import { useEffect, useRef } from 'react';
+import { useSession } from '../api/session.ts';
+import { AccountMenu } from './account-menu.tsx';
+import { Brand } from './brand.tsx';
+import { ColorSchemeSwitch } from './color-scheme-switch.tsx';
+import { NavigationLinks } from './navigation-links.tsx';
+
+/** What stands around every page of somebody signed in. */
+export function Shell() {
+  const [isOpen, { toggle, close }] = useDisclosure(false);
+  const content = useContentFocus();
+  const { account } = useSession();
+  return (
+    <AppShell
+      header={{ height: 60 }}
+      navbar={{ width: 220, breakpoint: 'sm', collapsed: { mobile: !isOpen } }}
+      padding={{ base: 'sm', sm: 'lg' }}
+    >
+      <a className="skip-link" href="#content">
+        Skip to the content
+      </a>
+      <AppShell.Header bg="var(--sluice-card)">
+        <Group h="100%" px="md" justify="space-between" wrap="nowrap" gap="xs">
+          <Group gap="sm" wrap="nowrap">
+            <Burger
+              opened={isOpen}
+              onClick={toggle}
+              hiddenFrom="sm"
+              size="sm"
+              aria-label={isOpen ? 'Close the navigation' : 'Open the navigation'}
+              aria-expanded={isOpen}
+            />
+            <Brand />
+          </Group>
+          <Group gap="xs" wrap="nowrap">
+            <ColorSchemeSwitch />
+            <AccountMenu />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="sm" bg="var(--sluice-card)" aria-label="Pages" style={{ overflowY: 'auto' }}>
+        <NavigationLinks onGo={close} />
+      </AppShell.Navbar>
+      <AppShell.Main id="content" tabIndex={-1} ref={content} bg="var(--sluice-ground)">
+        <Container size={1200} p={0}>
+          {account.suspended && (
+            <Alert color="red" mb="lg" title="This account is suspended" icon={<IconAlertTriangle aria-hidden />}>
+              Its keys are refused until an operator of this gateway lifts the suspension.
+            </Alert>
+          )}
+          <Outlet />
+        </Container>
+      </AppShell.Main>
+    </AppShell>
+  );
+}
+
+/** After a change of page the keyboard and the screen reader go on at its content, not at the link that led there. */
+function useContentFocus() {
+  const content = useRef<HTMLElement>(null);
+  const path = useLocation({ select: ({ pathname }) => pathname });
+  const last = useRef(path);
+  useEffect(() => {
+    if (last.current === path) return;
+    last.current = path;
+    content.current?.focus({ preventScroll: true });
+  }, [path]);
+  return content;
+}

@@ -1,0 +1,145 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { AxeResults } from 'axe-core';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** How a page is looked at. Nothing moves: what is half faded in has the colours of neither state. */
+export const views = {
+  light: { colorScheme: 'light', viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce' },
+  dark: { colorScheme: 'dark', viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce' },
+  phone: { colorScheme: 'light', viewport: { width: 390, height: 844 }, reducedMotion: 'reduce' },
+} as const;
+
+export type View = keyof typeof views;
+
+/** A page that keeps what went wrong in it. */
+export interface WatchedPage extends Page {
+  /** Errors of scripts, and what the Content-Security-Policy refused. */
+  readonly troubles: string[];
+}
+
+/** Debian's Chromium, for one suite. */
+export class TestBrowser {
+  readonly #browser: Browser;
+  /** Where screenshots go: `SLUICE_TEST_SCREENSHOTS`, or a temporary folder. */
+  readonly screenshots = process.env.SLUICE_TEST_SCREENSHOTS ?? mkdtempSync(join(tmpdir(), 'sluice-screenshots-'));
+
+  private constructor(browser: Browser) {
+    this.#browser = browser;
+    mkdirSync(this.screenshots, { recursive: true });
+  }
+
+  static async start(): Promise<TestBrowser> {
+    const executablePath = execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim();
+    // The tests run as root in containers, where Chromium's own sandbox does not start.
+    const args = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'];
+    return new TestBrowser(await chromium.launch({ executablePath, args }));
+  }
+
+  /** A new browser profile: nobody is signed in. @param url of the gateway, without a slash at the end */
+  async context(url: string, view: View = 'light', storageState?: Session): Promise<BrowserContext> {
+    const context = await this.#browser.newContext({
+      baseURL: url,
+      ...views[view],
+      permissions: ['clipboard-read', 'clipboard-write'],
+      ...(storageState === undefined ? {} : { storageState }),
+    });
+    // A machine with other work takes its time; who waits for what does not come must end, too.
+    context.setDefaultTimeout(30_000);
+    return context;
+  }
+
+  close(): Promise<void> {
+    return this.#browser.close();
+  }
+}
+
+/** Cookies of somebody signed in, as `BrowserContext.storageState()` answers them. */
+export type Session = Awaited<ReturnType<BrowserContext['storageState']>>;
+
+export async function openPage(context: BrowserContext): Promise<WatchedPage> {
+  const page = Object.assign(await context.newPage(), { troubles: [] as string[] });
+  page.on('pageerror', (error) => page.troubles.push(error.message));
+  page.on('console', (message) => {
+    // An answer that is not 2xx is told by the browser itself: whether it is right is for the test to say.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) {
+      page.troubles.push(message.text());
+    }
+  });
+  return page;
+}
+
+/** Waits until nothing on the page says that it loads. */
+export async function settled(page: Page): Promise<void> {
+  await page.locator('main h1').first().waitFor();
+  const loading =
+    '[aria-busy="true"], [role="status"][aria-label^="Loading"], .mantine-Skeleton-root[data-visible="true"]';
+  await page.locator(loading).first().waitFor({ state: 'detached' });
+}
+
+/**
+ * What is wrong with a page as it stands, with its open dialogs: what axe finds serious or critical, and what is wider than
+ * the window. It is looked at in light, in dark and on a phone, each with a screenshot, and is as before then.
+ */
+export async function faultsInEveryView(browser: TestBrowser, page: Page, name: string): Promise<string[]> {
+  // Not by a script element: the page's Content-Security-Policy would refuse that.
+  await page.evaluate(axe);
+  const faults: string[] = [];
+  for (const view of Object.keys(views) as View[]) {
+    await show(page, view);
+    await page.screenshot({ path: join(browser.screenshots, `${name}-${view}.png`), fullPage: true });
+    // Another theme has other colours, and nothing else that is new.
+    const rules = view === 'dark' ? { runOnly: ['color-contrast', 'link-in-text-block'] } : {};
+    const found = [...(await accessibilityFaults(page, rules)), ...(await overflow(page))];
+    faults.push(...found.map((fault) => `${name}, ${view}: ${fault}`));
+  }
+  await show(page, 'light');
+  return faults;
+}
+
+async function show(page: Page, view: View): Promise<void> {
+  const { viewport, ...media } = views[view];
+  await page.setViewportSize(viewport);
+  await page.emulateMedia(media);
+  await page.locator(`html[data-mantine-color-scheme=${media.colorScheme}]`).waitFor({ state: 'attached' });
+  // What measures itself, such as a chart, is drawn anew.
+  await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))');
+}
+
+/** What axe finds serious or critical: `rule: element`. It is in the page already. */
+async function accessibilityFaults(page: Page, options: object): Promise<string[]> {
+  const results = await page.evaluate(
+    async (given) =>
+      (await (globalThis as unknown as { axe: { run(options: object): Promise<AxeResults> } }).axe.run(
+        given,
+      )) as AxeResults,
+    { resultTypes: ['violations'], ...options },
+  );
+  return results.violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) =>
+      nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary}`),
+    );
+}
+
+/** Says so where the page is wider than its window: nothing is to be scrolled sideways. */
+async function overflow(page: Page): Promise<string[]> {
+  const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+  const pixels = await page.evaluate<number>(wider);
+  return pixels === 0 ? [] : [`${pixels} pixels wider than its window`];
+}
+
+/** Signs up in a page that is not signed in; ends on the overview. */
+export async function signUp(page: Page, email: string, password = 'correct horse battery'): Promise<void> {
+  await page.goto('/console/sign-up');
+  await page.getByLabel('Name').fill('Ada Lovelace');
+  await page.getByLabel('E-mail').fill(email);
+  await page.locator('input[name=password]').fill(password);
+  await page.getByRole('button', { name: 'Sign up' }).click();
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+}

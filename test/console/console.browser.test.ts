@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import OpenAI from 'openai';
+import { eventually } from '../support/eventually.ts';
+import { TestGateway } from '../support/gateway.ts';
+import {
+  faultsInEveryView,
+  openPage,
+  type Session,
+  settled,
+  signUp,
+  TestBrowser,
+  type WatchedPage,
+} from './browser.ts';
+
+let gateway: TestGateway;
+let browser: TestBrowser;
+/** Somebody who has a key and has made requests. */
+let session: Session;
+let jobId: string;
+
+/** Makes a key in the console's page of keys; answers its text, as it is shown once. */
+async function createKey(page: WatchedPage, name: string): Promise<string> {
+  await page.goto('/console/keys');
+  await page.getByRole('button', { name: 'Create key' }).first().click();
+  const form = page.getByRole('dialog', { name: 'Create an API key' });
+  await form.getByLabel('Name').fill(name);
+  await form.getByRole('button', { name: 'Create key' }).click();
+  const key = await page.getByTestId('new-key').textContent();
+  await page.getByRole('button', { name: 'I have copied it' }).click();
+  assert.ok(key);
+  return key;
+}
+
+before(async () => {
+  const settings = { SLUICE_SIGN_UP_CREDIT: '5' };
+  [gateway, browser] = await Promise.all([TestGateway.start({ settings }), TestBrowser.start()]);
+});
+
+after(async () => {
+  await browser?.close();
+  await gateway?.stop();
+});
+
+describe('the console', () => {
+  test('leads from signing up over a key and its first request to its cost, and the revoked key is refused', async () => {
+    const context = await browser.context(gateway.url);
+    const page = await openPage(context);
+    await signUp(page, 'ada@example.com');
+    await page.getByText('No requests in this period').waitFor();
+
+    const apiKey = await createKey(page, 'First key');
+    assert.ok(!(await page.content()).includes(apiKey), 'the key is not shown again');
+    const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 });
+    const ask = () =>
+      client.chat.completions.create({ model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hello!' }] });
+    await ask();
+
+    await eventually(async () => {
+      await page.goto('/console/usage?group=model');
+      await settled(page);
+      const row = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'sandbox-chat' }) });
+      assert.match((await row.textContent({ timeout: 1000 })) ?? '', /\$0\.0*[1-9]/);
+    });
+    await page.getByRole('link', { name: 'sandbox-chat' }).click();
+    await page.getByRole('heading', { name: 'Requests' }).waitFor();
+    await page.getByRole('table', { name: 'Requests' }).getByRole('link').first().click();
+    await page.getByRole('heading', { name: 'Timeline' }).waitFor();
+    const details = (await page.locator('main').textContent()) ?? '';
+    assert.match(details, /Cost\$0\.0*[1-9].*Modelsandbox-chat.*Vendorsandbox.*KeyFirst key/);
+    jobId = new URL(page.url()).pathname.split('/').at(-1) ?? '';
+
+    await page.getByRole('link', { name: 'Keys' }).click();
+    await page.getByRole('button', { name: 'Actions for First key' }).click();
+    await page.getByRole('menuitem', { name: 'Revoke' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await page.getByText('revoked').waitFor();
+    await assert.rejects(ask(), { status: 401 });
+    assert.deepEqual(page.troubles, []);
+    session = await context.storageState();
+    await context.close();
+  });
+
+  test('asks to sign in, and then shows the page that was asked for', async () => {
+    const context = await browser.context(gateway.url);
+    const page = await openPage(context);
+    await page.goto('/console/usage?group=key');
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await page.getByLabel('E-mail').fill('ada@example.com');
+    await page.locator('input[name=password]').fill('not the password');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('alert').waitFor();
+    await page.locator('input[name=password]').fill('correct horse battery');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Usage' }).waitFor();
+    assert.equal(new URL(page.url()).search, '?group=key');
+    await page.getByRole('button', { name: /Account menu/ }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await page.goto('/console/keys');
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await context.close();
+  });
+
+  test('changes and rotates a key', async () => {
+    const context = await browser.context(gateway.url, 'phone', session);
+    const page = await openPage(context);
+    const old = await createKey(page, 'Notebook');
+    await page.getByRole('button', { name: 'Actions for Notebook' }).click();
+    await page.getByRole('menuitem', { name: 'Edit' }).click();
+    await page.getByLabel('Requests per minute').fill('120');
+    await page.getByRole('textbox', { name: 'Budget', exact: true }).fill('2.5');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('120 requests/min').waitFor();
+    await page.getByText('$0.00 of $2.50 this month').waitFor();
+    await page.getByRole('button', { name: 'Actions for Notebook' }).click();
+    await page.getByRole('menuitem', { name: 'Rotate' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
+    const fresh = (await page.getByTestId('new-key').textContent()) ?? '';
+    assert.notEqual(fresh, old);
+    for (const key of [old, fresh]) {
+      const answer = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+      assert.equal(answer.status, 200, 'both work while they overlap');
+    }
+    assert.deepEqual(page.troubles, []);
+    await context.close();
+  });
+});
+
+describe('everybody can read, in light, in dark and on a phone,', () => {
+  const outside = {
+    'sign-in': 'sign-in',
+    'sign-up': 'sign-up',
+    forgot: 'forgot-password',
+    reset: 'reset-password?token=x',
+  };
+  const inside = {
+    overview: '',
+    'overview-month': '?period=30d',
+    keys: 'keys',
+    usage: 'usage',
+    'usage-by-model': 'usage?group=model',
+    requests: 'usage/jobs',
+    settings: 'settings',
+    missing: 'no/such/page',
+  };
+
+  async function look(paths: Readonly<Record<string, string>>, storage?: Session): Promise<void> {
+    const context = await browser.context(gateway.url, 'light', storage);
+    const page = await openPage(context);
+    const faults: string[] = [];
+    for (const [name, path] of Object.entries(paths)) {
+      await page.goto(`/console/${path}`);
+      await settled(page);
+      faults.push(...(await faultsInEveryView(browser, page, name)));
+    }
+    assert.deepEqual([...faults, ...page.troubles], []);
+    await context.close();
+  }
+
+  test('what is there before signing in', () => look(outside));
+
+  test('every page of an account', () => look({ ...inside, job: `jobs/${jobId}` }, session));
+
+  test('every menu and dialog of a key', async () => {
+    const context = await browser.context(gateway.url, 'light', session);
+    const page = await openPage(context);
+    const faults: string[] = [];
+    const look = async (name: string): Promise<void> => {
+      faults.push(...(await faultsInEveryView(browser, page, name)));
+    };
+    await page.goto('/console/keys?create=true');
+    await page.getByRole('dialog').getByRole('button', { name: 'Limit a single model' }).click();
+    await look('key-form');
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove the limits of this model' }).click();
+    await page.getByRole('dialog').getByLabel('Name').fill('For dialogs');
+    await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
+    await page.getByTestId('new-key').waitFor();
+    await look('key-new');
+    await page.getByRole('button', { name: 'I have copied it' }).click();
+    for (const action of ['Edit', 'Rotate', 'Revoke']) {
+      await page.getByRole('button', { name: 'Actions for For dialogs' }).click();
+      await page.getByRole('menuitem', { name: action }).waitFor();
+      if (action === 'Edit') await look('key-menu');
+      await page.getByRole('menuitem', { name: action }).click();
+      await page.getByRole('dialog', { name: action }).waitFor();
+      await look(`key-${action.toLowerCase()}`);
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+    }
+    await page.getByRole('button', { name: /Account menu/ }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).waitFor();
+    await look('account-menu');
+    assert.deepEqual([...faults, ...page.troubles], []);
+    await context.close();
+  });
+});

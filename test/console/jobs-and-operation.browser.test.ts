@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { BrowserContext } from 'playwright-core';
+import { eventually } from '../support/eventually.ts';
+import { TestGateway } from '../support/gateway.ts';
+import { faultsInEveryView, openPage, settled, signUp, TestBrowser, type WatchedPage } from './browser.ts';
+import { operator, operatorSession, operatorSettings } from './operator-session.ts';
+
+let gateway: TestGateway;
+let browser: TestBrowser;
+/** Of an operator. All tests share it, and what the browser has loaded. */
+let context: BrowserContext;
+
+before(async () => {
+  [gateway, browser] = await Promise.all([TestGateway.start({ settings: operatorSettings }), TestBrowser.start()]);
+  context = await browser.context(gateway.url, 'light', await operatorSession(browser, gateway));
+});
+
+after(async () => {
+  await browser?.close();
+  await gateway?.stop();
+});
+
+/** Runs `work` on a page that an operator opens, which must end without an error of its scripts or its policy. */
+async function onPage(path: string, work: (page: WatchedPage) => Promise<void>): Promise<void> {
+  const page = await openPage(context);
+  try {
+    await page.goto(`/console${path}`);
+    await settled(page);
+    await work(page);
+    assert.deepEqual(page.troubles, []);
+  } finally {
+    await page.close();
+  }
+}
+
+/** What everybody must be able to read, in light, in dark and on a phone. */
+async function assertReadable(page: WatchedPage, name: string): Promise<void> {
+  assert.deepEqual(await faultsInEveryView(browser, page, name), []);
+}
+
+/** A stream that goes on for a minute, unless it is cancelled. */
+function startLongJob(): Promise<Response> {
+  return gateway.fetch('/v1/chat/completions', {
+    method: 'POST',
+    body: JSON.stringify({
+      model: 'sandbox-chat',
+      messages: [{ role: 'user', content: 'WORDS:1200@20' }],
+      stream: true,
+    }),
+  });
+}
+
+describe('jobs', () => {
+  test('one that runs is watched from its beginning, then cancelled, and is listed with what became of it', async () => {
+    const answer = await startLongJob();
+    await onPage('/jobs', async (page) => {
+      const live = page.getByRole('table', { name: 'Jobs under way' });
+      await live.getByRole('button', { name: /^Watch/ }).click();
+      await page
+        .getByTestId('watched')
+        .getByText(/word1 word2/)
+        .waitFor();
+      await assertReadable(page, 'job-watched');
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+      await live.getByRole('button', { name: /^Cancel/ }).click();
+      await page.getByRole('button', { name: 'Cancel the job' }).click();
+      await page.getByText('Nothing is running').waitFor();
+      await page.getByRole('table', { name: 'Jobs', exact: true }).getByText('cancelled').first().waitFor();
+    });
+    assert.match(await answer.text(), /cancelled/);
+  });
+
+  test('filters are in the address, and a row leads to its job', async () => {
+    await gateway
+      .client()
+      .chat.completions.create({ model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hi' }] });
+    await onPage('/jobs?model=no-such-model', async (page) => {
+      await page.getByText('No job is like that').waitFor();
+      await page.getByRole('button', { name: 'Clear filters' }).click();
+      await page.getByRole('link', { name: 'sandbox-chat' }).first().click();
+      await page.waitForURL(/\/console\/jobs\/job_/);
+    });
+  });
+});
+
+describe('models', () => {
+  test('are found by words and filters, put in order, and those that cannot be used say why', async () => {
+    await onPage('/models', async (page) => {
+      const rows = page.getByRole('table', { name: 'Models' }).getByRole('row');
+      await rows
+        .nth(1)
+        .getByText(/^sandbox-/)
+        .waitFor();
+      await page.getByLabel('Search').fill('gpt-5');
+      await page.getByText(/^\d{1,3} of \d{3} models$/).waitFor();
+      await page
+        .getByText(/no key is set for/)
+        .first()
+        .waitFor();
+      await page.getByRole('button', { name: 'Input $/M' }).click();
+      await page.getByRole('columnheader', { name: 'Input $/M' }).and(page.locator('[aria-sort=ascending]')).waitFor();
+      await page.getByLabel('Available only').check();
+      await page.getByText('No model is like that').waitFor();
+    });
+  });
+});
+
+describe('operation', () => {
+  test('an account is made, gets credit, is made prepaid and suspended', async () => {
+    await onPage('/operator/accounts', async (page) => {
+      await page.getByRole('button', { name: 'New account' }).click();
+      await page.getByLabel('Name').fill('Research');
+      await page.getByRole('button', { name: 'Create' }).click();
+      await page.getByRole('heading', { level: 1, name: 'Research' }).waitFor();
+      await page.getByLabel('Dollars').fill('12.5');
+      await page.getByLabel('Note').fill('Invoice 17');
+      await page.getByRole('button', { name: 'Add credit' }).click();
+      await page.getByRole('table', { name: 'Credits' }).getByText('$12.50').waitFor();
+      await page.getByText('$12.50').first().waitFor();
+      await page.getByRole('switch', { name: 'Suspended' }).click();
+      await page.getByRole('button', { name: 'Suspend', exact: true }).click();
+      await page.getByRole('switch', { name: 'Suspended', checked: true }).waitFor();
+      await assertReadable(page, 'operator-account');
+    });
+  });
+
+  test("an account's key is made, and rotated at once", async () => {
+    const status = async (key: string): Promise<number> =>
+      (await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status;
+    const shownKey = async (page: WatchedPage): Promise<string> => {
+      const key = (await page.getByTestId('new-key').textContent()) ?? '';
+      await page.getByRole('button', { name: 'I have copied it' }).click();
+      return key;
+    };
+    await onPage('/operator/accounts/default', async (page) => {
+      await page.getByRole('button', { name: 'Create key' }).click();
+      await page.getByRole('dialog').getByLabel('Name').fill('For the team');
+      await assertReadable(page, 'operator-key-form');
+      await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
+      const first = await shownKey(page);
+      assert.equal(await status(first), 200);
+      await page.getByRole('button', { name: 'Actions for For the team' }).click();
+      await page.getByRole('menuitem', { name: 'Rotate' }).click();
+      await page.getByLabel('The old key goes on working for').selectOption('0');
+      await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
+      const second = await shownKey(page);
+      assert.deepEqual([await status(first), await status(second)], [401, 200]);
+      await page.getByRole('button', { name: 'Create key' }).click();
+      await page.getByRole('dialog').getByLabel('Name').fill('For a program');
+      await page.getByRole('dialog').getByLabel('Kind').selectOption('operator');
+      await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
+      const manager = await shownKey(page);
+      assert.equal(await status(manager), 403, 'it calls no model');
+    });
+  });
+
+  test('usage is that of all accounts, and every line leads to its requests', async () => {
+    const metadata = { team: 'blue' };
+    const messages = [{ role: 'user' as const, content: 'Hi' }];
+    await gateway.client().chat.completions.create({ model: 'sandbox-chat', messages, metadata });
+    await onPage('/operator/usage?group=account', async (page) => {
+      await eventually(async () => {
+        await page.reload();
+        await settled(page);
+        const tagged = await page.request.get('/admin/v1/usage?tag=team:blue');
+        assert.equal((await tagged.json()).total.requests, 1);
+      }, 30_000);
+      await page.getByRole('img', { name: 'Chart: Spend by account' }).waitFor();
+      const accounts = page.getByRole('table', { name: 'Usage by account' });
+      await accounts.getByRole('link').first().waitFor();
+      await assertReadable(page, 'operator-usage-by-account');
+      await page.getByLabel('Tag').fill('team:blue');
+      await page.waitForURL(/tag=/);
+      await page.getByLabel('Group by').selectOption('vendor');
+      const vendors = page.getByRole('table', { name: 'Usage by vendor' });
+      await vendors.getByRole('link', { name: 'sandbox' }).click();
+      const requests = page.getByRole('table', { name: 'Requests' });
+      await requests.waitFor();
+      assert.equal(await requests.getByRole('link').count(), 1, 'of all requests the one with the tag');
+      await assertReadable(page, 'operator-requests');
+      const file = await page.getByRole('link', { name: 'Export CSV' }).getAttribute('href');
+      const csv = await (await page.request.get(file ?? '')).text();
+      assert.equal(csv.trim().split('\r\n').length, 2, csv);
+      await requests.getByRole('link').click();
+      await page.getByRole('link', { name: 'team: blue' }).waitFor();
+      await assertReadable(page, 'operator-job');
+    });
+  });
+
+  test('models are shown with their routes, on or off, and what each costs', async () => {
+    await onPage('/operator/models', async (page) => {
+      await page.getByLabel('Search').fill('kimi-k2.6');
+      await page
+        .getByRole('button', { name: /^Routes of kimi-k2\.6: 0 of \d+ on$/ })
+        .first()
+        .click();
+      const routes = page.getByRole('table', { name: 'Routes' });
+      await routes.getByText('moonshot/kimi-k2.6').waitFor();
+      await routes.getByText('$0.77').waitFor();
+      await assertReadable(page, 'operator-model-routes');
+    });
+  });
+
+  test('a user gets a reset link that is made for the page of this gateway', async () => {
+    await onPage('/operator/users', async (page) => {
+      await page.getByRole('button', { name: `Reset link for ${operator.email}` }).click();
+      const link = (await page.getByRole('region', { name: 'The link' }).textContent()) ?? '';
+      assert.match(link, /\/console\/reset-password\?token=/);
+    });
+  });
+
+  test('vendors show the health of their routes, workers their load, and queues their figures', async () => {
+    await onPage('/operator/vendors', async (page) => {
+      await page.getByRole('button', { name: 'Details of sandbox' }).click();
+      await page.getByRole('dialog').getByText('All its routes are well.').waitFor();
+      await assertReadable(page, 'operator-vendor');
+    });
+    await onPage('/operator/workers', async (page) => {
+      await page.getByRole('table', { name: 'Queues' }).getByText('transcription').waitFor();
+      await page.getByRole('table', { name: 'Workers' }).getByText('0 / 500').waitFor();
+    });
+  });
+
+  test('users are told that these pages are not for them', async () => {
+    const other = await browser.context(gateway.url);
+    const page = await openPage(other);
+    await signUp(page, 'user@example.com');
+    await page.goto('/console/operator/accounts');
+    await page.getByText('This page is for operators').waitFor();
+    assert.equal(await page.getByRole('link', { name: 'Vendors' }).count(), 0);
+    assert.equal((await other.request.get('/admin/v1/accounts')).status(), 403);
+    await other.close();
+  });
+});
+
+test('everybody can read every page, in light, in dark and on a phone', async () => {
+  const names = ['accounts', 'users', 'vendors', 'models', 'workers', 'jobs', 'usage'];
+  const page = await openPage(context);
+  const faults: string[] = [];
+  for (const path of ['jobs', 'models', ...names.map((name) => `operator/${name}`)]) {
+    await page.goto(`/console/${path}`);
+    await settled(page);
+    await page.getByRole('table').first().waitFor();
+    faults.push(...(await faultsInEveryView(browser, page, path.replaceAll('/', '-'))));
+  }
+  assert.deepEqual([...faults, ...page.troubles], []);
+  await page.close();
+});

@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { BrowserContext, Page } from 'playwright-core';
+import { eventually } from '../support/eventually.ts';
+import { TestGateway } from '../support/gateway.ts';
+import { faultsInEveryView, openPage, type Session, settled, TestBrowser, type WatchedPage } from './browser.ts';
+import { operatorSession, operatorSettings } from './operator-session.ts';
+
+let gateway: TestGateway;
+let browser: TestBrowser;
+let session: Session;
+/** Of somebody signed in. All tests share it, and what the browser has loaded. */
+let context: BrowserContext;
+
+before(async () => {
+  [gateway, browser] = await Promise.all([TestGateway.start({ settings: operatorSettings }), TestBrowser.start()]);
+  session = await operatorSession(browser, gateway);
+  context = await browser.context(gateway.url, 'light', session);
+});
+
+after(async () => {
+  await browser?.close();
+  await gateway?.stop();
+});
+
+/** Runs `work` on a page of the playground, which must end without an error of its scripts or its policy. */
+async function onTab(tab: string, work: (page: WatchedPage) => Promise<void>): Promise<void> {
+  const page = await openPage(context);
+  try {
+    await page.goto(`/console/playground?tab=${tab}`);
+    await settled(page);
+    await work(page);
+    assert.deepEqual(page.troubles, []);
+  } finally {
+    await page.close();
+  }
+}
+
+/** What everybody must be able to read, in light, in dark and on a phone. */
+async function assertReadable(page: WatchedPage, name: string): Promise<void> {
+  assert.deepEqual(await faultsInEveryView(browser, page, name), []);
+}
+
+async function choose(page: Page, label: string, option: string): Promise<void> {
+  await page
+    .getByRole('combobox', { name: label, exact: true })
+    .or(page.getByLabel(label, { exact: true }))
+    .first()
+    .click();
+  await page.getByRole('option', { name: option, exact: true }).click();
+}
+
+async function say(page: Page, text: string): Promise<void> {
+  await page.getByLabel('Message').fill(text);
+  await page.getByLabel('Message').press('Enter');
+}
+
+const answers = (page: Page) => page.getByTestId('answer');
+const finishedTask = (page: Page) => page.locator('[data-testid=task][data-state=done]');
+
+/** A second of a tone. */
+function wave(): Buffer {
+  const rate = 8000;
+  const bytes = Buffer.alloc(44 + rate * 2);
+  bytes.write('RIFF', 0);
+  bytes.writeUInt32LE(36 + rate * 2, 4);
+  bytes.write('WAVEfmt ', 8);
+  for (const [at, value] of [
+    [16, 16],
+    [24, rate],
+    [28, rate * 2],
+    [40, rate * 2],
+  ] as const)
+    bytes.writeUInt32LE(value, at);
+  for (const [at, value] of [
+    [20, 1],
+    [22, 1],
+    [32, 2],
+    [34, 16],
+  ] as const)
+    bytes.writeUInt16LE(value, at);
+  bytes.write('data', 36);
+  for (let index = 0; index < rate; index += 1) {
+    bytes.writeInt16LE(Math.round(8000 * Math.sin((index * 2 * Math.PI * 440) / rate)), 44 + index * 2);
+  }
+  return bytes;
+}
+
+/** One red pixel. */
+const picture = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==',
+  'base64',
+);
+
+describe('chat', () => {
+  test('streams an answer, tells its cost, and keeps it while another tab is looked at', async () => {
+    await onTab('chat', async (page) => {
+      await say(page, 'Reply with exactly: the quick brown fox');
+      await answers(page).getByText('the quick brown fox', { exact: true }).waitFor();
+      await page
+        .getByTestId('job-cost')
+        .getByText(/in, \d+ out · \$0\.0/)
+        .waitFor();
+      await page.getByLabel('Message').fill('a draft');
+      await page.getByRole('tab', { name: 'Image' }).click();
+      await page.getByRole('tab', { name: 'Chat' }).click();
+      assert.equal(await answers(page).count(), 1);
+      assert.equal(await page.getByLabel('Message').inputValue(), 'a draft');
+    });
+  });
+
+  test('folds reasoning', async () => {
+    await onTab('chat', async (page) => {
+      await choose(page, 'Model', 'sandbox-reasoning');
+      await say(page, 'Why?');
+      const fold = page.getByRole('button', { name: 'Reasoning' });
+      await fold.waitFor();
+      assert.equal(await fold.getAttribute('aria-expanded'), 'false');
+      await fold.click();
+      assert.equal(await fold.getAttribute('aria-expanded'), 'true');
+    });
+  });
+
+  test('shows a tool call, and goes on with the result that is typed in', async () => {
+    await onTab('chat', async (page) => {
+      await page.getByRole('switch', { name: 'Tools' }).click();
+      await say(page, 'TOOL:get_weather {"city":"Oslo"}');
+      await answers(page).getByText('Calls get_weather').waitFor();
+      await answers(page).getByText('"Oslo"').waitFor();
+      await page.getByLabel('Result of get_weather').fill('eleven degrees in Oslo');
+      await page.getByRole('button', { name: 'Send results' }).click();
+      await answers(page).nth(1).getByText('eleven degrees in Oslo').waitFor();
+      await assertReadable(page, 'playground-tool-call');
+    });
+  });
+
+  test('sends a picture from a file', async () => {
+    await onTab('chat', async (page) => {
+      const chooser = page.waitForEvent('filechooser');
+      await page.getByRole('button', { name: 'Add picture', exact: true }).click();
+      await (await chooser).setFiles({ name: 'dot.png', mimeType: 'image/png', buffer: picture });
+      await page.getByAltText('Picture to send').waitFor();
+      await say(page, 'What is this?');
+      await answers(page)
+        .getByText(/1x1|1 x 1|1×1/)
+        .waitFor();
+    });
+  });
+
+  test('is stopped, and says so', async () => {
+    await onTab('chat', async (page) => {
+      await say(page, 'WORDS:5000@20');
+      await answers(page)
+        .getByText(/word1 word2/)
+        .waitFor();
+      await page.getByRole('button', { name: 'Stop' }).click();
+      await answers(page).getByText('stopped').waitFor();
+      await page.getByRole('button', { name: 'Send' }).waitFor();
+    });
+  });
+
+  test('tells what is wrong with the tools before anything is sent', async () => {
+    await onTab('chat', async (page) => {
+      await page.getByRole('switch', { name: 'Tools' }).click();
+      await page.getByLabel('Tools as JSON').fill('[{]');
+      await page.getByText('This is not JSON').waitFor();
+      await page.getByLabel('Message').fill('Hello');
+      assert.ok(await page.getByRole('button', { name: 'Send' }).isDisabled());
+    });
+  });
+
+  test('gives its request as code with a place for the key, never with a key', async () => {
+    await onTab('chat', async (page) => {
+      await page.getByLabel('Message').fill("It's me");
+      await page.getByRole('button', { name: 'Copy as code' }).click();
+      for (const language of ['curl', 'Python', 'TypeScript']) {
+        await page.getByText(language, { exact: true }).click();
+        await page.getByRole('region', { name: `The request in ${language}` }).waitFor();
+        await page.getByRole('dialog').getByRole('button', { name: /Cop/ }).click();
+        const code = await page.evaluate<string>('navigator.clipboard.readText()');
+        assert.match(code, new RegExp(gateway.url.replaceAll('.', '\\.')));
+        assert.match(code, /SLUICE_API_KEY/);
+        assert.doesNotMatch(code, /sk-sluice/);
+      }
+      await assertReadable(page, 'playground-code');
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+    });
+  });
+});
+
+describe('media', () => {
+  test('a picture appears', async () => {
+    await onTab('image', async (page) => {
+      await page.getByLabel('Prompt').fill('a lighthouse');
+      await page.getByLabel('Size').and(page.locator('input')).fill('256x256');
+      await page.keyboard.press('Escape');
+      await page.getByRole('button', { name: 'Make pictures' }).click();
+      const image = finishedTask(page).getByRole('img', { name: 'Picture 1 of 1' });
+      await image.waitFor();
+      const width = await image.evaluate(async (element: { decode(): Promise<void>; naturalWidth: number }) => {
+        await element.decode();
+        return element.naturalWidth;
+      });
+      assert.equal(width, 256);
+      await assertReadable(page, 'playground-image-done');
+    });
+  });
+
+  test('what the gateway refuses is told in its words', async () => {
+    await onTab('image', async (page) => {
+      await page.getByLabel('Prompt').fill('a lighthouse');
+      await page.getByLabel('Size').and(page.locator('input')).fill('7x7');
+      await page.keyboard.press('Escape');
+      await page.getByRole('button', { name: 'Make pictures' }).click();
+      await page.getByRole('alert').getByText(/size/).waitFor();
+    });
+  });
+
+  test('a video is made with progress, and can be played', async () => {
+    await onTab('video', async (page) => {
+      await page.getByLabel('Prompt').fill('a paper boat');
+      await page.getByRole('button', { name: 'Make video' }).click();
+      await page.getByRole('status').getByText(/\d+ %/).waitFor();
+      const video = finishedTask(page).locator('video');
+      await video.waitFor({ timeout: 90_000 });
+      await eventually(async () => {
+        assert.ok((await page.evaluate<number>('document.querySelector("video").readyState')) >= 1);
+      });
+      assert.ok((await page.evaluate<number>('document.querySelector("video").duration')) > 1);
+      await assertReadable(page, 'playground-video-done');
+    });
+  });
+
+  test('speech can be heard', async () => {
+    await onTab('speech', async (page) => {
+      await page.getByLabel('Text').fill('Hello from the gateway.');
+      await choose(page, 'Format', 'wav');
+      await page.getByRole('button', { name: 'Speak' }).click();
+      await finishedTask(page).locator('audio').waitFor();
+      await page.evaluate('void document.querySelector("audio").play()');
+      await eventually(async () => {
+        assert.ok((await page.evaluate<number>('document.querySelector("audio").currentTime')) > 0.05);
+      });
+    });
+  });
+
+  test('a sound file is written down, with its parts', async () => {
+    await onTab('transcription', async (page) => {
+      const chooser = page.waitForEvent('filechooser');
+      await page.getByText('Choose a file').click();
+      await (await chooser).setFiles({ name: 'tone.wav', mimeType: 'audio/wav', buffer: wave() });
+      await page.getByRole('button', { name: 'Write down' }).click();
+      await finishedTask(page)
+        .getByText(/Audio of 1\.00 seconds/)
+        .first()
+        .waitFor();
+      assert.ok((await page.getByRole('table', { name: 'Parts with their times' }).getByRole('row').count()) > 1);
+      await assertReadable(page, 'playground-transcription-done');
+    });
+  });
+});
+
+test('everybody can read every tab, in light, in dark and on a phone', async () => {
+  for (const tab of ['chat', 'image', 'video', 'speech', 'transcription']) {
+    await onTab(tab, async (page) => {
+      await page.locator('input[value^="sandbox-"]').first().waitFor();
+      await assertReadable(page, `playground-${tab}`);
+    });
+  }
+});
+
+test('the playground refuses what another site sends, and whoever is not signed in', async () => {
+  const other = await browser.context(gateway.url, 'light', session);
+  const call = (headers: Record<string, string>) =>
+    other.request.post('/console/api/v1/chat/completions', {
+      data: { model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hi' }] },
+      headers,
+    });
+  assert.equal((await call({ origin: 'https://evil.example' })).status(), 403);
+  assert.equal((await call({ origin: gateway.url })).status(), 200);
+  await other.clearCookies();
+  assert.equal((await call({ origin: gateway.url })).status(), 401);
+  await other.close();
+});
