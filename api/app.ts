@@ -2,6 +2,12 @@ import Router from '@koa/router';
 import Koa from 'koa';
 import type { Database } from '../shared/database/database.ts';
 import { ApiError } from '../shared/errors.ts';
+import { requireSession } from './accounts/require-session.ts';
+import { addAdminRoutes } from './admin-api/admin-routes.ts';
+import { consoleHeaders } from './console-api/console-headers.ts';
+import { addConsoleRoutes } from './console-api/console-routes.ts';
+import { addPlaygroundRoutes } from './console-api/playground.ts';
+import { consoleFiles } from './console-files.ts';
 import { audioSpeech } from './endpoints/audio-speech.ts';
 import { audioTranscriptions } from './endpoints/audio-transcriptions.ts';
 import { audioTranslations } from './endpoints/audio-translations.ts';
@@ -29,6 +35,7 @@ import { videosRemix } from './endpoints/videos-remix.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { allowOrigin } from './middleware/allow-origin.ts';
 import { authenticate, requireActiveKey } from './middleware/authenticate.ts';
+import { cors } from './middleware/cors.ts';
 import { errorShape } from './middleware/error-shape.ts';
 import { errors } from './middleware/errors.ts';
 import { requestId } from './middleware/request-id.ts';
@@ -61,7 +68,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   const router = new Router<State>();
   const known = authenticate(services.callers);
   const active = requireActiveKey(services.callers);
-  const fromAllowedPage = allowOrigin(services.config.corsOrigins, services.baseUrl);
+  const fromAllowedPage = allowOrigin(services.config.corsOrigins, services.baseUrls.origins);
   const byName = new Map(endpoints.map((endpoint) => [endpoint.name, endpoint]));
   const jobs = jobRoutes(services, byName);
   const response = responseRoutes(services, responses.view);
@@ -74,7 +81,11 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   router.get('/results/:hour/:name', readResult(services));
 
   const handlers = endpoints.map((endpoint) => ({ ...endpoint, handle: handleEndpoint(services, endpoint) }));
-  for (const { path, handle } of handlers) router.post(path, known, handle);
+  for (const { path, handle } of handlers) {
+    // What a path names is looked for before the job is admitted, which is where keys are asked after elsewhere.
+    if (path.includes(':')) router.post(path, known, active, handle);
+    else router.post(path, known, handle);
+  }
 
   router.get('/v1/models', known, active, listModels(services));
   router.get('/v1/models/*id', known, active, retrieveModel(services));
@@ -92,12 +103,19 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   router.get('/v1/jobs/:id/ws', fromAllowedPage, known, active, jobSocket(services, byName));
   router.delete('/v1/jobs/:id', known, active, jobs.cancel);
 
+  addConsoleRoutes(router, services, db, byName);
+  addPlaygroundRoutes(router, services, endpoints, requireSession(services));
+  addAdminRoutes(router, services, db);
+
   app.use(requestId);
   app.use(accessLog(services.log, services.metrics));
+  if (services.config.corsOrigins.length > 0) app.use(cors(services.config.corsOrigins));
   app.use(errorShape(endpoints));
   app.use(errors(services.log));
+  app.use(consoleHeaders);
   app.use(unknownPath);
   app.use(shortcut(handlers, known));
+  app.use(consoleFiles());
   app.use(router.routes());
   // Names the methods that a path does answer, in Allow.
   app.use(router.allowedMethods());

@@ -1,6 +1,8 @@
 import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { ensureApiKey, syncRevokedKeys } from '../shared/api-keys.ts';
+import { syncAccounts } from '../shared/accounts.ts';
+import { syncKeyFlags } from '../shared/api-keys/key-flag.ts';
+import { ensureApiKey } from '../shared/api-keys.ts';
 import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { Blobs } from '../shared/blobs.ts';
 import { capabilities } from '../shared/capabilities/capability.ts';
@@ -17,6 +19,10 @@ import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis, evictionWarning, type RedisHandle } from '../shared/redis.ts';
 import { reloadOnHangup } from '../shared/reload.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
+import { AttemptLimits } from './accounts/attempt-limits.ts';
+import { ensureOperator } from './accounts/ensure-operator.ts';
+import { UserSessions } from './accounts/user-sessions.ts';
+import { AccountLoader } from './admission/account-loader.ts';
 import { AdmissionForecast } from './admission/admission-forecast.ts';
 import { idempotencyMs } from './admission/admit.ts';
 import { LoadGauge } from './admission/load-gauge.ts';
@@ -24,6 +30,7 @@ import { AnswerReaders } from './answers/answer-readers.ts';
 import { Handover } from './answers/client-connection.ts';
 import { DeliveredLogs } from './answers/delivered-logs.ts';
 import { createApp, endpoints } from './app.ts';
+import { BaseUrls } from './base-urls.ts';
 import type { View } from './endpoints/endpoint.ts';
 import { LargeBodies } from './large-bodies.ts';
 import { AcceptedJobs } from './ledger/accepted-jobs.ts';
@@ -33,21 +40,24 @@ import { StoredJobs } from './ledger/stored-jobs.ts';
 import { CallerDirectory } from './middleware/authenticate.ts';
 import { ResultLinks } from './results/result-links.ts';
 import type { Services } from './services.ts';
+import { ForwardedHeaders } from './trusted-proxies.ts';
 import { routeUpgrades, UpgradableRequest } from './websocket-upgrades.ts';
 
 /** How long blobs outlive, at least, the answers, requests and links that refer to them. */
 const blobMarginMs = 2 * 3_600_000;
 const housekeepingMs = 600_000;
 
-/** Base URL of links, as callers reach this process. */
-function baseUrlOf({ publicUrl, host, port }: Config): string {
-  return publicUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+/** Base URLs of links, as callers reach this process. */
+function openBaseUrls({ publicUrls, host, port }: Config, forwarded: ForwardedHeaders): BaseUrls {
+  const [main = `http://${host.includes(':') ? `[${host}]` : host}:${port}`, ...others] = publicUrls;
+  return new BaseUrls([main, ...others], forwarded);
 }
 
 async function createServices(config: Config, redis: RedisHandle, db: Database, log: Logger): Promise<Services> {
   const queues = new Map(capabilities.map((capability) => [capability, new CapabilityQueue(capability, redis.client)]));
   const blobs = await Blobs.open(config.dataDir, config.bucket);
-  const baseUrl = baseUrlOf(config);
+  const forwarded = new ForwardedHeaders(config.trustedProxies);
+  const baseUrls = openBaseUrls(config, forwarded);
   const registry = createRegistry('api', redis.client);
   const load = new LoadGauge(redis.client, queues, config.queueLimit);
   await load.refresh();
@@ -60,21 +70,35 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     queue: (capability) => queues.get(capability) as CapabilityQueue,
     load,
     forecast: new AdmissionForecast(redis.client),
+    accounts: new AccountLoader(db, redis.client),
     readers: new AnswerReaders({ redis: redis.client, blobs, log }),
     delivered: new DeliveredLogs(redis.client, log),
     acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
     storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
     blobs,
-    resultLinks: new ResultLinks(baseUrl, await readSecret(db, 'result-links')),
-    callers: new CallerDirectory(db, redis.client),
+    resultLinks: new ResultLinks(await readSecret(db, 'result-links')),
+    callers: new CallerDirectory(db, redis.client, log),
+    sessions: await openSessions(config, baseUrls, db, log),
+    attempts: new AttemptLimits(redis.client),
     catalogue: createCatalogue(config),
     largeBodies: new LargeBodies(),
     metrics: createApiMetrics(registry),
     registry,
     log,
     handover: new Handover(),
-    baseUrl,
+    baseUrl: baseUrls.main,
+    baseUrls,
+    forwarded,
   };
+}
+
+/** Who signs in to the console; and the operator of the settings, who is there before anybody else can be. */
+async function openSessions(config: Config, baseUrls: BaseUrls, db: Database, log: Logger): Promise<UserSessions> {
+  if (config.admin !== undefined && (await ensureOperator(db, config.admin)) === 'other_password') {
+    log.warn('SLUICE_ADMIN_EMAIL is a user with another password, who therefore is not made an operator.');
+  }
+  const secret = (await readSecret(db, 'sessions')).toString('hex');
+  return new UserSessions({ db, config, log, secret, baseUrls: baseUrls.all, origins: baseUrls.origins });
 }
 
 /** Starts what brings the jobs' records into the database. */
@@ -96,11 +120,12 @@ function keptAnswerMs({ resultMs }: Config): number {
   return Math.max(resultMs, idempotencyMs);
 }
 
-/** Removes old blobs. The first ones of an answer may be as much older than its end as a job takes. */
-function startHousekeeping({ config, blobs, log }: Services): NodeJS.Timeout {
+/** Removes old blobs, and sessions that have expired. The first blobs of an answer may be as much older than its end as a job takes. */
+function startHousekeeping({ config, blobs, sessions, log }: Services): NodeJS.Timeout {
   const blobMs = keptAnswerMs(config) + Math.max(config.deadlineMs, config.backgroundDeadlineMs) + blobMarginMs;
   const housekeeping = setInterval(() => {
     blobs.sweep(blobMs).catch((error) => log.warn({ err: error }, 'removing old blobs failed'));
+    sessions.removeExpired().catch((error) => log.warn({ err: error }, 'removing expired sessions failed'));
   }, housekeepingMs);
   housekeeping.unref();
   return housekeeping;
@@ -130,7 +155,8 @@ async function start(): Promise<void> {
   if (config.apiKey !== undefined && (await ensureApiKey(db, config.apiKey)) === 'revoked') {
     log.warn('SLUICE_API_KEY names a key that has been revoked; it stays so.');
   }
-  await syncRevokedKeys(db, redis.client);
+  await syncKeyFlags(db, redis.client);
+  await syncAccounts(db, redis.client);
   const services = await createServices(config, redis, db, log);
   const claim = await StorageClaim.open(redis.client, services.blobs, log);
   const inbox = await Inbox.open(redis, services.processId, services.readers, log);
@@ -167,11 +193,13 @@ async function start(): Promise<void> {
       clearInterval(housekeeping);
       inbox.close();
       services.readers.close();
+      services.load.close();
       claim.close();
       services.blobs.close();
       services.delivered.close();
       await services.largeBodies.close();
       await Promise.all([...services.queues.values()].map((queue) => queue.close()));
+      await services.callers.close();
       await redis.close();
       await db.destroy();
     },

@@ -7,16 +7,21 @@ import type { Logger } from '../shared/log.ts';
 import type { ApiMetrics, Registry } from '../shared/metrics.ts';
 import type { CapabilityQueue } from '../shared/queue.ts';
 import type { RedisClient } from '../shared/redis.ts';
+import type { AttemptLimits } from './accounts/attempt-limits.ts';
+import type { UserSessions } from './accounts/user-sessions.ts';
+import type { AccountLoader } from './admission/account-loader.ts';
 import type { AdmissionForecast } from './admission/admission-forecast.ts';
 import type { LoadGauge } from './admission/load-gauge.ts';
 import type { AnswerReaders } from './answers/answer-readers.ts';
 import type { Handover } from './answers/client-connection.ts';
 import type { DeliveredLogs } from './answers/delivered-logs.ts';
+import type { BaseUrls } from './base-urls.ts';
 import type { LargeBodies } from './large-bodies.ts';
 import type { AcceptedJobs } from './ledger/accepted-jobs.ts';
 import type { StoredJobs } from './ledger/stored-jobs.ts';
 import type { CallerDirectory } from './middleware/authenticate.ts';
 import type { ResultLinks } from './results/result-links.ts';
+import type { ForwardedHeaders } from './trusted-proxies.ts';
 
 /** What endpoints work with; made once, in main.ts. */
 export interface Services extends EndJobContext {
@@ -27,6 +32,7 @@ export interface Services extends EndJobContext {
   readonly queues: ReadonlyMap<Capability, CapabilityQueue>;
   readonly load: LoadGauge;
   readonly forecast: AdmissionForecast;
+  readonly accounts: AccountLoader;
   readonly readers: AnswerReaders;
   readonly delivered: DeliveredLogs;
   readonly acceptedJobs: AcceptedJobs;
@@ -34,6 +40,9 @@ export interface Services extends EndJobContext {
   readonly blobs: Blobs;
   readonly resultLinks: ResultLinks;
   readonly callers: CallerDirectory;
+  /** Who is signed in to the console. */
+  readonly sessions: UserSessions;
+  readonly attempts: AttemptLimits;
   readonly catalogue: Catalogue;
   readonly largeBodies: LargeBodies;
   readonly metrics: ApiMetrics;
@@ -41,6 +50,9 @@ export interface Services extends EndJobContext {
   readonly log: Logger;
   /** Requests under way, to be let go when the process stops. */
   readonly handover: Handover;
-  /** Base URL of links, without a slash at the end. Never taken from a request's Host header. */
+  /** The main base URL, without a slash at the end. Links in an answer carry the one that was asked: see `baseUrls`. */
   readonly baseUrl: string;
+  readonly baseUrls: BaseUrls;
+  /** What trusted proxies say of requests: `clientAddress` is who called. */
+  readonly forwarded: ForwardedHeaders;
 }

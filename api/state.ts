@@ -1,5 +1,6 @@
 import type { DefaultContext, ParameterizedContext } from 'koa';
 import type { ApiError } from '../shared/errors.ts';
+import type { Session } from './accounts/session.ts';
 import type { Caller } from './middleware/authenticate.ts';
 
 /** What middleware leaves on a request for those behind it. */
@@ -9,6 +10,8 @@ export interface State {
   /** When the request came, in ms of `performance.now()`. */
   startedAt: number;
   caller: Caller;
+  /** Who is signed in, on the console's routes. */
+  session: Session;
   /** Stable name of what answers, for metrics and the access log. */
   endpoint: string;
   /** Where it depends on who serves it which fields are left out: their names, by `serverName`. */

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import { type AccountSettings, accountSettings, readAccountSettings } from './account-settings.ts';
 import { type BucketSettings, readBucketSettings } from './blobs/bucket-settings.ts';
 import type { Capability } from './capabilities/capability.ts';
 import { type Model, models } from './catalogue/models.ts';
@@ -9,6 +10,7 @@ import { addressSettings, sandboxSetting } from './configuration/apply-vendors.t
 import { limitBounds } from './configuration/limit-bounds.ts';
 import { limitSettings } from './configuration/limit-settings.ts';
 import { type Configuration, readConfiguration } from './configuration/read-configuration.ts';
+import { publicUrls, type TrustedProxies, trustedProxies } from './ingress-settings.ts';
 import { type RoutingSettings, routingDefaults } from './routing-settings.ts';
 import { address, readVendorSettings, type VendorSettings } from './vendor-settings.ts';
 
@@ -24,7 +26,8 @@ const origins = z
 const settings = z.object({
   PORT: whole(0, 65_535).default(8080),
   HOST: z.string().default('127.0.0.1'),
-  PUBLIC_URL: address.optional(),
+  PUBLIC_URL: publicUrls.default([]),
+  TRUST_PROXY: trustedProxies.default(0),
   SLUICE_DATA_DIR: z.string().default('./data'),
   DATABASE_URL: z
     .string()
@@ -58,14 +61,17 @@ const settings = z.object({
   WORKER_CONCURRENCY_TRANSCRIPTION: whole(1, 100_000).default(50),
   WORKER_CONCURRENCY_SPEECH: whole(1, 100_000).default(50),
   WORKER_CONCURRENCY_VIDEO: whole(1, 100_000).default(50),
+  ...accountSettings,
 });
 
 /** Settings as the rest of the code reads them. Times are milliseconds. */
-export interface Config {
+export interface Config extends AccountSettings {
   readonly host: string;
   readonly port: number;
-  /** The base URL in links; without it links are built from host and port. */
-  readonly publicUrl: string | undefined;
+  /** Base URLs in links, the main one first; without any links are built from host and port. */
+  readonly publicUrls: readonly string[];
+  /** Which proxies are believed what they say of a request. */
+  readonly trustedProxies: TrustedProxies;
   /** Absolute folder of the database, the embedded Redis and the blobs. */
   readonly dataDir: string;
   /** A Postgres database; undefined: an SQLite file in the data folder. Holds a password, perhaps. */
@@ -129,7 +135,8 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
   return {
     host: env.HOST,
     port: env.PORT,
-    publicUrl: env.PUBLIC_URL,
+    publicUrls: env.PUBLIC_URL,
+    trustedProxies: env.TRUST_PROXY,
     dataDir: resolve(env.SLUICE_DATA_DIR),
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
@@ -158,6 +165,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     shutdownMs: env.SLUICE_SHUTDOWN_SECONDS * 1000,
     socketIdleMs: env.SLUICE_SOCKET_IDLE_SECONDS * 1000,
     corsOrigins: env.CORS_ORIGINS,
+    ...readAccountSettings(env),
   };
 }
 

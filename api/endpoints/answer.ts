@@ -43,9 +43,10 @@ export type Start = (reader: AnswerReader) => Promise<void>;
 
 /**
  * The job as its view may see it. Links last as long as results do, counted from when the job was made.
+ * @param baseUrl that of the request which the answer is for
  * @throws ApiError 410 when what the view needs has expired.
  */
-export async function viewedJob(services: Services, job: JobIdentity): Promise<ViewedJob> {
+export async function viewedJob(services: Services, job: JobIdentity, baseUrl: string): Promise<ViewedJob> {
   const viewOptions = await unlessMissing(readViewOptions(services.blobs, job.viewOptions));
   if (viewOptions === undefined) throw expired();
   return {
@@ -53,7 +54,7 @@ export async function viewedJob(services: Services, job: JobIdentity): Promise<V
     model: job.model,
     createdAt: job.createdAt,
     viewOptions: JSON.parse(viewOptions) as Record<string, unknown>,
-    link: (file) => services.resultLinks.link(file, job.createdAt + services.config.resultMs),
+    link: (file) => services.resultLinks.link(baseUrl, file, job.createdAt + services.config.resultMs),
   };
 }
 
@@ -111,7 +112,7 @@ function bytesView({ view, job }: Waiting): BytesView | undefined {
 async function answerHeld(waiting: Waiting, start: Start): Promise<boolean> {
   const { ctx, services, connection, job, patienceMs } = waiting;
   const { view } = waiting;
-  const viewed = await viewedJob(services, job);
+  const viewed = await viewedJob(services, job, services.baseUrls.of(ctx.req));
   const answer = new HeldAnswer((frames) => view.held(viewed, frames), view.heldFromEnd);
   const body = await run(waiting, answer, start, () =>
     connection.wait(patienceMs === undefined ? answer.body : within(answer.body, patienceMs)),
@@ -128,7 +129,7 @@ async function answerHeld(waiting: Waiting, start: Start): Promise<boolean> {
 /** Answers with the job's events as they come. @throws ApiError what came before the first event. */
 export async function answerStream(waiting: Waiting, start: Start): Promise<void> {
   const { ctx, services, job, view } = waiting;
-  const viewed = await viewedJob(services, job);
+  const viewed = await viewedJob(services, job, services.baseUrls.of(ctx.req));
   let answer: SseAnswer | undefined;
   await relay(
     waiting,

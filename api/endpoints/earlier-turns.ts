@@ -95,7 +95,7 @@ export async function findResponseJob(
 
 /** Whether a response was made to be kept, and is. Those kept for another reason (a keyed or asynchronous job) are no resources. */
 async function isStored(services: Services, job: JobState): Promise<boolean> {
-  const viewed = await unlessExpired(viewedJob(services, job));
+  const viewed = await unlessExpired(viewedJob(services, job, services.baseUrl));
   const echo = viewed?.viewOptions.echo as { store?: unknown } | undefined;
   return echo !== undefined && echo.store !== false;
 }
@@ -115,7 +115,7 @@ async function readInput(
   job: JobState,
 ): Promise<string | undefined> {
   const text = await connection.wait(services.storedJobs.findRequest(job), readMs);
-  return text === undefined ? undefined : inputOf(text, await viewedJob(services, job));
+  return text === undefined ? undefined : inputOf(text, await viewedJob(services, job, services.baseUrl));
 }
 
 const head = '{"input":';
@@ -133,7 +133,7 @@ function joinedLists(...lists: readonly string[]): string {
 
 /** The items a response is, with the encrypted reasoning that a native vendor needs to go on. */
 async function readOutputItems({ services, connection, view }: Reading, job: JobState): Promise<ResponseItem[]> {
-  const viewed = await viewedJob(services, job);
+  const viewed = await viewedJob(services, job, services.baseUrl);
   const whole = { ...viewed, viewOptions: { ...viewed.viewOptions, include: ['reasoning.encrypted_content'] } };
   const body = view.held(whole, await readFrames(services, view, job, connection));
   return (JSON.parse(body) as { output: ResponseItem[] }).output;

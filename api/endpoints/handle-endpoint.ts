@@ -88,17 +88,19 @@ async function answerLater(call: EndpointCall): Promise<void> {
   const state = await readAccepted(call, job);
   ctx.status = 202;
   ctx.set('preference-applied', 'respond-async');
-  ctx.set('location', `/v1/jobs/job_${job.id}`);
-  ctx.body = await jobObject(services, state, null);
+  const body = await jobObject(call, state, null);
+  // Where nobody has said how the gateway is reached, its caller knows best.
+  ctx.set('location', services.config.publicUrls.length === 0 ? `/v1/jobs/job_${job.id}` : body.urls.self);
+  ctx.body = body;
 }
 
 /** Work in the background: its events where they are asked for, else at once the resource as it is now. */
 async function answerInBackground(call: EndpointCall): Promise<void> {
-  const { ctx, services, connection, endpoint } = call;
+  const { ctx, services, endpoint } = call;
   const { job } = await submitOrFind(call);
   if (job.stream) return await answerStream(waitingFor(call, job), attachTo(services, job.id));
   const state = await readAccepted(call, job);
-  ctx.body = await readResource(services, endpoint.view, state, connection);
+  ctx.body = await readResource(call, endpoint.view, state);
 }
 
 /** The state of a job that was just accepted. */

@@ -30,9 +30,9 @@ export function jobSocket(services: Services, endpoints: ReadonlyMap<string, End
     ctx.state.endpoint = 'job.ws';
     requireHandshake(ctx);
     const resumeAfter = readPosition(ctx);
-    await withJob(services, ctx, async (state, connection) => {
+    await withJob(services, ctx, ctx.state.caller.account, async (state, connection) => {
       const { view } = findEndpoint(endpoints, state);
-      const viewed = await viewedJob(services, state);
+      const viewed = await viewedJob(services, state, services.baseUrls.of(ctx.req));
       const answer = new WebSocketAnswer({
         events: view.stream(viewed),
         view,

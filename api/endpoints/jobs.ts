@@ -26,21 +26,34 @@ export interface JobRoutes {
   readonly cancel: Middleware<State>;
 }
 
-/** The handlers of the job routes. @param endpoints by name, as jobs name the one that made them */
-export function jobRoutes(services: Services, endpoints: ReadonlyMap<string, Endpoint>): JobRoutes {
+/** Whose jobs a request may see. */
+type AccountOf = (ctx: Context) => string;
+
+const callersAccount: AccountOf = (ctx) => ctx.state.caller.account;
+
+/**
+ * The handlers of the job routes.
+ * @param endpoints by name, as jobs name the one that made them
+ * @param accountOf whose jobs are shown; left out: those of the API key's account
+ */
+export function jobRoutes(
+  services: Services,
+  endpoints: ReadonlyMap<string, Endpoint>,
+  accountOf = callersAccount,
+): JobRoutes {
   const endpointOf = (state: JobState): Endpoint => findEndpoint(endpoints, state);
   return {
     read: async (ctx) => {
       ctx.state.endpoint = 'job';
-      await withJob(services, ctx, async (state, connection) => {
-        const [result, error] = await readEnd(services, endpointOf(state), state, connection);
-        ctx.body = await jobObject(services, state, result, error);
+      await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
+        const [result, error] = await readEnd({ ctx, services, connection }, endpointOf(state), state);
+        ctx.body = await jobObject({ ctx, services }, state, result, error);
       });
     },
     events: async (ctx) => {
       ctx.state.endpoint = 'job.events';
       const resumeAfter = readPosition(ctx);
-      await withJob(services, ctx, async (state, connection) => {
+      await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
         const { view } = endpointOf(state);
         await answerStream(
           { ctx, services, connection, job: state, view, resumeAfter, isCreator: false, cancelsOnLeave: false },
@@ -50,11 +63,8 @@ export function jobRoutes(services: Services, endpoints: ReadonlyMap<string, End
     },
     cancel: async (ctx) => {
       ctx.state.endpoint = 'job.cancel';
-      await withJob(services, ctx, async (state, connection) => {
-        const error = new ApiError('cancelled', 'The job was cancelled by its owner.');
-        await connection.wait(endJob(services, state, error), readMs);
-        const after = await connection.wait(readJobState(services.redis, state.id), readMs);
-        ctx.body = await jobObject(services, after ?? state, null);
+      await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
+        ctx.body = await jobObject({ ctx, services }, await cancelJob(services, state, connection), null);
       });
     },
   };
@@ -67,6 +77,13 @@ export function findEndpoint(endpoints: ReadonlyMap<string, Endpoint>, job: Pick
   return endpoint;
 }
 
+/** Ends a job for its owner; one that has ended stays as it is. Answers it as it is then. */
+export async function cancelJob(services: Services, job: JobState, connection: ClientConnection): Promise<JobState> {
+  const error = new ApiError('cancelled', 'The job was cancelled by its owner.');
+  await connection.wait(endJob(services, job, error), readMs);
+  return (await connection.wait(readJobState(services.redis, job.id), readMs)) ?? job;
+}
+
 /**
  * Runs `work` with the job that the path names, by its state or, where Redis knows it no more, by its row. Another
  * account's job is the same 404 as an unknown one.
@@ -74,13 +91,14 @@ export function findEndpoint(endpoints: ReadonlyMap<string, Endpoint>, job: Pick
 export async function withJob(
   services: Services,
   ctx: Context,
+  account: string,
   work: (state: JobState, connection: ClientConnection) => Promise<void>,
 ): Promise<void> {
   const connection = new ClientConnection(ctx.res, services.handover);
   try {
     const jobId = jobIdFromWire(ctx.params.id as string);
     const state = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));
-    if (!state || state.account !== ctx.state.caller.account) throw new ApiError('not_found', 'No such job.');
+    if (!state || state.account !== account) throw new ApiError('not_found', 'No such job.');
     ctx.state.facts.job_id = state.id;
     await work(state, connection);
   } finally {
@@ -88,17 +106,23 @@ export async function withJob(
   }
 }
 
+/** A request that reads a job. */
+interface Reading {
+  readonly ctx: Context;
+  readonly services: Services;
+  readonly connection: ClientConnection;
+}
+
 /** How a job ended, as far as its log or the database can still tell: the endpoint's body, or the error. */
 async function readEnd(
-  services: Services,
+  { ctx, services, connection }: Reading,
   endpoint: Endpoint,
   state: JobState,
-  connection: ClientConnection,
 ): Promise<[result: unknown, error?: ApiError]> {
   if (state.outcome === undefined) return [null];
   const { view } = endpoint;
   try {
-    const viewed = await viewedJob(services, state);
+    const viewed = await viewedJob(services, state, services.baseUrls.of(ctx.req));
     const compose = (frames: readonly Frame[]): string => view.held(viewed, frames);
     const body = await readWhole(services, state, connection, new HeldAnswer(compose, view.heldFromEnd));
     return [view.contentType?.(viewed) === undefined ? JSON.parse(body) : body];

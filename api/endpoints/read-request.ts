@@ -6,7 +6,7 @@ import { isForm, readForm } from '../middleware/form-body.ts';
 import { readBody } from '../middleware/json-body.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
-import { checkRequest, ignoredByAll } from './check-request.ts';
+import { checkByNewestKey, ignoredByAll } from './check-request.ts';
 import type { Endpoint, Prepared } from './endpoint.ts';
 import { sha256 } from './make-submission.ts';
 
@@ -84,7 +84,7 @@ async function readFormRequest(
 async function complete(ctx: Context, services: Services, endpoint: Endpoint, read: Prepared): Promise<Prepared> {
   try {
     const prepared = await resolve(ctx, services, endpoint, read);
-    const checked = checkRequest(services, endpoint, prepared, ctx.state.caller);
+    const checked = await checkByNewestKey(services, endpoint, prepared, ctx.state);
     const ignored = ignoredByAll(checked);
     if (ignored === undefined) ctx.state.ignored = checked.ignored;
     else if (ignored !== '') ctx.set('x-sluice-ignored', ignored);

@@ -4,6 +4,7 @@ import type { JobState } from '../../shared/jobs/job-state.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
 import { HeldAnswer } from '../answers/held.ts';
 import type { Services } from '../services.ts';
+import type { Context } from '../state.ts';
 import { viewedJob } from './answer.ts';
 import type { ResourceState, View } from './endpoint.ts';
 import { jobStatus } from './job-object.ts';
@@ -11,17 +12,22 @@ import { readWhole } from './jobs.ts';
 
 /**
  * A job as the resource that it is (a response, a video), in whatever state it is.
+ * @param ctx who asks for it
  * @param state as `StoredJobs.find` answered it
  * @throws ApiError 404 where the job's endpoint makes no resources, 410 or 503 when its answer cannot be read.
  */
 export async function readResource(
-  services: Services,
+  {
+    ctx,
+    services,
+    connection,
+  }: { readonly ctx: Context; readonly services: Services; readonly connection: ClientConnection },
   view: View,
   state: JobState,
-  connection: ClientConnection,
 ): Promise<Record<string, unknown>> {
   if (view.resource === undefined) throw new ApiError('not_found', 'No such resource.');
-  return view.resource(await viewedJob(services, state), await readResourceState(services, view, state, connection));
+  const viewed = await viewedJob(services, state, services.baseUrls.of(ctx.req));
+  return view.resource(viewed, await readResourceState(services, view, state, connection));
 }
 
 async function readResourceState(

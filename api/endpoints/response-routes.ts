@@ -63,13 +63,13 @@ export function responseRoutes(services: Services, view: View): ResponseRoutes {
     };
   return {
     retrieve: route('response', async (named) => {
-      const { ctx, job, connection } = named;
+      const { ctx, job } = named;
       const shown = including(view, readIncluded(ctx.query));
       if (readSwitch(ctx.query, 'stream')) return await streamAgain({ ...named, view: shown });
       for (const param of ['starting_after', 'include_obfuscation']) {
         if (ctx.query[param] !== undefined) throw invalidParameter(param, `'${param}' needs 'stream' to be true.`);
       }
-      ctx.body = await readResource(services, shown, job, connection);
+      ctx.body = await readResource(named, shown, job);
     }),
     remove: route('response.delete', remove),
     cancel: route('response.cancel', cancel),
@@ -77,11 +77,12 @@ export function responseRoutes(services: Services, view: View): ResponseRoutes {
   };
 }
 
-async function cancel({ services, ctx, view, job, connection }: NamedResponse): Promise<void> {
-  if (!isBackground(await viewedJob(services, job))) {
+async function cancel(named: NamedResponse): Promise<void> {
+  const { services, ctx, view, job, connection } = named;
+  if (!isBackground(await viewedJob(services, job, services.baseUrl))) {
     throw new ApiError('invalid_request_error', 'Cannot cancel a synchronous response: only one in the background.');
   }
-  ctx.body = await readResource(services, view, await end(services, job, connection), connection);
+  ctx.body = await readResource(named, view, await end(services, job, connection));
 }
 
 /** Cancels a job, unless it has ended, and answers its state after that. */
@@ -103,7 +104,7 @@ async function remove({ services, ctx, job, connection }: NamedResponse): Promis
  * `starting_after`, a `sequence_number`, or by `Last-Event-ID`.
  */
 async function streamAgain({ services, ctx, view, job, connection }: NamedResponse): Promise<void> {
-  if (!isBackground(await viewedJob(services, job)) || !job.stream) {
+  if (!isBackground(await viewedJob(services, job, services.baseUrl)) || !job.stream) {
     throw invalidParameter('stream', "Only a response made with 'background' and 'stream' can be streamed again.");
   }
   // Padding against listeners is the vendor's; none is added here.

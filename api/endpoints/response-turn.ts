@@ -12,7 +12,7 @@ import { largestBody } from '../middleware/json-body.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import { relay, type Waiting } from './answer.ts';
-import { checkRequest, ignoredByAll } from './check-request.ts';
+import { checkByNewestKey, ignoredByAll } from './check-request.ts';
 import { type ConversationCache, conversationItems } from './conversation-cache.ts';
 import type { EarlierTurns } from './earlier-turns.ts';
 import type { Endpoint, Prepared, ViewedJob } from './endpoint.ts';
@@ -102,11 +102,12 @@ export class ResponseTurn {
     const { state } = this.#ctx;
     const { refusal, generate } = this.#envelope;
     if (refusal !== undefined) throw ApiError.fromData(refusal);
+    state.caller = await this.#waits.wait(services.callers.findAgain(state.caller), readMs);
     const { account } = state.caller;
     const continued = this.#continue(read);
     const prepared =
       (await endpoint.resolve?.(continued, { services, account, params: {}, connection: this.#waits })) ?? continued;
-    const checked = checkRequest(services, endpoint, prepared, state.caller);
+    const checked = await this.#waits.wait(checkByNewestKey(services, endpoint, prepared, state), readMs);
     const ignored = ignoredByAll(checked);
     if (ignored) state.facts.ignored = ignored;
     if (generate) await this.#generate({ ...prepared, excludedRoutes: checked.excludedRoutes });
@@ -130,7 +131,7 @@ export class ResponseTurn {
     const { services, endpoint, preferences } = this.#context;
     const submission = await makeSubmission(this.#ctx, services, endpoint, { prepared, bodyHash: '' }, preferences);
     const { job, cancelsOnLeave } = submission;
-    const viewed = viewedTurn(services, job, prepared);
+    const viewed = viewedTurn(this.#context, job, prepared);
     const shared = { ctx: this.#ctx, services, connection: this.#waits };
     const waiting: Waiting = { ...shared, job, view: endpoint.view, isCreator: true, cancelsOnLeave };
     let answer: TurnAnswer | undefined;
@@ -161,14 +162,14 @@ export class ResponseTurn {
   async #warmUp(prepared: Prepared): Promise<void> {
     const { services } = this.#context;
     const { state } = this.#ctx;
-    await this.#waits.wait(services.callers.assertActive(state.caller), readMs);
+    state.caller = await this.#waits.wait(services.callers.assertActive(state.caller), readMs);
     state.facts.model = prepared.model;
     state.facts.warm_up = true;
     const { echo } = prepared.viewOptions as unknown as ResponseViewOptions;
     // Nobody else will find it, whatever the request says.
     const viewOptions = { ...prepared.viewOptions, echo: { ...echo, store: false } };
     const job = { id: state.jobId, model: prepared.model, createdAt: Date.now() };
-    const viewed = viewedTurn(services, job, { viewOptions });
+    const viewed = viewedTurn(this.#context, job, { viewOptions });
     const answer = this.#open(viewed, () => undefined);
     answer.frame(emptyEnd);
     answer.flush();
@@ -209,12 +210,13 @@ function cancelled(): ApiError {
 
 /** The handshake's context with a state of its own, so that each turn is a request with an id. */
 function turnContext(ctx: Context): Context {
-  const { caller } = ctx.state;
+  const { caller, session } = ctx.state;
   const turn = Object.create(ctx) as Context;
   turn.state = {
     jobId: newJobId(),
     startedAt: performance.now(),
     caller,
+    session,
     endpoint: 'responses',
     streamError: undefined,
     ignored: undefined,
@@ -225,9 +227,12 @@ function turnContext(ctx: Context): Context {
 }
 
 function viewedTurn(
-  { resultLinks, config }: Services,
+  { ctx, services }: TurnContext,
   { id, model, createdAt }: Pick<ViewedJob, 'id' | 'model' | 'createdAt'>,
   { viewOptions }: Pick<Prepared, 'viewOptions'>,
 ): ViewedJob {
-  return { id, model, createdAt, viewOptions, link: (file) => resultLinks.link(file, createdAt + config.resultMs) };
+  const { resultLinks, config, baseUrls } = services;
+  const baseUrl = baseUrls.of(ctx.req);
+  const link = (file: string): string => resultLinks.link(baseUrl, file, createdAt + config.resultMs);
+  return { id, model, createdAt, viewOptions, link };
 }

@@ -56,7 +56,8 @@ export function videoRoutes(services: Services): VideoRoutes {
   };
 }
 
-async function list({ services, account, connection, ctx }: Asked): Promise<void> {
+async function list(asked: Asked): Promise<void> {
+  const { services, account, connection, ctx } = asked;
   const { limit, order, after } = readPageQuery(ctx.query, { usual: 20, most: 100 });
   const afterId = after === undefined ? undefined : jobIdFromWire(after);
   if (after !== undefined && afterId === undefined)
@@ -66,7 +67,7 @@ async function list({ services, account, connection, ctx }: Asked): Promise<void
   const videos: Record<string, unknown>[] = [];
   for (const job of jobs.slice(0, limit)) {
     try {
-      videos.push(await readResource(services, videoView, job, connection));
+      videos.push(await readResource(asked, videoView, job));
     } catch (error) {
       // Deleted, or expired, since it was listed.
       if (ApiError.from(error).code !== 'resume_expired') throw error;
@@ -76,9 +77,9 @@ async function list({ services, account, connection, ctx }: Asked): Promise<void
 }
 
 async function retrieve(asked: Asked): Promise<void> {
-  const { services, connection, ctx } = asked;
+  const { ctx } = asked;
   const job = await findVideoJob(asked, ctx.params.id);
-  ctx.body = await readResource(services, videoView, job, connection);
+  ctx.body = await readResource(asked, videoView, job);
 }
 
 async function sendContent(asked: Asked): Promise<void> {

@@ -23,7 +23,7 @@ before(async () => {
       end = resolve;
     });
     try {
-      const body = await readBody(ctx, 300);
+      const body = await readBody(ctx, { silenceMs: 300 });
       ctx.body = { bytes: body.length, text: body.subarray(0, 100).toString() };
       end('read');
     } catch (error) {

@@ -199,7 +199,7 @@ describe('POST /v1/images/generations', () => {
     const { data, usage } = job.result;
     assert.equal(data?.length, 2);
     for (const image of data ?? []) assert.equal(await fetchedSize(image.url), '256x256');
-    assert.deepEqual(usage, job.usage);
+    assert.deepEqual(job.usage, { ...(usage as object), images: 2 });
     const watched = await gateway.fetch(new URL(urls.events).pathname);
     const events = eventsOf(await watched.text());
     assert.deepEqual(

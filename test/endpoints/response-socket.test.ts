@@ -292,8 +292,11 @@ describe('the WebSocket mode of /v1/responses', () => {
     assert.equal((await client.turn({ input: 'Reply with exactly: ok' })).text, 'ok');
     await revokeKey(gateway, key);
     for (const generate of [true, false]) {
-      const { error, status } = await client.refusal({ input: 'Hi', generate });
-      assert.deepEqual([status, error.code], [401, 'invalid_api_key']);
+      // Nor does it learn what there is.
+      for (const previous of [{}, { previous_response_id: unknownId }]) {
+        const { error, status } = await client.refusal({ input: 'Hi', generate, ...previous });
+        assert.deepEqual([status, error.code], [401, 'invalid_api_key']);
+      }
     }
     client.webSocket.close();
   });

@@ -6,7 +6,7 @@ import { jobKeys } from '../../shared/keys.ts';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
-import { makeApiKey } from '../support/make-api-key.ts';
+import { makeApiKey, revokeKey } from '../support/make-api-key.ts';
 import { sseEvents } from '../support/sse-events.ts';
 
 type Response = OpenAI.Responses.Response;
@@ -188,6 +188,22 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
         await assertErrorAnswer(await gateway.fetch(`/v1/responses/${id}`, { headers }), 404, 'not_found');
         const body = { model, input: 'Hello', previous_response_id: id };
         await assertErrorAnswer(await post('/v1/responses', body, headers), 400, 'previous_response_not_found');
+      }
+    });
+
+    it('are not told of to a key that has been revoked', async () => {
+      const { id } = await create('Hello');
+      const key = await makeApiKey(gateway);
+      const headers = { authorization: `Bearer ${key}` };
+      assert.equal((await gateway.fetch('/v1/models', { headers })).status, 200);
+      await revokeKey(gateway, key);
+      for (const previous of [id, `resp_${'0'.repeat(32)}`]) {
+        for (const named of [
+          { input: 'Hello', previous_response_id: previous },
+          { input: [{ type: 'item_reference', id: `msg_${previous.slice(5)}` }] },
+        ]) {
+          await assertErrorAnswer(await post('/v1/responses', { model, ...named }, headers), 401, 'invalid_api_key');
+        }
       }
     });
 

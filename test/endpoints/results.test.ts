@@ -25,7 +25,7 @@ const hourMs = 3_600_000;
 async function linksOf(gateway: TestGateway): Promise<ResultLinks> {
   const db = await openDatabase(gateway);
   try {
-    return new ResultLinks(gateway.url, await readSecret(db, 'result-links'));
+    return new ResultLinks(await readSecret(db, 'result-links'));
   } finally {
     await db.destroy();
   }
@@ -68,7 +68,8 @@ function itServesFiles(of: () => { gateway: TestGateway; blobs: Blobs; links: Re
     const { id } = await of().blobs.putStream(Readable.from([Buffer.from(content)]), { extension });
     return id;
   };
-  const linkTo = (file: string, lifeMs = hourMs): string => of().links.link(file, Date.now() + lifeMs);
+  const linkTo = (file: string, lifeMs = hourMs): string =>
+    of().links.link(of().gateway.url, file, Date.now() + lifeMs);
 
   it('GET /results answers a file to whoever has its link, with its type and a lifetime, and as nothing to run', async () => {
     const file = await put();
@@ -184,7 +185,7 @@ describe('result files in the data folder', () => {
   it('GET /results answers 403 to a link that was changed in any part', async () => {
     const { id: file } = await blobs.putStream(Readable.from([Buffer.from(text)]), { extension: 'png' });
     const { id: other } = await blobs.putStream(Readable.from([Buffer.from('other')]), { extension: 'png' });
-    const right = new URL(links.link(file, Date.now() + hourMs));
+    const right = new URL(links.link(gateway.url, file, Date.now() + hourMs));
     const changed = (change: (url: URL) => void): string => {
       const url = new URL(right);
       change(url);
@@ -218,7 +219,7 @@ describe('result files in the data folder', () => {
   it('GET /results never reads what is not a blob, even where the signature is right', async () => {
     for (const file of ['../sluice.db', '2020010101/../../sluice.db', 'x/identity', '2020010101/identity']) {
       const [hour, ...rest] = file.split('/');
-      const { search } = new URL(links.link(file, Date.now() + hourMs));
+      const { search } = new URL(links.link(gateway.url, file, Date.now() + hourMs));
       const path = `/results/${encodeURIComponent(hour as string).replaceAll('.', '%2e')}/${encodeURIComponent(rest.join('/'))}`;
       const response = await fetch(`${gateway.url}${path}${search}`);
       assert.ok(response.status === 410 || response.status === 404, `${file}: ${response.status}`);
@@ -227,7 +228,7 @@ describe('result files in the data folder', () => {
   });
 
   it('other methods and paths under /results are errors in the error shape', async () => {
-    const link = links.link(await blobs.put(text), Date.now() + hourMs);
+    const link = links.link(gateway.url, await blobs.put(text), Date.now() + hourMs);
     assert.deepEqual((await errorOf(await fetch(link, { method: 'POST' }))).slice(0, 2), [405, 'method_not_allowed']);
     assert.deepEqual((await errorOf(await fetch(`${gateway.url}/results/x`))).slice(0, 2), [404, 'not_found']);
     assert.ok((await fetch(`${gateway.url}/results/%zz/%zz?expires=1&signature=a`)).status < 500);
@@ -238,7 +239,7 @@ describe('result files in the data folder', () => {
     const { id } = await blobs.putStream(Readable.from([Buffer.from('head')]), { extension: 'png' });
     const folder = join(gateway.dataDir, 'blobs');
     await truncate(join(folder, id), 300_000_000);
-    const link = links.link(id, Date.now() + hourMs);
+    const link = links.link(gateway.url, id, Date.now() + hourMs);
     const before = await residentBytes(api);
     const sockets = await Promise.all(Array.from({ length: 5 }, () => ask(link)));
     await eventually(async () => assert.equal((await openBlobsOf(api, folder)).length, 5));

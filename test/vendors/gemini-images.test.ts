@@ -45,6 +45,7 @@ const usage = {
   output_tokens: 1200,
   total_tokens: 1465,
   input_tokens_details: { text_tokens: 7, image_tokens: 258 },
+  output_tokens_details: { text_tokens: 80, image_tokens: 1120 },
 };
 
 describe('images of Gemini', () => {

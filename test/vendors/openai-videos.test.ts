@@ -348,7 +348,8 @@ describe('a step of a video job', () => {
       ...{ vendor: 'openai', account, model: 'sora-2', task: queued.id },
       ...{ attempt: 1, beganAt: Date.now() - ageMs },
     };
-    const task: KnownTask = { known, progress: 12, filesStayMs: 60_000 };
+    const seconds = async (made: string | undefined): Promise<number | undefined> => Number(made ?? 4);
+    const task: KnownTask = { known, progress: 12, filesStayMs: 60_000, seconds };
     const { model, signal, silenceMs, files } = callOf({ model: 'sora-2' });
     return followVideo(vendor, { model, signal, silenceMs, files, ...call }, task);
   }

@@ -2,16 +2,19 @@ import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { createApiKey } from '../../../shared/api-keys.ts';
+import { openDatabase } from '../../../shared/database/database.ts';
 import { benchChatRequest } from '../chat-request.ts';
 import { type Child, endChild, freePort, projectRoot, startChild, untilReady } from '../children.ts';
 import type { TargetKind, TargetOptions } from './target.ts';
 
-const apiKey = 'sk-sluice-bench-0123456789abcdef0123456789abcdef';
-
 /** As in package.json and docker-compose.yml. */
 const workerFlags = ['--max-semi-space-size=32', '--single-threaded-gc'];
 
-/** Sluice as `npm start` runs it: an api process, a worker process and a real Redis with AOF, over its socket. */
+/**
+ * Sluice as `npm start` runs it: an api process, a worker process and a real Redis with AOF, over its socket. Its caller has
+ * every limit there is, and a balance.
+ */
 export const sluice: TargetKind = {
   name: 'sluice',
   start: async (options) => {
@@ -27,6 +30,7 @@ export const sluice: TargetKind = {
     try {
       const redis = await startRedis(options.directory);
       started.push(redis.child);
+      const apiKey = await makeLimitedKey(join(options.directory, 'data'));
       const port = await freePort();
       const environment = environmentOf(options, port, redis.socket);
       const run = (name: string, ...args: string[]) => {
@@ -65,13 +69,29 @@ export const sluice: TargetKind = {
   },
 };
 
+/** A key of a prepaid account, with limits for a minute, on tokens too, and with a budget: all are far away. */
+async function makeLimitedKey(dataDir: string): Promise<string> {
+  const db = await openDatabase({ dataDir, databaseUrl: undefined });
+  const account = 'bench';
+  const amount = 1_000_000_000_000_000;
+  const credit = { id: 'credit_bench', account_id: account, amount, note: 'bench', created_by: 'bench' };
+  await db.insertInto('accounts').values({ id: account, name: account, created_at: Date.now() }).execute();
+  await db
+    .insertInto('credits')
+    .values({ ...credit, created_at: Date.now() })
+    .execute();
+  const limits = { rpm: 1e9, tpm: 1e12, budget: { amount, period: 'month' } } as const;
+  const { key } = await createApiKey(db, { accountId: account, name: 'bench', ...limits });
+  await db.destroy();
+  return key;
+}
+
 function environmentOf(options: TargetOptions, port: number, redisSocket: string): Record<string, string> {
   return {
     PORT: String(port),
     HOST: '127.0.0.1',
     REDIS_URL: redisSocket,
     SLUICE_DATA_DIR: join(options.directory, 'data'),
-    SLUICE_API_KEY: apiKey,
     SLUICE_SANDBOX: 'off',
     OPENAI_API_KEY: 'bench',
     OPENAI_BASE_URL: `${options.vendorOrigin}/v1`,
