@@ -67,12 +67,13 @@ interface Taking {
  */
 export class QueueConsumer implements Consumer {
   readonly #options: QueueConsumerOptions;
-  readonly #keys: readonly [wait: string, active: string, prioritized: string, marker: string, counter: string];
+  readonly #keys: readonly [wait: string, active: string, prioritized: string, marker: string, ...others: string[]];
   readonly #jobPrefix: string;
   readonly #waiting: RedisClient;
   /** Looks for jobs whose worker was lost, and puts them back. */
   readonly #stalledCheck: Worker;
   readonly #renewing: NodeJS.Timeout;
+  #renewal: Promise<void> | undefined;
   readonly #running = new Set<Taking>();
   readonly #looping: Promise<void>;
   #over: Taking[] = [];
@@ -87,8 +88,8 @@ export class QueueConsumer implements Consumer {
     const { capability, redis, log, lockMs, stalledCheckMs, maxStalledCount } = options;
     this.#options = options;
     this.#jobPrefix = `${queuePrefix(capability)}:${capability}:`;
-    const [wait, active, prioritized] = ['wait', 'active', 'prioritized'].map((name) => this.#jobPrefix + name);
-    this.#keys = [wait, active, prioritized, `${this.#jobPrefix}marker`, `${this.#jobPrefix}pc`] as never;
+    const names = ['wait', 'active', 'prioritized', 'marker', 'pc', 'meta'];
+    this.#keys = names.map((name) => this.#jobPrefix + name) as never;
     this.#waiting = options.waiting;
     this.#stalledCheck = new Worker(
       capability,
@@ -97,7 +98,12 @@ export class QueueConsumer implements Consumer {
     );
     this.#stalledCheck.on('error', (error) => log.warn({ err: error.message, capability }, 'queue'));
     void this.#stalledCheck.startStalledCheckTimer();
-    this.#renewing = setInterval(() => void this.#renew(), lockMs / 2);
+    // Redis may be away: renewals do not queue up before it.
+    this.#renewing = setInterval(() => {
+      this.#renewal ??= this.#renew().finally(() => {
+        this.#renewal = undefined;
+      });
+    }, lockMs / 2);
     this.#looping = this.#loop();
   }
 
@@ -114,6 +120,7 @@ export class QueueConsumer implements Consumer {
   }
 
   async #loop(): Promise<void> {
+    const marker = this.#keys[3];
     while (!this.#isClosing) {
       if (this.#free() === 0) {
         await this.#change();
@@ -123,7 +130,10 @@ export class QueueConsumer implements Consumer {
         const { count, isMore } = await this.#take();
         if (isMore) continue;
         if (count > 0 && this.#running.size >= busy) await this.#pause(pauseMs);
-        if (!this.#isClosing) await this.#waiting.bzpopmin(this.#keys[3], blockSeconds);
+        // Who has no place must not take the word that jobs wait: another one may be waiting for it.
+        if (this.#free() === 0) continue;
+        const word = await this.#waiting.bzpopmin(marker, blockSeconds);
+        if (word !== null && this.#free() === 0) await this.#options.redis.zadd(marker, 0, '0');
       } catch (error) {
         if (this.#isClosing) return;
         this.#options.log.warn({ err: error, capability: this.#options.capability }, 'jobs cannot be taken');

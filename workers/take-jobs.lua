@@ -1,7 +1,7 @@
 -- Takes jobs of one queue that are over out of it, and takes the next ones. It is BullMQ's layout (moveToFinished and
 -- moveToActive), for many jobs in one call, without what nobody here reads: events, results, parents.
 -- KEYS[1] wait (list)   KEYS[2] active (list)   KEYS[3] prioritized (sorted set)   KEYS[4] marker (sorted set)
--- KEYS[5] priority counter
+-- KEYS[5] priority counter   KEYS[6] meta (hash)
 -- ARGV[1] start of the jobs' keys   ARGV[2] token of this taking   ARGV[3] lifetime of the locks in ms   ARGV[4] most to be taken
 -- ARGV[5…] id and token of each job that is over
 -- Answers whether more wait (1 or 0), then for each taken job: id, data, priority, how often it has stalled, and why it may
@@ -15,6 +15,8 @@ for index = 5, #ARGV, 2 do
   end
 end
 local reply = {0}
+-- The word that jobs wait comes again when the queue is resumed.
+if redis.call('HEXISTS', KEYS[6], 'paused') == 1 then return reply end
 for _ = 1, tonumber(ARGV[4]) do
   local id = redis.call('RPOPLPUSH', KEYS[1], KEYS[2])
   if not id then

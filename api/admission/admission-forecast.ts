@@ -5,7 +5,7 @@ import type { AdmitReply } from './admit.ts';
 /** Share of its concurrency up to which a key's next request is expected to be admitted. */
 const roomy = 0.5;
 /** How many keys are remembered. */
-const mostPayingKeys = 10_000;
+const mostKeys = 10_000;
 
 /**
  * Whose next request is as good as admitted: those whose last one was, with room to spare, over the connection that is
@@ -22,16 +22,14 @@ export class AdmissionForecast {
   }
 
   note(caller: Caller, reply: AdmitReply, concurrency: number): void {
-    if (reply.verdict === 'admitted' && reply.turn === 0 && reply.running <= concurrency * roomy)
-      this.#roomyKeys.add(caller.apiKeyId);
+    const isRoomy = reply.verdict === 'admitted' && reply.turn === 0 && reply.running <= concurrency * roomy;
+    if (isRoomy) remember(this.#roomyKeys, caller.apiKeyId);
     else this.#roomyKeys.delete(caller.apiKeyId);
   }
 
   /** Notes that what a caller's jobs may cost was asked for. */
   noteCosts({ apiKeyId }: Caller): void {
-    // Keys come and go: the few that are in use are noted again.
-    if (this.#payingKeys.size >= mostPayingKeys) this.#payingKeys.clear();
-    this.#payingKeys.add(apiKeyId);
+    remember(this.#payingKeys, apiKeyId);
   }
 
   /** Whether admission is going to ask what a job may cost. */
@@ -42,4 +40,10 @@ export class AdmissionForecast {
   admits(caller: Caller): boolean {
     return this.#roomyKeys.has(caller.apiKeyId);
   }
+}
+
+/** Keys come and go: the few that are in use are noted again. */
+function remember(keys: Set<string>, id: string): void {
+  if (keys.size >= mostKeys && !keys.has(id)) keys.clear();
+  keys.add(id);
 }

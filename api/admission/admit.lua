@@ -79,7 +79,9 @@ if ARGV[17] ~= '' then
     if limit > 0 then
       local field = what .. ' ' .. of
       local used, at = string.match(redis.call('HGET', rate, field) or '0 0', '^(%S+) (%S+)$')
-      local level = math.max(0, tonumber(used) - (now - tonumber(at)) * limit / 60000)
+      -- Processes' clocks differ: time does not go back. Under a limit that was lowered two minutes of it are owed at most.
+      local time = math.max(now, tonumber(at))
+      local level = math.max(0, math.min(tonumber(used), 2 * limit) - (time - tonumber(at)) * limit / 60000)
       -- What is more than a minute's worth may pass when the bucket is empty: it would never fit otherwise.
       local taking = math.min(asked, limit)
       if level + taking > limit then
@@ -87,7 +89,7 @@ if ARGV[17] ~= '' then
         return {'rate', what .. ' ' .. limit .. ' ' .. wait .. ' ' .. asked .. ' ' .. of, count, 0, 0, ''}
       end
       taken[#taken + 1] = field
-      taken[#taken + 1] = string.format('%.3f %.0f', level + taking, now)
+      taken[#taken + 1] = string.format('%.3f %.0f', level + taking, time)
       if index <= 2 then
         left = left .. string.format('%.0f %.0f ', math.floor(limit - level - taking), (level + taking) * 60000 / limit)
       end
@@ -108,8 +110,10 @@ if ARGV[16] ~= '' then
   most, period = string.match(ARGV[16], '^(%S+) (%S+)$')
   budget = redis.call('HMGET', budgetKey, 'period', 'spent', 'held')
   if not budget[1] then return {'unloaded', 'budget', 0, 0, 0, ''} end
-  -- A new period begins with nothing spent; what is still held of an earlier one was that one's.
-  if budget[1] ~= period then budget = {period, 0, 0} end
+  -- A new period begins with nothing spent; what is still held of an earlier one was that one's. A process whose clock is
+  -- late does not bring the last one back.
+  local isLate = budget[1] > period and string.match(budget[1], '^%a+') == string.match(period, '^%a+')
+  if isLate then period = budget[1] elseif budget[1] ~= period then budget = {period, 0, 0} end
   local remaining = tonumber(most) - tonumber(budget[2]) - tonumber(budget[3])
   if remaining < spendable then spendable, short = remaining, 'budget' end
 end

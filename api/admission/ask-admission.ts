@@ -6,6 +6,7 @@ import { assertInScope } from '../endpoints/key-scopes.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
 import { type AdmitReply, admit } from './admit.ts';
+import { requestFacts } from './request-facts.ts';
 import type { Submission } from './submit.ts';
 
 /** How long after its end a job may take to be settled, where nothing is amiss. */
@@ -74,9 +75,11 @@ async function ask(
   const tokens = Math.ceil((prepared?.request.length ?? 0) / bytesPerToken) + (prepared?.extent?.outputTokens ?? 0);
   const call = { job, caller, stored, concurrency, bodyHash, shedding, flows, virtualTime, hold, lowers, tokens };
   if (!isCluster) return await admit(redis, { ...call, reader: processId });
-  // The state lies on another node. It may be written beside the admission: without a hold it means nothing.
-  const admitting = admit(redis, { ...call, reader: undefined });
-  const [reply] = await Promise.all([admitting, createJobState(redis, job, processId, stored)]);
+  // The state lies on another node. It may be written beside the admission: without a hold it means nothing. Not that of a
+  // keyed job: a repeat that finds the binding and no state would take the job for lost, and run it again.
+  const making = createJobState(redis, job, processId, stored);
+  if (job.idempotency !== '') await making;
+  const [reply] = await Promise.all([admit(redis, { ...call, reader: undefined }), making]);
   return reply;
 }
 
@@ -85,7 +88,10 @@ function reckon({ catalogue }: Services, { job, prepared }: Submission): Hold | 
   const routes = catalogue.routes(job.model, job.capability);
   if (routes.every(({ prices }) => prices === undefined)) return 'unpriced';
   const usualSeconds = Math.max(0, ...routes.map(({ video }) => Number(video?.seconds[0] ?? 0)));
-  return holdOf(routes, { seconds: usualSeconds, ...prepared?.extent, bytes: prepared?.request.length ?? 0 });
+  return holdOf(routes, {
+    seconds: usualSeconds,
+    ...(prepared ? requestFacts(prepared, job.capability) : { bytes: 0 }),
+  });
 }
 
 /** The caller by its key's newest settings. @throws ApiError 401, 403, 503. */

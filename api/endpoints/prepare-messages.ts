@@ -87,6 +87,8 @@ export const prepareMessageCount: Prepare = (body) => {
   return {
     ...{ model, stream: false, request: JSON.stringify(chat), viewOptions: {} },
     hasMedia: notes.hasMedia,
+    // Nothing is said.
+    extent: extentOf(0),
     traits: { ...traitsOf(input, notes, chat) },
   };
 };

@@ -32,10 +32,12 @@ export async function loadAccount(
 ): Promise<void> {
   const key = accountKeys.account(account);
   for (let tries = 0; tries < loadings; tries++) {
-    // Before the reading: a change that comes after it takes this away.
-    await redis.hset(key, 'loading', loading);
+    // Before the reading: a change that comes after it takes this away. Who loads it at the same time shares the name: were
+    // each to write its own, none of many would find it still there.
+    await redis.hsetnx(key, 'loading', `${loading}:${tries}`);
+    const name = await redis.hget(key, 'loading');
     const { credit, charged, isSuspended } = await read();
-    if (await load(redis, [key], [loading, credit ?? '', charged, isSuspended ? '1' : '0'])) return;
+    if (await load(redis, [key], [name ?? '', credit ?? '', charged, isSuspended ? '1' : '0'])) return;
   }
   throw new Error('an account could not be loaded: it is being changed');
 }

@@ -76,7 +76,9 @@ end
 for _, sums in ipairs({accounts, budgets}) do
   for key, fields in pairs(sums) do
     for field, amount in pairs(fields) do
-      if amount ~= 0 then redis.call('HINCRBY', key, field, string.format('%.0f', amount)) end
+      local sum = amount ~= 0 and redis.call('HINCRBY', key, field, string.format('%.0f', amount))
+      -- A budget whose kind of period was changed, and changed back, has forgotten what it held.
+      if sum and sum < 0 then redis.call('HSET', key, field, 0) end
     end
   end
 end

@@ -44,9 +44,10 @@ describe('the consumer of a queue', () => {
 
   function consume(run: QueueConsumerOptions['run'], more: Partial<QueueConsumerOptions> = {}): QueueConsumer {
     const consumer = new product.QueueConsumer({
-      ...{ capability, redis: redis.client, waiting: redis.subscriber(), workerId: `worker${opened.length}` },
+      ...{ capability, redis: redis.client, workerId: `worker${opened.length}` },
       ...{ concurrency: 10, lockMs: 10_000, stalledCheckMs: 200, maxStalledCount: 3, run, log },
       ...more,
+      waiting: more.waiting ?? redis.subscriber(),
     });
     opened.push(consumer);
     return consumer;
@@ -242,10 +243,12 @@ describe('the consumer of a queue', () => {
     assert.equal(await queue.has(running as string), false);
   });
 
-  test('that has no place leaves the word that jobs wait to one that has', async () => {
+  test('that has no place leaves the word that jobs wait to one that has', async (t) => {
     newQueue();
-    const [long] = await put(1);
     const ends: (() => void)[] = [];
+    t.after(() => {
+      for (const end of ends) end();
+    });
     const ran: string[][] = [[], []];
     const holding = (taken: string[]) => {
       const run: QueueConsumerOptions['run'] = ({ job }) => {
@@ -254,17 +257,18 @@ describe('the consumer of a queue', () => {
       };
       return { run, concurrency: 1 };
     };
-    const full = holding(ran[0] as string[]);
-    consume(full.run, full);
+    const [full, free] = ran.map(holding) as [ReturnType<typeof holding>, ReturnType<typeof holding>];
+    const first = await waitingConnection();
+    consume(full.run, { ...full, waiting: first.waiting });
+    await eventually(first.waits);
+    const [long] = await put(1);
     await eventually(() => assert.deepEqual(ran[0], [long]));
-    const { waiting, waits } = await waitingConnection();
-    const free = holding(ran[1] as string[]);
-    consume(free.run, { ...free, waiting });
-    await eventually(waits);
+    const second = await waitingConnection();
+    consume(free.run, { ...free, waiting: second.waiting });
+    await eventually(second.waits);
     const [next] = await put(1);
     // Sooner than the free one would look by itself.
     await eventually(() => assert.deepEqual(ran[1], [next]), 2500);
-    for (const end of ends) end();
   });
 
   test('takes nothing from a paused queue, and goes on when it is resumed', async () => {
@@ -284,10 +288,13 @@ describe('the consumer of a queue', () => {
     await eventually(() => assert.deepEqual(ran, [paused]));
   });
 
-  test('does not take out a job that another one has by now', async () => {
+  test('does not take out a job that another one has by now', async (t) => {
     newQueue();
     const [shared] = await put(1);
     const ends: (() => void)[] = [];
+    t.after(() => {
+      for (const end of ends) end();
+    });
     const ran: number[] = [];
     const holding = () => {
       const run: QueueConsumerOptions['run'] = ({ stalled }) => {
