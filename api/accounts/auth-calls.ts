@@ -9,6 +9,8 @@ export interface AuthCall {
   readonly method: 'GET' | 'POST';
   /** The fields it takes; others are left out. Undefined: no body. */
   readonly fields?: z.ZodType<Record<string, unknown>>;
+  /** Whether it takes a query; of all others none is passed on. */
+  readonly hasQuery?: true;
   /** Where better-auth offers it, if not under the same path. */
   readonly path?: string;
   /** How often one address may call it. */
@@ -45,7 +47,7 @@ export const authCalls: Readonly<Record<string, AuthCall>> = {
       .transform((pages) => ({ ...pages, provider: 'oidc' })),
     perAddress: { most: 30, windowMs: minuteMs },
   },
-  '/callback/oidc': { method: 'GET', perAddress: { most: 30, windowMs: minuteMs } },
+  '/callback/oidc': { method: 'GET', hasQuery: true, perAddress: { most: 30, windowMs: minuteMs } },
   '/sign-out': { method: 'POST' },
   '/get-session': { method: 'GET' },
   '/list-sessions': { method: 'GET' },

@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
 import { within } from '../../shared/within.ts';
@@ -6,7 +7,7 @@ import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { type AuthCall, authCalls } from './auth-calls.ts';
 import { authError } from './auth-error.ts';
-import { authPath, clientAddressHeader } from './create-auth.ts';
+import { authPath, clientAddressHeader } from './auth-path.ts';
 import { refuseForeignPage } from './foreign-page.ts';
 
 /** How long a call may take. An identity provider is asked in its course, whose own times are not ours. */
@@ -27,7 +28,7 @@ export function answerAuth(services: Services): Middleware<State> {
     refuseForeignPage(ctx, services);
     const fields = call.fields === undefined ? {} : await readFields(ctx, call.fields);
     await takeAttempt(ctx, services, path, call, fields);
-    const request = requestOf(ctx, services, call.path ?? path, fields);
+    const request = requestOf(ctx, services, `${call.path ?? path}${call.hasQuery ? ctx.search : ''}`, fields);
     const answer = await within(services.sessions.answer(services.baseUrls.of(ctx.req), request), callMs);
     if (answer === undefined) throw new ApiError('timeout', 'The sign-in took too long. Try again.');
     await pass(ctx, answer, fields);
@@ -41,8 +42,19 @@ async function takeAttempt(
   { perAddress, perEmail }: AuthCall,
   fields: Readonly<Record<string, unknown>>,
 ): Promise<void> {
-  if (perAddress !== undefined) await attempts.take(`${path} from ${forwarded.clientAddress(ctx.req)}`, perAddress);
+  const network = networkOf(forwarded.clientAddress(ctx.req));
+  if (perAddress !== undefined) await attempts.take(`${path} from ${network}`, perAddress);
   if (perEmail !== undefined) await attempts.take(`${path} for ${fields.email}`, perEmail);
+}
+
+/** Whoever has an IPv6 address has the 2^64 of its network: they count as one, by their first half. */
+function networkOf(address: string): string {
+  const bare = address.replace(/%.*$/, '');
+  if (!isIPv6(bare)) return address;
+  // The one way to write it.
+  const [before = '', after = ''] = new URL(`http://[${bare}]`).hostname.slice(1, -1).split('::');
+  const [first, last] = [before, after].map((half) => (half === '' ? [] : half.split(':'))) as [string[], string[]];
+  return [...first, ...Array(8 - first.length - last.length).fill('0'), ...last].slice(0, 4).join(':');
 }
 
 /** The request as better-auth gets it: only the fields that were checked, and of the headers what a session remembers. */
@@ -52,7 +64,7 @@ function requestOf(
   path: string,
   fields: Readonly<Record<string, unknown>>,
 ): Request {
-  const url = new URL(`${authPath}${path}${ctx.search}`, baseUrls.of(ctx.req));
+  const url = new URL(`${authPath}${path}`, baseUrls.of(ctx.req));
   const headers = new Headers({
     cookie: ctx.get('cookie'),
     'user-agent': ctx.get('user-agent').slice(0, 300),

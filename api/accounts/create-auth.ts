@@ -1,15 +1,13 @@
 import { type Auth, type BetterAuthOptions, betterAuth } from 'better-auth';
+import { createAuthMiddleware } from 'better-auth/api';
 import { genericOAuth } from 'better-auth/plugins';
 import type { OidcSettings } from '../../shared/account-settings.ts';
 import { ensureAccount, newAccountId } from '../../shared/accounts.ts';
 import type { Config } from '../../shared/config.ts';
 import type { Database } from '../../shared/database/database.ts';
 import type { Logger } from '../../shared/log.ts';
+import { authPath, clientAddressHeader } from './auth-path.ts';
 
-/** Where better-auth's own routes lie. */
-export const authPath = '/console/api/auth';
-/** The header by which better-auth is told who called; the route that hands it requests sets it, never a caller. */
-export const clientAddressHeader = 'x-sluice-client-address';
 /** Id of the identity provider, in its callback's path. */
 export const oidcProvider = 'oidc';
 
@@ -66,6 +64,12 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
       maxPasswordLength: 128,
       revokeSessionsOnPasswordReset: true,
       sendResetPassword: async ({ user, token }) => context.tellResetLink(user, token),
+      onPasswordReset: ({ user }) => forgetResetLinks(context.db, user.id),
+    },
+    hooks: {
+      after: createAuthMiddleware(async ({ path, context: { newSession } }) => {
+        if (path === '/change-password' && newSession !== null) await forgetResetLinks(context.db, newSession.user.id);
+      }),
     },
     plugins: oidc !== undefined && withOidc ? [identityProvider(oidc, baseUrl, isSignUpOpen)] : [],
     databaseHooks: accountHooks(context),
@@ -81,6 +85,11 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
     logger: quietLogger(context.log),
     onAPIError: { errorURL: `${baseUrl}/console/sign-in` },
   } satisfies BetterAuthOptions) as unknown as GatewayAuth;
+}
+
+/** A new password is the end of every link to choose one: somebody else may have asked for it, or read it. */
+async function forgetResetLinks(db: Database, userId: string): Promise<void> {
+  await db.deleteFrom('verifications').where('value', '=', userId).execute();
 }
 
 /** better-auth's models as our tables. */

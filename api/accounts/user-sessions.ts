@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Database } from '../../shared/database/database.ts';
 import { BoundedReads } from '../bounded-reads.ts';
 import type { Context } from '../state.ts';
-import { type AuthContext, createAuth, type GatewayAuth } from './create-auth.ts';
+import type { AuthContext, GatewayAuth } from './create-auth.ts';
 import type { Session } from './session.ts';
 
 /** How long the database may take to show a session. */
@@ -16,11 +16,14 @@ interface SessionsOptions extends SharedContext {
   readonly baseUrls: readonly string[];
 }
 
-/** better-auth as one base URL needs it: cookies and callbacks are of a host. */
+/**
+ * better-auth as one base URL needs it: cookies and callbacks are of a host. Made when it is first used: to load it takes
+ * half a second and 20 MB, and many an api process never sees the console.
+ */
 interface Entrance {
-  readonly auth: GatewayAuth;
+  auth: Promise<GatewayAuth> | undefined;
   /** The same with the identity provider, made when somebody signs in by it: whether that answers delays nobody else. */
-  withOidc: GatewayAuth | undefined;
+  withOidc: Promise<GatewayAuth> | undefined;
   readonly context: AuthContext;
 }
 
@@ -43,7 +46,7 @@ export class UserSessions {
   async find(ctx: Context, baseUrl: string): Promise<Session | undefined> {
     const cookie = ctx.get('cookie');
     if (cookie === '') return undefined;
-    const { auth } = this.#entrance(baseUrl);
+    const auth = await this.#auth(baseUrl);
     const { headers, response } = await this.#lookUps.read(() =>
       auth.api.getSession({ headers: new Headers({ cookie }), returnHeaders: true }),
     );
@@ -56,16 +59,14 @@ export class UserSessions {
 
   /** What better-auth answers. */
   async answer(baseUrl: string, request: Request): Promise<Response> {
-    const entrance = this.#entrance(baseUrl);
-    if (!/\/(sign-in\/social|callback\/\w+)$/.test(new URL(request.url).pathname))
-      return entrance.auth.handler(request);
-    entrance.withOidc ??= createAuth(entrance.context, true);
-    return entrance.withOidc.handler(request);
+    const isByOidc = /\/(sign-in\/social|callback\/\w+)$/.test(new URL(request.url).pathname);
+    const auth = await this.#auth(baseUrl, isByOidc);
+    return auth.handler(request);
   }
 
   /** A link by which a user may choose a new password: once, within the hour. */
   async resetLink(baseUrl: string, userId: string): Promise<string> {
-    const { internalAdapter } = await this.#entrance(baseUrl).auth.$context;
+    const { internalAdapter } = await (await this.#auth(baseUrl)).$context;
     const token = randomBytes(24).toString('base64url');
     await internalAdapter.createVerificationValue({
       identifier: `reset-password:${token}`,
@@ -80,6 +81,13 @@ export class UserSessions {
     const now = new Date().toISOString();
     await this.#db.deleteFrom('sessions').where('expires_at', '<', now).execute();
     await this.#db.deleteFrom('verifications').where('expires_at', '<', now).execute();
+  }
+
+  #auth(baseUrl: string, withOidc = false): Promise<GatewayAuth> {
+    const entrance = this.#entrance(baseUrl);
+    const kind = withOidc ? 'withOidc' : 'auth';
+    entrance[kind] ??= import('./create-auth.ts').then(({ createAuth }) => createAuth(entrance.context, withOidc));
+    return entrance[kind];
   }
 
   #entrance(baseUrl: string): Entrance {
@@ -98,7 +106,7 @@ function openEntrance(shared: SharedContext, baseUrl: string): Entrance {
       shared.log.warn({ email, link: resetLinkOf(baseUrl, token) }, 'a user has asked for a new password');
     },
   };
-  return { auth: createAuth(context, false), withOidc: undefined, context };
+  return { auth: undefined, withOidc: undefined, context };
 }
 
 function resetLinkOf(baseUrl: string, token: string): string {

@@ -6,6 +6,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { changeUser, findUser, listUsers, type User } from '../../shared/users.ts';
 import { listPage } from '../console-api/list-page.ts';
 import { readFields } from '../console-api/read-fields.ts';
+import { readText } from '../console-api/read-query.ts';
 import { invalidParameter } from '../endpoints/invalid-request.ts';
 import { readPageQuery } from '../endpoints/page.ts';
 import type { Services } from '../services.ts';
@@ -26,8 +27,8 @@ export function userRoutes(
     list: async (ctx) => {
       ctx.state.endpoint = 'admin.users';
       const { limit, after } = readPageQuery(ctx.query, pageSize);
-      const { account } = ctx.query;
-      const whose = typeof account === 'string' && account !== '' ? { account } : {};
+      const account = readText(ctx.query, 'account');
+      const whose = account === undefined ? {} : { account };
       ctx.body = listPage((await listUsers(db, { limit: limit + 1, after, ...whose })).map(userObject), limit);
     },
     change: async (ctx) => {

@@ -31,8 +31,9 @@ const headers = {
 
 /** Tells browsers what the console's pages may do, and that what accounts and operators are shown is not to be stored. */
 export const consoleHeaders: Middleware<State> = (ctx, next) => {
-  const isData = /^\/(console\/api|admin)\//.test(ctx.path);
-  if (isData || /^\/console(\/|$)/.test(ctx.path)) ctx.set(headers);
+  // The router finds paths in capital letters, too.
+  const isData = /^\/(console\/api|admin)\//i.test(ctx.path);
+  if (isData || /^\/console(\/|$)/i.test(ctx.path)) ctx.set(headers);
   if (isData) ctx.set('cache-control', 'no-store');
   return next();
 };

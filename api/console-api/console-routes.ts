@@ -1,7 +1,7 @@
 import type Router from '@koa/router';
 import type { Database } from '../../shared/database/database.ts';
+import { authPath } from '../accounts/auth-path.ts';
 import { answerAuth } from '../accounts/auth-route.ts';
-import { authPath } from '../accounts/create-auth.ts';
 import { requireSession } from '../accounts/require-session.ts';
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import { jobRoutes } from '../endpoints/jobs.ts';

@@ -7,9 +7,13 @@ import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { readFields } from './read-fields.ts';
 
+/** Keys that an account may make by itself in a time: of each a row stays, and a start reads all that were revoked. */
+const making = { most: 200, windowMs: 3_600_000 };
+
 /** The routes `/console/api/keys…`: a user's own keys. Operator keys are the operators' affair, also in their account. */
-export function consoleKeyRoutes({ redis }: Services, db: Database) {
+export function consoleKeyRoutes({ redis, attempts }: Services, db: Database) {
   const keys = new KeyAdministration(db, redis);
+  const takeMaking = ({ state }: Context): Promise<void> => attempts.take(`keys of ${state.session.account}`, making);
   const own = ({ state }: Context): KeyRange => ({ account: state.session.account, kinds: ['standard'] });
 
   return {
@@ -20,6 +24,7 @@ export function consoleKeyRoutes({ redis }: Services, db: Database) {
     /** `POST /console/api/keys` */
     create: async (ctx) => {
       const fields = await readFields(ctx, newKeyFields);
+      await takeMaking(ctx);
       ctx.body = await keys.create(ctx.state.session.account, fields.name, keyChangeOf(fields));
       ctx.status = 201;
     },
@@ -35,6 +40,7 @@ export function consoleKeyRoutes({ redis }: Services, db: Database) {
     /** `POST /console/api/keys/{id}/rotate` */
     rotate: async (ctx) => {
       const { overlap_seconds: overlap } = await readFields(ctx, rotationFields);
+      await takeMaking(ctx);
       ctx.body = await keys.rotate(own(ctx), ctx.params.id as string, overlap * 1000);
       ctx.status = 201;
     },

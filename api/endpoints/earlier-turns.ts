@@ -34,6 +34,9 @@ interface Reading extends Pick<ResolveContext, 'services' | 'account' | 'connect
 export function resolveTurns(view: View): NonNullable<Endpoint['resolve']> {
   return async (prepared, context) => {
     const { previousResponseId, references = [] } = (prepared.traits ?? {}) as EarlierTurns;
+    if (previousResponseId === undefined && references.length === 0) return prepared;
+    // Who has a revoked key must not learn what there is.
+    await context.assertActive();
     const reading = { ...context, view };
     const resolved = references.length === 0 ? prepared : await replaceReferences(reading, prepared, references);
     if (previousResponseId === undefined) return resolved;

@@ -101,6 +101,11 @@ export interface ResolveContext {
   readonly params: Readonly<Record<string, string>>;
   /** Ends every wait when the caller leaves. */
   readonly connection: ClientConnection;
+  /**
+   * To be awaited before anything of the account is looked up: admission, where keys are asked after, comes later.
+   * @throws ApiError 401 for a key that was revoked or has expired.
+   */
+  readonly assertActive: () => Promise<void>;
 }
 
 /** An endpoint that makes jobs: wire request → job, frames → wire. Everything else is the one handler's. */

@@ -10,6 +10,9 @@ import { checkByNewestKey, ignoredByAll } from './check-request.ts';
 import type { Endpoint, Prepared } from './endpoint.ts';
 import { sha256 } from './make-submission.ts';
 
+/** How long Redis and the database may take to show a key. */
+const keyMs = 5000;
+
 /** A request that was read, and the hash of its body where it has an idempotency key. */
 export interface ReadRequest {
   readonly prepared: Prepared;
@@ -106,6 +109,9 @@ async function resolve(ctx: Context, services: Services, endpoint: Endpoint, rea
       account,
       params: ctx.params as Record<string, string>,
       connection,
+      assertActive: async () => {
+        ctx.state.caller = await connection.wait(services.callers.assertActive(ctx.state.caller), keyMs);
+      },
     });
   } finally {
     connection.close();

@@ -105,8 +105,11 @@ export class ResponseTurn {
     state.caller = await this.#waits.wait(services.callers.findAgain(state.caller), readMs);
     const { account } = state.caller;
     const continued = this.#continue(read);
-    const prepared =
-      (await endpoint.resolve?.(continued, { services, account, params: {}, connection: this.#waits })) ?? continued;
+    const assertActive = async (): Promise<void> => {
+      state.caller = await this.#waits.wait(services.callers.assertActive(state.caller), readMs);
+    };
+    const asking = { services, account, params: {}, connection: this.#waits, assertActive };
+    const prepared = (await endpoint.resolve?.(continued, asking)) ?? continued;
     const checked = await this.#waits.wait(checkByNewestKey(services, endpoint, prepared, state), readMs);
     const ignored = ignoredByAll(checked);
     if (ignored) state.facts.ignored = ignored;

@@ -111,20 +111,6 @@ describe('passwords', () => {
     await api.stop();
   });
 
-  test('who claims other addresses is not believed where no proxy is named', async () => {
-    const from = async (address: string, email: string) => {
-      const headers = { 'x-forwarded-for': address, 'x-real-ip': address, 'x-sluice-client-address': address };
-      const fields = { email, password: 'a wrong password' };
-      const path = '/console/api/auth/sign-in/email';
-      return (await new ConsoleClient(gateway.url).call('POST', path, fields, headers)).status;
-    };
-    const answers: number[] = [];
-    for (let tries = 0; tries < 40; tries++) answers.push(await from(`203.0.113.${tries}`, `w${tries}@example.com`));
-    assert.ok(answers.includes(429));
-    const client = new ConsoleClient(gateway.url);
-    assert.equal((await client.signIn('anybody@example.com')).status, 429);
-  });
-
   test('no password, token or cookie is in any log', async () => {
     const bob = new ConsoleClient(gateway.url);
     const secrets = ['kB-first-secret', 'kB-second-secret', 'kB-wrong-secret'] as const;
@@ -145,5 +131,20 @@ describe('passwords', () => {
     await bob.call('POST', '/console/api/auth/sign-out');
     await eventually(() => assert.match(output(), /\/console\/api\/auth\/sign-out/));
     for (const secret of [...secrets, token, 'kB-token']) assert.ok(!output().includes(secret), secret);
+  });
+
+  test('who claims other addresses is not believed where no proxy is named', async () => {
+    const from = async (address: string, email: string) => {
+      const headers = { 'x-forwarded-for': address, 'x-real-ip': address, 'x-sluice-client-address': address };
+      const fields = { email, password: 'a wrong password' };
+      const path = '/console/api/auth/sign-in/email';
+      return (await new ConsoleClient(gateway.url).call('POST', path, fields, headers)).status;
+    };
+    let status = 401;
+    // Enough for a limit whose minute ends meanwhile.
+    for (let tries = 0; tries < 70 && status === 401; tries++) {
+      status = await from(`203.0.113.${tries}`, `w${tries}@example.com`);
+    }
+    assert.equal(status, 429);
   });
 });

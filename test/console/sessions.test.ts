@@ -89,6 +89,10 @@ describe('sessions of the console', () => {
     const { body } = await mallory.call('GET', '/console/api/session');
     assert.equal(body.user.role, 'user');
     assert.notEqual(body.account.id, 'default');
+    // Nor has what stands in the query.
+    const query = '?callbackURL=https://evil.example&rememberMe=false&role=operator';
+    const signedIn = await client().call('POST', `/console/api/auth/sign-in/email${query}`, good);
+    assert.deepEqual([signedIn.status, signedIn.body.url, signedIn.body.redirect], [200, undefined, false]);
     const again = await client().call('POST', path, good);
     assert.deepEqual([again.status, again.body.error.param], [400, 'email']);
   });

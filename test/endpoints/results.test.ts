@@ -202,6 +202,12 @@ describe('result files in the data folder', () => {
       changed((url) => url.searchParams.append('signature', signature)),
       changed((url) => url.searchParams.set('signature', signature.slice(0, -1))),
       changed((url) => url.searchParams.set('signature', '')),
+      ...[0, 21, signature.length - 1].map((at) => {
+        const other = signature[at] === 'A' ? 'B' : 'A';
+        return changed((url) =>
+          url.searchParams.set('signature', signature.slice(0, at) + other + signature.slice(at + 1)),
+        );
+      }),
       changed((url) => url.searchParams.set('signature', 'ü'.repeat(43))),
       changed((url) => {
         url.pathname = `/results/${other}`;

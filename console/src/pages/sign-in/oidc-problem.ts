@@ -7,5 +7,7 @@ const words: Record<string, string> = {
 
 /** The words for the `error` with which an identity provider sends a reader back. */
 export function oidcProblem(code: string): Error {
-  return new Error(words[code.toLowerCase()] ?? `Signing in with the identity provider failed (${code}).`);
+  // Whoever makes a link to this page chooses the code: no sentences of theirs.
+  const shown = /^[\w.-]{1,40}$/.test(code) ? ` (${code})` : '';
+  return new Error(words[code.toLowerCase()] ?? `Signing in with the identity provider failed${shown}.`);
 }
