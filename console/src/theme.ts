@@ -32,13 +32,23 @@ const darkGround: MantineColorsTuple = [
 const spoken = ['sluice', 'gray', 'red', 'green', 'yellow', 'orange', 'blue', 'teal'];
 
 export const theme = createTheme({
+  // styles.css takes the transitions away then: nothing may wait for the end of one.
+  respectReducedMotion: true,
   primaryColor: 'sluice',
   // White text on it is well above WCAG AA's contrast, on either ground.
   primaryShade: 7,
   // Where a filled colour is light, its text is dark.
   autoContrast: true,
   colors: { sluice, dark: darkGround },
-  components: { Modal: { styles: { title: { fontWeight: 650 } } } },
+  components: {
+    Modal: { styles: { title: { fontWeight: 650 } } },
+    // A placeholder for the focus would be a child that a menu must not have.
+    Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
+    Notification: {
+      defaultProps: { closeButtonProps: { 'aria-label': 'Dismiss' } },
+      styles: { description: { color: 'var(--mantine-color-dimmed)' } },
+    },
+  },
   defaultRadius: 'md',
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif',
   fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, monospace',

@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AxeResults } from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
@@ -26,12 +25,12 @@ export interface WatchedPage extends Page {
 /** Debian's Chromium, for one suite. */
 export class TestBrowser {
   readonly #browser: Browser;
-  /** Where screenshots go: `SLUICE_TEST_SCREENSHOTS`, or a temporary folder. */
-  readonly screenshots = process.env.SLUICE_TEST_SCREENSHOTS ?? mkdtempSync(join(tmpdir(), 'sluice-screenshots-'));
+  /** Where screenshots go: `SLUICE_TEST_SCREENSHOTS`; without it none are made, they take as long as all the rest. */
+  readonly screenshots = process.env.SLUICE_TEST_SCREENSHOTS;
 
   private constructor(browser: Browser) {
     this.#browser = browser;
-    mkdirSync(this.screenshots, { recursive: true });
+    if (this.screenshots !== undefined) mkdirSync(this.screenshots, { recursive: true });
   }
 
   static async start(): Promise<TestBrowser> {
@@ -84,7 +83,7 @@ export async function settled(page: Page): Promise<void> {
 
 /**
  * What is wrong with a page as it stands, with its open dialogs: what axe finds serious or critical, and what is wider than
- * the window. It is looked at in light, in dark and on a phone, each with a screenshot, and is as before then.
+ * the window. It is looked at in light, in dark and on a phone, and is as before then.
  */
 export async function faultsInEveryView(browser: TestBrowser, page: Page, name: string): Promise<string[]> {
   // Not by a script element: the page's Content-Security-Policy would refuse that.
@@ -92,7 +91,9 @@ export async function faultsInEveryView(browser: TestBrowser, page: Page, name: 
   const faults: string[] = [];
   for (const view of Object.keys(views) as View[]) {
     await show(page, view);
-    await page.screenshot({ path: join(browser.screenshots, `${name}-${view}.png`), fullPage: true });
+    if (browser.screenshots !== undefined) {
+      await page.screenshot({ path: join(browser.screenshots, `${name}-${view}.png`), fullPage: true });
+    }
     // Another theme has other colours, and nothing else that is new.
     const rules = view === 'dark' ? { runOnly: ['color-contrast', 'link-in-text-block'] } : {};
     const found = [...(await accessibilityFaults(page, rules)), ...(await overflow(page))];
@@ -102,13 +103,19 @@ export async function faultsInEveryView(browser: TestBrowser, page: Page, name: 
   return faults;
 }
 
+/** Of transitions only: what turns while something loads has no end. */
+const transitionsEnd = `Promise.allSettled(
+  document.getAnimations().filter((one) => one instanceof CSSTransition).map(({ finished }) => finished),
+).then(() => {})`;
+
 async function show(page: Page, view: View): Promise<void> {
   const { viewport, ...media } = views[view];
   await page.setViewportSize(viewport);
   await page.emulateMedia(media);
   await page.locator(`html[data-mantine-color-scheme=${media.colorScheme}]`).waitFor({ state: 'attached' });
-  // What measures itself, such as a chart, is drawn anew.
+  // What measures itself, such as a chart, is drawn anew, and no colour is on its way to another.
   await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))');
+  await page.evaluate(transitionsEnd);
 }
 
 /** What axe finds serious or critical: `rule: element`. It is in the page already. */

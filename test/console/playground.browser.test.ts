@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { BrowserContext, Page } from 'playwright-core';
-import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { faultsInEveryView, openPage, type Session, settled, TestBrowser, type WatchedPage } from './browser.ts';
 import { operatorSession, operatorSettings } from './operator-session.ts';
@@ -85,6 +84,24 @@ function wave(): Buffer {
   }
   return bytes;
 }
+
+/** Waits until the page's video says how long it is. */
+const loading = `new Promise((resolve, reject) => {
+  const video = document.querySelector('video');
+  if (video.readyState >= 1) resolve();
+  video.onloadedmetadata = () => resolve();
+  video.onerror = () => reject(new Error(video.error.message));
+  setTimeout(() => reject(new Error('It is not loaded.')), 30_000);
+})`;
+
+/** Plays the page's sound; done once it goes on. */
+const playing = `new Promise((resolve, reject) => {
+  const audio = document.querySelector('audio');
+  audio.ontimeupdate = () => audio.currentTime > 0.05 && resolve();
+  audio.onerror = () => reject(new Error(audio.error.message));
+  audio.play().catch(reject);
+  setTimeout(() => reject(new Error('It stands at ' + audio.currentTime + ' of ' + audio.duration)), 30_000);
+})`;
 
 /** One red pixel. */
 const picture = Buffer.from(
@@ -224,10 +241,8 @@ describe('media', () => {
       await page.getByRole('status').getByText(/\d+ %/).waitFor();
       const video = finishedTask(page).locator('video');
       await video.waitFor({ timeout: 90_000 });
-      await eventually(async () => {
-        assert.ok((await page.evaluate<number>('document.querySelector("video").readyState')) >= 1);
-      });
-      assert.ok((await page.evaluate<number>('document.querySelector("video").duration')) > 1);
+      await page.evaluate(loading);
+      assert.ok((await page.evaluate<number>('document.querySelector("video").duration')) > 1, 'longer than a second');
       await assertReadable(page, 'playground-video-done');
     });
   });
@@ -238,10 +253,7 @@ describe('media', () => {
       await choose(page, 'Format', 'wav');
       await page.getByRole('button', { name: 'Speak' }).click();
       await finishedTask(page).locator('audio').waitFor();
-      await page.evaluate('void document.querySelector("audio").play()');
-      await eventually(async () => {
-        assert.ok((await page.evaluate<number>('document.querySelector("audio").currentTime')) > 0.05);
-      });
+      await page.evaluate(playing);
     });
   });
 

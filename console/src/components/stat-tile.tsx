@@ -19,7 +19,8 @@ export function StatTile({
       </Text>
       <Skeleton visible={isLoading} width={isLoading ? '60%' : '100%'}>
         <Text
-          fz="clamp(1.1rem, 1.9vw, 1.5rem)"
+          // A millionth of a dollar has many digits, and stays on one line.
+          fz={value.length > 9 ? '1.05rem' : 'clamp(1.1rem, 1.9vw, 1.5rem)'}
           fw={650}
           lh={1.5}
           className="numbers"

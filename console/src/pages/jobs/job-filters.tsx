@@ -51,7 +51,7 @@ export function JobFilters({ search, onChange, keys, accounts }: JobFiltersProps
       data={[...data]}
       value={search[name] ?? null}
       onChange={(value) => set(name, value)}
-      w={{ base: '100%', xs: 170 }}
+      w={{ base: '100%', xs: 150 }}
     />
   );
   const named = (rows: readonly { id: string; name: string }[]) =>
@@ -88,7 +88,7 @@ function ModelField({ value, onChange }: { value: string; onChange: (value: stri
         setText(event.currentTarget.value);
         tell(event.currentTarget.value.trim());
       }}
-      w={{ base: '100%', xs: 190 }}
+      w={{ base: '100%', xs: 160 }}
     />
   );
 }
@@ -101,7 +101,7 @@ function DayField(props: { label: string; value: string | undefined; onChange: (
       label={label}
       value={value}
       onChange={(event) => onChange(event.currentTarget.value)}
-      w={{ base: 'calc(50% - var(--mantine-spacing-sm) / 2)', xs: 150 }}
+      w={{ base: 'calc(50% - var(--mantine-spacing-sm) / 2)', xs: 140 }}
     />
   );
 }

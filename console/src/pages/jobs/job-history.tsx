@@ -60,11 +60,11 @@ export function JobHistory({ path, columns, search, onChange, keys, accounts }: 
             {isFiltered ? (
               'Take a filter away, or choose a longer span.'
             ) : (
-              <>
+              <span>
                 Every request becomes a job. Make one in the{' '}
                 <Anchor renderRoot={(props) => <Link to="/playground" {...props} />}>playground</Anchor>, or with one of
                 your <Anchor renderRoot={(props) => <Link to="/keys" {...props} />}>keys</Anchor>.
-              </>
+              </span>
             )}
           </EmptyState>
         }

@@ -13,7 +13,7 @@ type Action = 'edit' | 'rotate' | 'revoke';
 export function keyColumns(onAction: (action: Action, key: ApiKey) => void): readonly Column<ApiKey>[] {
   return [
     { title: 'Name', isMain: true, render: (key) => <KeyName apiKey={key} /> },
-    { title: 'Key', render: (key) => <Code>{key.prefix}…</Code> },
+    { title: 'Key', render: (key) => <Code style={{ whiteSpace: 'nowrap' }}>{key.prefix}…</Code> },
     { title: 'Status', render: (key) => <KeyStatus apiKey={key} /> },
     { title: 'May call', render: (key) => <Scope apiKey={key} /> },
     { title: 'Limits', render: (key) => limitsText(key) },
@@ -26,7 +26,7 @@ export function keyColumns(onAction: (action: Action, key: ApiKey) => void): rea
 function KeyName({ apiKey }: { apiKey: ApiKey }) {
   return (
     <Group gap={6} wrap="nowrap">
-      <Text size="sm" fw={600} style={{ overflowWrap: 'anywhere' }}>
+      <Text size="sm" fw={600} maw={220} style={{ overflowWrap: 'break-word' }}>
         {apiKey.name}
       </Text>
       {apiKey.kind !== 'standard' && <Badge variant="default">{apiKey.kind}</Badge>}
@@ -107,7 +107,11 @@ function KeyMenu({ apiKey, onAction }: { apiKey: ApiKey; onAction: (action: Acti
             Rotate
           </Menu.Item>
         )}
-        <Menu.Item color="red" leftSection={<IconBan size={16} />} onClick={() => onAction('revoke', apiKey)}>
+        <Menu.Item
+          c="var(--mantine-color-error)"
+          leftSection={<IconBan size={16} />}
+          onClick={() => onAction('revoke', apiKey)}
+        >
           Revoke
         </Menu.Item>
       </Menu.Dropdown>

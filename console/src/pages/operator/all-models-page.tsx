@@ -1,4 +1,4 @@
-import { Modal, UnstyledButton } from '@mantine/core';
+import { Modal, Text, UnstyledButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
@@ -72,13 +72,12 @@ function withVendors(model: Omit<RoutedModel, 'vendors'>): RoutedModel {
 function RouteCount({ model, onShow }: { model: RoutedModel; onShow: (model: RoutedModel) => void }) {
   const on = model.routes.filter((one) => one.on).length;
   return (
-    <UnstyledButton
-      fz="sm"
-      c="var(--mantine-color-anchor)"
-      aria-label={`Routes of ${model.id}: ${on} of ${model.routes.length} on`}
-      onClick={() => onShow(model)}
-    >
-      {model.vendors.join(', ')} ({on}/{model.routes.length} on)
+    <UnstyledButton fz="sm" c="var(--mantine-color-anchor)" onClick={() => onShow(model)}>
+      <span className="visually-hidden">Routes of {model.id}: </span>
+      {model.vendors.join(', ')}
+      <Text size="xs" c="dimmed">
+        {on} of {model.routes.length} on
+      </Text>
     </UnstyledButton>
   );
 }

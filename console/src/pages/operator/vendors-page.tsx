@@ -62,7 +62,9 @@ function VendorTable() {
         rowKey={({ name }) => name}
         empty={
           <EmptyState title="No vendor is like that" icon={IconPlug}>
-            A vendor is on once its key is set, <Code>OPENAI_API_KEY</Code> say, or the configuration file names it.
+            <span>
+              A vendor is on once its key is set, <Code>OPENAI_API_KEY</Code> say, or the configuration file names it.
+            </span>
           </EmptyState>
         }
       />

@@ -101,7 +101,9 @@ function Workers() {
         rowKey={({ id }) => id}
         empty={
           <EmptyState title="No worker is there" icon={IconServer}>
-            Requests wait until one comes. Start one with <code>npm run worker</code>.
+            <span>
+              Requests wait until one comes. Start one with <code>npm run worker</code>.
+            </span>
           </EmptyState>
         }
       />

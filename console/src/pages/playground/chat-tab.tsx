@@ -15,7 +15,8 @@ export function ChatTab({ chat }: { chat: ChatSession }) {
   const isEnded = last?.role === 'assistant' && last.state !== 'running';
   return (
     <Grid gap="md" align="flex-start">
-      <Grid.Col span={{ base: 12, md: 4 }}>
+      {/* On a phone the talk comes first, and its settings below. */}
+      <Grid.Col span={{ base: 12, md: 4 }} order={{ base: 2, md: 1 }}>
         <Card title="Settings">
           <ChatSettingsForm
             settings={settings}
@@ -23,7 +24,7 @@ export function ChatTab({ chat }: { chat: ChatSession }) {
           />
         </Card>
       </Grid.Col>
-      <Grid.Col span={{ base: 12, md: 8 }}>
+      <Grid.Col span={{ base: 12, md: 8 }} order={{ base: 1, md: 2 }}>
         <Card
           title="Chat"
           actions={
