@@ -11,9 +11,9 @@ import { fileURLToPath } from 'node:url';
 
 const folder = dirname(fileURLToPath(import.meta.url));
 /** More than there are cores where there are two: most suites wait for a process that dies, or for time, longer than they work. */
-const concurrency = 3;
+const concurrency = 4;
 /** A suite that hangs ends; the soak has its time. */
-const timeoutMs = process.env.SLUICE_SOAK ? 2 * 3_600_000 : 900_000;
+const timeoutMs = process.env.SLUICE_SOAK ? 2 * 3_600_000 : 300_000;
 /** Suites about what the database does. */
 const databaseSuites = [
   ...['database/api-keys', 'flow/ledger', 'flow/lost-jobs', 'flow/resources', 'endpoints/job-records'],
