@@ -1,5 +1,5 @@
 import type { RoutedModel } from '../catalogue/catalogue.ts';
-import { type Prices, tokenPrices } from './prices.ts';
+import { type Prices, type TokenPrices, tokenPrices } from './prices.ts';
 
 /** What is known of a request before it is run. */
 export interface RequestFacts {
@@ -38,27 +38,38 @@ const usualMostOutput = 16_384;
 /** Output of one image of the best quality and the largest size; OpenAI's take up to 6,240 and 100 for a partial one. */
 const tokensPerImage = 8192;
 
+/** The dearest that the routes of a model are. Nano-dollars, those of tokens for a thousand. */
+interface Dearest {
+  /** Prices of tokens once the input is longer than so many. */
+  readonly tiers: readonly { readonly above: number; readonly input: number; readonly output: number }[];
+  readonly image: bigint;
+  readonly second: bigint;
+  readonly character: bigint;
+}
+
+/** By the lists of routes that the catalogue keeps: reckoning it anew would cost each request more than the rest here. */
+const known = new WeakMap<readonly RoutedModel[], Dearest>();
+
 /**
  * An upper bound of what a request can cost, over all routes that may serve it and all their prices for its length.
  * @param routes the models by all their routes (`Catalogue.routes`)
  */
 export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hold {
   const { images = 0, seconds = 0, characters = 0, choices = 1 } = facts;
-  const priced = routes.flatMap(({ prices }) => prices ?? []);
-  const largest = (priceOf: (prices: Prices) => number | undefined): bigint =>
-    BigInt(Math.max(0, ...priced.map((prices) => priceOf(prices) ?? 0)));
+  const { tiers, image, second, character } = dearest(routes);
   const input = facts.bytes + tokensPerImageLink * (facts.imageLinks ?? 0) + Math.ceil(tokensPerSecond * seconds);
-  const reached = priced.flatMap((prices) => pricesUpTo(prices, input));
-  const inputPrice = Math.max(
-    0,
-    ...reached.map((price) => Math.max(price.input, price.cachedInput, price.cacheWrite, price.audioInput)),
-  );
-  const outputPrice = Math.max(0, ...reached.map((price) => Math.max(price.output, price.imageOutput)));
+  let [inputPrice, outputPrice] = [0, 0];
+  for (const tier of tiers) {
+    // Tokens are fewer than bytes: the prices below may be the ones that count, too.
+    if (input <= tier.above) continue;
+    inputPrice = Math.max(inputPrice, tier.input);
+    outputPrice = Math.max(outputPrice, tier.output);
+  }
   const fixed =
     thousandth(BigInt(input) * BigInt(inputPrice)) +
-    BigInt(images) * largest(({ image }) => image) +
-    thousandth(BigInt(Math.ceil(seconds * 1000)) * largest(({ second }) => second)) +
-    BigInt(characters) * largest(({ character }) => character);
+    BigInt(images) * image +
+    thousandth(BigInt(Math.ceil(seconds * 1000)) * second) +
+    BigInt(characters) * character;
   return {
     fixed: safe(fixed),
     outputPrice: safe(BigInt(outputPrice) * BigInt(choices)),
@@ -66,15 +77,37 @@ export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hol
   };
 }
 
+function dearest(routes: readonly RoutedModel[]): Dearest {
+  const found = known.get(routes);
+  if (found !== undefined) return found;
+  const priced = routes.flatMap(({ prices }) => prices ?? []);
+  const largest = (priceOf: (prices: Prices) => number | undefined): bigint =>
+    BigInt(Math.max(0, ...priced.map((prices) => priceOf(prices) ?? 0)));
+  const reckoned: Dearest = {
+    tiers: priced.flatMap((prices) => [
+      tierOf(-1, tokenPrices(prices)),
+      ...(prices.above ?? []).map((longer) => tierOf(longer.tokens, tokenPrices(prices, longer))),
+    ]),
+    image: largest((prices) => prices.image),
+    second: largest(({ second }) => second),
+    character: largest(({ character }) => character),
+  };
+  known.set(routes, reckoned);
+  return reckoned;
+}
+
+function tierOf(above: number, prices: TokenPrices): Dearest['tiers'][number] {
+  const { input, cachedInput, cacheWrite, audioInput, output, imageOutput } = prices;
+  return {
+    above,
+    input: Math.max(input, cachedInput, cacheWrite, audioInput),
+    output: Math.max(output, imageOutput),
+  };
+}
+
 /** What a hold comes to with so many tokens of output for each choice, in nano-dollars. */
 export function amountOf({ fixed, outputPrice }: Pick<Hold, 'fixed' | 'outputPrice'>, outputTokens: number): number {
   return safe(BigInt(fixed) + thousandth(BigInt(outputPrice) * BigInt(outputTokens)));
-}
-
-/** The prices that a request may come under whose input is so many tokens at most: the tokens are fewer than its bytes. */
-function pricesUpTo(prices: Prices, input: number): ReturnType<typeof tokenPrices>[] {
-  const above = (prices.above ?? []).filter(({ tokens }) => input > tokens);
-  return [tokenPrices(prices), ...above.map((longer) => tokenPrices(prices, longer))];
 }
 
 /** How long the output of one choice can be. */

@@ -34,6 +34,20 @@ describe('the facts that a hold is reckoned by', () => {
     assert.equal(requestFacts(response, 'chat').imageLinks, 1);
   });
 
+  it('have images that come as data as images, not as text', () => {
+    const of = (url: string) => {
+      const image = { type: 'image_url', image_url: { detail: 'high', url } };
+      const chat = prepareChat(body({ model: 'm', messages: [{ role: 'user', content: [image, image] }] }));
+      const large = { ...chat, request: new Uint8Array(Buffer.from(chat.request)) };
+      assert.deepEqual(requestFacts(large, 'chat'), requestFacts(chat, 'chat'));
+      return requestFacts(chat, 'chat');
+    };
+    const [small, large] = [of('data:image/png;base64,aaaa'), of(`data:image/png;base64,${'a'.repeat(1_000_000)}`)];
+    assert.deepEqual(large, small);
+    assert.equal(small.imageLinks, 2);
+    assert.ok(of(link).bytes > small.bytes, 'a link is text');
+  });
+
   it('have the images that are to be edited', () => {
     const images = [{ image_url: link }, { image_url: link }];
     const json = prepareImageEdit(body({ model: 'm', prompt: 'Make it night', images }));
