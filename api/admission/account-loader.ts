@@ -1,6 +1,7 @@
+import { readMoneyOfAccount } from '../../shared/accounts.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { newJobId } from '../../shared/ids.ts';
-import { type AccountMoney, budgetPeriodAt, loadAccount, loadBudget } from '../../shared/jobs/account-money.ts';
+import { budgetPeriodAt, loadAccount, loadBudget } from '../../shared/jobs/account-money.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 import { BoundedReads } from '../bounded-reads.ts';
 import type { Caller } from '../middleware/authenticate.ts';
@@ -30,7 +31,9 @@ export class AccountLoader {
   }
 
   async #loadAccount(account: string): Promise<void> {
-    await this.#reads.read(() => loadAccount(this.#redis, account, newJobId(), () => readMoney(this.#db, account)));
+    await this.#reads.read(() =>
+      loadAccount(this.#redis, account, newJobId(), () => readMoneyOfAccount(this.#db, account)),
+    );
   }
 
   async #loadBudget({ account, apiKeyId, budget }: Caller): Promise<void> {
@@ -47,28 +50,4 @@ export class AccountLoader {
       await loadBudget(this.#redis, { account, apiKeyId, period: name }, Number(cost ?? 0));
     });
   }
-}
-
-/** What the database knows of an account's money. One that is not there has been given nothing. */
-async function readMoney(db: Database, account: string): Promise<AccountMoney> {
-  const row = await db
-    .selectFrom('accounts')
-    .select(['is_unlimited', 'suspended_at'])
-    .where('id', '=', account)
-    .executeTakeFirst();
-  const { credit } = await db
-    .selectFrom('credits')
-    .select(({ fn }) => fn.sum<number | null>('amount').as('credit'))
-    .where('account_id', '=', account)
-    .executeTakeFirstOrThrow();
-  const { cost } = await db
-    .selectFrom('usage_hours')
-    .select(({ fn }) => fn.sum<number | null>('cost').as('cost'))
-    .where('account_id', '=', account)
-    .executeTakeFirstOrThrow();
-  return {
-    credit: row?.is_unlimited === 1 ? undefined : Number(credit ?? 0),
-    charged: Number(cost ?? 0),
-    isSuspended: row !== undefined && row.suspended_at !== null,
-  };
 }
