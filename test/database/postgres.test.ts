@@ -14,8 +14,8 @@ import { PostgresError } from '../../shared/database/postgres-dialect.ts';
 import { readSecret } from '../../shared/database/secrets.ts';
 import { selectRows } from '../../shared/database/select-rows.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
-import { freePort } from '../support/redis.ts';
 
 const openAndInsert = fileURLToPath(new URL('open-and-insert.ts', import.meta.url));
 const account = (id: string) => ({ id, name: id, created_at: 1 });

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { held, streamed } from '../support/chat-requests.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { type ApiProcess, TestGateway } from '../support/gateway.ts';
-import { freePort } from '../support/redis.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
 
 const path = '/v1/chat/completions';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type OpenAI from 'openai';
+import { freePort } from '../support/free-port.ts';
 import { TestGateway } from '../support/gateway.ts';
-import { freePort } from '../support/redis.ts';
 import {
   beginStream,
   type FixtureVendor,

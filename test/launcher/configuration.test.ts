@@ -24,7 +24,7 @@ describe("the launcher with an operator's file", () => {
   it('exits with 1 and the lines of the mistakes, and starts nothing', async () => {
     await writeFile(file, 'vendors:\n  openia: { api_key: sk-secret }\nmodels:\n  gpt-5: { prices: { input: abc } }\n');
     const dataDir = join(folder, 'never');
-    launcher = startLauncher({ dataDir, settings: { SLUICE_CONFIG: file } });
+    launcher = await startLauncher({ dataDir, settings: { SLUICE_CONFIG: file } });
     assert.equal(await launcher.exit, 1);
     assert.equal(launcher.errors, `${file}:4:29: models.gpt-5.prices.input: expected a number >= 0, got "abc"\n`);
     assert.equal(launcher.output, '');
@@ -33,7 +33,7 @@ describe("the launcher with an operator's file", () => {
 
   it('has api and worker read it again on SIGHUP, keeps what it had where it is wrong, and lives on', async () => {
     await writeFile(file, 'vendors: { sandbox: { open: true } }\nmodels: { first: { alias_of: sandbox-chat } }\n');
-    launcher = startLauncher({ dataDir: join(folder, 'data'), settings: { SLUICE_CONFIG: file } });
+    launcher = await startLauncher({ dataDir: join(folder, 'data'), settings: { SLUICE_CONFIG: file } });
     const { baseUrl, key } = await launcher.welcome();
     const client = new OpenAI({ baseURL: baseUrl, apiKey: key, maxRetries: 0 });
     const children = launcher.children();
@@ -64,7 +64,7 @@ describe("the launcher with an operator's file", () => {
 
   it('does not end a worker that is only starting by SIGHUP', async () => {
     await writeFile(file, 'models: {}\n');
-    const running = startLauncher({ dataDir: join(folder, 'data'), settings: { SLUICE_CONFIG: file } });
+    const running = await startLauncher({ dataDir: join(folder, 'data'), settings: { SLUICE_CONFIG: file } });
     launcher = running;
     const { baseUrl, key } = await running.welcome();
     const before = running.children().workers as number;

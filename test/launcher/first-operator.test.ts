@@ -17,7 +17,7 @@ describe('the first operator of npm start', () => {
     const file = join(dataDir, 'operator-password');
     let password = '';
     for (const start of ['first', 'second']) {
-      const launcher = startLauncher({ dataDir });
+      const launcher = await startLauncher({ dataDir });
       const { baseUrl } = await launcher.welcome();
       const url = new URL(baseUrl).origin;
       assert.match(launcher.output, new RegExp(`Console +${url}/console\n`));

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { freePort } from '../support/free-port.ts';
 import { builtProduct } from '../support/gateway.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -38,11 +39,11 @@ process.on('exit', () => {
 });
 
 /** Starts the built launcher, as `npm start` does, on a free port and with nothing of our own settings. */
-export function startLauncher({ dataDir, settings }: LauncherOptions): LauncherProcess {
+export async function startLauncher({ dataDir, settings }: LauncherOptions): Promise<LauncherProcess> {
   const { PATH = '', HOME = '' } = process.env;
   const child = spawn(process.execPath, [join(builtProduct, 'launcher/main.js')], {
     cwd: root,
-    env: { PATH, HOME, PORT: '0', SLUICE_DATA_DIR: dataDir, ...settings },
+    env: { PATH, HOME, PORT: String(await freePort()), SLUICE_DATA_DIR: dataDir, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   alive.add(child);

@@ -47,8 +47,8 @@ describe('the launcher', () => {
   let made = 0;
   const newDataDir = (): string => join(folder, `data-${++made}`);
   const started = new Set<LauncherProcess>();
-  const start = (options: LauncherOptions): LauncherProcess => {
-    const launcher = startLauncher(options);
+  const start = async (options: LauncherOptions): Promise<LauncherProcess> => {
+    const launcher = await startLauncher(options);
     started.add(launcher);
     void launcher.exit.then(() => started.delete(launcher));
     return launcher;
@@ -67,7 +67,7 @@ describe('the launcher', () => {
 
   test('one command streams a chat completion, Ctrl-C stops every child, and a second start finds its data', async () => {
     const dataDir = newDataDir();
-    const first = start({ dataDir });
+    const first = await start({ dataDir });
     const welcome = await first.welcome();
     assert.match(welcome.key, /^sk-sluice-[\w-]{43}$/);
     assert.match(first.output, /^Sluice is running\.\n/);
@@ -83,7 +83,7 @@ describe('the launcher', () => {
     assert.deepEqual(Object.values(children).filter(isAlive), []);
     await assert.rejects(stat(join(dataDir, 'redis.json')));
 
-    const second = start({ dataDir });
+    const second = await start({ dataDir });
     const again = await second.welcome();
     assert.equal(again.key, welcome.key);
     assert.equal(await streamed(clientOf(again), 'Reply with exactly: again'), 'again');
@@ -91,7 +91,7 @@ describe('the launcher', () => {
   });
 
   test('the command lines of the start page work as they stand there', async () => {
-    const launcher = start({ dataDir: newDataDir() });
+    const launcher = await start({ dataDir: newDataDir() });
     const { baseUrl, key } = await launcher.welcome();
     assert.match(launcher.output, new RegExp(`${new URL(baseUrl).origin}/ has examples`));
     const page = await (await fetch(new URL('/', baseUrl))).text();
@@ -113,7 +113,7 @@ describe('the launcher', () => {
     const bin = join(folder, 'bin-without-redis');
     await mkdir(bin);
     await symlink(process.execPath, join(bin, 'node'));
-    const launcher = start({ dataDir: newDataDir(), settings: { PATH: bin } });
+    const launcher = await start({ dataDir: newDataDir(), settings: { PATH: bin } });
     const welcome = await launcher.welcome();
     assert.match(launcher.errors, /^No redis-server or valkey-server is on the PATH: .* trying out only .*\n$/);
     assert.ok('in-memory-redis' in launcher.children());
@@ -122,7 +122,7 @@ describe('the launcher', () => {
   });
 
   test('SIGTERM lets a running stream finish', async () => {
-    const launcher = start({ dataDir: newDataDir() });
+    const launcher = await start({ dataDir: newDataDir() });
     const client = clientOf(await launcher.welcome());
     const text = await streamed(client, 'WORDS:40@20', () => launcher.signal('SIGTERM'));
     assert.equal(text.split(' ').length, 40);
@@ -131,7 +131,7 @@ describe('the launcher', () => {
   });
 
   test('a second Ctrl-C stops at once', async () => {
-    const launcher = start({ dataDir: newDataDir() });
+    const launcher = await start({ dataDir: newDataDir() });
     const client = clientOf(await launcher.welcome());
     const children = Object.values(launcher.children());
     const cut = streamed(client, 'WORDS:2000@10', () => launcher.signal('SIGINT'));
@@ -152,7 +152,7 @@ describe('the launcher', () => {
   });
 
   test('a worker, an api process and a sandbox that are killed come back under their addresses', async () => {
-    const launcher = start({ dataDir: newDataDir() });
+    const launcher = await start({ dataDir: newDataDir() });
     const client = clientOf(await launcher.welcome());
     for (const [name, child] of Object.entries({ worker: 'workers', sandbox: 'sandbox', api: 'api' })) {
       process.kill(launcher.children()[child] as number, 'SIGKILL');
@@ -171,7 +171,7 @@ describe('the launcher', () => {
   });
 
   test('when Redis dies everything stops, with one sentence and exit code 1', async () => {
-    const launcher = start({ dataDir: newDataDir() });
+    const launcher = await start({ dataDir: newDataDir() });
     await launcher.welcome();
     const children = launcher.children();
     process.kill(children['redis-server'] as number, 'SIGKILL');
@@ -182,13 +182,13 @@ describe('the launcher', () => {
 
   test('a launcher that is killed takes its children along, and the next start takes over its Redis and data', async () => {
     const dataDir = newDataDir();
-    const killed = start({ dataDir });
+    const killed = await start({ dataDir });
     const welcome = await killed.welcome();
     const { 'redis-server': redis, ...others } = killed.children();
     killed.signal('SIGKILL');
     await killed.exit;
     await until('the children are gone', () => !Object.values(others).some(isAlive));
-    const next = start({ dataDir });
+    const next = await start({ dataDir });
     assert.equal((await next.welcome()).key, welcome.key);
     assert.equal(isAlive(redis as number), false);
     assert.equal(await stopped(next), 0);
@@ -196,7 +196,7 @@ describe('the launcher', () => {
 
   test('SLUICE_API_KEY is a key, and is not printed', async () => {
     const secret = 'chosen-by-an-operator-01';
-    const launcher = start({ dataDir: newDataDir(), settings: { SLUICE_API_KEY: secret } });
+    const launcher = await start({ dataDir: newDataDir(), settings: { SLUICE_API_KEY: secret } });
     const { baseUrl } = await launcher.welcome();
     assert.equal((launcher.output + launcher.errors).includes(secret), false);
     assert.match(launcher.output, /Authorization: Bearer \$SLUICE_API_KEY"/);
@@ -208,7 +208,7 @@ describe('the launcher', () => {
   describe('keys from the command line', () => {
     test('a key made while the gateway runs works at once, and is refused as soon as it is revoked', async () => {
       const dataDir = newDataDir();
-      const launcher = start({ dataDir });
+      const launcher = await start({ dataDir });
       const { baseUrl } = await launcher.welcome();
       const created = await runKeys(dataDir, [
         'create',
@@ -260,14 +260,14 @@ describe('the launcher', () => {
 
     test('a key revoked while nothing runs is refused after the next start', async () => {
       const dataDir = newDataDir();
-      const first = start({ dataDir });
+      const first = await start({ dataDir });
       const { key, baseUrl } = await first.welcome();
       // Now Redis has the key as active, and its file keeps that.
       assert.equal(await streamed(clientOf({ baseUrl, key }), 'Reply with exactly: before'), 'before');
       assert.equal(await stopped(first), 0);
       const revoked = await runKeys(dataDir, ['revoke', key.slice(0, 16)]);
       assert.match(revoked.stdout, /^Revoked key_\w+\. No gateway of npm start runs here/);
-      const second = start({ dataDir });
+      const second = await start({ dataDir });
       const again = await second.welcome();
       assert.match(second.output, /API key +the one in \S+ is revoked/);
       const refused = clientOf({ baseUrl: again.baseUrl, key });
@@ -311,7 +311,7 @@ describe('the launcher', () => {
 
   describe('what stands in the way is one sentence on stderr and exit code 1', () => {
     const refuses = async (options: LauncherOptions, sentence: RegExp): Promise<void> => {
-      const launcher = start(options);
+      const launcher = await start(options);
       assert.equal(await launcher.exit, 1, launcher.errors);
       assert.match(launcher.errors, sentence);
       assert.equal(launcher.errors.split('\n').length, 2, launcher.errors);
@@ -347,7 +347,7 @@ describe('the launcher', () => {
 
     test('a data folder that another launcher uses', async () => {
       const dataDir = newDataDir();
-      const first = start({ dataDir });
+      const first = await start({ dataDir });
       await first.welcome();
       await refuses({ dataDir }, /^The data folder \S+ is used by another Sluice that runs: .*\n$/);
       assert.equal(await stopped(first), 0);
@@ -386,7 +386,7 @@ describe('the launcher', () => {
     const server = await startPostgres();
     try {
       const [dataDir, settings] = [newDataDir(), { DATABASE_URL: await server.createDatabase() }];
-      const launcher = start({ dataDir, settings });
+      const launcher = await start({ dataDir, settings });
       const { baseUrl } = await launcher.welcome();
       const { key } = JSON.parse((await runKeys(dataDir, ['create', '--json'], settings)).stdout) as { key: string };
       assert.equal(await streamed(clientOf({ baseUrl, key }), 'Reply with exactly: hello'), 'hello');
@@ -406,7 +406,7 @@ describe('the launcher', () => {
 
   test('a Redis of the operator is used, left running, and warned about when it may evict', async () => {
     const redis = await startRedis({ args: ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'] });
-    const launcher = start({ dataDir: newDataDir(), settings: { REDIS_URL: redis.url } });
+    const launcher = await start({ dataDir: newDataDir(), settings: { REDIS_URL: redis.url } });
     const welcome = await launcher.welcome();
     assert.match(launcher.errors, /^Redis has maxmemory-policy allkeys-lru .*: set it to noeviction\.$/m);
     assert.deepEqual(Object.keys(launcher.children()).sort(), ['api', 'sandbox', 'workers']);

@@ -12,7 +12,8 @@ import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { configurationFile } from '../../shared/configuration/configuration-file.ts';
 import type { DatabaseSettings } from '../../shared/database/database.ts';
 import { databaseSettings } from './database-settings.ts';
-import { freePort, startRedis, type TestRedis } from './redis.ts';
+import { freePort } from './free-port.ts';
+import { startRedis, type TestRedis } from './redis.ts';
 
 /** The built product; `SLUICE_TEST_DIST` points at another build of it. */
 export const builtProduct = process.env.SLUICE_TEST_DIST ?? fileURLToPath(new URL('../../dist/', import.meta.url));

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { freePort, startRedis, type TestRedis } from './redis.ts';
+import { freePort } from './free-port.ts';
+import { startRedis, type TestRedis } from './redis.ts';
 
 const masters = 3;
 const slots = 16_384;

@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freePort } from './free-port.ts';
 
 const readyDeadlineMs = 15_000;
 
@@ -45,21 +46,14 @@ export async function startRedis(options: TestRedisOptions = {}): Promise<TestRe
     ...['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--loglevel', 'warning'],
     ...['--maxmemory-policy', 'noeviction', ...persistence, ...(options.args ?? [])],
   ];
-  let port = 0;
-  let child: ChildProcess | undefined;
-  // Between choosing a port and the server's bind, another process may take it: then choose again.
-  for (let attempt = 1; child === undefined; attempt++) {
-    port = await freePort();
-    try {
-      child = await launch(argumentsFor(port), port);
-    } catch (error) {
-      if (attempt === 5) {
-        await rm(dir, { recursive: true, force: true });
-        throw error;
-      }
-    }
+  const port = await freePort();
+  let current: ChildProcess;
+  try {
+    current = await launch(argumentsFor(port), port);
+  } catch (error) {
+    await rm(dir, { recursive: true, force: true });
+    throw error;
   }
-  let current = child;
   return {
     url: `redis://127.0.0.1:${port}`,
     port,
@@ -79,18 +73,6 @@ export async function startRedis(options: TestRedisOptions = {}): Promise<TestRe
   };
 }
 
-/** A TCP port of 127.0.0.1 that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
-}
-
 async function launch(args: string[], port: number): Promise<ChildProcess> {
   const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
@@ -105,6 +87,8 @@ async function launch(args: string[], port: number): Promise<ChildProcess> {
   });
   running.add(child);
   child.on('exit', () => running.delete(child));
+  // A suite that fails before its own `stop` ends all the same, and the server with it.
+  for (const handle of [child, child.stdout as Socket, child.stderr as Socket]) handle.unref();
   const deadline = Date.now() + readyDeadlineMs;
   while (!(await answers(port))) {
     if (failure !== undefined) throw failure;
@@ -141,6 +125,7 @@ function hasEnded(child: ChildProcess): boolean {
 async function end(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
   if (hasEnded(child)) return;
   const exit = once(child, 'exit');
+  child.ref();
   child.kill(signal);
   // A server that was stopped (SIGSTOP) or is stuck does not react to SIGTERM.
   const force = setTimeout(() => child.kill('SIGKILL'), 5000);
