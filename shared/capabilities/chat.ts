@@ -9,6 +9,7 @@ import {
   toolChoice,
   toolName,
 } from './chat-tools.ts';
+import { compiledOnUse } from './compiled-on-use.ts';
 import { completionFields } from './completion-fields.ts';
 
 const responseFormat = z.discriminatedUnion('type', [
@@ -88,7 +89,7 @@ export type ChatRequest = z.infer<typeof fields>;
  * The schema of OpenAI's `CreateChatCompletionRequest`. Compiled: `validate` runs on every request, and the compiled
  * check stops at the first fault and builds nothing.
  */
-export const chatRequest = z.compile(
+export const chatRequest = compiledOnUse(
   fields.check(({ value, issues }) => {
     const broken = brokenRule(value);
     if (broken) issues.push({ code: 'custom', input: value, path: broken.path, message: broken.message });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { BrokenRule } from './chat-tools.ts';
+import { compiledOnUse } from './compiled-on-use.ts';
 import { completionFields } from './completion-fields.ts';
 import { brokenTextRule, type TextOrTokens } from './text-or-tokens.ts';
 
@@ -23,7 +24,7 @@ export interface CompletionRequest extends Readonly<z.infer<typeof fields>> {
 }
 
 /** The schema of OpenAI's `CreateCompletionRequest` (https://platform.openai.com/docs/api-reference/completions/create). */
-export const completionRequest = z.compile(
+export const completionRequest = compiledOnUse(
   fields.check(({ value, issues }) => {
     const broken = brokenRule(value);
     if (broken) issues.push({ code: 'custom', input: value, path: broken.path, message: broken.message });

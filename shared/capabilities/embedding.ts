@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { compiledOnUse } from './compiled-on-use.ts';
 import { brokenTextRule, type TextOrTokens } from './text-or-tokens.ts';
 
 const fields = z.looseObject({
@@ -15,7 +16,7 @@ const fields = z.looseObject({
  * The schema of OpenAI's `CreateEmbeddingRequest` (https://platform.openai.com/docs/api-reference/embeddings/create).
  * Unknown fields are kept. `input` is a TextOrTokens once it is validated.
  */
-export const embeddingRequest = z.compile(
+export const embeddingRequest = compiledOnUse(
   fields.check(({ value, issues }) => {
     const broken = brokenTextRule(value.input, { name: 'input', emptyTexts: false });
     if (broken) issues.push({ code: 'custom', input: value, path: broken.path, message: broken.message });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { compiledOnUse } from './compiled-on-use.ts';
 
 const cacheControl = z.looseObject({ type: z.literal('ephemeral') }).nullish();
 
@@ -178,7 +179,7 @@ export type MessageInput = z.infer<typeof countRequest>;
 export type MessageRequest = z.infer<typeof createRequest>;
 
 /** The schema of `POST /v1/messages`. */
-export const messageRequest = z.compile(createRequest);
+export const messageRequest = compiledOnUse(createRequest);
 
 /** The schema of `POST /v1/messages/count_tokens`. */
-export const messageCountRequest = z.compile(countRequest);
+export const messageCountRequest = compiledOnUse(countRequest);

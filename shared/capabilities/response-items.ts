@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { compiledOnUse } from './compiled-on-use.ts';
 import { byTypeName, dispatched } from './dispatched.ts';
 
 const text = z.looseObject({ type: z.literal('input_text'), text: z.string() });
@@ -37,7 +38,7 @@ const inputContent = z.union([z.string(), z.array(inputPart)]);
 
 // In OpenAI's document a message needs no type.
 const messageType = z.literal('message').nullish();
-const message = z.compile(
+const message = compiledOnUse(
   z.discriminatedUnion('role', [
     z.looseObject({ type: messageType, role: z.literal('user'), content: inputContent }),
     z.looseObject({ type: messageType, role: z.literal('system'), content: inputContent }),
@@ -54,23 +55,23 @@ const callId = z.string().min(1).max(64);
 const toolOutput = z.union([z.string(), z.array(inputPart)]);
 const call = { call_id: callId, name: z.string().min(1), namespace: z.string().nullish() };
 const texts = z.array(z.looseObject({ type: z.string(), text: z.string() }));
-const reference = z.compile(z.looseObject({ id: z.string().min(1) }));
+const reference = compiledOnUse(z.looseObject({ id: z.string().min(1) }));
 
 /** The types that a chat can hold, too: what a vendor without the Responses API needs to be right. */
 const itemOfType = byTypeName({
   message,
-  function_call: z.compile(z.looseObject({ ...call, arguments: z.string() })),
-  function_call_output: z.compile(z.looseObject({ call_id: callId, output: toolOutput })),
-  custom_tool_call: z.compile(z.looseObject({ ...call, input: z.string() })),
-  custom_tool_call_output: z.compile(z.looseObject({ call_id: callId, output: toolOutput })),
-  reasoning: z.compile(
+  function_call: compiledOnUse(z.looseObject({ ...call, arguments: z.string() })),
+  function_call_output: compiledOnUse(z.looseObject({ call_id: callId, output: toolOutput })),
+  custom_tool_call: compiledOnUse(z.looseObject({ ...call, input: z.string() })),
+  custom_tool_call_output: compiledOnUse(z.looseObject({ call_id: callId, output: toolOutput })),
+  reasoning: compiledOnUse(
     z.looseObject({ summary: texts, content: texts.nullish(), encrypted_content: z.string().nullish() }),
   ),
   item_reference: reference,
 });
 
 /** What hosted tools and other machinery of a vendor say; a vendor that has them knows their fields. */
-const otherItem = z.compile(z.looseObject({ type: z.string().min(1).max(64) }));
+const otherItem = compiledOnUse(z.looseObject({ type: z.string().min(1).max(64) }));
 
 /** An item of a request; which fields it has hangs on its type. */
 export interface RequestItem {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { metadata } from './chat.ts';
 import { type BrokenRule, toolName } from './chat-tools.ts';
+import { compiledOnUse } from './compiled-on-use.ts';
 import { responseItem } from './response-items.ts';
 import { brokenResponseToolRule, responseTool, responseToolChoice } from './response-tools.ts';
 
@@ -79,7 +80,7 @@ const fields = z.looseObject({
 export type ResponseRequest = z.infer<typeof fields>;
 
 /** The schema of OpenAI's `CreateResponse`. Compiled, as chat.ts says. */
-export const responseRequest = z.compile(
+export const responseRequest = compiledOnUse(
   fields.check(({ value, issues }) => {
     const broken = brokenRule(value);
     if (broken) issues.push({ code: 'custom', input: value, path: broken.path, message: broken.message });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { BrokenRule } from './chat-tools.ts';
+import { compiledOnUse } from './compiled-on-use.ts';
 import { byTypeName, dispatched } from './dispatched.ts';
 
 // The names that OpenAI takes for functions of this API, longer ones than those of chats.
@@ -32,13 +33,13 @@ const namespaceTool = z.looseObject({
 });
 
 const toolOfType = byTypeName({
-  function: z.compile(functionTool),
-  custom: z.compile(customTool),
-  namespace: z.compile(namespaceTool),
+  function: compiledOnUse(functionTool),
+  custom: compiledOnUse(customTool),
+  namespace: compiledOnUse(namespaceTool),
 });
 
 /** What the vendor runs itself, or only some know: its fields are for them to check. */
-const other = z.compile(z.looseObject({ type: z.string().min(1).max(64) }));
+const other = compiledOnUse(z.looseObject({ type: z.string().min(1).max(64) }));
 
 /** A tool of a request; which fields it has hangs on its type. */
 export interface ResponseTool {
@@ -49,11 +50,11 @@ export interface ResponseTool {
 /** One entry of `tools`, after OpenAI's `Tool`. */
 export const responseTool = dispatched<ResponseTool>(({ type }) => toolOfType(type) ?? other);
 
-const named = z.compile(z.looseObject({ name: z.string().min(1), namespace: z.string().nullish() }));
+const named = compiledOnUse(z.looseObject({ name: z.string().min(1), namespace: z.string().nullish() }));
 const choiceOfType = byTypeName({
   function: named,
   custom: named,
-  allowed_tools: z.compile(
+  allowed_tools: compiledOnUse(
     z.looseObject({
       mode: z.enum(['auto', 'required']),
       tools: z.array(z.looseObject({ type: z.string() })).min(1),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { compiledOnUse } from './compiled-on-use.ts';
 
 /** Content types of the formats that speech comes in, as OpenAI answers them. */
 export const speechTypes = {
@@ -25,7 +26,7 @@ const text = (): z.ZodString =>
   });
 
 /** OpenAI's `CreateSpeechRequest`. Voices are the vendor's to know. Unknown fields are kept. */
-export const speechRequest = z.compile(
+export const speechRequest = compiledOnUse(
   z.looseObject({
     model: z.string().min(1).max(256),
     input: text().min(1),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { compiledOnUse } from './compiled-on-use.ts';
 
 /** Formats of a translation (OpenAI's `AudioResponseFormat` without speakers). */
 const translationFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
@@ -34,7 +35,7 @@ type TranscriptionFields = z.infer<typeof transcriptionFields>;
  * The fields of OpenAI's `CreateTranscriptionRequest` but for the file, read from a form: numbers and booleans are such,
  * lists are arrays. Unknown fields are kept.
  */
-export const transcriptionRequest = z.compile(
+export const transcriptionRequest = compiledOnUse(
   transcriptionFields.check(({ value, issues }) => {
     const broken = brokenRule(value);
     if (broken) issues.push({ code: 'custom', input: value, path: [broken.param], message: broken.message });
@@ -42,7 +43,7 @@ export const transcriptionRequest = z.compile(
 );
 
 /** The same of `CreateTranslationRequest`, which knows no stream. */
-export const translationRequest = z.compile(
+export const translationRequest = compiledOnUse(
   z.looseObject({
     ...common,
     response_format: z.enum(translationFormats).optional(),

@@ -2,8 +2,6 @@ import { mkdir, mkdtemp, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Kysely, sql } from 'kysely';
 import { type Config, ConfigError } from '../config.ts';
-import { migratePostgres } from './migrate-postgres.ts';
-import { postgresDialect, postgresFailure } from './postgres-dialect.ts';
 import { SqliteError, sqliteDialect } from './sqlite-dialect.ts';
 import type { Tables } from './tables.ts';
 
@@ -40,6 +38,9 @@ async function openSqlite(dataDir: string): Promise<Database> {
 }
 
 async function openPostgres(url: string): Promise<Database> {
+  // Its client costs time to load, which SQLite needs none of.
+  const { postgresDialect, postgresFailure } = await import('./postgres-dialect.ts');
+  const { migratePostgres } = await import('./migrate-postgres.ts');
   try {
     await migratePostgres(url);
     return new Kysely<Tables>({ dialect: postgresDialect(url) });
