@@ -23,9 +23,9 @@ import { AttemptLimits } from './accounts/attempt-limits.ts';
 import { ensureOperator } from './accounts/ensure-operator.ts';
 import { UserSessions } from './accounts/user-sessions.ts';
 import { AccountLoader } from './admission/account-loader.ts';
-import { AdmissionForecast } from './admission/admission-forecast.ts';
 import { idempotencyMs } from './admission/admit.ts';
 import { LoadGauge } from './admission/load-gauge.ts';
+import { PayingKeys } from './admission/paying-keys.ts';
 import { AnswerReaders } from './answers/answer-readers.ts';
 import { Handover } from './answers/client-connection.ts';
 import { DeliveredLogs } from './answers/delivered-logs.ts';
@@ -69,7 +69,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     queues,
     queue: (capability) => queues.get(capability) as CapabilityQueue,
     load,
-    forecast: new AdmissionForecast(redis.client),
+    payingKeys: new PayingKeys(),
     accounts: new AccountLoader(db, redis.client),
     readers: new AnswerReaders({ redis: redis.client, blobs, log }),
     delivered: new DeliveredLogs(redis.client, log),

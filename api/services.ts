@@ -10,8 +10,8 @@ import type { RedisClient } from '../shared/redis.ts';
 import type { AttemptLimits } from './accounts/attempt-limits.ts';
 import type { UserSessions } from './accounts/user-sessions.ts';
 import type { AccountLoader } from './admission/account-loader.ts';
-import type { AdmissionForecast } from './admission/admission-forecast.ts';
 import type { LoadGauge } from './admission/load-gauge.ts';
+import type { PayingKeys } from './admission/paying-keys.ts';
 import type { AnswerReaders } from './answers/answer-readers.ts';
 import type { Handover } from './answers/client-connection.ts';
 import type { DeliveredLogs } from './answers/delivered-logs.ts';
@@ -31,7 +31,7 @@ export interface Services extends EndJobContext {
   readonly redis: RedisClient;
   readonly queues: ReadonlyMap<Capability, CapabilityQueue>;
   readonly load: LoadGauge;
-  readonly forecast: AdmissionForecast;
+  readonly payingKeys: PayingKeys;
   readonly accounts: AccountLoader;
   readonly readers: AnswerReaders;
   readonly delivered: DeliveredLogs;

@@ -40,7 +40,12 @@ const jobOptions: JobsOptions = {
 /** Answers never travel over BullMQ's event stream, which is capped and lossy, so it is kept next to nothing. */
 const streams = { events: { maxLen: 10 } };
 
-/** BullMQ refuses bare integers and colons in ids; the prefix keeps 32 digits from being one. */
+/** Start of the keys of a queue, as BullMQ names them. */
+export function queueKeysPrefix(capability: Capability): string {
+  return `${queuePrefix(capability)}:${capability}:`;
+}
+
+/** BullMQ refuses bare integers and colons in ids; the prefix keeps 32 digits from being one. (admit.lua names them, too.) */
 function queueId(jobId: string): string {
   return `job_${jobId}`;
 }

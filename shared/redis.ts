@@ -1,5 +1,6 @@
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import { ConfigError } from './config.ts';
+import { gatherWrites } from './gathered-writes.ts';
 import type { Logger } from './log.ts';
 
 /** One Redis, or a Cluster of them; the keys are laid out for both. */
@@ -45,7 +46,7 @@ export async function connectRedis(url: string, log: Logger): Promise<RedisHandl
   const onError = (error: Error): void => log.warn({ err: error.message }, 'redis connection');
   const open = (): RedisClient => {
     const client = isCluster ? openCluster(nodes) : new Redis(first, options);
-    if (client instanceof Redis) corkWrites(client);
+    if (client instanceof Redis) gatherWrites(client);
     client.on('error', onError);
     return client;
   };
@@ -115,80 +116,8 @@ function openCluster(nodes: string[]): Cluster {
     },
   } satisfies ClusterOptions;
   const cluster = new Cluster(nodes, clusterOptions);
-  cluster.on('+node', corkWrites);
+  cluster.on('+node', gatherWrites);
   return cluster;
-}
-
-/**
- * Gathers commands into batches: one write for all commands that came while the batch before was unanswered, and at least
- * for all of one event-loop turn. ioredis writes each command by itself, and under load those system calls, and Redis's
- * own for each small read, were a third of all CPU. An idle connection writes at once (`setImmediate` comes right after
- * the turn's input), a busy one in as few writes as its round trip allows.
- */
-function corkWrites(redis: Redis): void {
-  const send = redis.sendCommand.bind(redis);
-  /** The socket that holds commands back; undefined while none are held. */
-  let corked: Redis['stream'] | undefined;
-  let lastCommand: Parameters<Redis['sendCommand']>[0] | undefined;
-  let isAwaitingBatch = false;
-  let isFlushScheduled = false;
-
-  const flush = (): void => {
-    isFlushScheduled = false;
-    if (corked === undefined || isAwaitingBatch) return;
-    corked.uncork();
-    corked = undefined;
-    // Replies come in order, so the last command's reply means that the whole batch is answered.
-    isAwaitingBatch = true;
-    if (lastCommand !== undefined) onReply(lastCommand, batchAnswered);
-  };
-  const batchAnswered = (): void => {
-    isAwaitingBatch = false;
-    scheduleFlush();
-  };
-  const scheduleFlush = (): void => {
-    if (isFlushScheduled || corked === undefined) return;
-    isFlushScheduled = true;
-    setImmediate(flush);
-  };
-  redis.on('close', () => {
-    // ioredis sends everything unanswered again over the new socket.
-    corked = undefined;
-    isAwaitingBatch = false;
-  });
-  redis.sendCommand = (command, stream) => {
-    if (redis.status !== 'ready' || redis.stream === undefined) return send(command, stream);
-    if (corked === undefined) {
-      corked = redis.stream;
-      corked.cork();
-    }
-    if (!isAwaitingBatch) scheduleFlush();
-    lastCommand = command;
-    return send(command, stream);
-  };
-}
-
-/**
- * Tells once of a command's own reply. Its promise alone would not do: that of a script which Redis has forgotten waits
- * for the script's second sending.
- */
-function onReply(command: Parameters<Redis['sendCommand']>[0], listener: () => void): void {
-  let isTold = false;
-  const tell = (): void => {
-    if (!isTold) listener();
-    isTold = true;
-  };
-  const { resolve, reject } = command;
-  command.resolve = (reply) => {
-    tell();
-    resolve.call(command, reply);
-  };
-  command.reject = (error) => {
-    tell();
-    reject.call(command, error);
-  };
-  // It may have been refused before it was sent.
-  command.promise.then(tell, tell);
 }
 
 /** How much of its allowed memory Redis uses, 0 to 1; 0 when it has no limit. On a Cluster: of its fullest master. */

@@ -2,9 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'bullmq';
 import type { Capability } from '../shared/capabilities/capability.ts';
 import { loadScript } from '../shared/jobs/script.ts';
-import { queuePrefix } from '../shared/keys.ts';
 import type { Logger } from '../shared/log.ts';
-import { type QueuedJob, queueOptions } from '../shared/queue.ts';
+import { type QueuedJob, queueKeysPrefix, queueOptions } from '../shared/queue.ts';
 import type { RedisClient } from '../shared/redis.ts';
 import type { Consumer } from './consumer.ts';
 
@@ -87,7 +86,7 @@ export class QueueConsumer implements Consumer {
   constructor(options: QueueConsumerOptions) {
     const { capability, redis, log, lockMs, stalledCheckMs, maxStalledCount } = options;
     this.#options = options;
-    this.#jobPrefix = `${queuePrefix(capability)}:${capability}:`;
+    this.#jobPrefix = queueKeysPrefix(capability);
     const names = ['wait', 'active', 'prioritized', 'marker', 'pc', 'meta'];
     this.#keys = names.map((name) => this.#jobPrefix + name) as never;
     this.#waiting = options.waiting;

@@ -1,23 +1,31 @@
--- Admits a job or says what stands against it. What is refused changes nothing.
+-- Admits jobs of one API key and capability, each by itself and in their order, or says what stands against one. What is
+-- refused changes nothing. An admitted job is put into its queue in the same step, where that lies on the same node.
 -- KEYS[1] holds of the account's tag (sorted set)
--- KEYS[2] job state (hash), to be made with the admission; not given on a Cluster, where it lies on another node
--- All other keys lie in the same tag: ARGV[1] and their names make them (see shared/keys.ts).
--- ARGV[1] prefix of the tag's keys   ARGV[2] job id   ARGV[3] account   ARGV[4] API key id   ARGV[5] capability
--- ARGV[6] revision of the API key as the caller was read   ARGV[7] unfinished jobs the key may have
--- ARGV[8] now in ms   ARGV[9] when the sweeper looks at the hold first, in ms
--- ARGV[10] '' or why new work is shed (queue length and memory are known to the caller: they lie under other tags)
--- ARGV[11] '' or hash of the idempotency key   ARGV[12] hash of the body   ARGV[13] lifetime of the binding in ms
--- ARGV[14] '<jobs> <time>': unfinished jobs of an account from which on its next one has a turn (0 unless the queue flows),
+-- KEYS[2…] state of each job (hash), to be made with the admission; none on a Cluster, where they lie on other nodes
+-- All other keys of the account lie in the same tag: ARGV[1] and their names make them (see shared/keys.ts).
+-- ARGV[1] prefix of the tag's keys   ARGV[2] account   ARGV[3] API key id   ARGV[4] capability
+-- ARGV[5] revision of the API key as the caller was read   ARGV[6] unfinished jobs the key may have
+-- ARGV[7] now in ms   ARGV[8] when the sweeper looks at the holds first, in ms
+-- ARGV[9] '' or why new work is shed (queue length and memory are known to the caller: they lie under other tags)
+-- ARGV[10] lifetime in ms of the binding of an idempotency key
+-- ARGV[11] '<jobs> <time>': unfinished jobs of an account from which on its next one has a turn (0 unless the queue flows),
 --          and the highest turn that workers have taken
--- ARGV[15] what the job may cost: 'fixed price tokens least', in nano-dollars, nano-dollars for 1000 tokens of the answer,
---          the most of them, and the least it may be lowered to; '' where the model has no price, '?' where nobody has
---          reckoned it
--- ARGV[16] '' or the key's budget: 'nano-dollars period'
--- ARGV[17] '' or limits for a minute: 'requests tokens model-requests model-tokens', 0 for none, and the job's 'tokens model',
---          0 where no limit counts them, and '-' where none is the model's
--- ARGV[18] lifetime of the state in ms   ARGV[19…] its fields and values
--- Answers {verdict, job id or detail, unfinished jobs of the key, turn (0: none), tokens it was lowered to
--- (0: not), what is left of the limits of the key: 'requests reset-ms tokens reset-ms' or ''}. Verdicts:
+-- ARGV[12] '' or the key's budget: 'nano-dollars period'
+-- ARGV[13] 'requests tokens': the key's limits for a minute, 0 for none
+-- ARGV[14] start of the keys of the queue, in BullMQ's layout; '' on a Cluster
+-- ARGV[15] process that waits for the answers
+-- Then ten of each job:
+--   1 job id
+--   2 '' or hash of its idempotency key and of its body: 'key body'
+--   3 what it may cost: 'fixed price tokens least', in nano-dollars, nano-dollars for 1000 tokens of the answer, the most of
+--     them, and the least it may be lowered to; '' where the model has no price, '?' where nobody has reckoned it
+--   4 '' or what its limits for a minute count: 'model-requests model-tokens tokens model', 0 for no limit of the model, tokens
+--     0 where no limit counts them, and '-' where no limit is the model's
+--   5 lifetime of its state in ms   6 its deadline   7 what it is, as JSON   8, 9 '' or another field of its state, and its value
+--   10 '' or what its queue gets beside that, as the rest of a JSON object, if it is to be queued in the same step
+-- Answers for each job, with tabs between: verdict, job id or detail, unfinished jobs of the key, turn (0: none), tokens it was
+-- lowered to (0: not), what is left of the limits of the key ('requests reset-ms tokens reset-ms' or ''), 1 where it is queued
+-- or 0. Verdicts:
 --   unknown      the flag is not in Redis: load it from the database and ask again
 --   changed      the key has been changed since the caller was read: read it again and ask again
 --   revoked      the key is not valid any more
@@ -25,71 +33,78 @@
 --   suspended    the account is
 --   replay, job  the idempotency key is bound to this job, with the same body
 --   reused, job  …with another body
---   shed, queue_full   refused for ARGV[10]
+--   shed, queue_full   refused for ARGV[9]
 --   concurrency  the key has as many unfinished jobs as it may
 --   rate, 'requests|tokens limit wait-ms asked model'   the key has had as much as it may for now
 --   unasked      what the job may cost matters: reckon it and ask again
 --   unpriced     the job costs nobody knows what, and the account, or the key, may not spend without limit
 --   balance, budget   what is left does not pay for it
 --   admitted     the job is held
-local prefix, job, now = ARGV[1], ARGV[2], tonumber(ARGV[8])
-local account, running = prefix .. 'account:' .. ARGV[3], prefix .. 'running:' .. ARGV[4]
-local member = job .. ' ' .. ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. ARGV[5]
+--   error, message   this one could not be looked at
+local prefix, key, capability, now = ARGV[1], ARGV[3], ARGV[4], tonumber(ARGV[7])
+local firstJob, perJob = 16, 10
+local account, running = prefix .. 'account:' .. ARGV[2], prefix .. 'running:' .. key
+local rate, budgetKey, reserved = prefix .. 'rate:' .. key, prefix .. 'budget:' .. key, prefix .. 'reserved'
 
-local flag = redis.call('GET', prefix .. 'key:' .. ARGV[4])
-if not flag then return {'unknown', '', 0, 0, 0, ''} end
-if flag == '0' then return {'revoked', '', 0, 0, 0, ''} end
-if flag ~= ARGV[6] then return {'changed', '', 0, 0, 0, ''} end
-local money = redis.call('HMGET', account, 'credit', 'charged', 'held', 'suspended', 'n:' .. ARGV[5], 'last:' .. ARGV[5])
-if not money[1] then return {'unloaded', 'account', 0, 0, 0, ''} end
-if money[4] == '1' then return {'suspended', '', 0, 0, 0, ''} end
-
-local binding = prefix .. 'idempotency:' .. ARGV[11]
-if ARGV[11] ~= '' then
-  local bound = redis.call('HMGET', binding, 'job', 'body')
-  if bound[1] and bound[1] ~= job then
-    return {bound[2] == ARGV[12] and 'replay' or 'reused', bound[1], 0, 0, 0, ''}
-  end
+local function answer(verdict, detail, count, turn, lowered, left, queued)
+  return table.concat({verdict, detail or '', count or 0, turn or 0, lowered or 0, left or '', queued or 0}, '\t')
 end
 
+local function answerAll(verdict, detail)
+  local replies = {}
+  for _ = firstJob, #ARGV, perJob do replies[#replies + 1] = answer(verdict, detail) end
+  return replies
+end
+
+-- What all of them share is read once, counted on with each that is admitted, and written at the end.
+local flag = redis.call('GET', prefix .. 'key:' .. key)
+if not flag then return answerAll('unknown') end
+if flag == '0' then return answerAll('revoked') end
+if flag ~= ARGV[5] then return answerAll('changed') end
+local money = redis.call('HMGET', account, 'credit', 'charged', 'held', 'suspended', 'n:' .. capability, 'last:' .. capability)
+if not money[1] then return answerAll('unloaded', 'account') end
+if money[4] == '1' then return answerAll('suspended') end
+local held, unfinished, lastTurn = tonumber(money[3] or 0), tonumber(money[5] or 0), tonumber(money[6] or 0)
+local balance = money[1] ~= '' and tonumber(money[1]) - tonumber(money[2] or 0)
 local count = redis.call('ZCARD', running)
--- A repeat: the client library sent the call again after a broken connection. It must neither be refused nor count twice, also
--- where the job, which may be sent right behind its admission, is settled by now: its state stays longer than its hold.
-local isRepeat
-if KEYS[2] then isRepeat = redis.call('EXISTS', KEYS[2]) == 1 else isRepeat = redis.call('ZSCORE', KEYS[1], member) end
-if isRepeat then
-  local lowered = string.match(redis.call('HGET', prefix .. 'reserved', job) or '', '^%S+ %S+ (%S+)')
-  return {'admitted', '', count, tonumber(money[6] or 0), tonumber(lowered or 0), ''}
-end
-if ARGV[10] ~= '' then return {ARGV[10], '', count, 0, 0, ''} end
-if count >= tonumber(ARGV[7]) then return {'concurrency', '', count, 0, 0, ''} end
+local withoutTurn, virtualTime = string.match(ARGV[11], '^(%S+) (%S+)$')
+withoutTurn, virtualTime = tonumber(withoutTurn), tonumber(virtualTime)
+local keyLimits = {string.match(ARGV[13], '^(%S+) (%S+)$')}
+local hasTurn, runningNow, holds, reservations, queued = false, {}, {}, {}, {}
 
 -- Rates: a bucket for each limit holds what was taken and runs empty evenly within a minute. Its field is '<what> <model>'.
-local rate, taken, left, tokens, model = prefix .. 'rate:' .. ARGV[4], {}, '', 0, ''
-if ARGV[17] ~= '' then
-  local words = {}
-  for word in string.gmatch(ARGV[17], '%S+') do words[#words + 1] = word end
-  tokens, model = tonumber(words[5]), words[6]
-  local buckets = {
-    {'requests', tonumber(words[1]), 1, ''}, {'tokens', tonumber(words[2]), tokens, ''},
-    {'requests', tonumber(words[3]), 1, model}, {'tokens', tonumber(words[4]), tokens, model},
-  }
-  for index, bucket in ipairs(buckets) do
-    local what, limit, asked, of = unpack(bucket)
+local buckets, filled = {}, {}
+local function bucketOf(field)
+  local bucket = buckets[field]
+  if not bucket then
+    local used, at = string.match(redis.call('HGET', rate, field) or '0 0', '^(%S+) (%S+)$')
+    bucket = {tonumber(used), tonumber(at)}
+    buckets[field] = bucket
+  end
+  return bucket
+end
+
+-- What a job would leave in the buckets of its limits, and what is left of those of the key; or the limit that refuses it.
+local function fill(limits)
+  local modelRequests, modelTokens, tokens, model = string.match(limits, '^(%S+) (%S+) (%S+) (%S+)$')
+  tokens = tonumber(tokens)
+  local asked, left, levels = {1, tokens, 1, tokens}, '', {}
+  for index, limit in ipairs({keyLimits[1], keyLimits[2], modelRequests, modelTokens}) do
+    limit = tonumber(limit)
     if limit > 0 then
+      local what, of = index % 2 == 1 and 'requests' or 'tokens', index > 2 and model or ''
       local field = what .. ' ' .. of
-      local used, at = string.match(redis.call('HGET', rate, field) or '0 0', '^(%S+) (%S+)$')
+      local bucket = bucketOf(field)
       -- Processes' clocks differ: time does not go back. Under a limit that was lowered two minutes of it are owed at most.
-      local time = math.max(now, tonumber(at))
-      local level = math.max(0, math.min(tonumber(used), 2 * limit) - (time - tonumber(at)) * limit / 60000)
+      local time = math.max(now, bucket[2])
+      local level = math.max(0, math.min(bucket[1], 2 * limit) - (time - bucket[2]) * limit / 60000)
       -- What is more than a minute's worth may pass when the bucket is empty: it would never fit otherwise.
-      local taking = math.min(asked, limit)
+      local taking = math.min(asked[index], limit)
       if level + taking > limit then
         local wait = math.ceil((level + taking - limit) * 60000 / limit)
-        return {'rate', what .. ' ' .. limit .. ' ' .. wait .. ' ' .. asked .. ' ' .. of, count, 0, 0, ''}
+        return nil, what .. ' ' .. limit .. ' ' .. wait .. ' ' .. asked[index] .. ' ' .. of
       end
-      taken[#taken + 1] = field
-      taken[#taken + 1] = string.format('%.3f %.0f', level + taking, time)
+      levels[field] = {level + taking, time}
       if index <= 2 then
         left = left .. string.format('%.0f %.0f ', math.floor(limit - level - taking), (level + taking) * 60000 / limit)
       end
@@ -97,83 +112,154 @@ if ARGV[17] ~= '' then
       left = left .. '- - '
     end
   end
+  return levels, left, tokens
 end
 
--- Money: what the job may cost is held of the balance and of the key's budget.
-local spendable, short, lowered, cost = math.huge, '', 0, 0
-if money[1] ~= '' then
-  spendable, short = tonumber(money[1]) - tonumber(money[2] or 0) - tonumber(money[3] or 0), 'balance'
-end
-local budgetKey, period, budget = prefix .. 'budget:' .. ARGV[4], '-', nil
-if ARGV[16] ~= '' then
-  local most
-  most, period = string.match(ARGV[16], '^(%S+) (%S+)$')
+-- The key's budget: its period, what was spent of it and what is held; false where it is not in Redis.
+local budgetMost, period, budget = nil, '-', nil
+if ARGV[12] ~= '' then
+  budgetMost, period = string.match(ARGV[12], '^(%S+) (%S+)$')
+  budgetMost = tonumber(budgetMost)
   budget = redis.call('HMGET', budgetKey, 'period', 'spent', 'held')
-  if not budget[1] then return {'unloaded', 'budget', 0, 0, 0, ''} end
-  -- A new period begins with nothing spent; what is still held of an earlier one was that one's. A process whose clock is
-  -- late does not bring the last one back.
-  local isLate = budget[1] > period and string.match(budget[1], '^%a+') == string.match(period, '^%a+')
-  if isLate then period = budget[1] elseif budget[1] ~= period then budget = {period, 0, 0} end
-  local remaining = tonumber(most) - tonumber(budget[2]) - tonumber(budget[3])
-  if remaining < spendable then spendable, short = remaining, 'budget' end
+  if not budget[1] then
+    budget = false
+  else
+    -- A new period begins with nothing spent; what is still held of an earlier one was that one's. A process whose clock is
+    -- late does not bring the last one back.
+    local isLate = budget[1] > period and string.match(budget[1], '^%a+') == string.match(period, '^%a+')
+    if isLate then period = budget[1] elseif budget[1] ~= period then budget = {period, 0, 0} end
+    budget = {spent = tonumber(budget[2]), held = tonumber(budget[3])}
+  end
 end
-local isPaid = short ~= ''
-if isPaid then
-  if ARGV[15] == '?' then return {'unasked', '', 0, 0, 0, ''} end
-  if ARGV[15] == '' then return {'unpriced', '', count, 0, 0, ''} end
-  local fixed, price, most, least = string.match(ARGV[15], '^(%S+) (%S+) (%S+) (%S+)$')
+
+-- What is to be held of the balance and of the budget for a job, and what its answer is lowered to; or why it cannot be paid.
+local function price(hold)
+  local spendable, short = math.huge, nil
+  if balance then spendable, short = balance - held, 'balance' end
+  if budget and budgetMost - budget.spent - budget.held < spendable then
+    spendable, short = budgetMost - budget.spent - budget.held, 'budget'
+  end
+  if not short then return nil, 0 end
+  if hold == '?' then return 'unasked' end
+  if hold == '' then return 'unpriced' end
+  local fixed, price, most, least = string.match(hold, '^(%S+) (%S+) (%S+) (%S+)$')
   fixed, price, most, least = tonumber(fixed), tonumber(price), tonumber(most), tonumber(least)
-  cost = fixed + math.ceil(price * most / 1000)
+  local cost, lowered = fixed + math.ceil(price * most / 1000), 0
   if cost > spendable and price > 0 and least < most then
     lowered = math.floor((spendable - fixed) * 1000 / price)
     if lowered >= least then cost = fixed + math.ceil(price * lowered / 1000) end
   end
   -- The price of the lowered answer is rounded up, too.
-  if cost > spendable then return {short, string.format('%.0f %.0f', cost, math.max(0, spendable)), count, 0, 0, ''} end
+  if cost > spendable then return short, string.format('%.0f %.0f', cost, math.max(0, spendable)) end
+  return nil, cost, lowered
 end
 
 -- Fairness (start-time fair queueing): a job goes without a turn only while the queue flows and its account has few; else its
 -- turn is after that of the account's last one, and not before those that workers take now.
-local unfinished, turn = tonumber(money[5] or 0), 0
-local most, time = string.match(ARGV[14], '^(%S+) (%S+)$')
-if unfinished >= tonumber(most) then
-  time = tonumber(time)
+local function nextTurn()
+  if unfinished < withoutTurn then return 0 end
   -- Jobs that were cancelled while they waited had turns, too, which must not set back those that come after them. (Of one
   -- that is quick and few the last turn may be ahead by what the time is late.)
-  local furthest = time + unfinished + 256
-  turn = math.max(time, math.min(tonumber(money[6] or 0), furthest)) + 1
+  local furthest = virtualTime + unfinished + 256
+  return math.max(virtualTime, math.min(lastTurn, furthest)) + 1
 end
 
-redis.call('ZADD', running, now, job)
-redis.call('ZADD', KEYS[1], ARGV[9], member)
-local fields = {'n:' .. ARGV[5], string.format('%.0f', unfinished + 1)}
-if turn > 0 then
-  fields[3], fields[4] = 'last:' .. ARGV[5], string.format('%.0f', turn)
+-- BullMQ's `add` of a job without a priority, as much of it as is read here. A job with a turn is left to BullMQ.
+local function enqueue(job, identity, rest, lowered)
+  local data = string.sub(identity, 1, -2) .. ',' .. rest
+  if lowered > 0 then data = string.sub(data, 1, -2) .. ',"outputLimit":' .. string.format('%.0f', lowered) .. '}' end
+  local id = 'job_' .. job
+  redis.call('HSET', ARGV[14] .. id, 'name', 'job', 'data', data, 'opts', '{"jobId":"' .. id .. '","removeOnFail":true,"attempts":0}',
+    'timestamp', now, 'delay', 0, 'priority', 0)
+  queued[#queued + 1] = id
 end
-if cost > 0 then
-  fields[#fields + 1] = 'held'
-  fields[#fields + 1] = string.format('%.0f', tonumber(money[3] or 0) + cost)
+
+local function admit(at, state)
+  local job, bound, hold, limits, lifetime, deadline, identity, field, value, rest = unpack(ARGV, at, at + perJob - 1)
+  local member = job .. ' ' .. ARGV[2] .. ' ' .. key .. ' ' .. capability
+  local idempotency, body = string.match(bound, '^(%S+) (%S+)$')
+  local binding = idempotency and prefix .. 'idempotency:' .. idempotency
+  if binding then
+    local other = redis.call('HMGET', binding, 'job', 'body')
+    if other[1] and other[1] ~= job then return answer(other[2] == body and 'replay' or 'reused', other[1]) end
+  end
+  -- A repeat: the client library sent the call again after a broken connection. It must neither be refused nor count twice, also
+  -- where the job is settled by now: its state stays longer than its hold. It is queued by itself: who has it does not matter then.
+  local isRepeat
+  if state then isRepeat = redis.call('EXISTS', state) == 1 else isRepeat = redis.call('ZSCORE', KEYS[1], member) end
+  if isRepeat then
+    local lowered = string.match(redis.call('HGET', reserved, job) or '', '^%S+ %S+ (%S+)')
+    return answer('admitted', '', count, money[6], lowered)
+  end
+  if ARGV[9] ~= '' then return answer(ARGV[9], '', count) end
+  if count >= tonumber(ARGV[6]) then return answer('concurrency', '', count) end
+  local levels, left, tokens = {}, '', 0
+  if limits ~= '' then
+    levels, left, tokens = fill(limits)
+    if not levels then return answer('rate', left, count) end
+  end
+  if budget == false then return answer('unloaded', 'budget') end
+  local short, cost, lowered = price(hold)
+  if short then return answer(short, cost, count) end
+  local turn = nextTurn()
+  local amount = lowered and string.format('%.0f', cost) or '-'
+  lowered = lowered or 0
+
+  -- From here on it is admitted. The first write is one that a full memory refuses, before anything else is written.
+  if state then
+    redis.call('HSET', state, 'job', identity, 'deadline', deadline, 'readers', ARGV[15])
+    if field ~= '' then redis.call('HSET', state, field, value) end
+    redis.call('PEXPIRE', state, lifetime)
+  end
+  if binding then
+    redis.call('HSET', binding, 'job', job, 'body', body)
+    redis.call('PEXPIRE', binding, ARGV[10])
+  end
+  count, unfinished, held = count + 1, unfinished + 1, held + cost
+  if budget then budget.held = budget.held + cost end
+  if turn > 0 then lastTurn, hasTurn = turn, true end
+  for name, level in pairs(levels) do buckets[name], filled[name] = level, level end
+  if amount ~= '-' or tokens > 0 then
+    local counted = limits ~= '' and ARGV[13] .. ' ' .. limits or ''
+    reservations[#reservations + 1] = job
+    reservations[#reservations + 1] = string.format('%s %.0f %.0f %s %s', amount, tokens, lowered, period, counted)
+  end
+  runningNow[#runningNow + 1], runningNow[#runningNow + 2] = now, job
+  holds[#holds + 1], holds[#holds + 2] = ARGV[8], member
+  local isQueued = rest ~= '' and turn == 0
+  if isQueued then enqueue(job, identity, rest, lowered) end
+  return answer('admitted', '', count, string.format('%.0f', turn), string.format('%.0f', lowered), left, isQueued and 1 or 0)
 end
+
+local replies = {}
+for at = firstJob, #ARGV, perJob do
+  local index = #replies + 1
+  local ok, reply = pcall(admit, at, KEYS[index + 1])
+  replies[index] = ok and reply or answer('error', type(reply) == 'table' and reply.err or tostring(reply))
+end
+if #holds == 0 then return replies end
+
+redis.call('ZADD', KEYS[1], unpack(holds))
+redis.call('ZADD', running, unpack(runningNow))
+local fields = {'n:' .. capability, string.format('%.0f', unfinished)}
+if hasTurn then fields[3], fields[4] = 'last:' .. capability, string.format('%.0f', lastTurn) end
+if held > tonumber(money[3] or 0) then fields[#fields + 1], fields[#fields + 2] = 'held', string.format('%.0f', held) end
 redis.call('HSET', account, unpack(fields))
 if budget then
-  redis.call('HSET', budgetKey, 'period', period, 'spent', string.format('%.0f', tonumber(budget[2])),
-    'held', string.format('%.0f', tonumber(budget[3]) + cost))
+  redis.call('HSET', budgetKey, 'period', period, 'spent', string.format('%.0f', budget.spent),
+    'held', string.format('%.0f', budget.held))
 end
-if #taken > 0 then
-  redis.call('HSET', rate, unpack(taken))
+local levels = {}
+for name, level in pairs(filled) do
+  levels[#levels + 1], levels[#levels + 2] = name, string.format('%.3f %.0f', level[1], level[2])
+end
+if #levels > 0 then
+  redis.call('HSET', rate, unpack(levels))
   redis.call('PEXPIRE', rate, 180000)
 end
-if isPaid or tokens > 0 then
-  local amount = isPaid and string.format('%.0f', cost) or '-'
-  local reservation = string.format('%s %.0f %.0f %s %s', amount, tokens, lowered, period, ARGV[17])
-  redis.call('HSET', prefix .. 'reserved', job, reservation)
+if #reservations > 0 then redis.call('HSET', reserved, unpack(reservations)) end
+if #queued > 0 then
+  redis.call('LPUSH', ARGV[14] .. 'wait', unpack(queued))
+  redis.call('ZADD', ARGV[14] .. 'marker', 0, '0')
 end
-if ARGV[11] ~= '' then
-  redis.call('HSET', binding, 'job', job, 'body', ARGV[12])
-  redis.call('PEXPIRE', binding, ARGV[13])
-end
-if KEYS[2] then
-  redis.call('HSET', KEYS[2], unpack(ARGV, 19))
-  redis.call('PEXPIRE', KEYS[2], ARGV[18])
-end
-return {'admitted', '', count + 1, turn, lowered, left}
+return replies

@@ -1,19 +1,19 @@
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import { budgetPeriodAt } from '../../shared/jobs/account-money.ts';
-import { type JobIdentity, newStateFields, newStateLifetime, type StoredRequest } from '../../shared/jobs/job-state.ts';
+import { inBatches } from '../../shared/jobs/in-batches.ts';
+import { type JobIdentity, newStateLifetime, type StoredRequest, storedField } from '../../shared/jobs/job-state.ts';
 import { loadScript } from '../../shared/jobs/script.ts';
 import { sweepAfterMs } from '../../shared/jobs/sweeper.ts';
 import { accountKeys, jobKeys } from '../../shared/keys.ts';
 import type { Hold } from '../../shared/money/hold.ts';
+import { type QueuedJob, queueKeysPrefix } from '../../shared/queue.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 
 /** How long an idempotency key stays bound to its job. */
 export const idempotencyMs = 24 * 3_600_000;
 
-type Reply = [verdict: string, detail: string, running: number, turn: number, lowered: number, left: string];
-
-const script = loadScript<Reply>('admit', new URL('./admit.lua', import.meta.url));
+const script = loadScript<string[]>('admit', new URL('./admit.lua', import.meta.url));
 
 /** Why new work is refused whoever asks. */
 export type Shedding = 'shed' | 'queue_full';
@@ -48,14 +48,14 @@ export interface AdmitCall {
   readonly virtualTime: number;
   /** What the job may cost; `unknown`: not asked for yet, `unpriced`: nobody knows. */
   readonly hold: Hold | 'unknown' | 'unpriced';
-  /** Whether the answer may be made shorter than the hold says where less than that can be paid. */
-  readonly lowers: boolean;
   /** Tokens it is expected to take, for limits on tokens; what it took replaces them at its settlement. */
   readonly tokens: number;
   /** The process that waits for the answer, when the job's state is to be made with the admission (not on a Cluster). */
   readonly reader: string | undefined;
   /** A resource's request, for its state. */
   readonly stored?: StoredRequest | undefined;
+  /** What the queue gets beside the job itself, where it is to be queued in the same step; only with `reader`. */
+  readonly queued?: Omit<QueuedJob, keyof JobIdentity> | undefined;
 }
 
 export interface AdmitReply {
@@ -85,49 +85,85 @@ export interface AdmitReply {
   readonly lowered: number;
   /** What is left of the key's limits for a minute: `requests reset-ms tokens reset-ms`, `-` for none; '' without any. */
   readonly left: string;
+  /** It is in its queue already. */
+  readonly isQueued: boolean;
 }
 
-/** Asks for admission; see admit.lua. An admitted job holds its place, and what it may cost, until it is settled. */
-export async function admit(redis: RedisClient, call: AdmitCall): Promise<AdmitReply> {
-  const { job, caller, reader } = call;
-  const { account } = job;
+/**
+ * Asks for admission; see admit.lua. An admitted job holds its place, and what it may cost, until it is settled. Those that
+ * one key asks for in the same moment are asked for in one call.
+ */
+export const admit = inBatches(
+  askForAll,
+  ({ job, caller, shedding, flows, reader }: AdmitCall) =>
+    `${job.account} ${job.apiKeyId} ${caller.revision} ${job.capability} ${shedding} ${flows} ${reader}`,
+);
+
+/** Asks for jobs of one key and capability. */
+async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promise<(AdmitReply | Error)[]> {
+  const { job, caller, concurrency, shedding, flows, virtualTime, reader } = calls.at(-1) as AdmitCall;
+  const { account, apiKeyId, capability } = job;
   const now = Date.now();
-  const [verdict, detail, running, turn, lowered, left] = await script(
-    redis,
-    reader === undefined ? [accountKeys.holds(account)] : [accountKeys.holds(account), jobKeys.state(job.id)],
-    [
-      accountKeys.prefix(account),
-      job.id,
-      account,
-      job.apiKeyId,
-      job.capability,
-      caller.revision,
-      call.concurrency,
-      now,
-      now + sweepAfterMs,
-      call.shedding ?? '',
-      job.idempotency,
-      job.idempotency ? call.bodyHash : '',
-      idempotencyMs,
-      `${call.flows ? jobsWithoutTurn[job.capability] : 0} ${call.virtualTime}`,
-      holdText(call),
-      caller.budget ? `${caller.budget.amount} ${budgetPeriodAt(caller.budget.period, now).name}` : '',
-      limitsText(call),
-      ...(reader === undefined ? [] : [newStateLifetime(job), ...newStateFields(job, reader, call.stored)]),
-    ],
-  );
-  return { verdict: verdict as AdmitReply['verdict'], detail, running, turn, lowered, left };
+  const keys = [accountKeys.holds(account)];
+  const args = [
+    accountKeys.prefix(account),
+    account,
+    apiKeyId,
+    capability,
+    caller.revision,
+    concurrency,
+    now,
+    now + sweepAfterMs,
+    shedding ?? '',
+    idempotencyMs,
+    `${flows ? jobsWithoutTurn[capability] : 0} ${virtualTime}`,
+    caller.budget ? `${caller.budget.amount} ${budgetPeriodAt(caller.budget.period, now).name}` : '',
+    `${caller.rpm ?? 0} ${caller.tpm ?? 0}`,
+    reader === undefined ? '' : queueKeysPrefix(capability),
+    reader ?? '',
+  ];
+  for (const call of calls) {
+    if (reader !== undefined) keys.push(jobKeys.state(call.job.id));
+    pushJob(args, call);
+  }
+  return (await script(redis, keys, args)).map(readReply);
 }
 
-function holdText({ hold, lowers }: AdmitCall): string {
+function pushJob(args: (string | number)[], call: AdmitCall): void {
+  const { job, stored, queued } = call;
+  const [field, value] = storedField(stored);
+  args.push(
+    job.id,
+    job.idempotency ? `${job.idempotency} ${call.bodyHash}` : '',
+    holdText(call),
+    limitsText(call),
+    newStateLifetime(job),
+    job.deadlineAt,
+    JSON.stringify(job),
+    field,
+    value,
+    queued === undefined ? '' : JSON.stringify(queued).slice(1),
+  );
+}
+
+function readReply(text: string): AdmitReply | Error {
+  const [verdict, detail = '', running, turn, lowered, left = '', isQueued] = text.split('\t');
+  if (verdict === 'error') return new Error(detail);
+  return {
+    ...{ verdict: verdict as AdmitReply['verdict'], detail, left, isQueued: isQueued === '1' },
+    ...{ running: Number(running), turn: Number(turn), lowered: Number(lowered) },
+  };
+}
+
+function holdText({ hold }: AdmitCall): string {
   if (hold === 'unknown') return '?';
   if (hold === 'unpriced') return '';
   const { fixed, outputPrice, outputTokens, isGiven } = hold;
-  const least = lowers && !isGiven ? Math.min(leastTokens, outputTokens) : outputTokens;
+  const least = isGiven ? outputTokens : Math.min(leastTokens, outputTokens);
   return `${fixed} ${outputPrice} ${outputTokens} ${least}`;
 }
 
-/** The limits for a minute that count for a job; '' where none does. */
+/** What the limits for a minute count of a job; '' where there is none. */
 function limitsText({ caller, job, tokens }: AdmitCall): string {
   const { rpm, tpm, modelLimits } = caller;
   // A model may have any name: only its own limits count.
@@ -135,5 +171,5 @@ function limitsText({ caller, job, tokens }: AdmitCall): string {
   if (rpm === undefined && tpm === undefined && own === undefined) return '';
   const counted = tpm === undefined && own?.tpm === undefined ? 0 : tokens;
   const model = own === undefined ? '-' : encodeURIComponent(job.model);
-  return `${rpm ?? 0} ${tpm ?? 0} ${own?.rpm ?? 0} ${own?.tpm ?? 0} ${counted} ${model}`;
+  return `${own?.rpm ?? 0} ${own?.tpm ?? 0} ${counted} ${model}`;
 }

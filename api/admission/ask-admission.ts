@@ -5,7 +5,7 @@ import { type Hold, holdOf } from '../../shared/money/hold.ts';
 import { assertInScope } from '../endpoints/key-scopes.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
-import { type AdmitReply, admit } from './admit.ts';
+import { type AdmitCall, type AdmitReply, admit } from './admit.ts';
 import { requestFacts } from './request-facts.ts';
 import type { Submission } from './submit.ts';
 
@@ -22,58 +22,52 @@ const bytesPerToken = 4;
 export interface Admission extends AdmitReply {
   /** The caller as it was admitted: another one than the submission's where its key has been changed. */
   readonly caller: Caller;
-  /** The first asking decided, so that what was sent behind it ran after the admission. */
-  readonly isFirst: boolean;
 }
 
 /**
  * Asks for admission, and again where something was missing that can be had: the key's flag or the account in Redis, the
  * newest settings of the key, the price of the job, a moment for the job before it to be settled.
- * @param takeBack given where the job is sent right behind the first asking, for which its answer cannot be lowered to what
- *   the balance affords: called before the second one, it takes the job back
+ * @param queued what the queue gets beside the job, where it is to be queued in the same step
  * @throws ApiError 401, 403 or 503 where that cannot be had.
  */
 export async function askAdmission(
   services: Services,
   submission: Submission,
-  takeBack: (() => Promise<void>) | undefined,
+  queued: AdmitCall['queued'],
 ): Promise<Admission> {
-  const { forecast } = services;
+  const { payingKeys } = services;
   let { caller } = submission;
-  let [lowers, hasPaused] = [takeBack === undefined, false];
-  let hold: Hold | 'unknown' | 'unpriced' = forecast.costs(caller) ? reckon(services, submission) : 'unknown';
+  let hasPaused = false;
+  let hold: AdmitCall['hold'] = payingKeys.has(caller) ? reckon(services, submission) : 'unknown';
   for (let askings = 1; ; askings++) {
-    const reply = await ask(services, { ...submission, caller }, hold, lowers);
-    const admission = { ...reply, caller, isFirst: askings === 1 };
+    const reply = await ask(services, submission, { caller, hold, queued });
+    const admission = { ...reply, caller };
     if (askings >= mostAskings) return admission;
     if (reply.verdict === 'unknown') await services.callers.restoreFlag(caller);
     else if (reply.verdict === 'changed') caller = await readChanged(services, submission, caller);
     else if (reply.verdict === 'unloaded') await services.accounts.load(caller, reply.detail);
     else if (reply.verdict === 'unasked') {
-      forecast.noteCosts(caller);
+      payingKeys.note(caller);
       hold = reckon(services, submission);
-    } else if ((reply.verdict === 'balance' || reply.verdict === 'budget') && !lowers) lowers = true;
-    else if (reply.verdict === 'concurrency' && !hasPaused) {
+    } else if (reply.verdict === 'concurrency' && !hasPaused) {
       // A caller that has just got an answer may come back before that job is settled, which follows its end closely.
       hasPaused = true;
       await new Promise((resolve) => setTimeout(resolve, settlementMs));
     } else return admission;
-    if (askings === 1) await takeBack?.();
   }
 }
 
 async function ask(
   services: Services,
-  { job, caller, bodyHash, placed: stored, prepared }: Submission,
-  hold: Hold | 'unknown' | 'unpriced',
-  lowers: boolean,
+  { job, bodyHash, placed: stored, prepared }: Submission,
+  asked: Pick<AdmitCall, 'caller' | 'hold' | 'queued'>,
 ): Promise<AdmitReply> {
   const { redis, processId, isCluster, config, load } = services;
-  const concurrency = caller.concurrency ?? config.keyConcurrency;
+  const concurrency = asked.caller.concurrency ?? config.keyConcurrency;
   const shedding = load.shedding(job.capability);
   const { flows, virtualTime } = load.clock(job.capability);
   const tokens = Math.ceil((prepared?.request.length ?? 0) / bytesPerToken) + (prepared?.extent?.outputTokens ?? 0);
-  const call = { job, caller, stored, concurrency, bodyHash, shedding, flows, virtualTime, hold, lowers, tokens };
+  const call = { ...asked, job, stored, concurrency, bodyHash, shedding, flows, virtualTime, tokens };
   if (!isCluster) return await admit(redis, { ...call, reader: processId });
   // The state lies on another node. It may be written beside the admission: without a hold it means nothing. Not that of a
   // keyed job: a repeat that finds the binding and no state would take the job for lost, and run it again.

@@ -3,7 +3,7 @@ import { endJob } from '../../shared/jobs/end-job.ts';
 import { finishWithError } from '../../shared/jobs/finish.ts';
 import { deleteJobState, type JobIdentity, type JobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
 import { freePlace, settleNow } from '../../shared/jobs/settle.ts';
-import { type CapabilityQueue, deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue.ts';
+import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
 import type { PreparedRequest } from '../endpoints/prepared-request.ts';
 import type { PreparedLargeRequest } from '../large-bodies.ts';
@@ -11,6 +11,7 @@ import { isRecordedFirst } from '../ledger/accepted-jobs.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
 import { readViewOptions } from '../view-options.ts';
+import type { AdmitCall } from './admit.ts';
 import { type Admission, askAdmission, refusal } from './ask-admission.ts';
 
 /** A request that is ready to be admitted. */
@@ -47,9 +48,6 @@ export interface Submitted {
   readonly jobId: string;
   readonly isReplay: boolean;
 }
-
-/** How long a worker may take to drop a job that has no state. */
-const droppedMs = 2000;
 
 /** Requests above this many characters are not kept in the database. */
 const keptRequestLimit = 1024 * 1024;
@@ -103,68 +101,39 @@ async function carryThrough(services: Services, submission: Submission): Promise
   const { job } = submission;
   // A resource's request stands in its state, which is made with the admission.
   if (job.resource !== undefined) submission.placed = await placeRequest(services, submission);
-  const isPresumed = isPresumable(services, submission);
-  let presumed: Promise<boolean> | undefined;
-  const takeBack = async (): Promise<void> => {
-    if (await presumed) await untilOut(services.queue(job.capability), job.id);
-  };
-  const admitting = askAdmission(services, submission, isPresumed ? takeBack : undefined);
-  // On one connection commands run in order. Where a refusal is not to be expected, the job is therefore sent right behind
-  // its admission, which saves a round trip: a refused one has no state, and is dropped by the worker that takes it.
-  presumed = isPresumed ? presumeAdmitted(services, submission) : undefined;
-  const admission = await withdrawnOnFailure(services, submission, presumed, admitting);
-  const { caller, running, left, isFirst } = admission;
-  const concurrency = caller.concurrency ?? services.config.keyConcurrency;
-  services.forecast.note(caller, admission, concurrency);
+  const admission = await admitted(services, submission);
+  const { caller, running, left } = admission;
   if (admission.verdict !== 'admitted') {
-    await withdraw(services, submission, presumed);
+    await withdraw(services, submission);
     if (admission.verdict === 'replay') return { jobId: admission.detail, isReplay: true };
     throw refusal(admission, services);
   }
+  const concurrency = caller.concurrency ?? services.config.keyConcurrency;
   submission.onAdmitted({ running, concurrency, requests: caller.rpm, tokens: caller.tpm, left });
   if (isRecordedFirst(job)) await recordAccepted(services, submission);
-  if (!(isFirst && (await presumed))) await enqueue(services, submission, admission);
+  if (!admission.isQueued) await enqueue(services, submission, admission);
   submission.prepared = undefined;
   services.load.added(job.capability);
   return { jobId: job.id, isReplay: false };
 }
 
-/** The admission. Where it cannot be had, what was sent behind it is taken back. */
-async function withdrawnOnFailure(
-  services: Services,
-  submission: Submission,
-  presumed: Promise<boolean> | undefined,
-  admitting: Promise<Admission>,
-): Promise<Admission> {
+/** The admission. Where it cannot be had, nothing is left of the request. */
+async function admitted(services: Services, submission: Submission): Promise<Admission> {
   try {
-    return await admitting;
+    return await askAdmission(services, submission, queuedAtOnce(services, submission));
   } catch (error) {
-    await withdraw(services, submission, presumed);
+    await withdraw(services, submission);
     throw error;
   }
 }
 
-/**
- * Takes a job out of its queue again before it is admitted, or waits until the worker that has it has dropped it: as long as
- * its id is there the queue takes no other.
- */
-async function untilOut(queue: CapabilityQueue, jobId: string): Promise<void> {
-  const giveUpAt = Date.now() + droppedMs;
-  while (!(await queue.remove(jobId)) && (await queue.has(jobId)) && Date.now() < giveUpAt) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
-/** Whether a job may be sent before its admission is known: on one Redis, without a blob to store first. */
-function isPresumable(services: Services, { job, caller, prepared }: Submission): boolean {
-  const isPlain = !isRecordedFirst(job) && !services.isCluster && prepared !== undefined && isInline(prepared);
-  return (
-    isPlain &&
-    prepared.files === undefined &&
-    services.load.shedding(job.capability) === undefined &&
-    services.load.clock(job.capability).flows &&
-    services.forecast.admits(caller)
-  );
+/** What the queue gets of a job that is queued with its admission: on one Redis, where nothing is to be stored before. */
+function queuedAtOnce(services: Services, submission: Submission): AdmitCall['queued'] {
+  const { job, prepared } = submission;
+  if (services.isCluster || isRecordedFirst(job) || prepared === undefined) return undefined;
+  const { request } = prepared;
+  if (typeof request !== 'string' || !isInline(prepared)) return undefined;
+  return { ...queuedBeside(submission), request };
 }
 
 /**
@@ -206,24 +175,9 @@ function keptRequest(
   return typeof request === 'string' ? request : Buffer.from(request).toString();
 }
 
-/** Sends the job; answers whether it is in the queue. */
-async function presumeAdmitted(services: Services, submission: Submission): Promise<boolean> {
-  try {
-    await services.queue(submission.job.capability).enqueue(await toQueuedJob(services, submission));
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** Takes back what a refused request has left. */
-async function withdraw(
-  services: Services,
-  { job, placed }: Submission,
-  presumed: Promise<boolean> | undefined,
-): Promise<void> {
+async function withdraw(services: Services, { job, placed }: Submission): Promise<void> {
   if (services.isCluster) await deleteJobState(services.redis, job.id);
-  if (await presumed) await services.queue(job.capability).remove(job.id);
   if (placed?.requestBlob !== undefined) await services.blobs.delete(placed.requestBlob);
 }
 
@@ -234,9 +188,9 @@ async function enqueue(
 ): Promise<void> {
   const { job } = submission;
   try {
-    const queued = await toQueuedJob(services, submission);
-    const limited = lowered > 0 ? { ...queued, outputLimit: lowered } : queued;
-    await services.queue(job.capability).enqueue(limited, turn);
+    const placed = submission.placed ?? (await placeRequest(services, submission));
+    const queued = { ...job, ...queuedBeside(submission), ...placed, ...(lowered > 0 && { outputLimit: lowered }) };
+    await services.queue(job.capability).enqueue(queued, turn);
   } catch (error) {
     const failure = new ApiError('service_unavailable', 'The request could not be queued.', { cause: error });
     // Where Redis refuses a part of this too, the sweeper does the rest, at the latest at the job's deadline.
@@ -251,16 +205,16 @@ function isInline({ request, hasMedia }: PreparedRequest | PreparedLargeRequest)
   return typeof request === 'string' && !hasMedia && request.length <= inlineLimit;
 }
 
-async function toQueuedJob(services: Services, submission: Submission): Promise<QueuedJob> {
-  const { job, prepared, caller } = submission;
-  const placed = submission.placed ?? (await placeRequest(services, submission));
+/** What the queue gets beside a job and its request. */
+function queuedBeside({
+  prepared,
+  caller,
+}: Submission): Pick<QueuedJob, 'files' | 'dropsUnsupported' | 'excludedRoutes'> {
   const drops = caller.unsupportedParameters === 'drop';
   return {
-    ...job,
     ...(prepared?.files && { files: prepared.files }),
     ...(drops && { dropsUnsupported: true }),
     ...(prepared?.excludedRoutes?.length && { excludedRoutes: prepared.excludedRoutes }),
-    ...placed,
   };
 }
 

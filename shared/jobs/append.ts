@@ -1,12 +1,13 @@
 import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
 import { leaseMs } from './begin.ts';
+import { inBatches, node } from './in-batches.ts';
 import { loadScript } from './script.ts';
 
 /** `ok`, or why the worker must stop: see append.lua. */
 export type Ownership = 'ok' | 'fenced' | 'ended' | 'gone';
 
-const script = loadScript<Ownership>('append', new URL('./append.lua', import.meta.url));
+const script = loadScript<string[]>('append', new URL('./append.lua', import.meta.url));
 
 /** How a script publishes: sharded on a Cluster, where a script may only publish on its own node. */
 export function publishCommand(isCluster: boolean): 'PUBLISH' | 'SPUBLISH' {
@@ -29,21 +30,27 @@ export interface AppendCall {
 }
 
 /** Appends frames to the answer log and publishes them, in one step. Repeating a call changes nothing. */
-export function append(redis: RedisClient, call: AppendCall): Promise<Ownership> {
-  return script(
+export const append = inBatches(appendAll, ({ jobId }: AppendCall, redis) => node(redis, jobId));
+
+async function appendAll(redis: RedisClient, calls: readonly AppendCall[]): Promise<(Ownership | Error)[]> {
+  const { isCluster } = calls[0] as AppendCall;
+  const replies = await script(
     redis,
-    [jobKeys.state(call.jobId), jobKeys.log(call.jobId)],
+    calls.flatMap(({ jobId }) => [jobKeys.state(jobId), jobKeys.log(jobId)]),
     [
-      call.jobId,
-      call.attempt,
-      `${call.firstSeq} ${call.served}`,
-      call.lastSeq,
-      call.lines,
       leaseMs,
-      jobKeys.inboxPrefix(call.jobId),
-      publishCommand(call.isCluster),
-      call.lifetimeMs,
-      call.hasDelta ? '1' : '0',
+      publishCommand(isCluster),
+      ...calls.flatMap((call) => [
+        call.jobId,
+        call.attempt,
+        `${call.firstSeq} ${call.served}`,
+        call.lastSeq,
+        call.lines,
+        jobKeys.inboxPrefix(call.jobId),
+        call.lifetimeMs,
+        call.hasDelta ? '1' : '0',
+      ]),
     ],
   );
+  return replies.map((reply) => (reply.startsWith('error ') ? new Error(reply) : (reply as Ownership)));
 }

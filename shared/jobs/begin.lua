@@ -1,9 +1,10 @@
--- Decides what a worker may do with a job it has taken from the queue. Called before any vendor call.
--- KEYS[1] job state (hash)
--- ARGV[1] worker id   ARGV[2] lease in ms   ARGV[3] attempts allowed   ARGV[4] '1' when repeating is allowed
--- ARGV[5] a name for this very taking of the job, so that a repeat of the call (the client library sends it again after a
+-- Decides what a worker may do with jobs it has taken from the queue, each by itself. Called before any vendor call.
+-- KEYS[n] job state (hash)
+-- ARGV[1] worker id   ARGV[2] lease in ms   ARGV[3] attempts allowed
+-- ARGV[2n+2] '1' when repeating the job is allowed
+-- ARGV[2n+3] a name for this very taking of the job, so that a repeat of the call (the client library sends it again after a
 --         broken connection) gets the same answer instead of waiting for its own lease
--- Answers {verdict, number, last committed seq, vendor's task, progress}:
+-- Answers for each, with tabs between: verdict, number, last committed seq, progress, vendor's task:
 --   drop         no state: nothing is known of this job, or all of it is over
 --   settle       it has ended; only the settlement may be missing
 --   overdue      its deadline has passed
@@ -13,32 +14,46 @@
 --   unknown      the vendor may have done the work, and it may not be done twice
 --   exhausted    it was tried as often as allowed
 --   run, attempt the caller now owns the job under this attempt number
-local state = redis.call('HMGET', KEYS[1], 'deadline', 'terminal', 'lease', 'attempt', 'delta', 'sent', 'released', 'seq', 'taking',
-  'task', 'progress')
-if not state[1] then return {'drop', 0, 0} end
-if state[2] then return {'settle', 0, 0} end
+--   error, message  this one could not be looked at
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if now >= tonumber(state[1]) then return {'overdue', 0, 0} end
-local lease = tonumber(state[3] or 0)
-local function owned(attempt)
-  local seq = tonumber(state[8] or 0)
-  if state[10] then return {'poll', attempt, seq, state[10], tonumber(state[11] or 0)} end
-  return {'run', attempt, seq}
+local worker, lease, allowed = ARGV[1], now + ARGV[2], tonumber(ARGV[3])
+
+local function answer(verdict, number, seq, progress, task)
+  return table.concat({verdict, string.format('%.0f', number or 0), seq or 0, progress or 0, task or ''}, '\t')
 end
-if lease > now and state[9] == ARGV[5] then return owned(tonumber(state[4])) end
-if lease > now then return {'wait', lease - now, 0} end
-if state[5] then return {'interrupted', 0, 0} end
-local attempt = tonumber(state[4] or 0) + 1
--- A poll raises the attempt as a fence only: it is no try, and "began" stays what it was when the vendor was asked.
-if state[10] then
-  redis.call('HSET', KEYS[1], 'attempt', attempt, 'worker', ARGV[1], 'taking', ARGV[5], 'lease', now + ARGV[2])
+
+local function begin(key, mayRepeat, taking)
+  local state = redis.call('HMGET', key, 'deadline', 'terminal', 'lease', 'attempt', 'delta', 'sent', 'released', 'seq', 'taking',
+    'task', 'progress')
+  if not state[1] then return answer('drop') end
+  if state[2] then return answer('settle') end
+  if now >= tonumber(state[1]) then return answer('overdue') end
+  local function owned(attempt)
+    if state[10] then return answer('poll', attempt, state[8], state[11], state[10]) end
+    return answer('run', attempt, state[8])
+  end
+  local leased = tonumber(state[3] or 0)
+  if leased > now and state[9] == taking then return owned(tonumber(state[4])) end
+  if leased > now then return answer('wait', leased - now) end
+  if state[5] then return answer('interrupted') end
+  local attempt = tonumber(state[4] or 0) + 1
+  -- A poll raises the attempt as a fence only: it is no try, and "began" stays what it was when the vendor was asked.
+  if state[10] then
+    redis.call('HSET', key, 'attempt', attempt, 'worker', worker, 'taking', taking, 'lease', lease)
+    return owned(attempt)
+  end
+  if state[6] and mayRepeat ~= '1' then return answer('unknown') end
+  -- An attempt that a draining worker gave back does not count.
+  if attempt - tonumber(state[7] or 0) > allowed then return answer('exhausted') end
+  -- "sent" is committed together with the attempt, before the vendor is called: a crash in between counts as a call.
+  redis.call('HSET', key, 'attempt', attempt, 'worker', worker, 'taking', taking, 'lease', lease, 'sent', 1, 'began', now)
   return owned(attempt)
 end
-if state[6] and ARGV[4] ~= '1' then return {'unknown', 0, 0} end
--- An attempt that a draining worker gave back does not count.
-if attempt - tonumber(state[7] or 0) > tonumber(ARGV[3]) then return {'exhausted', 0, 0} end
--- "sent" is committed together with the attempt, before the vendor is called: a crash in between counts as a call.
-redis.call('HSET', KEYS[1], 'attempt', attempt, 'worker', ARGV[1], 'taking', ARGV[5],
-  'lease', now + ARGV[2], 'sent', 1, 'began', now)
-return owned(attempt)
+
+local replies = {}
+for index, key in ipairs(KEYS) do
+  local ok, reply = pcall(begin, key, ARGV[2 * index + 2], ARGV[2 * index + 3])
+  replies[index] = ok and reply or 'error\t' .. (type(reply) == 'table' and reply.err or tostring(reply))
+end
+return replies

@@ -1,5 +1,6 @@
 import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
+import { inBatches, node } from './in-batches.ts';
 import { loadScript } from './script.ts';
 import { readTask, type VendorTask } from './vendor-task.ts';
 
@@ -23,23 +24,40 @@ export type BeginVerdict =
   | { readonly verdict: 'wait'; readonly waitMs: number }
   | { readonly verdict: 'drop' | 'settle' | 'overdue' | 'interrupted' | 'unknown' | 'exhausted' };
 
-const script = loadScript<[string, number, number, string?, number?]>('begin', new URL('./begin.lua', import.meta.url));
+const script = loadScript<string[]>('begin', new URL('./begin.lua', import.meta.url));
 
-/**
- * Asks whether a job taken from the queue may run, and makes the caller its owner if so.
- * @param taking unique per taking of the job from the queue
- */
-export async function begin(
-  redis: RedisClient,
-  call: { jobId: string; workerId: string; taking: string; repeatable: boolean },
-): Promise<BeginVerdict> {
-  const [verdict, number, lastSeq, task, progress = 0] = await script(
+/** A job that a worker asks to begin. */
+export interface BeginCall {
+  readonly jobId: string;
+  readonly workerId: string;
+  /** Unique per taking of the job from the queue. */
+  readonly taking: string;
+  /** Whether it may be run again where it may have been run before. */
+  readonly repeatable: boolean;
+}
+
+/** Asks whether a job taken from the queue may run, and makes the caller its owner if so. */
+export const begin = inBatches(
+  beginAll,
+  ({ workerId, jobId }: BeginCall, redis) => `${workerId} ${node(redis, jobId)}`,
+);
+
+async function beginAll(redis: RedisClient, calls: readonly BeginCall[]): Promise<(BeginVerdict | Error)[]> {
+  const { workerId } = calls[0] as BeginCall;
+  const replies = await script(
     redis,
-    [jobKeys.state(call.jobId)],
-    [call.workerId, leaseMs, attemptsAllowed, call.repeatable ? '1' : '0', call.taking],
+    calls.map(({ jobId }) => jobKeys.state(jobId)),
+    [workerId, leaseMs, attemptsAllowed, ...calls.flatMap((call) => [call.repeatable ? '1' : '0', call.taking])],
   );
-  if (verdict === 'run') return { verdict, attempt: number, lastSeq };
-  if (task !== undefined) return { verdict: 'poll', attempt: number, lastSeq, task: readTask(task), progress };
-  if (verdict === 'wait') return { verdict, waitMs: number };
+  return replies.map(readReply);
+}
+
+function readReply(text: string): BeginVerdict | Error {
+  const [verdict, number, lastSeq, progress, task = ''] = text.split('\t');
+  if (verdict === 'error') return new Error(number);
+  const own = { attempt: Number(number), lastSeq: Number(lastSeq) };
+  if (verdict === 'run') return { verdict, ...own };
+  if (verdict === 'poll') return { verdict, ...own, task: readTask(task), progress: Number(progress) };
+  if (verdict === 'wait') return { verdict, waitMs: own.attempt };
   return { verdict: verdict as 'drop' };
 }

@@ -3,6 +3,7 @@ import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
 import { publishCommand } from './append.ts';
 import { frameLine } from './frames.ts';
+import { inBatches, node } from './in-batches.ts';
 import type { Outcome } from './job-state.ts';
 import { loadScript } from './script.ts';
 
@@ -14,7 +15,7 @@ const undeliveredMs = 60_000;
  */
 const endedMs = 600_000;
 
-const script = loadScript<[string, string, string, string?]>('finish', new URL('./finish.lua', import.meta.url));
+const script = loadScript<string[]>('finish', new URL('./finish.lua', import.meta.url));
 
 export interface FinishCall {
   readonly jobId: string;
@@ -50,27 +51,36 @@ export interface FinishReply {
 }
 
 /** Ends a job: the only way one ends. The first caller wins; see finish.lua. Settle it afterwards. */
-export async function finish(redis: RedisClient, call: FinishCall): Promise<FinishReply> {
-  const [verdict, outcome, attempt, lease] = await script(
-    redis,
-    [jobKeys.state(call.jobId), jobKeys.log(call.jobId)],
-    [
-      call.jobId,
-      call.attempt ?? '',
-      call.guard ?? '',
-      call.outcome,
-      call.usage ?? '',
-      call.errorCode ?? '',
-      call.lines,
-      call.lineCount,
-      jobKeys.inboxPrefix(call.jobId),
-      publishCommand(call.isCluster),
-      Math.max(call.retentionMs, undeliveredMs),
-      Math.max(call.retentionMs, endedMs),
-      call.served ?? '',
-      call.cost ?? '',
-    ],
-  );
+export const finish = inBatches(finishAll, ({ jobId }: FinishCall, redis) => node(redis, jobId));
+
+async function finishAll(redis: RedisClient, calls: readonly FinishCall[]): Promise<(FinishReply | Error)[]> {
+  const { isCluster } = calls[0] as FinishCall;
+  const keys = calls.flatMap(({ jobId }) => [jobKeys.state(jobId), jobKeys.log(jobId)]);
+  const replies = await script(redis, keys, [publishCommand(isCluster), ...calls.flatMap(argumentsOf)]);
+  return replies.map(readReply);
+}
+
+function argumentsOf(call: FinishCall): (string | number)[] {
+  return [
+    call.jobId,
+    call.attempt ?? '',
+    call.guard ?? '',
+    call.outcome,
+    call.usage ?? '',
+    call.errorCode ?? '',
+    call.lines,
+    call.lineCount,
+    jobKeys.inboxPrefix(call.jobId),
+    Math.max(call.retentionMs, undeliveredMs),
+    Math.max(call.retentionMs, endedMs),
+    call.served ?? '',
+    call.cost ?? '',
+  ];
+}
+
+function readReply(text: string): FinishReply | Error {
+  const [verdict, outcome = '', attempt, lease] = text.split('\t');
+  if (verdict === 'error') return new Error(outcome);
   return {
     verdict: verdict as FinishReply['verdict'],
     outcome: (outcome || undefined) as Outcome | undefined,

@@ -69,15 +69,10 @@ export interface JobState extends JobIdentity, StoredRequest {
 /** How long a state outlives its job's deadline when nobody settles it. */
 const unsettledMs = 3_600_000;
 
-/**
- * The fields of a new job's state, as HSET takes them. What no script looks at is one field, for each field costs every
- * process a little. `reader` is the process that waits for the answer.
- */
-export function newStateFields(job: JobIdentity, reader: string, stored: StoredRequest = {}): (string | number)[] {
-  const fields = ['job', JSON.stringify(job), 'deadline', job.deadlineAt, 'readers', reader];
-  if (stored.request !== undefined) fields.push('request', stored.request);
-  if (stored.requestBlob !== undefined) fields.push('requestBlob', stored.requestBlob);
-  return fields;
+/** The field of a new job's state that holds a resource's request, or where that is; two empty texts where it is none. */
+export function storedField({ request, requestBlob }: StoredRequest = {}): [name: string, value: string] {
+  if (request !== undefined) return ['request', request];
+  return requestBlob === undefined ? ['', ''] : ['requestBlob', requestBlob];
 }
 
 /** How long a new job's state may stay, in ms. */
@@ -86,8 +81,8 @@ export function newStateLifetime(job: JobIdentity): number {
 }
 
 /**
- * Writes a job's state. Must be done before a worker can take the job: `begin` drops a job without one. A repeat (a
- * resent command) writes the same again.
+ * Writes a job's state, as admit.lua does where it can. Must be done before a worker can take the job: `begin` drops a job
+ * without one. A repeat (a resent command) writes the same again. `reader` is the process that waits for the answer.
  */
 export async function createJobState(
   redis: RedisClient,
@@ -96,10 +91,15 @@ export async function createJobState(
   stored?: StoredRequest,
 ): Promise<void> {
   const key = jobKeys.state(job.id);
-  await Promise.all([
-    redis.hset(key, ...newStateFields(job, reader, stored)),
-    redis.pexpire(key, newStateLifetime(job)),
-  ]);
+  const [name, value] = storedField(stored);
+  // What no script looks at is one field, for each field costs every process a little.
+  const fields = {
+    job: JSON.stringify(job),
+    deadline: job.deadlineAt,
+    readers: reader,
+    ...(name && { [name]: value }),
+  };
+  await Promise.all([redis.hset(key, fields), redis.pexpire(key, newStateLifetime(job))]);
 }
 
 /** Reads a job's state; undefined when there is none (unknown, or its time is over). */

@@ -10,33 +10,45 @@
 -- Answers how many were settled by this call.
 local prefix, now = ARGV[1], tonumber(ARGV[2])
 local reserved = prefix .. 'reserved'
-local settled, reserving, accounts, budgets = 0, nil, {}, {}
+-- What many of them change is read once, and written at the end: sums by key and field, levels of rates, members to be taken out.
+local settled, reserving, accounts, budgets, periods, rates, released, ended = 0, nil, {}, {}, {}, {}, {}, {}
 
 local function add(sums, key, field, amount)
   sums[key] = sums[key] or {}
   sums[key][field] = (sums[key][field] or 0) + amount
 end
 
+local function periodOf(budget)
+  if periods[budget] == nil then periods[budget] = redis.call('HGET', budget, 'period') end
+  return periods[budget]
+end
+
 -- A job is counted by what it took, not by what it was thought to take. At most a minute's worth is owed.
-local function correct(rate, limits, tokens, took)
-  local words = {}
-  for word in string.gmatch(limits, '%S+') do words[#words + 1] = word end
-  for _, bucket in ipairs({{words[2], ''}, {words[4], words[6] or ''}}) do
-    local limit, field = tonumber(bucket[1] or 0), 'tokens ' .. bucket[2]
-    local entry = limit > 0 and redis.call('HGET', rate, field)
-    if entry then
-      local used, at = string.match(entry, '^(%S+) (%S+)$')
-      local level = math.max(0, tonumber(used) - math.max(0, now - tonumber(at)) * limit / 60000)
-      local right = math.min(2 * limit, math.max(0, level + took - math.min(tokens, limit)))
-      redis.call('HSET', rate, field, string.format('%.3f %.0f', right, math.max(now, tonumber(at))))
-    end
+local function correctOne(rate, limit, field, tokens, took)
+  rates[rate] = rates[rate] or {}
+  local bucket = rates[rate][field]
+  if bucket == nil then
+    local used, at = string.match(redis.call('HGET', rate, field) or '', '^(%S+) (%S+)$')
+    bucket = used and {tonumber(used), tonumber(at)} or false
+    rates[rate][field] = bucket
   end
+  if bucket then
+    local level = math.max(0, bucket[1] - math.max(0, now - bucket[2]) * limit / 60000)
+    bucket[1] = math.min(2 * limit, math.max(0, level + took - math.min(tokens, limit)))
+    bucket[2] = math.max(now, bucket[2])
+  end
+end
+
+local function correct(rate, limits, tokens, took)
+  local ofKey, ofModel, model = string.match(limits, '^%S+ (%S+) %S+ (%S+) %S+ (%S+)')
+  ofKey, ofModel = tonumber(ofKey or 0), tonumber(ofModel or 0)
+  if ofKey > 0 then correctOne(rate, ofKey, 'tokens ', tokens, took) end
+  if ofModel > 0 then correctOne(rate, ofModel, 'tokens ' .. model, tokens, took) end
 end
 
 for index = 3, #ARGV, 5 do
   local member, binding, record, cost, took = unpack(ARGV, index, index + 4)
   local job, account, apiKey, capability = string.match(member, '^(%S+) (%S+) (%S+) ?(%S*)$')
-  local running = prefix .. 'running:' .. apiKey
   -- The write that frees comes first: Redis lets a script that has written go on when its memory is full.
   if redis.call('ZREM', KEYS[1], member) == 1 then
     settled = settled + 1
@@ -46,17 +58,15 @@ for index = 3, #ARGV, 5 do
     local key = prefix .. 'account:' .. account
     add(accounts, key, 'n:' .. capability, -1)
     if entry then
-      redis.call('HDEL', reserved, job)
+      released[#released + 1] = job
       local held, tokens, period, limits = string.match(entry, '^(%S+) (%S+) %S+ (%S+) ?(.*)$')
       if held ~= '-' then
         charged = math.min(charged, tonumber(held))
         add(accounts, key, 'held', -tonumber(held))
-        if period ~= '-' then
-          local budget = prefix .. 'budget:' .. apiKey
-          if redis.call('HGET', budget, 'period') == period then
-            add(budgets, budget, 'held', -tonumber(held))
-            add(budgets, budget, 'spent', charged)
-          end
+        local budget = prefix .. 'budget:' .. apiKey
+        if period ~= '-' and periodOf(budget) == period then
+          add(budgets, budget, 'held', -tonumber(held))
+          add(budgets, budget, 'spent', charged)
         end
       end
       if limits ~= '' then correct(prefix .. 'rate:' .. apiKey, limits, tonumber(tokens), tonumber(took ~= '' and took or 0)) end
@@ -67,10 +77,19 @@ for index = 3, #ARGV, 5 do
       else redis.call('XADD', KEYS[2], '*', 'r', record, 'c', string.format('%.0f', charged)) end
     end
   end
-  redis.call('ZREM', running, job)
+  local running = prefix .. 'running:' .. apiKey
+  ended[running] = ended[running] or {}
+  table.insert(ended[running], job)
   if binding ~= '' then
     binding = prefix .. 'idempotency:' .. binding
     if redis.call('HGET', binding, 'job') == job then redis.call('DEL', binding) end
+  end
+end
+for running, jobs in pairs(ended) do redis.call('ZREM', running, unpack(jobs)) end
+if #released > 0 then redis.call('HDEL', reserved, unpack(released)) end
+for rate, fields in pairs(rates) do
+  for field, bucket in pairs(fields) do
+    if bucket then redis.call('HSET', rate, field, string.format('%.3f %.0f', bucket[1], bucket[2])) end
   end
 end
 for _, sums in ipairs({accounts, budgets}) do

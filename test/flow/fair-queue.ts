@@ -76,7 +76,7 @@ export class FairQueue {
     const caller = { account, apiKeyId: account, revision: 1 };
     const reply = await admit(this.#redis.client, {
       ...{ job, caller: caller as never, concurrency: 100_000, bodyHash: '', shedding: undefined },
-      ...{ ...this.load.clock('chat'), hold: 'unpriced', lowers: false, tokens: 0, reader: undefined },
+      ...{ ...this.load.clock('chat'), hold: 'unpriced', tokens: 0, reader: undefined },
     });
     assert.equal(reply.verdict, 'admitted');
     const done = new Promise<void>((resolve) => this.#waiting.set(job.id, resolve));

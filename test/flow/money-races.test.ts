@@ -16,9 +16,9 @@ const money = await loadProduct<typeof import('../../shared/jobs/account-money.t
 const { admit } = await loadProduct<typeof import('../../api/admission/admit.ts')>('api/admission/admit');
 const { askAdmission } =
   await loadProduct<typeof import('../../api/admission/ask-admission.ts')>('api/admission/ask-admission');
-const { AdmissionForecast } = await loadProduct<typeof import('../../api/admission/admission-forecast.ts')>(
-  'api/admission/admission-forecast',
-);
+const { PayingKeys } =
+  await loadProduct<typeof import('../../api/admission/paying-keys.ts')>('api/admission/paying-keys');
+const { queueKeysPrefix } = await loadProduct<typeof import('../../shared/queue.ts')>('shared/queue');
 
 let jobs: JobFixture;
 let made = 0;
@@ -202,30 +202,30 @@ describe('asking for admission', () => {
     const services = {
       ...{ redis: jobs.redis, processId: 'api', isCluster: false, config: { keyConcurrency: 10 } },
       ...{ load: { shedding: () => undefined, clock: () => ({ flows: true, virtualTime: 0 }) } },
-      ...{ forecast: new AdmissionForecast(jobs.redis), accounts: { load: missing } },
+      ...{ payingKeys: new PayingKeys(), accounts: { load: missing } },
     } as unknown as Services;
     const caller = { ...unlimitedCaller, account };
     const submission = { job, caller, bodyHash: '', prepared: undefined } as unknown as Submission;
     return { job, services, submission };
   }
 
-  test('takes back what was sent behind the first asking before it asks again', async () => {
-    const account = 'presumed';
+  test('queues nothing before the asking that decides, and then together with the admission', async () => {
+    const account = 'missing';
     await jobs.redis.set(accountKeys.keyActive(account, 'key'), '1');
-    const { job, services, submission } = asking(account, () => knowCaller(jobs.redis, { account }));
-    const states: number[] = [];
-    const reply = await askAdmission(services, submission, async () => {
-      await delay(5);
-      states.push(await jobs.redis.exists(jobKeys.state(job.id)));
+    const left: number[] = [];
+    const { job, services, submission } = asking(account, async () => {
+      left.push(await jobs.redis.exists(jobKeys.state(job.id), `${queueKeysPrefix('chat')}job_${job.id}`));
+      await knowCaller(jobs.redis, { account });
     });
-    assert.deepEqual([reply.verdict, reply.isFirst, states], ['admitted', false, [0]]);
+    const reply = await askAdmission(services, submission, { request: '{}' });
+    assert.deepEqual([reply.verdict, reply.isQueued, left], ['admitted', true, [0]]);
   });
 
-  test('takes nothing back where the first asking decides', async () => {
+  test('asks once where nothing is missing', async () => {
     const account = 'decided';
     await knowCaller(jobs.redis, { account });
     const { services, submission } = asking(account, () => Promise.reject(new Error('nothing is missing')));
-    const reply = await askAdmission(services, submission, () => Promise.reject(new Error('it was admitted')));
-    assert.deepEqual([reply.verdict, reply.isFirst], ['admitted', true]);
+    const reply = await askAdmission(services, submission, undefined);
+    assert.deepEqual([reply.verdict, reply.isQueued], ['admitted', false]);
   });
 });

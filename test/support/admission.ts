@@ -17,7 +17,7 @@ export function admission(job: JobIdentity, changed: Partial<AdmitCall> = {}): A
     job,
     caller: { ...unlimitedCaller, account: job.account, apiKeyId: job.apiKeyId },
     ...{ concurrency: 10_000, bodyHash: 'body', shedding: undefined, flows: true, virtualTime: 0 },
-    ...{ hold: 'unknown', lowers: true, tokens: 0, reader: undefined },
+    ...{ hold: 'unknown', tokens: 0, reader: undefined },
     ...changed,
   };
 }
