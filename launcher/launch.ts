@@ -17,8 +17,10 @@ import type { Welcome } from './welcome.ts';
 const startDeadlineMs = 30_000;
 const sandboxCloseMs = 3000;
 const redisCloseMs = 15_000;
-/** Of a worker, as in package.json: some 40 MB for fewer and cheaper garbage collections. */
-const nodeFlags = ['--max-semi-space-size=32', '--single-threaded-gc'];
+/** As in package.json. Collecting with helper threads costs a process with little to keep more than it saves. */
+const apiFlags = ['--single-threaded-gc'];
+/** As in package.json: some 40 MB for fewer collections, too. */
+const workerFlags = ['--max-semi-space-size=32', '--single-threaded-gc'];
 
 /** What a child may need beyond its own time for shutting down, to notice and to leave. */
 const closeGraceMs = 7000;
@@ -163,9 +165,12 @@ export class Launch {
   async #startGateway(settings: Record<string, string>, apiSettings: Record<string, string>): Promise<string> {
     const { config, programs } = this.#options;
     const closeMs = config.shutdownMs + closeGraceMs;
-    const worker = this.#startChild({ name: 'worker', file: programs.worker, nodeFlags, settings }, closeMs);
+    const worker = this.#startChild(
+      { name: 'worker', file: programs.worker, nodeFlags: workerFlags, settings },
+      closeMs,
+    );
     const api = this.#startChild(
-      { name: 'api', file: programs.api, settings: { ...settings, ...apiSettings } },
+      { name: 'api', file: programs.api, nodeFlags: apiFlags, settings: { ...settings, ...apiSettings } },
       closeMs,
     );
     this.#reloading.push(worker, api);

@@ -8,7 +8,8 @@ import { benchChatRequest } from '../chat-request.ts';
 import { type Child, endChild, freePort, projectRoot, startChild, untilReady } from '../children.ts';
 import type { TargetKind, TargetOptions } from './target.ts';
 
-/** As in package.json and docker-compose.yml. */
+/** As in package.json, Dockerfile and docker-compose.yml. */
+const apiFlags = ['--single-threaded-gc'];
 const workerFlags = ['--max-semi-space-size=32', '--single-threaded-gc'];
 
 /**
@@ -42,7 +43,7 @@ export const sluice: TargetKind = {
         return child;
       };
       const worker = run('worker', ...workerFlags, join('dist', 'workers', 'main.js'), 'chat');
-      const api = run('api', join('dist', 'api', 'main.js'));
+      const api = run('api', ...apiFlags, join('dist', 'api', 'main.js'));
       const target = {
         name: 'sluice',
         url: `http://127.0.0.1:${port}/v1/chat/completions`,
