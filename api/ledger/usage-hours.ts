@@ -1,79 +1,171 @@
-import { type Insertable, type Selectable, sql } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { Database } from '../../shared/database/database.ts';
 import { selectRows, storableText } from '../../shared/database/select-rows.ts';
-import type { JobsTable, UsageHoursTable } from '../../shared/database/tables.ts';
+import type { JobsTable, Tables, UsageDaysTable, UsageHoursTable } from '../../shared/database/tables.ts';
 
-/** The grain of usage sums, in ms. */
+/** The grains of usage sums, in ms. */
 export const hourMs = 3_600_000;
+export const dayMs = 24 * hourMs;
 
 /** What a job counts by. */
-const groupColumns = [
+const hourColumns = [
   ...(['account_id', 'hour_start', 'api_key_id', 'model', 'endpoint', 'capability', 'vendor'] as const),
 ] satisfies (keyof UsageHoursTable)[];
 
-const sumColumns = [
+/** What is summed. */
+export const sumColumns = [
   ...(['requests', 'failed', 'cancelled', 'input_tokens', 'output_tokens', 'cost', 'milliseconds'] as const),
   ...(['first_milliseconds', 'first_count'] as const),
-] satisfies (keyof UsageHoursTable)[];
+] satisfies (keyof UsageHoursTable & keyof UsageDaysTable)[];
 
-type UsageHour = Insertable<UsageHoursTable>;
+/** Sums of jobs; `cost` in nano-dollars, times in ms. */
+export type UsageSums = Pick<UsageHoursTable, (typeof sumColumns)[number]>;
 
 /** The columns of a job's row that are counted. */
 export type CountedJob = Pick<
   Selectable<JobsTable>,
-  | Exclude<(typeof groupColumns)[number], 'hour_start'>
+  | Exclude<(typeof hourColumns)[number], 'hour_start'>
   | ('created_at' | 'ended_at' | 'first_at' | 'outcome' | 'input_tokens' | 'output_tokens' | 'cost')
 >;
 
 /**
- * Adds ended jobs to the sums of the hours in which they were made: to their account's, and to those of all. In the transaction that gives them their end, as its
- * last statement (the sums of the current hour are everybody's), and for exactly those that had none before: so each job
- * counts once.
+ * Adds ended jobs to the sums of the hours and days in which they were made: to their account's, and to the hours of all. In
+ * the transaction that gives them their end, as its last statements (the sums of the current hour are everybody's), and for
+ * exactly those that had none before: so each job counts once.
  */
 export async function addToUsageHours(transaction: Database, jobs: readonly CountedJob[]): Promise<void> {
   if (jobs.length === 0) return;
-  const hours = new Map<string, UsageHour>();
-  for (const job of jobs) count(hours, usageOf(job));
+  const hours = hoursOf(jobs);
+  const [days, all] = [new Map<string, UsageDaysTable>(), new Map<string, UsageHoursTable>()];
   // Of the sums, not of each job: most jobs of a batch are of few groups.
-  for (const hour of [...hours.values()]) count(hours, { ...hour, account_id: '', api_key_id: '' });
-  // Everybody locks them in one order: two that lock the same rows wait for each other, but never in a ring. The sums of
-  // all, which most wait for, come last.
-  const rows = [...hours].sort(([one], [other]) => (one < other ? 1 : -1)).map(([, hour]) => hour);
-  const columns = [...groupColumns, ...sumColumns];
-  const ref = (column: string) => sql.ref(column);
-  const updates = sumColumns.map(
-    (column) => sql`${ref(column)} = ${ref(`usage_hours.${column}`)} + ${ref(`excluded.${column}`)}`,
-  );
-  await sql`
-    insert into usage_hours (${sql.join(columns.map(ref))}) ${selectRows(transaction, 'usage_hours', columns, rows)}
-    on conflict (${sql.join(groupColumns.map(ref))}) do update set ${sql.join(updates)}`.execute(transaction);
+  for (const hour of hours.values()) {
+    addSums(dayOf(days, hour), hour);
+    addSums(hourOfAll(all, hour), hour);
+  }
+  await add(transaction, usageDays, inOrder(days));
+  // The sums of all, which most wait for, come last.
+  await add(transaction, usageHours, [...inOrder(hours), ...inOrder(all)]);
 }
 
-function count(hours: Map<string, UsageHour>, hour: UsageHour): void {
-  // Only the model's name, which comes last, can have a line's end in it. As JSON it would cost each job more than the rest.
-  const { account_id, api_key_id, hour_start, model, endpoint, capability, vendor } = hour;
-  const group = `${account_id}\n${hour_start}\n${api_key_id}\n${endpoint}\n${capability}\n${vendor}\n${model}`;
-  const sums = hours.get(group);
-  if (sums === undefined) hours.set(group, hour);
-  else for (const column of sumColumns) sums[column] += hour[column];
+/** Everybody locks rows in one order: two that lock the same ones wait for each other, but never in a ring. */
+function inOrder<Row>(rows: ReadonlyMap<string, Row>): Row[] {
+  return [...rows].sort(([one], [other]) => (one < other ? 1 : -1)).map(([, row]) => row);
 }
 
-/** What one job adds. */
-function usageOf(job: CountedJob): UsageHour {
-  const { account_id, api_key_id, endpoint, capability, vendor, created_at: createdAt } = job;
+/** A table of sums, and the constant parts of the statement that adds to it: they are put together once. */
+function sumsTable<Table extends 'usage_days' | 'usage_hours'>(
+  name: Table,
+  groupColumns: readonly (keyof Tables[Table] & string)[],
+) {
+  const columns = [...groupColumns, ...(sumColumns as readonly (keyof Tables[Table] & string)[])];
+  const updates = sumColumns.map((column) => `${column} = ${name}.${column} + excluded.${column}`);
   return {
-    ...{ account_id, hour_start: createdAt - (createdAt % hourMs), api_key_id, endpoint, capability, vendor },
-    // As it is stored: names that differ only in what no database takes are one group, and one statement has it once.
-    model: storableText(job.model),
-    requests: 1,
-    failed: job.outcome === 'failed' ? 1 : 0,
-    cancelled: job.outcome === 'cancelled' ? 1 : 0,
-    input_tokens: job.input_tokens ?? 0,
-    output_tokens: job.output_tokens ?? 0,
-    cost: job.cost ?? 0,
-    // Two processes' clocks may differ.
-    milliseconds: Math.max(0, (job.ended_at ?? createdAt) - createdAt),
-    first_milliseconds: job.first_at === null ? 0 : Math.max(0, job.first_at - createdAt),
-    first_count: job.first_at === null ? 0 : 1,
+    name,
+    columns,
+    insert: sql.raw(`insert into ${name} (${columns.join(', ')})`),
+    onConflict: sql.raw(`on conflict (${groupColumns.join(', ')}) do update set ${updates.join(', ')}`),
   };
+}
+
+const usageDays = sumsTable('usage_days', ['day_start', 'account_id', 'api_key_id']);
+const usageHours = sumsTable('usage_hours', [...hourColumns]);
+
+async function add<Table extends 'usage_days' | 'usage_hours'>(
+  transaction: Database,
+  { name, columns, insert, onConflict }: ReturnType<typeof sumsTable<Table>>,
+  rows: readonly object[],
+): Promise<void> {
+  await sql`${insert} ${selectRows(transaction, name, columns, rows)} ${onConflict}`.execute(transaction);
+}
+
+/** What jobs add to the hours of their accounts, by group. */
+function hoursOf(jobs: readonly CountedJob[]): Map<string, UsageHoursTable> {
+  const hours = new Map<string, UsageHoursTable>();
+  let last: { readonly job: CountedJob; readonly hour: UsageHoursTable } | undefined;
+  for (const job of jobs) {
+    // Many jobs in a row are of one group, which need not be looked for again.
+    if (last === undefined || !isAlike(last.job, job)) last = { job, hour: hourOf(hours, job) };
+    addJob(last.hour, job);
+  }
+  return hours;
+}
+
+function isAlike(one: CountedJob, other: CountedJob): boolean {
+  return (
+    one.api_key_id === other.api_key_id &&
+    one.model === other.model &&
+    one.endpoint === other.endpoint &&
+    one.vendor === other.vendor &&
+    one.capability === other.capability &&
+    one.account_id === other.account_id &&
+    hourStart(one) === hourStart(other)
+  );
+}
+
+function hourStart({ created_at: createdAt }: CountedJob): number {
+  return createdAt - (createdAt % hourMs);
+}
+
+function hourOf(hours: Map<string, UsageHoursTable>, job: CountedJob): UsageHoursTable {
+  const { account_id, api_key_id, endpoint, capability, vendor } = job;
+  // As it is stored: names that differ only in what no database takes are one group, and one statement has it once.
+  const model = storableText(job.model);
+  const group = { account_id, hour_start: hourStart(job), api_key_id, model, endpoint, capability, vendor };
+  return rowOf(hours, `${account_id}\n${group.hour_start}\n${api_key_id}\n${keyOfAll(group)}`, group);
+}
+
+function hourOfAll(all: Map<string, UsageHoursTable>, hour: UsageHoursTable): UsageHoursTable {
+  const group = { ...hour, account_id: '', api_key_id: '' };
+  return rowOf(all, `${hour.hour_start}\n${keyOfAll(hour)}`, group);
+}
+
+function dayOf(days: Map<string, UsageDaysTable>, hour: UsageHoursTable): UsageDaysTable {
+  const { account_id, api_key_id, hour_start } = hour;
+  const group = { day_start: hour_start - (hour_start % dayMs), account_id, api_key_id };
+  return rowOf(days, `${group.day_start}\n${account_id}\n${api_key_id}`, group);
+}
+
+/** Only the model's name, which comes last, can have a line's end in it. As JSON it would cost more than all the rest. */
+function keyOfAll({ endpoint, capability, vendor, model }: Omit<UsageHoursTable, keyof UsageSums>): string {
+  return `${endpoint}\n${capability}\n${vendor}\n${model}`;
+}
+
+/** The row of a group: that which is there, or a new one that has counted nothing. */
+function rowOf<Group extends object>(
+  rows: Map<string, Group & UsageSums>,
+  key: string,
+  group: Group,
+): Group & UsageSums {
+  const known = rows.get(key);
+  if (known !== undefined) return known;
+  const row = { ...group, ...noUsage };
+  rows.set(key, row);
+  return row;
+}
+
+/** The sums of no jobs. */
+export const noUsage: Readonly<UsageSums> = {
+  ...{ requests: 0, failed: 0, cancelled: 0, input_tokens: 0, output_tokens: 0, cost: 0, milliseconds: 0 },
+  ...{ first_milliseconds: 0, first_count: 0 },
+};
+
+/** Adds sums to others. */
+export function addSums(sums: UsageSums, more: UsageSums): void {
+  for (const column of sumColumns) sums[column] += more[column];
+}
+
+/** Adds what one job counts. */
+function addJob(sums: UsageSums, job: CountedJob): void {
+  const { created_at: createdAt, ended_at: endedAt, first_at: firstAt } = job;
+  sums.requests += 1;
+  if (job.outcome === 'failed') sums.failed += 1;
+  if (job.outcome === 'cancelled') sums.cancelled += 1;
+  sums.input_tokens += job.input_tokens ?? 0;
+  sums.output_tokens += job.output_tokens ?? 0;
+  sums.cost += job.cost ?? 0;
+  // Two processes' clocks may differ.
+  sums.milliseconds += Math.max(0, (endedAt ?? createdAt) - createdAt);
+  if (firstAt === null) return;
+  sums.first_milliseconds += Math.max(0, firstAt - createdAt);
+  sums.first_count += 1;
 }

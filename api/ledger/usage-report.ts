@@ -2,9 +2,8 @@ import { type ExpressionBuilder, type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../shared/database/database.ts';
 import type { Tables, UsageHoursTable } from '../../shared/database/tables.ts';
 import { type JobTag, tagCondition } from './job-tags.ts';
-import { hourMs } from './usage-hours.ts';
+import { addSums, dayMs, hourMs, noUsage, sumColumns, type UsageSums } from './usage-hours.ts';
 
-const dayMs = 24 * hourMs;
 /** The groups that one report names: those that cost most. */
 const mostGroups = 1000;
 /** A job's id tells when its request came, and `created_at` when it was read: an upload may take its time. */
@@ -34,22 +33,10 @@ export interface UsageQuestion {
   readonly tag?: JobTag | undefined;
 }
 
-/** Sums of jobs; `cost` in nano-dollars, times in ms. */
-export type UsageSums = Pick<
-  UsageHoursTable,
-  | ('requests' | 'failed' | 'cancelled' | 'input_tokens' | 'output_tokens' | 'cost')
-  | ('milliseconds' | 'first_milliseconds' | 'first_count')
->;
-
 /** Sums of one group: a time in ms (the beginning of an hour, or of a day in the time zone), or an id or a name. */
 export interface UsageRow extends UsageSums {
   readonly group: number | string;
 }
-
-const sumColumns = [
-  ...(['requests', 'failed', 'cancelled', 'input_tokens', 'output_tokens', 'cost'] as const),
-  ...(['milliseconds', 'first_milliseconds', 'first_count'] as const),
-] satisfies (keyof UsageSums)[];
 
 const groupColumns = {
   hour: 'hour_start',
@@ -66,33 +53,36 @@ const groupColumns = {
  * What was used, of the jobs that have ended, by the time at which they were made. Times come in order, other groups by
  * what they cost, a thousand at most; the total is of all.
  *
- * It reads the sums of hours: an account's, or those of all; but by accounts or keys it reads every account's, which takes
- * a second where they have a million. A question for a tag cannot: it reads the account's jobs of the whole span one by one, about a
- * second for each million of them, which is why its span is to be short.
+ * It reads the sums of hours: an account's, or those of all; by accounts or keys the sums of days, and of the hours at the
+ * two ends of the span. Where those are narrowed down further, it reads every account's hours: half a second for a million.
+ * A question for a tag reads the jobs of the whole span one by one, about a second for each million of them, which is why
+ * its span is to be short.
  */
 export async function readUsage(
   db: Database,
   question: UsageQuestion,
 ): Promise<{ readonly rows: UsageRow[]; readonly total: UsageSums }> {
-  const isTime = question.groupBy === 'hour' || question.groupBy === 'day';
-  const rows = await usageByGroup(db, question).execute();
-  if (isTime || rows.length <= mostGroups) return { rows, total: totalOf(rows) };
-  const whole = await usageByGroup(db, question, sql.lit('')).execute();
-  return { rows: rows.slice(0, mostGroups), total: totalOf(whole) };
+  const source = question.tag === undefined ? await sumsOf(db, question) : jobsOfTag(db, question, question.tag);
+  const groups = sql`select ${groupOf(question)} as "group", ${summed} from (${source}) as sums group by 1`;
+  if (question.groupBy === 'hour' || question.groupBy === 'day') {
+    const { rows } = await sql<UsageRow>`${groups} order by 1`.execute(db);
+    return { rows, total: totalOf(rows) };
+  }
+  const most = sql`select * from usage_groups order by cost desc, requests desc, 1 limit ${sql.lit(mostGroups)}`;
+  // Of all groups, also of those that are not named; from what has been read, not from all of it once more.
+  const total = sql`select null, ${summed} from usage_groups`;
+  const { rows } = await sql<UsageRow | TotalRow>`
+    with usage_groups as (${groups}) select * from (${most}) as most union all ${total}`.execute(db);
+  return { rows: rows.filter(isOfGroup), total: totalOf(rows.filter((row) => !isOfGroup(row))) };
 }
 
-/** The statement that answers it, one group more than a report names. @param group what to sum by instead */
-export function usageByGroup(db: Database, question: UsageQuestion, group = groupOf(question)) {
-  const { groupBy } = question;
-  const isTime = groupBy === 'hour' || groupBy === 'day';
-  const sums = sql.join(sumColumns.map((column) => sql`sum(${sql.ref(column)}) as ${sql.ref(column)}`));
-  const source = question.tag === undefined ? hoursOf(db, question) : hoursOfTag(db, question, question.tag);
-  const order = isTime ? sql`1` : sql`sum(cost) desc, sum(requests) desc, 1`;
-  const limit = isTime ? sql`` : sql`limit ${sql.lit(mostGroups + 1)}`;
-  const statement = sql<UsageRow>`
-    select ${group} as "group", ${sums} from (${source}) as hours group by 1 order by ${order} ${limit}`;
-  return { execute: async (): Promise<UsageRow[]> => (await statement.execute(db)).rows };
+type TotalRow = UsageSums & { readonly group: null };
+
+function isOfGroup(row: UsageRow | TotalRow): row is UsageRow {
+  return row.group !== null;
 }
+
+const summed = sql.join(sumColumns.map((column) => sql`sum(${sql.ref(column)}) as ${sql.ref(column)}`));
 
 function groupOf({ groupBy, timeZoneMs }: UsageQuestion): RawBuilder<unknown> {
   const column = sql.ref(groupColumns[groupBy]);
@@ -101,24 +91,67 @@ function groupOf({ groupBy, timeZoneMs }: UsageQuestion): RawBuilder<unknown> {
   return sql`(${column} + ${zone}) / ${day} * ${day} - ${zone}`;
 }
 
-function hoursOf(db: Database, question: UsageQuestion) {
+/** What is to be added up: the rows with the least grain that tell it. */
+async function sumsOf(db: Database, question: UsageQuestion) {
+  const { account, key, groupBy } = question;
+  const isByOwner = groupBy === 'account' || groupBy === 'key';
+  if (account !== undefined) return hoursOf(db, question);
+  if (isByOwner && dayFilters.every((name) => question[name] === undefined)) return daysOf(db, question);
+  // The primary key leads to an account's hours, and to nobody's by their key.
+  if (key !== undefined) return hoursOf(db, question).where('account_id', 'in', await readOwners(db, question));
+  // The rows of all are those of no account.
+  return hoursOf(db, question).where('account_id', isByOwner ? '<>' : '=', '');
+}
+
+/** What the sums of days do not know. */
+const dayFilters = ['model', 'endpoint', 'capability', 'vendor'] as const;
+
+/** @param span left out: the question's own */
+function hoursOf(db: Database, question: UsageQuestion, { from, to }: Pick<UsageQuestion, 'from' | 'to'> = question) {
   return db
     .selectFrom('usage_hours')
     .selectAll()
-    .where('hour_start', '>=', question.from)
-    .where('hour_start', '<', question.to)
-    .where((expression) => {
-      if (question.account !== undefined) return expression.and(conditionsOf(question, expression));
-      const { groupBy, key } = question;
-      const isByOwner = groupBy === 'account' || groupBy === 'key' || key !== undefined;
-      // The rows of all are those of no account.
-      const owner = isByOwner ? expression('account_id', '<>', '') : expression('account_id', '=', '');
-      return expression.and([...conditionsOf(question, expression), owner]);
-    });
+    .where('hour_start', '>=', from)
+    .where('hour_start', '<', to)
+    .where((expression) => expression.and(conditionsOf(question, expression)));
+}
+
+/** The sums of the whole days in a span, by account and key, and those of the hours before and behind them. */
+function daysOf(db: Database, question: UsageQuestion) {
+  const { from, to } = question;
+  const firstDay = Math.ceil(from / dayMs) * dayMs;
+  const lastEnd = Math.max(firstDay, Math.floor(to / dayMs) * dayMs);
+  const columns = ['account_id', 'api_key_id', ...sumColumns] as const;
+  const hours = (span: Pick<UsageQuestion, 'from' | 'to'>) =>
+    db.selectFrom(hoursOf(db, question, span).where('account_id', '<>', '').as('hours')).select(columns);
+  return db
+    .selectFrom('usage_days')
+    .select(columns)
+    .where('day_start', '>=', firstDay)
+    .where('day_start', '<', lastEnd)
+    .where((expression) =>
+      expression.and(question.key === undefined ? [] : [expression('api_key_id', '=', question.key)]),
+    )
+    .unionAll(hours({ from, to: Math.min(firstDay, to) }))
+    .unionAll(hours({ from: lastEnd, to }));
+}
+
+/** The accounts of the key that is asked for: there is one, or none has used it in this span. */
+async function readOwners(db: Database, { key = '', from, to }: UsageQuestion): Promise<string[]> {
+  const owners = await db
+    .selectFrom('usage_days')
+    .select('account_id')
+    .distinct()
+    .where('day_start', '>=', from - (from % dayMs))
+    .where('day_start', '<', to)
+    .where('api_key_id', '=', key)
+    .execute();
+  // A list must not be empty: the rows of all are of no key, so none is found.
+  return owners.length === 0 ? [''] : owners.map(({ account_id: account }) => account);
 }
 
 /** Of each job with the tag what it adds to its hour. */
-function hoursOfTag(db: Database, question: UsageQuestion, tag: NonNullable<UsageQuestion['tag']>) {
+function jobsOfTag(db: Database, question: UsageQuestion, tag: NonNullable<UsageQuestion['tag']>) {
   const { from, to } = question;
   const one = (condition: RawBuilder<unknown>) => sql<number>`case when ${condition} then 1 else 0 end`;
   const since = (column: 'ended_at' | 'first_at') =>
@@ -155,7 +188,7 @@ export function firstIdAt(time: number): string {
 }
 
 function totalOf(rows: readonly UsageSums[]): UsageSums {
-  const total = Object.fromEntries(sumColumns.map((column) => [column, 0])) as unknown as UsageSums;
-  for (const row of rows) for (const column of sumColumns) total[column] += row[column] ?? 0;
+  const total = { ...noUsage };
+  for (const row of rows) addSums(total, row);
   return total;
 }

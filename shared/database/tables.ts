@@ -9,6 +9,7 @@ export interface Tables {
   jobs: JobsTable;
   job_bodies: JobBodiesTable;
   usage_hours: UsageHoursTable;
+  usage_days: UsageDaysTable;
   credits: CreditsTable;
   users: UsersTable;
   sessions: SessionsTable;
@@ -188,7 +189,7 @@ export interface JobsTable {
  * Sums of the ended jobs that were made in one hour, by all that usage is asked by. Each job is in two rows: that of its
  * account and key, and that of all, where both are ''.
  */
-export interface UsageHoursTable {
+export interface UsageHoursTable extends UsageSumColumns {
   account_id: string;
   /** Milliseconds since 1970 at the beginning of the hour, in UTC. */
   hour_start: number;
@@ -197,6 +198,18 @@ export interface UsageHoursTable {
   endpoint: string;
   capability: string;
   vendor: string;
+}
+
+/** The same sums by a day of UTC, account and key alone. */
+export interface UsageDaysTable extends UsageSumColumns {
+  /** Milliseconds since 1970 at the beginning of the day, in UTC. */
+  day_start: number;
+  account_id: string;
+  api_key_id: string;
+}
+
+/** What is summed of ended jobs. */
+interface UsageSumColumns {
   requests: number;
   failed: number;
   cancelled: number;

@@ -3,11 +3,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import { sql } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import { Registry } from 'prom-client';
 import type { OutboxConsumer as Consumer } from '../../api/ledger/outbox-consumer.ts';
 import type { UsageQuestion } from '../../api/ledger/usage-report.ts';
 import type { Database } from '../../shared/database/database.ts';
+import type { JobsTable } from '../../shared/database/tables.ts';
+import { groupBy as groupRows } from '../../shared/group-by.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { JobRecord } from '../../shared/jobs/outbox.ts';
 import { databaseSettings, isOnPostgres } from '../support/database-settings.ts';
@@ -94,7 +96,10 @@ async function report(more: Partial<UsageQuestion> = {}) {
 
 /** What the jobs themselves say, added up one by one. */
 async function addedUp() {
-  const rows = await db.selectFrom('jobs').selectAll().where('outcome', 'is not', null).execute();
+  return sumsOf(await db.selectFrom('jobs').selectAll().where('outcome', 'is not', null).execute());
+}
+
+function sumsOf(rows: readonly Selectable<JobsTable>[]) {
   const sum = (value: (row: (typeof rows)[number]) => number | null) =>
     rows.reduce((total, row) => total + (value(row) ?? 0), 0);
   return {
@@ -245,18 +250,114 @@ describe('the sums of hours', () => {
     );
   });
 
-  test('are filled by the migration as the ledger would have', async () => {
+  test('are filled by the migrations as the ledger would have', async () => {
     await ledger.write(manyRecords(120).map((one) => ({ ...one, cost: undefined, firstAt: undefined })));
-    const all = () =>
-      db.selectFrom('usage_hours').selectAll().orderBy('hour_start').orderBy('model').orderBy('api_key_id').execute();
+    const all = async () => [
+      await db
+        .selectFrom('usage_hours')
+        .selectAll()
+        .orderBy('hour_start')
+        .orderBy('model')
+        .orderBy('api_key_id')
+        .execute(),
+      await db.selectFrom('usage_days').selectAll().orderBy('day_start').orderBy('api_key_id').execute(),
+    ];
     const before = await all();
     await db.deleteFrom('usage_hours').execute();
-    const kind = isOnPostgres ? 'postgres' : 'sqlite';
-    const migration = readMigrations(kind).find(({ name }) => name === '006-money')?.sql ?? '';
-    const statements = migration.slice(migration.indexOf('INSERT INTO usage_hours')).split(';\n');
-    for (const statement of statements.filter((text) => text.trim() !== '')) await sql.raw(statement).execute(db);
+    await db.deleteFrom('usage_days').execute();
+    for (const name of ['006-money', '009-usage-days']) {
+      const migration =
+        readMigrations(isOnPostgres ? 'postgres' : 'sqlite').find((one) => one.name === name)?.sql ?? '';
+      const statements = migration.slice(migration.indexOf('INSERT INTO usage_')).split(';\n');
+      for (const statement of statements.filter((text) => text.trim() !== '')) await sql.raw(statement).execute(db);
+    }
     assert.deepEqual(await all(), before);
-    assert.ok(before.length > 10);
+    assert.deepEqual(
+      before.map((rows) => rows.length > 1),
+      [true, true],
+    );
+  });
+});
+
+describe('a report by accounts or keys', () => {
+  const accounts = ['one', 'two', 'three'];
+
+  /** A job of each kind in every third hour of four days, and at both ends of hours and days. */
+  async function writeJobs(): Promise<Selectable<JobsTable>[]> {
+    const hours = Array.from({ length: 4 * 24 }, (_, index) => morning - day + index * hour);
+    const times = hours.flatMap((start, index) => (index % 3 === 0 ? [start, start + hour - 1] : [start + index]));
+    const records = times.map((createdAt, index) => {
+      const account = accounts[index % 3] as string;
+      return record({
+        ...{ createdAt, account, apiKeyId: `${account}-key-${index % 2}`, model: `model-${index % 5}` },
+        outcome: (['completed', 'failed', 'cancelled', 'completed'] as const)[index % 4] ?? 'completed',
+        cost: index % 4 === 0 ? undefined : index * 1001,
+        firstAt: index % 2 === 0 ? undefined : createdAt + 30,
+        usage: `{"prompt_tokens":${index},"completion_tokens":2}`,
+      });
+    });
+    // Two at a time: most rows of days are added to.
+    for (let from = 0; from < records.length; from += 2) await ledger.write(records.slice(from, from + 2));
+    return await db.selectFrom('jobs').selectAll().execute();
+  }
+
+  const noon = morning + 12 * hour;
+  const spans: Readonly<Record<string, readonly [from: number, to: number]>> = {
+    'whole days': [morning, morning + 2 * day],
+    'hours at both ends': [morning - 5 * hour, morning + day + 7 * hour],
+    'hours before days': [noon, morning + 2 * day],
+    'hours behind days': [morning, noon + day],
+    'hours around midnight': [noon, noon + day],
+    'hours of one day': [morning + 3 * hour, noon],
+    'one hour': [noon, noon + hour],
+    'the last hour of a day': [morning + 23 * hour, morning + day],
+    all: [morning - 9 * day, morning + 9 * day],
+    nothing: [morning + 20 * day, morning + 22 * day],
+  };
+
+  test('says what the jobs say, whatever hours and days its span begins and ends in', async () => {
+    const written = await writeJobs();
+    const columns = { account: 'account_id', key: 'api_key_id', model: 'model', day: undefined } as const;
+    for (const [name, [from, to]] of Object.entries(spans)) {
+      const inSpan = written.filter(({ created_at: at }) => at >= from && at < to);
+      for (const [groupBy, key, model] of [
+        ['account', undefined, undefined],
+        ['key', undefined, undefined],
+        ['account', 'two-key-1', undefined],
+        ['key', 'two-key-1', undefined],
+        ['key', 'no-key', undefined],
+        ['model', 'two-key-1', undefined],
+        ['model', 'no-key', undefined],
+        ['day', 'two-key-1', undefined],
+        ['account', undefined, 'model-3'],
+        ['key', undefined, 'model-3'],
+        ['key', 'two-key-1', 'model-3'],
+      ] as const) {
+        const asked = inSpan
+          .filter(({ api_key_id: used }) => key === undefined || used === key)
+          .filter(({ model: used }) => model === undefined || used === model);
+        const column = columns[groupBy];
+        const groupOf = (row: Selectable<JobsTable>) =>
+          column === undefined ? row.created_at - (row.created_at % day) : row[column];
+        const expected = [...groupRows(asked, groupOf)].map(([group, rows]) => ({ group, ...sumsOf(rows) }));
+        const order = (one: { group: unknown }, other: { group: unknown }) =>
+          String(one.group) < String(other.group) ? -1 : 1;
+        const { rows, total } = await report({ from, to, groupBy, key, model });
+        const question = `${name} by ${groupBy}, key ${key}, model ${model}`;
+        assert.deepEqual([...rows].sort(order), expected.sort(order), question);
+        assert.deepEqual(total, sumsOf(asked), question);
+      }
+    }
+  });
+
+  test('names a thousand keys, those that cost most, and adds up all', async () => {
+    const records = Array.from({ length: 1005 }, (_, index) => record({ apiKeyId: `key-${index}`, cost: index }));
+    await ledger.write(records);
+    for (const span of [{}, { from: morning, to: morning + hour }]) {
+      const { rows, total } = await report({ ...span, groupBy: 'key' });
+      assert.deepEqual([rows.length, rows[0]?.group, rows.at(-1)?.group], [1000, 'key-1004', 'key-5']);
+      assert.deepEqual([total.requests, total.cost], [1005, (1004 * 1005) / 2]);
+    }
   });
 });
 
