@@ -2,7 +2,7 @@ import type Router from '@koa/router';
 import type { Database } from '../../shared/database/database.ts';
 import { requireOperator } from '../accounts/require-operator.ts';
 import { requireSession } from '../accounts/require-session.ts';
-import { jobList, oneJob } from '../console-api/jobs.ts';
+import { cancelOneJob, jobList, liveJobs, oneJob } from '../console-api/jobs.ts';
 import { jobsCsv } from '../console-api/jobs-csv.ts';
 import { readText } from '../console-api/read-query.ts';
 import { usage } from '../console-api/usage.ts';
@@ -32,7 +32,10 @@ export function addAdminRoutes(router: Router<State>, services: Services, db: Da
   router.get('/admin/v1/usage', operator, usage(db, asked));
   router.get('/admin/v1/jobs', operator, jobList(services, db, asked));
   router.get('/admin/v1/jobs.csv', operator, jobsCsv(services, db, asked));
+  // Before the one for an id, which would take its name for one.
+  router.get('/admin/v1/jobs/live', operator, liveJobs(services, db, asked));
   router.get('/admin/v1/jobs/:id', operator, oneJob(services, db, asked));
+  router.delete('/admin/v1/jobs/:id', operator, cancelOneJob(services, db, asked, 'an operator'));
   router.get('/admin/v1/accounts', operator, accounts.list);
   router.post('/admin/v1/accounts', operator, accounts.create);
   router.get('/admin/v1/accounts/:id', operator, accounts.retrieve);

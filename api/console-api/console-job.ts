@@ -1,11 +1,11 @@
 import type { Database } from '../../shared/database/database.ts';
-import type { JobState, Outcome } from '../../shared/jobs/job-state.ts';
-import { jobKeys } from '../../shared/keys.ts';
+import type { JobIdentity, Outcome } from '../../shared/jobs/job-state.ts';
 import { toDollars } from '../../shared/money/dollars.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 import type { JobStatus } from '../endpoints/job-object.ts';
 import type { ListedRow } from '../ledger/job-list.ts';
 import { openJobRow } from '../ledger/job-rows.ts';
+import { type JobProgress, readProgress } from './live-jobs.ts';
 
 /** A job as the console and operators see it. Times are ms since 1970, costs dollars. */
 export interface ConsoleJob {
@@ -37,9 +37,6 @@ export interface ConsoleJob {
   /** Whether its request and answer are kept, and can be read. */
   readonly has_body: boolean;
 }
-
-/** How far an unfinished job is, by its state. */
-export type JobProgress = Pick<JobState, 'attempt' | 'beganAt' | 'endedAt' | 'outcome' | 'errorCode'>;
 
 /** A job by its row. @param progress what its state says, where the row has no end */
 export function consoleJob(row: ListedRow, progress?: JobProgress): ConsoleJob {
@@ -73,7 +70,7 @@ export function consoleJob(row: ListedRow, progress?: JobProgress): ConsoleJob {
 }
 
 /** The row of a job that the database does not know yet, by its state. */
-export function rowOfState(state: JobState, keyName: string | null): ListedRow {
+export function rowOfState(state: JobIdentity, keyName: string | null): ListedRow {
   return { ...openJobRow(state), key_name: keyName, has_body: 0 };
 }
 
@@ -82,20 +79,6 @@ export async function consoleJobs(redis: RedisClient, rows: readonly ListedRow[]
   return await Promise.all(
     rows.map(async (row) => consoleJob(row, row.outcome === null ? await readProgress(redis, row.id) : undefined)),
   );
-}
-
-/** Without the request, which a state may hold. */
-async function readProgress(redis: RedisClient, id: string): Promise<JobProgress | undefined> {
-  const fields = ['deadline', 'attempt', 'began', 'ended', 'terminal', 'error'] as const;
-  const [deadline, attempt, began, ended, outcome, error] = await redis.hmget(jobKeys.state(id), ...fields);
-  if (!deadline) return undefined;
-  return {
-    attempt: Number(attempt ?? 0),
-    beganAt: began ? Number(began) : undefined,
-    endedAt: ended ? Number(ended) : undefined,
-    outcome: (outcome || undefined) as JobProgress['outcome'],
-    errorCode: (error || undefined) as JobProgress['errorCode'],
-  };
 }
 
 /** The names of API keys by id. */

@@ -33,9 +33,9 @@ export function addConsoleRoutes(
   router.get('/console/api/jobs', signedIn, jobList(services, db, own));
   router.get('/console/api/jobs.csv', signedIn, jobsCsv(services, db, own));
   // Before the one for an id, which would take its name for one.
-  router.get('/console/api/jobs/live', signedIn, liveJobs(services, db));
+  router.get('/console/api/jobs/live', signedIn, liveJobs(services, db, own));
   router.get('/console/api/jobs/:id', signedIn, oneJob(services, db, own));
-  router.delete('/console/api/jobs/:id', signedIn, cancelOneJob(services, db));
+  router.delete('/console/api/jobs/:id', signedIn, cancelOneJob(services, db, own, 'its owner'));
   router.get('/console/api/jobs/:id/events', signedIn, events);
   router.get('/console/api/session', signedIn, readSession(services, db));
   router.get('/console/api/settings', readSettings(services));

@@ -1,5 +1,6 @@
 import type { ParsedUrlQuery } from 'node:querystring';
 import type { Middleware } from 'koa';
+import { capabilities } from '../../shared/capabilities/capability.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { jobIdFromWire } from '../../shared/ids.ts';
@@ -11,7 +12,7 @@ import { findListedJob, type JobFilter, type ListedRow, listJobs } from '../ledg
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { type ConsoleJob, consoleJob, consoleJobs, keyNames, rowOfState } from './console-job.ts';
-import { readLiveJobs } from './live-jobs.ts';
+import { type LiveJobFilter, readLiveJobs } from './live-jobs.ts';
 import { invalidQuery, readText, readTime, readWord } from './read-query.ts';
 import { readTag } from './read-tag.ts';
 
@@ -21,6 +22,7 @@ const pageLimits = { usual: 50, most: 100 };
 const mostLive = 200;
 
 const statuses = ['completed', 'failed', 'cancelled', 'unfinished'] as const;
+const liveStatuses = ['queued', 'in_progress'] as const;
 
 /** Whose jobs a request may see; undefined: everybody's. */
 export type AccountOf = (ctx: Context) => string | undefined;
@@ -41,6 +43,17 @@ export function readJobFilter(query: ParsedUrlQuery, account: string | undefined
   };
 }
 
+function readLiveFilter(query: ParsedUrlQuery, account: string | undefined): LiveJobFilter {
+  return {
+    account,
+    status: readWord(query, 'status', liveStatuses),
+    capability: readWord(query, 'capability', capabilities),
+    key: readText(query, 'key'),
+    model: readText(query, 'model'),
+    endpoint: readText(query, 'endpoint'),
+  };
+}
+
 /** `GET …/jobs`: ended jobs, and those unfinished that the database knows, newest first. */
 export function jobList(services: Services, db: Database, accountOf: AccountOf): Middleware<State> {
   const reads = newReads();
@@ -56,12 +69,13 @@ export function jobList(services: Services, db: Database, accountOf: AccountOf):
   };
 }
 
-/** `GET …/jobs/live`: the unfinished jobs of the session's account, newest first, plain ones too. */
-export function liveJobs({ redis }: Services, db: Database): Middleware<State> {
+/** `GET …/jobs/live`: the unfinished jobs, newest first, plain ones too. */
+export function liveJobs({ redis }: Services, db: Database, accountOf: AccountOf): Middleware<State> {
   const reads = newReads();
   return async (ctx) => {
     ctx.state.endpoint = 'job.live';
-    const { jobs, hasMore } = await reads.read(() => readLiveJobs(redis, ctx.state.session.account, mostLive));
+    const filter = readLiveFilter(ctx.query, accountOf(ctx));
+    const { jobs, hasMore } = await reads.read(() => readLiveJobs(redis, filter, mostLive));
     const ids = jobs.map(({ apiKeyId }) => apiKeyId);
     const names = await reads.read(() => keyNames(db, ids));
     const data = jobs.map((job) => consoleJob(rowOfState(job, names.get(job.apiKeyId) ?? null), job));
@@ -78,14 +92,21 @@ export function oneJob(services: Services, db: Database, accountOf: AccountOf): 
   };
 }
 
-/** `DELETE …/jobs/{id}`: cancels one of the session's account; answers the job, unchanged if it had ended. */
-export function cancelOneJob(services: Services, db: Database): Middleware<State> {
+/**
+ * `DELETE …/jobs/{id}`: cancels; answers the job, unchanged if it had ended.
+ * @param by who is told to have done it
+ */
+export function cancelOneJob(
+  services: Services,
+  db: Database,
+  accountOf: AccountOf,
+  by: Parameters<typeof cancelJob>[3],
+): Middleware<State> {
   const reads = newReads();
   return async (ctx) => {
     ctx.state.endpoint = 'job.cancel';
-    const { account } = ctx.state.session;
-    await withJob(services, ctx, account, async (state, connection) => {
-      const ended = await cancelJob(services, state, connection);
+    await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
+      const ended = await cancelJob(services, state, connection, by);
       const row = await reads.read(() => rowOf(services, db, state.id));
       ctx.body = row === undefined ? consoleJob(rowOfState(ended, null), ended) : consoleJob(row, ended);
     });

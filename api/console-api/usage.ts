@@ -3,15 +3,14 @@ import type { Middleware } from 'koa';
 import type { Database } from '../../shared/database/database.ts';
 import { toDollars } from '../../shared/money/dollars.ts';
 import { BoundedReads } from '../bounded-reads.ts';
-import { hourMs } from '../ledger/usage-hours.ts';
-import { readUsage, type UsageQuestion, type UsageRow, type UsageSums, usageGroups } from '../ledger/usage-report.ts';
+import { dayMs, hourMs, type UsageSums } from '../ledger/usage-hours.ts';
+import { readUsage, type UsageQuestion, type UsageRow, usageGroups } from '../ledger/usage-report.ts';
 import type { Context, State } from '../state.ts';
 import { invalidQuery, readText, readTime, readWord } from './read-query.ts';
 import { readTag } from './read-tag.ts';
 
 /** How long the database may take for a report. */
 const readMs = 5000;
-const dayMs = 24 * hourMs;
 const usualDays = 30;
 /** The longest spans that are asked for: of all, hour by hour, and for a tag, which is read job by job. */
 const mostDays = 3660;

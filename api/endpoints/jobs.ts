@@ -77,9 +77,17 @@ export function findEndpoint(endpoints: ReadonlyMap<string, Endpoint>, job: Pick
   return endpoint;
 }
 
-/** Ends a job for its owner; one that has ended stays as it is. Answers it as it is then. */
-export async function cancelJob(services: Services, job: JobState, connection: ClientConnection): Promise<JobState> {
-  const error = new ApiError('cancelled', 'The job was cancelled by its owner.');
+/**
+ * Ends a job; one that has ended stays as it is. Answers it as it is then.
+ * @param by who is told to have done it
+ */
+export async function cancelJob(
+  services: Services,
+  job: JobState,
+  connection: ClientConnection,
+  by: 'its owner' | 'an operator' = 'its owner',
+): Promise<JobState> {
+  const error = new ApiError('cancelled', `The job was cancelled by ${by}.`);
   await connection.wait(endJob(services, job, error), readMs);
   return (await connection.wait(readJobState(services.redis, job.id), readMs)) ?? job;
 }
@@ -87,18 +95,19 @@ export async function cancelJob(services: Services, job: JobState, connection: C
 /**
  * Runs `work` with the job that the path names, by its state or, where Redis knows it no more, by its row. Another
  * account's job is the same 404 as an unknown one.
+ * @param account whose it must be; undefined, for operators: whosever it is
  */
 export async function withJob(
   services: Services,
   ctx: Context,
-  account: string,
+  account: string | undefined,
   work: (state: JobState, connection: ClientConnection) => Promise<void>,
 ): Promise<void> {
   const connection = new ClientConnection(ctx.res, services.handover);
   try {
     const jobId = jobIdFromWire(ctx.params.id as string);
     const state = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));
-    if (!state || state.account !== account) throw new ApiError('not_found', 'No such job.');
+    if (!state || (account !== undefined && state.account !== account)) throw new ApiError('not_found', 'No such job.');
     ctx.state.facts.job_id = state.id;
     await work(state, connection);
   } finally {

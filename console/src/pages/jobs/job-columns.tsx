@@ -1,11 +1,12 @@
-import { Anchor, Text } from '@mantine/core';
-import { Link } from '@tanstack/react-router';
+import { Text } from '@mantine/core';
 import { type Job, jobDuration } from '../../api/jobs.ts';
 import type { Column } from '../../components/data-table.tsx';
 import { StatusBadge } from '../../components/status-badge.tsx';
+import { TextLink } from '../../components/text-link.tsx';
 import { money } from '../../format/money.ts';
 import { count } from '../../format/number.ts';
 import { duration, time } from '../../format/time.ts';
+import { operatorScope, ownScope, type UsageScope } from '../usage/usage-scope.ts';
 
 const made: Column<Job> = { title: 'Made', render: (job) => time(job.created_at) };
 const status: Column<Job> = {
@@ -15,25 +16,17 @@ const status: Column<Job> = {
 const endpoint: Column<Job> = { title: 'Endpoint', render: (job) => job.endpoint };
 const key: Column<Job> = { title: 'Key', render: (job) => job.key?.name ?? '–' };
 
-const model: Column<Job> = {
+/** Leads to the job's page. */
+const modelIn = ({ jobPage }: UsageScope): Column<Job> => ({
   title: 'Model',
   isMain: true,
   render: (job) => (
-    <Anchor size="sm" renderRoot={(props) => <Link to="/jobs/$jobId" params={{ jobId: job.id }} {...props} />}>
+    <TextLink to={jobPage} params={{ jobId: job.id }} size="sm">
       {job.model}
-    </Anchor>
+    </TextLink>
   ),
-};
-
-const operatorsModel: Column<Job> = {
-  title: 'Model',
-  isMain: true,
-  render: (job) => (
-    <Anchor size="sm" renderRoot={(props) => <Link to="/operator/jobs/$jobId" params={{ jobId: job.id }} {...props} />}>
-      {job.model}
-    </Anchor>
-  ),
-};
+});
+const model = modelIn(ownScope);
 
 const took: Column<Job> = {
   title: 'Took',
@@ -64,11 +57,24 @@ const problem: Column<Job> = {
 export const jobColumns = [model, status, endpoint, key, made, took, tokens, cost, problem] as const;
 
 /** Columns of the jobs of all accounts. @param accounts those whose names are known; others are told by their ids */
-export function allJobColumns(accounts: readonly { readonly id: string; readonly name: string }[]) {
-  const names = new Map(accounts.map(({ id, name }) => [id, name]));
-  const account: Column<Job> = { title: 'Account', render: (job) => names.get(job.account_id) ?? job.account_id };
-  return [operatorsModel, status, account, endpoint, made, took, tokens, cost, problem] as const;
+export function allJobColumns(accounts: readonly NamedAccount[]) {
+  return [modelIn(operatorScope), status, accountOf(accounts), endpoint, made, took, tokens, cost, problem] as const;
 }
 
 /** What live jobs have, before the columns of what can be done with them. */
 export const liveJobColumns = [model, status, endpoint, key] as const;
+
+/** The same of all accounts. */
+export function allLiveJobColumns(accounts: readonly NamedAccount[]) {
+  return [modelIn(operatorScope), status, accountOf(accounts), endpoint, key] as const;
+}
+
+interface NamedAccount {
+  readonly id: string;
+  readonly name: string;
+}
+
+function accountOf(accounts: readonly NamedAccount[]): Column<Job> {
+  const names = new Map(accounts.map(({ id, name }) => [id, name]));
+  return { title: 'Account', render: (job) => names.get(job.account_id) ?? job.account_id };
+}

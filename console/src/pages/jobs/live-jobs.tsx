@@ -1,55 +1,70 @@
 import { Button, Code, Group, Text } from '@mantine/core';
-import { IconBolt, IconEye, IconX } from '@tabler/icons-react';
+import { IconEye, IconX } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Job } from '../../api/jobs.ts';
-import { request } from '../../api/request.ts';
+import { type Query, request } from '../../api/request.ts';
 import { Card } from '../../components/card.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { type Column, DataTable, TableSkeleton } from '../../components/data-table.tsx';
-import { EmptyState } from '../../components/empty-state.tsx';
 import { ErrorPanel } from '../../components/error-panel.tsx';
 import { duration } from '../../format/time.ts';
+import { ownScope, type UsageScope } from '../usage/usage-scope.ts';
 import { liveJobColumns } from './job-columns.tsx';
 import { WatchDialog } from './watch-dialog.tsx';
 
 /** How often they are asked for; not while the page is hidden. */
 const everyMs = 2000;
 
-/** What is under way now: watched, or cancelled. */
-export function LiveJobs() {
+interface LiveJobsProps {
+  readonly scope?: UsageScope;
+  readonly columns?: readonly Column<Job>[];
+  /** What of them is shown, as the list's JSON route takes it. */
+  readonly filter?: Query;
+}
+
+/** What is under way now: watched, or cancelled. Operators watch nobody's answers. */
+export function LiveJobs({ scope = ownScope, columns = liveJobColumns, filter = {} }: LiveJobsProps) {
   const client = useQueryClient();
+  const path = `${scope.jobsPath}/live`;
   const [watched, setWatched] = useState<Job>();
   const [cancelled, setCancelled] = useState<Job>();
   const jobs = useQuery({
-    queryKey: ['/jobs/live'],
-    queryFn: ({ signal }) => request<{ data: readonly Job[] }>('GET', '/jobs/live', { signal }),
+    queryKey: [path, filter],
+    queryFn: ({ signal }) => request<LiveList>('GET', path, { query: filter, signal }),
     refetchInterval: everyMs,
     staleTime: 0,
   });
   const cancel = async (): Promise<void> => {
-    await request('DELETE', `/jobs/${cancelled?.id}`);
-    await client.invalidateQueries({ predicate: ({ queryKey }) => String(queryKey[0]).startsWith('/jobs') });
+    await request('DELETE', `${scope.jobsPath}/${cancelled?.id}`);
+    await client.invalidateQueries({ predicate: ({ queryKey }) => String(queryKey[0]).startsWith(scope.jobsPath) });
   };
   const rows = jobs.data?.data ?? [];
+  const isFiltered = Object.values(filter).some((value) => value !== undefined);
   return (
     <Card title="Live">
       {jobs.isPending && <TableSkeleton rows={2} />}
       {jobs.isError && <ErrorPanel error={jobs.error} onRetry={() => void jobs.refetch()} />}
       {jobs.data !== undefined && rows.length === 0 && (
-        <EmptyState title="Nothing is running" icon={IconBolt}>
-          Requests that wait or are being answered appear here within two seconds.
-        </EmptyState>
+        <Text size="sm" c="dimmed">
+          Nothing is running{isFiltered && ' that the filters leave'}. Requests that wait or are being answered appear
+          here within two seconds.
+        </Text>
       )}
       {rows.length > 0 && (
         <DataTable
           label="Jobs under way"
-          columns={[...liveJobColumns, since, actions(setWatched, setCancelled)]}
+          columns={[...columns, since, actions(scope.isOfAll ? undefined : setWatched, setCancelled)]}
           rows={rows}
           rowKey={({ id }) => id}
         />
       )}
-      <WatchDialog job={watched} onClose={() => setWatched(undefined)} />
+      {jobs.data?.has_more === true && (
+        <Text size="sm" c="dimmed" mt="sm">
+          These are the newest {rows.length}; there are more.
+        </Text>
+      )}
+      {watched !== undefined && <WatchDialog job={watched} onClose={() => setWatched(undefined)} />}
       <ConfirmDialog
         opened={cancelled !== undefined}
         title="Cancel this job?"
@@ -71,21 +86,28 @@ const since: Column<Job> = {
   render: (job) => duration(Math.max(0, Date.now() - job.created_at)),
 };
 
-function actions(watch: (job: Job) => void, cancel: (job: Job) => void): Column<Job> {
+interface LiveList {
+  readonly data: readonly Job[];
+  readonly has_more: boolean;
+}
+
+function actions(watch: ((job: Job) => void) | undefined, cancel: (job: Job) => void): Column<Job> {
   return {
     title: 'Actions',
     align: 'right',
     render: (job) => (
       <Group gap="xs" justify="flex-end" wrap="nowrap">
-        <Button
-          size="xs"
-          variant="default"
-          leftSection={<IconEye size={16} aria-hidden />}
-          aria-label={`Watch ${job.id}`}
-          onClick={() => watch(job)}
-        >
-          Watch
-        </Button>
+        {watch !== undefined && (
+          <Button
+            size="xs"
+            variant="default"
+            leftSection={<IconEye size={16} aria-hidden />}
+            aria-label={`Watch ${job.id}`}
+            onClick={() => watch(job)}
+          >
+            Watch
+          </Button>
+        )}
         <Button
           size="xs"
           variant="default"

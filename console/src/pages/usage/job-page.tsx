@@ -31,8 +31,8 @@ export function JobById({ id, scope }: { id: string; scope: UsageScope }) {
   const job = useQuery(jobQuery(id, scope.jobsPath));
   return (
     <>
-      <PageHeader title="Request" description={<Code style={{ overflowWrap: 'anywhere' }}>{id}</Code>}>
-        {job.data !== undefined && !hasEnded(job.data) && !scope.isOfAll && <CancelButton id={id} />}
+      <PageHeader title="Job" description={<Code style={{ overflowWrap: 'anywhere' }}>{id}</Code>}>
+        {job.data !== undefined && !hasEnded(job.data) && <CancelButton id={id} path={scope.jobsPath} />}
       </PageHeader>
       {job.error !== null && <ErrorPanel error={job.error} onRetry={() => void job.refetch()} />}
       {job.isPending && <Skeleton height={360} />}
@@ -41,21 +41,21 @@ export function JobById({ id, scope }: { id: string; scope: UsageScope }) {
   );
 }
 
-function CancelButton({ id }: { id: string }) {
+function CancelButton({ id, path }: { id: string; path: UsageScope['jobsPath'] }) {
   const [isAsking, setAsking] = useState(false);
   const cancel = useMutation({
-    mutationFn: () => request('DELETE', `/jobs/${encodeURIComponent(id)}`),
-    onSuccess: () => queryClient.invalidateQueries({ queryKey: ['/jobs'] }),
+    mutationFn: () => request('DELETE', `${path}/${encodeURIComponent(id)}`),
+    onSuccess: () => queryClient.invalidateQueries({ queryKey: [path] }),
   });
   return (
     <>
       <Button variant="default" onClick={() => setAsking(true)}>
-        Cancel request
+        Cancel the job
       </Button>
       <ConfirmDialog
         opened={isAsking}
-        title="Cancel this request?"
-        confirmLabel="Cancel request"
+        title="Cancel this job?"
+        confirmLabel="Cancel the job"
         onConfirm={() => cancel.mutateAsync()}
         onClose={() => setAsking(false)}
       >
@@ -86,8 +86,8 @@ function JobView({ job, scope }: { job: Job; scope: UsageScope }) {
               Streamed: job.stream ? 'yes' : 'no',
               Account: scope.isOfAll ? <AccountLink id={job.account_id} /> : null,
               Key: scope.isOfAll ? keyName : <TextLink to="/keys">{keyName}</TextLink>,
-              'Input tokens': count(job.input_tokens),
-              'Output tokens': count(job.output_tokens),
+              'Input tokens': job.input_tokens === null ? null : count(job.input_tokens),
+              'Output tokens': job.output_tokens === null ? null : count(job.output_tokens),
               Error: job.error_code === null ? null : <Code>{job.error_code}</Code>,
             }}
           />

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { BrowserContext } from 'playwright-core';
+import { TestGateway } from '../support/gateway.ts';
+import { makeApiKey } from '../support/make-api-key.ts';
+import { faultsInEveryView, openPage, settled, TestBrowser, type WatchedPage } from './browser.ts';
+import { operatorSession, operatorSettings } from './operator-session.ts';
+
+/** What the request says, and an operator is not to read. */
+const prompt = 'WORDS:5000@40 The treasure lies under the old oak';
+
+let gateway: TestGateway;
+let browser: TestBrowser;
+let context: BrowserContext;
+let research: string;
+
+before(async () => {
+  [gateway, browser] = await Promise.all([TestGateway.start({ settings: operatorSettings }), TestBrowser.start()]);
+  context = await browser.context(gateway.url, 'light', await operatorSession(browser, gateway));
+  research = await makeApiKey(gateway, { accountId: 'research', name: 'Lab' });
+});
+
+after(async () => {
+  await browser?.close();
+  await gateway?.stop();
+});
+
+async function onPage(path: string, work: (page: WatchedPage) => Promise<void>): Promise<void> {
+  const page = await openPage(context);
+  try {
+    await page.goto(`/console${path}`);
+    await settled(page);
+    await work(page);
+    assert.deepEqual(page.troubles, []);
+  } finally {
+    await page.close();
+  }
+}
+
+/** A stream of another account that goes on for minutes, unless it is cancelled. */
+function startLongJob(): Promise<Response> {
+  return gateway.fetch('/v1/chat/completions', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${research}` },
+    body: JSON.stringify({ model: 'sandbox-chat', messages: [{ role: 'user', content: prompt }], stream: true }),
+  });
+}
+
+test("another account's running job is found live, and cancelled from the list", async () => {
+  const answer = await startLongJob();
+  await onPage('/operator/jobs', async (page) => {
+    const live = page.getByRole('table', { name: 'Jobs under way' });
+    await live.getByText('Lab').waitFor();
+    await live.getByText('research').waitFor();
+    assert.equal(await page.getByRole('button', { name: /^Watch/ }).count(), 0, 'its answer is not for operators');
+    assert.deepEqual(await faultsInEveryView(browser, page, 'operator-live-jobs'), []);
+    assert.ok(!(await page.content()).includes('treasure'));
+    await live.getByRole('button', { name: /^Cancel/ }).click();
+    await page.getByRole('button', { name: 'Cancel the job' }).click();
+    await page.getByText('Nothing is running').waitFor();
+    await page.getByRole('table', { name: 'Jobs', exact: true }).getByText('cancelled').first().waitFor();
+  });
+  assert.match(await answer.text(), /cancelled by an operator/);
+});
+
+test('it is opened with its timeline, which goes on by itself, and cancelled there', async () => {
+  const answer = await startLongJob();
+  const id = answer.headers.get('x-request-id') as string;
+  await onPage('/operator/jobs?account=research', async (page) => {
+    const live = page.getByRole('table', { name: 'Jobs under way' });
+    await live.getByRole('link', { name: 'sandbox-chat' }).click();
+    await page.waitForURL(new RegExp(`/console/operator/jobs/${id}`));
+    await page.getByText('in progress').first().waitFor();
+    assert.deepEqual(await faultsInEveryView(browser, page, 'operator-live-job'), []);
+    assert.ok(!(await page.content()).includes('treasure'));
+    await page.getByRole('button', { name: 'Cancel the job' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel the job' }).click();
+    await page.getByText('Cancelled', { exact: true }).first().waitFor();
+    await page.getByRole('button', { name: 'Cancel the job' }).waitFor({ state: 'detached' });
+  });
+  assert.match(await answer.text(), /cancelled by an operator/);
+});
+
+test('jobs under way are those of the account that is chosen', async () => {
+  const answer = await startLongJob();
+  await onPage('/operator/jobs?account=default', async (page) => {
+    await page.getByText('Nothing is running').waitFor();
+    await page.getByRole('button', { name: 'Clear filters' }).click();
+    await page.getByRole('table', { name: 'Jobs under way' }).getByText('Lab').waitFor();
+  });
+  const id = answer.headers.get('x-request-id') as string;
+  await gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE', headers: { authorization: `Bearer ${research}` } });
+  await answer.text();
+});
