@@ -23,7 +23,8 @@ export function authError(status: number, body: unknown, sent: Readonly<Record<s
   const { code, message } = (body ?? {}) as { code?: unknown; message?: unknown };
   // What went wrong was logged by then.
   if (status >= 500) return new ApiError('service_unavailable', 'This cannot be done for now. Try again later.');
-  return new ApiError(codes[status] ?? 'invalid_request_error', `${message ?? 'The request is not valid'}.`, {
+  const sentence = `${message ?? 'The request is not valid'}`.replace(/\.?$/, '.');
+  return new ApiError(codes[status] ?? 'invalid_request_error', sentence, {
     param: typeof code === 'string' ? (params[code] ?? passwordParam(code, sent)) : null,
     ...(typeof code === 'string' ? { vendorCode: code.toLowerCase() } : {}),
   });

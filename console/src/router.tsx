@@ -9,7 +9,6 @@ import {
 import { onSignedOut, queryClient } from './api/query-client.ts';
 import { RequestError } from './api/request.ts';
 import { sessionQuery } from './api/session.ts';
-import { readJobListSearch } from './pages/jobs/job-list-search.ts';
 import { readModelsSearch } from './pages/models/models-search.ts';
 import { readPlaygroundSearch } from './pages/playground/playground-search.ts';
 import {
@@ -112,12 +111,6 @@ const shellRoutes = [
   }),
   createRoute({
     getParentRoute: inShell,
-    path: '/usage/jobs',
-    validateSearch: readJobsSearch,
-    component: page(() => import('./pages/usage/usage-jobs-page.tsx'), 'UsageJobsPage'),
-  }),
-  createRoute({
-    getParentRoute: inShell,
     path: '/jobs/$jobId',
     component: page(() => import('./pages/usage/job-page.tsx'), 'JobPage'),
   }),
@@ -135,7 +128,7 @@ const shellRoutes = [
   createRoute({
     getParentRoute: inShell,
     path: '/jobs',
-    validateSearch: readJobListSearch,
+    validateSearch: readJobsSearch,
     component: page(() => import('./pages/jobs/jobs-page.tsx'), 'JobsPage'),
   }),
   createRoute({
@@ -177,12 +170,6 @@ const shellRoutes = [
   }),
   createRoute({
     getParentRoute: inShell,
-    path: '/operator/usage/jobs',
-    validateSearch: readAllJobsSearch,
-    component: page(() => import('./pages/operator/all-usage-jobs-page.tsx'), 'AllUsageJobsPage'),
-  }),
-  createRoute({
-    getParentRoute: inShell,
     path: '/operator/models',
     validateSearch: readModelsSearch,
     component: page(() => import('./pages/operator/all-models-page.tsx'), 'AllModelsPage'),
@@ -195,7 +182,7 @@ const shellRoutes = [
   createRoute({
     getParentRoute: inShell,
     path: '/operator/jobs',
-    validateSearch: readJobListSearch,
+    validateSearch: readAllJobsSearch,
     component: page(() => import('./pages/operator/all-jobs-page.tsx'), 'AllJobsPage'),
   }),
 ] as const;

@@ -41,6 +41,7 @@ export const theme = createTheme({
   autoContrast: true,
   colors: { sluice, dark: darkGround },
   components: {
+    Badge: { styles: { root: { textTransform: 'none' } } },
     Modal: { styles: { title: { fontWeight: 650 } } },
     // A placeholder for the focus would be a child that a menu must not have.
     Menu: { defaultProps: { withInitialFocusPlaceholder: false } },

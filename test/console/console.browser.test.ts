@@ -63,8 +63,8 @@ describe('the console', () => {
       assert.match((await row.textContent({ timeout: 1000 })) ?? '', /\$0\.0*[1-9]/);
     });
     await page.getByRole('link', { name: 'sandbox-chat' }).click();
-    await page.getByRole('heading', { name: 'Requests' }).waitFor();
-    await page.getByRole('table', { name: 'Requests' }).getByRole('link').first().click();
+    await page.getByRole('heading', { name: 'Jobs', exact: true }).waitFor();
+    await page.getByRole('table', { name: 'Jobs', exact: true }).getByRole('link').first().click();
     await page.getByRole('heading', { name: 'Timeline' }).waitFor();
     const details = (await page.locator('main').textContent()) ?? '';
     assert.match(details, /Cost\$0\.0*[1-9].*Modelsandbox-chat.*Vendorsandbox.*KeyFirst key/);
@@ -89,9 +89,9 @@ describe('the console', () => {
     await page.getByLabel('E-mail').fill('ada@example.com');
     await page.locator('input[name=password]').fill('not the password');
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('alert').waitFor();
+    await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor();
     await page.locator('input[name=password]').fill('correct horse battery');
-    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Usage' }).waitFor();
     assert.equal(new URL(page.url()).search, '?group=key');
     await page.getByRole('button', { name: /Account menu/ }).click();
@@ -140,7 +140,8 @@ describe('everybody can read, in light, in dark and on a phone,', () => {
     keys: 'keys',
     usage: 'usage',
     'usage-by-model': 'usage?group=model',
-    requests: 'usage/jobs',
+    jobs: 'jobs?period=7d',
+    'jobs-of-a-span': 'jobs?from=1795312800000&to=1795320000000',
     settings: 'settings',
     missing: 'no/such/page',
   };
@@ -159,6 +160,38 @@ describe('everybody can read, in light, in dark and on a phone,', () => {
   }
 
   test('what is there before signing in', () => look(outside));
+
+  test('why they cannot sign up, or set a password', async () => {
+    const context = await browser.context(gateway.url);
+    const page = await openPage(context);
+    const faults: string[] = [];
+    const tells = async (text: string, name: string): Promise<void> => {
+      await page.getByText(text).waitFor();
+      faults.push(...(await faultsInEveryView(browser, page, name)));
+    };
+    await page.goto('/console/sign-up');
+    await page.getByLabel('Name').fill('Ada');
+    await page.getByLabel('E-mail').fill('ada@example.com');
+    await page.locator('input[name=password]').fill('correct horse battery');
+    await page.keyboard.press('Enter');
+    await tells('There is an account with this e-mail address already.', 'sign-up-taken');
+    await page.goto('/console/reset-password?token=x');
+    await page.locator('input[name=password]').fill('correct horse battery');
+    await page.keyboard.press('Enter');
+    await tells('This link does not work any more', 'reset-dead-link');
+    await page.goto('/console/forgot-password');
+    await page.getByLabel('E-mail').fill('nobody@example.com');
+    await page.keyboard.press('Enter');
+    await tells('Now ask the operator for the link', 'forgot-done');
+    await page.route('**/console/api/settings', async (route) => {
+      const answer = await route.fetch();
+      await route.fulfill({ response: answer, json: { ...(await answer.json()), sign_up: false } });
+    });
+    await page.goto('/console/sign-up');
+    await tells('This gateway takes no new accounts', 'sign-up-closed');
+    assert.deepEqual([...faults, ...page.troubles], []);
+    await context.close();
+  });
 
   test('every page of an account', () => look({ ...inside, job: `jobs/${jobId}` }, session));
 
@@ -187,6 +220,8 @@ describe('everybody can read, in light, in dark and on a phone,', () => {
       await look(`key-${action.toLowerCase()}`);
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
+      // The keyboard goes on where it was, at the menu's button.
+      await page.locator('button:focus[aria-label="Actions for For dialogs"]').waitFor();
     }
     await page.getByRole('button', { name: /Account menu/ }).click();
     await page.getByRole('menuitem', { name: 'Sign out' }).waitFor();

@@ -176,7 +176,7 @@ describe('operation', () => {
       await page.getByLabel('Group by').selectOption('vendor');
       const vendors = page.getByRole('table', { name: 'Usage by vendor' });
       await vendors.getByRole('link', { name: 'sandbox' }).click();
-      const requests = page.getByRole('table', { name: 'Requests' });
+      const requests = page.getByRole('table', { name: 'Jobs', exact: true });
       await requests.waitFor();
       assert.equal(await requests.getByRole('link').count(), 1, 'of all requests the one with the tag');
       await assertReadable(page, 'operator-requests');
@@ -220,6 +220,8 @@ describe('operation', () => {
     await onPage('/operator/workers', async (page) => {
       await page.getByRole('table', { name: 'Queues' }).getByText('transcription').waitFor();
       await page.getByRole('table', { name: 'Workers' }).getByText('0 / 500').waitFor();
+      const chat = page.getByRole('table', { name: 'Queues' }).getByRole('row').filter({ hasText: 'chat' });
+      await chat.getByRole('cell').last().getByText('1').waitFor();
     });
   });
 

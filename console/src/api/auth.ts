@@ -1,5 +1,6 @@
+import { authProblem } from './auth-problem.ts';
 import { queryClient } from './query-client.ts';
-import { request } from './request.ts';
+import { RequestError, request } from './request.ts';
 
 /** One of the reader's own sessions, as the sign-in routes list it. */
 export interface ListedSession {
@@ -12,8 +13,14 @@ export interface ListedSession {
   readonly userAgent?: string | null;
 }
 
-const post = <Answer>(path: string, body: unknown = {}): Promise<Answer> =>
-  request<Answer>('POST', `/auth${path}`, { body });
+async function post<Answer>(path: string, body: unknown = {}): Promise<Answer> {
+  try {
+    return await request<Answer>('POST', `/auth${path}`, { body });
+  } catch (error) {
+    if (error instanceof RequestError) error.message = authProblem(error);
+    throw error;
+  }
+}
 
 /** What was read for the one who was signed in before is not the next one's. */
 async function andForget<Answer>(answer: Promise<Answer>): Promise<Answer> {

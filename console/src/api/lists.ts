@@ -12,7 +12,10 @@ export interface ListPage<Row> {
 export interface List<Row> {
   readonly rows: readonly Row[];
   readonly isLoading: boolean;
+  /** Nothing could be read. */
   readonly error: Error | null;
+  /** It could not be read anew: what is there is as it was before. */
+  readonly refreshError: Error | null;
   readonly hasMore: boolean;
   readonly isLoadingMore: boolean;
   readonly loadMore: () => void;
@@ -38,6 +41,7 @@ export function useList<Row>(
     rows: answer.data?.pages.flatMap((page) => page.data) ?? [],
     isLoading: answer.isPending,
     error: answer.data === undefined ? answer.error : null,
+    refreshError: answer.data === undefined ? null : answer.error,
     hasMore: answer.hasNextPage,
     isLoadingMore: answer.isFetchingNextPage,
     loadMore: () => void answer.fetchNextPage(),

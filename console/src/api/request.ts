@@ -14,14 +14,20 @@ export class RequestError extends Error {
   /** The field that the server names, where it names one. */
   readonly field: string | undefined;
   readonly requestId: string | undefined;
+  /** How long the server asks to wait before the next try. */
+  readonly retryAfterMs: number | undefined;
 
-  constructor(message: string, facts: { status: number; code?: string; field?: string; requestId?: string }) {
+  constructor(
+    message: string,
+    facts: { status: number; code?: string; field?: string; requestId?: string; retryAfterMs?: number },
+  ) {
     super(message);
     this.name = 'RequestError';
     this.status = facts.status;
     this.code = facts.code;
     this.field = facts.field;
     this.requestId = facts.requestId;
+    this.retryAfterMs = facts.retryAfterMs;
   }
 }
 
@@ -101,11 +107,13 @@ export async function readError(response: Response): Promise<RequestError> {
   const code = text(told.code) ?? text(told.type);
   const field = text(told.param);
   const requestId = response.headers.get('x-request-id') ?? undefined;
+  const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN);
   return new RequestError(text(told.message) ?? plainMessage(response.status), {
     status: response.status,
     ...(code === undefined ? {} : { code }),
     ...(field === undefined ? {} : { field }),
     ...(requestId === undefined ? {} : { requestId }),
+    ...(Number.isFinite(retryAfter) ? { retryAfterMs: retryAfter * 1000 } : {}),
   });
 }
 

@@ -1,6 +1,7 @@
-import { Button, Group, Modal, Stack } from '@mantine/core';
+import { Button, Group, Stack } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import { Dialog } from './dialog.tsx';
 import { FormError } from './error-panel.tsx';
 
 /**
@@ -27,8 +28,9 @@ export function ConfirmDialog({
     action.reset();
     onClose();
   };
+  if (!opened) return null;
   return (
-    <Modal opened={opened} onClose={close} title={title} closeButtonProps={{ 'aria-label': 'Close' }}>
+    <Dialog onClose={close} title={title}>
       <Stack gap="md">
         <div>{children}</div>
         <FormError error={action.error} />
@@ -41,6 +43,6 @@ export function ConfirmDialog({
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,8 +1,8 @@
-import { Box, Button, Center, Skeleton, Stack, Table, UnstyledButton } from '@mantine/core';
+import { Box, Button, Center, Skeleton, Stack, Table, Text, UnstyledButton } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { List } from '../api/lists.ts';
 import classes from './data-table.module.css';
-import { ErrorPanel } from './error-panel.tsx';
+import { ErrorPanel, errorText } from './error-panel.tsx';
 
 export interface Column<Row> {
   /** Shown at the column's head; on a phone before each value. */
@@ -109,10 +109,14 @@ export function ListTable<Row>({
 }: Omit<DataTableProps<Row>, 'rows'> & { list: List<Row>; empty: ReactNode }) {
   if (list.error !== null) return <ErrorPanel error={list.error} onRetry={list.retry} />;
   if (list.isLoading) return <TableSkeleton />;
-  if (list.rows.length === 0) return empty;
   return (
     <Stack gap="sm">
-      <DataTable rows={list.rows} {...table} />
+      {list.refreshError !== null && (
+        <Text size="sm" c="var(--mantine-color-error)" role="alert">
+          This is as it was before: {errorText(list.refreshError)}
+        </Text>
+      )}
+      {list.rows.length === 0 ? empty : <DataTable rows={list.rows} {...table} />}
       {list.hasMore && (
         <Center>
           <Button variant="default" size="xs" loading={list.isLoadingMore} onClick={list.loadMore}>

@@ -1,17 +1,14 @@
-import { PasswordInput } from '@mantine/core';
+import { PasswordField } from './password-field.tsx';
 
 /** A field for a password that is being chosen. The length is what the gateway asks for. */
-export function NewPasswordInput({ label, name }: { label: string; name: string }) {
+export function NewPasswordInput(props: { label: string; name: string; autoFocus?: boolean }) {
   return (
-    <PasswordInput
-      label={label}
-      name={name}
+    <PasswordField
+      {...props}
       description="At least 8 characters."
       autoComplete="new-password"
       minLength={8}
       maxLength={128}
-      required
-      visibilityToggleButtonProps={{ 'aria-label': 'Show the password' }}
     />
   );
 }

@@ -13,10 +13,13 @@ const colors: Record<string, string> = {
   delayed: 'blue',
   in_progress: 'sluice',
   running: 'sluice',
-  cooling: 'yellow',
+  recovering: 'yellow',
+  'keys cooling': 'yellow',
   'half-open': 'yellow',
   expired: 'yellow',
   rotated: 'yellow',
+  failing: 'red',
+  'no worker': 'red',
   suspended: 'red',
   failed: 'red',
   revoked: 'red',
@@ -27,7 +30,12 @@ const colors: Record<string, string> = {
 /** A state in a word, told by its text and not by its colour alone. */
 export function StatusBadge({ status, color }: { status: string; color?: string }) {
   return (
-    <Badge variant="light" color={color ?? colors[status] ?? 'gray'} tt="none" fw={600} style={{ flexShrink: 0 }}>
+    <Badge
+      variant="light"
+      color={color ?? colors[status] ?? 'gray'}
+      fw={600}
+      style={{ flexShrink: 0, minWidth: 'max-content' }}
+    >
       {status.replaceAll('_', ' ')}
     </Badge>
   );

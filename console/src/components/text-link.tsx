@@ -4,5 +4,10 @@ import type { ComponentProps } from 'react';
 
 type AnchorProps = Omit<ComponentProps<typeof Anchor<'a'>>, 'href'>;
 
-/** A link to a page of the console inside a text; underlined, so that it is not told by its colour alone. */
-export const TextLink = createLink(({ ...props }: AnchorProps) => <Anchor<'a'> underline="always" {...props} />);
+/**
+ * A link to a page of the console inside a text, as large as that text; underlined, so that it is not told by its colour
+ * alone.
+ */
+export const TextLink = createLink(({ ...props }: AnchorProps) => (
+  <Anchor<'a'> underline="always" inherit={props.size === undefined} {...props} />
+));

@@ -17,6 +17,11 @@ export function exactTime(at: number | null | undefined): string {
   return at === null || at === undefined ? '–' : exact.format(at);
 }
 
+/** A time as a `datetime-local` field takes it: `2026-11-22T14:00`, in the reader's zone. */
+export function localMinute(at: number): string {
+  return new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
 /** `Nov 22`. */
 export function dayOf(at: number): string {
   return day.format(at);

@@ -39,7 +39,7 @@ export const navigation: readonly NavigationEntry[] = [
   { label: 'Users', to: '/operator/users', icon: IconUsers, isForOperators: true },
   { label: 'Vendors', to: '/operator/vendors', icon: IconPlug, isForOperators: true },
   { label: 'All models', to: '/operator/models', icon: IconBox, isForOperators: true },
-  { label: 'Workers', to: '/operator/workers', icon: IconServer, isForOperators: true },
+  { label: 'Queues & workers', to: '/operator/workers', icon: IconServer, isForOperators: true },
   { label: 'All usage', to: '/operator/usage', icon: IconReportMoney, isForOperators: true },
   { label: 'All jobs', to: '/operator/jobs', icon: IconStack2, isForOperators: true },
 ];

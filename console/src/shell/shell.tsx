@@ -52,6 +52,11 @@ export function Shell() {
               Its keys are refused until an operator of this gateway lifts the suspension.
             </Alert>
           )}
+          {!account.suspended && account.balance !== null && account.balance <= 0 && (
+            <Alert color="yellow" mb="lg" title="No credit is left" icon={<IconAlertTriangle aria-hidden />}>
+              Requests that cost something are refused until an operator of this gateway adds some.
+            </Alert>
+          )}
           <Outlet />
         </Container>
       </AppShell.Main>

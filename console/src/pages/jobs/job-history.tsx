@@ -1,74 +1,67 @@
-import { Anchor, Button } from '@mantine/core';
-import { IconDownload, IconListSearch } from '@tabler/icons-react';
-import { Link } from '@tanstack/react-router';
+import { Stack } from '@mantine/core';
+import { IconListSearch } from '@tabler/icons-react';
+import { useMemo } from 'react';
 import type { Job } from '../../api/jobs.ts';
 import { useList } from '../../api/lists.ts';
 import { address } from '../../api/request.ts';
 import { Card } from '../../components/card.tsx';
 import { type Column, ListTable } from '../../components/data-table.tsx';
+import { DownloadButton } from '../../components/download-button.tsx';
 import { EmptyState } from '../../components/empty-state.tsx';
-import { JobFilters } from './job-filters.tsx';
-import { type JobListSearch, jobListQuery } from './job-list-search.ts';
+import { TextLink } from '../../components/text-link.tsx';
+import { UsageFilters } from '../usage/usage-filters.tsx';
+import type { UsageScope } from '../usage/usage-scope.ts';
+import { type JobsSearch, withChange } from '../usage/usage-search.ts';
+import { jobSpanOf } from '../usage/usage-span.ts';
 
 interface JobHistoryProps {
-  /** `/jobs`, or `/admin/v1/jobs` for all accounts. */
-  readonly path: string;
+  readonly scope: UsageScope;
   readonly columns: readonly Column<Job>[];
-  readonly search: JobListSearch;
-  readonly onChange: (search: JobListSearch) => void;
-  readonly keys?: readonly { readonly id: string; readonly name: string }[];
-  readonly accounts?: readonly { readonly id: string; readonly name: string }[];
+  readonly search: JobsSearch;
+  readonly onSearch: (search: JobsSearch) => void;
 }
 
 /** How often the list is read again: a job is in it some moments after its end. */
 const everyMs = 5000;
 
 /** Jobs of the past and the present, newest first, with filters, and as a file. */
-export function JobHistory({ path, columns, search, onChange, keys, accounts }: JobHistoryProps) {
-  const query = jobListQuery(search);
-  const list = useList<Job>(path, query, { refetchInterval: everyMs });
+export function JobHistory({ scope, columns, search, onSearch }: JobHistoryProps) {
+  const { period, from, to, ...filters } = search;
+  const span = useMemo(() => jobSpanOf({ period, from, to }), [period, from, to]);
+  const query = { ...span, ...filters };
+  const list = useList<Job>(scope.jobsPath, query, { refetchInterval: everyMs });
   const isFiltered = Object.keys(search).length > 0;
   return (
     <Card
-      title="All jobs"
-      actions={
-        <Button
-          component="a"
-          href={address(`${path}.csv`, query)}
-          download
-          variant="default"
-          size="xs"
-          leftSection={<IconDownload size={16} aria-hidden />}
-        >
-          Export CSV
-        </Button>
-      }
+      title="History"
+      actions={<DownloadButton href={address(`${scope.jobsPath}.csv`, query)} label="Export CSV" />}
     >
-      <JobFilters
-        search={search}
-        onChange={onChange}
-        {...(keys !== undefined && { keys })}
-        {...(accounts !== undefined && { accounts })}
-      />
-      <ListTable
-        list={list}
-        label="Jobs"
-        columns={columns}
-        rowKey={({ id }) => id}
-        empty={
-          <EmptyState title={isFiltered ? 'No job is like that' : 'No jobs yet'} icon={IconListSearch}>
-            {isFiltered ? (
-              'Take a filter away, or choose a longer span.'
-            ) : (
-              <span>
-                Every request becomes a job. Make one in the{' '}
-                <Anchor renderRoot={(props) => <Link to="/playground" {...props} />}>playground</Anchor>, or with one of
-                your <Anchor renderRoot={(props) => <Link to="/keys" {...props} />}>keys</Anchor>.
-              </span>
-            )}
-          </EmptyState>
-        }
-      />
+      <Stack gap="md">
+        <UsageFilters
+          of="jobs"
+          scope={scope}
+          filters={search}
+          onChange={(change) => onSearch(withChange(search, change))}
+        />
+        <ListTable
+          list={list}
+          label="Jobs"
+          columns={columns}
+          rowKey={({ id }) => id}
+          empty={
+            <EmptyState title={isFiltered ? 'No job is like that' : 'No jobs yet'} icon={IconListSearch}>
+              {isFiltered ? (
+                'Take a filter away, or choose a longer period.'
+              ) : (
+                <span>
+                  Every request becomes a job. Make one in the <TextLink to="/playground">playground</TextLink>, or with
+                  one of your <TextLink to="/keys">keys</TextLink>.
+                </span>
+              )}
+            </EmptyState>
+          }
+        />
+      </Stack>
     </Card>
   );
 }

@@ -1,8 +1,8 @@
 import { Stack } from '@mantine/core';
-import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import type { ApiKey } from '../../api/keys.ts';
-import { useList } from '../../api/lists.ts';
+import { getRouteApi } from '@tanstack/react-router';
 import { PageHeader } from '../../components/page-header.tsx';
+import { TextLink } from '../../components/text-link.tsx';
+import { ownScope } from '../usage/usage-scope.ts';
 import { jobColumns } from './job-columns.tsx';
 import { JobHistory } from './job-history.tsx';
 import { LiveJobs } from './live-jobs.tsx';
@@ -11,20 +11,25 @@ const route = getRouteApi('/shell/jobs');
 
 /** What the account asks for: under way, and all of it. */
 export function JobsPage() {
-  const search = route.useSearch();
-  const navigate = useNavigate();
-  const keys = useList<ApiKey>('/keys', {}, { pageSize: 100 });
+  const navigate = route.useNavigate();
   return (
     <>
-      <PageHeader title="Jobs" description="Every request of your account, under way or ended." />
+      <PageHeader
+        title="Jobs"
+        description={
+          <>
+            Every request of your account, under way or ended. Sums and charts are under{' '}
+            <TextLink to="/usage">usage</TextLink>.
+          </>
+        }
+      />
       <Stack gap="md">
         <LiveJobs />
         <JobHistory
-          path="/jobs"
+          scope={ownScope}
           columns={jobColumns}
-          search={search}
-          onChange={(next) => void navigate({ to: '/jobs', search: next, replace: true })}
-          keys={keys.rows}
+          search={route.useSearch()}
+          onSearch={(search) => void navigate({ search, replace: true, resetScroll: false })}
         />
       </Stack>
     </>

@@ -1,7 +1,8 @@
-import { Alert, Badge, Group, Image, Loader, Modal, Progress, ScrollArea, Stack, Text } from '@mantine/core';
+import { Alert, Badge, Group, Image, Loader, Progress, ScrollArea, Stack, Text } from '@mantine/core';
 import { IconAlertCircle } from '@tabler/icons-react';
 import { useEffect, useState } from 'react';
 import type { Job } from '../../api/jobs.ts';
+import { Dialog } from '../../components/dialog.tsx';
 import { FormError } from '../../components/error-panel.tsx';
 import { type WatchedEvent, watchJob } from './watch-job.ts';
 
@@ -11,17 +12,11 @@ interface Watched extends WatchedEvent {
 }
 
 /** Shows a job's answer as it comes, from its beginning. */
-export function WatchDialog({ job, onClose }: { job: Job | undefined; onClose: () => void }) {
+export function WatchDialog({ job, onClose }: { job: Job; onClose: () => void }) {
   return (
-    <Modal
-      opened={job !== undefined}
-      onClose={onClose}
-      title={`Watching ${job?.model ?? ''}`}
-      size="lg"
-      closeButtonProps={{ 'aria-label': 'Close' }}
-    >
-      {job !== undefined && <WatchView key={job.id} id={job.id} />}
-    </Modal>
+    <Dialog onClose={onClose} title={`Watching ${job.model}`} size="lg">
+      <WatchView key={job.id} id={job.id} />
+    </Dialog>
   );
 }
 

@@ -35,14 +35,14 @@ function KeyName({ apiKey }: { apiKey: ApiKey }) {
 }
 
 function KeyStatus({ apiKey }: { apiKey: ApiKey }) {
-  const { status, expires_at: expires, revoked_at: revoked } = apiKey;
+  const { status, expires_at: expires, revoked_at: revoked, rotated_to: next = null } = apiKey;
   const since = status === 'revoked' ? revoked : expires;
   return (
     <div>
       <StatusBadge status={status} />
       {since !== null && (
         <Text size="xs" c="dimmed">
-          {status === 'active' ? `expires ${fromNow(since)}` : fromNow(since)}
+          {status === 'active' ? `${next === null ? '' : 'replaced, '}expires ${fromNow(since)}` : fromNow(since)}
         </Text>
       )}
     </div>

@@ -1,12 +1,11 @@
-import { Button, Group, Modal, NativeSelect, Stack, Text } from '@mantine/core';
+import { Button, Group, NativeSelect, Stack, Text } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { ApiKey, KeyCalls, NewApiKey } from '../../api/keys.ts';
+import { Dialog } from '../../components/dialog.tsx';
 import { FormError } from '../../components/error-panel.tsx';
 import { KeyForm } from './key-form.tsx';
 import { changesOf, emptyKeyForm, keyFormOf, keyValuesOf } from './key-form-values.ts';
-
-const closeLabel = { 'aria-label': 'Close' };
 
 /** Makes a key; `onCreated` gets it with its text. */
 export function CreateKeyDialog({
@@ -20,7 +19,7 @@ export function CreateKeyDialog({
 }) {
   const create = useMutation({ mutationFn: calls.create, onSuccess: onCreated });
   return (
-    <Modal opened onClose={onClose} title="Create an API key" size="lg" closeButtonProps={closeLabel}>
+    <Dialog onClose={onClose} title="Create an API key" size="lg">
       <KeyForm
         initial={emptyKeyForm}
         hasKinds={calls.hasKinds}
@@ -30,7 +29,7 @@ export function CreateKeyDialog({
         onSubmit={(values) => create.mutate(keyValuesOf(values))}
         onCancel={onClose}
       />
-    </Modal>
+    </Dialog>
   );
 }
 
@@ -42,7 +41,7 @@ export function EditKeyDialog({ calls, apiKey, onClose }: { calls: KeyCalls; api
     onSuccess: onClose,
   });
   return (
-    <Modal opened onClose={onClose} title={`Edit “${apiKey.name}”`} size="lg" closeButtonProps={closeLabel}>
+    <Dialog onClose={onClose} title={`Edit “${apiKey.name}”`} size="lg">
       <KeyForm
         initial={initial}
         submitLabel="Save changes"
@@ -51,7 +50,7 @@ export function EditKeyDialog({ calls, apiKey, onClose }: { calls: KeyCalls; api
         onSubmit={(values) => change.mutate(values)}
         onCancel={onClose}
       />
-    </Modal>
+    </Dialog>
   );
 }
 
@@ -78,7 +77,7 @@ export function RotateKeyDialog({
   const [overlap, setOverlap] = useState('86400');
   const rotate = useMutation({ mutationFn: () => calls.rotate(apiKey.id, Number(overlap)), onSuccess: onCreated });
   return (
-    <Modal opened onClose={onClose} title={`Rotate “${apiKey.name}”`} closeButtonProps={closeLabel}>
+    <Dialog onClose={onClose} title={`Rotate “${apiKey.name}”`}>
       <Stack gap="md">
         <Text size="sm">
           A new key with the same settings is made. Put it where the old one is in use before the old one ends.
@@ -100,6 +99,6 @@ export function RotateKeyDialog({
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,4 +1,5 @@
 import type { ApiKey, BudgetPeriod, KeyValues } from '../../api/keys.ts';
+import { localMinute } from '../../format/time.ts';
 
 /** What the fields of the form hold: an empty number field is ''. */
 export interface KeyFormValues {
@@ -48,12 +49,6 @@ export const emptyKeyForm: KeyFormValues = {
 };
 
 const dayMs = 86_400_000;
-
-/** A time as a `datetime-local` field takes it. */
-function localMinute(at: number): string {
-  const shifted = new Date(at - new Date(at).getTimezoneOffset() * 60_000);
-  return shifted.toISOString().slice(0, 16);
-}
 
 /** The form of a key that is there already. */
 export function keyFormOf(key: ApiKey): KeyFormValues {

@@ -66,15 +66,17 @@ export function KeyForm({
         <ScopeFields values={values} onChange={onChange} />
         <LimitFields values={values} onChange={onChange} />
         <BehaviourFields values={values} onChange={onChange} />
-        <FormError error={error} />
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onCancel}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={isPending}>
-            {submitLabel}
-          </Button>
-        </Group>
+        <Stack gap="xs" className="form-end">
+          <FormError error={error} />
+          <Group justify="flex-end" gap="xs">
+            <Button variant="default" onClick={onCancel}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={isPending}>
+              {submitLabel}
+            </Button>
+          </Group>
+        </Stack>
       </Stack>
     </form>
   );

@@ -1,13 +1,13 @@
-import { Alert, Button, Code, Group, Modal, Stack } from '@mantine/core';
+import { Alert, Button, Code, Group, Stack } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import type { NewApiKey } from '../../api/keys.ts';
 import { CopyButton } from '../../components/copy-button.tsx';
+import { Dialog } from '../../components/dialog.tsx';
 
 /** The one time that a key's text is shown. A click beside the dialog does not close it: the text would be gone. */
 export function NewKeyDialog({ created, onClose }: { created: NewApiKey; onClose: () => void }) {
   return (
-    <Modal
-      opened
+    <Dialog
       onClose={onClose}
       title="Your new API key"
       closeOnClickOutside={false}
@@ -28,6 +28,6 @@ export function NewKeyDialog({ created, onClose }: { created: NewApiKey; onClose
           <Button onClick={onClose}>I have copied it</Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,4 +1,4 @@
-import { Anchor, Button, Group, Modal, Stack, TextInput } from '@mantine/core';
+import { Anchor, Button, Group, Stack, TextInput } from '@mantine/core';
 import { IconBuildingBank, IconPlus } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
@@ -6,6 +6,7 @@ import { type FormEvent, useState } from 'react';
 import { useList } from '../../api/lists.ts';
 import { Card } from '../../components/card.tsx';
 import { type Column, ListTable } from '../../components/data-table.tsx';
+import { Dialog } from '../../components/dialog.tsx';
 import { EmptyState } from '../../components/empty-state.tsx';
 import { FormError } from '../../components/error-panel.tsx';
 import { PageHeader } from '../../components/page-header.tsx';
@@ -28,7 +29,7 @@ export function AccountsPage() {
       <Card>
         <AccountTable />
       </Card>
-      <NewAccountDialog opened={isOpen} onClose={() => setIsOpen(false)} />
+      {isOpen && <NewAccountDialog onClose={() => setIsOpen(false)} />}
     </OperatorsOnly>
   );
 }
@@ -72,7 +73,7 @@ function AccountTable() {
   );
 }
 
-function NewAccountDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+function NewAccountDialog({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState('');
   const navigate = useNavigate();
   const create = useMutation({
@@ -87,7 +88,7 @@ function NewAccountDialog({ opened, onClose }: { opened: boolean; onClose: () =>
     if (name.trim() !== '') create.mutate();
   };
   return (
-    <Modal opened={opened} onClose={onClose} title="New account" closeButtonProps={{ 'aria-label': 'Close' }}>
+    <Dialog onClose={onClose} title="New account">
       <form onSubmit={submit}>
         <Stack gap="md">
           <TextInput
@@ -105,6 +106,6 @@ function NewAccountDialog({ opened, onClose }: { opened: boolean; onClose: () =>
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,10 +1,11 @@
-import { Modal, Text, UnstyledButton } from '@mantine/core';
+import { Text, UnstyledButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { request } from '../../api/request.ts';
 import { Card } from '../../components/card.tsx';
 import { TableSkeleton } from '../../components/data-table.tsx';
+import { Dialog } from '../../components/dialog.tsx';
 import { ErrorPanel } from '../../components/error-panel.tsx';
 import { PageHeader } from '../../components/page-header.tsx';
 import { ModelBrowser } from '../models/model-browser.tsx';
@@ -52,15 +53,11 @@ function AllModels() {
           modelColumns<RoutedModel>(asked, sortBy, (model) => <RouteCount model={model} onShow={setShown} />)
         }
       />
-      <Modal
-        opened={shown !== undefined}
-        onClose={() => setShown(undefined)}
-        title={`Routes of ${shown?.id ?? ''}`}
-        size="xl"
-        closeButtonProps={{ 'aria-label': 'Close' }}
-      >
-        {shown !== undefined && <ModelRoutes model={shown} />}
-      </Modal>
+      {shown !== undefined && (
+        <Dialog onClose={() => setShown(undefined)} title={`Routes of ${shown.id}`} size="xl">
+          <ModelRoutes model={shown} />
+        </Dialog>
+      )}
     </>
   );
 }

@@ -1,4 +1,4 @@
-import { Button, Modal, Select, Stack, Text } from '@mantine/core';
+import { Button, Select, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconUsers } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
@@ -7,6 +7,7 @@ import { useList } from '../../api/lists.ts';
 import { Card } from '../../components/card.tsx';
 import { CodeBlock } from '../../components/code-block.tsx';
 import { type Column, ListTable } from '../../components/data-table.tsx';
+import { Dialog } from '../../components/dialog.tsx';
 import { EmptyState } from '../../components/empty-state.tsx';
 import { errorText } from '../../components/error-panel.tsx';
 import { PageHeader } from '../../components/page-header.tsx';
@@ -56,20 +57,16 @@ function UserTable() {
           </EmptyState>
         }
       />
-      <Modal
-        opened={link !== undefined}
-        onClose={() => setLink(undefined)}
-        title="Password reset link"
-        size="lg"
-        closeButtonProps={{ 'aria-label': 'Close' }}
-      >
-        <Stack gap="sm">
-          <Text size="sm">
-            Give this link to {link?.email}. Whoever has it can set the password, once and for a short time.
-          </Text>
-          <CodeBlock code={link?.url ?? ''} label="The link" />
-        </Stack>
-      </Modal>
+      {link !== undefined && (
+        <Dialog onClose={() => setLink(undefined)} title="Password reset link" size="lg">
+          <Stack gap="sm">
+            <Text size="sm">
+              Give this link to {link.email}. Whoever has it can set the password, once and for a short time.
+            </Text>
+            <CodeBlock code={link.url} label="The link" />
+          </Stack>
+        </Dialog>
+      )}
     </>
   );
 }

@@ -1,8 +1,9 @@
-import { Checkbox, Code, Group, Modal, Stack, Text, TextInput, UnstyledButton } from '@mantine/core';
+import { Checkbox, Code, Group, Stack, Text, TextInput, UnstyledButton } from '@mantine/core';
 import { IconPlug, IconSearch } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Card } from '../../components/card.tsx';
 import { type Column, ListTable } from '../../components/data-table.tsx';
+import { Dialog } from '../../components/dialog.tsx';
 import { EmptyState } from '../../components/empty-state.tsx';
 import { PageHeader } from '../../components/page-header.tsx';
 import { StatusBadge } from '../../components/status-badge.tsx';
@@ -33,9 +34,9 @@ function VendorTable() {
   const [shown, setShown] = useState<string>();
   const word = text.trim().toLowerCase();
   const rows = list.rows.filter(({ name, on }) => name.includes(word) && (on || !isOnOnly));
-  // Those that are on are what one comes for.
+  // What is wrong is what one comes for, then what is on.
   const sorted = [...rows].sort(
-    (one, other) => Number(other.on) - Number(one.on) || one.name.localeCompare(other.name),
+    (one, other) => urgency.indexOf(health(one)) - urgency.indexOf(health(other)) || one.name.localeCompare(other.name),
   );
   const vendor = list.rows.find(({ name }) => name === shown);
   return (
@@ -68,26 +69,25 @@ function VendorTable() {
           </EmptyState>
         }
       />
-      <Modal
-        opened={vendor !== undefined}
-        onClose={() => setShown(undefined)}
-        title={vendor?.name}
-        size="lg"
-        closeButtonProps={{ 'aria-label': 'Close' }}
-      >
-        {vendor !== undefined && <VendorDetails vendor={vendor} />}
-      </Modal>
+      {vendor !== undefined && (
+        <Dialog onClose={() => setShown(undefined)} title={vendor.name} size="lg">
+          <VendorDetails vendor={vendor} />
+        </Dialog>
+      )}
     </Stack>
   );
 }
 
+/** What a vendor's health can be, the worst first. */
+const urgency = ['failing', 'no worker', 'recovering', 'keys cooling', 'healthy', 'off'] as const;
+
 /** The worst that any worker says of any route. */
-function health({ on, workers }: Vendor): string {
+function health({ on, workers }: Vendor): (typeof urgency)[number] {
   if (!on) return 'off';
   const states = workers.flatMap(({ routes }) => routes.map(({ state }) => state));
-  if (states.includes('open')) return 'open';
-  if (states.includes('half-open')) return 'half-open';
-  if (workers.some(({ cooling_keys: cooling }) => cooling > 0)) return 'cooling';
+  if (states.includes('open')) return 'failing';
+  if (states.includes('half-open')) return 'recovering';
+  if (workers.some(({ cooling_keys: cooling }) => cooling > 0)) return 'keys cooling';
   return workers.length === 0 ? 'no worker' : 'healthy';
 }
 

@@ -14,6 +14,7 @@ export function useWholeList<Row>(path: string, everyMs: number): List<Row> {
     rows: answer.data?.data ?? [],
     isLoading: answer.isPending,
     error: answer.data === undefined ? answer.error : null,
+    refreshError: answer.data === undefined ? null : answer.error,
     hasMore: false,
     isLoadingMore: false,
     loadMore: () => {},

@@ -1,9 +1,11 @@
 import { Button, Group, Progress, Stack, Text } from '@mantine/core';
 import { IconExternalLink, IconServer, IconStack2 } from '@tabler/icons-react';
+import type { List } from '../../api/lists.ts';
 import { Card } from '../../components/card.tsx';
 import { type Column, ListTable } from '../../components/data-table.tsx';
 import { EmptyState } from '../../components/empty-state.tsx';
 import { PageHeader } from '../../components/page-header.tsx';
+import { StatusBadge } from '../../components/status-badge.tsx';
 import { bytes, count, percent } from '../../format/number.ts';
 import { duration, fromNow } from '../../format/time.ts';
 import { OperatorsOnly } from './operators-only.tsx';
@@ -21,23 +23,48 @@ export function WorkersPage() {
         title="Queues and workers"
         description="What waits, and who works at it; read anew every three seconds."
       />
-      <Stack gap="md">
-        <Queues />
-        <Workers />
-      </Stack>
+      <QueuesAndWorkers />
     </OperatorsOnly>
   );
 }
 
-const queueColumns: readonly Column<Queue>[] = [
-  { title: 'Queue', isMain: true, render: ({ capability }) => capability },
-  { title: 'Waiting', align: 'right', render: ({ waiting }) => count(waiting) },
-  { title: 'Active', align: 'right', render: ({ active }) => count(active) },
-  { title: 'Put aside', align: 'right', render: ({ delayed }) => count(delayed) },
-  { title: 'Oldest waits', align: 'right', render: ({ oldest_wait_seconds: seconds }) => duration(seconds * 1000) },
-];
+function QueuesAndWorkers() {
+  const workers = useWholeList<Worker>('/admin/v1/workers', everyMs);
+  return (
+    <Stack gap="md">
+      <Queues workers={workers} />
+      <Workers list={workers} />
+    </Stack>
+  );
+}
 
-function Queues() {
+function queueColumns(workers: List<Worker>): readonly Column<Queue>[] {
+  const isKnown = !workers.isLoading && workers.error === null;
+  const workersOf = (capability: string): number =>
+    workers.rows.filter(({ capabilities }) => capabilities.includes(capability)).length;
+  return [
+    { title: 'Queue', isMain: true, render: ({ capability }) => capability },
+    { title: 'Waiting', align: 'right', render: ({ waiting }) => count(waiting) },
+    { title: 'Active', align: 'right', render: ({ active }) => count(active) },
+    { title: 'Put aside', align: 'right', render: ({ delayed }) => count(delayed) },
+    {
+      title: 'Oldest waits',
+      align: 'right',
+      render: ({ waiting, oldest_wait_seconds: seconds }) => (waiting === 0 ? '–' : duration(seconds * 1000)),
+    },
+    {
+      title: 'Workers',
+      align: 'right',
+      render: ({ capability }) => {
+        if (!isKnown) return '–';
+        const there = workersOf(capability);
+        return there === 0 ? <StatusBadge status="no worker" /> : count(there);
+      },
+    },
+  ];
+}
+
+function Queues({ workers }: { workers: List<Worker> }) {
   const list = useWholeList<Queue>('/admin/v1/queues', everyMs);
   return (
     <Card
@@ -59,7 +86,7 @@ function Queues() {
       <ListTable
         list={list}
         label="Queues"
-        columns={queueColumns}
+        columns={queueColumns(workers)}
         rowKey={({ capability }) => capability}
         empty={<EmptyState title="No queues" icon={IconStack2} />}
       />
@@ -90,8 +117,7 @@ const workerColumns: readonly Column<Worker>[] = [
   { title: 'Seen', align: 'right', render: ({ seen_at: at }) => fromNow(at) },
 ];
 
-function Workers() {
-  const list = useWholeList<Worker>('/admin/v1/workers', everyMs);
+function Workers({ list }: { list: List<Worker> }) {
   return (
     <Card title="Workers">
       <ListTable

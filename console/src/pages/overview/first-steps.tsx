@@ -1,5 +1,5 @@
-import { Button, List, Stack, Text, ThemeIcon } from '@mantine/core';
-import { IconCheck, IconKey, IconTerminal2 } from '@tabler/icons-react';
+import { Anchor, Button, List, Stack, Text, ThemeIcon } from '@mantine/core';
+import { IconChartBarOff, IconCheck, IconKey, IconTerminal2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ApiKey } from '../../api/keys.ts';
@@ -8,21 +8,37 @@ import { modelsQuery } from '../../api/models.ts';
 import { settingsQuery } from '../../api/settings.ts';
 import { Card } from '../../components/card.tsx';
 import { CodeBlock } from '../../components/code-block.tsx';
+import { EmptyState } from '../../components/empty-state.tsx';
+import { TextLink } from '../../components/text-link.tsx';
 
 /** What to do where nothing was asked yet: make a key, call the gateway with it. */
 export function FirstSteps() {
   const keys = useList<ApiKey>('/keys', {}, { pageSize: 10 });
   const hasKey = keys.rows.some((key) => key.status === 'active' && key.kind === 'standard');
+  if (keys.rows.some((key) => key.last_used_at !== null)) {
+    return (
+      <Card>
+        <EmptyState title="No requests in this period" icon={IconChartBarOff}>
+          Your keys were used before: choose a longer period.
+        </EmptyState>
+      </Card>
+    );
+  }
   return (
     <Card title="No requests in this period">
       <Text c="dimmed" size="sm" mb="md">
-        Two steps to the first one; what it took and cost then shows here.
+        Two steps to the first one; what it took and cost then shows here. To look at models first, try the{' '}
+        <TextLink to="/playground">playground</TextLink>.
       </Text>
       <List
         spacing="lg"
         center={false}
         size="sm"
-        styles={{ itemWrapper: { width: '100%' }, itemLabel: { flex: 1, minWidth: 0 } }}
+        styles={{
+          itemWrapper: { width: '100%', alignItems: 'flex-start' },
+          itemIcon: { marginTop: 0 },
+          itemLabel: { flex: 1, minWidth: 0 },
+        }}
       >
         <List.Item icon={<StepIcon isDone={hasKey} icon={<IconKey size={18} />} />}>
           <Stack gap="xs" align="flex-start">
@@ -41,7 +57,11 @@ export function FirstSteps() {
             <Text fw={600}>Call the gateway with it</Text>
             <CurlExample />
             <Text c="dimmed">
-              Any OpenAI client works too: give it the base URL and the key. <a href="/">The start page</a> shows more.
+              Any OpenAI client works too: give it the base URL and the key.{' '}
+              <Anchor href="/" inherit underline="always">
+                The start page
+              </Anchor>{' '}
+              shows more.
             </Text>
           </Stack>
         </List.Item>

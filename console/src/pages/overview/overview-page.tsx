@@ -75,7 +75,9 @@ function Tiles({ total }: { total: UsageSums | undefined }) {
       <StatTile
         label="Average time"
         value={duration(total?.average_ms)}
-        hint={`first token ${duration(total?.average_first_ms)}`}
+        hint={
+          typeof total?.average_first_ms === 'number' ? `first token ${duration(total.average_first_ms)}` : undefined
+        }
         isLoading={isLoading}
       />
     </SimpleGrid>

@@ -1,9 +1,10 @@
-import { Autocomplete, Button, Image, NumberInput, Select, SimpleGrid, Stack, Textarea } from '@mantine/core';
-import { IconDownload, IconPhoto } from '@tabler/icons-react';
+import { Image, NumberInput, Select, SimpleGrid, Stack } from '@mantine/core';
+import { IconPhoto } from '@tabler/icons-react';
+import { DownloadButton } from '../../components/download-button.tsx';
 import { type MadeImage, makeImages } from './media-work.ts';
-import { ModelPicker } from './model-picker.tsx';
 import type { Playground } from './sessions.ts';
 import { useStore } from './state-store.ts';
+import { SizeField, WordsField } from './task-fields.tsx';
 import { given, TaskForm } from './task-form.tsx';
 import { TaskLayout } from './task-layout.tsx';
 
@@ -30,28 +31,20 @@ function ImageForm({ session }: { session: Playground['images'] }) {
   const body = { ...given({ model, prompt, size, quality }), n, response_format: 'b64_json' };
   return (
     <TaskForm
+      session={session}
+      capability="image"
       action="Make pictures"
-      canSend={model !== '' && prompt.trim() !== ''}
+      isFilled={prompt.trim() !== ''}
       onSend={() => void session.run(prompt, model, makeImages(body))}
       code={() => ({ path: '/v1/images/generations', body })}
     >
-      <ModelPicker capability="image" value={model} onChange={(next) => session.setForm({ model: next })} />
-      <Textarea
+      <WordsField
         label="Prompt"
         placeholder="A lighthouse at dusk, in water colours"
         value={prompt}
-        onChange={(event) => session.setForm({ prompt: event.currentTarget.value })}
-        autosize
-        minRows={3}
-        maxRows={10}
+        onChange={(next) => session.setForm({ prompt: next })}
       />
-      <Autocomplete
-        label="Size"
-        description="Width x height; empty: as is usual for the model"
-        data={sizes}
-        value={size}
-        onChange={(next) => session.setForm({ size: next })}
-      />
+      <SizeField sizes={sizes} value={size} onChange={(next) => session.setForm({ size: next })} />
       <NumberInput
         label="Pictures"
         min={1}
@@ -79,16 +72,7 @@ function Gallery({ images }: { images: readonly MadeImage[] }) {
       {images.map(({ url, type }, index) => (
         <Stack key={url} gap="xs" align="flex-start">
           <Image src={url} alt={`Picture ${index + 1} of ${images.length}`} radius="sm" mah={420} fit="contain" />
-          <Button
-            component="a"
-            href={url}
-            download={`picture-${index + 1}.${type.split('/')[1]}`}
-            variant="default"
-            size="xs"
-            leftSection={<IconDownload size={16} aria-hidden />}
-          >
-            Download
-          </Button>
+          <DownloadButton href={url} name={`picture-${index + 1}.${type.split('/')[1]}`} />
         </Stack>
       ))}
     </SimpleGrid>

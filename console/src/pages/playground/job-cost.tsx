@@ -1,7 +1,7 @@
-import { Anchor, Group, Text } from '@mantine/core';
+import { Group, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { type Job, jobQuery } from '../../api/jobs.ts';
+import { TextLink } from '../../components/text-link.tsx';
 import { money } from '../../format/money.ts';
 import { count } from '../../format/number.ts';
 import { duration } from '../../format/time.ts';
@@ -23,6 +23,8 @@ export function JobCost({ jobId }: { jobId: string }) {
     staleTime: 0,
     refetchInterval: ({ state }) => (state.data !== undefined && !isSettled(state.data) ? everyMs : false),
   });
+  // What was refused before it became a job has no cost, and no page.
+  if (job.isError && job.data === undefined) return null;
   const facts: string[] = [];
   if (job.data !== undefined) {
     const { input_tokens: input, output_tokens: output, cost, created_at: created, ended_at: ended } = job.data;
@@ -35,9 +37,11 @@ export function JobCost({ jobId }: { jobId: string }) {
       <Text size="sm" c="dimmed" className="numbers" data-testid="job-cost">
         {job.isPending ? 'Reading its cost …' : facts.join(' · ')}
       </Text>
-      <Anchor size="sm" renderRoot={(props) => <Link to="/jobs/$jobId" params={{ jobId }} {...props} />}>
-        See the job
-      </Anchor>
+      {job.data !== undefined && (
+        <TextLink to="/jobs/$jobId" params={{ jobId }} size="sm">
+          See the job
+        </TextLink>
+      )}
     </Group>
   );
 }

@@ -1,4 +1,5 @@
 import { Tabs } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
 import { IconMessage, IconMicrophone, IconMovie, IconPhoto, IconVolume } from '@tabler/icons-react';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useSession } from '../../api/session.ts';
@@ -31,6 +32,8 @@ export function PlaygroundPage() {
   const { tab = 'chat' } = route.useSearch();
   const navigate = useNavigate();
   const playground = playgroundOf(user.id);
+  // With their signs they take two lines there.
+  const isPhone = useMediaQuery('(max-width: 48em)') ?? false;
   return (
     <>
       <PageHeader title="Playground" description="Real requests, with your account's limits and at its cost." />
@@ -42,7 +45,12 @@ export function PlaygroundPage() {
           {playgroundTabs.map((name) => {
             const { label, icon: TabIcon } = tabs[name];
             return (
-              <Tabs.Tab key={name} value={name} leftSection={<TabIcon size={18} aria-hidden />}>
+              <Tabs.Tab
+                key={name}
+                value={name}
+                px={{ base: 8, sm: 'md' }}
+                leftSection={isPhone ? undefined : <TabIcon size={18} aria-hidden />}
+              >
                 {label}
               </Tabs.Tab>
             );

@@ -1,9 +1,10 @@
-import { Button, Code, Modal, SegmentedControl, Stack, Text } from '@mantine/core';
+import { Button, Code, SegmentedControl, Stack, Text } from '@mantine/core';
 import { IconCode } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { settingsQuery } from '../../api/settings.ts';
 import { CodeBlock } from '../../components/code-block.tsx';
+import { Dialog } from '../../components/dialog.tsx';
 import { type CodeLanguage, type CodeRequest, codeFor, codeLanguages, shortened } from './code-snippets.ts';
 
 /** A button that shows the form's request as a program, to be copied. @param request made when it is asked for */
@@ -19,15 +20,11 @@ export function RequestCode({ request, disabled }: { request: () => CodeRequest;
       >
         Copy as code
       </Button>
-      <Modal
-        opened={shown !== undefined}
-        onClose={() => setShown(undefined)}
-        title="This request as code"
-        size="xl"
-        closeButtonProps={{ 'aria-label': 'Close' }}
-      >
-        {shown !== undefined && <CodeView request={shown} />}
-      </Modal>
+      {shown !== undefined && (
+        <Dialog onClose={() => setShown(undefined)} title="This request as code" size="xl">
+          <CodeView request={shown} />
+        </Dialog>
+      )}
     </>
   );
 }

@@ -1,10 +1,11 @@
-import { Autocomplete, Button, Group, NumberInput, Select, Stack, Text, Textarea } from '@mantine/core';
-import { IconDownload, IconVolume } from '@tabler/icons-react';
+import { Autocomplete, Group, NumberInput, Select, Stack, Text } from '@mantine/core';
+import { IconVolume } from '@tabler/icons-react';
+import { DownloadButton } from '../../components/download-button.tsx';
 import { bytes } from '../../format/number.ts';
 import { type MadeSpeech, makeSpeech } from './media-work.ts';
-import { ModelPicker } from './model-picker.tsx';
 import type { Playground } from './sessions.ts';
 import { useStore } from './state-store.ts';
+import { HintField, WordsField } from './task-fields.tsx';
 import { given, TaskForm } from './task-form.tsx';
 import { TaskLayout } from './task-layout.tsx';
 
@@ -32,21 +33,19 @@ function SpeechForm({ session }: { session: Playground['speech'] }) {
   const body = given({ model, input, voice, response_format: format, speed: speed === 1 ? '' : speed, instructions });
   return (
     <TaskForm
+      session={session}
+      capability="speech"
       action="Speak"
-      canSend={model !== '' && input.trim() !== '' && voice !== ''}
+      isFilled={input.trim() !== '' && voice !== ''}
       onSend={() => void session.run(input, model, makeSpeech(body, format))}
       code={() => ({ path: '/v1/audio/speech', body, saveAs: `speech.${format}` })}
     >
-      <ModelPicker capability="speech" value={model} onChange={(next) => session.setForm({ model: next })} />
-      <Textarea
+      <WordsField
         label="Text"
         placeholder="The quick brown fox jumps over the lazy dog."
-        value={input}
-        onChange={(event) => session.setForm({ input: event.currentTarget.value })}
-        autosize
-        minRows={3}
-        maxRows={10}
         maxLength={4096}
+        value={input}
+        onChange={(next) => session.setForm({ input: next })}
       />
       <Autocomplete
         label="Voice"
@@ -70,14 +69,11 @@ function SpeechForm({ session }: { session: Playground['speech'] }) {
         value={speed}
         onChange={(next) => session.setForm({ speed: typeof next === 'number' ? next : 1 })}
       />
-      <Textarea
+      <HintField
         label="Instructions"
         description="How it is to be spoken, where the model can be told"
         value={instructions}
-        onChange={(event) => session.setForm({ instructions: event.currentTarget.value })}
-        autosize
-        minRows={1}
-        maxRows={4}
+        onChange={(next) => session.setForm({ instructions: next })}
       />
     </TaskForm>
   );
@@ -96,16 +92,7 @@ function SpeechView({ speech }: { speech: MadeSpeech }) {
         <audio src={url} controls aria-label="The spoken text" style={{ width: '100%' }} />
       )}
       <Group gap="sm">
-        <Button
-          component="a"
-          href={url}
-          download={`speech.${format}`}
-          variant="default"
-          size="xs"
-          leftSection={<IconDownload size={16} aria-hidden />}
-        >
-          Download
-        </Button>
+        <DownloadButton href={url} name={`speech.${format}`} />
         <Text size="sm" c="dimmed">
           {format}, {bytes(size)}
         </Text>

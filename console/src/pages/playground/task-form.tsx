@@ -1,17 +1,29 @@
 import { Button, Group, Stack } from '@mantine/core';
 import type { FormEvent, ReactNode } from 'react';
 import type { CodeRequest } from './code-snippets.ts';
+import { ModelPicker } from './model-picker.tsx';
 import { RequestCode } from './request-code.tsx';
+import { useStore } from './state-store.ts';
+import type { TaskSession } from './task-session.ts';
 
-/** The fields of a request with its two buttons: send it, and show it as code. */
-export function TaskForm(props: {
-  action: string;
-  canSend: boolean;
-  onSend: () => void;
-  code: () => CodeRequest;
-  children: ReactNode;
-}) {
-  const { action, canSend, onSend, code, children } = props;
+interface TaskFormProps<Form extends { model: string }, Result> {
+  readonly session: TaskSession<Form, Result>;
+  /** What its models can do. */
+  readonly capability: string;
+  readonly action: string;
+  /** Whether the fields suffice; there must be a model in any case. */
+  readonly isFilled: boolean;
+  readonly onSend: () => void;
+  readonly code: () => CodeRequest;
+  /** The fields after the model. */
+  readonly children: ReactNode;
+}
+
+/** A request's model and other fields, with its two buttons: send it, and show it as code. */
+export function TaskForm<Form extends { model: string }, Result>(props: TaskFormProps<Form, Result>) {
+  const { session, capability, action, isFilled, onSend, code, children } = props;
+  const { model } = useStore(session.store).form;
+  const canSend = isFilled && model !== '';
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     if (canSend) onSend();
@@ -19,6 +31,11 @@ export function TaskForm(props: {
   return (
     <form onSubmit={submit}>
       <Stack gap="md">
+        <ModelPicker
+          capability={capability}
+          value={model}
+          onChange={(next) => session.setForm({ model: next } as Partial<Form>)}
+        />
         {children}
         <Group gap="xs">
           <Button type="submit" disabled={!canSend}>

@@ -1,10 +1,10 @@
-import { FileInput, Group, Stack, Table, Text, Textarea, TextInput } from '@mantine/core';
+import { FileInput, Group, Stack, Table, Text, TextInput } from '@mantine/core';
 import { IconFileMusic, IconMicrophone } from '@tabler/icons-react';
 import { CopyButton } from '../../components/copy-button.tsx';
 import { type Transcript, transcribe } from './media-work.ts';
-import { ModelPicker } from './model-picker.tsx';
 import type { Playground } from './sessions.ts';
 import { useStore } from './state-store.ts';
+import { HintField } from './task-fields.tsx';
 import { given, TaskForm } from './task-form.tsx';
 import { TaskLayout } from './task-layout.tsx';
 
@@ -37,8 +37,10 @@ function TranscriptionForm({ session }: { session: Playground['transcripts'] }) 
   };
   return (
     <TaskForm
+      session={session}
+      capability="transcription"
       action="Write down"
-      canSend={model !== '' && file !== null && !isTooLarge}
+      isFilled={file !== null && !isTooLarge}
       onSend={() => file !== null && void session.run(file.name, model, transcribe(file, body))}
       code={() => ({
         path: '/v1/audio/transcriptions',
@@ -46,7 +48,6 @@ function TranscriptionForm({ session }: { session: Playground['transcripts'] }) 
         file: { field: 'file', name: file?.name ?? 'speech.wav' },
       })}
     >
-      <ModelPicker capability="transcription" value={model} onChange={(next) => session.setForm({ model: next })} />
       <FileInput
         label="Sound file"
         description="mp3, wav, flac, m4a, ogg or webm, up to 25 MB"
@@ -66,14 +67,11 @@ function TranscriptionForm({ session }: { session: Playground['transcripts'] }) 
         maxLength={8}
         onChange={(event) => session.setForm({ language: event.currentTarget.value.trim() })}
       />
-      <Textarea
+      <HintField
         label="Hint"
         description="Names and words that occur in it"
         value={prompt}
-        onChange={(event) => session.setForm({ prompt: event.currentTarget.value })}
-        autosize
-        minRows={1}
-        maxRows={4}
+        onChange={(next) => session.setForm({ prompt: next })}
       />
     </TaskForm>
   );

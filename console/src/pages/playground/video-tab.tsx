@@ -1,10 +1,11 @@
-import { Autocomplete, Button, Group, Stack, Text, Textarea } from '@mantine/core';
-import { IconDownload, IconMovie } from '@tabler/icons-react';
+import { Autocomplete, Group, Input, Stack, Text } from '@mantine/core';
+import { IconMovie } from '@tabler/icons-react';
+import { DownloadButton } from '../../components/download-button.tsx';
 import { ImageInputs } from './image-inputs.tsx';
 import { type MadeVideo, makeVideo } from './media-work.ts';
-import { ModelPicker } from './model-picker.tsx';
 import type { Playground } from './sessions.ts';
 import { useStore } from './state-store.ts';
+import { SizeField, WordsField } from './task-fields.tsx';
 import { given, TaskForm } from './task-form.tsx';
 import { TaskLayout } from './task-layout.tsx';
 
@@ -30,25 +31,21 @@ function VideoForm({ session }: { session: Playground['videos'] }) {
   const body = given({ model, prompt, size, seconds, input_reference: reference });
   return (
     <TaskForm
+      session={session}
+      capability="video"
       action="Make video"
-      canSend={model !== '' && prompt.trim() !== ''}
+      isFilled={prompt.trim() !== ''}
       onSend={() => void session.run(prompt, model, makeVideo(body))}
       code={() => ({ path: '/v1/videos', body })}
     >
-      <ModelPicker capability="video" value={model} onChange={(next) => session.setForm({ model: next })} />
-      <Textarea
+      <WordsField
         label="Prompt"
         placeholder="A paper boat on a stream, the camera follows it"
         value={prompt}
-        onChange={(event) => session.setForm({ prompt: event.currentTarget.value })}
-        autosize
-        minRows={3}
-        maxRows={10}
+        onChange={(next) => session.setForm({ prompt: next })}
       />
-      <Autocomplete
-        label="Size"
-        description="Width x height; empty: as is usual for the model"
-        data={['1280x720', '720x1280', '1792x1024', '1024x1792']}
+      <SizeField
+        sizes={['1280x720', '720x1280', '1792x1024', '1024x1792']}
         value={size}
         onChange={(next) => session.setForm({ size: next })}
       />
@@ -59,16 +56,13 @@ function VideoForm({ session }: { session: Playground['videos'] }) {
         value={seconds}
         onChange={(next) => session.setForm({ seconds: next })}
       />
-      <Stack gap={4}>
-        <Text size="sm" fw={500}>
-          First picture
-        </Text>
+      <Input.Wrapper label="First picture" labelElement="div">
         <ImageInputs
           images={image === '' ? [] : [image]}
           onChange={([next = '']) => session.setForm({ image: next })}
           most={1}
         />
-      </Stack>
+      </Input.Wrapper>
     </TaskForm>
   );
 }
@@ -86,16 +80,7 @@ function VideoView({ video }: { video: MadeVideo }) {
         style={{ maxWidth: '100%', maxHeight: 480, borderRadius: 6 }}
       />
       <Group gap="sm">
-        <Button
-          component="a"
-          href={video.url}
-          download={`${video.id}.mp4`}
-          variant="default"
-          size="xs"
-          leftSection={<IconDownload size={16} aria-hidden />}
-        >
-          Download
-        </Button>
+        <DownloadButton href={video.url} name={`${video.id}.mp4`} />
         <Text size="sm" c="dimmed">
           {video.size}, {video.seconds} s
         </Text>

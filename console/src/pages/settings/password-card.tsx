@@ -1,4 +1,4 @@
-import { Button, Group, PasswordInput, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation } from '@tanstack/react-query';
 import { useRef } from 'react';
@@ -7,6 +7,7 @@ import { queryClient } from '../../api/query-client.ts';
 import { Card } from '../../components/card.tsx';
 import { FormError } from '../../components/error-panel.tsx';
 import { NewPasswordInput } from '../../components/new-password-input.tsx';
+import { PasswordField } from '../../components/password-field.tsx';
 import { readForm } from '../../components/read-form.ts';
 
 /** Changes the reader's password; the other sessions end with it. */
@@ -30,13 +31,7 @@ export function PasswordCard() {
         }}
       >
         <Stack gap="sm">
-          <PasswordInput
-            label="Current password"
-            name="current"
-            autoComplete="current-password"
-            required
-            visibilityToggleButtonProps={{ 'aria-label': 'Show the current password' }}
-          />
+          <PasswordField label="Current password" name="current" autoComplete="current-password" />
           <NewPasswordInput label="New password" name="password" />
           <Text size="sm" c="dimmed">
             All your other sessions end with the old password.

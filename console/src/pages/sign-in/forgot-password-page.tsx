@@ -12,13 +12,13 @@ export function ForgotPasswordPage() {
   return (
     <OutsideLayout
       title="Forgot your password?"
-      description="Give your e-mail address, and a link to set a new password is made."
+      description="Give your e-mail address, and the gateway's operator gets a link for you to set a new password."
       footer={<TextLink to="/sign-in">Back to sign in</TextLink>}
     >
       {ask.isSuccess ? (
-        <Alert color="green" role="status" title="Asked for">
-          If there is an account with this address, there is a link now. This gateway sends no mail by itself: its
-          operator has the link and can hand it to you.
+        <Alert color="green" role="status" title="Now ask the operator for the link">
+          If there is an account with this address, a link was made for it. This gateway sends no mail: its operator
+          finds the link in the gateway's log, or makes another one in the console's list of users.
         </Alert>
       ) : (
         <form onSubmit={(event) => ask.mutate(readForm(event).email ?? '')}>

@@ -1,7 +1,8 @@
 import { Alert, Button, Stack } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import { resetPassword } from '../../api/auth.ts';
+import { RequestError } from '../../api/request.ts';
 import { FormError } from '../../components/error-panel.tsx';
 import { NewPasswordInput } from '../../components/new-password-input.tsx';
 import { readForm } from '../../components/read-form.ts';
@@ -14,23 +15,32 @@ const route = getRouteApi('/reset-password');
 export function ResetPasswordPage() {
   const { token } = route.useSearch();
   const reset = useMutation({ mutationFn: resetPassword });
+  const isDead = token === undefined || (reset.error instanceof RequestError && reset.error.code === 'invalid_token');
   return (
-    <OutsideLayout title="Set a new password" footer={<TextLink to="/sign-in">Go to sign in</TextLink>}>
-      {token === undefined && (
+    <OutsideLayout
+      title="Set a new password"
+      footer={!reset.isSuccess && <TextLink to="/sign-in">Go to sign in</TextLink>}
+    >
+      {isDead && (
         <Alert color="red" role="alert" title="This link does not work any more">
           It was used already, its time is over, or a part of it is missing.{' '}
           <TextLink to="/forgot-password">Ask for another one.</TextLink>
         </Alert>
       )}
       {reset.isSuccess && (
-        <Alert color="green" role="status" title="The new password is set">
-          Sign in with it now.
-        </Alert>
+        <>
+          <Alert color="green" role="status" title="The new password is set">
+            Your other sessions have ended. Sign in with the new password now.
+          </Alert>
+          <Button fullWidth renderRoot={(props) => <Link to="/sign-in" {...props} />}>
+            Sign in
+          </Button>
+        </>
       )}
-      {token !== undefined && !reset.isSuccess && (
+      {!isDead && !reset.isSuccess && (
         <form onSubmit={(event) => reset.mutate({ newPassword: readForm(event).password ?? '', token })}>
           <Stack gap="sm">
-            <NewPasswordInput label="New password" name="password" />
+            <NewPasswordInput label="New password" name="password" autoFocus />
             <FormError error={reset.error} />
             <Button type="submit" loading={reset.isPending} fullWidth>
               Set the password

@@ -1,9 +1,10 @@
-import { Button, Checkbox, Divider, PasswordInput, Stack, TextInput } from '@mantine/core';
+import { Button, Checkbox, Divider, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { signIn, startOidc } from '../../api/auth.ts';
 import { settingsQuery } from '../../api/settings.ts';
 import { ErrorPanel, FormError } from '../../components/error-panel.tsx';
+import { PasswordField } from '../../components/password-field.tsx';
 import { readForm } from '../../components/read-form.ts';
 import { TextLink } from '../../components/text-link.tsx';
 import { OutsideLayout } from '../../shell/outside-layout.tsx';
@@ -56,13 +57,7 @@ export function SignInPage() {
       >
         <Stack gap="sm">
           <TextInput label="E-mail" name="email" type="email" autoComplete="username" required autoFocus />
-          <PasswordInput
-            label="Password"
-            name="password"
-            autoComplete="current-password"
-            required
-            visibilityToggleButtonProps={{ 'aria-label': 'Show the password' }}
-          />
+          <PasswordField label="Password" name="password" autoComplete="current-password" />
           <Checkbox label="Stay signed in" name="remember" defaultChecked />
           <FormError error={byPassword.error} />
           <Button type="submit" loading={byPassword.isPending} fullWidth>

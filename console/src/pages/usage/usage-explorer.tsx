@@ -1,5 +1,5 @@
-import { Button, Group, NativeSelect, SegmentedControl, Skeleton, Stack } from '@mantine/core';
-import { IconChartBarOff, IconDownload } from '@tabler/icons-react';
+import { Group, NativeSelect, SegmentedControl, Skeleton, Stack } from '@mantine/core';
+import { IconChartBarOff } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { address, type Query } from '../../api/request.ts';
@@ -7,6 +7,7 @@ import { type Usage, usageQuery } from '../../api/usage.ts';
 import { GroupChart } from '../../charts/group-chart.tsx';
 import { TimeChart } from '../../charts/time-chart.tsx';
 import { Card } from '../../components/card.tsx';
+import { DownloadButton } from '../../components/download-button.tsx';
 import { EmptyState } from '../../components/empty-state.tsx';
 import { ErrorPanel } from '../../components/error-panel.tsx';
 import { PageHeader } from '../../components/page-header.tsx';
@@ -41,19 +42,11 @@ export function UsageExplorer({ title, description, scope, search, onSearch }: U
   return (
     <>
       <PageHeader title={title} description={description}>
-        <Button
-          component="a"
-          href={address(`${scope.jobsPath}.csv`, { ...span, ...filters })}
-          download
-          variant="default"
-          leftSection={<IconDownload size={16} aria-hidden />}
-        >
-          Export CSV
-        </Button>
+        <DownloadButton href={address(`${scope.jobsPath}.csv`, { ...span, ...filters })} label="Export CSV" />
       </PageHeader>
       <Stack gap="md">
         <Card>
-          <UsageFilters scope={scope} filters={search} onChange={change}>
+          <UsageFilters of="usage" scope={scope} filters={search} onChange={change}>
             <NativeSelect
               label="Group by"
               value={group}

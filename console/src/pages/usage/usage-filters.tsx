@@ -3,8 +3,9 @@ import { useDebouncedCallback } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
 import { usageQuery } from '../../api/usage.ts';
+import { localMinute } from '../../format/time.ts';
 import type { UsageScope } from './usage-scope.ts';
-import type { UsageFilters as Filters, Period, SearchChange } from './usage-search.ts';
+import { type JobsSearch, type Period, type SearchChange, usualPeriod } from './usage-search.ts';
 import { spanOf } from './usage-span.ts';
 
 const periodNames: { value: Period; label: string }[] = [
@@ -14,36 +15,35 @@ const periodNames: { value: Period; label: string }[] = [
   { value: '90d', label: '90 days' },
 ];
 
-const filterNames = ['from', 'to', 'account', 'model', 'key', 'endpoint', 'capability', 'vendor', 'tag'] as const;
-const cleared = Object.fromEntries(filterNames.map((name) => [name, undefined]));
+const statuses = ['completed', 'failed', 'cancelled', 'unfinished'];
+
+const filterNames = [
+  ...(['from', 'to', 'account', 'model', 'key'] as const),
+  ...(['endpoint', 'capability', 'vendor', 'tag', 'status'] as const),
+];
 
 type UsedName = 'account' | 'model' | 'key' | 'endpoint' | 'capability' | 'vendor';
 
 interface UsageFiltersProps {
+  /** Of jobs, the status can be chosen too, and where no period is chosen they are of any time. */
+  readonly of: 'usage' | 'jobs';
   readonly scope: UsageScope;
-  readonly filters: Filters;
-  readonly onChange: (change: SearchChange<Filters>) => void;
+  readonly filters: JobsSearch;
+  readonly onChange: (change: SearchChange<JobsSearch>) => void;
   /** Further fields, in the same row. */
   readonly children?: React.ReactNode;
 }
 
-/** What of the usage is shown. */
-export function UsageFilters({ scope, filters, onChange, children }: UsageFiltersProps) {
-  const hasOwnSpan = filters.from !== undefined || filters.to !== undefined;
-  const isFiltered = filterNames.some((name) => filters[name] !== undefined);
+/** What of the usage, or which jobs, are shown. */
+export function UsageFilters({ of, scope, filters, onChange, children }: UsageFiltersProps) {
+  const names = of === 'jobs' ? ([...filterNames, 'period'] as const) : filterNames;
+  const isFiltered = names.some((name) => filters[name] !== undefined);
   // Every account's keys would be a long list, and slow to find; what is chosen already is shown in any case.
   const hasKeys = !scope.isOfAll || filters.account !== undefined || filters.key !== undefined;
-  const used = (label: string, by: UsedName) => <UsedValues {...{ label, by, scope, filters, onChange }} />;
+  const used = (label: string, by: UsedName) => <UsedValues {...{ label, by, of, scope, filters, onChange }} />;
   return (
     <SimpleGrid component="search" cols={{ base: 2, sm: 3, lg: 6 }} spacing="sm" style={{ alignItems: 'end' }}>
-      <NativeSelect
-        label="Period"
-        value={hasOwnSpan ? 'own' : (filters.period ?? '30d')}
-        onChange={({ currentTarget: { value } }) =>
-          onChange({ period: value as Period, from: undefined, to: undefined })
-        }
-        data={hasOwnSpan ? [{ value: 'own', label: 'As chosen' }, ...periodNames] : periodNames}
-      />
+      <PeriodFields {...{ of, filters, onChange }} />
       {scope.isOfAll && used('Account', 'account')}
       {used('Model', 'model')}
       {hasKeys && used('Key', 'key')}
@@ -51,9 +51,17 @@ export function UsageFilters({ scope, filters, onChange, children }: UsageFilter
       {filters.capability !== undefined && used('Capability', 'capability')}
       {filters.vendor !== undefined && used('Vendor', 'vendor')}
       <TagField value={filters.tag ?? ''} onChange={(tag) => onChange({ tag: tag === '' ? undefined : tag })} />
+      {of === 'jobs' && (
+        <NativeSelect
+          label="Status"
+          value={filters.status ?? ''}
+          onChange={({ currentTarget: { value } }) => onChange({ status: value === '' ? undefined : value })}
+          data={[{ value: '', label: 'All' }, ...statuses]}
+        />
+      )}
       {children}
       {isFiltered && (
-        <Button variant="subtle" onClick={() => onChange(cleared)}>
+        <Button variant="subtle" onClick={() => onChange(Object.fromEntries(names.map((name) => [name, undefined])))}>
           Clear filters
         </Button>
       )}
@@ -61,9 +69,58 @@ export function UsageFilters({ scope, filters, onChange, children }: UsageFilter
   );
 }
 
-/** A choice among the values that were used in the period. */
-function UsedValues({ label, by, scope, filters, onChange }: UsageFiltersProps & { label: string; by: UsedName }) {
-  const { account, period = '30d' } = filters;
+/** A span that ends now, or one of the reader's own from a time to a time. */
+function PeriodFields({ of, filters, onChange }: Pick<UsageFiltersProps, 'of' | 'filters' | 'onChange'>) {
+  const hasOwnSpan = filters.from !== undefined || filters.to !== undefined;
+  const usual = of === 'jobs' ? 'any' : usualPeriod;
+  const choose = (value: string): void => {
+    if (value === 'own') onChange({ period: undefined, ...spanOf(filters) });
+    else onChange({ period: value === 'any' ? undefined : (value as Period), from: undefined, to: undefined });
+  };
+  const { from, to } = spanOf(filters);
+  return (
+    <>
+      <NativeSelect
+        label="Period"
+        value={hasOwnSpan ? 'own' : (filters.period ?? usual)}
+        onChange={({ currentTarget }) => choose(currentTarget.value)}
+        data={[
+          ...(of === 'jobs' ? [{ value: 'any', label: 'Any time' }] : []),
+          ...periodNames,
+          { value: 'own', label: 'From … to …' },
+        ]}
+      />
+      {hasOwnSpan && (
+        <>
+          <TimeField label="From" value={from} onChange={(at) => onChange({ from: at, to })} />
+          <TimeField label="To" value={to} onChange={(at) => onChange({ from, to: at })} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** A time in the reader's zone; what is half written is not told. */
+function TimeField({ label, value, onChange }: { label: string; value: number; onChange: (at: number) => void }) {
+  return (
+    <TextInput
+      type="datetime-local"
+      label={label}
+      // Usage is summed by whole hours.
+      step={3600}
+      style={{ gridColumn: 'span 2' }}
+      value={localMinute(value)}
+      onChange={({ currentTarget }) => {
+        const at = new Date(currentTarget.value).getTime();
+        if (at >= 0) onChange(at);
+      }}
+    />
+  );
+}
+
+/** A choice among the values that were used in the period; for jobs of any time, in the longest there is. */
+function UsedValues({ label, by, of, scope, filters, onChange }: UsageFiltersProps & { label: string; by: UsedName }) {
+  const { account, period = of === 'jobs' ? '90d' : usualPeriod } = filters;
   const span = useMemo(() => spanOf({ period }), [period]);
   const usage = useQuery({
     ...usageQuery({ ...span, ...(by === 'account' ? {} : { account }), group_by: by }, scope.usagePath),

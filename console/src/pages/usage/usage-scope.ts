@@ -7,7 +7,7 @@ export interface UsageScope {
   readonly jobsPath: '/jobs' | '/admin/v1/jobs';
   /** The pages that show them. */
   readonly usagePage: '/usage' | '/operator/usage';
-  readonly jobsPage: '/usage/jobs' | '/operator/usage/jobs';
+  readonly jobsPage: '/jobs' | '/operator/jobs';
   readonly jobPage: '/jobs/$jobId' | '/operator/jobs/$jobId';
   readonly groupings: readonly Grouping[];
   readonly isOfAll: boolean;
@@ -17,7 +17,7 @@ export const ownScope: UsageScope = {
   usagePath: '/usage',
   jobsPath: '/jobs',
   usagePage: '/usage',
-  jobsPage: '/usage/jobs',
+  jobsPage: '/jobs',
   jobPage: '/jobs/$jobId',
   groupings: ownGroupings,
   isOfAll: false,
@@ -27,7 +27,7 @@ export const operatorScope: UsageScope = {
   usagePath: '/admin/v1/usage',
   jobsPath: '/admin/v1/jobs',
   usagePage: '/operator/usage',
-  jobsPage: '/operator/usage/jobs',
+  jobsPage: '/operator/jobs',
   jobPage: '/operator/jobs/$jobId',
   groupings,
   isOfAll: true,

@@ -6,6 +6,8 @@ export type Grouping = (typeof groupings)[number];
 /** Spans that can be chosen, in days, by their name in the address. */
 export const periods = { '24h': 1, '7d': 7, '30d': 30, '90d': 90 } as const;
 export type Period = keyof typeof periods;
+/** Of usage, where none is chosen. */
+export const usualPeriod: Period = '30d';
 
 const textFilters = ['model', 'key', 'endpoint', 'capability', 'vendor', 'tag'] as const;
 

@@ -1,4 +1,6 @@
-import { periods, type UsageFilters } from './usage-search.ts';
+import { periods, type UsageFilters, usualPeriod } from './usage-search.ts';
+
+type SpanFilters = Pick<UsageFilters, 'period' | 'from' | 'to'>;
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -7,8 +9,14 @@ const dayMs = 24 * hourMs;
  * The span that filters mean, in ms since 1970; `to` is the first moment that is not in it. Whole hours, as the gateway sums
  * them: so sums, lists and files are of the same jobs.
  */
-export function spanOf(filters: UsageFilters, now = Date.now()): { from: number; to: number } {
+export function spanOf(filters: SpanFilters, now = Date.now()): { from: number; to: number } {
   const to = Math.ceil((filters.to ?? now) / hourMs) * hourMs;
-  const from = filters.from ?? Math.min(now, to) - periods[filters.period ?? '30d'] * dayMs;
+  const from = filters.from ?? Math.min(now, to) - periods[filters.period ?? usualPeriod] * dayMs;
   return { from: Math.floor(from / hourMs) * hourMs, to };
+}
+
+/** The same for a list of jobs: where nothing is chosen, those of any time. */
+export function jobSpanOf({ period, from, to }: SpanFilters): { from?: number; to?: number } {
+  const isChosen = period !== undefined || from !== undefined || to !== undefined;
+  return isChosen ? spanOf({ period, from, to }) : {};
 }

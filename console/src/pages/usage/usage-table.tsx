@@ -7,7 +7,7 @@ import { money } from '../../format/money.ts';
 import { count, percent } from '../../format/number.ts';
 import { dayOf, duration, time } from '../../format/time.ts';
 import type { UsageScope } from './usage-scope.ts';
-import type { Grouping, JobsSearch, UsageSearch } from './usage-search.ts';
+import { type Grouping, type JobsSearch, type UsageSearch, usualPeriod } from './usage-search.ts';
 
 const pageSize = 50;
 /** No id, and no name of a model. */
@@ -97,5 +97,8 @@ function jobsOf(row: UsageRow, group: Grouping, { group: _group, ...filters }: U
     const to = from + (group === 'hour' ? 1 : 24) * hourMs;
     return { ...others, from: Math.max(from, span.from), to: Math.min(to, span.to) };
   }
-  return { ...filters, [group]: String(row.group) };
+  // A list of jobs is of any time where none is chosen.
+  const { period = usualPeriod, ...others } = filters;
+  const hasOwnSpan = filters.from !== undefined || filters.to !== undefined;
+  return { ...others, ...(hasOwnSpan ? {} : { period }), [group]: String(row.group) };
 }
