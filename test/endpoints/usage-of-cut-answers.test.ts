@@ -158,15 +158,21 @@ describe('the usage of an answer that was cut', () => {
     }
   });
 
-  it('frees its place under the limit of unfinished requests at once', async () => {
+  it('frees its place under the limit of unfinished requests when its caller leaves, before it is counted', async () => {
     const authorization = `Bearer ${await makeApiKey(records.gateway, { concurrency: 1 })}`;
     const response = await records.post(streamed(question), { authorization });
-    await read(response, 5);
-    const leftAt = Date.now();
-    await eventually(async () => assert.equal((await records.post(held('Hi'), { authorization })).status, 200), 3000);
-    const ms = Date.now() - leftAt;
-    console.log(`leaving → the next request is taken: ${ms} ms`);
-    assert.ok(ms < 1000, `it took ${ms} ms`);
+    const [worker] = records.gateway.workers;
+    worker?.child.kill('SIGSTOP');
+    try {
+      await keepSweeperAway(records);
+      await read(response, 1);
+      const next = { ...later, authorization };
+      await eventually(async () => assert.equal((await records.post(held('Hi'), next)).status, 202));
+    } finally {
+      worker?.child.kill('SIGCONT');
+    }
+    const { outcome, usage } = await usageOf(records, jobIdOf(response));
+    assert.deepEqual([outcome, usage.estimated], ['cancelled', true]);
   });
 
   it('a hundred at a time are all counted, and leave nothing behind', async () => {
@@ -274,15 +280,14 @@ describe('the usage of an answer whose worker', () => {
     await read(await records.gateway.fetch(`/v1/jobs/${id}/events`), 10);
     worker.child.kill('SIGSTOP');
     await records.gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
+    await keepSweeperAway(records);
     await records.redis.config('SET', 'maxmemory', '1');
-    const goesOnAt = Date.now();
     try {
       worker.child.kill('SIGCONT');
       await eventually(async () => assert.equal(await records.outboxes(), 1), 20_000);
     } finally {
       await records.redis.config('SET', 'maxmemory', '0');
     }
-    assert.ok(Date.now() - goesOnAt < 5000);
     const { usage } = await usageOf(records, id);
     assert.ok(usage?.completion_tokens >= 9, JSON.stringify(usage));
     await worker.stop();
@@ -294,7 +299,6 @@ describe('the usage of an answer whose worker', () => {
     const following = await records.gateway.fetch(`/v1/jobs/${id}/events`);
     await read(following, 5);
     worker.child.kill('SIGSTOP');
-    const cancelledAt = Date.now();
     await records.gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
     await eventually(async () => {
       const left = await leftovers(records.gateway.redisUrl);
@@ -303,7 +307,6 @@ describe('the usage of an answer whose worker', () => {
         [],
       );
     }, 20_000);
-    console.log(`a frozen worker's hold: ${Date.now() - cancelledAt} ms`);
     const { outcome, usage } = await usageOf(records, id);
     assert.deepEqual([outcome, usage], ['cancelled', null]);
     worker.child.kill('SIGCONT');
@@ -312,6 +315,15 @@ describe('the usage of an answer whose worker', () => {
     assert.equal(await records.outboxes(), 0);
   });
 });
+
+/** Lets no sweeper look at what is held now for an hour: what is settled meanwhile, others have settled. */
+async function keepSweeperAway({ redis }: JobRecords): Promise<void> {
+  const { accountKeys } = await import('../../shared/keys.ts');
+  for (const key of accountKeys.allHolds()) {
+    for (const member of await redis.zrange(key, '0', '-1'))
+      await redis.zadd(key, 'XX', Date.now() + 3_600_000, member);
+  }
+}
 
 async function logsOf(id: string): Promise<[string]> {
   const { jobKeys } = await import('../../shared/keys.ts');

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { builtProduct, type TestGateway } from '../support/gateway.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { jobOf, ScriptCommands } from './script-commands.ts';
@@ -29,7 +30,6 @@ export async function startDoomedWorker(
 ): Promise<{ hit: Promise<string> }> {
   const proxy = await startTcpProxy(gateway.redis?.port as number);
   const calls = new Map<string, number>();
-  const worker = gateway.startWorker({ REDIS_URL: proxy.url, ...settings });
   const stopped = proxy.stopAt({
     stop: point.stop,
     matches: (command) => {
@@ -41,11 +41,28 @@ export async function startDoomedWorker(
       return true;
     },
   });
-  const { kill } = await worker;
-  const hit = stopped.then(async (command) => {
-    await kill();
+  const worker = await gateway.startWorker({ REDIS_URL: proxy.url, ...settings }).catch(async (error) => {
     await proxy.close();
+    throw error;
+  });
+  // However it ends, for an open proxy would keep the suite from its own end.
+  const closed = once(worker.child, 'exit').then(() => proxy.close());
+  const hit = stopped.then(async (command) => {
+    await worker.kill();
+    await closed;
     return jobOf(command);
   });
   return { hit };
+}
+
+/** Starts one for each point. @throws the first error, once all the others are known to the gateway, which ends them. */
+export async function startDoomedWorkers(
+  gateway: TestGateway,
+  points: readonly StoppingPoint[],
+  settings: Record<string, string>,
+  victims: Set<string>,
+): Promise<{ hit: Promise<string> }[]> {
+  const starts = points.map((point) => startDoomedWorker(gateway, point, settings, victims));
+  await Promise.allSettled(starts);
+  return await Promise.all(starts);
 }

@@ -5,7 +5,7 @@ import { TestGateway } from '../support/gateway.ts';
 import { startRedis } from '../support/redis.ts';
 import { type RedisCommand, startTcpProxy } from '../support/tcp-proxy.ts';
 import { type Ending, readJournal } from './checker.ts';
-import { type StoppingPoint, scripts, startDoomedWorker } from './doomed-worker.ts';
+import { type StoppingPoint, scripts, startDoomedWorkers } from './doomed-worker.ts';
 import { isSoak, Load, streamCount, verify } from './load.ts';
 import { megabytes, peakWhile } from './resident-memory.ts';
 import { replay, type StreamRecord } from './stream-client.ts';
@@ -35,9 +35,7 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     try {
       for (let round = 0; round < streamCount(1, 8); round++) {
         const hit = new Set<string>();
-        const doomed = await Promise.all(
-          phases.map((phase) => startDoomedWorker(gateway, phase, { WORKER_CONCURRENCY_CHAT: '4' }, hit)),
-        );
+        const doomed = await startDoomedWorkers(gateway, phases, { WORKER_CONCURRENCY_CHAT: '4' }, hit);
         const load = new Load(gateway);
         load.add(streamCount(40, 75), { words: 20, wordsPerSecond: 20, firstTokenMs: 100 });
         const jobs = await Promise.all(doomed.map(({ hit }) => hit));

@@ -11,8 +11,14 @@ import type { ApiProcess } from '../support/gateway.ts';
 import { JobRecords, jobIdOf, later } from '../support/job-records.ts';
 import { makeApiKey } from '../support/make-api-key.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
+import { isSoak } from './load.ts';
+import { SpendingAccount } from './spending-account.ts';
 
-const lockedMs = process.env.SLUICE_SOAK ? 120_000 : 12_000;
+const stoppedMs = isSoak ? 600_000 : 12_000;
+/** Between two requests of one caller; in a soak so that the vendor's journal still has all of them at its end. */
+const restMs = isSoak ? 500 : 20;
+/** For how many requests a means lasts that is to run out while the database is away. */
+const fewRequests = 4;
 /** Longer than any answer may take that needs the database, and shorter than a statement tries. */
 const patienceMs = 8000;
 
@@ -52,8 +58,13 @@ class Callers {
       assert.equal(response.status, 200);
       await response.text();
       this.chats.push(jobIdOf(response));
-      await delay(20);
+      await delay(restMs);
     }
+  }
+
+  /** Work that costs an account what it has. */
+  spend(api: ApiProcess, account: SpendingAccount): Promise<void> {
+    return account.askUntil(api, this.#until, restMs);
   }
 
   /** Work that is stored. */
@@ -125,6 +136,49 @@ async function assertWhole(records: JobRecords, { chats, refused }: Callers): Pr
   return rows.length;
 }
 
+/** Accounts that every api knows: one with plenty, and one whose balance and one whose budget will soon be spent. */
+async function openAccounts(records: JobRecords): Promise<SpendingAccount[]> {
+  const poor = await SpendingAccount.open(records, 'poor', { credit: 1, budget: 1e12 });
+  const few = fewRequests * (await poor.readPrice());
+  const accounts = [
+    await SpendingAccount.open(records, 'rich', { credit: 1e12, budget: 1e12 }),
+    await SpendingAccount.open(records, 'short-of-balance', { credit: few, budget: 1e12 }),
+    await SpendingAccount.open(records, 'short-of-budget', { credit: 1e12, budget: few }),
+  ];
+  for (const account of accounts) for (const api of records.gateway.apis) await account.ask(api, 0);
+  return accounts;
+}
+
+/** What an account has spent, found to be right in every place. */
+async function accountOf(account: SpendingAccount): Promise<string> {
+  const spent = await account.assertSquare();
+  const { credit, budget } = account.means;
+  assert.equal(account.refused > 0, account.id !== 'rich', `${account.id} was refused ${account.refused} times`);
+  return (
+    `${account.id}: ${account.answered.size} jobs, ${account.refused} refused, ${spent} nano-dollars of ` +
+    `${credit} credit and ${budget} budget`
+  );
+}
+
+/** What waited for the database is done, or can be read. */
+async function assertBack(
+  records: JobRecords,
+  { running, stored, newKey }: { running: readonly string[]; stored: string; newKey: string },
+): Promise<void> {
+  for (const id of running) {
+    assert.equal((await records.ended(id)).outcome, 'completed');
+    await records.forget(id);
+    const text = (await records.read(id)).result?.choices[0]?.message.content ?? '';
+    assert.equal(text.split(' ').length, 60);
+  }
+  assert.equal((await records.read(stored)).result?.choices[0]?.message.content, 'stored');
+  const models = await records.gateway.fetch('/v1/models', { headers: { authorization: `Bearer ${newKey}` } });
+  assert.equal(models.status, 200);
+  const again = await records.post(held('Reply with exactly: back'), { 'idempotency-key': 'refused-again' });
+  const { choices } = (await again.json()) as OpenAI.Chat.ChatCompletion;
+  assert.equal(choices[0]?.message.content, 'back');
+}
+
 /** Callers of everything while the database is away, and what is there once it is back. */
 async function callWhile(begin: DatabaseFault, t: TestContext): Promise<void> {
   const records = await JobRecords.start({ apis: 2 });
@@ -138,11 +192,16 @@ async function callWhile(begin: DatabaseFault, t: TestContext): Promise<void> {
     const recent = await records.postLater(held('Reply with exactly: recent'));
     await records.ended(recent);
     const newKey = await makeApiKey(records.gateway);
+    const accounts = await openAccounts(records);
     const running = await Promise.all([1, 2, 3].map(() => records.postLater(streamed('WORDS:60@20'))));
+    for (const { answered, authorization } of accounts) {
+      answered.add(await records.postLater(streamed('WORDS:60@20', { max_tokens: 60 }), authorization));
+    }
     bringBack = await begin(records.gateway);
-    const callers = new Callers(records, Date.now() + lockedMs);
+    const callers = new Callers(records, Date.now() + stoppedMs);
     await Promise.all([
       ...apis.flatMap((api) => [callers.chat(api), callers.store(api), callers.read(api, stored)]),
+      ...apis.flatMap((api) => accounts.map((account) => callers.spend(api, account))),
       ...apis.map((api) => callers.useNewKeys(api, newKey)),
       records.read(recent).then(({ result }) => assert.equal(result?.choices[0]?.message.content, 'recent')),
     ]);
@@ -150,21 +209,11 @@ async function callWhile(begin: DatabaseFault, t: TestContext): Promise<void> {
     const backAt = Date.now();
     const count = await assertWhole(records, callers);
     t.diagnostic(
-      `stopped for ${lockedMs} ms: ${callers.chats.length} chats answered 200; 503: ${JSON.stringify(callers.counts)}; ` +
+      `stopped for ${stoppedMs} ms: ${callers.chats.length} chats answered 200; 503: ${JSON.stringify(callers.counts)}; ` +
         `${count} records, the last written ${Date.now() - backAt} ms after its return`,
     );
-    for (const id of running) {
-      assert.equal((await records.ended(id)).outcome, 'completed');
-      await records.forget(id);
-      const text = (await records.read(id)).result?.choices[0]?.message.content ?? '';
-      assert.equal(text.split(' ').length, 60);
-    }
-    assert.equal((await records.read(stored)).result?.choices[0]?.message.content, 'stored');
-    const models = await records.gateway.fetch('/v1/models', { headers: { authorization: `Bearer ${newKey}` } });
-    assert.equal(models.status, 200);
-    const again = await records.post(held('Reply with exactly: back'), { 'idempotency-key': 'refused-again' });
-    const { choices } = (await again.json()) as OpenAI.Chat.ChatCompletion;
-    assert.equal(choices[0]?.message.content, 'back');
+    for (const account of accounts) t.diagnostic(await accountOf(account));
+    await assertBack(records, { running, stored, newKey });
   } finally {
     await bringBack();
     await records.stop();

@@ -7,7 +7,7 @@ import { endedJob } from '../support/ended-job.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { readJournal } from './checker.ts';
-import { type StoppingPoint, startDoomedWorker } from './doomed-worker.ts';
+import { type StoppingPoint, startDoomedWorkers } from './doomed-worker.ts';
 
 /** Where a worker is killed, and how the job ends that it was at. */
 interface Phase extends StoppingPoint {
@@ -67,7 +67,7 @@ describe('Media jobs across the death of their worker', { concurrency: 2 }, () =
       try {
         // Each doomed worker takes one job at a time and dies at its first: as many jobs as workers.
         const victims = new Set<string>();
-        const doomed = await Promise.all(phases.map((phase) => startDoomedWorker(gateway, phase, settings, victims)));
+        const doomed = await startDoomedWorkers(gateway, phases, settings, victims);
         const users = new Map<string, string>();
         for (const phase of phases) {
           const user = `${kind} ${phase.name}`;

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { databaseSettings } from '../support/database-settings.ts';
 import { freePort } from '../support/free-port.ts';
 import { builtProduct } from '../support/gateway.ts';
 
@@ -38,12 +39,18 @@ process.on('exit', () => {
   for (const child of alive) child.kill('SIGKILL');
 });
 
-/** Starts the built launcher, as `npm start` does, on a free port and with nothing of our own settings. */
+/** The settings that name a data folder and the database that goes with it. */
+async function dataSettings(dataDir: string): Promise<Record<string, string>> {
+  const { databaseUrl } = await databaseSettings(dataDir);
+  return { SLUICE_DATA_DIR: dataDir, ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }) };
+}
+
+/** Starts the built launcher, as `npm start` does, on a free port with nothing of our own settings but the suites' database. */
 export async function startLauncher({ dataDir, settings }: LauncherOptions): Promise<LauncherProcess> {
   const { PATH = '', HOME = '' } = process.env;
   const child = spawn(process.execPath, [join(builtProduct, 'launcher/main.js')], {
     cwd: root,
-    env: { PATH, HOME, PORT: String(await freePort()), SLUICE_DATA_DIR: dataDir, ...settings },
+    env: { PATH, HOME, PORT: String(await freePort()), ...(await dataSettings(dataDir)), ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   alive.add(child);
@@ -124,7 +131,7 @@ export async function runKeys(
   const { PATH = '', HOME = '' } = process.env;
   try {
     const command = [join(builtProduct, 'launcher/keys.js'), ...args];
-    const env = { PATH, HOME, SLUICE_DATA_DIR: dataDir, ...settings };
+    const env = { PATH, HOME, ...(await dataSettings(dataDir)), ...settings };
     return { code: 0, ...(await promisify(execFile)(process.execPath, command, { cwd: root, env })) };
   } catch (error) {
     return error as { code: number; stdout: string; stderr: string };

@@ -15,7 +15,7 @@ import { databaseSettings } from './database-settings.ts';
 import { freePort } from './free-port.ts';
 import { startRedis, type TestRedis } from './redis.ts';
 
-/** The built product; `SLUICE_TEST_DIST` points at another build of it. */
+/** The built product; `SLUICE_TEST_DIST` points at another build of it, in single modules as `tsc` makes them. */
 export const builtProduct = process.env.SLUICE_TEST_DIST ?? fileURLToPath(new URL('../../dist/', import.meta.url));
 
 /** Loads a module of the product, such as `shared/jobs/begin`: its source, or that other build's. */
@@ -24,7 +24,8 @@ export function loadProduct<Module>(path: string): Promise<Module> {
   return import(build === undefined ? new URL(`../../${path}.ts`, import.meta.url).href : join(build, `${path}.js`));
 }
 
-const startDeadlineMs = 20_000;
+/** A dozen that start together on two busy cores take half a minute. */
+const startDeadlineMs = 60_000;
 
 /** One process of the gateway under test: the built code, as it runs in production. */
 export interface GatewayProcess {
