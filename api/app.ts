@@ -112,9 +112,9 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   if (services.config.corsOrigins.length > 0) app.use(cors(services.config.corsOrigins));
   app.use(errorShape(endpoints));
   app.use(errors(services.log));
+  app.use(shortcut(handlers, known));
   app.use(consoleHeaders);
   app.use(unknownPath);
-  app.use(shortcut(handlers, known));
   app.use(consoleFiles());
   app.use(router.routes());
   // Names the methods that a path does answer, in Allow.
@@ -124,8 +124,8 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
 }
 
 /**
- * Stands before the router for the busiest paths: it would try the pattern of every route in turn, which costs as much as
- * the rest of the way to the endpoint. What is written otherwise (a slash at the end, say) is the router's.
+ * Stands before the router, and what is for other paths, for the busiest ones: the router would try the pattern of every
+ * route in turn, which costs as much as the rest of the way to the endpoint. What is written otherwise (a slash at the end, say) is the router's.
  */
 function shortcut(
   handlers: readonly { readonly path: string; readonly handle: Koa.Middleware<State> }[],
@@ -134,7 +134,7 @@ function shortcut(
   const byPath = new Map(handlers.map(({ path, handle }) => [path, handle]));
   return (ctx, next) => {
     const handle = ctx.method === 'POST' ? byPath.get(ctx.path) : undefined;
-    return handle === undefined ? next() : known(ctx, async () => handle(ctx, next));
+    return handle === undefined ? next() : known(ctx, () => handle(ctx, next));
   };
 }
 

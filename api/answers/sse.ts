@@ -161,6 +161,11 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
       'x-accel-buffering': 'no',
       'openai-processing-ms': String(Math.round(performance.now() - this.#options.startedAt)),
     });
+    // Node keeps the head as long as the answer lasts. Sent as a part of its own it is kept as one text, and not as the
+    // hundred pieces it was made of, which are 4 KB; corked, it still leaves with the first event.
+    this.#response.cork();
+    this.#response.flushHeaders();
+    process.nextTick(() => this.#response.uncork());
   }
 
   #openWhenRunning(): void {

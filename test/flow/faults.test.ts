@@ -122,10 +122,11 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     try {
       const load = new Load(gateway);
       for (const script of ['admit', 'add', 'begin', 'append', 'append', 'finish', 'settle']) {
+        const isAdd = script === 'add';
         const isIt = (command: RedisCommand): boolean =>
-          script === 'add' ? isEnqueuing(command) : scripts.nameOf(command) === script;
+          isAdd ? isEnqueuing(command) : scripts.nameOf(command) === script;
         const lost = proxy.stopAt({ stop: 'reset', matches: isIt });
-        load.add(streamCount(2, 20), { words: 15, wordsPerSecond: 20 });
+        load.add(streamCount(2, 20), { words: 15, wordsPerSecond: 20, isLarge: isAdd });
         await lost;
       }
       const records = await load.records();
@@ -189,7 +190,7 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
       const load = new Load(gateway);
       const count = streamCount(4, 50);
       const isAlive = () => doomed.child.signalCode === null;
-      load.add(count, { words: 5, apis: () => [isAlive() ? doomed.url : gateway.url] });
+      load.add(count, { words: 5, isLarge: true, apis: () => [isAlive() ? doomed.url : gateway.url] });
       await stopped;
       await doomed.kill();
       const summary = await verify(t, 'ingress SIGKILL before the queue', {

@@ -9,6 +9,8 @@ export interface StreamPlan {
   readonly words: number;
   /** Absent: as fast as the vendor can. */
   readonly wordsPerSecond?: number;
+  /** Its request is one that travels as a blob, and so is queued in a step of its own, after its admission. */
+  readonly isLarge?: boolean;
   /** The vendor's silence before its answer. */
   readonly firstTokenMs?: number;
   readonly apiKey: string;
@@ -129,7 +131,10 @@ function post(record: StreamRecord, url: string, signal: AbortSignal): ClientReq
   const body = JSON.stringify({
     model: 'sandbox-chat',
     stream: true,
-    messages: [{ role: 'user', content: `WORDS:${plan.words}${pace}` }],
+    messages: [
+      ...(plan.isLarge ? [{ role: 'system', content: 'x'.repeat(70_000) }] : []),
+      { role: 'user', content: `WORDS:${plan.words}${pace}` },
+    ],
     metadata: { test_id: name },
     ...(plan.firstTokenMs === undefined ? {} : { sandbox: { first_token_ms: plan.firstTokenMs } }),
   });
