@@ -12,6 +12,8 @@ type Command = Parameters<Redis['sendCommand']>[0];
 class GatheredWrites {
   readonly #redis: Redis;
   readonly #send: Redis['sendCommand'];
+  /** How long a write waits for company, in ms. */
+  patienceMs: () => number = () => 0;
   /** The socket that holds commands back; undefined while none are held. */
   #corked: Redis['stream'] | undefined;
   #lastCommand: Command | undefined;
@@ -51,7 +53,9 @@ class GatheredWrites {
   #scheduleFlush(): void {
     if (this.#isFlushScheduled || (this.#corked === undefined && this.#waiting.length === 0)) return;
     this.#isFlushScheduled = true;
-    setImmediate(() => this.#flush());
+    const ms = this.patienceMs();
+    if (ms > 0) setTimeout(() => this.#flush(), ms);
+    else setImmediate(() => this.#flush());
   }
 
   #flush(): void {
@@ -103,6 +107,12 @@ const gathered = new WeakMap<RedisClient, GatheredWrites>();
 /** Has a connection write many commands at a time. */
 export function gatherWrites(redis: Redis): void {
   gathered.set(redis, new GatheredWrites(redis));
+}
+
+/** Says how long (ms) a connection's writes wait for company, asked before each: a busy process spends most on small ones. */
+export function waitForCompany(redis: RedisClient, patienceMs: () => number): void {
+  const writes = gathered.get(redis);
+  if (writes !== undefined) writes.patienceMs = patienceMs;
 }
 
 /**

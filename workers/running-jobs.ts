@@ -38,6 +38,11 @@ export class RunningJobs implements InboxListener {
     if (runs?.size === 0) this.#runs.delete(run.job.id);
   }
 
+  /** How many jobs run here. */
+  get size(): number {
+    return this.#runs.size;
+  }
+
   abort(jobId: string): void {
     for (const run of this.#runs.get(jobId) ?? []) run.lose('ended');
   }

@@ -93,11 +93,19 @@ export interface AdmitReply {
  * Asks for admission; see admit.lua. An admitted job holds its place, and what it may cost, until it is settled. Those that
  * one key asks for in the same moment are asked for in one call.
  */
-export const admit = inBatches(
-  askForAll,
-  ({ job, caller, shedding, flows, reader }: AdmitCall) =>
-    `${job.account} ${job.apiKeyId} ${caller.revision} ${job.capability} ${shedding} ${flows} ${reader}`,
-);
+export const admit = inBatches(askForAll, areAlike);
+
+function areAlike(one: AdmitCall, other: AdmitCall): boolean {
+  return (
+    one.job.apiKeyId === other.job.apiKeyId &&
+    one.job.account === other.job.account &&
+    one.job.capability === other.job.capability &&
+    one.caller.revision === other.caller.revision &&
+    one.shedding === other.shedding &&
+    one.flows === other.flows &&
+    one.reader === other.reader
+  );
+}
 
 /** Asks for jobs of one key and capability. */
 async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promise<(AdmitReply | Error)[]> {

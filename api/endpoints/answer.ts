@@ -88,12 +88,10 @@ function continues(frames: readonly Frame[], resumeAfter: EventPosition | undefi
  * false when `patienceMs` was over before.
  * @throws ApiError what came before the answer.
  */
-export async function answerJob(waiting: Waiting, start: Start): Promise<boolean> {
+export function answerJob(waiting: Waiting, start: Start): Promise<boolean> {
   const bytes = bytesView(waiting);
-  if (bytes !== undefined) return await answerBytes(waiting, bytes, start);
-  if (!waiting.job.stream) return await answerHeld(waiting, start);
-  await answerStream(waiting, start);
-  return true;
+  if (bytes !== undefined) return answerBytes(waiting, bytes, start);
+  return waiting.job.stream ? answerStream(waiting, start) : answerHeld(waiting, start);
 }
 
 /** Whether `answerJob` answers with events, which nobody waits for with patience. */
@@ -126,12 +124,12 @@ async function answerHeld(waiting: Waiting, start: Start): Promise<boolean> {
   return true;
 }
 
-/** Answers with the job's events as they come. @throws ApiError what came before the first event. */
-export async function answerStream(waiting: Waiting, start: Start): Promise<void> {
+/** Answers with the job's events as they come, and with true. @throws ApiError what came before the first event. */
+export async function answerStream(waiting: Waiting, start: Start): Promise<boolean> {
   const { ctx, services, job, view } = waiting;
   const viewed = await viewedJob(services, job, services.baseUrls.of(ctx.req));
   let answer: SseAnswer | undefined;
-  await relay(
+  return await relay(
     waiting,
     (onDrain) => {
       answer = new SseAnswer({

@@ -98,7 +98,10 @@ async function answerLater(call: EndpointCall): Promise<void> {
 async function answerInBackground(call: EndpointCall): Promise<void> {
   const { ctx, services, endpoint } = call;
   const { job } = await submitOrFind(call);
-  if (job.stream) return await answerStream(waitingFor(call, job), attachTo(services, job.id));
+  if (job.stream) {
+    await answerStream(waitingFor(call, job), attachTo(services, job.id));
+    return;
+  }
   const state = await readAccepted(call, job);
   ctx.body = await readResource(call, endpoint.view, state);
 }

@@ -1,11 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 const keyStart = 'sk-sluice-';
 const generatedPattern = /^sk-sluice-[A-Za-z0-9_-]{43}$/;
 
 /** SHA-256 of the whole key, hexadecimal: the only form in which a key is stored or looked up. */
 export function hashApiKey(key: string): string {
-  return createHash('sha256').update(key).digest('hex');
+  return hash('sha256', key);
 }
 
 /** The text of a new key: 256 random bits. */

@@ -1,7 +1,7 @@
 import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
 import { leaseMs } from './begin.ts';
-import { inBatches, node } from './in-batches.ts';
+import { inBatches, shareNode } from './in-batches.ts';
 import { loadScript } from './script.ts';
 
 /** `ok`, or why the worker must stop: see append.lua. */
@@ -30,7 +30,7 @@ export interface AppendCall {
 }
 
 /** Appends frames to the answer log and publishes them, in one step. Repeating a call changes nothing. */
-export const append = inBatches(appendAll, ({ jobId }: AppendCall, redis) => node(redis, jobId));
+export const append = inBatches(appendAll, shareNode);
 
 async function appendAll(redis: RedisClient, calls: readonly AppendCall[]): Promise<(Ownership | Error)[]> {
   const { isCluster } = calls[0] as AppendCall;

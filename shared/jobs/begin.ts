@@ -1,6 +1,6 @@
 import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
-import { inBatches, node } from './in-batches.ts';
+import { inBatches, shareNode } from './in-batches.ts';
 import { loadScript } from './script.ts';
 import { readTask, type VendorTask } from './vendor-task.ts';
 
@@ -39,7 +39,7 @@ export interface BeginCall {
 /** Asks whether a job taken from the queue may run, and makes the caller its owner if so. */
 export const begin = inBatches(
   beginAll,
-  ({ workerId, jobId }: BeginCall, redis) => `${workerId} ${node(redis, jobId)}`,
+  (one, other, redis) => one.workerId === other.workerId && shareNode(one, other, redis),
 );
 
 async function beginAll(redis: RedisClient, calls: readonly BeginCall[]): Promise<(BeginVerdict | Error)[]> {

@@ -3,7 +3,7 @@ import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
 import { publishCommand } from './append.ts';
 import { frameLine } from './frames.ts';
-import { inBatches, node } from './in-batches.ts';
+import { inBatches, shareNode } from './in-batches.ts';
 import type { Outcome } from './job-state.ts';
 import { loadScript } from './script.ts';
 
@@ -51,7 +51,7 @@ export interface FinishReply {
 }
 
 /** Ends a job: the only way one ends. The first caller wins; see finish.lua. Settle it afterwards. */
-export const finish = inBatches(finishAll, ({ jobId }: FinishCall, redis) => node(redis, jobId));
+export const finish = inBatches(finishAll, shareNode);
 
 async function finishAll(redis: RedisClient, calls: readonly FinishCall[]): Promise<(FinishReply | Error)[]> {
   const { isCluster } = calls[0] as FinishCall;

@@ -16,13 +16,13 @@ interface Waiting<Call, Reply> {
  * Makes one call of many: those that come until the next write to Redis go together, which costs Redis and this process far
  * less than each by itself, and an idle connection no time.
  * @param send makes calls of one group; answers a reply for each, in their order, or why that one failed
- * @param groupOf what calls must have in common to go together
+ * @param goTogether whether two calls can be made in one
  */
 export function inBatches<Call, Reply>(
   send: (redis: RedisClient, calls: readonly Call[]) => Promise<readonly (Reply | Error)[]>,
-  groupOf: (call: Call, redis: RedisClient) => string | number,
+  goTogether: (one: Call, other: Call, redis: RedisClient) => boolean,
 ): (redis: RedisClient, call: Call) => Promise<Reply> {
-  const waiting = new WeakMap<RedisClient, Map<string | number, Waiting<Call, Reply>[]>>();
+  const waiting = new WeakMap<RedisClient, Waiting<Call, Reply>[][]>();
 
   const sendGroup = (redis: RedisClient, group: readonly Waiting<Call, Reply>[]): void => {
     const fail = (error: unknown): void => {
@@ -40,7 +40,7 @@ export function inBatches<Call, Reply>(
   const sendAll = (redis: RedisClient): void => {
     const groups = waiting.get(redis);
     waiting.delete(redis);
-    for (const group of groups?.values() ?? []) {
+    for (const group of groups ?? []) {
       for (let at = 0; at < group.length; at += mostCalls) sendGroup(redis, group.slice(at, at + mostCalls));
     }
   };
@@ -48,18 +48,21 @@ export function inBatches<Call, Reply>(
     new Promise((resolve, reject) => {
       let groups = waiting.get(redis);
       if (groups === undefined) {
-        groups = new Map();
+        groups = [];
         waiting.set(redis, groups);
         beforeNextWrite(redis, () => sendAll(redis));
       }
-      const name = groupOf(call, redis);
-      const group = groups.get(name);
-      if (group === undefined) groups.set(name, [{ call, resolve, reject }]);
+      const group = groups.find(([first]) => first !== undefined && goTogether(first.call, call, redis));
+      if (group === undefined) groups.push([{ call, resolve, reject }]);
       else group.push({ call, resolve, reject });
     });
 }
 
-/** What calls about jobs must have in common for one script: on a Cluster, the hash tag of their keys. */
-export function node(redis: RedisClient, jobId: string): number {
-  return redis instanceof Cluster ? jobKeys.tag(jobId) : 0;
+/** Whether one script can be about both jobs: on a Cluster, where their keys share a hash tag. */
+export function shareNode(
+  one: { readonly jobId: string },
+  other: { readonly jobId: string },
+  redis: RedisClient,
+): boolean {
+  return !(redis instanceof Cluster) || jobKeys.tag(one.jobId) === jobKeys.tag(other.jobId);
 }

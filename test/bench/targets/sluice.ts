@@ -9,8 +9,8 @@ import { type Child, endChild, freePort, projectRoot, startChild, untilReady } f
 import type { TargetKind, TargetOptions } from './target.ts';
 
 /** As in package.json, Dockerfile and docker-compose.yml. */
-const apiFlags = ['--single-threaded-gc'];
-const workerFlags = ['--max-semi-space-size=32', '--single-threaded-gc'];
+const apiFlags = ['--single-threaded-gc', '--no-minor-gc-task'];
+const workerFlags = ['--max-semi-space-size=32', '--single-threaded-gc', '--no-minor-gc-task'];
 
 /**
  * Sluice as `npm start` runs it: an api process, a worker process and a real Redis with AOF, over its socket. Its caller has
