@@ -105,11 +105,14 @@ describe('jobs that are asked for in the same moment', () => {
   });
 
   test('have turns one after the other beyond what goes without', async () => {
-    const { replies } = await askTogether(times(3, { flows: false, virtualTime: 7 }));
+    const queued = { request: '{}' };
+    const { replies } = await askTogether(times(3, { flows: false, virtualTime: 7, queued }));
     assert.deepEqual(
       replies.map(({ turn }) => turn),
       [8, 9, 10],
     );
+    assert.ok(!replies.some(({ isQueued }) => isQueued), 'those that have a turn do not go before the others');
+    assert.equal(await jobs.redis.exists(`${queueKeysPrefix('chat')}wait`), 0);
   });
 
   test('are queued with their admission, in their order, and only those that are admitted', async () => {

@@ -42,6 +42,16 @@ async function loggedTexts(job: JobIdentity): Promise<string[]> {
 }
 
 describe('begin', () => {
+  test('looks at each of those that come together by itself: one that cannot be read takes nothing from the others', async () => {
+    const [first, broken, last] = [await jobs.create(), await jobs.create(), await jobs.create()];
+    await jobs.redis.hset(jobKeys.state(broken.id), 'deadline', 'never');
+    const begun = await Promise.allSettled([first, broken, last].map((job) => jobs.take(job)));
+    assert.deepEqual(
+      begun.map((one) => (one.status === 'fulfilled' ? one.value.verdict : one.status)),
+      ['run', 'rejected', 'run'],
+    );
+  });
+
   test('drops a job that has no state', async () => {
     assert.deepEqual(await jobs.take(jobs.identity()), { verdict: 'drop' });
   });

@@ -73,12 +73,13 @@ describe('a balance', () => {
     assert.equal(await recorded(account), 60, 'the ledger says the same');
   });
 
-  test('is not touched by a job that cost nothing, nor twice by one', async () => {
-    const { ask, end, state } = await newAccount(100);
+  test('is not touched by a job that cost nothing, nor twice by one, and nothing is left of its reservation', async () => {
+    const { account, ask, end, state } = await newAccount(100);
     const { job } = await ask({ hold: costs(60) });
     await end(job, undefined);
     await end(job, 60);
     assert.deepEqual(await state(), { credit: 100, charged: 0, held: 0 });
+    assert.equal(await jobs.redis.hexists(accountKeys.reserved(account), job.id), 0);
   });
 
   test('that does not pay for the longest answer makes it shorter, where the caller has set no limit', async () => {
