@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { Queue, Worker } from 'bullmq';
+import type { Redis } from 'ioredis';
 import type { CapabilityQueue } from '../../shared/queue.ts';
 import type { RedisClient, RedisHandle } from '../../shared/redis.ts';
 import { eventually } from '../support/eventually.ts';
@@ -77,6 +78,7 @@ class Line {
 
 describe("A queue's fairness clock", () => {
   let jobs: JobFixture;
+  let redis: Redis;
   let line: Line;
 
   before(async () => {
@@ -87,15 +89,23 @@ describe("A queue's fairness clock", () => {
 
   beforeEach(async () => {
     await jobs.redis.flushall();
-    line = new Line(jobs.redis, jobs);
+    // A connection of its own: what a clock notes a while later must not come into the next test.
+    redis = jobs.redis.duplicate();
+    line = new Line(redis, jobs);
+    // BullMQ writes what it is as soon as it is connected.
+    await line.queue.bull.waitUntilReady();
+    await redis.ping();
   });
 
-  afterEach(() => line.queue.close());
+  afterEach(async () => {
+    await line.queue.close();
+    redis.disconnect();
+  });
 
   test('shows the highest turn that was taken, and never goes back', async () => {
     assert.equal(await line.queue.clock.read(), 0);
     await line.take(5, 5);
-    const other = new queues.CapabilityQueue('chat', jobs.redis);
+    const other = new queues.CapabilityQueue('chat', redis);
     other.clock.taken(3);
     // On the same connection, so it comes after the note.
     assert.equal(await line.queue.clock.read(), 5);
