@@ -60,4 +60,5 @@ INSERT INTO usage_hours
 SELECT '', hour_start, '', model, endpoint, capability, vendor, sum(requests), sum(failed), sum(cancelled),
   sum(input_tokens), sum(output_tokens), sum(cost), sum(milliseconds), sum(first_milliseconds), sum(first_count)
 FROM usage_hours
-GROUP BY hour_start, model, endpoint, capability, vendor;
+GROUP BY hour_start, model, endpoint, capability, vendor
+ORDER BY hour_start;
