@@ -6,14 +6,21 @@
 -- ARGV[5…] id and token of each job that is over
 -- Answers whether more wait (1 or 0), then for each taken job: id, data, priority, how often it has stalled, and why it may
 -- not be run any more; '' for what is not there.
-for index = 5, #ARGV, 2 do
-  local job = ARGV[1] .. ARGV[index]
-  -- One whose lock has run out may be another's by now.
-  if redis.call('GET', job .. ':lock') == ARGV[index + 1] then
-    redis.call('DEL', job, job .. ':lock')
-    redis.call('LREM', KEYS[2], -1, ARGV[index])
+local function takeOut(first, last)
+  local locks, over = {}, {}
+  for index = first, last, 2 do locks[#locks + 1] = ARGV[1] .. ARGV[index] .. ':lock' end
+  for place, token in ipairs(redis.call('MGET', unpack(locks))) do
+    local index = first + 2 * (place - 1)
+    -- One whose lock has run out may be another's by now.
+    if token == ARGV[index + 1] then
+      over[#over + 1], over[#over + 2] = ARGV[1] .. ARGV[index], locks[place]
+      redis.call('LREM', KEYS[2], '-1', ARGV[index])
+    end
   end
+  if #over > 0 then redis.call('DEL', unpack(over)) end
 end
+-- In parts: Lua passes on a few thousand values at most.
+for first = 5, #ARGV, 1000 do takeOut(first, math.min(first + 999, #ARGV)) end
 local reply = {0}
 -- The word that jobs wait comes again when the queue is resumed.
 if redis.call('HEXISTS', KEYS[6], 'paused') == 1 then return reply end
@@ -36,6 +43,6 @@ end
 if redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[3]) > 0 then
   reply[1] = 1
   -- Wakes another worker.
-  redis.call('ZADD', KEYS[4], 0, '0')
+  redis.call('ZADD', KEYS[4], '0', '0')
 end
 return reply

@@ -7,7 +7,7 @@
 -- Answers for each: ok; fenced (another attempt owns the job); ended (a terminal is written: cancelled, overdue, …); gone;
 -- 'error message' where this one could not be appended.
 local time = redis.call('TIME')
-local lease = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1]
+local lease = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1])
 
 local function append(key, log, job, attempt, first, last, lines, inboxes, lifetime, hasDelta)
   local state = redis.call('HMGET', key, 'attempt', 'terminal', 'seq', 'readers')
@@ -20,7 +20,7 @@ local function append(key, log, job, attempt, first, last, lines, inboxes, lifet
   local batch = attempt .. ' ' .. first .. '\n' .. lines
   redis.call('XADD', log, last .. '-0', 'b', batch)
   if seq == 0 then redis.call('PEXPIRE', log, lifetime) end
-  if hasDelta == '1' then redis.call('HSET', key, 'seq', last, 'lease', lease, 'delta', 1)
+  if hasDelta == '1' then redis.call('HSET', key, 'seq', last, 'lease', lease, 'delta', '1')
   else redis.call('HSET', key, 'seq', last, 'lease', lease) end
   for reader in string.gmatch(state[4], '%S+') do
     redis.call(ARGV[2], inboxes .. reader, job .. ' ' .. batch)

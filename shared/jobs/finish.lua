@@ -13,6 +13,8 @@
 -- finished; already; fenced; refused (guard); gone; or error, message where this one could not be ended.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- Redis writes numbers that Lua hands it as fractions, which takes it longer than the command.
+local nowText = string.format('%d', now)
 
 local function answer(verdict, outcome, attempt, alive)
   return table.concat({verdict, outcome or '', attempt or '', alive or ''}, '\t')
@@ -32,7 +34,7 @@ local function finish(key, log, job, caller, guard, outcome, usage, code, lines,
   redis.call('XADD', log, last .. '-0', 'b', batch)
   redis.call('PEXPIRE', log, logLifetime)
   redis.call('PEXPIRE', key, lifetime)
-  redis.call('HSET', key, 'terminal', outcome, 'seq', last, 'ended', now, 'lease', 0, 'usage', usage, 'error', code, 'cost', cost)
+  redis.call('HSET', key, 'terminal', outcome, 'seq', last, 'ended', nowText, 'lease', '0', 'usage', usage, 'error', code, 'cost', cost)
   for reader in string.gmatch(state[4], '%S+') do
     redis.call(ARGV[1], inboxes .. reader, job .. ' ' .. batch)
   end
