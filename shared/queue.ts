@@ -10,11 +10,11 @@ import type { RedisClient } from './redis.ts';
 /** What travels through BullMQ: who the job is, and its request, inline or (over 64 KiB, or with media) as a blob. */
 export interface QueuedJob extends JobIdentity, StoredRequest {
   /** Ids of the uploaded files that the request names. */
-  readonly files?: readonly string[];
+  readonly files?: readonly string[] | undefined;
   /** Fields of a chat that its vendor refuses are left out: its caller's key says so. */
-  readonly dropsUnsupported?: true;
+  readonly dropsUnsupported?: true | undefined;
   /** Names of the routes that would refuse the request. */
-  readonly excludedRoutes?: readonly string[];
+  readonly excludedRoutes?: readonly string[] | undefined;
   /** Tokens that the answer may have at most, where its caller has set no limit and the balance does. */
   readonly outputLimit?: number;
 }

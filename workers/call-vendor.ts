@@ -31,7 +31,7 @@ export async function callVendor(context: WorkerContext, run: JobRun, writer: Fr
     const { task } = run;
     const answer =
       task === undefined ? await callRoutes(context, run, writer) : await followTask(context, run, writer, task);
-    if ('body' in answer) return { outcome: 'completed', ...answer };
+    if ('body' in answer) return { outcome: 'completed', answer };
     if (answer.error !== undefined) logFailure(context, run, answer.error);
     return { outcome: 'paused', ...answer };
   } catch (thrown) {

@@ -19,7 +19,7 @@ import type { WorkerContext } from './worker-context.ts';
 
 /** How a vendor call ended. */
 export type Ending =
-  | ({ readonly outcome: 'completed' } & VendorAnswer)
+  | { readonly outcome: 'completed'; readonly answer: VendorAnswer }
   | { readonly outcome: 'failed'; readonly error: ApiError }
   | ({ readonly outcome: 'paused' } & Pause);
 
@@ -41,7 +41,7 @@ export async function conclude(
   const called: Called = {
     vendor: run.vendor,
     attempts: run.task === undefined ? run.callsInAll : callsFor(run.task),
-    answer: ending.outcome === 'completed' ? ending : undefined,
+    answer: ending.outcome === 'completed' ? ending.answer : undefined,
     servedModel: readServed(writer.served)?.model,
     routed: run.routed,
     firstAt: writer.firstAt,
@@ -58,7 +58,7 @@ export async function conclude(
     if ((await releaseLease(context.redis, job.id, attempt)) === 'released') return 'given back';
   }
   const error = ending.outcome === 'failed' ? stopError(stopReason, ending.error) : undefined;
-  const answer = ending.outcome === 'completed' ? await counted(context, job, writer, ending) : undefined;
+  const answer = ending.outcome === 'completed' ? await counted(context, job, writer, ending.answer) : undefined;
   const rest =
     answer !== undefined
       ? await writer.close('end', answer.body)
@@ -74,7 +74,8 @@ export async function conclude(
     usage: told.usage,
     cost: told.cost,
     errorCode: error?.code,
-    ...rest,
+    lines: rest.lines,
+    lineCount: rest.lineCount,
     retentionMs: job.retentionMs,
     isCluster: context.isCluster,
     served: withCost(writer.served, told.cost),
@@ -105,23 +106,35 @@ async function settleOwn(
   context: WorkerContext,
   run: JobRun,
   called: Called,
-  { endedAt, ...end }: Pick<JobRecord, 'outcome' | 'errorCode' | 'endedAt'>,
+  end: Pick<JobRecord, 'outcome' | 'errorCode' | 'endedAt'>,
   told: Charge | undefined,
 ): Promise<void> {
-  const { job } = run;
   const { usage, cost, tokens } = told ?? (await countCut(context, run, end));
-  const record = recordOf(run, called, { ...end, usage, endedAt });
+  const record = recordOf(run, called, end, usage);
+  const { id: jobId, account, apiKeyId, capability, retentionMs, idempotency } = run.job;
   // Nobody waits for it: the queue learns at once that the job is over.
-  const { id: jobId, account, apiKeyId, capability, retentionMs, idempotency } = job;
-  const settled = { jobId, account, apiKeyId, capability, retentionMs, idempotency, began: true, record, cost, tokens };
-  context.settler.add({ ...settled, ...end });
+  context.settler.add({
+    jobId,
+    account,
+    apiKeyId,
+    capability,
+    retentionMs,
+    idempotency,
+    outcome: end.outcome,
+    errorCode: end.errorCode,
+    began: true,
+    record,
+    cost,
+    tokens,
+  });
 }
 
 /** The record of a job that this run has ended. Each field by its name: copying the job would cost more than the rest. */
 function recordOf(
   { job, task, beganAt }: JobRun,
   { vendor, attempts, servedModel, firstAt }: Called,
-  end: Pick<JobRecord, 'outcome' | 'errorCode' | 'usage' | 'endedAt'>,
+  { outcome, errorCode, endedAt }: Pick<JobRecord, 'outcome' | 'errorCode' | 'endedAt'>,
+  usage: string | undefined,
 ): string {
   const { id, account, apiKeyId, endpoint, capability, model, stream, createdAt, retentionMs, metadata } = job;
   return recordText({
@@ -140,7 +153,10 @@ function recordOf(
     servedModel,
     firstAt,
     beganAt: task?.beganAt ?? beganAt,
-    ...end,
+    endedAt,
+    outcome,
+    errorCode,
+    usage,
   });
 }
 

@@ -158,8 +158,13 @@ function readReply(text: string): AdmitReply | Error {
   const [verdict, detail = '', running, turn, lowered, left = '', isQueued] = text.split('\t');
   if (verdict === 'error') return new Error(detail);
   return {
-    ...{ verdict: verdict as AdmitReply['verdict'], detail, left, isQueued: isQueued === '1' },
-    ...{ running: Number(running), turn: Number(turn), lowered: Number(lowered) },
+    verdict: verdict as AdmitReply['verdict'],
+    detail,
+    running: Number(running),
+    turn: Number(turn),
+    lowered: Number(lowered),
+    left,
+    isQueued: isQueued === '1',
   };
 }
 

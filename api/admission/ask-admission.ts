@@ -19,7 +19,8 @@ const mostAskings = 8;
 const bytesPerToken = 4;
 
 /** What admission says, and of whom. */
-export interface Admission extends AdmitReply {
+export interface Admission {
+  readonly reply: AdmitReply;
   /** The caller as it was admitted: another one than the submission's where its key has been changed. */
   readonly caller: Caller;
 }
@@ -40,9 +41,8 @@ export async function askAdmission(
   let hasPaused = false;
   let hold: AdmitCall['hold'] = payingKeys.has(caller) ? reckon(services, submission) : 'unknown';
   for (let askings = 1; ; askings++) {
-    const reply = await ask(services, submission, { caller, hold, queued });
-    const admission = { ...reply, caller };
-    if (askings >= mostAskings) return admission;
+    const reply = await ask(services, submission, caller, hold, queued);
+    if (askings >= mostAskings) return { reply, caller };
     if (reply.verdict === 'unknown') await services.callers.restoreFlag(caller);
     else if (reply.verdict === 'changed') caller = await readChanged(services, submission, caller);
     else if (reply.verdict === 'unloaded') await services.accounts.load(caller, reply.detail);
@@ -53,27 +53,44 @@ export async function askAdmission(
       // A caller that has just got an answer may come back before that job is settled, which follows its end closely.
       hasPaused = true;
       await new Promise((resolve) => setTimeout(resolve, settlementMs));
-    } else return admission;
+    } else return { reply, caller };
   }
 }
 
-async function ask(
+function ask(
   services: Services,
   { job, bodyHash, placed: stored, prepared }: Submission,
-  asked: Pick<AdmitCall, 'caller' | 'hold' | 'queued'>,
+  caller: Caller,
+  hold: AdmitCall['hold'],
+  queued: AdmitCall['queued'],
 ): Promise<AdmitReply> {
   const { redis, processId, isCluster, config, load } = services;
-  const concurrency = asked.caller.concurrency ?? config.keyConcurrency;
-  const shedding = load.shedding(job.capability);
   const { flows, virtualTime } = load.clock(job.capability);
-  const tokens = Math.ceil((prepared?.request.length ?? 0) / bytesPerToken) + (prepared?.extent?.outputTokens ?? 0);
-  const call = { ...asked, job, stored, concurrency, bodyHash, shedding, flows, virtualTime, tokens };
-  if (!isCluster) return await admit(redis, { ...call, reader: processId });
+  const call: AdmitCall = {
+    job,
+    caller,
+    concurrency: caller.concurrency ?? config.keyConcurrency,
+    bodyHash,
+    shedding: load.shedding(job.capability),
+    flows,
+    virtualTime,
+    hold,
+    tokens: Math.ceil((prepared?.request.length ?? 0) / bytesPerToken) + (prepared?.extent?.outputTokens ?? 0),
+    reader: isCluster ? undefined : processId,
+    stored,
+    queued,
+  };
+  return isCluster ? askBesideState(services, call) : admit(redis, call);
+}
+
+/** Asks on a Cluster, where the state is made beside the admission. */
+async function askBesideState({ redis, processId }: Services, call: AdmitCall): Promise<AdmitReply> {
+  const { job } = call;
   // The state lies on another node. It may be written beside the admission: without a hold it means nothing. Not that of a
   // keyed job: a repeat that finds the binding and no state would take the job for lost, and run it again.
-  const making = createJobState(redis, job, processId, stored);
+  const making = createJobState(redis, job, processId, call.stored);
   if (job.idempotency !== '') await making;
-  const [reply] = await Promise.all([admit(redis, { ...call, reader: undefined }), making]);
+  const [reply] = await Promise.all([admit(redis, call), making]);
   return reply;
 }
 
@@ -96,7 +113,10 @@ async function readChanged(services: Services, { job }: Submission, old: Caller)
 }
 
 /** Why a job was not admitted, as its caller is told. */
-export function refusal({ verdict, detail, caller }: Admission, { config }: Pick<Services, 'config'>): ApiError {
+export function refusal(
+  { reply: { verdict, detail }, caller }: Admission,
+  { config }: Pick<Services, 'config'>,
+): ApiError {
   switch (verdict) {
     case 'reused':
       return new ApiError('idempotency_key_reused', 'This Idempotency-Key was used with a different request body.', {

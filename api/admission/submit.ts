@@ -11,7 +11,7 @@ import { isRecordedFirst } from '../ledger/accepted-jobs.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
 import { readViewOptions } from '../view-options.ts';
-import type { AdmitCall } from './admit.ts';
+import type { AdmitCall, AdmitReply } from './admit.ts';
 import { type Admission, askAdmission, refusal } from './ask-admission.ts';
 
 /** A request that is ready to be admitted. */
@@ -68,18 +68,13 @@ export async function submit(
   submission: Submission,
   connection: ClientConnection,
 ): Promise<Submitted> {
-  let isAbandoned = false;
-  const work = carryThrough(services, submission).then(async (submitted) => {
-    if (isAbandoned && !submitted.isReplay) await endJob(services, submission.job, abandoned());
-    return submitted;
-  });
-  // A refused request leaves no upload behind. (Once it is queued, nothing is left of `prepared`.)
-  work.catch(() => submission.prepared && discardFiles(services, submission.prepared)).catch(() => undefined);
+  const wait = { isAbandoned: false };
+  const work = carryThrough(services, submission, wait);
   try {
     return await connection.wait(work, queueingMs);
   } catch (error) {
     const isWanted = connection.hasLeft ? !submission.cancelsOnLeave : submission.job.idempotency !== '';
-    isAbandoned = !isWanted;
+    wait.isAbandoned = !isWanted;
     work.catch((cause) => services.log.debug({ err: cause, job: submission.job.id }, 'abandoned while queueing'));
     throw error;
   }
@@ -97,21 +92,43 @@ function abandoned(): ApiError {
   return new ApiError('cancelled', 'The request was abandoned before it was queued.');
 }
 
-async function carryThrough(services: Services, submission: Submission): Promise<Submitted> {
+async function carryThrough(
+  services: Services,
+  submission: Submission,
+  wait: { readonly isAbandoned: boolean },
+): Promise<Submitted> {
+  try {
+    const submitted = await admitAndQueue(services, submission);
+    if (wait.isAbandoned && !submitted.isReplay) await endJob(services, submission.job, abandoned());
+    return submitted;
+  } catch (error) {
+    // A refused request leaves no upload behind. (Once it is queued, nothing is left of `prepared`.)
+    if (submission.prepared !== undefined) discardFiles(services, submission.prepared).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function admitAndQueue(services: Services, submission: Submission): Promise<Submitted> {
   const { job } = submission;
   // A resource's request stands in its state, which is made with the admission.
   if (job.resource !== undefined) submission.placed = await placeRequest(services, submission);
   const admission = await admitted(services, submission);
-  const { caller, running, left } = admission;
-  if (admission.verdict !== 'admitted') {
+  const { caller, reply } = admission;
+  if (reply.verdict !== 'admitted') {
     await withdraw(services, submission);
-    if (admission.verdict === 'replay') return { jobId: admission.detail, isReplay: true };
+    if (reply.verdict === 'replay') return { jobId: reply.detail, isReplay: true };
     throw refusal(admission, services);
   }
   const concurrency = caller.concurrency ?? services.config.keyConcurrency;
-  submission.onAdmitted({ running, concurrency, requests: caller.rpm, tokens: caller.tpm, left });
+  submission.onAdmitted({
+    running: reply.running,
+    concurrency,
+    requests: caller.rpm,
+    tokens: caller.tpm,
+    left: reply.left,
+  });
   if (isRecordedFirst(job)) await recordAccepted(services, submission);
-  if (!admission.isQueued) await enqueue(services, submission, admission);
+  if (!reply.isQueued) await enqueue(services, submission, reply);
   submission.prepared = undefined;
   services.load.added(job.capability);
   return { jobId: job.id, isReplay: false };
@@ -133,7 +150,8 @@ function queuedAtOnce(services: Services, submission: Submission): AdmitCall['qu
   if (services.isCluster || isRecordedFirst(job) || prepared === undefined) return undefined;
   const { request } = prepared;
   if (typeof request !== 'string' || !isInline(prepared)) return undefined;
-  return { ...queuedBeside(submission), request };
+  const { files, dropsUnsupported, excludedRoutes } = queuedBeside(submission);
+  return { request, files, dropsUnsupported, excludedRoutes };
 }
 
 /**
@@ -184,7 +202,7 @@ async function withdraw(services: Services, { job, placed }: Submission): Promis
 async function enqueue(
   services: Services,
   submission: Submission,
-  { turn, lowered }: Pick<Admission, 'turn' | 'lowered'>,
+  { turn, lowered }: Pick<AdmitReply, 'turn' | 'lowered'>,
 ): Promise<void> {
   const { job } = submission;
   try {
@@ -210,11 +228,10 @@ function queuedBeside({
   prepared,
   caller,
 }: Submission): Pick<QueuedJob, 'files' | 'dropsUnsupported' | 'excludedRoutes'> {
-  const drops = caller.unsupportedParameters === 'drop';
   return {
-    ...(prepared?.files && { files: prepared.files }),
-    ...(drops && { dropsUnsupported: true }),
-    ...(prepared?.excludedRoutes?.length && { excludedRoutes: prepared.excludedRoutes }),
+    files: prepared?.files,
+    dropsUnsupported: caller.unsupportedParameters === 'drop' ? true : undefined,
+    excludedRoutes: prepared?.excludedRoutes?.length ? prepared.excludedRoutes : undefined,
   };
 }
 

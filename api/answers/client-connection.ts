@@ -75,19 +75,24 @@ export class ClientConnection {
    * @param ms the longest wait, after which it rejects with `service_unavailable`
    * @throws ApiError `ended`, or what the work throws.
    */
-  async wait<T>(work: Promise<T>, ms?: number): Promise<T> {
-    if (this.ended !== undefined) throw this.ended;
-    let timer: NodeJS.Timeout | undefined;
-    try {
-      return await new Promise<T>((resolve, reject) => {
-        this.#reject = reject;
-        if (ms !== undefined) timer = setTimeout(() => reject(late()), ms);
-        work.then(resolve, reject);
-      });
-    } finally {
-      this.#reject = undefined;
-      clearTimeout(timer);
-    }
+  wait<T>(work: Promise<T>, ms?: number): Promise<T> {
+    if (this.ended !== undefined) return Promise.reject(this.ended);
+    return new Promise<T>((resolve, reject) => {
+      const timer = ms === undefined ? undefined : setTimeout(() => fail(late()), ms);
+      const over = (): void => {
+        clearTimeout(timer);
+        if (this.#reject === fail) this.#reject = undefined;
+      };
+      const fail = (error: unknown): void => {
+        over();
+        reject(error);
+      };
+      this.#reject = fail;
+      work.then((value) => {
+        over();
+        resolve(value);
+      }, fail);
+    });
   }
 
   /** The client has left: every wait ends. */

@@ -14,7 +14,7 @@ import { TurnAnswer } from '../answers/turn-answer.ts';
 import { WaitLimits } from '../answers/wait-limits.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
-import { readViewOptions } from '../view-options.ts';
+import { readViewOptions, viewOptionsBlob } from '../view-options.ts';
 import type { BytesView, View, ViewedJob } from './endpoint.ts';
 import { showServed } from './show-served.ts';
 
@@ -47,7 +47,10 @@ export type Start = (reader: AnswerReader) => Promise<void>;
  * @throws ApiError 410 when what the view needs has expired.
  */
 export async function viewedJob(services: Services, job: JobIdentity, baseUrl: string): Promise<ViewedJob> {
-  const viewOptions = await unlessMissing(readViewOptions(services.blobs, job.viewOptions));
+  const isInBlob = viewOptionsBlob(job.viewOptions) !== undefined;
+  const viewOptions = isInBlob
+    ? await unlessMissing(readViewOptions(services.blobs, job.viewOptions))
+    : job.viewOptions;
   if (viewOptions === undefined) throw expired();
   return {
     id: job.id,

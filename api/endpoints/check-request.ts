@@ -35,7 +35,8 @@ export function checkRequest(
     try {
       const names = endpoint.check?.(prepared, routed, caller.unsupportedParameters) ?? [];
       const standIn = routed.id === model.id ? undefined : routed.id;
-      ignored.set(serverName(routed.route.vendor, standIn), [...new Set(names.map(headerWord))].join(', '));
+      const words = names.length === 0 ? '' : [...new Set(names.map(headerWord))].join(', ');
+      ignored.set(serverName(routed.route.vendor, standIn), words);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       refusal ??= error;

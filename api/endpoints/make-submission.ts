@@ -16,10 +16,12 @@ export async function makeSubmission(
   { prepared, bodyHash }: { readonly prepared: Prepared; readonly bodyHash: string },
   preferences: Preferences,
 ): Promise<Submission> {
-  ctx.state.facts.model = prepared.model;
-  ctx.state.facts.stream = prepared.stream;
+  const { facts } = ctx.state;
+  facts.model = prepared.model;
+  facts.stream = prepared.stream;
+  const viewOptions = await packViewOptions(services.blobs, prepared.viewOptions);
   return {
-    job: await identify(services, ctx, endpoint, prepared, preferences),
+    job: identify(services, ctx, endpoint, { prepared, viewOptions }, preferences),
     caller: ctx.state.caller,
     prepared,
     bodyHash,
@@ -28,14 +30,13 @@ export async function makeSubmission(
   };
 }
 
-async function identify(
-  services: Services,
+function identify(
+  { config }: Services,
   ctx: Context,
   endpoint: Endpoint,
-  prepared: Prepared,
+  { prepared, viewOptions }: { readonly prepared: Prepared; readonly viewOptions: string },
   preferences: Preferences,
-): Promise<JobIdentity> {
-  const { config } = services;
+): JobIdentity {
   const { caller, jobId } = ctx.state;
   const now = Date.now();
   const isKeyed = preferences.idempotencyKey !== undefined;
@@ -57,9 +58,9 @@ async function identify(
     deadlineAt: now + deadlineMs,
     retentionMs: isKeyed ? Math.max(kept, idempotencyMs) : kept,
     idempotency: isKeyed ? sha256(idempotencyScope(ctx, endpoint) + preferences.idempotencyKey) : '',
-    viewOptions: await packViewOptions(services.blobs, prepared.viewOptions),
-    ...(prepared.metadata !== undefined && { metadata: prepared.metadata }),
-    ...(prepared.store && { resource: goesOn ? 'background' : 'foreground' }),
+    viewOptions,
+    metadata: prepared.metadata,
+    resource: prepared.store ? (goesOn ? 'background' : 'foreground') : undefined,
   };
 }
 

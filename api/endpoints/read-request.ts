@@ -31,7 +31,7 @@ export async function readRequest(
   isKeyed: boolean,
 ): Promise<ReadRequest> {
   const read = await (isForm(ctx) ? readFormRequest : readJsonRequest)(ctx, services, endpoint, isKeyed);
-  return { ...read, prepared: await complete(ctx, services, endpoint, read.prepared) };
+  return { prepared: await complete(ctx, services, endpoint, read.prepared), bodyHash: read.bodyHash };
 }
 
 async function readJsonRequest(
@@ -86,7 +86,7 @@ async function readFormRequest(
 /** Resolves what a request names, and holds it against its model. What it has uploaded goes when it is refused. */
 async function complete(ctx: Context, services: Services, endpoint: Endpoint, read: Prepared): Promise<Prepared> {
   try {
-    const prepared = await resolve(ctx, services, endpoint, read);
+    const prepared = endpoint.resolve === undefined ? read : await resolve(ctx, services, endpoint.resolve, read);
     const checked = await checkByNewestKey(services, endpoint, prepared, ctx.state);
     const ignored = ignoredByAll(checked);
     if (ignored === undefined) ctx.state.ignored = checked.ignored;
@@ -99,12 +99,16 @@ async function complete(ctx: Context, services: Services, endpoint: Endpoint, re
   }
 }
 
-async function resolve(ctx: Context, services: Services, endpoint: Endpoint, read: Prepared): Promise<Prepared> {
-  if (endpoint.resolve === undefined) return read;
+async function resolve(
+  ctx: Context,
+  services: Services,
+  resolveRequest: NonNullable<Endpoint['resolve']>,
+  read: Prepared,
+): Promise<Prepared> {
   const connection = new ClientConnection(ctx.res, services.handover);
   try {
     const { account } = ctx.state.caller;
-    return await endpoint.resolve(read, {
+    return await resolveRequest(read, {
       services,
       account,
       params: ctx.params as Record<string, string>,

@@ -11,11 +11,12 @@ export function showServed({ res, state }: Context, { vendor, calls, model, cost
   state.facts.vendor = vendor;
   state.facts.calls = calls;
   if (model !== undefined) state.facts.served_model = model;
-  if (cost !== undefined) state.facts.cost = formatDollars(cost);
+  const dollars = cost === undefined ? undefined : formatDollars(cost);
+  if (dollars !== undefined) state.facts.cost = dollars;
   if (res.headersSent) return;
   res.setHeader('x-sluice-vendor', vendor);
   res.setHeader('x-sluice-attempts', String(calls));
-  if (cost !== undefined) res.setHeader('x-sluice-cost', formatDollars(cost));
+  if (dollars !== undefined) res.setHeader('x-sluice-cost', dollars);
   // An operator may name a model as no header can.
   if (model !== undefined) res.setHeader('x-sluice-model', encodeURI(model));
   const ignored = state.ignored?.get(serverName(vendor, model));

@@ -22,18 +22,16 @@ export function recordRequest(
   metrics.requests.inc({ endpoint, status: String(status) });
   metrics.duration.observe({ endpoint }, milliseconds / 1000);
   if (streamError !== undefined) metrics.errors.inc({ endpoint, code: streamError.code });
-  log.info(
-    {
-      job: jobId,
-      method: ctx.method,
-      path: ctx.path,
-      status,
-      ms: Math.round(milliseconds * 10) / 10,
-      endpoint,
-      ...(caller === undefined ? {} : { account: caller.account, key: caller.apiKeyId }),
-      ...facts,
-      ...(streamError === undefined ? {} : { error: streamError.code }),
-    },
-    'request',
-  );
+  const line = {
+    job: jobId,
+    method: ctx.method,
+    path: ctx.path,
+    status,
+    ms: Math.round(milliseconds * 10) / 10,
+    endpoint,
+    account: caller?.account,
+    key: caller?.apiKeyId,
+    error: streamError?.code,
+  };
+  log.info(Object.assign(line, facts), 'request');
 }

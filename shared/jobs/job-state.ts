@@ -30,9 +30,9 @@ export interface JobIdentity {
    * The job is a resource of its own (a response, a video), whose request is kept with its answer; left out: it is none.
    * One in the background is in the database before it is accepted, one in the foreground once it has ended.
    */
-  readonly resource?: 'foreground' | 'background';
+  readonly resource?: 'foreground' | 'background' | undefined;
   /** The request's tags: JSON text of an object of at most 16 strings, by which its caller finds it in the usage again. */
-  readonly metadata?: string;
+  readonly metadata?: string | undefined;
 }
 
 /** Where the request of a job is: here, or (over 64 KiB, or with media) in a blob. */

@@ -19,8 +19,9 @@ export function servedText({ vendor, calls, model, cost }: Served): string {
 
 /** The same text with what the answer has cost. '' stays: no vendor was called. */
 export function withCost(text: string, cost: number | undefined): string {
-  const served = cost === undefined ? undefined : readServed(text);
-  return served === undefined ? text : servedText({ ...served, cost });
+  if (cost === undefined || text === '') return text;
+  const hasModel = text.split(' ').length > 2;
+  return `${text}${hasModel ? '' : ' '} ${cost}`;
 }
 
 /** Reads it; undefined for '': no vendor was called. */
@@ -31,6 +32,6 @@ export function readServed(text: string): Served | undefined {
     vendor: decodeURIComponent(vendor),
     calls: Number(calls),
     model: model ? decodeURIComponent(model) : undefined,
-    ...(cost && { cost: Number(cost) }),
+    cost: cost ? Number(cost) : undefined,
   };
 }

@@ -46,14 +46,14 @@ describe('what a job is charged', () => {
 
 describe('who serves, as it stands in a batch', () => {
   it('is read back, with a stand-in and with a cost, and as older texts have it', () => {
-    const plain = { vendor: 'a vendor', calls: 2, model: undefined };
+    const plain = { vendor: 'a vendor', calls: 2, model: undefined, cost: undefined };
     const all = [plain, { ...plain, model: 'maker/m 1' }, { ...plain, cost: 0 }, { ...plain, model: 'm', cost: 12 }];
     for (const served of all) {
       const text = servedText(served);
       assert.ok(!text.includes('\n'));
       assert.deepEqual(readServed(text), served);
     }
-    assert.deepEqual(readServed('openai 1 m'), { vendor: 'openai', calls: 1, model: 'm' });
+    assert.deepEqual(readServed('openai 1 m'), { vendor: 'openai', calls: 1, model: 'm', cost: undefined });
     assert.deepEqual(readServed(withCost('openai 1', 5)), { vendor: 'openai', calls: 1, model: undefined, cost: 5 });
     assert.equal(withCost('openai 1', undefined), 'openai 1');
     assert.equal(withCost('', 5), '');

@@ -217,7 +217,7 @@ describe('asking for admission', () => {
       left.push(await jobs.redis.exists(jobKeys.state(job.id), `${queueKeysPrefix('chat')}job_${job.id}`));
       await knowCaller(jobs.redis, { account });
     });
-    const reply = await askAdmission(services, submission, { request: '{}' });
+    const { reply } = await askAdmission(services, submission, { request: '{}' });
     assert.deepEqual([reply.verdict, reply.isQueued, left], ['admitted', true, [0]]);
   });
 
@@ -225,7 +225,7 @@ describe('asking for admission', () => {
     const account = 'decided';
     await knowCaller(jobs.redis, { account });
     const { services, submission } = asking(account, () => Promise.reject(new Error('nothing is missing')));
-    const reply = await askAdmission(services, submission, undefined);
+    const { reply } = await askAdmission(services, submission, undefined);
     assert.deepEqual([reply.verdict, reply.isQueued], ['admitted', false]);
   });
 });
