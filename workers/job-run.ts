@@ -1,5 +1,6 @@
 import type { RoutedModel } from '../shared/catalogue/catalogue.ts';
 import type { Ownership } from '../shared/jobs/append.ts';
+import type { JobItem } from '../shared/jobs/by-job.ts';
 import type { VendorTask } from '../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../shared/queue.ts';
 
@@ -7,7 +8,8 @@ import type { QueuedJob } from '../shared/queue.ts';
 export type StopReason = Exclude<Ownership, 'ok'> | 'given back' | 'overdue' | Error;
 
 /** One taking of a job from the queue by this process, from before `begin` to its end. */
-export class JobRun {
+export class JobRun implements JobItem<JobRun> {
+  next: JobRun | undefined;
   readonly job: QueuedJob;
   /** The attempt this run owns, once `begin` said so. */
   attempt: number | undefined;
@@ -32,6 +34,10 @@ export class JobRun {
 
   constructor(job: QueuedJob) {
     this.job = job;
+  }
+
+  get jobId(): string {
+    return this.job.id;
   }
 
   /** Calls of vendors that the job has taken so far. Each earlier attempt is known to have made one. */

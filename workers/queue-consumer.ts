@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'bullmq';
 import type { Capability } from '../shared/capabilities/capability.ts';
+import { Crowd, type CrowdMember } from '../shared/crowd.ts';
 import { loadScript } from '../shared/jobs/script.ts';
 import type { Logger } from '../shared/log.ts';
 import { type QueuedJob, queueKeysPrefix, queueOptions } from '../shared/queue.ts';
@@ -53,7 +54,7 @@ export interface QueueConsumerOptions {
 }
 
 /** A taking under way. */
-interface Taking {
+interface Taking extends CrowdMember {
   readonly id: string;
   readonly token: string;
 }
@@ -73,7 +74,7 @@ export class QueueConsumer implements Consumer {
   readonly #stalledCheck: Worker;
   readonly #renewing: NodeJS.Timeout;
   #renewal: Promise<void> | undefined;
-  readonly #running = new Set<Taking>();
+  readonly #running = new Crowd<Taking>();
   readonly #looping: Promise<void>;
   #over: Taking[] = [];
   #overTimer: NodeJS.Timeout | undefined;
@@ -174,7 +175,7 @@ export class QueueConsumer implements Consumer {
   }
 
   #begin([id = '', data = '', priority, stalled, refusal]: readonly string[], token: string): void {
-    const taking = { id, token };
+    const taking = { id, token, place: 0 };
     this.#running.add(taking);
     const job = refusal === '' ? readJob(data) : undefined;
     const running =

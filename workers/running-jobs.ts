@@ -1,4 +1,5 @@
 import type { Capability } from '../shared/capabilities/capability.ts';
+import { ByJob } from '../shared/jobs/by-job.ts';
 import type { InboxListener } from '../shared/jobs/inbox.ts';
 import { renewLease } from '../shared/jobs/lease.ts';
 import type { Logger } from '../shared/log.ts';
@@ -14,7 +15,7 @@ const roundMs = 1000;
  * is registered before `begin`, so that no cancellation can fall between the two.
  */
 export class RunningJobs implements InboxListener {
-  readonly #runs = new Map<string, Set<JobRun>>();
+  readonly #runs = new ByJob<JobRun>();
   readonly #redis: RedisClient;
   readonly #log: Logger;
   readonly #timer: NodeJS.Timeout;
@@ -27,15 +28,11 @@ export class RunningJobs implements InboxListener {
   }
 
   add(run: JobRun): void {
-    const runs = this.#runs.get(run.job.id);
-    if (runs === undefined) this.#runs.set(run.job.id, new Set([run]));
-    else runs.add(run);
+    this.#runs.add(run);
   }
 
   delete(run: JobRun): void {
-    const runs = this.#runs.get(run.job.id);
-    runs?.delete(run);
-    if (runs?.size === 0) this.#runs.delete(run.job.id);
+    this.#runs.delete(run);
   }
 
   /** How many jobs run here. */
@@ -44,23 +41,23 @@ export class RunningJobs implements InboxListener {
   }
 
   abort(jobId: string): void {
-    for (const run of this.#runs.get(jobId) ?? []) run.lose('ended');
+    this.#runs.forEach(jobId, (run) => run.lose('ended'));
   }
 
   /** An abort may have been missed: every lease is looked at, which tells the same. */
   resubscribed(): void {
-    for (const run of this.#all()) void this.#renew(run);
+    for (const run of this.#runs) void this.#renew(run);
   }
 
   /** Asks every run to stop, because this process does: those without output go back to the queue. */
   giveBackAll(): void {
-    for (const run of this.#all()) run.giveBack();
+    for (const run of this.#runs) run.giveBack();
   }
 
   /** How many jobs of each capability run here. */
   counts(): ReadonlyMap<Capability, number> {
     const counts = new Map<Capability, number>();
-    for (const { job } of this.#all()) counts.set(job.capability, (counts.get(job.capability) ?? 0) + 1);
+    for (const { job } of this.#runs) counts.set(job.capability, (counts.get(job.capability) ?? 0) + 1);
     return counts;
   }
 
@@ -70,7 +67,7 @@ export class RunningJobs implements InboxListener {
 
   #renewAll(): void {
     const now = Date.now();
-    for (const run of this.#all()) {
+    for (const run of this.#runs) {
       if (now - run.confirmedAt >= renewAfterMs) void this.#renew(run);
     }
   }
@@ -88,9 +85,5 @@ export class RunningJobs implements InboxListener {
     } finally {
       run.isRenewing = false;
     }
-  }
-
-  *#all(): Iterable<JobRun> {
-    for (const runs of this.#runs.values()) yield* runs;
   }
 }

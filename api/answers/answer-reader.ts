@@ -1,6 +1,7 @@
 import { MissingBlobError } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs.ts';
 import { hasLog, longestPage, readLog } from '../../shared/jobs/answer-log.ts';
+import type { JobItem } from '../../shared/jobs/by-job.ts';
 import { type Batch, type Frame, isTerminal, parseBatch, type StoredFrame } from '../../shared/jobs/frames.ts';
 import { readJobProgress } from '../../shared/jobs/job-state.ts';
 import { readServed, type Served } from '../../shared/jobs/served.ts';
@@ -44,8 +45,9 @@ export interface ReaderContext {
  * if and only if its first frame is the next one; in every other case (a gap, a slow client, a resume) it is dropped and
  * the log is read from the cursor. So memory is bounded, and no frame is lost or seen twice.
  */
-export class AnswerReader {
+export class AnswerReader implements JobItem<AnswerReader> {
   readonly jobId: string;
+  next: AnswerReader | undefined;
   readonly #context: ReaderContext;
   readonly #sink: AnswerSink;
   readonly #onClose: ReaderOptions['onClose'];

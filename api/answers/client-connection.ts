@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { Crowd, type CrowdMember } from '../../shared/crowd.ts';
 import { ApiError } from '../../shared/errors.ts';
 
 /** A client that takes nothing of its answer for so long (ms) is treated as gone. */
@@ -6,7 +7,7 @@ export const stalledMs = 300_000;
 
 /** Requests that must let go when this process stops and its time for finishing them is over. */
 export class Handover {
-  readonly #connections = new Set<ClientConnection>();
+  readonly #connections = new Crowd<ClientConnection>();
   readonly #drainListeners = new Set<() => void>();
   #isDraining = false;
 
@@ -38,7 +39,7 @@ export class Handover {
 
   /** Ends the wait of every request under way. */
   handOver(): void {
-    for (const connection of [...this.#connections]) connection.handOver();
+    for (const connection of this.#connections) connection.handOver();
   }
 }
 
@@ -46,7 +47,8 @@ export class Handover {
  * The client's side of one request: ends every wait when the client leaves, or when this process has to let it go. One
  * wait at a time.
  */
-export class ClientConnection {
+export class ClientConnection implements CrowdMember {
+  place = 0;
   /** Why waiting is over, once it is. */
   ended: ApiError | undefined;
   readonly #response: ServerResponse;

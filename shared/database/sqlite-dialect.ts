@@ -32,9 +32,9 @@ interface Waiting {
 /** The thread that has the file open, as promises. */
 class SqliteThread implements DatabaseConnection {
   readonly #worker: Worker;
-  readonly #waiting = new Map<number, Waiting>();
+  /** Statements under way, which are answered in their order. */
+  readonly #waiting: Waiting[] = [];
   readonly #ended: Promise<void>;
-  #lastId = 0;
   #failure: Error | undefined;
 
   private constructor(worker: Worker) {
@@ -61,10 +61,9 @@ class SqliteThread implements DatabaseConnection {
 
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     if (this.#failure !== undefined) throw this.#failure;
-    const id = ++this.#lastId;
     const reply = await new Promise<ThreadReply & { type: 'result' }>((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject });
-      this.#post({ type: 'execute', id, sql: query.sql, parameters: query.parameters });
+      this.#waiting.push({ resolve, reject });
+      this.#post({ type: 'execute', sql: query.sql, parameters: query.parameters });
     });
     const rows = reply.rows as Row[];
     return reply.changes === undefined ? { rows } : { rows, numAffectedRows: BigInt(reply.changes) };
@@ -86,16 +85,14 @@ class SqliteThread implements DatabaseConnection {
   }
 
   #settle(reply: ThreadReply & { type: 'result' | 'error' }): void {
-    const waiting = this.#waiting.get(reply.id);
-    this.#waiting.delete(reply.id);
+    const waiting = this.#waiting.shift();
     if (reply.type === 'result') waiting?.resolve(reply);
     else waiting?.reject(new SqliteError(reply.error));
   }
 
   #fail(error: Error): void {
     this.#failure ??= error;
-    for (const { reject } of this.#waiting.values()) reject(this.#failure);
-    this.#waiting.clear();
+    for (const { reject } of this.#waiting.splice(0)) reject(this.#failure);
   }
 }
 

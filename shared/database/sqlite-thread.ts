@@ -6,15 +6,15 @@ import { openSqliteFile } from './sqlite-file.ts';
 
 /** From the dialect to the thread. */
 export type ThreadRequest =
-  | { readonly type: 'execute'; readonly id: number; readonly sql: string; readonly parameters: readonly unknown[] }
+  | { readonly type: 'execute'; readonly sql: string; readonly parameters: readonly unknown[] }
   | { readonly type: 'close' };
 
 /** From the thread to the dialect: `ready` or `failed` once about the file, then one answer per statement, in order. */
 export type ThreadReply =
   | { readonly type: 'ready' }
   | { readonly type: 'failed'; readonly error: ThreadError }
-  | { readonly type: 'result'; readonly id: number; readonly rows: unknown[]; readonly changes?: number }
-  | { readonly type: 'error'; readonly id: number; readonly error: ThreadError };
+  | { readonly type: 'result'; readonly rows: unknown[]; readonly changes?: number }
+  | { readonly type: 'error'; readonly error: ThreadError };
 
 export interface ThreadError {
   readonly message: string;
@@ -35,7 +35,7 @@ function execute(
   file: Libsql.Database,
   sql: string,
   parameters: readonly unknown[],
-): Omit<ThreadReply & { type: 'result' }, 'type' | 'id'> {
+): Omit<ThreadReply & { type: 'result' }, 'type'> {
   const statement = file.prepare(sql);
   if (statement.reader) return { rows: statement.all(parameters) };
   return { rows: [], changes: statement.run(parameters).changes };
@@ -49,9 +49,9 @@ function serve(file: Libsql.Database): void {
       return;
     }
     try {
-      post({ type: 'result', id: request.id, ...execute(file, request.sql, request.parameters) });
+      post({ type: 'result', ...execute(file, request.sql, request.parameters) });
     } catch (error) {
-      post({ type: 'error', id: request.id, error: errorOf(error) });
+      post({ type: 'error', error: errorOf(error) });
     }
   });
   post({ type: 'ready' });

@@ -80,8 +80,8 @@ describe('An answer reader', () => {
   });
 
   test('tells who serves before the first frame, and once for all that follow', async () => {
-    const first = { vendor: 'first vendor', calls: 1, model: undefined };
-    const second = { vendor: 'second', calls: 3, model: 'maker/stand-in 2' };
+    const first = { vendor: 'first vendor', calls: 1, model: undefined, cost: undefined };
+    const second = { vendor: 'second', calls: 3, model: 'maker/stand-in 2', cost: undefined };
     const job = await jobs.create();
     await jobs.take(job);
     const { reader, frames, whole, served } = openReader(job);
