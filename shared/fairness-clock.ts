@@ -17,7 +17,7 @@ const jobsAtATime = 1000;
 /** How often a process writes down what it has taken. */
 const noteEveryMs = 20;
 
-const note = loadScript<null>('fairness-clock', new URL('./fairness-clock.lua', import.meta.url));
+const note = loadScript<null>(new URL('./fairness-clock.lua', import.meta.url));
 
 /**
  * The virtual time of one capability's queue, for start-time fair queueing: the highest number of any job that workers have

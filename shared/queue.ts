@@ -56,7 +56,7 @@ function queueId(jobId: string): string {
  */
 const turnsLookedAt = 100;
 
-const oldestTurn = loadScript<string>('oldest-turn', new URL('./oldest-turn.lua', import.meta.url));
+const oldestTurn = loadScript<string>(new URL('./oldest-turn.lua', import.meta.url));
 
 /** Depth of a queue. */
 export interface QueueDepth {

@@ -1,5 +1,5 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
-import type { Capability } from '../shared/capabilities/capability.ts';
+import { type Capability, repeatable } from '../shared/capabilities/capability.ts';
 import type { FairnessClock } from '../shared/fairness-clock.ts';
 import { type QueuedJob, queueOptions } from '../shared/queue.ts';
 import type { RedisHandle } from '../shared/redis.ts';
@@ -33,12 +33,13 @@ function consumeJobs(capability: Capability, redis: RedisHandle, context: Worker
     waiting: redis.subscriber(),
     workerId: context.workerId,
     concurrency: context.config.workerConcurrency[capability],
+    begins: repeatable[capability],
     lockMs,
     stalledCheckMs,
     maxStalledCount: takings,
-    run: async ({ job, token, priority, stalled }) => {
+    run: async ({ job, token, priority, stalled, verdict }) => {
       noteTurn(clock, priority, stalled);
-      const taken = await runJob(context, job, token);
+      const taken = await runJob(context, job, token, verdict);
       return taken === 'given back' ? taken : 'done';
     },
     log: context.log,

@@ -40,7 +40,7 @@ export class JobRun implements JobItem<JobRun> {
     return this.job.id;
   }
 
-  /** Calls of vendors that the job has taken so far. Each earlier attempt is known to have made one. */
+  /** Calls of vendors that the job has taken so far. Each earlier attempt is taken to have made one. */
   get callsInAll(): number {
     return (this.attempt ?? 1) - 1 + Math.max(1, this.calls);
   }

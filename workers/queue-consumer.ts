@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'bullmq';
 import type { Capability } from '../shared/capabilities/capability.ts';
 import { Crowd, type CrowdMember } from '../shared/crowd.ts';
+import { type BeginVerdict, beginJobScript, beginTerms, readBeginReply } from '../shared/jobs/begin.ts';
 import { loadScript } from '../shared/jobs/script.ts';
 import type { Logger } from '../shared/log.ts';
 import { type QueuedJob, queueKeysPrefix, queueOptions } from '../shared/queue.ts';
@@ -9,11 +10,11 @@ import type { RedisClient } from '../shared/redis.ts';
 import type { Consumer } from './consumer.ts';
 
 const takeJobs = loadScript<[isMore: number, ...jobs: string[]]>(
-  'takeJobs',
   new URL('./take-jobs.lua', import.meta.url),
+  beginJobScript,
 );
-const returnJob = loadScript<number>('returnJob', new URL('./return-job.lua', import.meta.url));
-const renewLocks = loadScript<number>('renewLocks', new URL('./renew-locks.lua', import.meta.url));
+const returnJob = loadScript<number>(new URL('./return-job.lua', import.meta.url));
+const renewLocks = loadScript<number>(new URL('./renew-locks.lua', import.meta.url));
 
 /** Jobs taken in one call at most: their requests are in its answer. */
 const mostTaken = 32;
@@ -35,6 +36,8 @@ export interface TakenJob {
   readonly priority: number;
   /** How often its worker was lost. */
   readonly stalled: number;
+  /** What `begin` says of it, where it was asked in the same step. */
+  readonly verdict: BeginVerdict | undefined;
 }
 
 export interface QueueConsumerOptions {
@@ -45,6 +48,8 @@ export interface QueueConsumerOptions {
   /** Unique among all processes. */
   readonly workerId: string;
   readonly concurrency: number;
+  /** Jobs are begun as they are taken, where their state is at hand. Only work that may be done twice: the answer may be lost. */
+  readonly begins: boolean;
   readonly lockMs: number;
   readonly stalledCheckMs: number;
   readonly maxStalledCount: number;
@@ -150,21 +155,18 @@ export class QueueConsumer implements Consumer {
   async #take(): Promise<{ count: number; isMore: boolean }> {
     clearTimeout(this.#overTimer);
     this.#overTimer = undefined;
-    const { redis, workerId, lockMs } = this.#options;
+    const { redis, workerId, lockMs, begins } = this.#options;
     const wanted = Math.min(mostTaken, Math.max(0, this.#free()));
     const over = this.#over;
     this.#over = [];
     const token = `${workerId}:${++this.#takings}`;
     this.#promised += wanted;
     try {
-      const args = over.flatMap(({ id, token }) => [id, token]);
-      const [isMore, ...jobs] = await takeJobs(
-        redis,
-        [...this.#keys],
-        [this.#jobPrefix, token, lockMs, wanted, ...args],
-      );
-      for (let at = 0; at < jobs.length; at += 5) this.#begin(jobs.slice(at, at + 5), token);
-      return { count: jobs.length / 5, isMore: isMore === 1 };
+      const args = [this.#jobPrefix, token, lockMs, wanted, ...beginTerms(begins ? workerId : '')];
+      for (const { id, token } of over) args.push(id, token);
+      const [isMore, ...jobs] = await takeJobs(redis, [...this.#keys], args);
+      for (let at = 0; at < jobs.length; at += 6) this.#begin(jobs.slice(at, at + 6), token);
+      return { count: jobs.length / 6, isMore: isMore === 1 };
     } catch (error) {
       this.#over.push(...over);
       throw error;
@@ -174,14 +176,20 @@ export class QueueConsumer implements Consumer {
     }
   }
 
-  #begin([id = '', data = '', priority, stalled, refusal]: readonly string[], token: string): void {
+  #begin([id = '', data = '', priority, stalled, refusal, begun]: readonly string[], token: string): void {
     const taking = { id, token, place: 0 };
     this.#running.add(taking);
     const job = refusal === '' ? readJob(data) : undefined;
     const running =
       job === undefined
         ? this.#quarantine(id)
-        : this.#options.run({ job, token, priority: Number(priority), stalled: Number(stalled) });
+        : this.#options.run({
+            job,
+            token,
+            priority: Number(priority),
+            stalled: Number(stalled),
+            verdict: readVerdict(begun),
+          });
     running
       .catch((error) => {
         this.#options.log.error({ err: error, job: job?.id }, 'a job could not be run');
@@ -254,6 +262,12 @@ export class QueueConsumer implements Consumer {
   get #isClosing(): boolean {
     return this.#closing.signal.aborted;
   }
+}
+
+/** Where the state could not be read, whoever runs the job asks again, and is told why. */
+function readVerdict(begun: string | undefined): BeginVerdict | undefined {
+  const verdict = begun ? readBeginReply(begun) : undefined;
+  return verdict instanceof Error ? undefined : verdict;
 }
 
 function readJob(data: string): QueuedJob | undefined {

@@ -15,13 +15,19 @@ import type { WorkerContext } from './worker-context.ts';
  * Runs a job taken from the queue: begin → route → vendor → frames → finish → settle. A job whose vendor works it off
  * as a task is taken many times: the first creates the task, the others poll it.
  * @param taking unique per taking, see `begin`
+ * @param begun what `begin` has said of the job as it was taken; undefined: it is yet to be asked
  */
-export async function runJob(context: WorkerContext, job: QueuedJob, taking: string): Promise<Taken> {
+export async function runJob(
+  context: WorkerContext,
+  job: QueuedJob,
+  taking: string,
+  begun?: BeginVerdict,
+): Promise<Taken> {
   const run = new JobRun(job);
   // Before `begin`: from the moment it says "run", a cancellation is sent to this process.
   context.running.add(run);
   try {
-    const verdict = await beginWhenFree(context, run, taking);
+    const verdict = begun && begun.verdict !== 'wait' ? begun : await beginWhenFree(context, run, taking);
     if (verdict === 'given back') return verdict;
     let taken: Taken = 'done';
     if (verdict.verdict === 'run' || verdict.verdict === 'poll') {

@@ -10,12 +10,20 @@ import type { JobRun } from './job-run.ts';
 const renewAfterMs = 3000;
 const roundMs = 1000;
 
+/** Aborts of jobs that are not here (yet) which are remembered. */
+const mostAborted = 128;
+
 /**
  * The jobs this process runs: hears cancellations for them and renews their leases while their vendors are silent. A job
- * is registered before `begin`, so that no cancellation can fall between the two.
+ * is registered before `begin`, so that no cancellation can fall between the two. One that was begun as it was taken may be
+ * cancelled before the word that it was taken is here, which comes by another connection: so aborts of unknown jobs, which
+ * have ended for good, are remembered for a while.
  */
 export class RunningJobs implements InboxListener {
   readonly #runs = new ByJob<JobRun>();
+  /** The last ones, in a ring. */
+  readonly #aborted: string[] = [];
+  #abortedNext = 0;
   readonly #redis: RedisClient;
   readonly #log: Logger;
   readonly #timer: NodeJS.Timeout;
@@ -29,6 +37,7 @@ export class RunningJobs implements InboxListener {
 
   add(run: JobRun): void {
     this.#runs.add(run);
+    if (this.#aborted.includes(run.jobId)) run.lose('ended');
   }
 
   delete(run: JobRun): void {
@@ -41,7 +50,14 @@ export class RunningJobs implements InboxListener {
   }
 
   abort(jobId: string): void {
-    this.#runs.forEach(jobId, (run) => run.lose('ended'));
+    let isHere = false;
+    this.#runs.forEach(jobId, (run) => {
+      isHere = true;
+      run.lose('ended');
+    });
+    if (isHere) return;
+    this.#aborted[this.#abortedNext] = jobId;
+    this.#abortedNext = (this.#abortedNext + 1) % mostAborted;
   }
 
   /** An abort may have been missed: every lease is looked at, which tells the same. */

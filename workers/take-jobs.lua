@@ -3,9 +3,11 @@
 -- KEYS[1] wait (list)   KEYS[2] active (list)   KEYS[3] prioritized (sorted set)   KEYS[4] marker (sorted set)
 -- KEYS[5] priority counter   KEYS[6] meta (hash)
 -- ARGV[1] start of the jobs' keys   ARGV[2] token of this taking   ARGV[3] lifetime of the locks in ms   ARGV[4] most to be taken
--- ARGV[5…] id and token of each job that is over
--- Answers whether more wait (1 or 0), then for each taken job: id, data, priority, how often it has stalled, and why it may
--- not be run any more; '' for what is not there.
+-- ARGV[5] worker id, where jobs are begun as they are taken, or ''   ARGV[6] lease in ms   ARGV[7] attempts allowed
+-- ARGV[8…] id and token of each job that is over
+-- Answers whether more wait (1 or 0), then for each taken job: id, data, priority, how often it has stalled, why it may not be
+-- run any more, and what beginJob, which stands before this, says of one whose state lies on this node; '' for what is not
+-- there.
 local function takeOut(first, last)
   local locks, over = {}, {}
   for index = first, last, 2 do locks[#locks + 1] = ARGV[1] .. ARGV[index] .. ':lock' end
@@ -20,7 +22,7 @@ local function takeOut(first, last)
   if #over > 0 then redis.call('DEL', unpack(over)) end
 end
 -- In parts: Lua passes on a few thousand values at most.
-for first = 5, #ARGV, 1000 do takeOut(first, math.min(first + 999, #ARGV)) end
+for first = 8, #ARGV, 1000 do takeOut(first, math.min(first + 999, #ARGV)) end
 local reply = {0}
 -- The word that jobs wait comes again when the queue is resumed.
 if redis.call('HEXISTS', KEYS[6], 'paused') == 1 then return reply end
@@ -36,9 +38,11 @@ for _ = 1, tonumber(ARGV[4]) do
   end
   local job = ARGV[1] .. id
   redis.call('SET', job .. ':lock', ARGV[2], 'PX', ARGV[3])
-  local fields = redis.call('HMGET', job, 'data', 'priority', 'stc', 'defa')
+  local fields = redis.call('HMGET', job, 'data', 'priority', 'stc', 'defa', 'state')
   reply[#reply + 1] = id
   for field = 1, 4 do reply[#reply + 1] = fields[field] or '' end
+  local begins = ARGV[5] ~= '' and fields[5] and not fields[4]
+  reply[#reply + 1] = begins and beginJob(fields[5], ARGV[5], ARGV[6], ARGV[7], '1', ARGV[2]) or ''
 end
 if redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[3]) > 0 then
   reply[1] = 1

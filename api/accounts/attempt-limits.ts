@@ -5,7 +5,7 @@ import { attemptsKey } from '../../shared/keys.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 import { BoundedReads } from '../bounded-reads.ts';
 
-const count = loadScript<[number, number]>('countAttempt', new URL('./count-attempt.lua', import.meta.url));
+const count = loadScript<[number, number]>(new URL('./count-attempt.lua', import.meta.url));
 
 /** How long Redis may take to count. */
 const countMs = 2000;

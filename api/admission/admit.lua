@@ -164,13 +164,14 @@ local function nextTurn()
   return math.max(virtualTime, math.min(lastTurn, furthest)) + 1
 end
 
--- BullMQ's `add` of a job without a priority, as much of it as is read here. A job with a turn is left to BullMQ.
-local function enqueue(job, identity, rest, lowered)
+-- BullMQ's `add` of a job without a priority, as much of it as is read here, and where its state is: who takes it can begin it
+-- in the same step. A job with a turn is left to BullMQ.
+local function enqueue(job, identity, rest, lowered, state)
   local data = string.sub(identity, 1, -2) .. ',' .. rest
   if lowered > 0 then data = string.sub(data, 1, -2) .. ',"outputLimit":' .. string.format('%d', lowered) .. '}' end
   local id = 'job_' .. job
   redis.call('HSET', ARGV[14] .. id, 'name', 'job', 'data', data, 'opts', '{"jobId":"' .. id .. '","removeOnFail":true,"attempts":0}',
-    'timestamp', ARGV[7], 'delay', '0', 'priority', '0')
+    'timestamp', ARGV[7], 'delay', '0', 'priority', '0', 'state', state)
   queued[#queued + 1] = id
 end
 
@@ -227,7 +228,7 @@ local function admit(at, state)
   runningNow[#runningNow + 1], runningNow[#runningNow + 2] = ARGV[7], job
   holds[#holds + 1], holds[#holds + 2] = ARGV[8], member
   local isQueued = rest ~= '' and turn == 0
-  if isQueued then enqueue(job, identity, rest, lowered) end
+  if isQueued then enqueue(job, identity, rest, lowered, state) end
   return answer('admitted', '', count, string.format('%d', turn), string.format('%d', lowered), left, isQueued and 1 or 0)
 end
 

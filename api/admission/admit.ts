@@ -13,7 +13,7 @@ import type { Caller } from '../middleware/authenticate.ts';
 /** How long an idempotency key stays bound to its job. */
 export const idempotencyMs = 24 * 3_600_000;
 
-const script = loadScript<string[]>('admit', new URL('./admit.lua', import.meta.url));
+const script = loadScript<string[]>(new URL('./admit.lua', import.meta.url));
 
 /** Why new work is refused whoever asks. */
 export type Shedding = 'shed' | 'queue_full';

@@ -13,7 +13,7 @@ const takeOverMs = 30_000;
 /** A name that has not been used for so long is a dead process's. */
 const forgetMs = 600_000;
 
-const forgetScript = loadScript<number>('forgetConsumers', new URL('./forget-consumers.lua', import.meta.url));
+const forgetScript = loadScript<number>(new URL('./forget-consumers.lua', import.meta.url));
 
 /** An entry of an outbox: a job's record on its way into the database. */
 export interface OutboxEntry {

@@ -7,7 +7,7 @@ import type { ApiKey } from './api-key.ts';
 /** What names a key's flag. */
 export type FlaggedKey = Pick<ApiKey, 'id' | 'accountId'>;
 
-const script = loadScript<string>('key-flag', new URL('./key-flag.lua', import.meta.url));
+const script = loadScript<string>(new URL('./key-flag.lua', import.meta.url));
 const syncBatch = 500;
 
 /**

@@ -2,9 +2,9 @@ import { accountKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
 import { loadScript } from './script.ts';
 
-const load = loadScript<number>('loadAccount', new URL('./load-account.lua', import.meta.url));
-const set = loadScript<number>('setAccount', new URL('./set-account.lua', import.meta.url));
-const loadSpent = loadScript<number>('loadBudget', new URL('./load-budget.lua', import.meta.url));
+const load = loadScript<number>(new URL('./load-account.lua', import.meta.url));
+const set = loadScript<number>(new URL('./set-account.lua', import.meta.url));
+const loadSpent = loadScript<number>(new URL('./load-budget.lua', import.meta.url));
 
 /** An account as admission needs to know it. Nano-dollars. */
 export interface AccountMoney {

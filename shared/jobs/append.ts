@@ -7,7 +7,7 @@ import { loadScript } from './script.ts';
 /** `ok`, or why the worker must stop: see append.lua. */
 export type Ownership = 'ok' | 'fenced' | 'ended' | 'gone';
 
-const script = loadScript<string[]>('append', new URL('./append.lua', import.meta.url));
+const script = loadScript<string[]>(new URL('./append.lua', import.meta.url));
 
 /** How a script publishes: sharded on a Cluster, where a script may only publish on its own node. */
 export function publishCommand(isCluster: boolean): 'PUBLISH' | 'SPUBLISH' {

@@ -2,7 +2,7 @@ import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
 import { loadScript } from './script.ts';
 
-const script = loadScript<number>('attach', new URL('./attach.lua', import.meta.url));
+const script = loadScript<number>(new URL('./attach.lua', import.meta.url));
 
 /** Registers a process as one more reader of a job; answers whether the job's state is there. */
 export async function attach(redis: RedisClient, jobId: string, readerId: string): Promise<boolean> {

@@ -10,7 +10,7 @@ export const leaseMs = 10_000;
 /** How often a job may be tried where trying again is allowed. */
 const attemptsAllowed = 3;
 
-/** What a worker may do with a job; see begin.lua. */
+/** What a worker may do with a job; see begin-job.lua. */
 export type BeginVerdict =
   | { readonly verdict: 'run'; readonly attempt: number; readonly lastSeq: number }
   | {
@@ -24,7 +24,10 @@ export type BeginVerdict =
   | { readonly verdict: 'wait'; readonly waitMs: number }
   | { readonly verdict: 'drop' | 'settle' | 'overdue' | 'interrupted' | 'unknown' | 'exhausted' };
 
-const script = loadScript<string[]>('begin', new URL('./begin.lua', import.meta.url));
+/** The part of a script that begins jobs. */
+export const beginJobScript = new URL('./begin-job.lua', import.meta.url);
+
+const script = loadScript<string[]>(new URL('./begin.lua', import.meta.url), beginJobScript);
 
 /** A job that a worker asks to begin. */
 export interface BeginCall {
@@ -47,12 +50,18 @@ async function beginAll(redis: RedisClient, calls: readonly BeginCall[]): Promis
   const replies = await script(
     redis,
     calls.map(({ jobId }) => jobKeys.state(jobId)),
-    [workerId, leaseMs, attemptsAllowed, ...calls.flatMap((call) => [call.repeatable ? '1' : '0', call.taking])],
+    [...beginTerms(workerId), ...calls.flatMap((call) => [call.repeatable ? '1' : '0', call.taking])],
   );
-  return replies.map(readReply);
+  return replies.map(readBeginReply);
 }
 
-function readReply(text: string): BeginVerdict | Error {
+/** The terms on which a worker begins jobs: its id, the lease in ms, how many attempts are allowed. */
+export function beginTerms(workerId: string): [workerId: string, leaseMs: number, attemptsAllowed: number] {
+  return [workerId, leaseMs, attemptsAllowed];
+}
+
+/** What beginJob has answered. */
+export function readBeginReply(text: string): BeginVerdict | Error {
   const [verdict, number, lastSeq, progress, task = ''] = text.split('\t');
   if (verdict === 'error') return new Error(number);
   const own = { attempt: Number(number), lastSeq: Number(lastSeq) };

@@ -15,7 +15,7 @@ const undeliveredMs = 60_000;
  */
 const endedMs = 600_000;
 
-const script = loadScript<string[]>('finish', new URL('./finish.lua', import.meta.url));
+const script = loadScript<string[]>(new URL('./finish.lua', import.meta.url));
 
 export interface FinishCall {
   readonly jobId: string;

@@ -6,7 +6,7 @@ import { settledByWorkerMs } from './settle.ts';
 /** How long the state of a deleted resource stays: long enough for its settlement and its record. */
 const deletedMs = 600_000;
 
-const script = loadScript<number>('forget', new URL('./forget.lua', import.meta.url));
+const script = loadScript<number>(new URL('./forget.lua', import.meta.url));
 
 /** Marks an ended job's resource as deleted in Redis, where it is known there; see forget.lua. */
 export async function forgetResource(redis: RedisClient, jobId: string): Promise<void> {

@@ -4,8 +4,8 @@ import type { Ownership } from './append.ts';
 import { leaseMs } from './begin.ts';
 import { loadScript } from './script.ts';
 
-const renewScript = loadScript<Ownership>('renew', new URL('./renew.lua', import.meta.url));
-const releaseScript = loadScript<Ownership | 'released' | 'kept'>('release', new URL('./release.lua', import.meta.url));
+const renewScript = loadScript<Ownership>(new URL('./renew.lua', import.meta.url));
+const releaseScript = loadScript<Ownership | 'released' | 'kept'>(new URL('./release.lua', import.meta.url));
 
 /** Renews the lease on a job whose vendor is silent; see renew.lua. */
 export function renewLease(redis: RedisClient, jobId: string, attempt: number): Promise<Ownership> {

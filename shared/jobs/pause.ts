@@ -5,7 +5,7 @@ import { type Ownership, publishCommand } from './append.ts';
 import { frameLine } from './frames.ts';
 import { loadScript } from './script.ts';
 
-const script = loadScript<Ownership>('pause', new URL('./pause.lua', import.meta.url));
+const script = loadScript<Ownership>(new URL('./pause.lua', import.meta.url));
 
 /** A job to let go of until its vendor's task is asked after again. */
 export interface PauseCall {

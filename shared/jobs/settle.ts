@@ -11,9 +11,9 @@ import { loadScript } from './script.ts';
 /** How long the state of a settled plain job stays, so that a resent `add` or a late worker finds the end written. */
 const settledMs = 120_000;
 
-const script = loadScript<number>('settle', new URL('./settle.lua', import.meta.url));
-const freePlaceScript = loadScript<number>('freePlace', new URL('./free-place.lua', import.meta.url));
-const expireScript = loadScript<number>('expireStates', new URL('./expire-states.lua', import.meta.url));
+const script = loadScript<number>(new URL('./settle.lua', import.meta.url));
+const freePlaceScript = loadScript<number>(new URL('./free-place.lua', import.meta.url));
+const expireScript = loadScript<number>(new URL('./expire-states.lua', import.meta.url));
 
 /**
  * How long (ms) an ended job is its worker's to settle. A begun job is settled by the worker that is at it, whoever ended

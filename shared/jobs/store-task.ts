@@ -4,7 +4,7 @@ import type { Ownership } from './append.ts';
 import { loadScript } from './script.ts';
 import { taskText, type VendorTask } from './vendor-task.ts';
 
-const script = loadScript<Ownership>('storeTask', new URL('./store-task.lua', import.meta.url));
+const script = loadScript<Ownership>(new URL('./store-task.lua', import.meta.url));
 
 /**
  * Stores a vendor's task in its job's state, on behalf of the attempt that created it. Unless the answer is `ok` nobody

@@ -2,7 +2,7 @@ import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
 import { loadScript } from './script.ts';
 
-const script = loadScript<number>('storeUsage', new URL('./store-usage.lua', import.meta.url));
+const script = loadScript<number>(new URL('./store-usage.lua', import.meta.url));
 
 /**
  * Notes what an ended job took, where its end did not say; see store-usage.lua.

@@ -143,6 +143,8 @@ describe('jobs that are asked for in the same moment', () => {
     const other = await queue.bull.getJob(`job_${'f'.repeat(32)}`);
     const shape = (job: typeof own) => ({ ...job?.opts, jobId: '', name: job?.name, priority: job?.priority });
     assert.deepEqual(shape(own), shape(other));
+    const state = await jobs.redis.hget(`${queueKeysPrefix(capability)}job_${first}`, 'state');
+    assert.equal(state, jobKeys.state(first as string), 'who takes it can begin it in the same step');
     assert.equal(await jobs.redis.zcard(`${queueKeysPrefix(capability)}marker`), 1);
     await queue.close();
   });

@@ -13,8 +13,10 @@ export interface StoppingPoint {
 
 /** The scripts of the product, by what their calls look like. */
 export const scripts = new ScriptCommands(builtProduct, [
-  ...['begin', 'append', 'store-task', 'pause', 'finish', 'settle', 'attach'].map((name) => `shared/jobs/${name}`),
-  'api/admission/admit',
+  ...['append', 'store-task', 'pause', 'finish', 'settle', 'attach'].map((name) => [`shared/jobs/${name}`]),
+  ['shared/jobs/begin-job', 'shared/jobs/begin'],
+  ['shared/jobs/begin-job', 'workers/take-jobs'],
+  ['api/admission/admit'],
 ]);
 
 /**

@@ -38,6 +38,8 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
         const doomed = await startDoomedWorkers(gateway, phases, { WORKER_CONCURRENCY_CHAT: '4' }, hit);
         const load = new Load(gateway);
         load.add(streamCount(40, 75), { words: 20, wordsPerSecond: 20, firstTokenMs: 100 });
+        // Those are begun as they are taken; these by a call of its own.
+        load.add(streamCount(8, 15), { words: 20, wordsPerSecond: 20, firstTokenMs: 100, isLarge: true });
         const jobs = await Promise.all(doomed.map(({ hit }) => hit));
         victims.push(...phases.map((phase, index) => ({ phase, job: jobs[index] as string })));
         const survivor = await gateway.startWorker();
@@ -121,12 +123,12 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     const gateway = await TestGateway.start({ redisUrl: proxy.url });
     try {
       const load = new Load(gateway);
-      for (const script of ['admit', 'add', 'begin', 'append', 'append', 'finish', 'settle']) {
+      for (const script of ['admit', 'add', 'take-jobs', 'begin', 'append', 'append', 'finish', 'settle']) {
         const isAdd = script === 'add';
         const isIt = (command: RedisCommand): boolean =>
           isAdd ? isEnqueuing(command) : scripts.nameOf(command) === script;
         const lost = proxy.stopAt({ stop: 'reset', matches: isIt });
-        load.add(streamCount(2, 20), { words: 15, wordsPerSecond: 20, isLarge: isAdd });
+        load.add(streamCount(2, 20), { words: 15, wordsPerSecond: 20, isLarge: isAdd || script === 'begin' });
         await lost;
       }
       const records = await load.records();

@@ -13,7 +13,7 @@ const product = await loadProduct<typeof import('../../workers/queue-consumer.ts
 const { CapabilityQueue, queueOptions } = await loadProduct<typeof import('../../shared/queue.ts')>('shared/queue');
 const { connectRedis } = await loadProduct<typeof import('../../shared/redis.ts')>('shared/redis');
 const { createLogger } = await loadProduct<typeof import('../../shared/log.ts')>('shared/log');
-const { queuePrefix } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
+const { jobKeys, queuePrefix } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
 
 const log = createLogger('silent', 'test').log;
 
@@ -45,7 +45,7 @@ describe('the consumer of a queue', () => {
   function consume(run: QueueConsumerOptions['run'], more: Partial<QueueConsumerOptions> = {}): QueueConsumer {
     const consumer = new product.QueueConsumer({
       ...{ capability, redis: redis.client, workerId: `worker${opened.length}` },
-      ...{ concurrency: 10, lockMs: 10_000, stalledCheckMs: 200, maxStalledCount: 3, run, log },
+      ...{ begins: false, concurrency: 10, lockMs: 10_000, stalledCheckMs: 200, maxStalledCount: 3, run, log },
       ...more,
       waiting: more.waiting ?? redis.subscriber(),
     });
@@ -188,6 +188,50 @@ describe('the consumer of a queue', () => {
       ),
     );
     end();
+  });
+
+  test('begins jobs as it takes them, where their state is at hand and they may be run again', async () => {
+    newQueue();
+    const verdicts = new Map<string, TakenJob['verdict']>();
+    const run: QueueConsumerOptions['run'] = async ({ job, verdict }) => {
+      verdicts.set(job.id, verdict);
+      return 'done';
+    };
+    /** As admission puts it there. */
+    const queueWithState = async (identity: ReturnType<typeof job>): Promise<string> => {
+      const key = `${queuePrefix(capability)}:${capability}:job_${identity.id}`;
+      await jobs.redis.hset(key, { data: JSON.stringify(identity), state: jobKeys.state(identity.id) });
+      await jobs.redis.lpush(`${queuePrefix(capability)}:${capability}:wait`, `job_${identity.id}`);
+      return identity.id;
+    };
+    const fresh = await queueWithState(await jobs.create({ capability }));
+    const ended = await jobs.create({ capability });
+    await jobs.end(ended);
+    await queueWithState(ended);
+    const taken = await jobs.create({ capability });
+    await jobs.take(taken);
+    await queueWithState(taken);
+    const broken = await jobs.create({ capability });
+    await jobs.redis.hset(jobKeys.state(broken.id), 'deadline', 'never');
+    await queueWithState(broken);
+    const unknown = await queueWithState(job());
+    const [stateless] = await put(1);
+    consume(run, { begins: true, workerId: 'beginner' });
+    await eventually(() => assert.equal(verdicts.size, 6));
+    assert.deepEqual(verdicts.get(fresh), { verdict: 'run', attempt: 1, lastSeq: 0 });
+    assert.equal(verdicts.get(ended.id)?.verdict, 'settle');
+    assert.equal(verdicts.get(taken.id)?.verdict, 'wait');
+    assert.deepEqual(verdicts.get(unknown), { verdict: 'drop' });
+    assert.equal(verdicts.get(broken.id), undefined, 'whoever runs it asks, and is told why');
+    assert.equal(verdicts.get(stateless as string), undefined);
+    assert.deepEqual(await jobs.redis.hmget(jobKeys.state(fresh), 'worker', 'sent'), ['beginner', '1']);
+    // A repeat of what may not be run twice could not be told from a job whose vendor was called.
+    newQueue();
+    const once = await queueWithState(await jobs.create({ capability }));
+    consume(run, { begins: false });
+    await eventually(() => assert.equal(verdicts.has(once), true));
+    assert.equal(verdicts.get(once), undefined);
+    assert.equal(await jobs.redis.hget(jobKeys.state(once), 'attempt'), null);
   });
 
   test('takes out what cannot be read, goes on after one that throws, and holds its locks', async () => {

@@ -1,23 +1,21 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { scriptText } from '../../shared/jobs/script.ts';
 import type { RedisCommand } from '../support/tcp-proxy.ts';
 
 /** Scripts by what their calls look like on the wire: their hash, or (the first time on a connection) their text. */
 export class ScriptCommands {
   readonly #byHash = new Map<string, string>();
-  readonly #byText = new Map<string, string>();
 
   /**
    * @param dist folder of the built product
-   * @param paths of the scripts in it, such as `shared/jobs/begin`
+   * @param scripts their files in it, such as `shared/jobs/append`: each its parts, the last of which names it
    */
-  constructor(dist: string, paths: readonly string[]) {
-    for (const path of paths) {
-      const name = basename(path);
-      const text = readFileSync(join(dist, `${path}.lua`));
-      this.#byHash.set(createHash('sha1').update(text).digest('hex'), name);
-      this.#byText.set(text.toString('latin1', 0, 200), name);
+  constructor(dist: string, scripts: readonly (readonly string[])[]) {
+    for (const paths of scripts) {
+      const name = basename(paths.at(-1) as string);
+      const files = paths.map((path) => join(dist, `${path}.lua`));
+      this.#byHash.set(createHash('sha1').update(scriptText(name, files)).digest('hex'), name);
     }
   }
 
@@ -25,7 +23,7 @@ export class ScriptCommands {
   nameOf(command: RedisCommand): string | undefined {
     const kind = command[0]?.toLowerCase();
     if (kind === 'evalsha') return this.#byHash.get(command[1] as string);
-    return kind === 'eval' ? this.#byText.get(command[1] as string) : undefined;
+    return kind === 'eval' ? /^-- (\S+)/.exec(command[1] as string)?.[1] : undefined;
   }
 }
 

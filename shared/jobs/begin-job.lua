@@ -1,0 +1,60 @@
+-- beginJob decides what a worker may do with a job it has taken from the queue; called before any vendor call. A part of the
+-- scripts that stand behind it: begin.lua, and take-jobs.lua of the workers.
+-- key      job state (hash)
+-- worker   worker id   lease: in ms   allowed: attempts   mayRepeat: '1' when repeating the job is allowed
+-- taking   a name for this very taking of the job, so that a repeat of the call (the client library sends it again after a
+--          broken connection) gets the same answer instead of waiting for its own lease
+-- Answers, with tabs between: verdict, number, last committed seq, progress, vendor's task:
+--   drop         no state: nothing is known of this job, or all of it is over
+--   settle       it has ended; only the settlement may be missing
+--   overdue      its deadline has passed
+--   wait, ms     another attempt holds the lease for so long
+--   interrupted  output is committed: asking the vendor again would repeat it
+--   poll, attempt  the vendor runs a task for this job: the caller now owns the job, and asks how far the task is
+--   unknown      the vendor may have done the work, and it may not be done twice
+--   exhausted    it was tried as often as allowed
+--   run, attempt the caller now owns the job under this attempt number
+--   error, message  this one could not be looked at
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- Redis writes numbers that Lua hands it as fractions, which takes it longer than the command.
+local nowText = string.format('%d', now)
+
+local function verdict(name, number, seq, progress, task)
+  return table.concat({name, string.format('%d', number or 0), seq or 0, progress or 0, task or ''}, '\t')
+end
+
+local function decide(key, worker, lease, allowed, mayRepeat, taking)
+  local state = redis.call('HMGET', key, 'deadline', 'terminal', 'lease', 'attempt', 'delta', 'sent', 'released', 'seq', 'taking',
+    'task', 'progress')
+  if not state[1] then return verdict('drop') end
+  if state[2] then return verdict('settle') end
+  if now >= tonumber(state[1]) then return verdict('overdue') end
+  local function owned(attempt)
+    if state[10] then return verdict('poll', attempt, state[8], state[11], state[10]) end
+    return verdict('run', attempt, state[8])
+  end
+  local leased = tonumber(state[3] or 0)
+  if leased > now and state[9] == taking then return owned(tonumber(state[4])) end
+  if leased > now then return verdict('wait', leased - now) end
+  if state[5] then return verdict('interrupted') end
+  local attempt = tonumber(state[4] or 0) + 1
+  local attemptText, leaseText = string.format('%d', attempt), string.format('%d', now + lease)
+  -- A poll raises the attempt as a fence only: it is no try, and "began" stays what it was when the vendor was asked.
+  if state[10] then
+    redis.call('HSET', key, 'attempt', attemptText, 'worker', worker, 'taking', taking, 'lease', leaseText)
+    return owned(attempt)
+  end
+  if state[6] and mayRepeat ~= '1' then return verdict('unknown') end
+  -- An attempt that a draining worker gave back does not count.
+  if attempt - tonumber(state[7] or 0) > tonumber(allowed) then return verdict('exhausted') end
+  -- "sent" is committed together with the attempt, before the vendor is called: a crash in between counts as a call.
+  redis.call('HSET', key, 'attempt', attemptText, 'worker', worker, 'taking', taking, 'lease', leaseText, 'sent', '1',
+    'began', nowText)
+  return owned(attempt)
+end
+
+local function beginJob(...)
+  local ok, reply = pcall(decide, ...)
+  return ok and reply or 'error\t' .. (type(reply) == 'table' and reply.err or tostring(reply))
+end
