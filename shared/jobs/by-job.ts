@@ -5,7 +5,6 @@ export interface JobItem<Item> {
   next: Item | undefined;
 }
 
-/** Job ids end with random hexadecimal digits; three of them choose one of so many lists. */
 const lists = 4096;
 
 /**
@@ -61,6 +60,9 @@ export class ByJob<Item extends JobItem<Item>> {
   }
 }
 
+/** Job ids end with random digits: the last three choose the list. (Reading them as a number takes longer than all the rest.) */
 function listOf(jobId: string): number {
-  return Number.parseInt(jobId.slice(-3), 16) % lists || 0;
+  const end = jobId.length;
+  const [first, second, third] = [jobId.charCodeAt(end - 3), jobId.charCodeAt(end - 2), jobId.charCodeAt(end - 1)];
+  return ((first * 31 + second) * 31 + third) % lists || 0;
 }
