@@ -101,22 +101,25 @@ describe('speech that does not come to its end', () => {
     const unread = 8;
     const body = { model: 'sandbox-speech', voice: 'alloy', input: 'a'.repeat(4000), response_format: 'pcm' };
     const api = gateway.apis[0] as ApiProcess;
-    const baseline = await peakWhile(api, Promise.resolve());
-    const answers = await Promise.all(Array.from({ length: unread }, () => openUnread(api, body)));
+    const open = () => Promise.all(Array.from({ length: unread }, () => openUnread(api, body)));
+    const read = (answers: readonly IncomingMessage[]) => Promise.all(answers.map((answer) => byteCount(answer)));
+    // As many answers that are read, first: what the api's allocators keep for such traffic is not what it holds for a client.
+    const baseline = await peakWhile(api, open().then(read));
+    const answers = await open();
     const ids = answers.map(({ headers }) => String(headers['x-request-id']));
     const whole = Promise.all(ids.map((id) => endedJob(gateway, id)));
     const peak = await peakWhile(api, whole);
     for (const job of await whole) assert.equal(job.status, 'completed');
-    const read = Promise.all(answers.map((answer) => byteCount(answer)));
-    const peakReading = await peakWhile(api, read);
-    const sizes = await read;
+    const sizesRead = read(answers);
+    const peakReading = await peakWhile(api, sizesRead);
+    const sizes = await sizesRead;
     assert.equal(new Set(sizes).size, 1);
     assert.ok((sizes[0] as number) > 8_000_000, `${sizes[0]} bytes`);
     const grown = megabytes(Math.max(peak, peakReading) - baseline);
     const answered = megabytes(unread * (sizes[0] as number));
     console.log(`${unread} unread answers of ${answered} MB together: the api grew by ${grown} MB`);
-    // Twice as much is held by an api that takes what its clients do not: the answers, as audio and as base64.
-    assert.ok(grown < answered, `the api grew by ${grown} MB`);
+    // An api that takes what its clients do not holds all of them.
+    assert.ok(grown < answered / 2, `the api grew by ${grown} MB`);
   });
 
   /** An answer whose body nobody reads yet. */
