@@ -246,12 +246,14 @@ describe('result files in the data folder', () => {
     const folder = join(gateway.dataDir, 'blobs');
     await truncate(join(folder, id), 300_000_000);
     const link = links.link(gateway.url, id, Date.now() + hourMs);
+    const readPart = async () => (await fetch(link, { headers: { range: 'bytes=0-50000000' } })).arrayBuffer();
+    // Once before, so that what the api's allocators keep of such traffic is not counted.
+    assert.equal((await readPart()).byteLength, 50_000_001);
     const before = await residentBytes(api);
     const sockets = await Promise.all(Array.from({ length: 5 }, () => ask(link)));
     await eventually(async () => assert.equal((await openBlobsOf(api, folder)).length, 5));
     // Another request's whole answer comes in between, so the five have sent what they can.
-    const part = await fetch(link, { headers: { range: 'bytes=0-50000000' } });
-    assert.equal((await part.arrayBuffer()).byteLength, 50_000_001);
+    assert.equal((await readPart()).byteLength, 50_000_001);
     const grown = (await residentBytes(api)) - before;
     assert.ok(grown < 100_000_000, `the api grew by ${grown} bytes`);
     for (const socket of sockets) socket.destroy();
