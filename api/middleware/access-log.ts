@@ -7,7 +7,8 @@ import type { Context, State } from '../state.ts';
 export function accessLog(log: Logger, metrics: ApiMetrics): Middleware<State> {
   return async (ctx, next) => {
     await next();
-    recordRequest({ log, metrics }, ctx, ctx.respond === false ? ctx.res.statusCode : ctx.status);
+    // An answer that was held is sent when this returns, and its caller need not wait for the line.
+    setImmediate(() => recordRequest({ log, metrics }, ctx, ctx.respond === false ? ctx.res.statusCode : ctx.status));
   };
 }
 
