@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as endOfTurn } from 'node:timers/promises';
 import { Worker } from 'bullmq';
 import type { Capability } from '../shared/capabilities/capability.ts';
 import { Crowd, type CrowdMember } from '../shared/crowd.ts';
@@ -43,7 +43,7 @@ export interface TakenJob {
 export interface QueueConsumerOptions {
   readonly capability: Capability;
   readonly redis: RedisClient;
-  /** A connection of its own, which waiting blocks; closed with it. */
+  /** A connection of its own, which waiting for jobs blocks; closed with it. */
   readonly waiting: RedisClient;
   /** Unique among all processes. */
   readonly workerId: string;
@@ -56,6 +56,15 @@ export interface QueueConsumerOptions {
   /** Runs a job; answers whether it is over, or returns to the queue. Rejecting means over, too. */
   readonly run: (taken: TakenJob) => Promise<'done' | 'given back'>;
   readonly log: Logger;
+}
+
+/** What came of a taking. */
+interface Took {
+  readonly count: number;
+  /** More wait. */
+  readonly isMore: boolean;
+  /** There was a word of jobs, and none were there: another one has them, or (a Cluster has moved the queue) the word came last. */
+  readonly isLate: boolean;
 }
 
 /** A taking under way. */
@@ -115,6 +124,7 @@ export class QueueConsumer implements Consumer {
   /** Takes no more jobs, and resolves when those that run are over. */
   async close(): Promise<void> {
     this.#closing.abort();
+    // What Redis has answered by now is still read: a job that was taken in this moment is not lost.
     this.#waiting.disconnect();
     this.#wake();
     await this.#looping;
@@ -125,23 +135,26 @@ export class QueueConsumer implements Consumer {
   }
 
   async #loop(): Promise<void> {
-    const marker = this.#keys[3];
+    // The word that jobs wait may have been taken by one that is gone.
+    let waits = false;
     while (!this.#isClosing) {
       if (this.#free() === 0) {
         await this.#change();
         continue;
       }
       try {
-        const { count, isMore } = await this.#take();
-        if (isMore) continue;
-        if (count > 0 && this.#running.size >= busy) await this.#pause(pauseMs);
-        // Who has no place must not take the word that jobs wait: another one may be waiting for it.
-        if (this.#free() === 0) continue;
-        const word = await this.#waiting.bzpopmin(marker, blockSeconds);
-        if (word !== null && this.#free() === 0) await this.#options.redis.zadd(marker, 0, '0');
+        const { count, isMore, isLate } = await this.#take(waits);
+        waits = !isMore && !isLate;
+        // Those that were taken come first: their calls of vendors go out before the next wait does.
+        if (count > 0) await endOfTurn();
+        if (count > 0 && waits && this.#running.size >= busy) {
+          await this.#pause(pauseMs);
+          waits = false;
+        }
       } catch (error) {
         if (this.#isClosing) return;
         this.#options.log.warn({ err: error, capability: this.#options.capability }, 'jobs cannot be taken');
+        waits = false;
         await this.#pause(retryMs);
       }
     }
@@ -152,21 +165,22 @@ export class QueueConsumer implements Consumer {
   }
 
   /** Takes out what is over, and takes as many as there are places for. */
-  async #take(): Promise<{ count: number; isMore: boolean }> {
-    clearTimeout(this.#overTimer);
-    this.#overTimer = undefined;
-    const { redis, workerId, lockMs, begins } = this.#options;
+  async #take(waits: boolean): Promise<Took> {
     const wanted = Math.min(mostTaken, Math.max(0, this.#free()));
-    const over = this.#over;
-    this.#over = [];
-    const token = `${workerId}:${++this.#takings}`;
+    const token = `${this.#options.workerId}:${++this.#takings}`;
+    const over = waits ? [] : this.#takeOver();
     this.#promised += wanted;
     try {
+      const { redis, workerId, lockMs, begins } = this.#options;
       const args = [this.#jobPrefix, token, lockMs, wanted, ...beginTerms(begins ? workerId : '')];
       for (const { id, token } of over) args.push(id, token);
-      const [isMore, ...jobs] = await takeJobs(redis, [...this.#keys], args);
+      // Redis has both commands, so a job is taken in the moment in which it comes, without another round trip. Its place is
+      // promised: who has none must not take the word that jobs wait, for which another one may be waiting.
+      const word = waits ? this.#waiting.bzpopmin(this.#keys[3], blockSeconds) : null;
+      const taking = takeJobs(waits ? this.#waiting : redis, [...this.#keys], args);
+      const [popped, [isMore, ...jobs]] = await Promise.all([word, taking]);
       for (let at = 0; at < jobs.length; at += 6) this.#begin(jobs.slice(at, at + 6), token);
-      return { count: jobs.length / 6, isMore: isMore === 1 };
+      return { count: jobs.length / 6, isMore: isMore === 1, isLate: popped !== null && jobs.length === 0 };
     } catch (error) {
       this.#over.push(...over);
       throw error;
@@ -214,12 +228,19 @@ export class QueueConsumer implements Consumer {
     this.#overTimer ??= setTimeout(() => void this.#flush(), overMs);
   }
 
-  /** Takes out what is over. What fails comes back as stalled, and is found to be over. */
-  async #flush(): Promise<void> {
+  /** What is over, to be taken out. */
+  #takeOver(): Taking[] {
     clearTimeout(this.#overTimer);
     this.#overTimer = undefined;
+    const over = this.#over;
+    this.#over = [];
+    return over;
+  }
+
+  /** Takes out what is over. What fails comes back as stalled, and is found to be over. */
+  async #flush(): Promise<void> {
     if (this.#over.length === 0) return;
-    await this.#take().catch((error) =>
+    await this.#take(false).catch((error) =>
       this.#options.log.warn({ err: error }, 'jobs that are over could not be taken out of their queue yet'),
     );
   }

@@ -287,6 +287,61 @@ describe('the consumer of a queue', () => {
     assert.equal(await queue.has(running as string), false);
   });
 
+  test('runs a job that was taken for it in the moment of its closing', async () => {
+    newQueue();
+    const { waiting, waits } = await waitingConnection();
+    const ran: string[] = [];
+    const run: QueueConsumerOptions['run'] = async ({ job }) => {
+      ran.push(job.id);
+      return 'done';
+    };
+    const consumer = consume(run, { waiting });
+    await eventually(waits);
+    const one = job();
+    const key = `${queuePrefix(capability)}:${capability}:`;
+    const put = `redis.call('HSET', KEYS[1] .. 'job_' .. ARGV[1], 'data', ARGV[2])
+      redis.call('LPUSH', KEYS[1] .. 'wait', 'job_' .. ARGV[1])
+      redis.call('ZADD', KEYS[1] .. 'marker', '0', '0')`;
+    const putting = jobs.redis.eval(put, 1, key, one.id, JSON.stringify(one));
+    // Redis gives the job away meanwhile, and this process cannot hear of it before it closes.
+    const until = performance.now() + 100;
+    while (performance.now() < until);
+    await Promise.all([consumer.close(), putting]);
+    assert.deepEqual(ran, [one.id]);
+    await eventually(async () => assert.deepEqual(await leftovers(), []));
+  });
+
+  test('takes a job by the connection by which it waits, in the step in which it comes', async () => {
+    newQueue();
+    const { waiting, waits } = await waitingConnection();
+    const commands = redis.subscriber();
+    const ran: string[] = [];
+    const run: QueueConsumerOptions['run'] = async ({ job }) => {
+      ran.push(job.id);
+      return 'done';
+    };
+    consume(run, { waiting, redis: commands });
+    await eventually(waits);
+    commands.disconnect();
+    const ids = await put(1);
+    await eventually(() => assert.deepEqual(ran, ids));
+  });
+
+  test('that waits is closed soon, also while Redis does not answer', async () => {
+    newQueue();
+    const { waiting, waits } = await waitingConnection();
+    const consumer = consume(async () => 'done', { waiting });
+    await eventually(waits);
+    await jobs.redis.client('PAUSE', 3000, 'ALL');
+    let answers = false;
+    const answer = jobs.redis.ping().then(() => {
+      answers = true;
+    });
+    await consumer.close();
+    assert.equal(answers, false);
+    await answer;
+  });
+
   test('that has no place leaves the word that jobs wait to one that has', async (t) => {
     newQueue();
     const ends: (() => void)[] = [];
