@@ -177,10 +177,12 @@ export class QueueConsumer implements Consumer {
       // Redis has both commands, so a job is taken in the moment in which it comes, without another round trip. Its place is
       // promised: who has none must not take the word that jobs wait, for which another one may be waiting.
       const word = waits ? this.#waiting.bzpopmin(this.#keys[3], blockSeconds) : null;
-      const taking = takeJobs(waits ? this.#waiting : redis, [...this.#keys], args);
-      const [popped, [isMore, ...jobs]] = await Promise.all([word, taking]);
+      // A wait that failed is told of once what was taken behind it has begun.
+      word?.catch(() => undefined);
+      const [isMore, ...jobs] = await takeJobs(waits ? this.#waiting : redis, [...this.#keys], args);
       for (let at = 0; at < jobs.length; at += 6) this.#begin(jobs.slice(at, at + 6), token);
-      return { count: jobs.length / 6, isMore: isMore === 1, isLate: popped !== null && jobs.length === 0 };
+      const isLate = (await word) !== null && jobs.length === 0;
+      return { count: jobs.length / 6, isMore: isMore === 1, isLate };
     } catch (error) {
       this.#over.push(...over);
       throw error;

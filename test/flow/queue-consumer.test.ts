@@ -53,12 +53,12 @@ describe('the consumer of a queue', () => {
     return consumer;
   }
 
-  /** A connection to wait by, and what throws until it does. */
-  async function waitingConnection(): Promise<{ waiting: RedisClient; waits: () => Promise<void> }> {
+  /** A connection to wait by, how Redis names it, and what throws until it waits. */
+  async function waitingConnection(): Promise<{ waiting: RedisClient; id: number; waits: () => Promise<void> }> {
     const waiting = redis.subscriber();
     const id = await (waiting as Redis).client('ID');
     const waits = async () => assert.match(String(await jobs.redis.client('LIST', 'ID', id)), / flags=\S*b/);
-    return { waiting, waits };
+    return { waiting, id, waits };
   }
 
   const job = () => jobs.identity({ capability });
@@ -66,6 +66,14 @@ describe('the consumer of a queue', () => {
     const put = Array.from({ length: count }, job);
     for (const one of put) await queue.enqueue(one, turn);
     return put.map(({ id }) => id);
+  };
+
+  /** As admission puts it there, but for the word of it. */
+  const queueWithState = async (identity: ReturnType<typeof job>): Promise<string> => {
+    const key = `${queuePrefix(capability)}:${capability}:job_${identity.id}`;
+    await jobs.redis.hset(key, { data: JSON.stringify(identity), state: jobKeys.state(identity.id) });
+    await jobs.redis.lpush(`${queuePrefix(capability)}:${capability}:wait`, `job_${identity.id}`);
+    return identity.id;
   };
 
   /** What the queue has left in Redis, but for what BullMQ keeps of it. */
@@ -197,13 +205,6 @@ describe('the consumer of a queue', () => {
       verdicts.set(job.id, verdict);
       return 'done';
     };
-    /** As admission puts it there. */
-    const queueWithState = async (identity: ReturnType<typeof job>): Promise<string> => {
-      const key = `${queuePrefix(capability)}:${capability}:job_${identity.id}`;
-      await jobs.redis.hset(key, { data: JSON.stringify(identity), state: jobKeys.state(identity.id) });
-      await jobs.redis.lpush(`${queuePrefix(capability)}:${capability}:wait`, `job_${identity.id}`);
-      return identity.id;
-    };
     const fresh = await queueWithState(await jobs.create({ capability }));
     const ended = await jobs.create({ capability });
     await jobs.end(ended);
@@ -325,6 +326,22 @@ describe('the consumer of a queue', () => {
     commands.disconnect();
     const ids = await put(1);
     await eventually(() => assert.deepEqual(ran, ids));
+  });
+
+  test('runs what it was given behind a wait that has failed', async () => {
+    newQueue();
+    const { id, waiting, waits } = await waitingConnection();
+    const ran: string[] = [];
+    const run: QueueConsumerOptions['run'] = async ({ job }) => {
+      ran.push(job.id);
+      return 'done';
+    };
+    consume(run, { waiting });
+    await eventually(waits);
+    const given = await queueWithState(job());
+    // As when its node becomes a replica.
+    await jobs.redis.client('UNBLOCK', id, 'ERROR');
+    await eventually(() => assert.deepEqual(ran, [given]));
   });
 
   test('that waits is closed soon, also while Redis does not answer', async () => {
