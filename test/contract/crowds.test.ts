@@ -11,7 +11,7 @@ interface Item extends JobItem<Item> {
 
 const steps = fc.array(fc.tuple(fc.boolean(), fc.nat(30)), { maxLength: 200 });
 
-/** Thirty items of ten jobs, whose ids choose three lists, and one by no number. */
+/** Thirty-one items of ten jobs: three share each of three lists, and one has its own. */
 function makeItems(): Item[] {
   const ids = ['00000', '10000', '20000', '00abc', '10abc', '20abc', '00fff', '10fff', '20fff', 'not hexadecimal'];
   return Array.from({ length: 31 }, (_, name) => ({
