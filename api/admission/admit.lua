@@ -106,7 +106,7 @@ local function fill(limits)
       end
       levels[field] = {level + taking, time}
       if index <= 2 then
-        left = left .. string.format('%d %d ', math.floor(limit - level - taking), (level + taking) * 60000 / limit)
+        left = left .. string.format('%.0f %.0f ', math.floor(limit - level - taking), (level + taking) * 60000 / limit)
       end
     elseif index <= 2 then
       left = left .. '- - '
@@ -150,7 +150,7 @@ local function price(hold)
     if lowered >= least then cost = fixed + math.ceil(price * lowered / 1000) end
   end
   -- The price of the lowered answer is rounded up, too.
-  if cost > spendable then return short, string.format('%d %d', cost, math.max(0, spendable)) end
+  if cost > spendable then return short, string.format('%.0f %.0f', cost, math.max(0, spendable)) end
   return nil, cost, lowered
 end
 
@@ -168,7 +168,7 @@ end
 -- in the same step. A job with a turn is left to BullMQ.
 local function enqueue(job, identity, rest, lowered, state)
   local data = string.sub(identity, 1, -2) .. ',' .. rest
-  if lowered > 0 then data = string.sub(data, 1, -2) .. ',"outputLimit":' .. string.format('%d', lowered) .. '}' end
+  if lowered > 0 then data = string.sub(data, 1, -2) .. ',"outputLimit":' .. string.format('%.0f', lowered) .. '}' end
   local id = 'job_' .. job
   redis.call('HSET', ARGV[14] .. id, 'name', 'job', 'data', data, 'opts', '{"jobId":"' .. id .. '","removeOnFail":true,"attempts":0}',
     'timestamp', ARGV[7], 'delay', '0', 'priority', '0', 'state', state)
@@ -203,7 +203,7 @@ local function admit(at, state)
   local short, cost, lowered = price(hold)
   if short then return answer(short, cost, count) end
   local turn = nextTurn()
-  local amount = lowered and string.format('%d', cost) or '-'
+  local amount = lowered and string.format('%.0f', cost) or '-'
   lowered = lowered or 0
 
   -- From here on it is admitted. The first write is one that a full memory refuses, before anything else is written.
@@ -223,13 +223,13 @@ local function admit(at, state)
   if amount ~= '-' or tokens > 0 then
     local counted = limits ~= '' and ARGV[13] .. ' ' .. limits or ''
     reservations[#reservations + 1] = job
-    reservations[#reservations + 1] = string.format('%s %d %d %s %s', amount, tokens, lowered, period, counted)
+    reservations[#reservations + 1] = string.format('%s %.0f %.0f %s %s', amount, tokens, lowered, period, counted)
   end
   runningNow[#runningNow + 1], runningNow[#runningNow + 2] = ARGV[7], job
   holds[#holds + 1], holds[#holds + 2] = ARGV[8], member
   local isQueued = rest ~= '' and turn == 0
   if isQueued then enqueue(job, identity, rest, lowered, state) end
-  return answer('admitted', '', count, string.format('%d', turn), string.format('%d', lowered), left, isQueued and 1 or 0)
+  return answer('admitted', '', count, string.format('%.0f', turn), string.format('%.0f', lowered), left, isQueued and 1 or 0)
 end
 
 local replies = {}
@@ -242,17 +242,17 @@ if #holds == 0 then return replies end
 
 redis.call('ZADD', KEYS[1], unpack(holds))
 redis.call('ZADD', running, unpack(runningNow))
-local fields = {'n:' .. capability, string.format('%d', unfinished)}
-if hasTurn then fields[3], fields[4] = 'last:' .. capability, string.format('%d', lastTurn) end
-if held > tonumber(money[3] or 0) then fields[#fields + 1], fields[#fields + 2] = 'held', string.format('%d', held) end
+local fields = {'n:' .. capability, string.format('%.0f', unfinished)}
+if hasTurn then fields[3], fields[4] = 'last:' .. capability, string.format('%.0f', lastTurn) end
+if held > tonumber(money[3] or 0) then fields[#fields + 1], fields[#fields + 2] = 'held', string.format('%.0f', held) end
 redis.call('HSET', account, unpack(fields))
 if budget then
-  redis.call('HSET', budgetKey, 'period', period, 'spent', string.format('%d', budget.spent),
-    'held', string.format('%d', budget.held))
+  redis.call('HSET', budgetKey, 'period', period, 'spent', string.format('%.0f', budget.spent),
+    'held', string.format('%.0f', budget.held))
 end
 local levels = {}
 for name, level in pairs(filled) do
-  levels[#levels + 1], levels[#levels + 2] = name, string.format('%.3f %d', level[1], level[2])
+  levels[#levels + 1], levels[#levels + 2] = name, string.format('%.3f %.0f', level[1], level[2])
 end
 if #levels > 0 then
   redis.call('HSET', rate, unpack(levels))

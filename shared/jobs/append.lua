@@ -7,7 +7,7 @@
 -- Answers for each: ok; fenced (another attempt owns the job); ended (a terminal is written: cancelled, overdue, …); gone;
 -- 'error message' where this one could not be appended.
 local time = redis.call('TIME')
-local lease = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1])
+local lease = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1])
 
 local function append(key, log, job, attempt, first, last, lines, inboxes, lifetime, hasDelta)
   local state = redis.call('HMGET', key, 'attempt', 'terminal', 'seq', 'readers')

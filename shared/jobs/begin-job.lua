@@ -17,11 +17,12 @@
 --   error, message  this one could not be looked at
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- Redis writes numbers that Lua hands it as fractions, which takes it longer than the command.
-local nowText = string.format('%d', now)
+-- Redis writes numbers that Lua hands it as fractions, which takes it longer than the command. (%d would do for a whole number,
+-- but has 32 bits in the Redis that is built in, whose Lua is WebAssembly.)
+local nowText = string.format('%.0f', now)
 
 local function verdict(name, number, seq, progress, task)
-  return table.concat({name, string.format('%d', number or 0), seq or 0, progress or 0, task or ''}, '\t')
+  return table.concat({name, string.format('%.0f', number or 0), seq or 0, progress or 0, task or ''}, '\t')
 end
 
 local function decide(key, worker, lease, allowed, mayRepeat, taking)
@@ -39,7 +40,7 @@ local function decide(key, worker, lease, allowed, mayRepeat, taking)
   if leased > now then return verdict('wait', leased - now) end
   if state[5] then return verdict('interrupted') end
   local attempt = tonumber(state[4] or 0) + 1
-  local attemptText, leaseText = string.format('%d', attempt), string.format('%d', now + lease)
+  local attemptText, leaseText = string.format('%.0f', attempt), string.format('%.0f', now + lease)
   -- A poll raises the attempt as a fence only: it is no try, and "began" stays what it was when the vendor was asked.
   if state[10] then
     redis.call('HSET', key, 'attempt', attemptText, 'worker', worker, 'taking', taking, 'lease', leaseText)

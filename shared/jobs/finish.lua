@@ -13,8 +13,9 @@
 -- finished; already; fenced; refused (guard); gone; or error, message where this one could not be ended.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- Redis writes numbers that Lua hands it as fractions, which takes it longer than the command.
-local nowText = string.format('%d', now)
+-- Redis writes numbers that Lua hands it as fractions, which takes it longer than the command. (%d would do for a whole number,
+-- but has 32 bits in the Redis that is built in, whose Lua is WebAssembly.)
+local nowText = string.format('%.0f', now)
 
 local function answer(verdict, outcome, attempt, alive)
   return table.concat({verdict, outcome or '', attempt or '', alive or ''}, '\t')
@@ -29,8 +30,8 @@ local function finish(key, log, job, caller, guard, outcome, usage, code, lines,
   if guard == 'queued' and attempt then return answer('refused') end
   if guard == 'abandoned' and lease > now then return answer('refused') end
   local first = tonumber(state[3] or 0) + 1
-  local last = string.format('%d', first + count - 1)
-  local batch = (attempt or '0') .. ' ' .. string.format('%d', first) .. ' ' .. served .. '\n' .. lines
+  local last = string.format('%.0f', first + count - 1)
+  local batch = (attempt or '0') .. ' ' .. string.format('%.0f', first) .. ' ' .. served .. '\n' .. lines
   redis.call('XADD', log, last .. '-0', 'b', batch)
   redis.call('PEXPIRE', log, logLifetime)
   redis.call('PEXPIRE', key, lifetime)

@@ -11,7 +11,7 @@ if state[2] then return 'ended' end
 if state[1] ~= ARGV[2] then return 'fenced' end
 redis.call('HSET', KEYS[1], 'lease', 0, 'due', ARGV[8])
 if tonumber(ARGV[3]) <= tonumber(state[5] or 0) then return 'ok' end
-local seq = string.format('%d', tonumber(state[3] or 0) + 1)
+local seq = string.format('%.0f', tonumber(state[3] or 0) + 1)
 local batch = ARGV[2] .. ' ' .. seq .. '\n' .. ARGV[4]
 redis.call('XADD', KEYS[2], seq .. '-0', 'b', batch)
 if seq == '1' then redis.call('PEXPIRE', KEYS[2], ARGV[7]) end

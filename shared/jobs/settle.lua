@@ -74,7 +74,7 @@ for index = 3, #ARGV, 5 do
     if charged > 0 then add(accounts, key, 'charged', charged) end
     if record ~= '' then
       if cost == '' then redis.call('XADD', KEYS[2], '*', 'r', record)
-      else redis.call('XADD', KEYS[2], '*', 'r', record, 'c', string.format('%d', charged)) end
+      else redis.call('XADD', KEYS[2], '*', 'r', record, 'c', string.format('%.0f', charged)) end
     end
   end
   local running = prefix .. 'running:' .. apiKey
@@ -89,13 +89,13 @@ for running, jobs in pairs(ended) do redis.call('ZREM', running, unpack(jobs)) e
 if #released > 0 then redis.call('HDEL', reserved, unpack(released)) end
 for rate, fields in pairs(rates) do
   for field, bucket in pairs(fields) do
-    if bucket then redis.call('HSET', rate, field, string.format('%.3f %d', bucket[1], bucket[2])) end
+    if bucket then redis.call('HSET', rate, field, string.format('%.3f %.0f', bucket[1], bucket[2])) end
   end
 end
 for _, sums in ipairs({accounts, budgets}) do
   for key, fields in pairs(sums) do
     for field, amount in pairs(fields) do
-      local sum = amount ~= 0 and redis.call('HINCRBY', key, field, string.format('%d', amount))
+      local sum = amount ~= 0 and redis.call('HINCRBY', key, field, string.format('%.0f', amount))
       -- A budget whose kind of period was changed, and changed back, has forgotten what it held.
       if sum and sum < 0 then redis.call('HSET', key, field, 0) end
     end

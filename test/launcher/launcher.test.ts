@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -106,18 +106,6 @@ describe('the launcher', () => {
     }
     const [events, json] = ['text/event-stream; charset=utf-8', 'application/json; charset=utf-8'];
     assert.deepEqual(types, [events, events, events, json, 'audio/mpeg', json]);
-    assert.equal(await stopped(launcher), 0);
-  });
-
-  test('without a redis-server on the PATH it runs in memory and says so', async () => {
-    const bin = join(folder, 'bin-without-redis');
-    await mkdir(bin);
-    await symlink(process.execPath, join(bin, 'node'));
-    const launcher = await start({ dataDir: newDataDir(), settings: { PATH: bin } });
-    const welcome = await launcher.welcome();
-    assert.match(launcher.errors, /^No redis-server or valkey-server is on the PATH: .* trying out only .*\n$/);
-    assert.ok('in-memory-redis' in launcher.children());
-    assert.equal(await streamed(clientOf(welcome), 'Reply with exactly: in memory'), 'in memory');
     assert.equal(await stopped(launcher), 0);
   });
 

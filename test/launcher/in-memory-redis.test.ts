@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { JobObject } from '../../api/endpoints/job-object.ts';
+import { eventually } from '../support/eventually.ts';
+import { type LauncherProcess, runKeys, startLauncher } from './launcher-process.ts';
+
+describe('without a redis-server on the PATH', () => {
+  let folder = '';
+  let dataDir = '';
+  let launcher: LauncherProcess;
+  let baseUrl = '';
+  let apiKey = '';
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sluice-test-in-memory-'));
+    dataDir = join(folder, 'data');
+    const bin = join(folder, 'bin');
+    await mkdir(bin);
+    await symlink(process.execPath, join(bin, 'node'));
+    launcher = await startLauncher({ dataDir, settings: { PATH: bin } });
+    ({ baseUrl, key: apiKey } = await launcher.welcome());
+  });
+  after(async () => {
+    launcher?.signal('SIGINT');
+    assert.equal(await launcher?.exit, 0);
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  function send(method: string, path: string, { key = apiKey, body, ...headers }: Record<string, unknown> = {}) {
+    return fetch(baseUrl + path, {
+      method,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+  }
+
+  const chat = (prompt: string, more: object = {}) => ({
+    body: { model: 'sandbox-chat', messages: [{ role: 'user', content: prompt }], ...more },
+  });
+
+  test('it runs in memory and says so', async () => {
+    assert.match(launcher.errors, /^No redis-server or valkey-server is on the PATH: .* trying out only .*\n$/);
+    assert.ok('in-memory-redis' in launcher.children());
+    const streamed = await (
+      await send('POST', '/chat/completions', chat('Reply with exactly: in memory', { stream: true }))
+    ).text();
+    assert.match(streamed, /"content":" memory"[\s\S]*data: \[DONE\]/);
+  });
+
+  test('its scripts reckon with large numbers: times in milliseconds, and limits', async () => {
+    const limits = ['--tpm', '1000000000000', '--budget', '1000000'];
+    const { key } = JSON.parse((await runKeys(dataDir, ['create', ...limits, '--json'])).stdout) as { key: string };
+    const before = Math.floor(Date.now() / 1000);
+    const accepted = await send('POST', '/chat/completions', { key, prefer: 'respond-async', ...chat('Hello') });
+    assert.equal(accepted.status, 202);
+    assert.match(String(accepted.headers.get('x-ratelimit-remaining-tokens')), /^999999\d{6}$/);
+    const { id } = (await accepted.json()) as JobObject;
+    const job = await eventually(async () => {
+      const job = (await (await send('GET', `/jobs/${id}`, { key })).json()) as JobObject;
+      assert.equal(job.status, 'completed');
+      return job;
+    });
+    for (const time of [job.started_at, job.finished_at]) {
+      assert.ok(time !== null && time >= before && time <= Date.now() / 1000 + 1, JSON.stringify(job));
+    }
+  });
+
+  test('requests that come together are all answered', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, (_, at) => send('POST', '/chat/completions', chat(`Reply with exactly: ${at}`))),
+    );
+    for (const [at, answer] of answers.entries()) {
+      const { choices } = (await answer.json()) as { choices: { message: { content: string } }[] };
+      assert.equal(choices[0]?.message.content, String(at));
+    }
+  });
+});
