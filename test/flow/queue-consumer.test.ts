@@ -61,6 +61,16 @@ describe('the consumer of a queue', () => {
     return { waiting, id, waits };
   }
 
+  /** What runs jobs, which takes no time, and the jobs it has run. */
+  function noting(): { ran: string[]; run: QueueConsumerOptions['run'] } {
+    const ran: string[] = [];
+    const run: QueueConsumerOptions['run'] = async ({ job }) => {
+      ran.push(job.id);
+      return 'done';
+    };
+    return { ran, run };
+  }
+
   const job = () => jobs.identity({ capability });
   const put = async (count: number, turn = 0) => {
     const put = Array.from({ length: count }, job);
@@ -291,11 +301,7 @@ describe('the consumer of a queue', () => {
   test('runs a job that was taken for it in the moment of its closing', async () => {
     newQueue();
     const { waiting, waits } = await waitingConnection();
-    const ran: string[] = [];
-    const run: QueueConsumerOptions['run'] = async ({ job }) => {
-      ran.push(job.id);
-      return 'done';
-    };
+    const { ran, run } = noting();
     const consumer = consume(run, { waiting });
     await eventually(waits);
     const one = job();
@@ -316,11 +322,7 @@ describe('the consumer of a queue', () => {
     newQueue();
     const { waiting, waits } = await waitingConnection();
     const commands = redis.subscriber();
-    const ran: string[] = [];
-    const run: QueueConsumerOptions['run'] = async ({ job }) => {
-      ran.push(job.id);
-      return 'done';
-    };
+    const { ran, run } = noting();
     consume(run, { waiting, redis: commands });
     await eventually(waits);
     commands.disconnect();
@@ -331,11 +333,7 @@ describe('the consumer of a queue', () => {
   test('runs what it was given behind a wait that has failed', async () => {
     newQueue();
     const { id, waiting, waits } = await waitingConnection();
-    const ran: string[] = [];
-    const run: QueueConsumerOptions['run'] = async ({ job }) => {
-      ran.push(job.id);
-      return 'done';
-    };
+    const { ran, run } = noting();
     consume(run, { waiting });
     await eventually(waits);
     const given = await queueWithState(job());
@@ -391,12 +389,8 @@ describe('the consumer of a queue', () => {
     newQueue();
     await queue.bull.pause();
     const [paused] = await put(1);
-    const ran: string[] = [];
+    const { ran, run } = noting();
     const { waiting, waits } = await waitingConnection();
-    const run: QueueConsumerOptions['run'] = async ({ job }) => {
-      ran.push(job.id);
-      return 'done';
-    };
     consume(run, { waiting });
     await eventually(waits);
     assert.deepEqual(ran, []);
