@@ -87,7 +87,7 @@ export async function settled(page: Page): Promise<void> {
  */
 export async function faultsInEveryView(browser: TestBrowser, page: Page, name: string): Promise<string[]> {
   // Not by a script element: the page's Content-Security-Policy would refuse that.
-  await page.evaluate(axe);
+  await answered(page.evaluate(axe), 'axe');
   const faults: string[] = [];
   for (const view of Object.keys(views) as View[]) {
     await show(page, view);
@@ -103,30 +103,49 @@ export async function faultsInEveryView(browser: TestBrowser, page: Page, name: 
   return faults;
 }
 
-/** Of transitions only: what turns while something loads has no end. */
+/** What measures itself, such as a chart, is drawn anew. */
+const drawn = 'new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))';
+
+/** No colour is on its way to another. Of transitions only: what turns while something loads has no end. */
 const transitionsEnd = `Promise.allSettled(
   document.getAnimations().filter((one) => one instanceof CSSTransition).map(({ finished }) => finished),
 ).then(() => {})`;
+
+/** A page that draws no frame, as a browser without time for it may, is looked at as it is: nothing more comes of waiting. */
+const patience = 'new Promise((resolve) => setTimeout(resolve, 5000))';
+
+/** The longest that anything asked of a page may take, in ms. */
+const answerMs = 60_000;
+
+/** What a page answers. Playwright itself waits for that without end. */
+async function answered<T>(asking: Promise<T>, what: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`the page did not answer in time: ${what}`)), answerMs);
+  });
+  return await Promise.race([asking, late]).finally(() => clearTimeout(timer));
+}
 
 async function show(page: Page, view: View): Promise<void> {
   const { viewport, ...media } = views[view];
   await page.setViewportSize(viewport);
   await page.emulateMedia(media);
   await page.locator(`html[data-mantine-color-scheme=${media.colorScheme}]`).waitFor({ state: 'attached' });
-  // What measures itself, such as a chart, is drawn anew, and no colour is on its way to another.
-  await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))');
-  await page.evaluate(transitionsEnd);
+  for (const end of [drawn, transitionsEnd]) {
+    await answered(page.evaluate(`Promise.race([${end}, ${patience}])`), end);
+  }
 }
 
 /** What axe finds serious or critical: `rule: element`. It is in the page already. */
 async function accessibilityFaults(page: Page, options: object): Promise<string[]> {
-  const results = await page.evaluate(
+  const asking = page.evaluate(
     async (given) =>
       (await (globalThis as unknown as { axe: { run(options: object): Promise<AxeResults> } }).axe.run(
         given,
       )) as AxeResults,
     { resultTypes: ['violations'], ...options },
   );
+  const results = await answered(asking, 'what axe finds');
   return results.violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, nodes }) =>
@@ -137,7 +156,7 @@ async function accessibilityFaults(page: Page, options: object): Promise<string[
 /** Says so where the page is wider than its window: nothing is to be scrolled sideways. */
 async function overflow(page: Page): Promise<string[]> {
   const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
-  const pixels = await page.evaluate<number>(wider);
+  const pixels = await answered(page.evaluate<number>(wider), wider);
   return pixels === 0 ? [] : [`${pixels} pixels wider than its window`];
 }
 
