@@ -6,6 +6,7 @@ import {
   imageGenerationRequest,
 } from '../../shared/capabilities/image.ts';
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
+import { InputMedia } from './input-media.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
@@ -51,13 +52,15 @@ export function composeImageJob(
     partialImages: Number(parameters.partial_images ?? 0),
   };
   const inputs = mask === null ? images : [...images, mask];
+  const media = new InputMedia();
+  for (const input of inputs) media.addImage('image_url' in input ? input.image_url : undefined);
   return {
     model,
     stream: stream === true,
     request: JSON.stringify(job),
     hasMedia: inputs.length > 0,
     viewOptions: {},
-    extent: { images: traits.n },
+    extent: { images: traits.n, ...media.extent },
     ...requestTags(parameters.metadata),
     traits: { ...traits, mediaFields: givenMediaFields('image', { ...job }) },
     files: inputs.flatMap((input) => ('file' in input ? [String(input.file)] : [])),
