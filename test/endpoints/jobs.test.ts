@@ -181,7 +181,7 @@ describe('jobs', () => {
   it('a position that a job has not reached, or never had, is a 400, while it runs and once it has ended', async () => {
     const ended = await postLater(streamed('Hi'));
     const [last] = (await events(ended.id)).slice(-1);
-    const [seq] = (last?.id as string).split('.');
+    const [seq] = String(last?.id).split('.');
     const running = await post(streamed('WORDS:1000@20', { user: 'beyond' }));
     const reading = readSse(running);
     await reading.next();
