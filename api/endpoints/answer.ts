@@ -8,6 +8,7 @@ import { within } from '../../shared/within.ts';
 import type { AnswerReader, AnswerSink } from '../answers/answer-reader.ts';
 import { ByteAnswer, type ByteAnswerOptions } from '../answers/byte-answer.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
+import type { GrowingAnswer } from '../answers/growing-answer.ts';
 import { expired, HeldAnswer } from '../answers/held.ts';
 import { beyondEnd, type EventPosition, SseAnswer } from '../answers/sse.ts';
 import { TurnAnswer } from '../answers/turn-answer.ts';
@@ -197,6 +198,8 @@ export async function relay(
       ctx.respond = false;
       return await connection.wait(answer.ended);
     } catch (thrown) {
+      // It had ended before the connection closed, which is how bytes say that they are not whole.
+      if (answer.isOpen && answer.isOver) return await answer.ended;
       if (connection.hasLeft) answer.abandon();
       // Its status is out: the client learns from a last event how to go on elsewhere.
       if (!answer.isOpen || connection.hasLeft) throw thrown;
@@ -205,12 +208,22 @@ export async function relay(
     }
   });
   if (!answer.isOpen) return false;
-  ctx.state.streamError = error;
+  ctx.state.streamError = error ?? incomplete(answer);
   ctx.state.facts.frames = answer.frames;
+  if (answer.missingBytes > 0) ctx.state.facts.missing_bytes = answer.missingBytes;
   services.metrics.frames.inc(answer.frames);
   observeFirstFrame(waiting, answer.firstFrameAt);
-  if (isDelivery(waiting) && error === undefined) services.delivered.add(job.id);
+  if (isDelivery(waiting) && ctx.state.streamError === undefined) services.delivered.add(job.id);
   return true;
+}
+
+/** The error of an answer of which the connection has written less than was handed to it. The client has seen a status already. */
+function incomplete({ bytes, missingBytes }: GrowingAnswer): ApiError | undefined {
+  if (missingBytes === 0) return undefined;
+  return new ApiError(
+    'server_error',
+    `${missingBytes} of the answer's ${bytes} bytes were not written to the connection.`,
+  );
 }
 
 /** Whether this answer is the one that a plain job was made for: nobody needs the job's log once it is out. */
