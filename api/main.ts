@@ -102,7 +102,7 @@ async function openSessions(config: Config, baseUrls: BaseUrls, db: Database, lo
 }
 
 /** Starts what brings the jobs' records into the database. */
-function openLedger(services: Services, db: Database): LedgerProcess {
+async function openLedger(services: Services, db: Database): Promise<LedgerProcess> {
   const { config } = services;
   const views = new Map<string, View>(endpoints.map(({ name, view }) => [name, view]));
   const ledger = new JobLedger({
@@ -112,7 +112,7 @@ function openLedger(services: Services, db: Database): LedgerProcess {
     retentionMs: config.bodyRetentionMs,
     blobMs: keptAnswerMs(config),
   });
-  return new LedgerProcess({ ...services, db, ledger });
+  return await LedgerProcess.open({ ...services, db, ledger });
 }
 
 /** How long an answer is kept at most, from its job's end on. */
@@ -161,7 +161,7 @@ async function start(): Promise<void> {
   const claim = await StorageClaim.open(redis.client, services.blobs, log);
   const inbox = await Inbox.open(redis, services.processId, services.readers, log);
   const sweeper = new Sweeper(services, log);
-  const ledger = openLedger(services, db);
+  const ledger = await openLedger(services, db);
   const housekeeping = startHousekeeping(services);
 
   let isClosing = false;

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Selectable } from 'kysely';
 import type { Database } from './database/database.ts';
+import { saturatedSum } from './database/saturated-sum.ts';
 import type { AccountsTable } from './database/tables.ts';
 import { type AccountMoney, setAccountCredit, setAccountSuspended } from './jobs/account-money.ts';
 import type { RedisClient } from './redis.ts';
@@ -181,12 +182,12 @@ function selectAccounts(db: Database) {
       is
         .selectFrom('credits')
         .whereRef('credits.account_id', '=', 'accounts.id')
-        .select((each) => each.fn.sum<number>('credits.amount').as('sum'))
+        .select(saturatedSum(db, 'credits.amount').as('sum'))
         .as('credit'),
       is
         .selectFrom('usage_hours')
         .whereRef('usage_hours.account_id', '=', 'accounts.id')
-        .select((each) => each.fn.sum<number>('usage_hours.cost').as('sum'))
+        .select(saturatedSum(db, 'usage_hours.cost').as('sum'))
         .as('charged'),
     ]);
 }

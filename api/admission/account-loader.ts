@@ -1,5 +1,6 @@
 import { readMoneyOfAccount } from '../../shared/accounts.ts';
 import type { Database } from '../../shared/database/database.ts';
+import { saturatedSum } from '../../shared/database/saturated-sum.ts';
 import { newJobId } from '../../shared/ids.ts';
 import { budgetPeriodAt, loadAccount, loadBudget } from '../../shared/jobs/account-money.ts';
 import type { RedisClient } from '../../shared/redis.ts';
@@ -42,12 +43,12 @@ export class AccountLoader {
     await this.#reads.read(async () => {
       const { cost } = await this.#db
         .selectFrom('usage_hours')
-        .select(({ fn }) => fn.sum<number | null>('cost').as('cost'))
+        .select(saturatedSum(this.#db, 'cost').as('cost'))
         .where('account_id', '=', account)
         .where('hour_start', '>=', from)
         .where('api_key_id', '=', apiKeyId)
         .executeTakeFirstOrThrow();
-      await loadBudget(this.#redis, { account, apiKeyId, period: name }, Number(cost ?? 0));
+      await loadBudget(this.#redis, { account, apiKeyId, period: name }, cost);
     });
   }
 }
