@@ -17,7 +17,9 @@ local most = 9007199254740991
 -- More arguments than this at once are too many for Lua.
 local chunk = 1000
 -- What many of them change is read once, and written at the end: sums by key and field, levels of rates, members to be taken out.
-local reserving, missing, accounts, budgets, known, rates, released, ended = nil, {}, {}, {}, {}, {}, {}, {}
+local reserving, missing, accounts, budgets, known, rates, ended = nil, {}, {}, {}, {}, {}, {}
+-- Reservations that go: in order, and by job, for a job may come twice.
+local released, reservations = {}, {}
 
 local function add(sums, key, field, amount)
   sums[key] = sums[key] or {}
@@ -80,7 +82,7 @@ for index = 4, #ARGV, 5 do
   -- The write that frees comes first: Redis lets a script that has written go on when its memory is full.
   local isHeld = redis.call('ZREM', KEYS[1], member) == 1
   if reserving == nil then reserving = redis.call('EXISTS', reserved) == 1 end
-  local entry = reserving and redis.call('HGET', reserved, job)
+  local entry = reserving and not reservations[job] and redis.call('HGET', reserved, job)
   local charged = math.min(most, tonumber(cost ~= '' and cost or 0))
   if isHeld or entry then
     local key = prefix .. 'account:' .. account
@@ -88,6 +90,7 @@ for index = 4, #ARGV, 5 do
     add(accounts, key, 'n:' .. capability, -1)
     if entry then
       released[#released + 1] = job
+      reservations[job] = true
       local amount, tokens, counted, limits = string.match(entry, '^(%S+) (%S+) %S+ (%S+) ?(.*)$')
       period = counted
       if amount ~= '-' then
