@@ -125,7 +125,7 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
     shedding ?? '',
     idempotencyMs,
     `${flows ? jobsWithoutTurn[capability] : 0} ${virtualTime}`,
-    caller.budget ? `${caller.budget.amount} ${budgetPeriodAt(caller.budget.period, now).name}` : '',
+    caller.budget ? budgetText(caller.budget, now) : '',
     `${caller.rpm ?? 0} ${caller.tpm ?? 0}`,
     reader === undefined ? '' : queueKeysPrefix(capability),
     reader ?? '',

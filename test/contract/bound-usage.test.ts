@@ -25,7 +25,10 @@ describe('a bound of what an interrupted answer has taken', () => {
     it(`is not below the count, and of its order, for ${of}`, () => {
       const whole = exchange(text.repeat(20), [text, text, text]);
       const [counted, bound] = [countExchange(whole), boundExchange(whole)];
-      assert.ok(bound.prompt >= counted.prompt && bound.prompt <= 4 * counted.prompt, `${bound.prompt} ${counted.prompt}`);
+      assert.ok(
+        bound.prompt >= counted.prompt && bound.prompt <= 4 * counted.prompt,
+        `${bound.prompt} ${counted.prompt}`,
+      );
       assert.ok(bound.completion >= counted.completion, `${bound.completion} ${counted.completion}`);
       assert.ok(bound.completion <= 4 * counted.completion, `${bound.completion} ${counted.completion}`);
     });
@@ -33,7 +36,9 @@ describe('a bound of what an interrupted answer has taken', () => {
 
   it('takes a picture in the request for a page, not for its bytes', () => {
     const url = `data:image/png;base64,${'A'.repeat(3_000_000)}`;
-    const request = JSON.stringify({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] });
+    const request = JSON.stringify({
+      messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+    });
     const { prompt } = boundExchange({ ...exchange('', []), request });
     assert.ok(prompt >= 2000 && prompt < 3000, `${prompt}`);
   });
