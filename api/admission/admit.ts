@@ -137,6 +137,11 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
   return (await script(redis, keys, args)).map(readReply);
 }
 
+function budgetText({ amount, period }: NonNullable<Caller['budget']>, now: number): string {
+  const { name, from } = budgetPeriodAt(period, now);
+  return `${amount} ${name} ${from}`;
+}
+
 function pushJob(args: (string | number)[], call: AdmitCall): void {
   const { job, stored, queued } = call;
   const [field, value] = storedField(stored);

@@ -95,7 +95,11 @@ export async function loadBudget(
   { account, apiKeyId, period }: { readonly account: string; readonly apiKeyId: string; readonly period: string },
   spent: number,
 ): Promise<void> {
-  const keys = [accountKeys.budget(account, apiKeyId), accountKeys.running(account, apiKeyId), accountKeys.reserved(account)];
+  const keys = [
+    accountKeys.budget(account, apiKeyId),
+    accountKeys.running(account, apiKeyId),
+    accountKeys.reserved(account),
+  ];
   await loadSpent(redis, keys, [period, spent, periodStart(period)]);
 }
 

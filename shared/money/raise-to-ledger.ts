@@ -92,8 +92,11 @@ export async function readSpent(db: Database, account: string, keys: readonly st
  */
 export async function dropSettledHolds(db: Database, redis: RedisClient): Promise<void> {
   for (const key of accountKeys.allHolds()) {
-    const members = await redis.zrange(key, 0, -1);
-    const ended = await readEnded(db, members.map((member) => member.split(' ', 1)[0] as string));
+    const members = await redis.zrange(key, '0', '-1');
+    const ended = await readEnded(
+      db,
+      members.map((member) => member.split(' ', 1)[0] as string),
+    );
     const stale = members.filter((member) => ended.has(member.split(' ', 1)[0] as string));
     await settle(
       redis,
@@ -109,7 +112,8 @@ export async function dropSettledHolds(db: Database, redis: RedisClient): Promis
 }
 
 async function raiseAll(db: Database, redis: RedisClient, sums: readonly LedgerSum[]): Promise<void> {
-  for (const group of groupBy(sums, ({ account }) => accountKeys.tag(account)).values()) {
+  const suspects = await findSuspects(db, redis, sums);
+  for (const group of groupBy(suspects, ({ account }) => accountKeys.tag(account)).values()) {
     let left: readonly LedgerSum[] = group;
     for (let reading = 1; left.length > 0; reading++) {
       left = await raise(db, redis, left, reading >= maxReadings);
@@ -117,6 +121,31 @@ async function raiseAll(db: Database, redis: RedisClient, sums: readonly LedgerS
       if (left.length > 0) await delay(readingsApartMs);
     }
   }
+}
+
+/**
+ * Sums that may be too little in Redis, in few questions for many of them. The ledger is read after Redis here, so that a
+ * record which goes over in between counts twice: what is enough even then is enough.
+ */
+async function findSuspects(db: Database, redis: RedisClient, sums: readonly LedgerSum[]): Promise<LedgerSum[]> {
+  const groups = [...groupBy(sums, ({ account }) => accountKeys.tag(account)).values()];
+  const read = await Promise.all(
+    groups.map(async (group) => {
+      const { stands, pending } = await readRedis(redis, group);
+      return group.flatMap((sum, index) => {
+        const [value, , period] = stands[index] as (string | null)[];
+        if (value === null || value === undefined || (sum.period !== undefined && period !== sum.period)) return [];
+        const counted = [...pending.values()].filter((record) => countsIn(sum, record));
+        return { sum, left: Number(value) - counted.reduce((all, { cost = 0 }) => all + cost, 0) };
+      });
+    }),
+  );
+  const present = read.flat();
+  const ledger = await readLedger(
+    db,
+    present.map(({ sum }) => sum),
+  );
+  return present.flatMap(({ sum, left }, index) => ((ledger[index] as number) > left ? sum : []));
 }
 
 /**
