@@ -125,7 +125,7 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
     shedding ?? '',
     idempotencyMs,
     `${flows ? jobsWithoutTurn[capability] : 0} ${virtualTime}`,
-    caller.budget ? `${caller.budget.amount} ${budgetPeriodAt(caller.budget.period, now).name}` : '',
+    caller.budget ? budgetText(caller.budget, now) : '',
     `${caller.rpm ?? 0} ${caller.tpm ?? 0}`,
     reader === undefined ? '' : queueKeysPrefix(capability),
     reader ?? '',
@@ -135,6 +135,11 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
     pushJob(args, call);
   }
   return (await script(redis, keys, args)).map(readReply);
+}
+
+function budgetText({ amount, period }: NonNullable<Caller['budget']>, now: number): string {
+  const { name, from } = budgetPeriodAt(period, now);
+  return `${amount} ${name} ${from}`;
 }
 
 function pushJob(args: (string | number)[], call: AdmitCall): void {
