@@ -24,6 +24,7 @@ import { ensureOperator } from './accounts/ensure-operator.ts';
 import { UserSessions } from './accounts/user-sessions.ts';
 import { AccountLoader } from './admission/account-loader.ts';
 import { idempotencyMs } from './admission/admit.ts';
+import { BodyGate } from './admission/body-gate.ts';
 import { LoadGauge } from './admission/load-gauge.ts';
 import { PayingKeys } from './admission/paying-keys.ts';
 import { AnswerReaders } from './answers/answer-readers.ts';
@@ -31,6 +32,9 @@ import { Handover } from './answers/client-connection.ts';
 import { DeliveredLogs } from './answers/delivered-logs.ts';
 import { createApp, endpoints } from './app.ts';
 import { BaseUrls } from './base-urls.ts';
+import { BodyShares } from './bounds/body-shares.ts';
+import { DiskFloor } from './bounds/disk-floor.ts';
+import { SocketShares } from './bounds/socket-shares.ts';
 import type { View } from './endpoints/endpoint.ts';
 import { LargeBodies } from './large-bodies.ts';
 import { AcceptedJobs } from './ledger/accepted-jobs.ts';
@@ -46,6 +50,8 @@ import { routeUpgrades, UpgradableRequest } from './websocket-upgrades.ts';
 /** How long blobs outlive, at least, the answers, requests and links that refer to them. */
 const blobMarginMs = 2 * 3_600_000;
 const housekeepingMs = 600_000;
+/** Requests that an API key may be sending at a time, however few unfinished ones it may have. */
+const leastBodies = 64;
 
 /** Base URLs of links, as callers reach this process. */
 function openBaseUrls({ publicUrls, host, port }: Config, forwarded: ForwardedHeaders): BaseUrls {
@@ -60,7 +66,12 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
   const baseUrls = openBaseUrls(config, forwarded);
   const registry = createRegistry('api', redis.client);
   const load = new LoadGauge(redis.client, queues, config.queueLimit);
-  await load.refresh();
+  const disk = new DiskFloor(config.dataDir, config.diskFloorBytes);
+  await Promise.all([load.refresh(), disk.refresh()]);
+  const accounts = new AccountLoader(db, redis.client);
+  const callers = new CallerDirectory(db, redis.client, log);
+  const catalogue = createCatalogue(config);
+  const bodies = Math.max(leastBodies, config.keyConcurrency);
   return {
     config,
     processId: newProcessId('api'),
@@ -70,18 +81,23 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     queue: (capability) => queues.get(capability) as CapabilityQueue,
     load,
     payingKeys: new PayingKeys(),
-    accounts: new AccountLoader(db, redis.client),
+    accounts,
     readers: new AnswerReaders({ redis: redis.client, blobs, log }),
     delivered: new DeliveredLogs(redis.client, log),
     acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
     storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
     blobs,
     resultLinks: new ResultLinks(await readSecret(db, 'result-links')),
-    callers: new CallerDirectory(db, redis.client, log),
+    callers,
     sessions: await openSessions(config, baseUrls, db, log),
     attempts: new AttemptLimits(redis.client),
-    catalogue: createCatalogue(config),
+    catalogue,
     largeBodies: new LargeBodies(),
+    bodies: new BodyShares({ bytes: config.bodyBytes, bodies, what: 'requests' }),
+    uploads: new BodyShares({ bytes: 2 * config.accountUploadBytes, bodies, what: 'uploads' }),
+    bodyGate: new BodyGate({ redis: redis.client, callers, accounts, catalogue }),
+    disk,
+    sockets: new SocketShares(config.keySockets),
     metrics: createApiMetrics(registry),
     registry,
     log,

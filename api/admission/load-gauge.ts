@@ -32,6 +32,7 @@ export class LoadGauge {
   readonly #queues: ReadonlyMap<Capability, CapabilityQueue>;
   readonly #queueLimit: number;
   readonly #waiting = new Map<Capability, number>(capabilities.map((capability) => [capability, 0]));
+  readonly #active = new Map<Capability, number>();
   readonly #clocks = new Map<Capability, QueueClock>();
   readonly #timer: NodeJS.Timeout;
   #memory = 0;
@@ -52,6 +53,11 @@ export class LoadGauge {
     this.#refreshOld();
     if (this.#memory > memoryLimit) return 'shed';
     return (this.#waiting.get(capability) ?? 0) >= this.#queueLimit ? 'queue_full' : undefined;
+  }
+
+  /** Jobs that wait for a worker, and that workers have where any wait, as far as is known. */
+  fill(capability: Capability): { readonly waiting: number; readonly active: number } {
+    return { waiting: this.#waiting.get(capability) ?? 0, active: this.#active.get(capability) ?? 0 };
   }
 
   /** What a new job's turn is decided by. Refreshes the figures behind the caller's back. */
@@ -91,7 +97,9 @@ export class LoadGauge {
       const [waiting, virtualTime] = await Promise.all([queue.waiting(), queue.clock.read()]);
       this.#waiting.set(capability, waiting);
       // Most of the time nothing waits, and more need not be asked.
-      const flows = waiting === 0 || (await queue.depth()).oldestWaitMs <= flowingMs;
+      const depth = waiting === 0 ? undefined : await queue.depth();
+      const flows = depth === undefined || depth.oldestWaitMs <= flowingMs;
+      this.#active.set(capability, depth?.active ?? 0);
       this.#clocks.set(capability, { flows, virtualTime });
     });
     await Promise.all(read);

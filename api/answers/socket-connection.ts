@@ -6,9 +6,14 @@ import { pingMs } from './sse.ts';
 /** A client that has answered no ping for so long (ms) is gone. */
 const silentMs = 90_000;
 
+/** How long a client that is cut off has to take the reason. */
+const cutMs = 1000;
+
 /** Close codes (RFC 6455, section 7.4.1). */
 export const closeCodes = {
   finished: 1000,
+  /** The client has asked for more than it may. */
+  policyViolation: 1008,
   /** This side is going: the client may connect anew. */
   goingAway: 1001,
 } as const;
@@ -92,6 +97,15 @@ export class SocketConnection {
     // The client's own close frame has to be read.
     this.setReading(true);
     if (!this.#isFull) this.#webSocket.close(code, reason);
+  }
+
+  /** Closes without reading anything more, also not the client's own close. */
+  cut(code: number, reason: string): void {
+    if (this.#closing !== undefined) return;
+    this.#closing = { code, reason };
+    this.#webSocket.close(code, reason);
+    this.#webSocket.pause();
+    setTimeout(() => this.#webSocket.terminate(), cutMs);
   }
 
   #drained(): void {

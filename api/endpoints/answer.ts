@@ -34,6 +34,8 @@ export interface Waiting {
   readonly isCreator: boolean;
   /** The job is cancelled when the client leaves. */
   readonly cancelsOnLeave: boolean;
+  /** The request made no job and only follows one, which costs nothing: how many do is bounded. */
+  readonly isWatcher?: boolean;
   /** How long an answer that is not a stream of events is waited for, in ms; undefined: to its end. */
   readonly patienceMs?: number;
 }
@@ -213,6 +215,7 @@ function isDelivery({ job, isCreator }: Waiting): boolean {
 /** The steps every answer shares: register the reader, start, keep the limits, and clean up whatever happens. */
 async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: () => Promise<T>): Promise<T> {
   const { services, connection, job } = waiting;
+  const release = waiting.isWatcher ? takeWatcher(waiting) : undefined;
   const reader = services.readers.open(job.id, sink, (served) => showServed(waiting.ctx, served));
   let isStarted = false;
   try {
@@ -229,7 +232,15 @@ async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: (
     throw error;
   } finally {
     reader.close();
+    release?.();
   }
+}
+
+/** @throws ApiError 429 for too many that follow a job, or jobs. */
+function takeWatcher({ ctx, services, job }: Waiting): () => void {
+  // On the console it is a session that watches.
+  const { apiKeyId } = ctx.state.caller ?? {};
+  return services.sockets.take({ account: job.account, apiKeyId, job: job.id });
 }
 
 interface LimitedSink extends AnswerSink {

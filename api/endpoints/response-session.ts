@@ -41,6 +41,8 @@ export interface SessionWork {
   /** Takes a message apart (see `prepareSocketMessage`): at once, or later when it is large. */
   readonly prepare: (message: Buffer, isBinary: boolean) => Prepared | Promise<Prepared>;
   readonly openTurn: (envelope: SocketEnvelope) => RunningTurn;
+  /** Called when a message of so many bytes does not wait any more. */
+  readonly onTaken?: (bytes: number) => void;
 }
 
 interface WaitingTurn {
@@ -79,6 +81,11 @@ export class ResponseSession {
     this.#timers = [this.#idle, setTimeout(() => this.end(tooOld(limits)), limits.lifetimeMs)];
     connection.onDrain(() => this.#goOn());
     connection.closed.then(() => this.#close());
+  }
+
+  /** Whether turns are under way. */
+  get isBusy(): boolean {
+    return this.#running.size > 0;
   }
 
   /** Takes a message, in the order they came. */
@@ -167,6 +174,7 @@ export class ResponseSession {
   #uncount(bytes: number): void {
     this.#waitingCount--;
     this.#waitingBytes -= bytes;
+    this.#work.onTaken?.(bytes);
   }
 
   /** A cancellation behind a full queue waits with it; there is nothing to tell it apart by before it is read. */
