@@ -14,7 +14,7 @@ import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
 import { Sweeper } from '../shared/jobs/sweeper.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
-import { createApiMetrics, createRegistry } from '../shared/metrics.ts';
+import { type ApiMetrics, createApiMetrics, createRegistry } from '../shared/metrics.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis, evictionWarning, type RedisHandle } from '../shared/redis.ts';
 import { reloadOnHangup } from '../shared/reload.ts';
@@ -33,6 +33,7 @@ import { DeliveredLogs } from './answers/delivered-logs.ts';
 import { createApp, endpoints } from './app.ts';
 import { BaseUrls } from './base-urls.ts';
 import { BodyShares } from './bounds/body-shares.ts';
+import { Connections } from './bounds/connections.ts';
 import { DiskFloor } from './bounds/disk-floor.ts';
 import { SocketShares } from './bounds/socket-shares.ts';
 import type { View } from './endpoints/endpoint.ts';
@@ -42,6 +43,7 @@ import { JobLedger } from './ledger/job-ledger.ts';
 import { LedgerProcess } from './ledger/ledger-process.ts';
 import { StoredJobs } from './ledger/stored-jobs.ts';
 import { CallerDirectory } from './middleware/authenticate.ts';
+import { isLoopback } from './network-of.ts';
 import { ResultLinks } from './results/result-links.ts';
 import type { Services } from './services.ts';
 import { ForwardedHeaders } from './trusted-proxies.ts';
@@ -65,6 +67,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
   const forwarded = new ForwardedHeaders(config.trustedProxies);
   const baseUrls = openBaseUrls(config, forwarded);
   const registry = createRegistry('api', redis.client);
+  const metrics = createApiMetrics(registry);
   const load = new LoadGauge(redis.client, queues, config.queueLimit);
   const disk = new DiskFloor(config.dataDir, config.diskFloorBytes);
   await Promise.all([load.refresh(), disk.refresh()]);
@@ -98,7 +101,8 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     bodyGate: new BodyGate({ redis: redis.client, callers, accounts, catalogue }),
     disk,
     sockets: new SocketShares(config.keySockets),
-    metrics: createApiMetrics(registry),
+    connections: openConnections(config, forwarded, metrics, log),
+    metrics,
     registry,
     log,
     handover: new Handover(),
@@ -106,6 +110,11 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     baseUrls,
     forwarded,
   };
+}
+
+function openConnections(config: Config, forwarded: ForwardedHeaders, metrics: ApiMetrics, log: Logger): Connections {
+  const isShared = (address: string): boolean => isLoopback(address) || forwarded.isProxy(address);
+  return new Connections({ ...config, isShared }, log, (reason) => metrics.connectionsCut.inc({ reason }));
 }
 
 /** Who signs in to the console; and the operator of the settings, who is there before anybody else can be. */
@@ -190,6 +199,7 @@ async function start(): Promise<void> {
     handle,
   );
   routeUpgrades(server, handle);
+  services.connections.watch(server);
   const unused = unusedConnections(server);
   await listen(server, config);
   const stopReloading = reloadOnHangup({ log, apply: (changed) => services.catalogue.replace(changed) });
@@ -210,6 +220,7 @@ async function start(): Promise<void> {
       inbox.close();
       services.readers.close();
       services.load.close();
+      services.connections.close();
       claim.close();
       services.blobs.close();
       services.delivered.close();

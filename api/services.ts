@@ -18,6 +18,7 @@ import type { Handover } from './answers/client-connection.ts';
 import type { DeliveredLogs } from './answers/delivered-logs.ts';
 import type { BaseUrls } from './base-urls.ts';
 import type { BodyShares } from './bounds/body-shares.ts';
+import type { Connections } from './bounds/connections.ts';
 import type { DiskFloor } from './bounds/disk-floor.ts';
 import type { SocketShares } from './bounds/socket-shares.ts';
 import type { LargeBodies } from './large-bodies.ts';
@@ -56,6 +57,7 @@ export interface Services extends EndJobContext {
   readonly bodyGate: BodyGate;
   readonly disk: DiskFloor;
   readonly sockets: SocketShares;
+  readonly connections: Connections;
   readonly metrics: ApiMetrics;
   readonly registry: Registry;
   readonly log: Logger;

@@ -54,6 +54,8 @@ export interface ApiMetrics {
   readonly firstFrame: Histogram<'endpoint'>;
   readonly duration: Histogram<'endpoint'>;
   readonly frames: Counter<string>;
+  /** Connections that were ended for what they took, by why. */
+  readonly connectionsCut: Counter<'reason'>;
   /** Job records written to the database; one that was there already does not count. */
   readonly records: Counter<string>;
 }
@@ -89,6 +91,12 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
       registers,
     }),
     frames: new Counter({ name: 'sluice_frames_delivered_total', help: 'Frames delivered to clients.', registers }),
+    connectionsCut: new Counter({
+      name: 'sluice_connections_cut_total',
+      help: 'Connections ended for what they took: unread answers, too many of one address, or of all.',
+      labelNames: ['reason'],
+      registers,
+    }),
     records: new Counter({
       name: 'sluice_job_records_total',
       help: 'Records of ended jobs written to the database.',

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
-import { stalledMs } from './client-connection.ts';
 import { pingMs } from './sse.ts';
 
 /** A client that has answered no ping for so long (ms) is gone. */
@@ -118,7 +117,8 @@ export class SocketConnection {
   #checkAlive(now: number): void {
     const unheard = now - this.#heardAt;
     // To a full connection nothing is sent, so nothing is answered either.
-    if (this.#isFull ? unheard > stalledMs : unheard > silentMs && !this.#isPaused) this.#webSocket.terminate();
-    else if (!this.#isFull && this.#webSocket.readyState === WebSocket.OPEN) this.#webSocket.ping();
+    if (this.#isFull) return;
+    if (unheard > silentMs && !this.#isPaused) this.#webSocket.terminate();
+    else if (this.#webSocket.readyState === WebSocket.OPEN) this.#webSocket.ping();
   }
 }

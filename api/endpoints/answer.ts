@@ -21,6 +21,9 @@ import { showServed } from './show-served.ts';
 /** How long Redis may take to cancel a job whose caller has left; it goes on after that. */
 const cancelMs = 1000;
 
+/** Answers above so many characters are looked at before they are sent: their clients may not take them. */
+const largeAnswer = 1024 * 1024;
+
 /** One request that waits for the answer of a job. */
 export interface Waiting {
   readonly ctx: Context;
@@ -123,6 +126,7 @@ async function answerHeld(waiting: Waiting, start: Start): Promise<boolean> {
   if (body === undefined) return false;
   ctx.set('openai-processing-ms', String(Math.round(performance.now() - ctx.state.startedAt)));
   ctx.type = view.contentType?.(viewed) ?? 'application/json; charset=utf-8';
+  if (body.length > largeAnswer) services.connections.expect(body.length);
   ctx.body = body;
   observeFirstFrame(waiting, answer.firstFrameAt);
   if (isDelivery(waiting)) ctx.res.once('finish', () => services.delivered.add(job.id));
