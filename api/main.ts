@@ -14,10 +14,13 @@ import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
 import { Sweeper } from '../shared/jobs/sweeper.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
+import { isLoopback } from '../shared/loopback.ts';
 import { type ApiMetrics, createApiMetrics, createRegistry } from '../shared/metrics.ts';
+import { Scrapes } from '../shared/metrics-access.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
-import { connectRedis, evictionWarning, type RedisHandle } from '../shared/redis.ts';
+import { connectRedis, type RedisHandle, redisWarnings } from '../shared/redis.ts';
 import { reloadOnHangup } from '../shared/reload.ts';
+import { metricsServer } from '../shared/serve-metrics.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
 import { AttemptLimits } from './accounts/attempt-limits.ts';
 import { ensureOperator } from './accounts/ensure-operator.ts';
@@ -43,7 +46,6 @@ import { JobLedger } from './ledger/job-ledger.ts';
 import { LedgerProcess } from './ledger/ledger-process.ts';
 import { StoredJobs } from './ledger/stored-jobs.ts';
 import { CallerDirectory } from './middleware/authenticate.ts';
-import { isLoopback } from './network-of.ts';
 import { ResultLinks } from './results/result-links.ts';
 import type { Services } from './services.ts';
 import { ForwardedHeaders } from './trusted-proxies.ts';
@@ -104,6 +106,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     connections: openConnections(config, forwarded, metrics, log),
     metrics,
     registry,
+    scrapes: new Scrapes(registry),
     log,
     handover: new Handover(),
     baseUrl: baseUrls.main,
@@ -157,13 +160,13 @@ function startHousekeeping({ config, blobs, sessions, log }: Services): NodeJS.T
 }
 
 /** Listens. @throws ConfigError when the port is taken or may not be used. */
-async function listen(server: Server, config: Config): Promise<void> {
+async function listen(server: Server, port: number, { host }: Config, setting = 'PORT'): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const reason = error.code === 'EADDRINUSE' ? 'is in use' : `cannot be listened on (${error.code})`;
-      reject(new ConfigError(`The port ${config.port} on ${config.host} ${reason}: set PORT to another one.`));
+      reject(new ConfigError(`The port ${port} on ${host} ${reason}: set ${setting} to another one.`));
     });
-    server.listen(config.port, config.host, resolve);
+    server.listen(port, host, resolve);
   });
 }
 
@@ -175,8 +178,7 @@ async function start(): Promise<void> {
   }
   const db = await openDatabase(config);
   const redis = await connectRedis(config.redisUrl, log);
-  const warning = await evictionWarning(redis.client);
-  if (warning !== undefined) log.warn(warning);
+  for (const warning of await redisWarnings(redis.client)) log.warn(warning);
   if (config.apiKey !== undefined && (await ensureApiKey(db, config.apiKey)) === 'revoked') {
     log.warn('SLUICE_API_KEY names a key that has been revoked; it stays so.');
   }
@@ -201,7 +203,9 @@ async function start(): Promise<void> {
   routeUpgrades(server, handle);
   services.connections.watch(server);
   const unused = unusedConnections(server);
-  await listen(server, config);
+  const metrics = config.metricsPort === undefined ? undefined : metricsServer(config.metricsToken, services.scrapes);
+  if (metrics !== undefined) await listen(metrics, config.metricsPort as number, config, 'METRICS_PORT');
+  await listen(server, config.port, config);
   const stopReloading = reloadOnHangup({ log, apply: (changed) => services.catalogue.replace(changed) });
   log.info({ host: config.host, port: config.port, cluster: redis.isCluster }, 'listening');
   process.send?.({ type: 'listening', url: services.baseUrl });
@@ -220,6 +224,7 @@ async function start(): Promise<void> {
       inbox.close();
       services.readers.close();
       services.load.close();
+      metrics?.close();
       services.connections.close();
       claim.close();
       services.blobs.close();

@@ -9,8 +9,3 @@ export function networkOf(address: string): string {
   const [first, last] = [before, after].map((half) => (half === '' ? [] : half.split(':'))) as [string[], string[]];
   return [...first, ...Array(8 - first.length - last.length).fill('0'), ...last].slice(0, 4).join(':');
 }
-
-/** Whether an address is this machine's own. */
-export function isLoopback(address: string): boolean {
-  return address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.');
-}

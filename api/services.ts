@@ -5,6 +5,7 @@ import type { Config } from '../shared/config.ts';
 import type { EndJobContext } from '../shared/jobs/end-job.ts';
 import type { Logger } from '../shared/log.ts';
 import type { ApiMetrics, Registry } from '../shared/metrics.ts';
+import type { Scrapes } from '../shared/metrics-access.ts';
 import type { CapabilityQueue } from '../shared/queue.ts';
 import type { RedisClient } from '../shared/redis.ts';
 import type { AttemptLimits } from './accounts/attempt-limits.ts';
@@ -60,6 +61,7 @@ export interface Services extends EndJobContext {
   readonly connections: Connections;
   readonly metrics: ApiMetrics;
   readonly registry: Registry;
+  readonly scrapes: Scrapes;
   readonly log: Logger;
   /** Requests under way, to be let go when the process stops. */
   readonly handover: Handover;

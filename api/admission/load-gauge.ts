@@ -1,6 +1,6 @@
 import { type Capability, capabilities } from '../../shared/capabilities/capability.ts';
 import type { CapabilityQueue } from '../../shared/queue.ts';
-import { memoryUse, type RedisClient } from '../../shared/redis.ts';
+import { memoryUse, type RedisClient, type RedisMemory } from '../../shared/redis.ts';
 import type { Shedding } from './admit.ts';
 
 /** How old the queue length may be that admission looks at. */
@@ -35,7 +35,7 @@ export class LoadGauge {
   readonly #active = new Map<Capability, number>();
   readonly #clocks = new Map<Capability, QueueClock>();
   readonly #timer: NodeJS.Timeout;
-  #memory = 0;
+  #memory: RedisMemory = { share: 0, limit: 0 };
   #queuesReadAt = 0;
   #memoryReadAt = 0;
 
@@ -51,7 +51,7 @@ export class LoadGauge {
   /** Why new work of this capability must be refused now, if it must. Refreshes the figures behind the caller's back. */
   shedding(capability: Capability): Shedding | undefined {
     this.#refreshOld();
-    if (this.#memory > memoryLimit) return 'shed';
+    if (this.#memory.share > memoryLimit) return 'shed';
     return (this.#waiting.get(capability) ?? 0) >= this.#queueLimit ? 'queue_full' : undefined;
   }
 
@@ -64,6 +64,11 @@ export class LoadGauge {
   clock(capability: Capability): QueueClock {
     this.#refreshOld();
     return this.#clocks.get(capability) ?? start;
+  }
+
+  /** How much memory Redis uses, as of a second ago. */
+  get memory(): RedisMemory {
+    return this.#memory;
   }
 
   /** Counts a job that this process has just enqueued. */
