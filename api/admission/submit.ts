@@ -31,6 +31,8 @@ export interface Submission {
    * for its first frame may come before the queue's own reply.
    */
   readonly onAdmitted: (limits: Limits) => void;
+  /** Called when its request is not in memory any more. May be called again. */
+  readonly onQueued?: (() => void) | undefined;
 }
 
 /** The limits in force: how many unfinished jobs the API key has, and may have, and its limits for a minute. */
@@ -142,6 +144,7 @@ async function admitAndQueue(services: Services, submission: Submission): Promis
   if (isRecordedFirst(job)) await recordAccepted(services, submission);
   if (!reply.isQueued) await enqueue(services, submission, reply);
   submission.prepared = undefined;
+  submission.onQueued?.();
   services.load.added(job.capability);
   return { jobId: job.id, isReplay: false };
 }

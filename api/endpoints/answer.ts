@@ -22,6 +22,9 @@ import { showServed } from './show-served.ts';
 /** How long Redis may take to cancel a job whose caller has left; it goes on after that. */
 const cancelMs = 1000;
 
+/** Answers above so many characters are looked at before they are sent: their clients may not take them. */
+const largeAnswer = 1024 * 1024;
+
 /** One request that waits for the answer of a job. */
 export interface Waiting {
   readonly ctx: Context;
@@ -35,6 +38,8 @@ export interface Waiting {
   readonly isCreator: boolean;
   /** The job is cancelled when the client leaves. */
   readonly cancelsOnLeave: boolean;
+  /** The request made no job and only follows one, which costs nothing: how many do is bounded. */
+  readonly isWatcher?: boolean;
   /** How long an answer that is not a stream of events is waited for, in ms; undefined: to its end. */
   readonly patienceMs?: number;
 }
@@ -135,6 +140,7 @@ async function answerHeld(waiting: Waiting, start: Start): Promise<boolean> {
   if (body === undefined) return false;
   ctx.set('openai-processing-ms', String(Math.round(performance.now() - ctx.state.startedAt)));
   ctx.type = view.contentType?.(viewed) ?? 'application/json; charset=utf-8';
+  if (body.length > largeAnswer) services.connections.expect(body.length);
   ctx.body = body;
   observeFirstFrame(waiting, answer.firstFrameAt);
   if (isDelivery(waiting)) ctx.res.once('finish', () => services.delivered.add(job.id));
@@ -239,6 +245,7 @@ function isDelivery({ job, isCreator }: Waiting): boolean {
 /** The steps every answer shares: register the reader, start, keep the limits, and clean up whatever happens. */
 async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: () => Promise<T>): Promise<T> {
   const { services, connection, job } = waiting;
+  const release = waiting.isWatcher ? takeWatcher(waiting) : undefined;
   const reader = services.readers.open(job, sink, {
     onServed: (served) => showServed(waiting.ctx, served),
     isCreator: waiting.isCreator,
@@ -258,9 +265,17 @@ async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: (
     throw error;
   } finally {
     reader.close();
+    release?.();
     // What cannot be shown to the one it is made for need not be made to its end.
     if (reader.failure !== undefined && waiting.cancelsOnLeave) endLater(waiting, reader.failure);
   }
+}
+
+/** @throws ApiError 429 for too many that follow a job, or jobs. */
+function takeWatcher({ ctx, services, job }: Waiting): () => void {
+  // On the console it is a session that watches.
+  const { apiKeyId } = ctx.state.caller ?? {};
+  return services.sockets.take({ account: job.account, apiKeyId, job: job.id });
 }
 
 interface LimitedSink extends AnswerSink {

@@ -31,6 +31,8 @@ export function jobSocket(services: Services, endpoints: ReadonlyMap<string, End
     requireHandshake(ctx);
     const resumeAfter = readPosition(ctx);
     await withJob(services, ctx, ctx.state.caller.account, async (state, connection) => {
+      const release = services.sockets.take({ ...ctx.state.caller, job: state.id });
+      ctx.res.once('close', release);
       const { view } = findEndpoint(endpoints, state);
       const viewed = await viewedJob(services, state, services.baseUrls.of(ctx.req));
       const answer = new WebSocketAnswer({
@@ -50,6 +52,7 @@ export function jobSocket(services: Services, endpoints: ReadonlyMap<string, End
         await untilClosed(answer, connection, state.id);
       } finally {
         reader.close();
+        release();
       }
       note(services, ctx, answer);
     });

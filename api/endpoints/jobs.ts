@@ -56,7 +56,10 @@ export function jobRoutes(
       await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
         const { view } = endpointOf(state);
         await answerStream(
-          { ctx, services, connection, job: state, view, resumeAfter, isCreator: false, cancelsOnLeave: false },
+          {
+            ...{ ctx, services, connection, job: state, view, resumeAfter },
+            ...{ isCreator: false, cancelsOnLeave: false, isWatcher: true },
+          },
           attachTo(services, state, resumeAfter),
         );
       });

@@ -9,7 +9,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { takeTurn } from '../../shared/take-turn.ts';
 import type { Form } from '../endpoints/prepared-request.ts';
 import { type PartHead, type PartHeaders, readBoundary, readPartHead } from './form-parts.ts';
-import { discard, isCompressed } from './json-body.ts';
+import { type BodyPace, type BodyWatch, discard, isCompressed, isTooSlow, usualPace } from './json-body.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -27,6 +27,7 @@ export interface FormBounds {
   readonly size: number;
   /** How long (ms) it may stand still before its sender is given up. Node's `requestTimeout` bounds the whole. */
   readonly silenceMs: number;
+  readonly pace?: BodyPace;
 }
 
 const usualBounds: FormBounds = { size: 320 * mebibyte, silenceMs: 60_000 };
@@ -42,14 +43,16 @@ export function isForm(ctx: Context): boolean {
  * @param blobs those of the caller's account
  * @param isHashed whether the answer's `hash` is wanted: of names, types and contents, whatever boundary the client chose;
  * else it is ''.
+ * @param watch looks at it before it is read, and at what comes of it
  * @throws ApiError 400 for a malformed form, 413 for one too large (at once where Content-Length says so), 415 for a
- * compressed one, `timeout`, `cancelled`.
+ * compressed one, `timeout`, `cancelled`, and what its watch throws.
  */
 export async function readForm(
   ctx: Context,
   blobs: AccountBlobs,
   isHashed: boolean,
   bounds = usualBounds,
+  watch?: BodyWatch,
 ): Promise<{ form: Form; hash: string }> {
   const { req } = ctx;
   const boundary = readBoundary(req.headers['content-type'] ?? '');
@@ -60,7 +63,8 @@ export async function readForm(
   }
   const reading = new FormReading(blobs, isHashed);
   try {
-    await receive(req, boundary as string, reading, bounds);
+    await watch?.beforeLarge();
+    await receive(req, boundary as string, reading, bounds, watch);
     // What stands behind the form's end belongs to nobody.
     if (!req.complete) discard(req);
     return await reading.end();
@@ -92,12 +96,19 @@ function tooLarge(what: string, bytes: number): ApiError {
 }
 
 /** Hands the parts to `reading` until the form's end has come. @throws ApiError */
-function receive(req: IncomingMessage, boundary: string, reading: FormReading, bounds: FormBounds): Promise<void> {
+function receive(
+  req: IncomingMessage,
+  boundary: string,
+  reading: FormReading,
+  bounds: FormBounds,
+  watch: BodyWatch | undefined,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const parser = new Dicer({ boundary });
     const inTurn = new Transform({
       transform: (chunk, _encoding, done) => takeTurn(() => done(null, chunk)),
     });
+    const startedAt = Date.now();
     let received = 0;
     /** Parts whose head has not come. */
     let headless = 0;
@@ -118,7 +129,15 @@ function receive(req: IncomingMessage, boundary: string, reading: FormReading, b
     const heard = (chunk: Buffer): void => {
       received += chunk.length;
       if (received > bounds.size) settle(tooLarge('form', bounds.size));
-      else timer.refresh();
+      else if (isTooSlow(received, startedAt, bounds.pace ?? usualPace)) late();
+      else {
+        timer.refresh();
+        try {
+          watch?.grow(chunk.length);
+        } catch (error) {
+          settle(error);
+        }
+      }
     };
     parser
       .on('part', (part) => {
