@@ -15,6 +15,7 @@ import { Inbox } from '../shared/jobs/inbox.ts';
 import { Sweeper } from '../shared/jobs/sweeper.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
 import { createApiMetrics, createRegistry } from '../shared/metrics.ts';
+import { keepFilesPrivate, tightenDataDir } from '../shared/private-files.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis, evictionWarning, type RedisHandle } from '../shared/redis.ts';
 import { reloadOnHangup } from '../shared/reload.ts';
@@ -76,7 +77,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
     storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
     blobs,
-    resultLinks: new ResultLinks(await readSecret(db, 'result-links')),
+    resultLinks: new ResultLinks(await readSecret(db, config, 'result-links')),
     callers: new CallerDirectory(db, redis.client, log),
     sessions: await openSessions(config, baseUrls, db, log),
     attempts: new AttemptLimits(redis.client),
@@ -97,7 +98,7 @@ async function openSessions(config: Config, baseUrls: BaseUrls, db: Database, lo
   if (config.admin !== undefined && (await ensureOperator(db, config.admin)) === 'other_password') {
     log.warn('SLUICE_ADMIN_EMAIL is a user with another password, who therefore is not made an operator.');
   }
-  const secret = (await readSecret(db, 'sessions')).toString('hex');
+  const secret = (await readSecret(db, config, 'sessions')).toString('hex');
   return new UserSessions({ db, config, log, secret, baseUrls: baseUrls.all, origins: baseUrls.origins });
 }
 
@@ -142,12 +143,23 @@ async function listen(server: Server, config: Config): Promise<void> {
   });
 }
 
+/** Tells the operator where others could read what the gateway keeps. */
+async function warnOfOpenSecrets(config: Config, log: Logger): Promise<void> {
+  const warning = await tightenDataDir(config.dataDir);
+  if (warning !== undefined) log.warn(warning);
+  if (config.databaseUrl !== undefined && config.secret === undefined) {
+    log.warn('SLUICE_SECRET is not set: what signs cookies and result links lies in the database that it protects.');
+  }
+}
+
 async function start(): Promise<void> {
+  keepFilesPrivate();
   const config = readConfig();
   const { log, flush } = createLogger(config.logLevel, 'api');
   if (config.redisUrl === undefined) {
     throw new ConfigError('REDIS_URL is not set: an api process needs it (npm start brings its own Redis).');
   }
+  await warnOfOpenSecrets(config, log);
   const db = await openDatabase(config);
   const redis = await connectRedis(config.redisUrl, log);
   const warning = await evictionWarning(redis.client);

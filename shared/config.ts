@@ -39,6 +39,7 @@ const settings = z.object({
   AWS_SECRET_ACCESS_KEY: z.string().optional(),
   AWS_SESSION_TOKEN: z.string().optional(),
   AWS_REGION: z.string().optional(),
+  SLUICE_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
   SLUICE_API_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
   SLUICE_REGION: z.string().optional(),
   SLUICE_SANDBOX: z.enum(['auto', 'on', 'off']).default('auto'),
@@ -77,6 +78,8 @@ export interface Config extends AccountSettings {
   /** A Postgres database; undefined: an SQLite file in the data folder. Holds a password, perhaps. */
   readonly databaseUrl: string | undefined;
   readonly redisUrl: string | undefined;
+  /** What the gateway's own secrets are derived from; undefined: they are kept beside the data. */
+  readonly secret: string | undefined;
   /** The bucket of the blobs; undefined: they lie in the data folder. */
   readonly bucket: BucketSettings | undefined;
   /** This string becomes a key of the first account at start. */
@@ -140,6 +143,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     dataDir: resolve(env.SLUICE_DATA_DIR),
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
+    secret: env.SLUICE_SECRET,
     bucket: env.BLOBS_URL === undefined ? undefined : readBucket(env.BLOBS_URL, env),
     apiKey: env.SLUICE_API_KEY,
     logLevel: env.LOG_LEVEL,

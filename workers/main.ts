@@ -8,6 +8,7 @@ import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
 import { createLogger } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
+import { keepFilesPrivate } from '../shared/private-files.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis } from '../shared/redis.ts';
 import { reloadOnHangup } from '../shared/reload.ts';
@@ -35,6 +36,7 @@ function readCapabilities(names: string[]): readonly Capability[] {
 }
 
 async function start(): Promise<void> {
+  keepFilesPrivate();
   const config = readConfig();
   const wanted = readCapabilities(process.argv.slice(2));
   const { log, flush } = createLogger(config.logLevel, 'worker');

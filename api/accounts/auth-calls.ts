@@ -13,6 +13,8 @@ export interface AuthCall {
   readonly hasQuery?: true;
   /** Where better-auth offers it, if not under the same path. */
   readonly path?: string;
+  /** Which sessions it ends. better-auth ends them by tokens, which nobody is told: the gateway does it by their ids. */
+  readonly end?: 'one' | 'others';
   /** How often one address may call it. */
   readonly perAddress?: AttemptLimit;
   /** How often it may be called for one email address. */
@@ -51,8 +53,8 @@ export const authCalls: Readonly<Record<string, AuthCall>> = {
   '/sign-out': { method: 'POST' },
   '/get-session': { method: 'GET' },
   '/list-sessions': { method: 'GET' },
-  '/revoke-session': { method: 'POST', fields: z.object({ token: z.string().max(200) }) },
-  '/revoke-other-sessions': { method: 'POST' },
+  '/revoke-session': { method: 'POST', fields: z.object({ id: z.string().max(200) }), end: 'one' },
+  '/revoke-other-sessions': { method: 'POST', end: 'others' },
   '/update-user': { method: 'POST', fields: z.object({ name }) },
   '/change-password': {
     method: 'POST',

@@ -9,6 +9,7 @@ import { type AuthCall, authCalls } from './auth-calls.ts';
 import { authError } from './auth-error.ts';
 import { authPath, clientAddressHeader } from './auth-path.ts';
 import { refuseForeignPage } from './foreign-page.ts';
+import { signedIn } from './require-session.ts';
 
 /** How long a call may take. An identity provider is asked in its course, whose own times are not ours. */
 const callMs = 30_000;
@@ -28,11 +29,24 @@ export function answerAuth(services: Services): Middleware<State> {
     refuseForeignPage(ctx, services);
     const fields = call.fields === undefined ? {} : await readFields(ctx, call.fields);
     await takeAttempt(ctx, services, path, call, fields);
+    if (call.end !== undefined) return await endSessions(ctx, services, call.end, fields);
     const request = requestOf(ctx, services, `${call.path ?? path}${call.hasQuery ? ctx.search : ''}`, fields);
     const answer = await within(services.sessions.answer(services.baseUrls.of(ctx.req), request), callMs);
     if (answer === undefined) throw new ApiError('timeout', 'The sign-in took too long. Try again.');
     await pass(ctx, answer, fields);
   };
+}
+
+async function endSessions(
+  ctx: Context,
+  services: Services,
+  which: 'one' | 'others',
+  fields: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const session = await signedIn(ctx, services);
+  const sessions = which === 'one' ? { id: String(fields.id) } : { except: session.id };
+  await services.sessions.end(session.userId, sessions);
+  ctx.body = { status: true };
 }
 
 async function takeAttempt(
@@ -90,5 +104,13 @@ async function pass(ctx: Context, answer: Response, sent: Readonly<Record<string
   ctx.status = answer.status;
   ctx.type = 'json';
   // `null` is an answer, too: nobody is signed in.
-  ctx.body = JSON.stringify(body);
+  ctx.body = JSON.stringify(withoutTokens(body));
+}
+
+/** The cookie has the token of a session, and no script is to read it from anywhere else. */
+function withoutTokens(body: unknown): unknown {
+  if (Array.isArray(body)) return body.map(withoutTokens);
+  if (typeof body !== 'object' || body === null) return body;
+  const { token: _token, session, ...rest } = body as Record<string, unknown>;
+  return { ...rest, ...(session === undefined ? {} : { session: withoutTokens(session) }) };
 }

@@ -7,6 +7,7 @@ import type { Config } from '../../shared/config.ts';
 import type { Database } from '../../shared/database/database.ts';
 import type { Logger } from '../../shared/log.ts';
 import { authPath, clientAddressHeader } from './auth-path.ts';
+import { hashedSessionTokens } from './session-tokens.ts';
 
 /** Id of the identity provider, in its callback's path. */
 export const oidcProvider = 'oidc';
@@ -49,8 +50,9 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
     ...tables,
     session: {
       ...tables.session,
+      // From signing in, however much it is used: then it is time to show again who one is.
       expiresIn: 30 * day,
-      updateAge: day,
+      disableSessionRefresh: true,
       // Every session may list and end the others, however old it is.
       freshAge: 0,
     },
@@ -71,7 +73,10 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
         if (path === '/change-password' && newSession !== null) await forgetResetLinks(context.db, newSession.user.id);
       }),
     },
-    plugins: oidc !== undefined && withOidc ? [identityProvider(oidc, baseUrl, isSignUpOpen)] : [],
+    plugins: [
+      hashedSessionTokens(),
+      ...(oidc !== undefined && withOidc ? [identityProvider(oidc, baseUrl, isSignUpOpen)] : []),
+    ],
     databaseHooks: accountHooks(context),
     advanced: {
       cookiePrefix: 'sluice',

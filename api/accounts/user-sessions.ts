@@ -40,7 +40,7 @@ export class UserSessions {
 
   /**
    * The session whose cookie a request carries; undefined: none, or none that is still valid. Asks the database each time, so
-   * that one that was ended is refused at once. Renews the cookie of a session that is used for long.
+   * that one that was ended is refused at once.
    * @throws ApiError 503 when the database does not answer in time.
    */
   async find(ctx: Context, baseUrl: string): Promise<Session | undefined> {
@@ -74,6 +74,12 @@ export class UserSessions {
       expiresAt: new Date(Date.now() + resetMs),
     });
     return resetLinkOf(baseUrl, token);
+  }
+
+  /** Ends a session of a user's, or with `except` all others. One of somebody else's is left as it is. */
+  async end(userId: string, sessions: { readonly id: string } | { readonly except: string }): Promise<void> {
+    const ended = this.#db.deleteFrom('sessions').where('user_id', '=', userId);
+    await ('id' in sessions ? ended.where('id', '=', sessions.id) : ended.where('id', '<>', sessions.except)).execute();
   }
 
   /** Removes what is not valid any more: nobody asks for it again. */

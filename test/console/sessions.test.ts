@@ -118,7 +118,7 @@ describe('sessions of the console', () => {
     const own = (await here.call('GET', '/console/api/auth/get-session')).body.session.id;
     const other = sessions.find(({ id }: { id: string }) => id !== own);
     assert.equal(other.ipAddress, '127.0.0.1');
-    assert.equal((await here.call('POST', '/console/api/auth/revoke-session', { token: other.token })).status, 200);
+    assert.equal((await here.call('POST', '/console/api/auth/revoke-session', { id: other.id })).status, 200);
     assert.equal((await there.call('GET', '/console/api/session')).status, 401);
     assert.equal((await here.call('GET', '/console/api/session')).status, 200);
 
@@ -135,8 +135,8 @@ describe('sessions of the console', () => {
     const [victim, eve] = [client(), client()];
     await victim.signUp('victim@example.com');
     await eve.signUp('eve2@example.com');
-    const { token } = (await victim.call('GET', '/console/api/auth/get-session')).body.session;
-    await eve.call('POST', '/console/api/auth/revoke-session', { token });
+    const { id } = (await victim.call('GET', '/console/api/auth/get-session')).body.session;
+    await eve.call('POST', '/console/api/auth/revoke-session', { id });
     assert.equal((await victim.call('GET', '/console/api/session')).status, 200);
   });
 

@@ -25,7 +25,7 @@ const hourMs = 3_600_000;
 async function linksOf(gateway: TestGateway): Promise<ResultLinks> {
   const db = await openDatabase(gateway);
   try {
-    return new ResultLinks(await readSecret(db, 'result-links'));
+    return new ResultLinks(await readSecret(db, { ...gateway, secret: undefined }, 'result-links'));
   } finally {
     await db.destroy();
   }

@@ -5,7 +5,6 @@ import { RequestError, request } from './request.ts';
 /** One of the reader's own sessions, as the sign-in routes list it. */
 export interface ListedSession {
   readonly id: string;
-  readonly token: string;
   readonly createdAt: string;
   readonly updatedAt: string;
   readonly expiresAt: string;
@@ -59,10 +58,10 @@ export const listSessions = (signal?: AbortSignal): Promise<readonly ListedSessi
   request('GET', '/auth/list-sessions', { signal });
 
 /** The session that this browser is signed in by. */
-export const currentSession = (signal?: AbortSignal): Promise<{ session: { id: string; token: string } } | null> =>
+export const currentSession = (signal?: AbortSignal): Promise<{ session: { id: string } } | null> =>
   request('GET', '/auth/get-session', { signal });
 
-export const endSession = (token: string): Promise<unknown> => post('/revoke-session', { token });
+export const endSession = (id: string): Promise<unknown> => post('/revoke-session', { id });
 
 export const endOtherSessions = (): Promise<unknown> => post('/revoke-other-sessions');
 
