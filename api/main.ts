@@ -22,6 +22,7 @@ import { reloadOnHangup } from '../shared/reload.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
 import { AttemptLimits } from './accounts/attempt-limits.ts';
 import { ensureOperator } from './accounts/ensure-operator.ts';
+import { KnownDevices } from './accounts/known-devices.ts';
 import { UserSessions } from './accounts/user-sessions.ts';
 import { AccountLoader } from './admission/account-loader.ts';
 import { idempotencyMs } from './admission/admit.ts';
@@ -62,6 +63,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
   const registry = createRegistry('api', redis.client);
   const load = new LoadGauge(redis.client, queues, config.queueLimit);
   await load.refresh();
+  const sessionSecret = await readSecret(db, config, 'sessions');
   return {
     config,
     processId: newProcessId('api'),
@@ -79,7 +81,8 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     blobs,
     resultLinks: new ResultLinks(await readSecret(db, config, 'result-links')),
     callers: new CallerDirectory(db, redis.client, log),
-    sessions: await openSessions(config, baseUrls, db, log),
+    sessions: await openSessions(config, baseUrls, db, log, sessionSecret),
+    devices: new KnownDevices(sessionSecret),
     attempts: new AttemptLimits(redis.client),
     catalogue: createCatalogue(config),
     largeBodies: new LargeBodies(),
@@ -94,12 +97,18 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
 }
 
 /** Who signs in to the console; and the operator of the settings, who is there before anybody else can be. */
-async function openSessions(config: Config, baseUrls: BaseUrls, db: Database, log: Logger): Promise<UserSessions> {
+async function openSessions(
+  config: Config,
+  baseUrls: BaseUrls,
+  db: Database,
+  log: Logger,
+  secret: Buffer,
+): Promise<UserSessions> {
   if (config.admin !== undefined && (await ensureOperator(db, config.admin)) === 'other_password') {
     log.warn('SLUICE_ADMIN_EMAIL is a user with another password, who therefore is not made an operator.');
   }
-  const secret = (await readSecret(db, config, 'sessions')).toString('hex');
-  return new UserSessions({ db, config, log, secret, baseUrls: baseUrls.all, origins: baseUrls.origins });
+  const context = { db, config, log, secret: secret.toString('hex') };
+  return new UserSessions({ ...context, baseUrls: baseUrls.all, origins: baseUrls.origins });
 }
 
 /** Starts what brings the jobs' records into the database. */

@@ -8,6 +8,7 @@ import type { ApiMetrics, Registry } from '../shared/metrics.ts';
 import type { CapabilityQueue } from '../shared/queue.ts';
 import type { RedisClient } from '../shared/redis.ts';
 import type { AttemptLimits } from './accounts/attempt-limits.ts';
+import type { KnownDevices } from './accounts/known-devices.ts';
 import type { UserSessions } from './accounts/user-sessions.ts';
 import type { AccountLoader } from './admission/account-loader.ts';
 import type { LoadGauge } from './admission/load-gauge.ts';
@@ -43,6 +44,8 @@ export interface Services extends EndJobContext {
   /** Who is signed in to the console. */
   readonly sessions: UserSessions;
   readonly attempts: AttemptLimits;
+  /** Browsers that users have signed in with before. */
+  readonly devices: KnownDevices;
   readonly catalogue: Catalogue;
   readonly largeBodies: LargeBodies;
   readonly metrics: ApiMetrics;

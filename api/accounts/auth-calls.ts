@@ -15,6 +15,8 @@ export interface AuthCall {
   readonly path?: string;
   /** Which sessions it ends. better-auth ends them by tokens, which nobody is told: the gateway does it by their ids. */
   readonly end?: 'one' | 'others';
+  /** Whether it takes a password: see sign-in-limits.ts. */
+  readonly isSignIn?: true;
   /** How often one address may call it. */
   readonly perAddress?: AttemptLimit;
   /** How often it may be called for one email address. */
@@ -38,8 +40,7 @@ export const authCalls: Readonly<Record<string, AuthCall>> = {
   '/sign-in/email': {
     method: 'POST',
     fields: z.object({ email, password, rememberMe: z.boolean().optional() }),
-    perAddress: { most: 30, windowMs: minuteMs },
-    perEmail: { most: 10, windowMs: 5 * minuteMs },
+    isSignIn: true,
   },
   '/sign-in/oauth2': {
     method: 'POST',
