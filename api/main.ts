@@ -23,7 +23,7 @@ import { closeOnSignal } from '../shared/shutdown.ts';
 import { AttemptLimits } from './accounts/attempt-limits.ts';
 import { ensureOperator } from './accounts/ensure-operator.ts';
 import { KnownDevices } from './accounts/known-devices.ts';
-import { UserSessions } from './accounts/user-sessions.ts';
+import { type SessionsContext, UserSessions } from './accounts/user-sessions.ts';
 import { AccountLoader } from './admission/account-loader.ts';
 import { idempotencyMs } from './admission/admit.ts';
 import { LoadGauge } from './admission/load-gauge.ts';
@@ -34,6 +34,7 @@ import { DeliveredLogs } from './answers/delivered-logs.ts';
 import { createApp, endpoints } from './app.ts';
 import { BaseUrls } from './base-urls.ts';
 import type { View } from './endpoints/endpoint.ts';
+import { Mailer } from './mail/mailer.ts';
 import { LargeBodies } from './large-bodies.ts';
 import { AcceptedJobs } from './ledger/accepted-jobs.ts';
 import { JobLedger } from './ledger/job-ledger.ts';
@@ -63,6 +64,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
   const registry = createRegistry('api', redis.client);
   const load = new LoadGauge(redis.client, queues, config.queueLimit);
   await load.refresh();
+  const mailer = config.mail === undefined ? undefined : new Mailer(config.mail, log);
   const sessionSecret = await readSecret(db, config, 'sessions');
   return {
     config,
@@ -81,7 +83,8 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     blobs,
     resultLinks: new ResultLinks(await readSecret(db, config, 'result-links')),
     callers: new CallerDirectory(db, redis.client, log),
-    sessions: await openSessions(config, baseUrls, db, log, sessionSecret),
+    sessions: await openSessions({ db, config, log, mailer, secret: sessionSecret.toString('hex') }, baseUrls),
+    mailer,
     devices: new KnownDevices(sessionSecret),
     attempts: new AttemptLimits(redis.client),
     catalogue: createCatalogue(config),
@@ -97,17 +100,11 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
 }
 
 /** Who signs in to the console; and the operator of the settings, who is there before anybody else can be. */
-async function openSessions(
-  config: Config,
-  baseUrls: BaseUrls,
-  db: Database,
-  log: Logger,
-  secret: Buffer,
-): Promise<UserSessions> {
+async function openSessions(context: SessionsContext, baseUrls: BaseUrls): Promise<UserSessions> {
+  const { config, db, log } = context;
   if (config.admin !== undefined && (await ensureOperator(db, config.admin)) === 'other_password') {
     log.warn('SLUICE_ADMIN_EMAIL is a user with another password, who therefore is not made an operator.');
   }
-  const context = { db, config, log, secret: secret.toString('hex') };
   return new UserSessions({ ...context, baseUrls: baseUrls.all, origins: baseUrls.origins });
 }
 
@@ -220,6 +217,7 @@ async function start(): Promise<void> {
       services.delivered.close();
       await services.largeBodies.close();
       await Promise.all([...services.queues.values()].map((queue) => queue.close()));
+      await services.mailer?.close();
       await services.callers.close();
       await redis.close();
       await db.destroy();

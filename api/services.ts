@@ -20,6 +20,7 @@ import type { BaseUrls } from './base-urls.ts';
 import type { LargeBodies } from './large-bodies.ts';
 import type { AcceptedJobs } from './ledger/accepted-jobs.ts';
 import type { StoredJobs } from './ledger/stored-jobs.ts';
+import type { Mailer } from './mail/mailer.ts';
 import type { CallerDirectory } from './middleware/authenticate.ts';
 import type { ResultLinks } from './results/result-links.ts';
 import type { ForwardedHeaders } from './trusted-proxies.ts';
@@ -44,6 +45,8 @@ export interface Services extends EndJobContext {
   /** Who is signed in to the console. */
   readonly sessions: UserSessions;
   readonly attempts: AttemptLimits;
+  /** Undefined: nobody is sent a mail. */
+  readonly mailer: Mailer | undefined;
   /** Browsers that users have signed in with before. */
   readonly devices: KnownDevices;
   readonly catalogue: Catalogue;

@@ -10,7 +10,7 @@ import { addressSettings, sandboxSetting } from './configuration/apply-vendors.t
 import { limitBounds } from './configuration/limit-bounds.ts';
 import { limitSettings } from './configuration/limit-settings.ts';
 import { type Configuration, readConfiguration } from './configuration/read-configuration.ts';
-import { publicUrls, type TrustedProxies, trustedProxies } from './ingress-settings.ts';
+import { isLoopback, publicUrls, type TrustedProxies, trustedProxies } from './ingress-settings.ts';
 import { type RoutingSettings, routingDefaults } from './routing-settings.ts';
 import { address, readVendorSettings, type VendorSettings } from './vendor-settings.ts';
 
@@ -169,8 +169,13 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     shutdownMs: env.SLUICE_SHUTDOWN_SECONDS * 1000,
     socketIdleMs: env.SLUICE_SOCKET_IDLE_SECONDS * 1000,
     corsOrigins: env.CORS_ORIGINS,
-    ...readAccountSettings(env),
+    ...readAccountSettings(env, isLocal(env)),
   };
+}
+
+/** Whether only this machine reaches the gateway: it listens to no other, and nobody says that something passes others on. */
+function isLocal({ HOST: host, PUBLIC_URL: urls, TRUST_PROXY: proxies }: z.infer<typeof settings>): boolean {
+  return isLoopback(host) && proxies === 0 && urls.every((url) => isLoopback(new URL(url).hostname));
 }
 
 /** Vendors, models and routing of the environment, as the operator's file changes them. */

@@ -34,11 +34,12 @@ export function answerAuth(services: Services): Middleware<State> {
     if (attempt !== undefined) await takeSignIn(services.attempts, attempt);
     await takeAttempt(ctx, services, path, call, fields);
     if (call.end !== undefined) return await endSessions(ctx, services, call.end, fields);
-    const request = requestOf(ctx, services, `${call.path ?? path}${call.hasQuery ? ctx.search : ''}`, fields);
+    const request = requestOf(ctx, services, `${call.path ?? path}${call.hasQuery ? ctx.search : ''}`, fields, call);
     const answer = await within(services.sessions.answer(services.baseUrls.of(ctx.req), request), callMs);
     if (answer === undefined) throw new ApiError('timeout', 'The sign-in took too long. Try again.');
     if (answer.ok && attempt !== undefined) await forgetSignIns(services.attempts, attempt);
     await pass(ctx, services, answer, fields);
+    if (call.answer !== undefined) ctx.body = call.answer;
   };
 }
 
@@ -95,6 +96,7 @@ function requestOf(
   { baseUrls, forwarded }: Services,
   path: string,
   fields: Readonly<Record<string, unknown>>,
+  { asQuery }: AuthCall,
 ): Request {
   const url = new URL(`${authPath}${path}`, baseUrls.of(ctx.req));
   const headers = new Headers({
@@ -102,7 +104,8 @@ function requestOf(
     'user-agent': ctx.get('user-agent').slice(0, 300),
     [clientAddressHeader]: forwarded.clientAddress(ctx.req),
   });
-  if (ctx.method === 'GET') return new Request(url, { headers });
+  if (asQuery) url.search = new URLSearchParams(fields as Record<string, string>).toString();
+  if (asQuery || ctx.method === 'GET') return new Request(url, { headers });
   headers.set('content-type', 'application/json');
   return new Request(url, { method: 'POST', headers, body: JSON.stringify(fields) });
 }

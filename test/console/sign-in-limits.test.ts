@@ -99,7 +99,8 @@ describe('wrong passwords', () => {
   test('leave a browser known after signing out, by a cookie that no script reads and no other path gets', async () => {
     const client = new ConsoleClient(gateway.url);
     const fields = { name: 'D', email: 'device@example.com', password: 'a long password' };
-    const answer = await client.call('POST', '/console/api/auth/sign-up/email', fields);
+    await client.call('POST', '/console/api/auth/sign-up/email', fields);
+    const answer = await client.signIn(fields.email);
     const cookie = answer.headers.getSetCookie().find((each) => each.startsWith('sluice.device_')) ?? '';
     assert.match(cookie, /; Path=\/console\/api\/auth; HttpOnly; SameSite=Lax$/);
     assert.ok(!cookie.includes('device@example.com'));
