@@ -15,7 +15,15 @@ const sources = ['api', 'workers', 'shared', 'sandbox', 'launcher'];
 const assets = /\.(lua|sql|html|json|txt)$/;
 /** Modules that are started, as processes or as threads. */
 const programs = [
-  ...['api/main', 'workers/main', 'sandbox/main', 'launcher/main', 'launcher/keys', 'launcher/users', 'launcher/in-memory-redis'],
+  ...[
+    'api/main',
+    'workers/main',
+    'sandbox/main',
+    'launcher/main',
+    'launcher/keys',
+    'launcher/users',
+    'launcher/in-memory-redis',
+  ],
   ...['shared/database/sqlite-thread', 'api/large-body-thread', 'workers/token-counter-thread'],
   ...['sandbox/videos/video-thread'],
 ];

@@ -1,26 +1,16 @@
 import assert from 'node:assert/strict';
-import { createHmac } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { openDatabase } from '../../shared/database/database.ts';
 import { removeAuthenticator } from '../../shared/users.ts';
+import { authenticatorCode } from '../support/authenticator-code.ts';
 import { ConsoleClient } from '../support/console-client.ts';
 import { TestGateway } from '../support/gateway.ts';
 
 const operator = { email: 'operator@example.com', password: 'an operator phrase' };
 const auth = '/console/api/auth/two-factor';
 
-/** The code that an authenticator shows (RFC 6238), by the key in its address. */
-function codeOf(totpUri: string, steps = 0): string {
-  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
-  const key = new URL(totpUri).searchParams.get('secret') ?? '';
-  const bits = [...key].map((letter) => letters.indexOf(letter).toString(2).padStart(5, '0')).join('');
-  const bytes = (bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2));
-  const counter = Buffer.alloc(8);
-  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + steps));
-  const digest = createHmac('sha1', Buffer.from(bytes)).update(counter).digest();
-  const offset = (digest.at(-1) ?? 0) & 15;
-  return String((digest.readUInt32BE(offset) & 0x7f_ff_ff_ff) % 1_000_000).padStart(6, '0');
-}
+const codeOf = (totpUri: string, steps = 0): string =>
+  authenticatorCode(new URL(totpUri).searchParams.get('secret') ?? '', steps);
 
 describe('two-step sign-in', () => {
   let gateway: TestGateway;
