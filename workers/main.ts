@@ -9,6 +9,7 @@ import { Inbox } from '../shared/jobs/inbox.ts';
 import { createLogger } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
 import { Scrapes } from '../shared/metrics-access.ts';
+import { keepFilesPrivate } from '../shared/private-files.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis } from '../shared/redis.ts';
 import { reloadOnHangup } from '../shared/reload.ts';
@@ -36,6 +37,7 @@ function readCapabilities(names: string[]): readonly Capability[] {
 }
 
 async function start(): Promise<void> {
+  keepFilesPrivate();
   const config = readConfig();
   const wanted = readCapabilities(process.argv.slice(2));
   const { log, flush } = createLogger(config.logLevel, 'worker');
