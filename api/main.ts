@@ -14,7 +14,7 @@ import type { JobRecord } from '../shared/jobs/outbox.ts';
 import { Sweeper } from '../shared/jobs/sweeper.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
 import { isLoopback } from '../shared/loopback.ts';
-import { type ApiMetrics, createApiMetrics, createRegistry } from '../shared/metrics.ts';
+import { type ApiMetrics, createApiMetrics, createFaultCounter, createRegistry } from '../shared/metrics.ts';
 import { Scrapes } from '../shared/metrics-access.ts';
 import { keepFilesPrivate, tightenDataDir } from '../shared/private-files.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
@@ -242,6 +242,7 @@ async function start(): Promise<void> {
     log,
     flush,
     timeoutMs: config.shutdownMs,
+    faults: createFaultCounter(services.registry),
     close: async (signal) => {
       isClosing = true;
       stopReloading();

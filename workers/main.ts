@@ -7,7 +7,7 @@ import { waitForCompany } from '../shared/gathered-writes.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
 import { createLogger } from '../shared/log.ts';
-import { createRegistry } from '../shared/metrics.ts';
+import { createFaultCounter, createRegistry } from '../shared/metrics.ts';
 import { Scrapes } from '../shared/metrics-access.ts';
 import { keepFilesPrivate } from '../shared/private-files.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
@@ -90,6 +90,7 @@ async function start(): Promise<void> {
     log,
     flush,
     timeoutMs: config.shutdownMs,
+    faults: createFaultCounter(registry),
     close: async (signal) => {
       stopReloading();
       // Takes no more jobs from here on, and resolves when the running ones are over.
