@@ -6,6 +6,7 @@ import {
   imageGenerationRequest,
 } from '../../shared/capabilities/image.ts';
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
+import { mediaExtras, vendorFacts } from './billed-extras.ts';
 import { InputMedia } from './input-media.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
@@ -46,6 +47,7 @@ export function composeImageJob(
   mask: ImageJob['mask'] = null,
 ): PreparedRequest {
   const job: ImageJob = { task, response_format: responseFormat ?? null, images, mask, parameters: { ...parameters } };
+  const mediaFields = givenMediaFields('image', { ...job });
   const traits: ImageTraits = {
     n: parameters.n ?? 1,
     size: parameters.size ?? undefined,
@@ -62,7 +64,8 @@ export function composeImageJob(
     viewOptions: {},
     extent: { images: traits.n, ...media.extent },
     ...requestTags(parameters.metadata),
-    traits: { ...traits, mediaFields: givenMediaFields('image', { ...job }) },
+    ...vendorFacts(job, mediaExtras('image', mediaFields, parameters)),
+    traits: { ...traits, mediaFields },
     files: inputs.flatMap((input) => ('file' in input ? [String(input.file)] : [])),
   };
 }

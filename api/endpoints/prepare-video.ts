@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { VideoJob } from '../../shared/capabilities/video.ts';
 import { videoForm, videoRemixRequest, videoRequest } from '../../shared/capabilities/video-request.ts';
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
+import { mediaExtras, vendorFacts } from './billed-extras.ts';
 import { type FieldKind, invalidField, readFormFields } from './form-fields.ts';
 import { parseJson } from './parse-json.ts';
 import { checked } from './prepare-image.ts';
@@ -92,6 +93,7 @@ function compose(
   const job: VideoJob = { prompt, ...shape, input, remixed: null, parameters };
   const facts: VideoFacts = { prompt, ...shape, hasInput: input !== null };
   const isInputLinked = input !== null && 'image_url' in input && /^https?:/i.test(input.image_url);
+  const mediaFields = givenMediaFields('video', { ...job });
   return {
     model,
     stream: false,
@@ -100,7 +102,8 @@ function compose(
     viewOptions: { ...facts },
     ...videoExtent(facts),
     ...requestTags(parameters.metadata),
-    traits: { ...facts, isInputLinked, mediaFields: givenMediaFields('video', { ...job }) },
+    ...vendorFacts(parameters, mediaExtras('video', mediaFields, parameters)),
+    traits: { ...facts, isInputLinked, mediaFields },
     files: input !== null && 'file' in input ? [input.file] : [],
     store: true,
     background: true,

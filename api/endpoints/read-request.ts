@@ -91,8 +91,8 @@ async function complete(ctx: Context, services: Services, endpoint: Endpoint, re
     const ignored = ignoredByAll(checked);
     if (ignored === undefined) ctx.state.ignored = checked.ignored;
     else if (ignored !== '') ctx.set('x-sluice-ignored', ignored);
-    const { excludedRoutes } = checked;
-    return excludedRoutes.length === 0 ? prepared : { ...prepared, excludedRoutes };
+    const { excludedRoutes, unpriced } = checked;
+    return excludedRoutes.length === 0 && unpriced === undefined ? prepared : { ...prepared, excludedRoutes, unpriced };
   } catch (error) {
     await discardFiles(services, read);
     throw error;
