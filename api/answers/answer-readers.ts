@@ -1,5 +1,6 @@
 import { ByJob } from '../../shared/jobs/by-job.ts';
 import type { InboxListener } from '../../shared/jobs/inbox.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { Served } from '../../shared/jobs/served.ts';
 import { AnswerReader, type AnswerSink, type ReaderContext } from './answer-reader.ts';
 
@@ -23,8 +24,8 @@ export class AnswerReaders implements InboxListener {
    * Registers a reader, from the first frame on. For a new job: before it is enqueued; nothing else is needed. For a job
    * that is there already: attach first, then `catchUp`.
    */
-  open(jobId: string, sink: AnswerSink, onServed?: (served: Served) => void): AnswerReader {
-    const reader = new AnswerReader(jobId, this.#context, { sink, onClose: this.#onClose, onServed });
+  open(job: Pick<JobIdentity, 'id' | 'account'>, sink: AnswerSink, onServed?: (served: Served) => void): AnswerReader {
+    const reader = new AnswerReader(job, this.#context, { sink, onClose: this.#onClose, onServed });
     this.#readers.add(reader);
     return reader;
   }

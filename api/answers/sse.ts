@@ -101,7 +101,7 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
   }
 
   flush(): boolean {
-    if (this.#pending !== '' && !this.isEnded) this.#write();
+    if (!this.isEnded && (this.#pending !== '' || (this.isOpen && !this.isHeadSent))) this.#write();
     return !this.#isFull;
   }
 
@@ -161,11 +161,6 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
       'x-accel-buffering': 'no',
       'openai-processing-ms': String(Math.round(performance.now() - this.#options.startedAt)),
     });
-    // Node keeps the head as long as the answer lasts. Sent as a part of its own it is kept as one text, and not as the
-    // hundred pieces it was made of, which are 4 KB; corked, it still leaves with the first event.
-    this.#response.cork();
-    this.#response.flushHeaders();
-    process.nextTick(() => this.#response.uncork());
   }
 
   #openWhenRunning(): void {
@@ -190,10 +185,12 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
   }
 
   #write(): void {
-    const text = this.#pending;
-    this.#pending = '';
+    const text = this.#takePending();
     this.#lastWriteAt = Date.now();
-    if (this.#response.write(text)) return;
+    const socket = this.sendHead(this.#response);
+    const hasRoom = text === '' || this.#response.write(text);
+    socket?.uncork();
+    if (hasRoom) return;
     this.#isFull = true;
     this.#response.once('drain', () => {
       this.#isFull = false;
@@ -203,8 +200,16 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
   }
 
   #end(error: ApiError | undefined): void {
-    this.#response.end(this.#pending);
+    const text = this.#takePending();
+    const socket = this.sendHead(this.#response);
+    this.endResponse(this.#response, text, error);
+    socket?.uncork();
+  }
+
+  #takePending(): string {
+    const text = this.#pending;
     this.#pending = '';
-    this.markEnded(error);
+    this.bytes += Buffer.byteLength(text);
+    return text;
   }
 }

@@ -8,6 +8,7 @@ import { within } from '../../shared/within.ts';
 import type { AnswerReader, AnswerSink } from '../answers/answer-reader.ts';
 import { ByteAnswer, type ByteAnswerOptions } from '../answers/byte-answer.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
+import type { GrowingAnswer } from '../answers/growing-answer.ts';
 import { expired, HeldAnswer } from '../answers/held.ts';
 import { type EventPosition, SseAnswer } from '../answers/sse.ts';
 import { TurnAnswer } from '../answers/turn-answer.ts';
@@ -49,7 +50,7 @@ export type Start = (reader: AnswerReader) => Promise<void>;
 export async function viewedJob(services: Services, job: JobIdentity, baseUrl: string): Promise<ViewedJob> {
   const isInBlob = viewOptionsBlob(job.viewOptions) !== undefined;
   const viewOptions = isInBlob
-    ? await unlessMissing(readViewOptions(services.blobs, job.viewOptions))
+    ? await unlessMissing(readViewOptions(services.blobs.ofRecords(job.account), job.viewOptions))
     : job.viewOptions;
   if (viewOptions === undefined) throw expired();
   return {
@@ -57,7 +58,8 @@ export async function viewedJob(services: Services, job: JobIdentity, baseUrl: s
     model: job.model,
     createdAt: job.createdAt,
     viewOptions: JSON.parse(viewOptions) as Record<string, unknown>,
-    link: (file) => services.resultLinks.link(baseUrl, file, job.createdAt + services.config.resultMs),
+    link: (file) =>
+      services.resultLinks.link(baseUrl, { account: job.account, file }, job.createdAt + services.config.resultMs),
   };
 }
 
@@ -66,14 +68,18 @@ export async function viewedJob(services: Services, job: JobIdentity, baseUrl: s
  * knows the job no more, the answer that the database keeps is replayed.
  * @throws ApiError 410 when neither has it (any more), 503 when the database does not answer.
  */
-export function attachTo(services: Services, jobId: string, resumeAfter?: EventPosition): Start {
+export function attachTo(
+  services: Services,
+  job: Pick<JobIdentity, 'id' | 'account'>,
+  resumeAfter?: EventPosition,
+): Start {
   return async (reader) => {
-    if (await attach(services.redis, jobId, services.processId)) {
+    if (await attach(services.redis, job.id, services.processId)) {
       reader.made();
       reader.catchUp();
       return;
     }
-    const frames = await services.storedJobs.findAnswer(jobId);
+    const frames = await services.storedJobs.findAnswer(job);
     if (frames === undefined || !continues(frames, resumeAfter)) throw expired();
     reader.replay(frames);
   };
@@ -156,8 +162,8 @@ export async function answerStream(waiting: Waiting, start: Start): Promise<bool
 
 /** Answers with the job's bytes as they come. Answers false when `patienceMs` was over before the first of them. */
 async function answerBytes(waiting: Waiting, bytes: BytesView, start: Start): Promise<boolean> {
-  const { ctx, services } = waiting;
-  const openFile: ByteAnswerOptions['openFile'] = (file) => services.blobs.read(file);
+  const { ctx, services, job } = waiting;
+  const openFile: ByteAnswerOptions['openFile'] = (file) => services.blobs.ofRecords(job.account).read(file);
   const { startedAt } = ctx.state;
   return await relay(
     waiting,
@@ -189,6 +195,8 @@ export async function relay(
       ctx.respond = false;
       return await connection.wait(answer.ended);
     } catch (thrown) {
+      // It had ended before the connection closed, which is how bytes say that they are not whole.
+      if (answer.isOpen && answer.isOver) return await answer.ended;
       if (connection.hasLeft) answer.abandon();
       // Its status is out: the client learns from a last event how to go on elsewhere.
       if (!answer.isOpen || connection.hasLeft) throw thrown;
@@ -197,12 +205,22 @@ export async function relay(
     }
   });
   if (!answer.isOpen) return false;
-  ctx.state.streamError = error;
+  ctx.state.streamError = error ?? incomplete(answer);
   ctx.state.facts.frames = answer.frames;
+  if (answer.missingBytes > 0) ctx.state.facts.missing_bytes = answer.missingBytes;
   services.metrics.frames.inc(answer.frames);
   observeFirstFrame(waiting, answer.firstFrameAt);
-  if (isDelivery(waiting) && error === undefined) services.delivered.add(job.id);
+  if (isDelivery(waiting) && ctx.state.streamError === undefined) services.delivered.add(job.id);
   return true;
+}
+
+/** The error of an answer of which the connection has written less than was handed to it. The client has seen a status already. */
+function incomplete({ bytes, missingBytes }: GrowingAnswer): ApiError | undefined {
+  if (missingBytes === 0) return undefined;
+  return new ApiError(
+    'server_error',
+    `${missingBytes} of the answer's ${bytes} bytes were not written to the connection.`,
+  );
 }
 
 /** Whether this answer is the one that a plain job was made for: nobody needs the job's log once it is out. */
@@ -213,7 +231,7 @@ function isDelivery({ job, isCreator }: Waiting): boolean {
 /** The steps every answer shares: register the reader, start, keep the limits, and clean up whatever happens. */
 async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: () => Promise<T>): Promise<T> {
   const { services, connection, job } = waiting;
-  const reader = services.readers.open(job.id, sink, (served) => showServed(waiting.ctx, served));
+  const reader = services.readers.open(job, sink, (served) => showServed(waiting.ctx, served));
   let isStarted = false;
   try {
     await start(reader);

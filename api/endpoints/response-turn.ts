@@ -239,7 +239,8 @@ function viewedTurn(
   { viewOptions }: Pick<Prepared, 'viewOptions'>,
 ): ViewedJob {
   const { resultLinks, config, baseUrls } = services;
+  const { account } = ctx.state.caller;
   const baseUrl = baseUrls.of(ctx.req);
-  const link = (file: string): string => resultLinks.link(baseUrl, file, createdAt + config.resultMs);
+  const link = (file: string): string => resultLinks.link(baseUrl, { account, file }, createdAt + config.resultMs);
   return { id, model, createdAt, viewOptions, link };
 }

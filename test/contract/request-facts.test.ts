@@ -6,6 +6,7 @@ import { prepareImageEdit } from '../../api/endpoints/prepare-image.ts';
 import { prepareImageEditForm } from '../../api/endpoints/prepare-image-form.ts';
 import { prepareMessageCount, prepareMessages } from '../../api/endpoints/prepare-messages.ts';
 import { prepareResponse } from '../../api/endpoints/prepare-response.ts';
+import { Upload } from '../../shared/blobs/upload.ts';
 
 const body = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 const link = 'https://example.com/otter.png';
@@ -74,12 +75,15 @@ describe('the facts that a hold is reckoned by', () => {
     const images = [{ image_url: link }, { image_url: link }];
     const json = prepareImageEdit(body({ model: 'm', prompt: 'Make it night', images }));
     assert.deepEqual([requestFacts(json).imageInputs, requestFacts(json).images], [2, 1]);
-    const file = { field: 'image', file: '2026112100/1', name: 'otter.png', type: 'image/png', bytes: 10 };
+    const file = { field: 'image', blob: '2026112100/1', name: 'otter.png', type: 'image/png', bytes: 10 };
     const fields = new Map([
       ['model', ['m']],
       ['prompt', ['Make it night']],
     ]);
-    const form = prepareImageEditForm({ fields, files: [file, { ...file, file: '2026112100/2' }] });
+    const form = prepareImageEditForm({
+      fields,
+      files: [new Upload(file), new Upload({ ...file, blob: '2026112100/2' })],
+    });
     assert.equal(requestFacts(form).imageInputs, 2);
   });
 

@@ -59,7 +59,7 @@ describe('An answer reader', () => {
     const context = { redis: jobs.redis, blobs: undefined as never, log: console as never };
     const served: Served[] = [];
     const onServed = (who: Served): void => void served.push(who);
-    return { reader: new AnswerReader(job.id, context, { sink, ...unheard, onServed }), frames, whole, served };
+    return { reader: new AnswerReader(job, context, { sink, ...unheard, onServed }), frames, whole, served };
   }
 
   test('reads from the log what it missed, and uses no frame twice', async () => {
@@ -117,7 +117,7 @@ describe('An answer reader', () => {
     });
     const { sink, frames, whole } = openSink(() => true);
     const context = { redis, blobs: undefined as never, log: console as never };
-    const reader = new AnswerReader(job.id, context, { sink, ...unheard });
+    const reader = new AnswerReader(job, context, { sink, ...unheard });
     reader.catchUp();
     const drain = setInterval(() => reader.resume(), 1);
     assert.equal((await whole).length, 201);
@@ -167,7 +167,7 @@ describe('An answer reader that meets a blob', () => {
       tick: () => undefined,
       lost: () => heard.emit('outcome', 'lost'),
     };
-    const reader = new AnswerReader(job.id, { redis: jobs.redis, blobs, log: console as never }, { sink, ...unheard });
+    const reader = new AnswerReader(job, { redis: jobs.redis, blobs, log: console as never }, { sink, ...unheard });
     reader.made();
     reader.catchUp();
     const [result] = await outcome;
@@ -179,10 +179,12 @@ describe('An answer reader that meets a blob', () => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-test-blobs-'));
     try {
       const blobs = await Blobs.open(folder);
-      const blob = await blobs.put('"content"');
+      const blob = await blobs.of('account').put('"content"');
       assert.equal(await read(blobs, blob), '"content"');
-      await blobs.delete(blob);
+      await blobs.of('account').delete(blob);
       assert.equal(await read(blobs, blob), 'lost');
+      const anothers = await blobs.of('another account').put('"content"');
+      assert.equal(await read(blobs, anothers), 'lost');
     } finally {
       await rm(folder, { recursive: true });
     }
@@ -200,7 +202,7 @@ describe('Readers of answers', () => {
     const readers = new AnswerReaders({ redis: jobs.redis, blobs: undefined as never, log: console as never });
     try {
       const { sink, whole } = openSink();
-      readers.open(job.id, sink);
+      readers.open(job, sink);
       await jobs.take(job);
       await jobs.write(job, 1, 1, ['a']);
       await jobs.end(job, { attempt: 1 });
@@ -232,12 +234,15 @@ describe('A reader whose job is not made yet', () => {
       losses.on('lost', () => {
         isLost = true;
       });
-      const reader = readers.open('f'.repeat(32), {
-        frame: () => undefined,
-        flush: () => true,
-        tick: () => undefined,
-        lost: () => losses.emit('lost'),
-      });
+      const reader = readers.open(
+        { id: 'f'.repeat(32), account: 'account' },
+        {
+          frame: () => undefined,
+          flush: () => true,
+          tick: () => undefined,
+          lost: () => losses.emit('lost'),
+        },
+      );
       readers.resubscribed();
       // The reader's look is on the same connection, so it is over when these are answered.
       for (let count = 0; count < 5; count++) await jobs.redis.ping();
