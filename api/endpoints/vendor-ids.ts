@@ -9,28 +9,27 @@ export interface VendorId {
 }
 
 /** Fields that hold an id, or a list of them, wherever they stand. Some vendors read their names in either spelling. */
-const idFields = new Set(
-  [
-    ...['agent_id', 'assistant_id', 'batch_id', 'cached_content', 'character_id', 'connector_id', 'container_id'],
-    ...['conversation_id', 'dataset_id', 'element_id', 'file_id', 'generation_id', 'guardrail_identifier', 'image_id'],
-    ...[
-      'knowledge_base_id',
-      'prompt_id',
-      'skill_id',
-      'task_id',
-      'thread_id',
-      'vector_store_id',
-      'video_id',
-      'voice_id',
-    ],
-  ].flatMap((name) => [name, `${name}s`, camelCase(name), `${camelCase(name)}s`]),
-);
-/** Fields that are an id, or an object with one in `id` (or the name in `container: {id}`). */
-const namedFields = new Set(['container', 'conversation']);
-/** Fields whose object names something by its `id`; as a text each is something else. */
-const describedFields = new Set(['audio', 'character', 'prompt', 'skill', 'voice', 'frame0', 'frame1']);
-/** Objects in which a vendor opens nothing: JSON schemas, tags, and what an answer cited or found before. */
-const ownFields = new Set(['annotations', 'client_metadata', 'input_schema', 'metadata', 'results', 'schema']);
+const idFields = [
+  ...['agent_id', 'assistant_id', 'batch_id', 'cached_content', 'character_id', 'connector_id', 'container_id'],
+  ...['conversation_id', 'dataset_id', 'element_id', 'file_id', 'generation_id', 'guardrail_identifier', 'image_id'],
+  ...['knowledge_base_id', 'prompt_id', 'skill_id', 'task_id', 'thread_id', 'vector_store_id', 'video_id', 'voice_id'],
+].flatMap((name) => [name, `${name}s`, camelCase(name), `${camelCase(name)}s`]);
+
+/**
+ * What the fields that matter are, by their names: `id` holds an id or a list of them, `named` an id or an object with one in
+ * `id`, `described` such an object (as a text it is something else), `own` what no vendor opens anything of: JSON schemas,
+ * tags, what an answer cited or found before. One look-up a field: a long conversation has thousands.
+ */
+const fields: ReadonlyMap<string, 'id' | 'named' | 'described' | 'own' | 'parameters' | 'cache'> = new Map([
+  ...idFields.map((name) => [name, 'id'] as const),
+  ...['container', 'conversation'].map((name) => [name, 'named'] as const),
+  ...['audio', 'character', 'prompt', 'skill', 'voice', 'frame0', 'frame1'].map((name) => [name, 'described'] as const),
+  ...['annotations', 'client_metadata', 'input_schema', 'metadata', 'results', 'schema'].map(
+    (name) => [name, 'own'] as const,
+  ),
+  ['parameters', 'parameters'],
+  ['cache_control', 'cache'],
+]);
 
 function camelCase(name: string): string {
   return name.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase());
@@ -63,10 +62,21 @@ function walk(value: object, path: Path, found: VendorFields): void {
   }
   for (const key in value) {
     const item = (value as Record<string, unknown>)[key];
-    if (item === null || item === undefined || item === '') continue;
-    note(key, item, path, found);
-    if (typeof item === 'object' && !ownFields.has(key) && !isParameters(key, value)) within(item, key, path, found);
+    // A form names a field inside of another by brackets: `tools[0][file_ids][]`.
+    const isBracketed = key.charCodeAt(key.length - 1) === closingBracket;
+    const kind = fields.get(isBracketed ? lastName(key) : key);
+    if (kind !== undefined && item != null) note(key, item, path, found);
+    if (typeof item !== 'object' || item === null || kind === 'own') continue;
+    // The JSON schema of a function.
+    if (kind === 'parameters' && typeof (value as { readonly name?: unknown }).name === 'string') continue;
+    within(item, key, path, found);
   }
+}
+
+const closingBracket = 0x5d;
+
+function lastName(key: string): string {
+  return /\[([^[\]]+)\](?:\[\])?$/.exec(key)?.[1] ?? key;
 }
 
 function within(item: object, step: string | number, path: Path, found: VendorFields): void {
@@ -75,29 +85,22 @@ function within(item: object, step: string | number, path: Path, found: VendorFi
   path.pop();
 }
 
-/** The JSON schema of a function. */
-function isParameters(key: string, { name }: { readonly name?: unknown }): boolean {
-  return key === 'parameters' && typeof name === 'string';
-}
-
+/** Takes what a field that matters says. */
 function note(key: string, value: unknown, path: Path, found: VendorFields): void {
-  // A form names a field inside of another by brackets: `tools[0][file_ids][]`.
-  const name = key.endsWith(']') ? (/\[([^[\]]+)\](?:\[\])?$/.exec(key)?.[1] ?? key) : key;
+  const kind = fields.get(key) ?? fields.get(lastName(key));
   const add = (id: unknown, ...more: Path): void => {
     if ((typeof id === 'string' && id !== '') || typeof id === 'number') {
       found.vendorIds.push({ param: paramOf([...path, key, ...more]), id: String(id) });
     }
   };
-  if (idFields.has(name) || namedFields.has(name)) {
+  if (kind === 'id' || kind === 'named') {
     add(value);
     if (Array.isArray(value)) for (const [index, id] of value.entries()) add(id, index);
   }
-  if (key === 'cache_control') {
+  if (kind === 'named' || kind === 'described') add((value as { readonly id?: unknown }).id, 'id');
+  if (kind === 'cache') {
     const { ttl } = value as { readonly ttl?: unknown };
     if (ttl != null && ttl !== '5m') found.longCache ??= paramOf([...path, key, 'ttl']);
-  }
-  if (typeof value === 'object' && (namedFields.has(name) || describedFields.has(name))) {
-    add((value as { readonly id?: unknown }).id, 'id');
   }
 }
 
