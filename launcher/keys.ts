@@ -15,7 +15,8 @@ import { readRedisAddress } from './redis-address.ts';
 const usage = `usage:
   npm run keys -- create [--name NAME] [--operator] [--concurrency N] [--on-disconnect cancel|continue]
                            [--unsupported-parameters refuse|drop] [--expires-in-days N] [--capabilities LIST]
-                           [--models LIST] [--rpm N] [--tpm N] [--budget DOLLARS] [--budget-period PERIOD] [--json]
+                           [--models LIST] [--rpm N] [--tpm N] [--budget DOLLARS] [--budget-period PERIOD]
+                           [--vendor-ids LIST] [--json]
   npm run keys -- list [--json]
   npm run keys -- revoke ID [--json]
 

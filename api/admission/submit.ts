@@ -131,7 +131,7 @@ async function admitAndQueue(services: Services, submission: Submission): Promis
   if (reply.verdict !== 'admitted') {
     await withdraw(services, submission);
     if (reply.verdict === 'replay') return { jobId: reply.detail, isReplay: true };
-    throw refusal(admission, services);
+    throw refusal(admission, services, submission.prepared?.unpriced);
   }
   const concurrency = caller.concurrency ?? services.config.keyConcurrency;
   submission.onAdmitted({

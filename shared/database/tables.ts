@@ -138,6 +138,8 @@ export interface ApiKeysTable {
   on_disconnect: 'cancel' | 'continue' | null;
   /** What becomes of parameters that a model's vendor does not know; null: refused. */
   unsupported_parameters: 'refuse' | 'drop' | null;
+  /** JSON list of ids of the operator's own accounts at vendors; null: none. */
+  vendor_ids: string | null;
   /** `operator`: for /admin/v1 only; `console`: the playground's, one of an account, whose text nobody has. */
   kind: Generated<'standard' | 'operator' | 'console'>;
   /** Rises with every change, from 1 on. */
