@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { endpoints } from '../../api/app.ts';
 import { discardUploads } from '../../api/admission/submit.ts';
+import { endpoints } from '../../api/app.ts';
 import type { PreparedRequest } from '../../api/endpoints/prepared-request.ts';
 import { Upload } from '../../shared/blobs/upload.ts';
 import { ApiError } from '../../shared/errors.ts';
@@ -50,7 +50,9 @@ describe('A body in JSON', () => {
   it('has no uploads, whatever fields it has besides', () => {
     const value = fc.jsonValue({ maxDepth: 2 });
     const record = fc.constantFrom('file', 'files', 'uploads', 'blob', 'requestBlob', 'images', 'mask', 'input');
-    const cases = takingJson.flatMap(({ name, prepare }) => (goodBodies[name] ?? []).map((body) => ({ prepare, body })));
+    const cases = takingJson.flatMap(({ name, prepare }) =>
+      (goodBodies[name] ?? []).map((body) => ({ prepare, body })),
+    );
     fc.assert(
       fc.property(fc.constantFrom(...cases), record, value, ({ prepare, body }, field, given) => {
         const request = prepare && prepared(prepare, { ...body, [field]: given });
@@ -75,7 +77,10 @@ describe('An upload', () => {
 
   it('that no form has brought deletes nothing', async () => {
     const blobs = { ofRecords: () => assert.fail('a blob was asked for') };
-    await assert.rejects(discardUploads({ blobs: blobs as never }, 'account', [record as never]), /no form has brought/);
+    await assert.rejects(
+      discardUploads({ blobs: blobs as never }, 'account', [record as never]),
+      /no form has brought/,
+    );
   });
 });
 

@@ -59,7 +59,8 @@ describe("Another account's blobs", () => {
     const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
     const answer = await fetch(`${gateway.url}${urlOf(path)}`, { method: 'POST', headers, body: JSON.stringify(body) });
     assert.doesNotMatch(await answer.clone().text(), new RegExp(secret));
-    for (const { bytes } of vendor.requests.slice(seen)) assert.equal(bytes.includes(secret), false, 'the vendor got it');
+    for (const { bytes } of vendor.requests.slice(seen))
+      assert.equal(bytes.includes(secret), false, 'the vendor got it');
     return answer;
   }
 
@@ -113,7 +114,13 @@ describe("Another account's blobs", () => {
 
   it('and results are not named in the log, however their paths are written', async () => {
     const [id = ''] = ids;
-    const paths = [`/results/${id}`, `/Results/${id}`, `//results/${id}`, `/results/${encodeURIComponent(id)}`, `/x/${id}`];
+    const paths = [
+      `/results/${id}`,
+      `/Results/${id}`,
+      `//results/${id}`,
+      `/results/${encodeURIComponent(id)}`,
+      `/x/${id}`,
+    ];
     for (const path of [...paths, `/${encodeURIComponent(id)}`]) {
       const answer = await fetch(`${gateway.url}${path}?expires=1&signature=0123456789`);
       assert.ok(answer.status < 500, path);
