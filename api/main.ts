@@ -1,7 +1,5 @@
 import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { syncAccounts } from '../shared/accounts.ts';
-import { syncKeyFlags } from '../shared/api-keys/key-flag.ts';
 import { ensureApiKey } from '../shared/api-keys.ts';
 import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { Blobs } from '../shared/blobs.ts';
@@ -12,6 +10,7 @@ import { type Database, openDatabase } from '../shared/database/database.ts';
 import { readSecret } from '../shared/database/secrets.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
+import type { JobRecord } from '../shared/jobs/outbox.ts';
 import { Sweeper } from '../shared/jobs/sweeper.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
 import { createApiMetrics, createRegistry } from '../shared/metrics.ts';
@@ -36,7 +35,9 @@ import { LargeBodies } from './large-bodies.ts';
 import { AcceptedJobs } from './ledger/accepted-jobs.ts';
 import { JobLedger } from './ledger/job-ledger.ts';
 import { LedgerProcess } from './ledger/ledger-process.ts';
+import { RedisWatch, redisIdentity } from './ledger/redis-watch.ts';
 import { StoredJobs } from './ledger/stored-jobs.ts';
+import { raiseMoney, syncRedis } from './ledger/sync-redis.ts';
 import { CallerDirectory } from './middleware/authenticate.ts';
 import { ResultLinks } from './results/result-links.ts';
 import type { Services } from './services.ts';
@@ -102,7 +103,7 @@ async function openSessions(config: Config, baseUrls: BaseUrls, db: Database, lo
 }
 
 /** Starts what brings the jobs' records into the database. */
-function openLedger(services: Services, db: Database): LedgerProcess {
+async function openLedger(services: Services, db: Database): Promise<LedgerProcess> {
   const { config } = services;
   const views = new Map<string, View>(endpoints.map(({ name, view }) => [name, view]));
   const ledger = new JobLedger({
@@ -111,8 +112,16 @@ function openLedger(services: Services, db: Database): LedgerProcess {
     viewOf: (endpoint) => views.get(endpoint),
     retentionMs: config.bodyRetentionMs,
     blobMs: keptAnswerMs(config),
+    onLate: (records) => raiseLate(services, db, records),
   });
-  return new LedgerProcess({ ...services, db, ledger });
+  return await LedgerProcess.open({ ...services, db, ledger });
+}
+
+/** Charges jobs that were settled without their holds: the ledger has them now. Where that fails, the next start does it. */
+function raiseLate({ redis, log }: Services, db: Database, records: readonly JobRecord[]): void {
+  const accounts = [...new Set(records.map(({ account }) => account))];
+  log.warn({ jobs: records.length }, 'jobs whose holds Redis had lost are recorded, and charged now');
+  raiseMoney(db, redis, accounts).catch((error) => log.warn({ err: error }, 'charging them failed'));
 }
 
 /** How long an answer is kept at most, from its job's end on. */
@@ -155,13 +164,14 @@ async function start(): Promise<void> {
   if (config.apiKey !== undefined && (await ensureApiKey(db, config.apiKey)) === 'revoked') {
     log.warn('SLUICE_API_KEY names a key that has been revoked; it stays so.');
   }
-  await syncKeyFlags(db, redis.client);
-  await syncAccounts(db, redis.client);
+  const identity = await redisIdentity(redis.client);
+  await syncRedis(db, redis.client);
   const services = await createServices(config, redis, db, log);
   const claim = await StorageClaim.open(redis.client, services.blobs, log);
   const inbox = await Inbox.open(redis, services.processId, services.readers, log);
   const sweeper = new Sweeper(services, log);
-  const ledger = openLedger(services, db);
+  const ledger = await openLedger(services, db);
+  const watch = RedisWatch.open({ redis: redis.client, onChange: () => syncRedis(db, redis.client), log }, identity);
   const housekeeping = startHousekeeping(services);
 
   let isClosing = false;
@@ -189,6 +199,7 @@ async function start(): Promise<void> {
       stopReloading();
       await drain(server, unused, services, signal);
       sweeper.close();
+      await watch.close();
       await ledger.close();
       clearInterval(housekeeping);
       inbox.close();

@@ -5,6 +5,7 @@ import { routeName } from '../shared/catalogue/route-name.ts';
 import { ApiError } from '../shared/errors.ts';
 import { servedText } from '../shared/jobs/served.ts';
 import { callsFor, type VendorTask } from '../shared/jobs/vendor-task.ts';
+import { hasImpossibleAmount } from '../shared/money/impossible-amount.ts';
 import type { QueuedJob } from '../shared/queue.ts';
 import { videoSeconds } from './billed-quantities.ts';
 import { callFiles, withUploads } from './call-files.ts';
@@ -31,7 +32,7 @@ export async function callVendor(context: WorkerContext, run: JobRun, writer: Fr
     const { task } = run;
     const answer =
       task === undefined ? await callRoutes(context, run, writer) : await followTask(context, run, writer, task);
-    if ('body' in answer) return { outcome: 'completed', answer };
+    if ('body' in answer) return { outcome: 'completed', answer: checked(answer) };
     if (answer.error !== undefined) logFailure(context, run, answer.error);
     return { outcome: 'paused', ...answer };
   } catch (thrown) {
@@ -39,6 +40,14 @@ export async function callVendor(context: WorkerContext, run: JobRun, writer: Fr
     logFailure(context, run, error);
     return { outcome: 'failed', error };
   }
+}
+
+/** An answer whose usage can be true. One that cannot is the vendor's error: it would be charged, and summed up for good. */
+function checked(answer: VendorAnswer): VendorAnswer {
+  if (!hasImpossibleAmount(answer.usage, { ...answer.quantities })) return answer;
+  throw new ApiError('server_error', "The model's vendor reported a usage that cannot be true.", {
+    cause: new Error('impossible usage'),
+  });
 }
 
 async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWriter): Promise<VendorAnswer | Pause> {

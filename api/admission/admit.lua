@@ -1,5 +1,6 @@
 -- Admits jobs of one API key and capability, each by itself and in their order, or says what stands against one. What is
 -- refused changes nothing. An admitted job is put into its queue in the same step, where that lies on the same node.
+-- refusal.lua stands before this: where Redis refuses to write, that is an error for all of them.
 -- KEYS[1] holds of the account's tag (sorted set)
 -- KEYS[2…] state of each job (hash), to be made with the admission; none on a Cluster, where they lie on other nodes
 -- All other keys of the account lie in the same tag: ARGV[1] and their names make them (see shared/keys.ts).
@@ -10,7 +11,7 @@
 -- ARGV[10] lifetime in ms of the binding of an idempotency key
 -- ARGV[11] '<jobs> <time>': unfinished jobs of an account from which on its next one has a turn (0 unless the queue flows),
 --          and the highest turn that workers have taken
--- ARGV[12] '' or the key's budget: 'nano-dollars period'
+-- ARGV[12] '' or the key's budget: 'nano-dollars period start', the start of the period in ms
 -- ARGV[13] 'requests tokens': the key's limits for a minute, 0 for none
 -- ARGV[14] start of the keys of the queue, in BullMQ's layout; '' on a Cluster
 -- ARGV[15] process that waits for the answers
@@ -115,19 +116,20 @@ local function fill(limits)
   return levels, left, tokens
 end
 
--- The key's budget: its period, what was spent of it and what is held; false where it is not in Redis.
-local budgetMost, period, budget = nil, '-', nil
+-- The key's budget: its period, what was spent of it and what is held; false where it is not in Redis, or of another kind of
+-- period, in which nobody has counted what belongs to this one.
+local budgetMost, period, budget, periodStart = nil, '-', nil, nil
 if ARGV[12] ~= '' then
-  budgetMost, period = string.match(ARGV[12], '^(%S+) (%S+)$')
+  budgetMost, period, periodStart = string.match(ARGV[12], '^(%S+) (%S+) (%S+)$')
   budgetMost = tonumber(budgetMost)
-  budget = redis.call('HMGET', budgetKey, 'period', 'spent', 'held')
-  if not budget[1] then
+  budget = redis.call('HMGET', budgetKey, 'period', 'spent', 'held', 'from')
+  if not budget[1] or string.match(budget[1], '^%a+') ~= string.match(period, '^%a+') then
     budget = false
   else
     -- A new period begins with nothing spent; what is still held of an earlier one was that one's. A process whose clock is
     -- late does not bring the last one back.
-    local isLate = budget[1] > period and string.match(budget[1], '^%a+') == string.match(period, '^%a+')
-    if isLate then period = budget[1] elseif budget[1] ~= period then budget = {period, 0, 0} end
+    if budget[1] > period then period, periodStart = budget[1], budget[4] or periodStart
+    elseif budget[1] ~= period then budget = {period, 0, 0} end
     budget = {spent = tonumber(budget[2]), held = tonumber(budget[3])}
   end
 end
@@ -236,7 +238,13 @@ local replies = {}
 for at = firstJob, #ARGV, perJob do
   local index = #replies + 1
   local ok, reply = pcall(admit, at, KEYS[index + 1])
-  replies[index] = ok and reply or answer('error', type(reply) == 'table' and reply.err or tostring(reply))
+  if not ok then
+    local message, refused = refusal(reply)
+    -- Of those that were admitted before it the rest is yet to be written.
+    if refused and #holds == 0 then return refused end
+    reply = answer('error', message)
+  end
+  replies[index] = reply
 end
 if #holds == 0 then return replies end
 
@@ -248,7 +256,7 @@ if held > tonumber(money[3] or 0) then fields[#fields + 1], fields[#fields + 2] 
 redis.call('HSET', account, unpack(fields))
 if budget then
   redis.call('HSET', budgetKey, 'period', period, 'spent', string.format('%.0f', budget.spent),
-    'held', string.format('%.0f', budget.held))
+    'held', string.format('%.0f', budget.held), 'from', periodStart)
 end
 local levels = {}
 for name, level in pairs(filled) do

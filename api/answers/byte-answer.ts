@@ -64,10 +64,6 @@ export class ByteAnswer extends GrowingAnswer implements AnswerSink {
     if (this.#fullSince !== undefined && now - this.#fullSince > stalledMs) this.#response.destroy();
   }
 
-  lost(): void {
-    this.fail(expired());
-  }
-
   /** Ends the answer with an error: as a status while there is none, else by cutting the connection. */
   fail(error: ApiError): void {
     if (this.isEnded) return;

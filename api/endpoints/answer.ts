@@ -3,14 +3,14 @@ import { ApiError } from '../../shared/errors.ts';
 import { attach } from '../../shared/jobs/attach.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
-import { type JobIdentity, readJobState } from '../../shared/jobs/job-state.ts';
+import { type JobIdentity, readJobProgress, readJobState } from '../../shared/jobs/job-state.ts';
 import { within } from '../../shared/within.ts';
 import type { AnswerReader, AnswerSink } from '../answers/answer-reader.ts';
 import { ByteAnswer, type ByteAnswerOptions } from '../answers/byte-answer.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
 import type { GrowingAnswer } from '../answers/growing-answer.ts';
 import { expired, HeldAnswer } from '../answers/held.ts';
-import { type EventPosition, SseAnswer } from '../answers/sse.ts';
+import { beyondEnd, type EventPosition, SseAnswer } from '../answers/sse.ts';
 import { TurnAnswer } from '../answers/turn-answer.ts';
 import { WaitLimits } from '../answers/wait-limits.ts';
 import type { Services } from '../services.ts';
@@ -75,14 +75,22 @@ export function attachTo(
 ): Start {
   return async (reader) => {
     if (await attach(services.redis, job.id, services.processId)) {
+      if (resumeAfter !== undefined) await assertReached(services, job.id, resumeAfter);
       reader.made();
       reader.catchUp();
       return;
     }
     const frames = await services.storedJobs.findAnswer(job);
     if (frames === undefined || !continues(frames, resumeAfter)) throw expired();
+    if (resumeAfter !== undefined && resumeAfter.seq > (frames.at(-1)?.seq ?? 0)) throw beyondEnd(resumeAfter);
     reader.replay(frames);
   };
+}
+
+/** @throws ApiError 400 for a position that the job has not reached: nothing can have come from there. */
+async function assertReached({ redis }: Services, jobId: string, position: EventPosition): Promise<void> {
+  const progress = await readJobProgress(redis, jobId);
+  if (progress !== undefined && position.seq > progress.seq) throw beyondEnd(position);
 }
 
 /** Whether kept frames go on where a client's copy ends. Of joined ones only their whole is known, and what follows it. */
@@ -231,7 +239,10 @@ function isDelivery({ job, isCreator }: Waiting): boolean {
 /** The steps every answer shares: register the reader, start, keep the limits, and clean up whatever happens. */
 async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: () => Promise<T>): Promise<T> {
   const { services, connection, job } = waiting;
-  const reader = services.readers.open(job, sink, (served) => showServed(waiting.ctx, served));
+  const reader = services.readers.open(job, sink, {
+    onServed: (served) => showServed(waiting.ctx, served),
+    isCreator: waiting.isCreator,
+  });
   let isStarted = false;
   try {
     await start(reader);
@@ -247,12 +258,13 @@ async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: (
     throw error;
   } finally {
     reader.close();
+    // What cannot be shown to the one it is made for need not be made to its end.
+    if (reader.failure !== undefined && waiting.cancelsOnLeave) endLater(waiting, reader.failure);
   }
 }
 
 interface LimitedSink extends AnswerSink {
   onTick: ((now: number) => void) | undefined;
-  fail(error: ApiError): void;
 }
 
 /**
@@ -260,14 +272,21 @@ interface LimitedSink extends AnswerSink {
  * will send it again). A stream that was begun and is handed over goes on: its caller resumes it.
  */
 async function leave(waiting: Waiting, sink: LimitedSink): Promise<void> {
-  const { services, connection, job, cancelsOnLeave } = waiting;
+  const { connection, cancelsOnLeave } = waiting;
   const hasBegun = (sink instanceof SseAnswer || sink instanceof TurnAnswer) && sink.isOpen;
   if (!cancelsOnLeave || (!connection.hasLeft && hasBegun)) return;
-  const ended = endJob(services, job, new ApiError('cancelled', 'The caller left.')).catch((error) =>
-    services.log.warn({ err: error, job: job.id }, 'cancelling failed'),
-  );
+  const ended = endLater(waiting, new ApiError('cancelled', 'The caller left.'));
   // A process that stops must not close its Redis connection in the middle of it.
   await within(ended, cancelMs);
+}
+
+/** Ends the job; resolves when that is done, or has failed. */
+async function endLater({ services, job }: Waiting, error: ApiError): Promise<void> {
+  try {
+    await endJob(services, job, error);
+  } catch (thrown) {
+    services.log.warn({ err: thrown, job: job.id }, 'cancelling failed');
+  }
 }
 
 function handedOver(job: JobIdentity): ApiError {

@@ -167,8 +167,9 @@ export function readPosition(ctx: Context): EventPosition | undefined {
   const given = typeof header === 'string' && header !== '' ? header : query;
   if (given === undefined) return undefined;
   const position = typeof given === 'string' ? parseEventId(given) : undefined;
-  if (position !== undefined) return position;
+  const param = given === query ? 'starting_after' : 'Last-Event-ID';
+  if (position !== undefined) return { ...position, param };
   throw new ApiError('invalid_request_error', 'An event id is a number, or two joined by a point: 12 or 12.0.', {
-    param: given === query ? 'starting_after' : 'Last-Event-ID',
+    param,
   });
 }

@@ -7,6 +7,7 @@ import {
   imageGenerationRequest,
 } from '../../shared/capabilities/image.ts';
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
+import { InputMedia } from './input-media.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
@@ -58,13 +59,16 @@ export function composeImageJob(
     partialImages: Number(parameters.partial_images ?? 0),
   };
   const isMasked = mask !== null || uploads.some(({ field }) => field === 'mask');
+  const media = new InputMedia();
+  for (const input of mask === null ? images : [...images, mask]) media.addImage(input.image_url);
+  for (const _upload of uploads) media.addImage(undefined);
   return {
     model,
     stream: stream === true,
     request: JSON.stringify(job),
     hasMedia: images.length > 0 || uploads.length > 0,
     viewOptions: {},
-    extent: { images: traits.n },
+    extent: { images: traits.n, ...media.extent },
     ...requestTags(parameters.metadata),
     traits: { ...traits, mediaFields: givenMediaFields('image', { ...job, mask: isMasked || null }) },
     files: uploads,

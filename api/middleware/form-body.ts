@@ -127,7 +127,7 @@ function receive(req: IncomingMessage, boundary: string, reading: FormReading, b
         part.on('error', () => undefined);
         part.on('header', (headers) => {
           headless--;
-          reading.part(part, readPartHead(headers as PartHeaders)).catch(settle);
+          reading.part(part, headers as PartHeaders).catch(settle);
         });
       })
       // Stays when all is settled: what the parser still has to say then comes too late.
@@ -166,8 +166,8 @@ class FormReading {
   }
 
   /** Takes a part; resolves when it is read, or stored. @throws ApiError when the form cannot be taken. */
-  part(content: Readable, head: PartHead | undefined): Promise<unknown> {
-    const taken = this.#take(content, head);
+  part(content: Readable, headers: PartHeaders): Promise<unknown> {
+    const taken = this.#take(content, headers);
     this.#parts.push(taken);
     return taken;
   }
@@ -200,9 +200,10 @@ class FormReading {
     }
   }
 
-  async #take(content: Readable, head: PartHead | undefined): Promise<Field | StoredFile> {
+  async #take(content: Readable, headers: PartHeaders): Promise<Field | StoredFile> {
     // The parser may have more to say of a chunk whose first part was refused.
     if (this.#isAbandoned) throw new Error('the form is not read on');
+    const head = readPartHead(headers);
     if (head === undefined) throw malformed('a part has no Content-Disposition: form-data with a name');
     this.#open.add(content);
     try {

@@ -13,6 +13,7 @@ import { JobFixture } from './job-fixture.ts';
 const { jobKeys } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
 const { openDatabase } =
   await loadProduct<typeof import('../../shared/database/database.ts')>('shared/database/database');
+const { createLogger } = await loadProduct<typeof import('../../shared/log.ts')>('shared/log');
 const { createApiMetrics } = await loadProduct<typeof import('../../shared/metrics.ts')>('shared/metrics');
 const { createJobState } = await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { Blobs } = await loadProduct<typeof import('../../shared/blobs.ts')>('shared/blobs');
@@ -44,7 +45,16 @@ beforeEach(async () => {
   own = blobs.of('account');
   const metrics = createApiMetrics(new Registry());
   const viewOf = () => ({ stream: () => () => [], held: () => '' });
-  ledger = new JobLedger({ db, redis: jobs.redis, blobs, viewOf, retentionMs: 30 * day, blobMs: day, metrics });
+  ledger = new JobLedger({
+    db,
+    redis: jobs.redis,
+    blobs,
+    viewOf,
+    retentionMs: 30 * day,
+    blobMs: day,
+    metrics,
+    log: createLogger('silent', 'test').log,
+  });
   stored = new StoredJobs({ db, redis: jobs.redis, blobs }, 30 * day);
 });
 afterEach(async () => {
