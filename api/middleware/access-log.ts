@@ -21,7 +21,7 @@ export function accessLog(log: Logger, metrics: ApiMetrics): Middleware<State> {
 
 /** Calls back once a response has left, or its client has. One that has no connection (any more) waits for neither. */
 function afterSending(response: ServerResponse, listener: () => void): void {
-  if (response.socket === null) setImmediate(listener);
+  if (response.socket === null || response.closed) setImmediate(listener);
   else response.once('close', listener);
 }
 
