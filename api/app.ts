@@ -40,6 +40,7 @@ import { cors } from './middleware/cors.ts';
 import { errorShape } from './middleware/error-shape.ts';
 import { errors } from './middleware/errors.ts';
 import { requestId } from './middleware/request-id.ts';
+import { requestTarget } from './middleware/request-target.ts';
 import { strictTransport } from './middleware/strict-transport.ts';
 import { readResult } from './results/result-route.ts';
 import type { Services } from './services.ts';
@@ -109,6 +110,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   addPlaygroundRoutes(router, services, endpoints, requireSession(services));
   addAdminRoutes(router, services, db);
 
+  app.use(requestTarget);
   app.use(requestId);
   app.use(accessLog(services.log, services.metrics));
   if (services.config.corsOrigins.length > 0) app.use(cors(services.config.corsOrigins));
