@@ -43,12 +43,14 @@ async function loggedTexts(job: JobIdentity): Promise<string[]> {
 
 describe('begin', () => {
   test('looks at each of those that come together by itself: one that cannot be read takes nothing from the others', async () => {
-    const [first, broken, last] = [await jobs.create(), await jobs.create(), await jobs.create()];
+    const [first, broken, polled, last] = await Promise.all(Array.from({ length: 4 }, () => jobs.create()));
+    assert.ok(first && broken && polled && last, 'four jobs');
     await jobs.redis.hset(jobKeys.state(broken.id), 'deadline', 'never');
-    const begun = await Promise.allSettled([first, broken, last].map((job) => jobs.take(job)));
+    await jobs.redis.hset(jobKeys.state(polled.id), 'task', '{');
+    const begun = await Promise.all([first, broken, polled, last].map((job) => jobs.take(job)));
     assert.deepEqual(
-      begun.map((one) => (one.status === 'fulfilled' ? one.value.verdict : one.status)),
-      ['run', 'rejected', 'run'],
+      begun.map(({ verdict }) => verdict),
+      ['run', 'unreadable', 'unreadable', 'run'],
     );
   });
 
@@ -93,6 +95,20 @@ describe('begin', () => {
     await jobs.take(job, { repeatable: false });
     await jobs.expireLease(job);
     assert.deepEqual(await jobs.take(job, { repeatable: false }), { verdict: 'unknown' });
+  });
+
+  test('leaves half a lease more to a worker without which the job would end: Redis may have refused it for a while', async () => {
+    const [said, unrepeatable, repeatable] = [await jobs.create(), await jobs.create(), await jobs.create()];
+    await jobs.take(said);
+    await jobs.write(said, 1, 1, ['a']);
+    await jobs.take(unrepeatable, { repeatable: false });
+    await jobs.take(repeatable);
+    for (const job of [said, unrepeatable, repeatable]) await jobs.expireLease(job, 1);
+    assert.equal((await jobs.take(said)).verdict, 'wait');
+    assert.equal((await jobs.take(unrepeatable, { repeatable: false })).verdict, 'wait');
+    assert.equal((await jobs.take(repeatable)).verdict, 'run', 'nothing is lost by another attempt');
+    assert.equal(await jobs.write(said, 1, 2, ['b']), 'ok');
+    assert.equal(await renewLease(jobs.redis, unrepeatable.id, 1), 'ok');
   });
 
   test('gives a job up after three attempts; one that was given back does not count', async () => {
