@@ -6,10 +6,12 @@ import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { WorkerContext } from '../../workers/worker-context.ts';
 import { admission, knowCaller } from '../support/admission.ts';
 import { loadProduct } from '../support/gateway.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { JobFixture } from './job-fixture.ts';
 
 const { accountKeys, jobKeys } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
-const { readJobState } = await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
+const { createJobState, readJobState } =
+  await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { settle, settleNow, settledByWorkerMs, holdMember } =
   await loadProduct<typeof import('../../shared/jobs/settle.ts')>('shared/jobs/settle');
 const { storeUsage } = await loadProduct<typeof import('../../shared/jobs/store-usage.ts')>('shared/jobs/store-usage');
@@ -111,22 +113,36 @@ describe('begin', () => {
     assert.equal(await renewLease(jobs.redis, unrepeatable.id, 1), 'ok');
   });
 
-  test('gives a job up after three attempts; one that was given back does not count', async () => {
+  test('gives a job up after two attempts; one that was given back does not count', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     assert.equal(await releaseLease(jobs.redis, job.id, 1), 'released');
-    for (const attempt of [2, 3, 4]) {
+    for (const attempt of [2, 3]) {
       assert.deepEqual(await jobs.take(job), { verdict: 'run', attempt, lastSeq: 0 });
       await jobs.expireLease(job);
     }
     assert.deepEqual(await jobs.take(job), { verdict: 'exhausted' });
   });
+});
 
-  test('does not run a job that has ended or is past its deadline', async () => {
-    const ended = await jobs.create();
-    await jobs.end(ended);
-    assert.deepEqual(await jobs.take(ended), { verdict: 'settle' });
-    assert.deepEqual(await jobs.take(await jobs.create({ deadlineAt: Date.now() - 1 })), { verdict: 'overdue' });
+describe('the state of a new job', () => {
+  test('has an end of its life from its first moment, should its maker be lost in the next', async () => {
+    // Redis knows the script: the first call is the one that writes.
+    await jobs.create();
+    const proxy = await startTcpProxy(jobs.server.port);
+    const maker = new Redis(proxy.url);
+    maker.on('error', () => undefined);
+    try {
+      const job = jobs.identity();
+      const stopped = proxy.stopAt({ stop: 'after', matches: (command) => command.includes(jobKeys.state(job.id)) });
+      createJobState(maker, job, 'api-reader').catch(() => undefined);
+      await stopped;
+      const ttl = await jobs.redis.pttl(jobKeys.state(job.id));
+      assert.ok(ttl > 0, `${ttl} ms`);
+    } finally {
+      maker.disconnect();
+      await proxy.close();
+    }
   });
 });
 
