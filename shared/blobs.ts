@@ -3,9 +3,13 @@ import { Readable } from 'node:stream';
 import { type BlobStorage, type ByteRange, MissingBlobError } from './blobs/blob-storage.ts';
 import type { BucketSettings } from './blobs/bucket-settings.ts';
 import { FolderStorage } from './blobs/folder-storage.ts';
+import { Slots } from './slots.ts';
 
 /** Hour in which a blob was made: blobs lie in a folder per hour, so that old ones go by the folder. */
 const hourOf = (time: Date): string => time.toISOString().slice(0, 13).replace(/[-T]/g, '');
+
+/** Blobs that one process writes at a time, out of its memory: a vendor can make frames faster than a disk takes them. */
+const mostWrites = 64;
 
 const hourPattern = /^\d{10}$/;
 const idPattern = /^\d{10}\/[0-9a-f-]{36}(\.[a-z0-9]{1,5})?$/;
@@ -17,6 +21,7 @@ const idPattern = /^\d{10}\/[0-9a-f-]{36}(\.[a-z0-9]{1,5})?$/;
  */
 export class Blobs {
   readonly #storage: BlobStorage;
+  readonly #writes = new Slots(mostWrites);
 
   private constructor(storage: BlobStorage) {
     this.#storage = storage;
@@ -46,7 +51,7 @@ export class Blobs {
   /** Stores bytes and answers the blob's id. */
   async put(content: string | Uint8Array): Promise<string> {
     const id = newId();
-    await this.#storage.write(id, content);
+    await this.#writes.run(() => this.#storage.write(id, content));
     return id;
   }
 
