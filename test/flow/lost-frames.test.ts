@@ -66,6 +66,15 @@ class Running {
     return this.writer.write({ type: 'delta', text });
   }
 
+  /** Writes three frames, each into the log before the next, of which Redis then forgets all but the first. */
+  async writeAndForget(): Promise<void> {
+    for (const word of ['"one"', '"two"', '"three"']) {
+      this.write(word);
+      await this.writer.flushed();
+    }
+    await this.forgetAfterFirst();
+  }
+
   /** Ends the job as its vendor's answer is whole. */
   async conclude(): Promise<void> {
     const counted = { inc: () => undefined };
@@ -160,11 +169,7 @@ describe('frames that cannot be stored', () => {
 
   test('that Redis had and lost end the job at the next append', async () => {
     const running = await Running.start();
-    for (const word of ['"one"', '"two"', '"three"']) {
-      running.write(word);
-      await running.writer.flushed();
-    }
-    await running.forgetAfterFirst();
+    await running.writeAndForget();
     running.write('"four"');
     await running.writer.flushed();
     assert.equal((running.run.stopReason as ApiError).code, 'stream_interrupted');
@@ -174,11 +179,7 @@ describe('frames that cannot be stored', () => {
 
   test('that Redis had and lost are missed by the end', async () => {
     const running = await Running.start();
-    for (const word of ['"one"', '"two"', '"three"']) {
-      running.write(word);
-      await running.writer.flushed();
-    }
-    await running.forgetAfterFirst();
+    await running.writeAndForget();
     await running.conclude();
     assert.deepEqual(await running.ended(), { ...failed, frames: ['delta "one"', 'error'] });
   });
