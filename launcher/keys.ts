@@ -7,6 +7,7 @@ import { type Config, ConfigError, readConfig } from '../shared/config.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
 import { createLogger } from '../shared/log.ts';
 import { toDollars } from '../shared/money/dollars.ts';
+import { keepFilesPrivate } from '../shared/private-files.ts';
 import { connectRedis } from '../shared/redis.ts';
 import { keyOptions, keyOptionsHelp, keyTable, readKeySettings } from './key-settings.ts';
 import { readRedisAddress } from './redis-address.ts';
@@ -147,6 +148,7 @@ async function run(args: Arguments): Promise<void> {
 }
 
 async function main(): Promise<number> {
+  keepFilesPrivate();
   try {
     const args = readArguments();
     if (args.help) console.log(usage);

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { type AccountSettings, accountSettings, readAccountSettings } from './account-settings.ts';
 import { type BucketSettings, readBucketSettings } from './blobs/bucket-settings.ts';
+import { type BoundsSettings, boundsSettings, readBoundsSettings } from './bounds-settings.ts';
 import type { Capability } from './capabilities/capability.ts';
 import { type Model, models } from './catalogue/models.ts';
 import { ConfigError, parseSettings } from './config-error.ts';
@@ -10,7 +11,7 @@ import { addressSettings, sandboxSetting } from './configuration/apply-vendors.t
 import { limitBounds } from './configuration/limit-bounds.ts';
 import { limitSettings } from './configuration/limit-settings.ts';
 import { type Configuration, readConfiguration } from './configuration/read-configuration.ts';
-import { publicUrls, type TrustedProxies, trustedProxies } from './ingress-settings.ts';
+import { isLoopback, publicUrls, type TrustedProxies, trustedProxies } from './ingress-settings.ts';
 import { type RoutingSettings, routingDefaults } from './routing-settings.ts';
 import { address, readVendorSettings, type VendorSettings } from './vendor-settings.ts';
 
@@ -39,6 +40,7 @@ const settings = z.object({
   AWS_SECRET_ACCESS_KEY: z.string().optional(),
   AWS_SESSION_TOKEN: z.string().optional(),
   AWS_REGION: z.string().optional(),
+  SLUICE_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
   SLUICE_API_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
   SLUICE_REGION: z.string().optional(),
   SLUICE_SANDBOX: z.enum(['auto', 'on', 'off']).default('auto'),
@@ -53,6 +55,8 @@ const settings = z.object({
   SLUICE_RESULT_SECONDS: whole(60, 2_592_000).default(86_400),
   SLUICE_RETENTION_DAYS: whole(1, 36_500).default(30),
   SLUICE_SHUTDOWN_SECONDS: whole(0, 3_600).default(30),
+  SLUICE_OUTBOX_MEGABYTES: whole(1, 1_000_000).default(64),
+  SLUICE_SPOOL_MEGABYTES: whole(0, 1_000_000_000).default(4096),
   SLUICE_SOCKET_IDLE_SECONDS: whole(1, 3_600).default(600),
   CORS_ORIGINS: origins.default([]),
   WORKER_CONCURRENCY_CHAT: whole(1, 100_000).default(500),
@@ -62,10 +66,11 @@ const settings = z.object({
   WORKER_CONCURRENCY_SPEECH: whole(1, 100_000).default(50),
   WORKER_CONCURRENCY_VIDEO: whole(1, 100_000).default(50),
   ...accountSettings,
+  ...boundsSettings,
 });
 
 /** Settings as the rest of the code reads them. Times are milliseconds. */
-export interface Config extends AccountSettings {
+export interface Config extends AccountSettings, BoundsSettings {
   readonly host: string;
   readonly port: number;
   /** Base URLs in links, the main one first; without any links are built from host and port. */
@@ -77,6 +82,8 @@ export interface Config extends AccountSettings {
   /** A Postgres database; undefined: an SQLite file in the data folder. Holds a password, perhaps. */
   readonly databaseUrl: string | undefined;
   readonly redisUrl: string | undefined;
+  /** What the gateway's own secrets are derived from; undefined: they are kept beside the data. */
+  readonly secret: string | undefined;
   /** The bucket of the blobs; undefined: they lie in the data folder. */
   readonly bucket: BucketSettings | undefined;
   /** This string becomes a key of the first account at start. */
@@ -113,6 +120,10 @@ export interface Config extends AccountSettings {
   readonly bodyRetentionMs: number;
   /** How long running work may go on after SIGTERM. */
   readonly shutdownMs: number;
+  /** What Redis may hold, in bytes, of what waits for a database that is away; more goes to the spool. */
+  readonly outboxBytes: number;
+  /** What an api process's spool may take of its disk, in bytes; 0: there is none. */
+  readonly spoolBytes: number;
   /** How long a response socket stays open without a message while nothing runs on it. */
   readonly socketIdleMs: number;
   /** Origins of other sites whose pages may use the gateway; `*`: all. */
@@ -140,6 +151,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     dataDir: resolve(env.SLUICE_DATA_DIR),
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
+    secret: env.SLUICE_SECRET,
     bucket: env.BLOBS_URL === undefined ? undefined : readBucket(env.BLOBS_URL, env),
     apiKey: env.SLUICE_API_KEY,
     logLevel: env.LOG_LEVEL,
@@ -163,10 +175,18 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     resultMs: env.SLUICE_RESULT_SECONDS * 1000,
     bodyRetentionMs: env.SLUICE_RETENTION_DAYS * 86_400_000,
     shutdownMs: env.SLUICE_SHUTDOWN_SECONDS * 1000,
+    outboxBytes: env.SLUICE_OUTBOX_MEGABYTES * 1_000_000,
+    spoolBytes: env.SLUICE_SPOOL_MEGABYTES * 1_000_000,
     socketIdleMs: env.SLUICE_SOCKET_IDLE_SECONDS * 1000,
     corsOrigins: env.CORS_ORIGINS,
-    ...readAccountSettings(env),
+    ...readAccountSettings(env, isLocal(env)),
+    ...readBoundsSettings(env),
   };
+}
+
+/** Whether only this machine reaches the gateway: it listens to no other, and nobody says that something passes others on. */
+function isLocal({ HOST: host, PUBLIC_URL: urls, TRUST_PROXY: proxies }: z.infer<typeof settings>): boolean {
+  return isLoopback(host) && proxies === 0 && urls.every((url) => isLoopback(new URL(url).hostname));
 }
 
 /** Vendors, models and routing of the environment, as the operator's file changes them. */

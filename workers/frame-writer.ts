@@ -1,4 +1,4 @@
-import type { Blobs } from '../shared/blobs.ts';
+import type { AccountBlobs } from '../shared/blobs/account-blobs.ts';
 import { ApiError } from '../shared/errors.ts';
 import { append, type Ownership } from '../shared/jobs/append.ts';
 import { type FrameType, frameLine } from '../shared/jobs/frames.ts';
@@ -28,7 +28,8 @@ export interface LastFrames {
 /** The job whose frames are written, and who is told of what becomes of them. */
 export interface FrameWriterOptions {
   readonly redis: RedisClient;
-  readonly blobs: Blobs;
+  /** Those of the job's account. */
+  readonly blobs: AccountBlobs;
   readonly isCluster: boolean;
   readonly jobId: string;
   readonly attempt: number;

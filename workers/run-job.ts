@@ -122,7 +122,7 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
   const { job } = run;
   const writer = new FrameWriter({
     redis: context.redis,
-    blobs: context.blobs,
+    blobs: context.blobs.of(run.job.account),
     isCluster: context.isCluster,
     jobId: job.id,
     attempt,

@@ -34,6 +34,19 @@ const jobsWithoutTurn: Readonly<Record<Capability, number>> = {
   video: 64,
 };
 
+/** How full a queue is, and what of it an account may fill. */
+export interface QueueFill {
+  readonly waiting: number;
+  /** Jobs that workers have. */
+  readonly active: number;
+  /** Jobs that may wait. */
+  readonly limit: number;
+  /** Of what others leave, while they wait; alone an account leaves that share of the queue free. */
+  readonly share: number;
+}
+
+const endless: QueueFill = { waiting: 0, active: 0, limit: Number.MAX_SAFE_INTEGER, share: 1 };
+
 export interface AdmitCall {
   readonly job: JobIdentity;
   readonly caller: Caller;
@@ -46,6 +59,8 @@ export interface AdmitCall {
   readonly flows: boolean;
   /** The highest turn that workers have taken. */
   readonly virtualTime: number;
+  /** How full the queue is; left out: it has no end. */
+  readonly fill?: QueueFill;
   /** What the job may cost; `unknown`: not asked for yet, `unpriced`: nobody knows. */
   readonly hold: Hold | 'unknown' | 'unpriced';
   /** Tokens it is expected to take, for limits on tokens; what it took replaces them at its settlement. */
@@ -69,6 +84,7 @@ export interface AdmitReply {
     | 'unloaded'
     | 'unasked'
     | 'suspended'
+    | 'queue_share'
     | 'concurrency'
     | 'rate'
     | 'unpriced'
@@ -109,7 +125,7 @@ function areAlike(one: AdmitCall, other: AdmitCall): boolean {
 
 /** Asks for jobs of one key and capability. */
 async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promise<(AdmitReply | Error)[]> {
-  const { job, caller, concurrency, shedding, flows, virtualTime, reader } = calls.at(-1) as AdmitCall;
+  const { job, caller, concurrency, shedding, flows, virtualTime, reader, fill = endless } = calls.at(-1) as AdmitCall;
   const { account, apiKeyId, capability } = job;
   const now = Date.now();
   const keys = [accountKeys.holds(account)];
@@ -124,8 +140,8 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
     now + sweepAfterMs,
     shedding ?? '',
     idempotencyMs,
-    `${flows ? jobsWithoutTurn[capability] : 0} ${virtualTime}`,
-    caller.budget ? `${caller.budget.amount} ${budgetPeriodAt(caller.budget.period, now).name}` : '',
+    `${flows ? jobsWithoutTurn[capability] : 0} ${virtualTime} ${fill.waiting} ${fill.active} ${fill.limit} ${fill.share}`,
+    caller.budget ? budgetText(caller.budget, now) : '',
     `${caller.rpm ?? 0} ${caller.tpm ?? 0}`,
     reader === undefined ? '' : queueKeysPrefix(capability),
     reader ?? '',
@@ -135,6 +151,11 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
     pushJob(args, call);
   }
   return (await script(redis, keys, args)).map(readReply);
+}
+
+function budgetText({ amount, period }: NonNullable<Caller['budget']>, now: number): string {
+  const { name, from } = budgetPeriodAt(period, now);
+  return `${amount} ${name} ${from}`;
 }
 
 function pushJob(args: (string | number)[], call: AdmitCall): void {

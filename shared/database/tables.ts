@@ -15,6 +15,7 @@ export interface Tables {
   sessions: SessionsTable;
   user_accounts: UserAccountsTable;
   verifications: VerificationsTable;
+  two_factors: TwoFactorsTable;
 }
 
 /** Random bytes that all processes of a gateway share. */
@@ -60,12 +61,14 @@ export interface UsersTable {
   role: 'user' | 'operator';
   /** The gateway account whose keys, usage and jobs the user sees. */
   account_id: string;
+  /** 1 where a password alone does not sign in, else 0. */
+  two_factor_enabled: Generated<number>;
 }
 
 export interface SessionsTable {
   id: string;
   user_id: string;
-  /** What the cookie holds, besides its signature. */
+  /** SHA-256 of what the cookie holds, besides its signature. */
   token: string;
   expires_at: string;
   ip_address: string | null;
@@ -103,6 +106,19 @@ export interface VerificationsTable {
   expires_at: string;
   created_at: string;
   updated_at: string;
+}
+
+/** An authenticator that a user signs in by, besides a password. */
+export interface TwoFactorsTable {
+  id: string;
+  user_id: string;
+  /** Encrypted, as the backup codes are. */
+  secret: string;
+  backup_codes: string;
+  /** 1 once a first code was right, else 0. */
+  verified: number;
+  failed_verification_count: Generated<number>;
+  locked_until: string | null;
 }
 
 /** An API key without its text, which is stored nowhere. */

@@ -38,7 +38,8 @@ describe('a vendor that answers without end', () => {
       request: JSON.stringify(request),
       signal,
       silenceMs: 1000,
-      files: callFiles(blobs),
+      uploads: [],
+      files: callFiles(blobs, 'account'),
     };
   }
 

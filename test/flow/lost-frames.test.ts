@@ -187,7 +187,7 @@ describe('frames that cannot be stored', () => {
   test('because they are more than an answer may have end the job, whether they lie in the log or beside it', async () => {
     const blobs = await Blobs.open(folder);
     const megabyte = JSON.stringify('x'.repeat(1024 * 1024));
-    const running = await Running.start({ blobs });
+    const running = await Running.start({ blobs: blobs.of('account') });
     let written = 0;
     for (; written < 64 && running.run.stopReason === undefined; written++) {
       running.write(megabyte);

@@ -14,7 +14,7 @@ const callsAtOnce = 4;
 const mostAsNumbers = 512;
 
 /** Characters that the answers of a job's calls may have together: more than 2048 inputs with 3,072 numbers each. */
-const longestAnswers = 256 * 1024 * 1024;
+const maxAnswersLength = 256 * 1024 * 1024;
 
 /** Embeddings: as many calls as the vendor needs for the inputs, and one answer. */
 export const performEmbedding: Perform = async ({ vendor, row, call, sink }) => {
@@ -25,7 +25,7 @@ export const performEmbedding: Perform = async ({ vendor, row, call, sink }) => 
   const embedBatch = async ({ input }: Batch, request: string, signal: AbortSignal): Promise<VendorAnswer> => {
     const answer = await embed({ ...call, request, signal }, sink);
     length += answer.body.length;
-    if (length > longestAnswers) throw new ApiError('server_error', "The vendor's embeddings are too long together.");
+    if (length > maxAnswersLength) throw new ApiError('server_error', "The vendor's embeddings are too long together.");
     if (countEmbeddings(answer.body) === (isList(input) ? input.length : 1)) return answer;
     throw new ApiError('server_error', "The model's vendor answered without an embedding for each input.");
   };

@@ -33,7 +33,7 @@ export const performSpeech: Perform = async ({ vendor, row, keep, call, sink }) 
 };
 
 /** Bytes of audio that are stored of one answer at most: ten minutes without any compression. */
-const longestAudio = 64 * 1024 * 1024;
+const maxAudioBytes = 64 * 1024 * 1024;
 
 /** Passes frames of audio on to those who want them; as slow as the slowest. */
 class AudioSink implements FrameSink {
@@ -74,8 +74,8 @@ class AudioFile {
   /** Whoever is told to wait learns by `drained` that the file has failed. */
   write(bytes: Buffer): boolean {
     this.#bytes += bytes.length;
-    if (this.#bytes > longestAudio) {
-      this.#content.destroy(new ApiError('server_error', `The vendor's audio has more than ${longestAudio} bytes.`));
+    if (this.#bytes > maxAudioBytes) {
+      this.#content.destroy(new ApiError('server_error', `The vendor's audio has more than ${maxAudioBytes} bytes.`));
     }
     return !this.#content.destroyed && this.#content.write(bytes);
   }

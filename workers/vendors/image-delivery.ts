@@ -32,7 +32,7 @@ export async function deliverImages(
 }
 
 /** Bytes that the images of one call may have together: what a vendor names by links is no longer than what it sends. */
-const longestImages = 128 * 1024 * 1024;
+const maxImageBytes = 128 * 1024 * 1024;
 
 /** How the images of one call reach their caller. */
 export class ImageDelivery {
@@ -74,7 +74,7 @@ export class ImageDelivery {
   private async *counted(content: Readable): AsyncGenerator<Buffer> {
     for await (const chunk of content) {
       this.bytes += chunk.length;
-      if (this.bytes > longestImages) {
+      if (this.bytes > maxImageBytes) {
         throw new ApiError('server_error', "The images of the model's vendor are too large together.");
       }
       yield chunk;
