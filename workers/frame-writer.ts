@@ -123,8 +123,8 @@ export class FrameWriter implements FrameSink {
    * The lines that a closed writer has yet to write, with the end behind them: `finish` writes them in the step that ends the
    * job. Undefined where the answer has failed, which this may turn out here.
    */
-  async endWith(text: string): Promise<LastFrames | undefined> {
-    return await this.#last(() => this.#line('end', text));
+  endWith(text: string): Promise<LastFrames | undefined> {
+    return this.#last(() => this.#line('end', text));
   }
 
   /** The same for an error, which takes the place of what could not be written. */
