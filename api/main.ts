@@ -17,6 +17,7 @@ import { createLogger, type Logger } from '../shared/log.ts';
 import { createApiMetrics, createRegistry } from '../shared/metrics.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis, evictionWarning, type RedisHandle } from '../shared/redis.ts';
+import { RedisClock } from '../shared/redis-clock.ts';
 import { reloadOnHangup } from '../shared/reload.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
 import { AttemptLimits } from './accounts/attempt-limits.ts';
@@ -61,16 +62,18 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
   const registry = createRegistry('api', redis.client);
   const load = new LoadGauge(redis.client, queues, config.queueLimit);
   await load.refresh();
+  const clock = await RedisClock.open(redis.client);
   return {
     config,
     processId: newProcessId('api'),
     redis: redis.client,
+    clock,
     isCluster: redis.isCluster,
     queues,
     queue: (capability) => queues.get(capability) as CapabilityQueue,
     load,
     payingKeys: new PayingKeys(),
-    accounts: new AccountLoader(db, redis.client),
+    accounts: new AccountLoader(db, redis.client, clock),
     readers: new AnswerReaders({ redis: redis.client, blobs, log }),
     delivered: new DeliveredLogs(redis.client, log),
     acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
@@ -194,6 +197,7 @@ async function start(): Promise<void> {
       inbox.close();
       services.readers.close();
       services.load.close();
+      services.clock.close();
       claim.close();
       services.blobs.close();
       services.delivered.close();

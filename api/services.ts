@@ -7,6 +7,7 @@ import type { Logger } from '../shared/log.ts';
 import type { ApiMetrics, Registry } from '../shared/metrics.ts';
 import type { CapabilityQueue } from '../shared/queue.ts';
 import type { RedisClient } from '../shared/redis.ts';
+import type { RedisClock } from '../shared/redis-clock.ts';
 import type { AttemptLimits } from './accounts/attempt-limits.ts';
 import type { UserSessions } from './accounts/user-sessions.ts';
 import type { AccountLoader } from './admission/account-loader.ts';
@@ -29,6 +30,8 @@ export interface Services extends EndJobContext {
   /** This process's name on Redis channels. */
   readonly processId: string;
   readonly redis: RedisClient;
+  /** Redis's time, which all that other processes look at goes by. */
+  readonly clock: RedisClock;
   readonly queues: ReadonlyMap<Capability, CapabilityQueue>;
   readonly load: LoadGauge;
   readonly payingKeys: PayingKeys;

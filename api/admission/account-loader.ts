@@ -3,6 +3,7 @@ import type { Database } from '../../shared/database/database.ts';
 import { newJobId } from '../../shared/ids.ts';
 import { budgetPeriodAt, loadAccount, loadBudget } from '../../shared/jobs/account-money.ts';
 import type { RedisClient } from '../../shared/redis.ts';
+import type { RedisClock } from '../../shared/redis-clock.ts';
 import { BoundedReads } from '../bounded-reads.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 
@@ -13,11 +14,13 @@ const loadMs = 5000;
 export class AccountLoader {
   readonly #db: Database;
   readonly #redis: RedisClient;
+  readonly #clock: RedisClock;
   readonly #reads = new BoundedReads(loadMs, 'Accounts cannot be checked for now.');
 
-  constructor(db: Database, redis: RedisClient) {
+  constructor(db: Database, redis: RedisClient, clock: RedisClock) {
     this.#db = db;
     this.#redis = redis;
+    this.#clock = clock;
   }
 
   /**
@@ -38,7 +41,7 @@ export class AccountLoader {
 
   async #loadBudget({ account, apiKeyId, budget }: Caller): Promise<void> {
     if (budget === undefined) return;
-    const { name, from } = budgetPeriodAt(budget.period, Date.now());
+    const { name, from } = budgetPeriodAt(budget.period, this.#clock.now());
     await this.#reads.read(async () => {
       const { cost } = await this.#db
         .selectFrom('usage_hours')

@@ -46,6 +46,10 @@ export interface AdmitCall {
   readonly flows: boolean;
   /** The highest turn that workers have taken. */
   readonly virtualTime: number;
+  /** What time it is by Redis's clock, which a budget's period goes by. */
+  readonly time: number;
+  /** When it must not be admitted any more, by Redis's clock: its caller is answered without it by then. */
+  readonly notAfter: number;
   /** What the job may cost; `unknown`: not asked for yet, `unpriced`: nobody knows. */
   readonly hold: Hold | 'unknown' | 'unpriced';
   /** Tokens it is expected to take, for limits on tokens; what it took replaces them at its settlement. */
@@ -74,6 +78,7 @@ export interface AdmitReply {
     | 'unpriced'
     | 'balance'
     | 'budget'
+    | 'late'
     | Shedding;
   /** The job that an idempotency key is bound to, or what else admit.lua tells of its verdict. */
   readonly detail: string;
@@ -109,9 +114,8 @@ function areAlike(one: AdmitCall, other: AdmitCall): boolean {
 
 /** Asks for jobs of one key and capability. */
 async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promise<(AdmitReply | Error)[]> {
-  const { job, caller, concurrency, shedding, flows, virtualTime, reader } = calls.at(-1) as AdmitCall;
+  const { job, caller, concurrency, shedding, flows, virtualTime, reader, time } = calls.at(-1) as AdmitCall;
   const { account, apiKeyId, capability } = job;
-  const now = Date.now();
   const keys = [accountKeys.holds(account)];
   const args = [
     accountKeys.prefix(account),
@@ -120,12 +124,11 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
     capability,
     caller.revision,
     concurrency,
-    now,
-    now + sweepAfterMs,
+    sweepAfterMs,
     shedding ?? '',
     idempotencyMs,
     `${flows ? jobsWithoutTurn[capability] : 0} ${virtualTime}`,
-    caller.budget ? `${caller.budget.amount} ${budgetPeriodAt(caller.budget.period, now).name}` : '',
+    caller.budget ? `${caller.budget.amount} ${budgetPeriodAt(caller.budget.period, time).name}` : '',
     `${caller.rpm ?? 0} ${caller.tpm ?? 0}`,
     reader === undefined ? '' : queueKeysPrefix(capability),
     reader ?? '',
@@ -138,7 +141,7 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
 }
 
 function pushJob(args: (string | number)[], call: AdmitCall): void {
-  const { job, stored, queued } = call;
+  const { job, stored, queued, notAfter } = call;
   const [field, value] = storedField(stored);
   args.push(
     job.id,
@@ -151,6 +154,7 @@ function pushJob(args: (string | number)[], call: AdmitCall): void {
     field,
     value,
     queued === undefined ? '' : JSON.stringify(queued).slice(1),
+    notAfter,
   );
 }
 

@@ -37,6 +37,9 @@ export class LoadGauge {
   #memory = 0;
   #queuesReadAt = 0;
   #memoryReadAt = 0;
+  /** Readings under way: while Redis does not answer, no more are begun. */
+  #readingQueues: Promise<void> | undefined;
+  #readingMemory: Promise<void> | undefined;
 
   constructor(redis: RedisClient, queues: ReadonlyMap<Capability, CapabilityQueue>, queueLimit: number) {
     this.#redis = redis;
@@ -78,11 +81,19 @@ export class LoadGauge {
     const now = Date.now();
     if (now - this.#queuesReadAt > queueAgeMs) {
       this.#queuesReadAt = now;
-      this.#readQueues().catch(() => undefined);
+      this.#readingQueues ??= this.#readQueues()
+        .catch(() => undefined)
+        .finally(() => {
+          this.#readingQueues = undefined;
+        });
     }
     if (now - this.#memoryReadAt > memoryAgeMs) {
       this.#memoryReadAt = now;
-      this.#readMemory().catch(() => undefined);
+      this.#readingMemory ??= this.#readMemory()
+        .catch(() => undefined)
+        .finally(() => {
+          this.#readingMemory = undefined;
+        });
     }
   }
 

@@ -2,13 +2,14 @@
 -- hold, nothing happens.
 -- KEYS[1] holds (sorted set)   KEYS[2] outbox (stream)
 -- All other keys lie in the same tag: ARGV[1] and their names make them (see shared/keys.ts).
--- ARGV[1] prefix of the tag's keys   ARGV[2] now in ms
--- ARGV[5n-2] member of the holds: '<job id> <account> <API key id> <capability>'
--- ARGV[5n-1] '' or the hash of the idempotency key that is to be freed
--- ARGV[5n] the job's record, or '' where nothing is known of it
--- ARGV[5n+1] what it has cost in nano-dollars, or '' where nobody knows   ARGV[5n+2] tokens it took, or ''
+-- ARGV[1] prefix of the tag's keys
+-- ARGV[5n-3] member of the holds: '<job id> <account> <API key id> <capability>'
+-- ARGV[5n-2] '' or the hash of the idempotency key that is to be freed
+-- ARGV[5n-1] the job's record, or '' where nothing is known of it
+-- ARGV[5n] what it has cost in nano-dollars, or '' where nobody knows   ARGV[5n+1] tokens it took, or ''
 -- Answers how many were settled by this call.
-local prefix, now = ARGV[1], tonumber(ARGV[2])
+local time = redis.call('TIME')
+local prefix, now = ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000)
 local reserved = prefix .. 'reserved'
 -- What many of them change is read once, and written at the end: sums by key and field, levels of rates, members to be taken out.
 local settled, reserving, accounts, budgets, periods, rates, released, ended = 0, nil, {}, {}, {}, {}, {}, {}
@@ -46,7 +47,7 @@ local function correct(rate, limits, tokens, took)
   if ofModel > 0 then correctOne(rate, ofModel, 'tokens ' .. model, tokens, took) end
 end
 
-for index = 3, #ARGV, 5 do
+for index = 2, #ARGV, 5 do
   local member, binding, record, cost, took = unpack(ARGV, index, index + 4)
   local job, account, apiKey, capability = string.match(member, '^(%S+) (%S+) (%S+) ?(%S*)$')
   -- The write that frees comes first: Redis lets a script that has written go on when its memory is full.

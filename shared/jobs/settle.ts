@@ -139,7 +139,7 @@ function placeOf({ account, apiKeyId, idempotency }: Pick<Settlement, 'account' 
 
 async function settleTag(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
   const { account } = jobs[0] as Settlement;
-  const args: (string | number)[] = [accountKeys.prefix(account), Date.now()];
+  const args: (string | number)[] = [accountKeys.prefix(account)];
   for (const job of jobs) {
     const freed = freesIdempotencyKey(job) ? job.idempotency : '';
     args.push(holdMember(job), freed, job.record, job.cost ?? '', job.tokens ?? '');
