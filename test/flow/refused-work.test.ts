@@ -109,11 +109,10 @@ describe('an api whose Redis is away, or refuses', () => {
     );
     for (const answer of answers) await assertErrorAnswer(answer, 503, 'service_unavailable');
     // From here on nobody waits for it.
-    const startedAt = performance.now();
     const refused = await ask('away');
-    await assertErrorAnswer(refused, 503, 'service_unavailable');
+    const { message } = await assertErrorAnswer(refused, 503, 'service_unavailable');
+    assert.match(message, /does not take requests for now/, 'it did not wait for Redis');
     assert.ok(Number(refused.headers.get('retry-after')) >= 1, 'it says when to come again');
-    assert.ok(performance.now() - startedAt < 4000, 'it waited for Redis');
     proxy.restore();
     await eventually(async () => assert.equal((await ask('back')).status, 200), 20_000);
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 20_000);
