@@ -19,6 +19,7 @@ import { Scrapes } from '../shared/metrics-access.ts';
 import { keepFilesPrivate, tightenDataDir } from '../shared/private-files.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis, type RedisHandle, redisWarnings } from '../shared/redis.ts';
+import { RedisClock } from '../shared/redis-clock.ts';
 import { reloadOnHangup } from '../shared/reload.ts';
 import { metricsServer } from '../shared/serve-metrics.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
@@ -77,7 +78,8 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
   const load = new LoadGauge(redis.client, queues, config.queueLimit);
   const disk = new DiskFloor(config.dataDir, config.diskFloorBytes);
   await Promise.all([load.refresh(), disk.refresh()]);
-  const accounts = new AccountLoader(db, redis.client);
+  const clock = await RedisClock.open(redis.client);
+  const accounts = new AccountLoader(db, redis.client, clock);
   const callers = new CallerDirectory(db, redis.client, log);
   const catalogue = createCatalogue(config);
   const bodies = Math.max(leastBodies, config.keyConcurrency);
@@ -87,6 +89,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     config,
     processId: newProcessId('api'),
     redis: redis.client,
+    clock,
     isCluster: redis.isCluster,
     queues,
     queue: (capability) => queues.get(capability) as CapabilityQueue,
@@ -256,6 +259,7 @@ async function start(): Promise<void> {
       services.load.close();
       metrics?.close();
       services.connections.close();
+      services.clock.close();
       claim.close();
       services.blobs.close();
       services.delivered.close();

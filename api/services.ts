@@ -8,6 +8,7 @@ import type { ApiMetrics, Registry } from '../shared/metrics.ts';
 import type { Scrapes } from '../shared/metrics-access.ts';
 import type { CapabilityQueue } from '../shared/queue.ts';
 import type { RedisClient } from '../shared/redis.ts';
+import type { RedisClock } from '../shared/redis-clock.ts';
 import type { AttemptLimits } from './accounts/attempt-limits.ts';
 import type { KnownDevices } from './accounts/known-devices.ts';
 import type { UserSessions } from './accounts/user-sessions.ts';
@@ -37,6 +38,8 @@ export interface Services extends EndJobContext {
   /** This process's name on Redis channels. */
   readonly processId: string;
   readonly redis: RedisClient;
+  /** Redis's time, which all that other processes look at goes by. */
+  readonly clock: RedisClock;
   readonly queues: ReadonlyMap<Capability, CapabilityQueue>;
   readonly load: LoadGauge;
   readonly payingKeys: PayingKeys;

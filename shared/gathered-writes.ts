@@ -1,6 +1,12 @@
 import type { Redis } from 'ioredis';
 import type { RedisClient } from './redis.ts';
 
+/**
+ * Commands that wait for a lost connection at most; what comes then is refused. Far more than a full process has under way
+ * at a time, for each of its jobs waits for its last command.
+ */
+const mostOffline = 20_000;
+
 type Command = Parameters<Redis['sendCommand']>[0];
 
 /**
@@ -40,7 +46,13 @@ class GatheredWrites {
   }
 
   #sendCommand(command: Command, stream?: Parameters<Redis['sendCommand']>[1]): unknown {
-    if (this.#redis.status !== 'ready' || this.#redis.stream === undefined) return this.#send(command, stream);
+    if (this.#redis.status !== 'ready' || this.#redis.stream === undefined) {
+      if (this.#isOverfull()) {
+        command.reject(new Error('Redis is away, and too many commands wait for it'));
+        return command.promise;
+      }
+      return this.#send(command, stream);
+    }
     if (this.#corked === undefined) {
       this.#corked = this.#redis.stream;
       this.#corked.cork();
@@ -48,6 +60,12 @@ class GatheredWrites {
     if (!this.#isAwaitingBatch) this.#scheduleFlush();
     this.#lastCommand = command;
     return this.#send(command, stream);
+  }
+
+  /** Whether no more may wait for the connection. Not so while it is being made, which takes commands of its own. */
+  #isOverfull(): boolean {
+    const { status, offlineQueue } = this.#redis as unknown as { status: string; offlineQueue?: { length: number } };
+    return status !== 'connect' && (offlineQueue?.length ?? 0) >= mostOffline;
   }
 
   #scheduleFlush(): void {

@@ -1,4 +1,4 @@
-import { type Job, type JobsOptions, Queue } from 'bullmq';
+import { type Job, Queue } from 'bullmq';
 import type { UploadRecord } from './blobs/upload.ts';
 import type { Blobs } from './blobs.ts';
 import type { Capability } from './capabilities/capability.ts';
@@ -36,11 +36,13 @@ export async function deleteRequest(
 /** Requests above this many characters travel as blobs: a large value stalls every other client of Redis. */
 export const inlineLimit = 65_536;
 
-const jobOptions: JobsOptions = {
-  // Nothing is kept: the job's own state says how it ended, and outlives it. Completed jobs go by the worker's option; one
-  // that fails because no worker could hold on to it goes by this.
-  removeOnFail: true,
-};
+/**
+ * A job's options. Nothing is kept of it: its own state says how it ended, and outlives it. Completed jobs go by the worker's
+ * option; one that fails because no worker could hold on to it goes by this. (admit.lua writes them, too.)
+ */
+function jobOptions(jobId: string, priority: number): string {
+  return JSON.stringify({ jobId, removeOnFail: true, attempts: 0, ...(priority > 0 && { priority }) });
+}
 
 /** Answers never travel over BullMQ's event stream, which is capped and lossy, so it is kept next to nothing. */
 const streams = { events: { maxLen: 10 } };
@@ -61,6 +63,7 @@ function queueId(jobId: string): string {
  */
 const turnsLookedAt = 100;
 
+const enqueueScript = loadScript<'queued' | 'there' | 'late'>(new URL('./enqueue.lua', import.meta.url));
 const oldestTurn = loadScript<string>(new URL('./oldest-turn.lua', import.meta.url));
 
 /** Depth of a queue. */
@@ -83,18 +86,24 @@ export class CapabilityQueue {
     this.capability = capability;
     this.clock = new FairnessClock(capability, redis);
     this.#redis = redis;
-    this.#queue = new Queue(capability, queueOptions(capability, redis, { streams, defaultJobOptions: jobOptions }));
+    this.#queue = new Queue(capability, queueOptions(capability, redis, { streams }));
     // Only the connection's errors, which the connection's own listener logs; without one BullMQ prints them.
     this.#queue.on('error', () => undefined);
   }
 
   /**
-   * Adds a job under its own id, which makes a resent `add` harmless. Its state must be there before.
+   * Adds a job under its own id, which makes a call that is sent again harmless. Its state must be there before.
    * @param turn when it is taken, in the clock's virtual time; 0: before all that have a turn, first in, first out
+   * @param notAfter when it must not be queued any more, by Redis's clock; left out: it may always be
+   * @returns `late`: it was not queued
    */
-  async enqueue(job: QueuedJob, turn = 0): Promise<void> {
-    const priority = turn === 0 ? undefined : { priority: await this.clock.priorityOf(turn) };
-    await this.#queue.add('job', job, { jobId: queueId(job.id), ...priority });
+  async enqueue(job: QueuedJob, turn = 0, notAfter?: number): Promise<'queued' | 'there' | 'late'> {
+    const priority = turn === 0 ? 0 : await this.clock.priorityOf(turn);
+    const { wait, prioritized, marker, pc } = this.#queue.keys;
+    const id = queueId(job.id);
+    const keys = [`${this.#queue.keys['']}${id}`, wait, prioritized, marker, pc] as string[];
+    const args = [id, JSON.stringify(job), jobOptions(id, priority), priority, notAfter ?? ''];
+    return await enqueueScript(this.#redis, keys, args);
   }
 
   /** Takes a waiting job out; answers false when a worker has it already, or when there is none. */
@@ -116,13 +125,14 @@ export class CapabilityQueue {
   /** How many jobs wait, run, and for how long the oldest has waited. */
   async depth(): Promise<QueueDepth> {
     const keys = this.#queue.keys;
-    const [waiting, active, first, withTurn] = await Promise.all([
+    const [time, waiting, active, first, withTurn] = await Promise.all([
+      this.#redis.time(),
       this.waiting(),
       this.#redis.llen(keys.active as string),
       this.#redis.lindex(keys.wait as string, -1),
       oldestTurn(this.#redis, [keys.prioritized as string], [turnsLookedAt, keys[''] as string]),
     ]);
-    const now = Date.now();
+    const now = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
     const since = Math.min(await this.#waitsSince(first, now), withTurn === '' ? now : Number(withTurn));
     return { waiting, active, oldestWaitMs: now - since };
   }

@@ -54,8 +54,10 @@ export interface WorkerReport {
 
 /** Says that a worker is there; it has to be said again before `workerSilenceMs` is over. */
 export async function reportWorker(redis: RedisClient, report: WorkerReport): Promise<void> {
-  const { id, seenAt } = report;
+  const { id } = report;
   await redis.set(workerKeys.report(id), JSON.stringify(report), 'PX', workerSilenceMs);
+  // By Redis's clock: a worker whose own is ahead would strike all others off the list.
+  const seenAt = Number((await redis.time())[0]) * 1000;
   await redis.zadd(workerKeys.seen, seenAt, id);
   await redis.zremrangebyscore(workerKeys.seen, '-inf', seenAt - workerSilenceMs);
 }

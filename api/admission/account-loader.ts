@@ -4,6 +4,7 @@ import { newJobId } from '../../shared/ids.ts';
 import { budgetPeriodAt, loadAccount, loadBudget } from '../../shared/jobs/account-money.ts';
 import { raiseBudgets, readPredecessors, readSpent } from '../../shared/money/raise-to-ledger.ts';
 import type { RedisClient } from '../../shared/redis.ts';
+import type { RedisClock } from '../../shared/redis-clock.ts';
 import { BoundedReads } from '../bounded-reads.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 
@@ -14,11 +15,13 @@ const loadMs = 5000;
 export class AccountLoader {
   readonly #db: Database;
   readonly #redis: RedisClient;
+  readonly #clock: RedisClock;
   readonly #reads = new BoundedReads(loadMs, 'Accounts cannot be checked for now.');
 
-  constructor(db: Database, redis: RedisClient) {
+  constructor(db: Database, redis: RedisClient, clock: RedisClock) {
     this.#db = db;
     this.#redis = redis;
+    this.#clock = clock;
   }
 
   /**
@@ -39,7 +42,7 @@ export class AccountLoader {
 
   async #loadBudget({ account, apiKeyId, budget }: Caller): Promise<void> {
     if (budget === undefined) return;
-    const { name, from } = budgetPeriodAt(budget.period, Date.now());
+    const { name, from } = budgetPeriodAt(budget.period, this.#clock.now());
     await this.#reads.read(async () => {
       const keys = await readPredecessors(this.#db, account, apiKeyId);
       const spent = await readSpent(this.#db, account, keys, from);

@@ -6,17 +6,17 @@
 -- All other keys of the account lie in the same tag: ARGV[1] and their names make them (see shared/keys.ts).
 -- ARGV[1] prefix of the tag's keys   ARGV[2] account   ARGV[3] API key id   ARGV[4] capability
 -- ARGV[5] revision of the API key as the caller was read   ARGV[6] unfinished jobs the key may have
--- ARGV[7] now in ms   ARGV[8] when the sweeper looks at the holds first, in ms
--- ARGV[9] '' or why new work is shed (queue length and memory are known to the caller: they lie under other tags)
--- ARGV[10] lifetime in ms of the binding of an idempotency key
--- ARGV[11] '<jobs> <time> <waiting> <active> <limit> <share>': unfinished jobs of an account from which on its next one has a
+-- ARGV[7] in how many ms the sweeper looks at the holds first
+-- ARGV[8] '' or why new work is shed (queue length and memory are known to the caller: they lie under other tags)
+-- ARGV[9] lifetime in ms of the binding of an idempotency key
+-- ARGV[10] '<jobs> <time> <waiting> <active> <limit> <share>': unfinished jobs of an account from which on its next one has a
 --          turn (0 unless the queue flows); the highest turn that workers have taken; jobs that wait in the queue, that
 --          workers have, and that may wait; the share of what others leave of it that an account may fill while they wait
--- ARGV[12] '' or the key's budget: 'nano-dollars period start', the start of the period in ms
--- ARGV[13] 'requests tokens': the key's limits for a minute, 0 for none
--- ARGV[14] start of the keys of the queue, in BullMQ's layout; '' on a Cluster
--- ARGV[15] process that waits for the answers
--- Then ten of each job:
+-- ARGV[11] '' or the key's budget: 'nano-dollars period start', the start of the period in ms
+-- ARGV[12] 'requests tokens': the key's limits for a minute, 0 for none
+-- ARGV[13] start of the keys of the queue, in BullMQ's layout; '' on a Cluster
+-- ARGV[14] process that waits for the answers
+-- Then eleven of each job:
 --   1 job id
 --   2 '' or hash of its idempotency key and of its body: 'key body'
 --   3 what it may cost: 'fixed price tokens least', in nano-dollars, nano-dollars for 1000 tokens of the answer, the most of
@@ -25,6 +25,7 @@
 --     0 where no limit counts them, and '-' where no limit is the model's
 --   5 lifetime of its state in ms   6 its deadline   7 what it is, as JSON   8, 9 '' or another field of its state, and its value
 --   10 '' or what its queue gets beside that, as the rest of a JSON object, if it is to be queued in the same step
+--   11 when it must not be admitted any more, in ms by this clock: whoever waits for it has given it up by then
 -- Answers for each job, with tabs between: verdict, job id or detail, unfinished jobs of the key, turn (0: none), tokens it was
 -- lowered to (0: not), what is left of the limits of the key ('requests reset-ms tokens reset-ms' or ''), 1 where it is queued
 -- or 0. Verdicts:
@@ -35,7 +36,8 @@
 --   suspended    the account is
 --   replay, job  the idempotency key is bound to this job, with the same body
 --   reused, job  …with another body
---   shed, queue_full   refused for ARGV[9]
+--   late         its time is over; a call may be sent again long after its caller has gone
+--   shed, queue_full   refused for ARGV[8]
 --   queue_share  the account has its share of the queue
 --   concurrency  the key has as many unfinished jobs as it may
 --   rate, 'requests|tokens limit wait-ms asked model'   the key has had as much as it may for now
@@ -44,8 +46,12 @@
 --   balance, budget   what is left does not pay for it
 --   admitted     the job is held
 --   error, message   this one could not be looked at
-local prefix, key, capability, now = ARGV[1], ARGV[3], ARGV[4], tonumber(ARGV[7])
-local firstJob, perJob = 16, 10
+-- Where Redis takes no writes for now, that is the whole answer, as an error: nothing was written.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local nowText, firstLook = string.format('%.0f', now), string.format('%.0f', now + ARGV[7])
+local prefix, key, capability = ARGV[1], ARGV[3], ARGV[4]
+local firstJob, perJob = 15, 11
 local account, running = prefix .. 'account:' .. ARGV[2], prefix .. 'running:' .. key
 local rate, budgetKey, reserved = prefix .. 'rate:' .. key, prefix .. 'budget:' .. key, prefix .. 'reserved'
 
@@ -70,11 +76,11 @@ if money[4] == '1' then return answerAll('suspended') end
 local held, unfinished, lastTurn = tonumber(money[3] or 0), tonumber(money[5] or 0), tonumber(money[6] or 0)
 local balance = money[1] ~= '' and tonumber(money[1]) - tonumber(money[2] or 0)
 local count = redis.call('ZCARD', running)
-local withoutTurn, virtualTime, queue = string.match(ARGV[11], '^(%S+) (%S+) (.+)$')
+local withoutTurn, virtualTime, queue = string.match(ARGV[10], '^(%S+) (%S+) (.+)$')
 local waiting, active, queueLimit, queueShare = string.match(queue, '^(%S+) (%S+) (%S+) (%S+)$')
 waiting, active, queueLimit, queueShare = tonumber(waiting), tonumber(active), tonumber(queueLimit), tonumber(queueShare)
 withoutTurn, virtualTime = tonumber(withoutTurn), tonumber(virtualTime)
-local keyLimits = {string.match(ARGV[13], '^(%S+) (%S+)$')}
+local keyLimits = {string.match(ARGV[12], '^(%S+) (%S+)$')}
 local hasTurn, runningNow, holds, reservations, queued = false, {}, {}, {}, {}
 
 -- Rates: a bucket for each limit holds what was taken and runs empty evenly within a minute. Its field is '<what> <model>'.
@@ -100,7 +106,7 @@ local function fill(limits)
       local what, of = index % 2 == 1 and 'requests' or 'tokens', index > 2 and model or ''
       local field = what .. ' ' .. of
       local bucket = bucketOf(field)
-      -- Processes' clocks differ: time does not go back. Under a limit that was lowered two minutes of it are owed at most.
+      -- A Redis that stands in for another may be late: time does not go back. Under a limit that was lowered two minutes of it are owed at most.
       local time = math.max(now, bucket[2])
       local level = math.max(0, math.min(bucket[1], 2 * limit) - (time - bucket[2]) * limit / 60000)
       -- What is more than a minute's worth may pass when the bucket is empty: it would never fit otherwise.
@@ -123,8 +129,8 @@ end
 -- The key's budget: its period, what was spent of it and what is held; false where it is not in Redis, or of another kind of
 -- period, in which nobody has counted what belongs to this one.
 local budgetMost, period, budget, periodStart = nil, '-', nil, nil
-if ARGV[12] ~= '' then
-  budgetMost, period, periodStart = string.match(ARGV[12], '^(%S+) (%S+) (%S+)$')
+if ARGV[11] ~= '' then
+  budgetMost, period, periodStart = string.match(ARGV[11], '^(%S+) (%S+) (%S+)$')
   budgetMost = tonumber(budgetMost)
   budget = redis.call('HMGET', budgetKey, 'period', 'spent', 'held', 'from')
   if not budget[1] or string.match(budget[1], '^%a+') ~= string.match(period, '^%a+') then
@@ -184,13 +190,13 @@ local function enqueue(job, identity, rest, lowered, state)
   local data = string.sub(identity, 1, -2) .. ',' .. rest
   if lowered > 0 then data = string.sub(data, 1, -2) .. ',"outputLimit":' .. string.format('%.0f', lowered) .. '}' end
   local id = 'job_' .. job
-  redis.call('HSET', ARGV[14] .. id, 'name', 'job', 'data', data, 'opts', '{"jobId":"' .. id .. '","removeOnFail":true,"attempts":0}',
-    'timestamp', ARGV[7], 'delay', '0', 'priority', '0', 'state', state)
+  redis.call('HSET', ARGV[13] .. id, 'name', 'job', 'data', data, 'opts', '{"jobId":"' .. id .. '","removeOnFail":true,"attempts":0}',
+    'timestamp', nowText, 'delay', '0', 'priority', '0', 'state', state)
   queued[#queued + 1] = id
 end
 
 local function admit(at, state)
-  local job, bound, hold, limits, lifetime, deadline, identity, field, value, rest = unpack(ARGV, at, at + perJob - 1)
+  local job, bound, hold, limits, lifetime, deadline, identity, field, value, rest, notAfter = unpack(ARGV, at, at + perJob - 1)
   local member = job .. ' ' .. ARGV[2] .. ' ' .. key .. ' ' .. capability
   local idempotency, body = string.match(bound, '^(%S+) (%S+)$')
   local binding = idempotency and prefix .. 'idempotency:' .. idempotency
@@ -206,7 +212,8 @@ local function admit(at, state)
     local lowered = string.match(redis.call('HGET', reserved, job) or '', '^%S+ %S+ (%S+)')
     return answer('admitted', '', count, money[6], lowered)
   end
-  if ARGV[9] ~= '' then return answer(ARGV[9], '', count) end
+  if now > tonumber(notAfter) then return answer('late', '', count) end
+  if ARGV[8] ~= '' then return answer(ARGV[8], '', count) end
   if hasItsShare() then return answer('queue_share', string.format('%.0f', unfinished), count) end
   if count >= tonumber(ARGV[6]) then return answer('concurrency', '', count) end
   local levels, left, tokens = {}, '', 0
@@ -223,13 +230,13 @@ local function admit(at, state)
 
   -- From here on it is admitted. The first write is one that a full memory refuses, before anything else is written.
   if state then
-    redis.call('HSET', state, 'job', identity, 'deadline', deadline, 'readers', ARGV[15])
+    redis.call('HSET', state, 'job', identity, 'deadline', deadline, 'readers', ARGV[14])
     if field ~= '' then redis.call('HSET', state, field, value) end
     redis.call('PEXPIRE', state, lifetime)
   end
   if binding then
     redis.call('HSET', binding, 'job', job, 'body', body)
-    redis.call('PEXPIRE', binding, ARGV[10])
+    redis.call('PEXPIRE', binding, ARGV[9])
   end
   count, unfinished, held = count + 1, unfinished + 1, held + cost
   waiting = waiting + 1
@@ -237,12 +244,12 @@ local function admit(at, state)
   if turn > 0 then lastTurn, hasTurn = turn, true end
   for name, level in pairs(levels) do buckets[name], filled[name] = level, level end
   if amount ~= '-' or tokens > 0 then
-    local counted = limits ~= '' and ARGV[13] .. ' ' .. limits or ''
+    local counted = limits ~= '' and ARGV[12] .. ' ' .. limits or ''
     reservations[#reservations + 1] = job
     reservations[#reservations + 1] = string.format('%s %.0f %.0f %s %s', amount, tokens, lowered, period, counted)
   end
-  runningNow[#runningNow + 1], runningNow[#runningNow + 2] = ARGV[7], job
-  holds[#holds + 1], holds[#holds + 2] = ARGV[8], member
+  runningNow[#runningNow + 1], runningNow[#runningNow + 2] = nowText, job
+  holds[#holds + 1], holds[#holds + 2] = firstLook, member
   local isQueued = rest ~= '' and turn == 0
   if isQueued then enqueue(job, identity, rest, lowered, state) end
   return answer('admitted', '', count, string.format('%.0f', turn), string.format('%.0f', lowered), left, isQueued and 1 or 0)
@@ -282,7 +289,7 @@ if #levels > 0 then
 end
 if #reservations > 0 then redis.call('HSET', reserved, unpack(reservations)) end
 if #queued > 0 then
-  redis.call('LPUSH', ARGV[14] .. 'wait', unpack(queued))
-  redis.call('ZADD', ARGV[14] .. 'marker', '0', '0')
+  redis.call('LPUSH', ARGV[13] .. 'wait', unpack(queued))
+  redis.call('ZADD', ARGV[13] .. 'marker', '0', '0')
 end
 return replies

@@ -61,6 +61,10 @@ export interface AdmitCall {
   readonly virtualTime: number;
   /** How full the queue is; left out: it has no end. */
   readonly fill?: QueueFill;
+  /** What time it is by Redis's clock, which a budget's period goes by. */
+  readonly time: number;
+  /** When it must not be admitted any more, by Redis's clock: its caller is answered without it by then. */
+  readonly notAfter: number;
   /** What the job may cost; `unknown`: not asked for yet, `unpriced`: nobody knows. */
   readonly hold: Hold | 'unknown' | 'unpriced';
   /** Tokens it is expected to take, for limits on tokens; what it took replaces them at its settlement. */
@@ -90,6 +94,7 @@ export interface AdmitReply {
     | 'unpriced'
     | 'balance'
     | 'budget'
+    | 'late'
     | Shedding;
   /** The job that an idempotency key is bound to, or what else admit.lua tells of its verdict. */
   readonly detail: string;
@@ -125,9 +130,18 @@ function areAlike(one: AdmitCall, other: AdmitCall): boolean {
 
 /** Asks for jobs of one key and capability. */
 async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promise<(AdmitReply | Error)[]> {
-  const { job, caller, concurrency, shedding, flows, virtualTime, reader, fill = endless } = calls.at(-1) as AdmitCall;
+  const {
+    job,
+    caller,
+    concurrency,
+    shedding,
+    flows,
+    virtualTime,
+    reader,
+    time,
+    fill = endless,
+  } = calls.at(-1) as AdmitCall;
   const { account, apiKeyId, capability } = job;
-  const now = Date.now();
   const keys = [accountKeys.holds(account)];
   const args = [
     accountKeys.prefix(account),
@@ -136,12 +150,11 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
     capability,
     caller.revision,
     concurrency,
-    now,
-    now + sweepAfterMs,
+    sweepAfterMs,
     shedding ?? '',
     idempotencyMs,
     `${flows ? jobsWithoutTurn[capability] : 0} ${virtualTime} ${fill.waiting} ${fill.active} ${fill.limit} ${fill.share}`,
-    caller.budget ? budgetText(caller.budget, now) : '',
+    caller.budget ? budgetText(caller.budget, time) : '',
     `${caller.rpm ?? 0} ${caller.tpm ?? 0}`,
     reader === undefined ? '' : queueKeysPrefix(capability),
     reader ?? '',
@@ -159,7 +172,7 @@ function budgetText({ amount, period }: NonNullable<Caller['budget']>, now: numb
 }
 
 function pushJob(args: (string | number)[], call: AdmitCall): void {
-  const { job, stored, queued } = call;
+  const { job, stored, queued, notAfter } = call;
   const [field, value] = storedField(stored);
   args.push(
     job.id,
@@ -172,6 +185,7 @@ function pushJob(args: (string | number)[], call: AdmitCall): void {
     field,
     value,
     queued === undefined ? '' : JSON.stringify(queued).slice(1),
+    notAfter,
   );
 }
 

@@ -4,6 +4,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { createJobState } from '../../shared/jobs/job-state.ts';
 import { formatDollars } from '../../shared/money/dollars.ts';
 import { type Hold, holdOf } from '../../shared/money/hold.ts';
+import { isRefusal } from '../../shared/redis-refusal.ts';
 import type { BilledExtra } from '../endpoints/billed-extras.ts';
 import { assertInScope } from '../endpoints/key-scopes.ts';
 import { assertVendorIds } from '../endpoints/vendor-ids.ts';
@@ -19,6 +20,9 @@ const settlementMs = 30;
 /** How often admission is asked at most: each asking but the first follows another thing that was missing. */
 const mostAskings = 8;
 
+/** How long (ms) admission waits before it asks a Redis again that takes no writes for now. */
+const refusedMs = 100;
+
 /** How many bytes of a request make a token, for limits on tokens: what was taken replaces the guess. */
 const bytesPerToken = 4;
 
@@ -33,19 +37,22 @@ export interface Admission {
  * Asks for admission, and again where something was missing that can be had: the key's flag or the account in Redis, the
  * newest settings of the key, the price of the job, a moment for the job before it to be settled.
  * @param queued what the queue gets beside the job, where it is to be queued in the same step
+ * @param giveUpAt when its caller is answered without it, as `performance.now()` tells time
  * @throws ApiError 401, 403 or 503 where that cannot be had.
  */
 export async function askAdmission(
   services: Services,
   submission: Submission,
   queued: AdmitCall['queued'],
+  giveUpAt: number,
 ): Promise<Admission> {
   const { payingKeys } = services;
   let { caller } = submission;
   let hasPaused = false;
   let hold: AdmitCall['hold'] = payingKeys.has(caller) ? reckon(services, submission) : 'unknown';
   for (let askings = 1; ; askings++) {
-    const reply = await ask(services, submission, caller, hold, queued);
+    const asking = { submission, caller, hold, queued, giveUpAt };
+    const reply = await untilTaken(() => ask(services, asking), giveUpAt);
     if (askings >= mostAskings) return { reply, caller };
     if (reply.verdict === 'unknown') await services.callers.restoreFlag(caller);
     else if (reply.verdict === 'changed') caller = await readChanged(services, submission, caller);
@@ -53,6 +60,9 @@ export async function askAdmission(
     else if (reply.verdict === 'unasked') {
       payingKeys.note(caller);
       hold = reckon(services, submission);
+    } else if (reply.verdict === 'late' && performance.now() < giveUpAt) {
+      // It is not: Redis's clock, or ours, has jumped.
+      await services.clock.measure();
     } else if (reply.verdict === 'concurrency' && !hasPaused) {
       // A caller that has just got an answer may come back before that job is settled, which follows its end closely.
       hasPaused = true;
@@ -61,14 +71,36 @@ export async function askAdmission(
   }
 }
 
-function ask(
-  services: Services,
-  { job, bodyHash, placed: stored, prepared }: Submission,
-  caller: Caller,
-  hold: AdmitCall['hold'],
-  queued: AdmitCall['queued'],
-): Promise<AdmitReply> {
-  const { redis, processId, isCluster, config, load } = services;
+/** One asking. */
+interface Asking extends Pick<AdmitCall, 'caller' | 'hold' | 'queued'> {
+  readonly submission: Submission;
+  readonly giveUpAt: number;
+}
+
+/** Calls a script, and again while Redis takes no writes: nothing was done then. @throws ApiError 503 where that lasts. */
+export async function untilTaken<T>(call: () => Promise<T>, giveUpAt: number): Promise<T> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      if (performance.now() + refusedMs > giveUpAt) throw notTaken(error);
+      await new Promise((resolve) => setTimeout(resolve, refusedMs));
+    }
+  }
+}
+
+/** The 503 for a request that did not come into the queue in time, of which nothing is left there. */
+export function notTaken(cause?: unknown): ApiError {
+  return new ApiError('service_unavailable', 'The queue does not take requests for now. Send it again.', {
+    retryAfterMs: 2000,
+    cause,
+  });
+}
+
+function ask(services: Services, { submission, caller, hold, queued, giveUpAt }: Asking): Promise<AdmitReply> {
+  const { job, bodyHash, placed: stored, prepared } = submission;
+  const { redis, processId, isCluster, config, load, clock } = services;
   const { flows, virtualTime } = load.clock(job.capability);
   const call: AdmitCall = {
     job,
@@ -79,6 +111,8 @@ function ask(
     flows,
     virtualTime,
     fill: { ...load.fill(job.capability), limit: config.queueLimit, share: config.accountQueueShare },
+    time: clock.now(),
+    notAfter: clock.at(giveUpAt),
     hold,
     tokens: Math.ceil((prepared?.request.length ?? 0) / bytesPerToken) + (prepared?.extent?.outputTokens ?? 0),
     reader: isCluster ? undefined : processId,
@@ -158,6 +192,8 @@ export function refusal(
       return unpriced === undefined ? modelUnpriced() : extraUnpriced(unpriced);
     case 'suspended':
       return new ApiError('permission_denied', 'This account is suspended. Ask the operator of this service.');
+    case 'late':
+      return notTaken();
     case 'shed':
       return new ApiError('service_unavailable', 'The service is short of memory and takes no new work for now.', {
         retryAfterMs: 5000,

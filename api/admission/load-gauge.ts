@@ -38,6 +38,9 @@ export class LoadGauge {
   #memory: RedisMemory = { share: 0, limit: 0 };
   #queuesReadAt = 0;
   #memoryReadAt = 0;
+  /** Readings under way: while Redis does not answer, no more are begun. */
+  #readingQueues: Promise<void> | undefined;
+  #readingMemory: Promise<void> | undefined;
 
   constructor(redis: RedisClient, queues: ReadonlyMap<Capability, CapabilityQueue>, queueLimit: number) {
     this.#redis = redis;
@@ -89,11 +92,19 @@ export class LoadGauge {
     const now = Date.now();
     if (now - this.#queuesReadAt > queueAgeMs) {
       this.#queuesReadAt = now;
-      this.#readQueues().catch(() => undefined);
+      this.#readingQueues ??= this.#readQueues()
+        .catch(() => undefined)
+        .finally(() => {
+          this.#readingQueues = undefined;
+        });
     }
     if (now - this.#memoryReadAt > memoryAgeMs) {
       this.#memoryReadAt = now;
-      this.#readMemory().catch(() => undefined);
+      this.#readingMemory ??= this.#readMemory()
+        .catch(() => undefined)
+        .finally(() => {
+          this.#readingMemory = undefined;
+        });
     }
   }
 

@@ -13,7 +13,7 @@ import type { Caller } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
 import { readViewOptions } from '../view-options.ts';
 import type { AdmitCall, AdmitReply } from './admit.ts';
-import { type Admission, askAdmission, refusal } from './ask-admission.ts';
+import { type Admission, askAdmission, notTaken, refusal, untilTaken } from './ask-admission.ts';
 
 /** A request that is ready to be admitted. */
 export interface Submission {
@@ -57,12 +57,19 @@ const keptRequestLimit = 1024 * 1024;
 
 /** How long Redis may take to queue a request before its caller is answered 503. */
 const queueingMs = 5000;
+/**
+ * After so long a request is neither admitted nor queued any more, so that what was answered 503 is never run. What is less
+ * than `queueingMs` is for the reply's way, and for what the clocks are apart.
+ */
+const queueableMs = 4000;
+/** Redis may be away for so long before requests are refused at once: most wait through a restart of it. */
+const awayMs = 3000;
 
 /**
  * Admits a request and puts it into its queue. The reader of its answer must be registered already.
  *
  * Once begun it is carried through to an end: when the caller leaves first, or Redis does not answer in time, the wait
- * ends, and what may have been made is cancelled when that is known. Not so a keyed job, which the caller's repeat finds,
+ * ends, nothing is admitted or queued any more, and what may have been made is cancelled when that is known. Not so a keyed job, which the caller's repeat finds,
  * and one that was to go on without its caller.
  * @throws ApiError 401, 422, 429, 503.
  */
@@ -71,7 +78,12 @@ export async function submit(
   submission: Submission,
   connection: ClientConnection,
 ): Promise<Submitted> {
-  const wait = { isAbandoned: false };
+  if (services.clock.isAway(awayMs)) {
+    const { job, prepared } = submission;
+    discardUploads(services, job.account, prepared?.files).catch(() => undefined);
+    throw notTaken();
+  }
+  const wait = { isAbandoned: false, giveUpAt: performance.now() + queueableMs };
   const work = carryThrough(services, submission, wait);
   try {
     return await connection.wait(work, queueingMs);
@@ -108,10 +120,10 @@ function abandoned(): ApiError {
 async function carryThrough(
   services: Services,
   submission: Submission,
-  wait: { readonly isAbandoned: boolean },
+  wait: { readonly isAbandoned: boolean; readonly giveUpAt: number },
 ): Promise<Submitted> {
   try {
-    const submitted = await admitAndQueue(services, submission);
+    const submitted = await admitAndQueue(services, submission, wait.giveUpAt);
     if (wait.isAbandoned && !submitted.isReplay) await endJob(services, submission.job, abandoned());
     return submitted;
   } catch (error) {
@@ -122,11 +134,11 @@ async function carryThrough(
   }
 }
 
-async function admitAndQueue(services: Services, submission: Submission): Promise<Submitted> {
+async function admitAndQueue(services: Services, submission: Submission, giveUpAt: number): Promise<Submitted> {
   const { job } = submission;
   // A resource's request stands in its state, which is made with the admission.
   if (job.resource !== undefined) submission.placed = await placeRequest(services, submission);
-  const admission = await admitted(services, submission);
+  const admission = await admitted(services, submission, giveUpAt);
   const { caller, reply } = admission;
   if (reply.verdict !== 'admitted') {
     await withdraw(services, submission);
@@ -142,7 +154,7 @@ async function admitAndQueue(services: Services, submission: Submission): Promis
     left: reply.left,
   });
   if (isRecordedFirst(job)) await recordAccepted(services, submission);
-  if (!reply.isQueued) await enqueue(services, submission, reply);
+  if (!reply.isQueued) await enqueue(services, submission, reply, giveUpAt);
   submission.prepared = undefined;
   submission.onQueued?.();
   services.load.added(job.capability);
@@ -150,9 +162,9 @@ async function admitAndQueue(services: Services, submission: Submission): Promis
 }
 
 /** The admission. Where it cannot be had, nothing is left of the request. */
-async function admitted(services: Services, submission: Submission): Promise<Admission> {
+async function admitted(services: Services, submission: Submission, giveUpAt: number): Promise<Admission> {
   try {
-    return await askAdmission(services, submission, queuedAtOnce(services, submission));
+    return await askAdmission(services, submission, queuedAtOnce(services, submission), giveUpAt);
   } catch (error) {
     await withdraw(services, submission);
     throw error;
@@ -218,12 +230,15 @@ async function enqueue(
   services: Services,
   submission: Submission,
   { turn, lowered }: Pick<AdmitReply, 'turn' | 'lowered'>,
+  giveUpAt: number,
 ): Promise<void> {
   const { job } = submission;
   try {
     const placed = submission.placed ?? (await placeRequest(services, submission));
     const queued = { ...job, ...queuedBeside(submission), ...placed, ...(lowered > 0 && { outputLimit: lowered }) };
-    await services.queue(job.capability).enqueue(queued, turn);
+    const queue = services.queue(job.capability);
+    const verdict = await untilTaken(() => queue.enqueue(queued, turn, services.clock.at(giveUpAt)), giveUpAt);
+    if (verdict === 'late') throw new Error('Redis came to it too late');
   } catch (error) {
     const failure = new ApiError('service_unavailable', 'The request could not be queued.', { cause: error });
     // Where Redis refuses a part of this too, the sweeper does the rest, at the latest at the job's deadline.

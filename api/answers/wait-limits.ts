@@ -7,7 +7,8 @@ import type { Services } from '../services.ts';
 const localGraceMs = 2000;
 
 /**
- * How long the caller of a job waits: to its deadline (504), and, while no worker has begun, to the queue limit (503).
+ * How long the caller of a job waits: to its deadline (504), and, while no worker has begun, to the queue limit (503); both
+ * by Redis's clock, like all that more than one process decides.
  * Ending goes through Redis like every end, so a worker that begins in the same moment and this process agree; the error
  * then arrives as the job's last frame. Only if Redis stays away is the caller answered directly.
  */
@@ -25,10 +26,11 @@ export class WaitLimits {
     this.#queueCheckAt = job.createdAt + services.config.queueWaitMs;
   }
 
-  tick(now: number): void {
+  tick(): void {
+    const now = this.#services.clock.now();
     if (now >= this.#job.deadlineAt) {
       const error = new ApiError('timeout', 'The request was not answered within its deadline.');
-      if (this.#endedAt === undefined) this.#end(error);
+      if (this.#endedAt === undefined) this.#end(error, 'overdue');
       this.#endedAt ??= now;
       if (now > this.#endedAt + localGraceMs) this.#fail(error);
     } else if (now >= this.#queueCheckAt) {
@@ -43,9 +45,12 @@ export class WaitLimits {
     }
   }
 
-  #end(error: ApiError, guard?: 'queued'): void {
-    endJob(this.#services, this.#job, error, guard).catch((cause) =>
-      this.#services.log.warn({ err: cause, job: this.#job.id }, 'ending an overdue job failed'),
-    );
+  #end(error: ApiError, guard: 'queued' | 'overdue'): void {
+    endJob(this.#services, this.#job, error, guard)
+      .then(({ verdict }) => {
+        // Redis's clock is a little behind what this process takes it for: it is asked again.
+        if (verdict === 'refused' && guard === 'overdue') this.#endedAt = undefined;
+      })
+      .catch((cause) => this.#services.log.warn({ err: cause, job: this.#job.id }, 'ending an overdue job failed'));
   }
 }

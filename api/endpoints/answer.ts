@@ -257,7 +257,7 @@ async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: (
     reader.made();
     if (waiting.isCreator) {
       const limits = new WaitLimits(services, job, (error) => sink.fail(error));
-      sink.onTick = (now) => limits.tick(now);
+      sink.onTick = () => limits.tick();
     }
     return await wait();
   } catch (error) {
@@ -313,9 +313,8 @@ function handedOver(job: JobIdentity): ApiError {
 
 function observeFirstFrame({ services, ctx, job, isCreator }: Waiting, firstFrameAt: number | undefined): void {
   if (firstFrameAt === undefined || !isCreator) return;
-  services.metrics.firstFrame.observe(
-    { endpoint: ctx.state.endpoint },
-    Math.max(0, firstFrameAt - job.createdAt) / 1000,
-  );
-  ctx.state.facts.first_frame_ms = firstFrameAt - job.createdAt;
+  // The job was made by Redis's clock.
+  const milliseconds = Math.max(0, firstFrameAt + services.clock.now() - Date.now() - job.createdAt);
+  services.metrics.firstFrame.observe({ endpoint: ctx.state.endpoint }, milliseconds / 1000);
+  ctx.state.facts.first_frame_ms = milliseconds;
 }

@@ -33,14 +33,14 @@ export async function makeSubmission(
 }
 
 function identify(
-  { config }: Services,
+  { config, clock }: Services,
   ctx: Context,
   endpoint: Endpoint,
   { prepared, viewOptions }: { readonly prepared: Prepared; readonly viewOptions: string },
   preferences: Preferences,
 ): JobIdentity {
   const { caller, jobId } = ctx.state;
-  const now = Date.now();
+  const now = clock.now();
   const isKeyed = preferences.idempotencyKey !== undefined;
   const isBackground = prepared.background === true;
   const kept = preferences.respondAsync || prepared.store ? config.resultMs : 0;

@@ -2,7 +2,7 @@ import type { Blobs } from '../blobs.ts';
 import type { ApiError } from '../errors.ts';
 import { type CapabilityQueue, deleteRequest } from '../queue.ts';
 import type { RedisClient } from '../redis.ts';
-import { type FinishReply, finishWithError } from './finish.ts';
+import { type EndGuard, type FinishReply, finishWithError } from './finish.ts';
 import { type JobIdentity, type Outcome, readJobState } from './job-state.ts';
 import { freePlace, settlementOf, settleNow } from './settle.ts';
 
@@ -23,7 +23,7 @@ export async function endJob(
   context: EndJobContext,
   job: JobIdentity,
   error: ApiError,
-  guard?: 'queued' | 'abandoned',
+  guard?: EndGuard,
 ): Promise<FinishReply> {
   const reply = await finishWithError(
     context.redis,

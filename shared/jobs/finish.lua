@@ -3,7 +3,8 @@
 -- KEYS[2n-1] job state (hash)   KEYS[2n] answer log (stream)
 -- ARGV[1] PUBLISH or SPUBLISH, then fourteen of each job:
 --   1 job id   2 attempt, or '' for a caller that is not the job's worker (canceller, deadline, sweeper)
---   3 guard: '' always; 'queued' only while no attempt has begun; 'abandoned' only while no lease lives
+--   3 guard: '' always; 'queued' only while no attempt has begun; 'abandoned' only while no lease lives; 'overdue' only once
+--     its deadline has passed by this clock
 --   4 outcome   5 usage as JSON, or ''   6 error code, or ''
 --   7 frame lines ending with the terminal one   8 how many lines
 --   9 inbox channel prefix   10 log lifetime in ms
@@ -25,13 +26,14 @@ end
 
 local function finish(key, log, job, caller, guard, outcome, usage, code, lines, count, inboxes, logLifetime, lifetime, served, cost,
     expected)
-  local state = redis.call('HMGET', key, 'attempt', 'terminal', 'seq', 'readers', 'lease', 'worker')
+  local state = redis.call('HMGET', key, 'attempt', 'terminal', 'seq', 'readers', 'lease', 'worker', 'deadline')
   local attempt, lease = state[1], tonumber(state[5] or 0)
   if not state[4] then return answer('gone') end
   if state[2] then return answer('already', state[2], attempt) end
   if caller ~= '' and attempt ~= caller then return answer('fenced') end
   if guard == 'queued' and attempt then return answer('refused') end
   if guard == 'abandoned' and lease > now then return answer('refused') end
+  if guard == 'overdue' and now < tonumber(state[7] or 0) then return answer('refused') end
   local first = tonumber(state[3] or 0) + 1
   if expected ~= '' and tonumber(expected) ~= first then return answer('gap') end
   local last = string.format('%.0f', first + count - 1)

@@ -17,12 +17,15 @@ const endedMs = 600_000;
 
 const script = loadScript<string[]>(new URL('./finish.lua', import.meta.url), refusalScript);
 
+/** Under what condition a caller that is not the worker ends a job; see finish.lua. */
+export type EndGuard = 'queued' | 'abandoned' | 'overdue';
+
 export interface FinishCall {
   readonly jobId: string;
   /** The worker's attempt; absent for a canceller, a deadline or the sweeper. */
   readonly attempt?: number;
   /** Condition under which a caller that is not the worker may end the job; see finish.lua. */
-  readonly guard?: 'queued' | 'abandoned';
+  readonly guard?: EndGuard;
   readonly outcome: Outcome;
   /** Vendor's usage as JSON. */
   readonly usage?: string | undefined;

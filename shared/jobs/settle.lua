@@ -2,15 +2,16 @@
 -- a hold, and without a reservation, nothing happens: the job was settled before, or Redis has lost its hold.
 -- KEYS[1] holds (sorted set)   KEYS[2] outbox (stream)
 -- All other keys lie in the same tag: ARGV[1] and their names make them (see shared/keys.ts).
--- ARGV[1] prefix of the tag's keys   ARGV[2] now in ms
--- ARGV[3] '1' where the states of these jobs say that they are not settled: their holds were lost. Each gets its record (with
+-- ARGV[1] prefix of the tag's keys
+-- ARGV[2] '1' where the states of these jobs say that they are not settled: their holds were lost. Each gets its record (with
 --   field l: it is charged when the database has it, and had none before)
--- ARGV[5n-1] member of the holds: '<job id> <account> <API key id> <capability>'
--- ARGV[5n] '' or the hash of the idempotency key that is to be freed
--- ARGV[5n+1] the job's record, or '' where nothing is known of it
--- ARGV[5n+2] what it has cost in nano-dollars, or '' where nobody knows   ARGV[5n+3] tokens it took, or ''
--- Answers which of the jobs had no hold, by their numbers from 1 on.
-local prefix, now, isUnsettled = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1'
+-- ARGV[5n-2] member of the holds: '<job id> <account> <API key id> <capability>'
+-- ARGV[5n-1] '' or the hash of the idempotency key that is to be freed
+-- ARGV[5n] the job's record, or '' where nothing is known of it
+-- ARGV[5n+1] what it has cost in nano-dollars, or '' where nobody knows   ARGV[5n+2] tokens it took, or ''
+-- Returns which of the jobs had no hold, by their numbers from 1 on.
+local time = redis.call('TIME')
+local prefix, now, isUnsettled = ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000), ARGV[2] == '1'
 local reserved = prefix .. 'reserved'
 -- What adds up to more stays here: no sum may fail, or lose its last digits, for what one job is said to have cost.
 local most = 9007199254740991
@@ -76,7 +77,7 @@ local function record(text, cost, charged, ...)
   else redis.call('XADD', KEYS[2], '*', 'r', text, 'c', string.format('%.0f', charged), ...) end
 end
 
-for index = 4, #ARGV, 5 do
+for index = 3, #ARGV, 5 do
   local member, binding, text, cost, took = unpack(ARGV, index, index + 4)
   local job, account, apiKey, capability = string.match(member, '^(%S+) (%S+) (%S+) ?(%S*)$')
   -- The write that frees comes first: Redis lets a script that has written go on when its memory is full.
@@ -106,7 +107,7 @@ for index = 4, #ARGV, 5 do
   elseif isUnsettled then
     record(text, cost, charged, 'l', '1')
   else
-    missing[#missing + 1] = (index + 1) / 5
+    missing[#missing + 1] = (index + 2) / 5
   end
   local running = prefix .. 'running:' .. apiKey
   ended[running] = ended[running] or {}

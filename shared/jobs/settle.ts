@@ -163,7 +163,7 @@ async function settleTag(redis: RedisClient, jobs: readonly Settlement[]): Promi
 
 async function callScript(redis: RedisClient, jobs: readonly Settlement[], isUnsettled: boolean): Promise<number[]> {
   const { account } = jobs[0] as Settlement;
-  const args: (string | number)[] = [accountKeys.prefix(account), Date.now(), isUnsettled ? '1' : ''];
+  const args: (string | number)[] = [accountKeys.prefix(account), isUnsettled ? '1' : ''];
   for (const job of jobs) {
     const freed = freesIdempotencyKey(job) ? job.idempotency : '';
     args.push(holdMember(job), freed, job.record, job.cost ?? '', job.tokens ?? '');

@@ -2,8 +2,10 @@ import type { Capability } from '../capabilities/capability.ts';
 import { ApiError } from '../errors.ts';
 import { accountKeys } from '../keys.ts';
 import type { Logger } from '../log.ts';
+import type { QueuedJob } from '../queue.ts';
 import { type EndJobContext, endJob } from './end-job.ts';
-import { type JobIdentity, type JobState, readJobState } from './job-state.ts';
+import { type JobState, readJobState } from './job-state.ts';
+import { loadScript } from './script.ts';
 import { settledByWorkerMs, settlementOf, settleNow } from './settle.ts';
 
 /** How often the sweeper looks. */
@@ -12,14 +14,19 @@ const intervalMs = 2000;
 export const sweepAfterMs = 10_000;
 /** A begun job whose lease has been dead for so long has no worker left that would take it up. */
 const abandonedMs = 20_000;
-/** Holds looked at per tag and round: bounds one round's work. */
+/** Holds looked at together of a tag. */
 const batch = 100;
+/** How long a round goes on while more holds of a tag are due than that. */
+const roundMs = 10_000;
+
+const dueHolds = loadScript<[now: string, ...members: string[]]>(new URL('./due-holds.lua', import.meta.url));
 
 /**
  * Looks at old holds: a job that has ended but is not settled is settled, one past its deadline is finished, one whose
  * worker died in the middle of an answer and that no other took up is ended, and so is one that never came into its queue.
  * One whose vendor's task runs is put back into its queue if it is lost there.
- * Every api process runs one; all it does may be done twice.
+ * Every api process runs one, and they share the holds among them; all it does may be done twice. It goes by Redis's clock,
+ * as the times do that it looks at: a host's own may be minutes ahead.
  */
 export class Sweeper {
   readonly #context: EndJobContext;
@@ -42,14 +49,21 @@ export class Sweeper {
 
   /** One round over all accounts' holds. */
   async sweep(): Promise<void> {
-    const { redis } = this.#context;
-    const now = Date.now();
+    const endAt = performance.now() + roundMs;
     await Promise.all(
       accountKeys.allHolds().map(async (key) => {
-        const members = await redis.zrangebyscore(key, '-inf', now, 'LIMIT', 0, batch);
-        await Promise.all(members.map((member) => this.#look(key, member, now)));
+        while ((await this.#sweepSome(key)) === batch && performance.now() < endAt);
       }),
     );
+  }
+
+  /** Looks at holds of one tag that are due; answers how many they were. */
+  async #sweepSome(key: string): Promise<number> {
+    const [now, ...members] = await dueHolds(this.#context.redis, [key], [batch, sweepAfterMs]);
+    const looks = await Promise.allSettled(members.map((member) => this.#look(key, member, Number(now))));
+    const failed = looks.find((look) => look.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+    return members.length;
   }
 
   close(): void {
@@ -87,11 +101,8 @@ export class Sweeper {
       return;
     }
     const error = await this.#reasonToEnd(state, now);
-    if (error === undefined) {
-      await this.#context.redis.zadd(holdsKey, 'XX', now + sweepAfterMs, member);
-    } else {
-      await endJob(this.#context, state, error, error.code === 'timeout' ? undefined : 'abandoned');
-    }
+    if (error === undefined) return;
+    await endJob(this.#context, state, error, error.code === 'timeout' ? 'overdue' : 'abandoned');
   }
 
   /** Why a job that has not ended must be ended from here; undefined while somebody runs it, or will. */
@@ -107,7 +118,7 @@ export class Sweeper {
     if (state.task !== undefined) {
       // The vendor goes on with its task. Polling it takes no more than the state knows, and what is queued twice is
       // queued once.
-      await this.#context.queue(state.capability).enqueue(identityOf(state));
+      await this.#context.queue(state.capability).enqueue(queuedJobOf(state));
       return undefined;
     }
     if (state.attempt > 0) return new ApiError('outcome_unknown', 'The process that ran this request was lost.');
@@ -121,10 +132,17 @@ export class Sweeper {
   }
 }
 
-/** What a job is, without how it stands. */
-function identityOf(state: JobState): JobIdentity {
-  const { id, account, apiKeyId, capability, endpoint, model, stream, resource } = state;
-  const { createdAt, deadlineAt, retentionMs, idempotency, viewOptions } = state;
-  const fixed = { id, account, apiKeyId, capability, endpoint, model, stream, createdAt, deadlineAt, retentionMs };
-  return { ...fixed, idempotency, viewOptions, ...(resource && { resource }) };
+/** What a job is and asks for, without how it stands: a poll that finds the task done needs its request, and its tags. */
+function queuedJobOf(state: JobState): QueuedJob {
+  const {
+    readers: _readers,
+    attempt: _attempt,
+    beganAt: _beganAt,
+    endedAt: _endedAt,
+    outcome: _outcome,
+    ...rest
+  } = state;
+  const { errorCode: _code, usage: _usage, cost: _cost, seq: _seq, hasDelta: _hasDelta, ...more } = rest;
+  const { leaseUntil: _lease, progress: _progress, task: _task, isDeleted: _isDeleted, ...job } = more;
+  return job;
 }

@@ -241,7 +241,7 @@ const models: readonly RoutedModel[] = [
 ];
 
 /** All that becomes of a request before it is a job, and of its view before the first frame. */
-function takeRequest(endpoint: Endpoint, prepared: Prepared): void {
+function followRequest(endpoint: Endpoint, prepared: Prepared): void {
   JSON.parse(String(prepared.request));
   for (const model of models) {
     if (model.capability !== endpoint.capability) continue;
@@ -278,7 +278,7 @@ function take(endpoint: Endpoint, prepare: Prepare, body: unknown): void {
     assertRefusal(error);
     return;
   }
-  takeRequest(endpoint, prepared);
+  followRequest(endpoint, prepared);
 }
 
 /** What a message on a response socket is prepared to: its refusal is no exception. */
@@ -371,7 +371,7 @@ describe('a request with anything in the place of something else', () => {
             assertRefusal(error);
             return;
           }
-          takeRequest(endpoint, prepared);
+          followRequest(endpoint, prepared);
         }),
         { numRuns: 300 },
       );

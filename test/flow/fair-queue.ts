@@ -77,6 +77,7 @@ export class FairQueue {
     const reply = await admit(this.#redis.client, {
       ...{ job, caller: caller as never, concurrency: 100_000, bodyHash: '', shedding: undefined },
       ...{ ...this.load.clock('chat'), hold: 'unpriced', tokens: 0, reader: undefined },
+      ...{ time: job.createdAt, notAfter: job.deadlineAt },
     });
     assert.equal(reply.verdict, 'admitted');
     const done = new Promise<void>((resolve) => this.#waiting.set(job.id, resolve));

@@ -147,7 +147,7 @@ describe('a budget', () => {
     const period = money.budgetPeriodAt('day', now).name;
     await money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period }, 0);
     assert.equal((await ask({ hold: costs(30) })).verdict, 'admitted');
-    const late = await withClock(86_400_000, () => ask({ hold: costs(30) }));
+    const late = await ask({ hold: costs(30), time: now - 86_400_000 });
     assert.equal(late.verdict, 'budget');
     const [stands, held] = await jobs.redis.hmget(accountKeys.budget(account, 'key'), 'period', 'held');
     assert.deepEqual([stands, held], [period, '30']);
@@ -163,13 +163,21 @@ describe('a limit for a minute', () => {
     assert.ok(Number(detail.split(' ')[2]) <= 120_000, detail);
   });
 
-  test('is neither emptier nor fuller for a process whose clock is late', async () => {
-    const { ask } = await newAccount('', { rpm: 60 });
+  test('is neither emptier nor fuller for processes whose clocks are late or ahead, nor for others after them', async () => {
+    const { account, ask, end } = await newAccount('', { rpm: 60 });
     for (let asked = 0; asked < 30; asked++) assert.equal((await ask()).verdict, 'admitted');
     const left = Number((await ask()).left.split(' ')[0]);
-    const late = await withClock(20_000, () => ask());
-    assert.equal(late.verdict, 'admitted');
-    assert.ok(Math.abs(Number(late.left.split(' ')[0]) - left) <= 2, `${late.left} of ${left}`);
+    for (const lateMs of [20_000, -660_000]) {
+      const late = await withClock(lateMs, () => ask());
+      assert.equal(late.verdict, 'admitted');
+      assert.ok(Math.abs(Number(late.left.split(' ')[0]) - left) <= 3, `${late.left} of ${left}`);
+      // What is settled by such a process moves no time either.
+      await withClock(lateMs, () => end(late.job, 0));
+    }
+    const fields = await jobs.redis.hvals(accountKeys.rate(account, 'key'));
+    for (const field of fields) {
+      assert.ok(Number(field.split(' ')[1]) < Date.now() + 10_000, `${field}: nobody's time is ahead for it`);
+    }
     const after = await ask();
     assert.ok(Math.abs(Number(after.left.split(' ')[0]) - left) <= 3, `${after.left} of ${left}`);
   });
@@ -223,6 +231,7 @@ describe('asking for admission', () => {
     const services = {
       ...{ redis: jobs.redis, processId: 'api', isCluster: false, config: { keyConcurrency: 10 } },
       ...{ load: { shedding: () => undefined, clock: () => ({ flows: true, virtualTime: 0 }) } },
+      ...{ clock: { now: () => job.createdAt, at: () => job.deadlineAt } },
       ...{ payingKeys: new PayingKeys(), accounts: { load: missing } },
     } as unknown as Services;
     const caller = { ...unlimitedCaller, account };
@@ -238,7 +247,7 @@ describe('asking for admission', () => {
       left.push(await jobs.redis.exists(jobKeys.state(job.id), `${queueKeysPrefix('chat')}job_${job.id}`));
       await knowCaller(jobs.redis, { account });
     });
-    const { reply } = await askAdmission(services, submission, { request: '{}' });
+    const { reply } = await askAdmission(services, submission, { request: '{}' }, Number.POSITIVE_INFINITY);
     assert.deepEqual([reply.verdict, reply.isQueued, left], ['admitted', true, [0]]);
   });
 
@@ -246,7 +255,7 @@ describe('asking for admission', () => {
     const account = 'decided';
     await knowCaller(jobs.redis, { account });
     const { services, submission } = asking(account, () => Promise.reject(new Error('nothing is missing')));
-    const { reply } = await askAdmission(services, submission, undefined);
+    const { reply } = await askAdmission(services, submission, undefined, Number.POSITIVE_INFINITY);
     assert.deepEqual([reply.verdict, reply.isQueued], ['admitted', false]);
   });
 });

@@ -11,6 +11,7 @@ import type { Caller } from '../../api/middleware/authenticate.ts';
 import type { Database } from '../../shared/database/database.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { JobRecord } from '../../shared/jobs/outbox.ts';
+import type { RedisClock as Clock } from '../../shared/redis-clock.ts';
 import { databaseSettings } from '../support/database-settings.ts';
 import { eventually } from '../support/eventually.ts';
 import { loadProduct } from '../support/gateway.ts';
@@ -49,10 +50,13 @@ const { raiseMoney, syncRedis } =
 const { RedisWatch, redisIdentity } =
   await loadProduct<typeof import('../../api/ledger/redis-watch.ts')>('api/ledger/redis-watch');
 
+const { RedisClock } = await loadProduct<typeof import('../../shared/redis-clock.ts')>('shared/redis-clock');
+
 const { log } = createLogger('silent', 'test');
 const hour = 3_600_000;
 
 let jobs: JobFixture;
+let clock: Clock;
 let db: Database;
 let dataDir: string;
 let ledger: InstanceType<typeof JobLedger>;
@@ -63,8 +67,12 @@ const late: string[] = [];
 
 before(async () => {
   jobs = await JobFixture.start();
+  clock = await RedisClock.open(jobs.redis);
 });
-after(() => jobs?.stop());
+after(async () => {
+  clock?.close();
+  await jobs?.stop();
+});
 
 beforeEach(async () => {
   await jobs.redis.flushall();
@@ -306,7 +314,7 @@ describe('the budget of a key', () => {
     return id;
   }
   const load = (apiKeyId: string, budget: Caller['budget']) =>
-    new AccountLoader(db, jobs.redis).load({ account, apiKeyId, budget } as Caller, 'budget');
+    new AccountLoader(db, jobs.redis, clock).load({ account, apiKeyId, budget } as Caller, 'budget');
 
   test('that is taken away and given again has what was spent meanwhile', async () => {
     const id = await newKey(monthly);

@@ -7,7 +7,8 @@ import { loadProduct } from '../support/gateway.ts';
 import { JobFixture } from './job-fixture.ts';
 
 const { jobKeys, accountKeys } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
-const { readJobState } = await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
+const { createJobState, readJobState } =
+  await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { settlementOf, holdMember } =
   await loadProduct<typeof import('../../shared/jobs/settle.ts')>('shared/jobs/settle');
 const { parseRecord } = await loadProduct<typeof import('../../shared/jobs/outbox.ts')>('shared/jobs/outbox');
@@ -264,6 +265,47 @@ describe('the sweeper', () => {
     } finally {
       await queue.close();
     }
+  });
+
+  test('puts it back with all that its state has: the request, or where that is, and its tags', async () => {
+    const queue = new CapabilityQueue('video', jobs.redis);
+    try {
+      for (const stored of [{ request: '{"prompt":"a"}' }, { requestBlob: 'blob' }]) {
+        const more = { capability: 'video', resource: 'background', metadata: '{"team":"a"}' } as const;
+        const job = jobs.identity(more);
+        await createJobState(jobs.redis, job, 'api-reader', stored);
+        await jobs.take(job, once);
+        await storeTask(jobs.redis, job.id, taskOf());
+        await pauseAt(job, 1, 20);
+        await sweep(job, queue);
+        assert.deepEqual(await queue.find(job.id), { ...job, ...stored });
+        await queue.remove(job.id);
+      }
+    } finally {
+      await queue.close();
+    }
+  });
+
+  test('looks at all that is due in one round, however much it is, and no two of them at the same', async () => {
+    const count = 450;
+    const looked: string[] = [];
+    const queue = {
+      has: async (id: string) => {
+        looked.push(id);
+        return true;
+      },
+    };
+    const made = await Promise.all(Array.from({ length: count }, () => jobs.create({ account: 'busy' })));
+    const holds = accountKeys.holds('busy');
+    for (const job of made) await jobs.redis.zadd(holds, 1, holdMember({ ...job, jobId: job.id }));
+    const context = { redis: jobs.redis, isCluster: false, blobs: {} as never, queue: () => queue as never };
+    const sweepers = [1, 2, 3].map(() => new Sweeper(context, createLogger('silent', 'test').log));
+    await Promise.all(sweepers.map((sweeper) => sweeper.sweep()));
+    for (const sweeper of sweepers) sweeper.close();
+    assert.deepEqual(looked.sort(), made.map(({ id }) => id).sort());
+    const [, soonest] = await jobs.redis.zrange(holds, '0', '0', 'WITHSCORES');
+    assert.ok(Number(soonest) > Date.now() + 1000, 'they are looked at again, a while later');
+    await jobs.redis.del(holds);
   });
 
   test('ends one without a task as unknown, and one past its deadline as overdue', async () => {

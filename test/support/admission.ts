@@ -17,6 +17,7 @@ export function admission(job: JobIdentity, changed: Partial<AdmitCall> = {}): A
   return {
     job,
     caller: { ...unlimitedCaller, account: job.account, apiKeyId: job.apiKeyId },
+    ...{ time: job.createdAt, notAfter: job.deadlineAt },
     ...{ concurrency: 10_000, bodyHash: 'body', shedding: undefined, flows: true, virtualTime: 0 },
     ...{ hold: 'unknown', tokens: 0, reader: undefined },
     ...changed,

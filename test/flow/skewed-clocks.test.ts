@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { Redis } from 'ioredis';
+import { held } from '../support/chat-requests.ts';
+import { endedJob } from '../support/ended-job.ts';
+import { eventually } from '../support/eventually.ts';
+import { type ApiProcess, TestGateway } from '../support/gateway.ts';
+import { leftovers } from '../support/leftovers.ts';
+import { skewedClock } from '../support/skewed-clock.ts';
+import { vendorCalls } from '../support/vendor-journal.ts';
+
+const elevenMinutes = 660_000;
+
+describe('apis whose clocks are eleven minutes apart from Redis’s', () => {
+  let gateway: TestGateway;
+  let redis: Redis;
+  let ahead: ApiProcess;
+  let late: ApiProcess;
+  before(async () => {
+    gateway = await TestGateway.start();
+    redis = new Redis(gateway.redisUrl);
+    [ahead, late] = await Promise.all([
+      gateway.startApi(skewedClock(elevenMinutes)),
+      gateway.startApi(skewedClock(-elevenMinutes)),
+    ]);
+  });
+  after(async () => {
+    redis?.disconnect();
+    await gateway?.stop();
+  });
+
+  const post = (url: string, body: object, headers: Record<string, string> = {}): Promise<Response> =>
+    gateway.fetch('/v1/chat/completions', { url, method: 'POST', body: JSON.stringify(body), headers });
+
+  /** Has the sweepers look at every unfinished job now, and waits until one has. */
+  async function sweep(): Promise<void> {
+    const keys = await redis.keys('sluice:*:holds');
+    assert.equal(keys.length, 1);
+    const [key] = keys as [string];
+    for (const member of await redis.zrange(key, '0', '-1')) await redis.zadd(key, 'XX', 1, member);
+    await eventually(async () => assert.equal(await redis.zcount(key, 1, 1), 0));
+  }
+
+  test('end nobody’s job early: one that runs goes on whoever looks at it, and ends as it should', async () => {
+    const request = held('Reply with exactly: here', { sandbox: { first_token_ms: 600_000 }, user: 'looked-at' });
+    const response = await post(gateway.url, request, { prefer: 'respond-async' });
+    assert.equal(response.status, 202);
+    const { id } = (await response.json()) as { id: string };
+    await eventually(async () => assert.equal((await vendorCalls(gateway, 'looked-at')).length, 1));
+    // Every sweeper may be the one that looks.
+    for (let round = 0; round < 4; round++) await sweep();
+    const job = (await (await gateway.fetch(`/v1/jobs/${id}`)).json()) as { status: string };
+    assert.equal(job.status, 'in_progress');
+    await gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
+    await endedJob(gateway, id);
+  });
+
+  test('answer their own callers, also those that wait for a minute only', async () => {
+    for (const { url } of [ahead, late]) {
+      const response = await post(url, held('Reply with exactly: mine'), { 'x-stainless-timeout': '60' });
+      assert.equal(response.status, 200);
+      const { created, choices } = (await response.json()) as { created: number; choices: { message: object }[] };
+      assert.deepEqual(choices.length, 1);
+      assert.ok(Math.abs(created - Date.now() / 1000) < 300, 'it was made now, by everybody’s clock');
+    }
+  });
+
+  test('tell their callers of a deadline that has passed, and leave nothing behind', async () => {
+    for (const { url } of [ahead, late]) {
+      const request = held('Hi', { sandbox: { first_token_ms: 600_000 } });
+      const response = await post(url, request, { 'x-stainless-timeout': '1' });
+      assert.equal(response.status, 504);
+    }
+    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 30_000);
+  });
+});
