@@ -14,7 +14,6 @@ import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
 import { Sweeper } from '../shared/jobs/sweeper.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
-import { isLoopback } from '../shared/loopback.ts';
 import { type ApiMetrics, createApiMetrics, createRegistry } from '../shared/metrics.ts';
 import { Scrapes } from '../shared/metrics-access.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
@@ -74,7 +73,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
   const disk = new DiskFloor(config.dataDir, config.diskFloorBytes);
   await Promise.all([load.refresh(), disk.refresh()]);
   const accounts = new AccountLoader(db, redis.client);
-  const callers = new CallerDirectory(db, redis.client, log);
+  const callers = new CallerDirectory(db, redis.client, log, config.wrongKeysPerMinute);
   const catalogue = createCatalogue(config);
   const bodies = Math.max(leastBodies, config.keyConcurrency);
   return {
@@ -116,7 +115,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
 }
 
 function openConnections(config: Config, forwarded: ForwardedHeaders, metrics: ApiMetrics, log: Logger): Connections {
-  const isShared = (address: string): boolean => isLoopback(address) || forwarded.isProxy(address);
+  const isShared = (address: string): boolean => forwarded.isShared(address);
   return new Connections({ ...config, isShared }, log, (reason) => metrics.connectionsCut.inc({ reason }));
 }
 
