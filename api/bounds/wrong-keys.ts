@@ -5,8 +5,10 @@ import { ApiError } from '../../shared/errors.ts';
 const maxNetworks = 10_000;
 const windowMs = 60_000;
 /** How old the list of valid keys may be, and how many it has at most. */
-const listMs = 10_000;
+const listMs = 1000;
 const maxListed = 100_000;
+/** How many times as long as its last reading took the list is kept at least: reading it must not be the harm. */
+const restFactor = 20;
 
 /** What a network has tried of late: runs empty evenly within a minute. */
 interface Tries {
@@ -24,7 +26,7 @@ export class WrongKeys {
   readonly #perMinute: number;
   readonly #networks = new Map<string, Tries>();
   #valid: Promise<ReadonlySet<string>> = Promise.resolve(new Set<string>());
-  #listedAt = 0;
+  #listAgainAt = 0;
 
   constructor(db: Database, perMinute: number) {
     this.#db = db;
@@ -64,11 +66,14 @@ export class WrongKeys {
 
   #listed(): Promise<ReadonlySet<string>> {
     const now = Date.now();
-    if (now - this.#listedAt > listMs) {
-      this.#listedAt = now;
-      const old = this.#valid;
-      this.#valid = this.#list().catch(() => old);
-    }
+    if (now < this.#listAgainAt) return this.#valid;
+    this.#listAgainAt = Number.POSITIVE_INFINITY;
+    const old = this.#valid;
+    this.#valid = this.#list()
+      .catch(() => old)
+      .finally(() => {
+        this.#listAgainAt = now + Math.max(listMs, restFactor * (Date.now() - now));
+      });
     return this.#valid;
   }
 
