@@ -69,7 +69,7 @@ export const endpoints: readonly Endpoint[] = [
 export function createApp(services: Services, db: Database, isClosing: () => boolean): Koa<State> {
   const app = new Koa<State>();
   const router = new Router<State>();
-  const known = authenticate(services.callers);
+  const known = authenticate(services.callers, services.forwarded);
   const active = requireActiveKey(services.callers);
   const fromAllowedPage = allowOrigin(services.config.corsOrigins, services.baseUrls.origins);
   const byName = new Map(endpoints.map((endpoint) => [endpoint.name, endpoint]));

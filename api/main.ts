@@ -13,7 +13,6 @@ import { Inbox } from '../shared/jobs/inbox.ts';
 import type { JobRecord } from '../shared/jobs/outbox.ts';
 import { Sweeper } from '../shared/jobs/sweeper.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
-import { isLoopback } from '../shared/loopback.ts';
 import { type ApiMetrics, createApiMetrics, createFaultCounter, createRegistry } from '../shared/metrics.ts';
 import { Scrapes } from '../shared/metrics-access.ts';
 import { keepFilesPrivate, tightenDataDir } from '../shared/private-files.ts';
@@ -80,7 +79,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
   await Promise.all([load.refresh(), disk.refresh()]);
   const clock = await RedisClock.open(redis.client);
   const accounts = new AccountLoader(db, redis.client, clock);
-  const callers = new CallerDirectory(db, redis.client, log);
+  const callers = new CallerDirectory(db, redis.client, log, config.wrongKeysPerMinute);
   const catalogue = createCatalogue(config);
   const bodies = Math.max(leastBodies, config.keyConcurrency);
   const mailer = config.mail === undefined ? undefined : new Mailer(config.mail, log);
@@ -127,7 +126,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
 }
 
 function openConnections(config: Config, forwarded: ForwardedHeaders, metrics: ApiMetrics, log: Logger): Connections {
-  const isShared = (address: string): boolean => isLoopback(address) || forwarded.isProxy(address);
+  const isShared = (address: string): boolean => forwarded.isShared(address);
   return new Connections({ ...config, isShared }, log, (reason) => metrics.connectionsCut.inc({ reason }));
 }
 

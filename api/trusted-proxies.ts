@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 import type { TrustedProxies } from '../shared/ingress-settings.ts';
+import { isLoopback } from '../shared/loopback.ts';
+import { networkOf } from './network-of.ts';
 
 /** What a request is taken for, after what trusted proxies say of it. */
 export interface Ingress {
@@ -38,9 +40,17 @@ export class ForwardedHeaders {
     return client;
   }
 
-  /** Whether the address is that of a trusted proxy, by which many may call. */
-  isProxy(address: string): boolean {
-    return this.#isTrusted(plain(address), 0);
+  /** The network that called; undefined where many may call from it: this machine's own address, a proxy's. */
+  callerNetwork(request: IncomingMessage): string | undefined {
+    const address = this.clientAddress(request);
+    const isPeer = address === plain(request.socket.remoteAddress ?? '');
+    const isUnknown = address === '' || isLoopback(address) || (isPeer && this.isShared(address));
+    return isUnknown ? undefined : networkOf(address);
+  }
+
+  /** Whether many may call over a connection from this address: this machine's own, or a trusted proxy's. */
+  isShared(address: string): boolean {
+    return isLoopback(address) || this.#isTrusted(plain(address), 0);
   }
 
   /** Under which host and protocol the request was made. */

@@ -39,8 +39,9 @@ async function hasOperatorSession(ctx: Context, services: Services): Promise<boo
   return session.role === 'operator';
 }
 
-async function hasOperatorKey(ctx: Context, { callers }: Services): Promise<boolean> {
-  const caller = await callers.assertActive(await callers.find(readKey(ctx.headers)));
+async function hasOperatorKey(ctx: Context, { callers, forwarded }: Services): Promise<boolean> {
+  const found = await callers.find(readKey(ctx.headers), () => forwarded.callerNetwork(ctx.req));
+  const caller = await callers.assertActive(found);
   ctx.state.caller = caller;
   return caller.kind === 'operator';
 }

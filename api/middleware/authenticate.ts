@@ -16,7 +16,9 @@ import { accountKeys } from '../../shared/keys.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 import { BoundedReads } from '../bounded-reads.ts';
+import { WrongKeys } from '../bounds/wrong-keys.ts';
 import type { State } from '../state.ts';
+import type { ForwardedHeaders } from '../trusted-proxies.ts';
 import { KeyUses } from './key-uses.ts';
 
 /** Who calls: an account by one of its API keys, with what is set for the key. */
@@ -48,18 +50,24 @@ export class CallerDirectory {
   readonly #consoleHashes = new Map<string, string>();
   readonly #lookUps = new BoundedReads(lookUpMs, 'API keys cannot be checked for now.');
 
-  constructor(db: Database, redis: RedisClient, log: Logger) {
+  readonly #wrongKeys: WrongKeys;
+
+  /** @param wrongKeysPerMinute unknown keys that one network may try */
+  constructor(db: Database, redis: RedisClient, log: Logger, wrongKeysPerMinute = Number.POSITIVE_INFINITY) {
     this.#db = db;
+    this.#wrongKeys = new WrongKeys(db, wrongKeysPerMinute);
     this.#redis = redis;
     this.#uses = new KeyUses(db, log);
   }
 
   /**
    * The caller with this key.
-   * @throws ApiError 401 when there is none or the key has expired, 503 when the database does not answer in time.
+   * @param from the network that it came from, asked for where the key is not known; undefined: one that many share
+   * @throws ApiError 401 when there is none or the key has expired, 429 when too many wrong ones came from there, 503 when
+   * the database does not answer in time.
    */
-  async find(key: string): Promise<Caller> {
-    return await this.#find(hashApiKey(key));
+  async find(key: string, from?: () => string | undefined): Promise<Caller> {
+    return await this.#find(hashApiKey(key), from);
   }
 
   /** The same again, for what lasts longer than a request: a socket, whose key may have expired since. @throws as `find` */
@@ -67,11 +75,10 @@ export class CallerDirectory {
     return await this.#find(hash);
   }
 
-  async #find(hash: string): Promise<Caller> {
+  async #find(hash: string, from: () => string | undefined = () => undefined): Promise<Caller> {
     let caller = this.#callers.get(hash);
     // What is remembered may be old: the key may have been given more time.
-    if (caller === undefined || isExpired(caller)) caller = await this.#read(hash);
-    assertNotExpired(caller);
+    if (caller === undefined || isExpired(caller)) caller = await this.#lookUp(hash, from());
     this.#uses.note(caller.apiKeyId);
     return caller;
   }
@@ -134,6 +141,19 @@ export class CallerDirectory {
     return undefined;
   }
 
+  async #lookUp(hash: string, network: string | undefined): Promise<Caller> {
+    if (network !== undefined) await this.#wrongKeys.assertMayTry(network, hash);
+    try {
+      const caller = await this.#read(hash);
+      assertNotExpired(caller);
+      return caller;
+    } catch (error) {
+      const isWrong = error instanceof ApiError && error.code === 'invalid_api_key';
+      if (isWrong && network !== undefined) this.#wrongKeys.note(network);
+      throw error;
+    }
+  }
+
   async #read(hash: string): Promise<Caller> {
     const apiKey = await this.#lookUps.read(() => findApiKeyByHash(this.#db, hash));
     if (apiKey === undefined || apiKey.revokedAt !== undefined) throw notValid();
@@ -191,9 +211,9 @@ function assertNotExpired(caller: Caller): void {
  * subprotocol, as browsers can set nothing else.
  * @throws ApiError 401, 403 for an operator key, which is for /admin/v1 only.
  */
-export function authenticate(callers: CallerDirectory): Middleware<State> {
+export function authenticate(callers: CallerDirectory, forwarded: ForwardedHeaders): Middleware<State> {
   return async (ctx, next) => {
-    const caller = await callers.find(readKey(ctx.headers));
+    const caller = await callers.find(readKey(ctx.headers), () => forwarded.callerNetwork(ctx.req));
     ctx.state.caller = caller;
     if (caller.kind === 'operator') {
       throw new ApiError('permission_denied', 'This is an operator key: it is for /admin/v1 only.');

@@ -95,7 +95,7 @@ describe('sockets of jobs across processes', () => {
   it('clients that read nothing hold up neither the job nor the memory of the api, and then get all of it', async (t) => {
     const count = 20_000;
     // A small young generation, so that the figure shows what is held.
-    const api = await gateway.startApi({ NODE_OPTIONS: '--max-semi-space-size=1' });
+    const api = await gateway.startApi({ NODE_OPTIONS: '--max-semi-space-size=1', SLUICE_UNREAD_SECONDS: '600' });
     const id = await postLater(streamed(`WORDS:${count}@4000`, { user: 'slow', logprobs: true, top_logprobs: 20 }));
     const clients = await Promise.all(Array.from({ length: 10 }, () => open(api, `/v1/jobs/${id}/ws`)));
     let bytes = 0;

@@ -156,7 +156,7 @@ describe('a socket on /v1/responses', () => {
   it('clients that read nothing hold up neither their job nor the memory of the api, and then get all of it', async (t) => {
     const count = 20_000;
     // A small young generation, so that the figure shows what is held.
-    const api = await gateway.startApi({ NODE_OPTIONS: '--max-semi-space-size=1' });
+    const api = await gateway.startApi({ NODE_OPTIONS: '--max-semi-space-size=1', SLUICE_UNREAD_SECONDS: '600' });
     const clients = await Promise.all(Array.from({ length: 2 }, () => open(api)));
     const before = await peakWhile(api, Promise.resolve());
     for (const [index, client] of clients.entries()) {

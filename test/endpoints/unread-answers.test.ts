@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
+import { openJobSocket } from '../support/job-socket-client.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { RawRequest } from '../support/raw-request.ts';
 
@@ -59,6 +60,27 @@ describe('an answer that its caller does not read', () => {
     await request.send(body);
     assert.ok(await isCut(request));
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 20_000);
+  });
+
+  it('is cut on a WebSocket that follows its job, and the job keeps it', { timeout: 60_000 }, async () => {
+    const made = await gateway.fetch('/v1/chat/completions', {
+      method: 'POST',
+      body,
+      headers: { prefer: 'respond-async' },
+    });
+    const { id } = (await made.json()) as { id: string };
+    const read = async () =>
+      (await (await gateway.fetch(`/v1/jobs/${id}`)).json()) as { status: string; result: unknown };
+    await eventually(async () => assert.equal((await read()).status, 'completed'));
+    const client = await openJobSocket(gateway.url, `/v1/jobs/${id}/ws`, { key: gateway.apiKey });
+    client.webSocket.pause();
+    await eventually(async () => {
+      const text = await (await fetch(`${gateway.url}/metrics`)).text();
+      assert.match(text, /^sluice_connections_cut_total\{[^}]*reason="unread"[^}]*\} 2$/m);
+    }, 30_000);
+    client.webSocket.resume();
+    assert.equal(await client.closed, 1006);
+    assert.ok(JSON.stringify((await read()).result).includes(content));
   });
 
   it('reaches a caller who takes it', { timeout: 60_000 }, async () => {

@@ -1,0 +1,91 @@
+import type { Database } from '../../shared/database/database.ts';
+import { ApiError } from '../../shared/errors.ts';
+
+/** Networks that are remembered; the one that was quiet longest makes room. */
+const maxNetworks = 10_000;
+const windowMs = 60_000;
+/** How old the list of valid keys may be, and how many it has at most. */
+const listMs = 1000;
+const maxListed = 100_000;
+/** How many times as long as its last reading took the list is kept at least: reading it must not be the harm. */
+const restFactor = 20;
+
+/** What a network has tried of late: runs empty evenly within a minute. */
+interface Tries {
+  level: number;
+  at: number;
+}
+
+/**
+ * Bounds the look-ups of unknown API keys by each network, so that guessing does not keep the database from others. A
+ * valid key is never refused for the wrong ones beside it: those that this process has not met are told by a list that is
+ * read while somebody guesses.
+ */
+export class WrongKeys {
+  readonly #db: Database;
+  readonly #perMinute: number;
+  readonly #networks = new Map<string, Tries>();
+  #valid: Promise<ReadonlySet<string>> = Promise.resolve(new Set<string>());
+  #listAgainAt = 0;
+
+  constructor(db: Database, perMinute: number) {
+    this.#db = db;
+    this.#perMinute = perMinute;
+  }
+
+  /**
+   * Before a key is looked up that this process does not know.
+   * @param hash of the key
+   * @throws ApiError 429 when the network has tried too many wrong ones and this is none of the valid.
+   */
+  async assertMayTry(network: string, hash: string): Promise<void> {
+    const level = this.#levelOf(network);
+    if (level + 1 <= this.#perMinute || (await this.#listed()).has(hash)) return;
+    throw new ApiError(
+      'rate_limit_exceeded',
+      'Too many wrong API keys were tried from this address. Try again later.',
+      {
+        retryAfterMs: Math.max(1000, ((level - this.#perMinute + 1) * windowMs) / this.#perMinute),
+      },
+    );
+  }
+
+  /** Counts a wrong key. */
+  note(network: string): void {
+    const level = this.#levelOf(network) + 1;
+    this.#networks.delete(network);
+    if (this.#networks.size >= maxNetworks) this.#networks.delete(this.#networks.keys().next().value as string);
+    this.#networks.set(network, { level, at: Date.now() });
+  }
+
+  #levelOf(network: string): number {
+    const tries = this.#networks.get(network);
+    if (tries === undefined) return 0;
+    return Math.max(0, tries.level - ((Date.now() - tries.at) * this.#perMinute) / windowMs);
+  }
+
+  #listed(): Promise<ReadonlySet<string>> {
+    const now = Date.now();
+    if (now < this.#listAgainAt) return this.#valid;
+    this.#listAgainAt = Number.POSITIVE_INFINITY;
+    const old = this.#valid;
+    this.#valid = this.#list()
+      .catch(() => old)
+      .finally(() => {
+        this.#listAgainAt = now + Math.max(listMs, restFactor * (Date.now() - now));
+      });
+    return this.#valid;
+  }
+
+  async #list(): Promise<ReadonlySet<string>> {
+    const rows = await this.#db
+      .selectFrom('api_keys')
+      .select('hash')
+      .where('revoked_at', 'is', null)
+      .where((is) => is.or([is('expires_at', 'is', null), is('expires_at', '>', Date.now())]))
+      .orderBy('created_at', 'desc')
+      .limit(maxListed)
+      .execute();
+    return new Set(rows.map(({ hash }) => hash));
+  }
+}
