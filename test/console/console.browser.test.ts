@@ -146,7 +146,7 @@ describe('two-step sign-in', () => {
       '\n',
     );
     faults.push(...(await faultsInEveryView(browser, page, 'authenticator-set-up')));
-    await page.locator('input[name=code]').fill(authenticatorCode(key.replaceAll(' ', '')));
+    await page.locator('input[name=code]').fill(authenticatorCode(key.replace(/\s/g, '')));
     await page.getByRole('button', { name: 'Turn on' }).click();
     await page.getByText('On. A sign-in takes a code').waitFor();
     faults.push(...(await faultsInEveryView(browser, page, 'authenticator-on')));

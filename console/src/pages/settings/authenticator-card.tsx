@@ -65,9 +65,13 @@ function SetUpPart({ begun }: { begun: NewAuthenticator }) {
     <form onSubmit={(event) => finish.mutate(readForm(event).code ?? '')}>
       <Stack gap="sm">
         <Text size="sm">
-          1. Enter this key in your authenticator app, or <Anchor href={begun.totpURI}>open it there</Anchor>.
+          1. Enter this key in your authenticator app, or{' '}
+          <Anchor href={begun.totpURI} underline="always" inherit>
+            open it there
+          </Anchor>
+          .
         </Text>
-        <CodeBlock label="Key" code={secret} shown={secret.replace(/(.{4})(?=.)/g, '$1 ')} />
+        <CodeBlock label="Key" code={secret} shown={inGroups(secret)} />
         <Text size="sm">2. Keep these backup codes. Each signs you in once if you lose your phone.</Text>
         <CodeBlock label="Backup codes" code={begun.backupCodes.join('\n')} />
         <TextInput
@@ -128,4 +132,10 @@ function OnPart() {
       </Stack>
     </form>
   );
+}
+
+/** A key as people copy it by hand: in groups of four, so many that a line fits a phone. */
+function inGroups(key: string): string {
+  const lines = key.match(/.{1,28}/g) ?? [];
+  return lines.map((line) => line.replace(/(.{4})(?=.)/g, '$1 ')).join('\n');
 }
