@@ -13,16 +13,20 @@ import { Inbox } from '../shared/jobs/inbox.ts';
 import type { JobRecord } from '../shared/jobs/outbox.ts';
 import { Sweeper } from '../shared/jobs/sweeper.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
-import { createApiMetrics, createRegistry } from '../shared/metrics.ts';
+import { isLoopback } from '../shared/loopback.ts';
+import { type ApiMetrics, createApiMetrics, createRegistry } from '../shared/metrics.ts';
+import { Scrapes } from '../shared/metrics-access.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
-import { connectRedis, evictionWarning, type RedisHandle } from '../shared/redis.ts';
+import { connectRedis, type RedisHandle, redisWarnings } from '../shared/redis.ts';
 import { reloadOnHangup } from '../shared/reload.ts';
+import { metricsServer } from '../shared/serve-metrics.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
 import { AttemptLimits } from './accounts/attempt-limits.ts';
 import { ensureOperator } from './accounts/ensure-operator.ts';
 import { UserSessions } from './accounts/user-sessions.ts';
 import { AccountLoader } from './admission/account-loader.ts';
 import { idempotencyMs } from './admission/admit.ts';
+import { BodyGate } from './admission/body-gate.ts';
 import { LoadGauge } from './admission/load-gauge.ts';
 import { PayingKeys } from './admission/paying-keys.ts';
 import { AnswerReaders } from './answers/answer-readers.ts';
@@ -30,6 +34,10 @@ import { Handover } from './answers/client-connection.ts';
 import { DeliveredLogs } from './answers/delivered-logs.ts';
 import { createApp, endpoints } from './app.ts';
 import { BaseUrls } from './base-urls.ts';
+import { BodyShares } from './bounds/body-shares.ts';
+import { Connections } from './bounds/connections.ts';
+import { DiskFloor } from './bounds/disk-floor.ts';
+import { SocketShares } from './bounds/socket-shares.ts';
 import type { View } from './endpoints/endpoint.ts';
 import { LargeBodies } from './large-bodies.ts';
 import { AcceptedJobs } from './ledger/accepted-jobs.ts';
@@ -47,6 +55,8 @@ import { routeUpgrades, UpgradableRequest } from './websocket-upgrades.ts';
 /** How long blobs outlive, at least, the answers, requests and links that refer to them. */
 const blobMarginMs = 2 * 3_600_000;
 const housekeepingMs = 600_000;
+/** Requests that an API key may be sending at a time, however few unfinished ones it may have. */
+const leastBodies = 64;
 
 /** Base URLs of links, as callers reach this process. */
 function openBaseUrls({ publicUrls, host, port }: Config, forwarded: ForwardedHeaders): BaseUrls {
@@ -60,8 +70,14 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
   const forwarded = new ForwardedHeaders(config.trustedProxies);
   const baseUrls = openBaseUrls(config, forwarded);
   const registry = createRegistry('api', redis.client);
+  const metrics = createApiMetrics(registry);
   const load = new LoadGauge(redis.client, queues, config.queueLimit);
-  await load.refresh();
+  const disk = new DiskFloor(config.dataDir, config.diskFloorBytes);
+  await Promise.all([load.refresh(), disk.refresh()]);
+  const accounts = new AccountLoader(db, redis.client);
+  const callers = new CallerDirectory(db, redis.client, log);
+  const catalogue = createCatalogue(config);
+  const bodies = Math.max(leastBodies, config.keyConcurrency);
   return {
     config,
     processId: newProcessId('api'),
@@ -71,26 +87,38 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     queue: (capability) => queues.get(capability) as CapabilityQueue,
     load,
     payingKeys: new PayingKeys(),
-    accounts: new AccountLoader(db, redis.client),
+    accounts,
     readers: new AnswerReaders({ redis: redis.client, blobs, log }),
     delivered: new DeliveredLogs(redis.client, log),
     acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
     storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
     blobs,
     resultLinks: new ResultLinks(await readSecret(db, 'result-links')),
-    callers: new CallerDirectory(db, redis.client, log),
+    callers,
     sessions: await openSessions(config, baseUrls, db, log),
     attempts: new AttemptLimits(redis.client),
-    catalogue: createCatalogue(config),
+    catalogue,
     largeBodies: new LargeBodies(),
-    metrics: createApiMetrics(registry),
+    bodies: new BodyShares({ bytes: config.bodyBytes, bodies, what: 'requests' }),
+    uploads: new BodyShares({ bytes: 2 * config.accountUploadBytes, bodies, what: 'uploads' }),
+    bodyGate: new BodyGate({ redis: redis.client, callers, accounts, catalogue }),
+    disk,
+    sockets: new SocketShares(config.keySockets),
+    connections: openConnections(config, forwarded, metrics, log),
+    metrics,
     registry,
+    scrapes: new Scrapes(registry),
     log,
     handover: new Handover(),
     baseUrl: baseUrls.main,
     baseUrls,
     forwarded,
   };
+}
+
+function openConnections(config: Config, forwarded: ForwardedHeaders, metrics: ApiMetrics, log: Logger): Connections {
+  const isShared = (address: string): boolean => isLoopback(address) || forwarded.isProxy(address);
+  return new Connections({ ...config, isShared }, log, (reason) => metrics.connectionsCut.inc({ reason }));
 }
 
 /** Who signs in to the console; and the operator of the settings, who is there before anybody else can be. */
@@ -141,13 +169,13 @@ function startHousekeeping({ config, blobs, sessions, log }: Services): NodeJS.T
 }
 
 /** Listens. @throws ConfigError when the port is taken or may not be used. */
-async function listen(server: Server, config: Config): Promise<void> {
+async function listen(server: Server, port: number, { host }: Config, setting = 'PORT'): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const reason = error.code === 'EADDRINUSE' ? 'is in use' : `cannot be listened on (${error.code})`;
-      reject(new ConfigError(`The port ${config.port} on ${config.host} ${reason}: set PORT to another one.`));
+      reject(new ConfigError(`The port ${port} on ${host} ${reason}: set ${setting} to another one.`));
     });
-    server.listen(config.port, config.host, resolve);
+    server.listen(port, host, resolve);
   });
 }
 
@@ -159,8 +187,7 @@ async function start(): Promise<void> {
   }
   const db = await openDatabase(config);
   const redis = await connectRedis(config.redisUrl, log);
-  const warning = await evictionWarning(redis.client);
-  if (warning !== undefined) log.warn(warning);
+  for (const warning of await redisWarnings(redis.client)) log.warn(warning);
   if (config.apiKey !== undefined && (await ensureApiKey(db, config.apiKey)) === 'revoked') {
     log.warn('SLUICE_API_KEY names a key that has been revoked; it stays so.');
   }
@@ -184,8 +211,11 @@ async function start(): Promise<void> {
     handle,
   );
   routeUpgrades(server, handle);
+  services.connections.watch(server);
   const unused = unusedConnections(server);
-  await listen(server, config);
+  const metrics = config.metricsPort === undefined ? undefined : metricsServer(config.metricsToken, services.scrapes);
+  if (metrics !== undefined) await listen(metrics, config.metricsPort as number, config, 'METRICS_PORT');
+  await listen(server, config.port, config);
   const stopReloading = reloadOnHangup({ log, apply: (changed) => services.catalogue.replace(changed) });
   log.info({ host: config.host, port: config.port, cluster: redis.isCluster }, 'listening');
   process.send?.({ type: 'listening', url: services.baseUrl });
@@ -205,6 +235,8 @@ async function start(): Promise<void> {
       inbox.close();
       services.readers.close();
       services.load.close();
+      metrics?.close();
+      services.connections.close();
       claim.close();
       services.blobs.close();
       services.delivered.close();

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { type AccountSettings, accountSettings, readAccountSettings } from './account-settings.ts';
 import { type BucketSettings, readBucketSettings } from './blobs/bucket-settings.ts';
+import { type BoundsSettings, boundsSettings, readBoundsSettings } from './bounds-settings.ts';
 import type { Capability } from './capabilities/capability.ts';
 import { type Model, models } from './catalogue/models.ts';
 import { ConfigError, parseSettings } from './config-error.ts';
@@ -64,10 +65,11 @@ const settings = z.object({
   WORKER_CONCURRENCY_SPEECH: whole(1, 100_000).default(50),
   WORKER_CONCURRENCY_VIDEO: whole(1, 100_000).default(50),
   ...accountSettings,
+  ...boundsSettings,
 });
 
 /** Settings as the rest of the code reads them. Times are milliseconds. */
-export interface Config extends AccountSettings {
+export interface Config extends AccountSettings, BoundsSettings {
   readonly host: string;
   readonly port: number;
   /** Base URLs in links, the main one first; without any links are built from host and port. */
@@ -174,6 +176,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     socketIdleMs: env.SLUICE_SOCKET_IDLE_SECONDS * 1000,
     corsOrigins: env.CORS_ORIGINS,
     ...readAccountSettings(env),
+    ...readBoundsSettings(env),
   };
 }
 

@@ -54,6 +54,10 @@ export interface ApiMetrics {
   readonly firstFrame: Histogram<'endpoint'>;
   readonly duration: Histogram<'endpoint'>;
   readonly frames: Counter<string>;
+  /** Bytes written to connections, heads of responses among them. */
+  readonly bytes: Counter<'endpoint'>;
+  /** Connections that were ended for what they took, by why. */
+  readonly connectionsCut: Counter<'reason'>;
   /** Job records written to the database; one that was there already does not count. */
   readonly records: Counter<string>;
 }
@@ -89,6 +93,18 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
       registers,
     }),
     frames: new Counter({ name: 'sluice_frames_delivered_total', help: 'Frames delivered to clients.', registers }),
+    bytes: new Counter({
+      name: 'sluice_response_bytes_total',
+      help: 'Bytes written to the connections of clients.',
+      labelNames: ['endpoint'],
+      registers,
+    }),
+    connectionsCut: new Counter({
+      name: 'sluice_connections_cut_total',
+      help: 'Connections ended for what they took: unread answers, too many of one address, or of all.',
+      labelNames: ['reason'],
+      registers,
+    }),
     records: new Counter({
       name: 'sluice_job_records_total',
       help: 'Records of ended jobs written to the database.',

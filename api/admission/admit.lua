@@ -1,5 +1,6 @@
 -- Admits jobs of one API key and capability, each by itself and in their order, or says what stands against one. What is
 -- refused changes nothing. An admitted job is put into its queue in the same step, where that lies on the same node.
+-- refusal.lua stands before this: where Redis refuses to write, that is an error for all of them.
 -- KEYS[1] holds of the account's tag (sorted set)
 -- KEYS[2…] state of each job (hash), to be made with the admission; none on a Cluster, where they lie on other nodes
 -- All other keys of the account lie in the same tag: ARGV[1] and their names make them (see shared/keys.ts).
@@ -8,8 +9,9 @@
 -- ARGV[7] now in ms   ARGV[8] when the sweeper looks at the holds first, in ms
 -- ARGV[9] '' or why new work is shed (queue length and memory are known to the caller: they lie under other tags)
 -- ARGV[10] lifetime in ms of the binding of an idempotency key
--- ARGV[11] '<jobs> <time>': unfinished jobs of an account from which on its next one has a turn (0 unless the queue flows),
---          and the highest turn that workers have taken
+-- ARGV[11] '<jobs> <time> <waiting> <active> <limit> <share>': unfinished jobs of an account from which on its next one has a
+--          turn (0 unless the queue flows); the highest turn that workers have taken; jobs that wait in the queue, that
+--          workers have, and that may wait; the share of what others leave of it that an account may fill while they wait
 -- ARGV[12] '' or the key's budget: 'nano-dollars period start', the start of the period in ms
 -- ARGV[13] 'requests tokens': the key's limits for a minute, 0 for none
 -- ARGV[14] start of the keys of the queue, in BullMQ's layout; '' on a Cluster
@@ -34,6 +36,7 @@
 --   replay, job  the idempotency key is bound to this job, with the same body
 --   reused, job  …with another body
 --   shed, queue_full   refused for ARGV[9]
+--   queue_share  the account has its share of the queue
 --   concurrency  the key has as many unfinished jobs as it may
 --   rate, 'requests|tokens limit wait-ms asked model'   the key has had as much as it may for now
 --   unasked      what the job may cost matters: reckon it and ask again
@@ -67,7 +70,9 @@ if money[4] == '1' then return answerAll('suspended') end
 local held, unfinished, lastTurn = tonumber(money[3] or 0), tonumber(money[5] or 0), tonumber(money[6] or 0)
 local balance = money[1] ~= '' and tonumber(money[1]) - tonumber(money[2] or 0)
 local count = redis.call('ZCARD', running)
-local withoutTurn, virtualTime = string.match(ARGV[11], '^(%S+) (%S+)$')
+local withoutTurn, virtualTime, queue = string.match(ARGV[11], '^(%S+) (%S+) (.+)$')
+local waiting, active, queueLimit, queueShare = string.match(queue, '^(%S+) (%S+) (%S+) (%S+)$')
+waiting, active, queueLimit, queueShare = tonumber(waiting), tonumber(active), tonumber(queueLimit), tonumber(queueShare)
 withoutTurn, virtualTime = tonumber(withoutTurn), tonumber(virtualTime)
 local keyLimits = {string.match(ARGV[13], '^(%S+) (%S+)$')}
 local hasTurn, runningNow, holds, reservations, queued = false, {}, {}, {}, {}
@@ -165,6 +170,14 @@ local function nextTurn()
   return math.max(virtualTime, math.min(lastTurn, furthest)) + 1
 end
 
+-- Whether the account fills its share of the queue, so that there is always a place for the next one. How many of its
+-- unfinished jobs wait is reckoned by how many of all do. Where nobody else is sure to wait it may fill nearly all of it.
+local function hasItsShare()
+  if waiting <= unfinished then return waiting >= queueLimit - math.floor(queueLimit * math.min(queueShare, 1 - queueShare)) end
+  local own = unfinished * waiting / (waiting + active)
+  return own >= (queueLimit - (waiting - own)) * queueShare
+end
+
 -- BullMQ's `add` of a job without a priority, as much of it as is read here, and where its state is: who takes it can begin it
 -- in the same step. A job with a turn is left to BullMQ.
 local function enqueue(job, identity, rest, lowered, state)
@@ -194,6 +207,7 @@ local function admit(at, state)
     return answer('admitted', '', count, money[6], lowered)
   end
   if ARGV[9] ~= '' then return answer(ARGV[9], '', count) end
+  if hasItsShare() then return answer('queue_share', string.format('%.0f', unfinished), count) end
   if count >= tonumber(ARGV[6]) then return answer('concurrency', '', count) end
   local levels, left, tokens = {}, '', 0
   if limits ~= '' then
@@ -218,6 +232,7 @@ local function admit(at, state)
     redis.call('PEXPIRE', binding, ARGV[10])
   end
   count, unfinished, held = count + 1, unfinished + 1, held + cost
+  waiting = waiting + 1
   if budget then budget.held = budget.held + cost end
   if turn > 0 then lastTurn, hasTurn = turn, true end
   for name, level in pairs(levels) do buckets[name], filled[name] = level, level end
@@ -237,7 +252,13 @@ local replies = {}
 for at = firstJob, #ARGV, perJob do
   local index = #replies + 1
   local ok, reply = pcall(admit, at, KEYS[index + 1])
-  replies[index] = ok and reply or answer('error', type(reply) == 'table' and reply.err or tostring(reply))
+  if not ok then
+    local message, refused = refusal(reply)
+    -- Of those that were admitted before it the rest is yet to be written.
+    if refused and #holds == 0 then return refused end
+    reply = answer('error', message)
+  end
+  replies[index] = reply
 end
 if #holds == 0 then return replies end
 

@@ -74,6 +74,7 @@ function ask(
     shedding: load.shedding(job.capability),
     flows,
     virtualTime,
+    fill: { ...load.fill(job.capability), limit: config.queueLimit, share: config.accountQueueShare },
     hold,
     tokens: Math.ceil((prepared?.request.length ?? 0) / bytesPerToken) + (prepared?.extent?.outputTokens ?? 0),
     reader: isCluster ? undefined : processId,
@@ -101,7 +102,7 @@ function reckon({ catalogue }: Services, { job, prepared }: Submission): Hold | 
   const usualSeconds = Math.max(0, ...routes.map(({ video }) => Number(video?.seconds[0] ?? 0)));
   return holdOf(routes, {
     seconds: usualSeconds,
-    ...(prepared ? requestFacts(prepared, job.capability) : { bytes: 0 }),
+    ...(prepared ? requestFacts(prepared) : { bytes: 0 }),
   });
 }
 
@@ -150,6 +151,12 @@ export function refusal(
       return new ApiError('service_unavailable', 'The queue is full. Try again later.', {
         retryAfterMs: Math.min(config.queueWaitMs, 10_000),
       });
+    case 'queue_share':
+      return new ApiError(
+        'rate_limit_exceeded',
+        `This account has ${detail} unfinished requests, which is its share of the queue. Try again later.`,
+        { retryAfterMs: Math.min(config.queueWaitMs, 10_000) },
+      );
     case 'unloaded':
     case 'changed':
     case 'unasked':

@@ -1,10 +1,11 @@
 import { type Insertable, type RawBuilder, sql } from 'kysely';
+import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { selectRows } from '../../shared/database/select-rows.ts';
 import type { JobBodiesTable, JobsTable } from '../../shared/database/tables.ts';
-import { readJobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
+import { type JobState, readJobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
 import type { JobRecord } from '../../shared/jobs/outbox.ts';
 import { jobKeys } from '../../shared/keys.ts';
 import type { Logger } from '../../shared/log.ts';
@@ -196,14 +197,15 @@ export class JobLedger {
 
   /** A kept job's answer, as far as Redis can still tell it; and its times by Redis's clock, as its state showed them. */
   async #readAnswer(record: JobRecord): Promise<LedgerItem> {
-    const { redis, blobs, viewOf, retentionMs, blobMs } = this.#options;
+    const { redis, viewOf, retentionMs, blobMs } = this.#options;
     const state = await readJobState(redis, record.id);
     if (state === undefined) return { record };
     const exact = { ...record, beganAt: state.beganAt, endedAt: state.endedAt ?? record.endedAt };
+    const blobs = this.#options.blobs.ofRecords(state.account);
     const view = state.isDeleted ? undefined : viewOf(record.endpoint);
     const viewOptions = view && (await unlessMissing(readViewOptions(blobs, state.viewOptions)));
     const viewed = viewOptions === undefined ? undefined : { id: record.id, viewOptions: JSON.parse(viewOptions) };
-    const text = viewed && view && (await this.#fold(viewed, view, record));
+    const text = viewed && view && (await this.#fold(blobs, viewed, view, record));
     if (viewOptions === undefined || text === undefined) return { record: exact };
     const isLarge = text.length > inlineCharacters;
     const request = await this.#readRequest(state);
@@ -223,11 +225,12 @@ export class JobLedger {
 
   /** The answer as it is stored; undefined where it is not whole, or is nothing that its view can show. */
   async #fold(
+    blobs: AccountBlobs,
     job: Parameters<typeof readFinalAnswer>[1],
     view: View,
     { id, stream }: JobRecord,
   ): Promise<string | undefined> {
-    const { redis, blobs, log } = this.#options;
+    const { redis, log } = this.#options;
     try {
       return await readFinalAnswer({ redis, blobs }, job, view, !stream);
     } catch (error) {
@@ -239,10 +242,13 @@ export class JobLedger {
 
   /** A resource's request. What fits is taken out of its blob: rows stay longer. */
   async #readRequest({
+    account,
     request,
     requestBlob,
-  }: StoredRequest): Promise<Pick<Insertable<JobBodiesTable>, 'request'> & { request_blob: string | null }> {
-    const { blobs } = this.#options;
+  }: Pick<JobState, 'account' | keyof StoredRequest>): Promise<
+    Pick<Insertable<JobBodiesTable>, 'request'> & { request_blob: string | null }
+  > {
+    const blobs = this.#options.blobs.ofRecords(account);
     if (requestBlob === undefined) return { request: request ?? null, request_blob: null };
     const bytes = await unlessMissing(blobs.size(requestBlob));
     if (bytes === undefined) return { request: null, request_blob: null };
