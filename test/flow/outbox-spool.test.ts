@@ -215,7 +215,7 @@ describe('while the database is away', () => {
     await eventually(async () => assert.deepEqual(await ids(), [job.id]));
     const stored = new StoredJobs({ db, redis: jobs.redis, blobs: await Blobs.open(dataDir) }, hour);
     assert.deepEqual(
-      (await stored.findAnswer(job.id))?.map(({ text }) => text),
+      (await stored.findAnswer(job))?.map(({ text }) => text),
       ['"a"', '"b"', '{}'],
     );
   });
