@@ -18,7 +18,15 @@ const concurrency = 4;
 const timeoutMs = process.env.SLUICE_SOAK ? 2 * 3_600_000 : 300_000;
 /** Suites about what the database does. */
 const databaseSuites = [
-  ...['database/api-keys', 'flow/ledger', 'flow/lost-jobs', 'flow/resources', 'endpoints/job-records'],
+  ...[
+    'database/api-keys',
+    'flow/ledger',
+    'flow/refused-records',
+    'flow/raise-to-ledger',
+    'flow/lost-jobs',
+    'flow/resources',
+    'endpoints/job-records',
+  ],
   ...['flow/usage-hours', 'console/jobs-and-usage'],
   ...['endpoints/idempotency', 'endpoints/jobs', 'endpoints/responses-stored'],
 ];

@@ -64,12 +64,12 @@ export interface LedgerItem {
 /** Ends the transaction of a probe. */
 class ProbeDone extends Error {}
 
-/** No job has this id: it is before all times. */
+/** No job has this id: it is before all times. Its account is one, for the sums of all are kept under none. */
 const probeRecord: JobRecord = {
   ...{
     id: '0'.repeat(32),
-    account: '',
-    apiKeyId: '',
+    account: 'probe',
+    apiKeyId: 'probe',
     endpoint: 'probe',
     capability: 'chat',
     model: 'probe',
