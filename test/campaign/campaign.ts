@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { findLeftovers } from '../flow/leftovers.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
-import { storedBlobs } from '../support/stored-blobs.ts';
+import type { AnswerPlan } from './answer-plan.ts';
+import { judgeBlobs } from './blob-oracle.ts';
 import { Client, type ClientRecord, clientKinds } from './clients.ts';
 import { Deployment } from './deployment.ts';
 import { FaultSchedule, type ScheduleOptions } from './fault-schedule.ts';
@@ -16,6 +17,8 @@ export interface CampaignOptions extends ScheduleOptions {
   readonly apis: number;
   readonly workers: number;
   readonly product?: string | undefined;
+  /** What every answer is like, whatever is drawn. */
+  readonly answers?: Partial<AnswerPlan> | undefined;
 }
 
 /** What a campaign came to. */
@@ -32,21 +35,34 @@ const settlingMs = 120_000;
 /** Runs requests under faults, lets everything come to rest, and judges what has become of each. */
 export async function runCampaign(options: CampaignOptions): Promise<CampaignReport> {
   const random = new SeededRandom(options.seed);
-  const startedAt = Date.now();
+  const clock = new Phases();
   const deployment = await Deployment.start(options);
   const schedule = new FaultSchedule();
   try {
     const records: ClientRecord[] = [];
+    clock.end('start');
     const faults = schedule.run(deployment, random.fork(1), options);
     await runClients(deployment, random.fork(2), options, records, faults);
-    schedule.stop();
-    await faults;
+    clock.end('clients');
     await rest(deployment, records);
+    clock.end('rest');
     const violations = await judge(deployment, schedule, records);
-    const seconds = Math.round((Date.now() - startedAt) / 1000);
-    return { seed: random.seed, violations, figures: { ...figuresOf(deployment, schedule, records), seconds } };
+    clock.end('judge');
+    const figures = { ...figuresOf(deployment, schedule, records), seconds: clock.seconds };
+    return { seed: random.seed, violations, figures };
   } finally {
     await deployment.stop();
+  }
+}
+
+/** How long each part of a campaign takes. */
+class Phases {
+  readonly seconds: Record<string, number> = {};
+  #from = Date.now();
+
+  end(name: string): void {
+    this.seconds[name] = Math.round((Date.now() - this.#from) / 100) / 10;
+    this.#from = Date.now();
   }
 }
 
@@ -54,7 +70,7 @@ export async function runCampaign(options: CampaignOptions): Promise<CampaignRep
 async function runClients(
   deployment: Deployment,
   random: SeededRandom,
-  { requests, clients }: CampaignOptions,
+  { requests, clients, answers = {} }: CampaignOptions,
   records: ClientRecord[],
   faults: Promise<void>,
 ): Promise<void> {
@@ -66,7 +82,8 @@ async function runClients(
   const one = async (): Promise<void> => {
     while (begun < requests || !areFaultsOver) {
       const number = begun++;
-      const client = new Client(deployment, random.fork(number), `c${random.seed.toString(36)}-${number}`);
+      const name = `c${random.seed.toString(36)}-${number}`;
+      const client = new Client(deployment, random.fork(number), name, answers);
       records.push(client.record);
       await client.run();
       // What is refused at once would be asked again a thousand times a second.
@@ -96,17 +113,8 @@ async function judge(
   }
   found.push(...(await judgeLedger(deployment, records)));
   found.push(...deployment.roles.flatMap(({ deaths }) => deaths.map((detail) => ({ rule: 'process_died', detail }))));
-  found.push(...(await judgeBlobs(deployment, records)));
+  found.push(...(await judgeBlobs(deployment, schedule, records)));
   return found;
-}
-
-/** What may be left in the store is the file of each completed video. */
-async function judgeBlobs(deployment: Deployment, records: readonly ClientRecord[]): Promise<Violation[]> {
-  const videos = records.filter(({ kind }) => kind === 'video').map(({ plan }) => plan.marker);
-  const made = videos.filter((marker) => deployment.vendor.calls.get(marker)?.some(({ plan }) => plan.ending === 'whole'));
-  const blobs = await storedBlobs(deployment.gateway.dataDir);
-  if (blobs.length <= made.length) return [];
-  return [{ rule: 'left_in_blobs', detail: `${blobs.length} blobs, ${made.length} videos: ${blobs.join(' ')}` }];
 }
 
 function figuresOf(

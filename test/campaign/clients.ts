@@ -47,7 +47,7 @@ export class Client {
   #turn: number;
   #deadline = 0;
 
-  constructor(deployment: Deployment, random: SeededRandom, name: string) {
+  constructor(deployment: Deployment, random: SeededRandom, name: string, answers: Partial<AnswerPlan>) {
     this.#deployment = deployment;
     this.#random = random;
     this.#turn = random.int(0, 100);
@@ -59,8 +59,11 @@ export class Client {
       [10, 'keyed'],
       [3, 'video'],
     ]);
+    const plan = { ...drawPlan(random, name), ...answers };
     this.record = {
-      ...{ kind, plan: drawPlan(random, name), caller: random.pick(deployment.callers) },
+      // A film's prompt may not be long.
+      ...{ kind, plan: kind === 'video' ? { ...plan, filling: 10 } : plan },
+      ...{ caller: random.pick(deployment.callers) },
       isStream: kind.startsWith('stream') || (kind === 'keyed' && random.chance(0.5)),
       ...{ exchanges: [], streams: [], jobIds: new Set(), finals: [], hasCancelled: false },
     };
@@ -205,7 +208,7 @@ export class Client {
   async #post(sending: Omit<Sending, 'patienceMs'>): Promise<Exchange> {
     const { plan, isStream } = this.record;
     const body = {
-      ...{ model: 'sandbox-chat', stream: isStream, max_tokens: 400, metadata: { marker: plan.marker } },
+      ...{ model: 'sandbox-chat', stream: isStream, max_tokens: 1000, metadata: { marker: plan.marker } },
       messages: [{ role: 'user', content: planText(plan) }],
     };
     const sent = await this.#ask(chatPath, { ...sending, body });

@@ -1,4 +1,4 @@
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { ensureAccount } from '../../shared/accounts.ts';
@@ -87,8 +87,9 @@ export class Role {
     this.#process?.child.kill(signal);
   }
 
-  shiftClock(clockShiftMs: number): void {
-    if (this.#process?.child.connected) this.#process.child.send({ clockShiftMs });
+  /** Changes the host that the process believes to be on; see host-faults.mjs. */
+  tell(message: { clockShiftMs: number } | { isDiskFull: boolean }): void {
+    if (this.#process?.child.connected) this.#process.child.send(message);
   }
 
   /** All it has written, by all its processes. */
@@ -131,6 +132,9 @@ export class Deployment {
       ...(options.product !== undefined && { product: options.product }),
     });
     const deployment = new Deployment(vendor, redis, gateway);
+    await mkdir(join(gateway.dataDir, 'blobs-there'));
+    await writeFile(join(gateway.dataDir, 'blobs-broken'), '');
+    await deployment.restoreBlobs();
     const { apis, workers } = deployment;
     for (let index = 0; index < options.apis; index++) apis.push(await deployment.#makeApi(index));
     for (let index = 0; index < options.workers; index++) workers.push(await deployment.#makeWorker(index));
@@ -152,15 +156,20 @@ export class Deployment {
     return join(this.gateway.dataDir, 'blobs');
   }
 
-  /** Puts a file in place of the folder of the blobs: everything that is done in it fails, for root, too. */
+  /** Makes everything fail that is done in the folder of the blobs, for root, too: it is a link, and leads to a file then. */
   async breakBlobs(): Promise<void> {
-    await rename(this.blobFolder, `${this.blobFolder}.away`);
-    await writeFile(this.blobFolder, '');
+    await this.#linkBlobs('blobs-broken');
   }
 
   async restoreBlobs(): Promise<void> {
-    await rm(this.blobFolder, { force: true });
-    await rename(`${this.blobFolder}.away`, this.blobFolder);
+    await this.#linkBlobs('blobs-there');
+  }
+
+  /** In one step: a process that starts must never find nothing there, and make a folder of its own. */
+  async #linkBlobs(target: string): Promise<void> {
+    const link = join(this.gateway.dataDir, 'blobs-link');
+    await symlink(target, link);
+    await rename(link, this.blobFolder);
   }
 
   async stop(): Promise<void> {

@@ -73,7 +73,12 @@ function responseTo(sent: ClientRequest): Promise<IncomingMessage> {
   });
 }
 
-async function receive(result: Exchange, response: IncomingMessage, sending: Sending, leave: () => void): Promise<void> {
+async function receive(
+  result: Exchange,
+  response: IncomingMessage,
+  sending: Sending,
+  leave: () => void,
+): Promise<void> {
   result.status = response.statusCode;
   result.headers = response.headers;
   const parts: Buffer[] = [];

@@ -18,7 +18,7 @@ export const faultKinds = [
   ...['process_killed', 'process_frozen', 'clock_shifted'],
   ...['redis_link_cut', 'redis_requests_lost', 'redis_replies_lost', 'client_link_cut', 'client_replies_lost'],
   ...['redis_out_of_memory', 'redis_read_only', 'redis_without_replicas', 'redis_killed', 'redis_frozen'],
-  ...['blobs_broken', 'database_locked'],
+  ...['blobs_broken', 'disk_full', 'database_locked'],
 ] as const;
 
 export type FaultKind = (typeof faultKinds)[number];
@@ -39,6 +39,7 @@ const weights: Readonly<Record<FaultKind, number>> = {
   redis_killed: 1,
   redis_frozen: 3,
   blobs_broken: 4,
+  disk_full: 3,
   database_locked: 3,
 };
 
@@ -84,8 +85,8 @@ const makers: Readonly<Record<FaultKind, Maker>> = {
     return spell(
       role.name,
       random.int(1000, 8000),
-      () => role.shiftClock(shift),
-      () => role.shiftClock(0),
+      () => role.tell({ clockShiftMs: shift }),
+      () => role.tell({ clockShiftMs: 0 }),
     );
   },
   redis_link_cut: (_, role, random) => linkFault(role, role.redisLink, 'cut', random.int(0, 3000)),
@@ -135,6 +136,13 @@ const makers: Readonly<Record<FaultKind, Maker>> = {
       random.int(300, 5000),
       () => deployment.breakBlobs(),
       () => deployment.restoreBlobs(),
+    ),
+  disk_full: (_, role, random) =>
+    spell(
+      role.name,
+      random.int(300, 5000),
+      () => role.tell({ isDiskFull: true }),
+      () => role.tell({ isDiskFull: false }),
     ),
   database_locked: ({ gateway }, _, random) => {
     const ms = random.int(300, 5000);

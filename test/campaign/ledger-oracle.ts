@@ -22,7 +22,7 @@ const inputPrice = 10;
 const outputPrice = 40;
 const videoPrice = 4_000_000;
 /** A request without usage is counted by the gateway; by more than this it never is. */
-const mostEstimated = 80_000 * inputPrice + 400 * outputPrice;
+const mostEstimated = 80_000 * inputPrice + 1000 * outputPrice;
 
 /** Holds the ledger against the vendor's usage, and the accounts against the ledger. */
 export async function judgeLedger(deployment: Deployment, records: readonly ClientRecord[]): Promise<Violation[]> {
@@ -73,7 +73,9 @@ async function readRows(db: Database): Promise<Row[]> {
     code: row.error_code,
     cost: row.cost,
     marker:
-      (JSON.parse(row.metadata ?? '{}') as { marker?: string }).marker ?? readPlan(row.view_options ?? '')?.marker ?? '',
+      (JSON.parse(row.metadata ?? '{}') as { marker?: string }).marker ??
+      readPlan(row.view_options ?? '')?.marker ??
+      '',
   }));
 }
 
@@ -114,7 +116,11 @@ function judgeRow(
   const told = `${row.id} ${row.outcome} ${row.code ?? ''} costs ${row.cost}`;
   if (row.outcome === null) return complain('no_end', row.id);
   const cost = row.cost ?? 0;
-  if (calls.length === 0 && cost > 0) return complain('charge_differs', `${told}, the vendor was not called`);
+  // Who leaves while the vendor is being called pays for the prompt, whether or not the call has got there.
+  const isLeft = row.outcome === 'cancelled' && cost <= 80_000 * inputPrice;
+  if (calls.length === 0 && cost > 0 && !isLeft) {
+    return complain('charge_differs', `${told}, the vendor was not called`);
+  }
   if (record.kind === 'video') {
     const expected = row.outcome === 'completed' ? [videoPrice] : row.outcome === 'failed' ? [0] : [0, videoPrice];
     if (!expected.includes(cost)) complain('charge_differs', told);

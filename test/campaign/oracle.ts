@@ -85,7 +85,8 @@ function judgeStreams(evidence: Evidence, complain: Complain): void {
   let text = '';
   for (const read of record.streams) {
     text = record.kind === 'stream_resumed' ? text + read.text : read.text;
-    if (read.isWhole && read.end === undefined && !read.hasLeft) complain('silent_end', 'a stream ended without its end');
+    if (read.isWhole && read.end === undefined && !read.hasLeft)
+      complain('silent_end', 'a stream ended without its end');
     if (read.afterEnd > 0) complain('events_after_end', `${read.afterEnd} events came after the end`);
     if (!read.isShaped) complain('unnamed_error', 'the error event is not in its shape');
     if (text === '' || read.end === 'done') continue;
@@ -111,7 +112,10 @@ function judgeExchange({ record, calls, schedule }: Evidence, exchange: Exchange
   const isRefused = status !== undefined && status >= 400 && method === 'POST' && record.kind !== 'keyed';
   for (const call of calls) {
     if (isRefused && call.at > endedAt + 500 && !schedule.has(['process_frozen'], call.at - 3000, call.at)) {
-      complain('run_after_refusal', `call ${call.number} came ${call.at - endedAt} ms after the client was told ${status}`);
+      complain(
+        'run_after_refusal',
+        `call ${call.number} came ${call.at - endedAt} ms after the client was told ${status}`,
+      );
     }
   }
   const answered = calls.find(({ ended }) => ended === 'completed');
@@ -121,7 +125,8 @@ function judgeExchange({ record, calls, schedule }: Evidence, exchange: Exchange
   }
 }
 
-function describe({ record, calls }: Evidence): string {
+/** What happened to a request, in one line. */
+export function describe({ record, calls }: Pick<Evidence, 'record' | 'calls'>): string {
   const seen = record.exchanges.map((one) => `${one.status ?? 'no answer'}${one.isWhole ? '' : ' cut'}`);
   const ends = record.finals.map((final) => (final.type === 'error' ? `error ${final.code}` : final.type));
   const asked = calls.map(({ tokens, ended }) => `${tokens} tokens ${ended ?? 'open'}`);
