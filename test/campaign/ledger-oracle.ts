@@ -114,12 +114,16 @@ function judgeRow(
   complain: (rule: string, detail: string) => void,
 ): void {
   const told = `${row.id} ${row.outcome} ${row.code ?? ''} costs ${row.cost}`;
-  if (row.outcome === null) return complain('no_end', row.id);
+  if (row.outcome === null) {
+    complain('no_end', row.id);
+    return;
+  }
   const cost = row.cost ?? 0;
   // Who leaves while the vendor is being called pays for the prompt, whether or not the call has got there.
   const isLeft = row.outcome === 'cancelled' && cost <= 80_000 * inputPrice;
   if (calls.length === 0 && cost > 0 && !isLeft) {
-    return complain('charge_differs', `${told}, the vendor was not called`);
+    complain('charge_differs', `${told}, the vendor was not called`);
+    return;
   }
   if (record.kind === 'video') {
     const expected = row.outcome === 'completed' ? [videoPrice] : row.outcome === 'failed' ? [0] : [0, videoPrice];

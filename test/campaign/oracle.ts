@@ -73,7 +73,10 @@ function judgeCallsAfter({ calls, schedule }: Evidence, seen: number, complain: 
 function judgeError({ record }: Evidence, { code, status }: Final & { type: 'error' }, complain: Complain): void {
   const isVendors = record.kind === 'video' && code === 'processing_error';
   if (isVendors) return;
-  if (code === undefined || !Object.hasOwn(errorTable, code)) return complain('unnamed_error', `${status} ${code}`);
+  if (code === undefined || !Object.hasOwn(errorTable, code)) {
+    complain('unnamed_error', `${status} ${code}`);
+    return;
+  }
   const named = errorTable[code as ErrorCode].status;
   if (status !== undefined && status !== 200 && status !== named) {
     complain('unnamed_error', `${code} with status ${status}`);

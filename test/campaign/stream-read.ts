@@ -50,8 +50,8 @@ export function readStream({ bytes, isWhole, hasLeft }: Exchange): StreamRead {
 
 function readEvent(block: string): { id?: string; data?: string } {
   const lines = block.split('\n');
-  const valueOf = (name: string): string | undefined =>
+  const read = (name: string): string | undefined =>
     lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
-  const [id, data] = [valueOf('id'), valueOf('data')];
+  const [id, data] = [read('id'), read('data')];
   return { ...(id !== undefined && { id }), ...(data !== undefined && { data }) };
 }

@@ -105,15 +105,18 @@ export class CampaignVendor {
   #task(method: string | undefined, path: string, url: string, response: ServerResponse): void {
     const [marker, number] = (path.split('/')[3] ?? '').split('.') as [string, string];
     const call = this.calls.get(marker)?.[Number(number) - 1];
-    if (call === undefined) return sendJson(response, 404, { error: { message: 'no such video' } });
-    if (method === 'DELETE') {
+    const isContent = path.endsWith('/content');
+    if (call === undefined || (isContent && !url.endsWith('variant=video'))) {
+      sendJson(response, 404, { error: { message: 'no such video, or no such variant of it' } });
+    } else if (method === 'DELETE') {
       end(call, 'left');
-      return sendJson(response, 200, { id: taskId(call), object: 'video.deleted', deleted: true });
+      sendJson(response, 200, { id: taskId(call), object: 'video.deleted', deleted: true });
+    } else if (isContent) {
+      response.writeHead(200, { 'content-type': 'video/mp4' });
+      response.end(videoBytes(call.plan.marker, call.number), () => end(call, 'completed'));
+    } else {
+      sendJson(response, 200, videoObject(call));
     }
-    if (!path.endsWith('/content')) return sendJson(response, 200, videoObject(call));
-    if (!url.endsWith('variant=video')) return sendJson(response, 404, { error: { message: 'no such variant' } });
-    response.writeHead(200, { 'content-type': 'video/mp4' });
-    response.end(videoBytes(call.plan.marker, call.number), () => end(call, 'completed'));
   }
 }
 

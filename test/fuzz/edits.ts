@@ -91,6 +91,22 @@ function repeated(old: unknown): unknown {
   return Array(JSON.stringify(old ?? null).length > 10_000 ? 3 : 300).fill(old);
 }
 
+/** The kinds of JSON: wherever code expects one of them, another one must be refused. */
+const otherKinds = ['null', '0', '""', '[]', '{}', '[null]', 'true', '"a text"', '{type: null}'];
+
+/** Every single change by which a place of a sample is of another kind, or is not there. */
+export function everyKindOfPlace({ json }: Sample): Edit[] {
+  if (json === undefined) return [];
+  const values = hostileValues.filter(([label]) => otherKinds.includes(label));
+  return placesOf(json).flatMap((path) => [
+    { name: `json ${showPath(path)} removed`, apply: (draft: Draft) => change(draft, path, () => undefined) },
+    ...values.map(([label, value]) => ({
+      name: `json ${showPath(path)} = ${label}`,
+      apply: (draft: Draft) => change(draft, path, () => value()),
+    })),
+  ]);
+}
+
 function added(old: unknown, value: unknown): unknown {
   return Array.isArray(old) ? [value, ...old, value] : value;
 }

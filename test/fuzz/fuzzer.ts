@@ -1,11 +1,11 @@
-import { Agent } from 'node:http';
 import { readFile } from 'node:fs/promises';
+import { Agent } from 'node:http';
 import { eventually } from '../support/eventually.ts';
 import { type ApiProcess, TestGateway } from '../support/gateway.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import type { Edit } from './edits.ts';
 import { complaintOf } from './judge.ts';
-import { drawRequest, type FuzzRequest, toWire } from './requests.ts';
+import { drawRequest, everyKind, type FuzzRequest, toWire } from './requests.ts';
 import { type Sample, samples } from './samples.ts';
 import { send } from './send.ts';
 import { makeTenant, operatorSettings, renewed, type Tenant } from './tenants.ts';
@@ -13,6 +13,8 @@ import { makeTenant, operatorSettings, renewed, type Tenant } from './tenants.ts
 export interface FuzzOptions {
   readonly seed?: number | undefined;
   readonly requests: number;
+  /** Folder of the build to run; left out: the usual one. */
+  readonly product?: string | undefined;
   /** Requests at a time. */
   readonly lanes: number;
   /** Which samples are used; left out: all. */
@@ -67,6 +69,7 @@ export class Fuzzer {
   static async run(options: FuzzOptions): Promise<FuzzReport> {
     const gateway = await TestGateway.start({
       settings: { ...operatorSettings, SLUICE_DEADLINE_SECONDS: '20', SLUICE_VENDOR_SILENCE_SECONDS: '10' },
+      ...(options.product !== undefined && { product: options.product }),
     });
     try {
       return await new Fuzzer(gateway, await makeTenant(gateway), options).#run();
@@ -79,13 +82,18 @@ export class Fuzzer {
     const startedAt = Date.now();
     const { requests, lanes, only } = this.#options;
     const chosen = only === undefined ? samples : samples.filter(only);
+    // Half of the requests at most, in an order that the seed repeats.
+    const systematic = everyKind(chosen.filter(({ route }) => !route.includes('/console/api/v1/')));
+    const sweep = Math.min(systematic.length, Math.floor(requests / 2));
     let warm = 0;
     const lane = async (): Promise<void> => {
       while (this.#sent < requests) {
         const number = this.#sent++;
         if (number === Math.floor(requests / 3)) warm = await this.#memory();
         if (number % renewEvery === renewEvery - 1) this.#tenant = await this.#renewed();
-        await this.#try(drawRequest(this.#random.fork(number), chosen));
+        const random = this.#random.fork(number);
+        const next = number < sweep ? takeAny(systematic, random) : drawRequest(random, chosen);
+        await this.#try(next);
       }
     };
     await Promise.all(Array.from({ length: lanes }, lane));
@@ -200,6 +208,15 @@ export class Fuzzer {
     const statm = await readFile(`/proc/${this.#api.pid}/statm`, 'utf8').catch(() => '0 0');
     return Math.round((Number(statm.split(' ')[1]) * 4096) / 1024 / 1024);
   }
+}
+
+/** Takes one out of a list, whichever. */
+function takeAny<T>(list: T[], random: SeededRandom): T {
+  const at = random.int(0, list.length - 1);
+  const taken = list[at] as T;
+  list[at] = list.at(-1) as T;
+  list.pop();
+  return taken;
 }
 
 /** Failures of one kind at one place of one route are one finding. */

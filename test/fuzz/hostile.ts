@@ -44,7 +44,7 @@ export const hostileValues: readonly Named<() => unknown>[] = [
   ['{type: {}}', () => ({ type: {} })],
   ['{length: -1}', () => ({ length: -1 })],
   ['{toString: 1}', () => ({ toString: 1, valueOf: null, toJSON: 'x' })],
-  ['{then: 1}', () => ({ then: 1 })],
+  ['{then: 1}', () => JSON.parse('{"then":1}')],
   ['{__proto__: …}', () => JSON.parse('{"__proto__":{"a":1}}')],
   ['{constructor: …}', () => ({ constructor: { prototype: { a: 1 } } })],
   ['40 levels of arrays', () => deep(40, (inner) => [inner])],

@@ -16,8 +16,9 @@ export function complaintOf(wire: WireRequest, answer: FuzzAnswer): string | und
   if (!isWhole) return `an answer with ${status} broke off`;
   const type = String(headers['content-type'] ?? '');
   if (status >= 400) return wire.method === 'HEAD' ? complaintOfStatus(status) : complaintOfError(wire, answer);
+  if (wire.method === 'HEAD') return undefined;
   if (type.startsWith('text/event-stream')) return complaintOfStream(text);
-  if (type.startsWith('application/json') && wire.method !== 'HEAD') return complaintOfBody(text);
+  if (type.startsWith('application/json')) return complaintOfBody(text);
   return undefined;
 }
 

@@ -1,5 +1,5 @@
 import type { SeededRandom } from '../support/seeded-random.ts';
-import { type Draft, drawEdit, type Edit } from './edits.ts';
+import { type Draft, drawEdit, type Edit, everyKindOfPlace } from './edits.ts';
 import type { FormPart, Sample } from './samples.ts';
 import type { Tenant } from './tenants.ts';
 
@@ -27,6 +27,14 @@ export function drawRequest(random: SeededRandom, samples: readonly Sample[]): F
     [2, 3],
   ]);
   return { sample, edits: Array.from({ length: count }, () => drawEdit(random, sample)) };
+}
+
+/** Every sample as it is, and with each of its places of every other kind. */
+export function everyKind(samples: readonly Sample[]): FuzzRequest[] {
+  return samples.flatMap((sample) => [
+    { sample, edits: [] },
+    ...everyKindOfPlace(sample).map((edit) => ({ sample, edits: [edit] })),
+  ]);
 }
 
 /** Makes the bytes of a request. */

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { TestGateway } from '../support/gateway.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
-import { type Draft, drawEdit, type Edit } from './edits.ts';
+import { type Draft, drawEdit, type Edit, everyKindOfPlace } from './edits.ts';
 import { complaintOfEvent } from './judge.ts';
 import { responseRequests, type Sample } from './samples.ts';
 import { drawFrames, type Frames } from './socket-frames.ts';
@@ -98,6 +98,8 @@ export class SocketFuzzer {
     const json: unknown = JSON.parse(JSON.stringify(message).replaceAll('$response', this.#tenant.ids.response));
     const sample: Sample = { route: 'POST /v1/responses', credential: 'key', json };
     const edits = Array.from({ length: random.int(0, 2) }, (): Edit => drawBodyEdit(random, sample));
+    // What is of the wrong kind at one place is what code expects least.
+    if (random.chance(0.5)) edits.splice(0, edits.length, random.pick(everyKindOfPlace(sample)));
     const draft: Draft = {
       ...{ method: '', path: '', query: '', headers: {}, form: undefined, spoil: [] },
       json: structuredClone(json),
@@ -146,10 +148,9 @@ export class SocketFuzzer {
       await delay(30);
     } catch {
       // The api has ended, or it refuses sockets.
-    } finally {
-      socket.terminate();
-      if (await this.#noteDeath(name)) return;
     }
+    socket.terminate();
+    await this.#noteDeath(name);
   }
 
   /** Whether the api has ended; another one is started then. */

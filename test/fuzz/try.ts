@@ -5,6 +5,7 @@ const [requests = '500', seed, route] = process.argv.slice(2);
 const report = await Fuzzer.run({
   requests: Number(requests),
   lanes: 8,
+  product: process.env.PRODUCT,
   seed: seed ? Number(seed) : undefined,
   only: route ? (s) => s.route.includes(route) : undefined,
 });
