@@ -54,6 +54,8 @@ export interface ApiMetrics {
   readonly firstFrame: Histogram<'endpoint'>;
   readonly duration: Histogram<'endpoint'>;
   readonly frames: Counter<string>;
+  /** Bytes written to connections, heads of responses among them. */
+  readonly bytes: Counter<'endpoint'>;
   /** Job records written to the database; one that was there already does not count. */
   readonly records: Counter<string>;
 }
@@ -89,6 +91,12 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
       registers,
     }),
     frames: new Counter({ name: 'sluice_frames_delivered_total', help: 'Frames delivered to clients.', registers }),
+    bytes: new Counter({
+      name: 'sluice_response_bytes_total',
+      help: 'Bytes written to the connections of clients.',
+      labelNames: ['endpoint'],
+      registers,
+    }),
     records: new Counter({
       name: 'sluice_job_records_total',
       help: 'Records of ended jobs written to the database.',

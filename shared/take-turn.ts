@@ -11,7 +11,11 @@ export function takeTurn(turn: () => void): void {
 
 function run(): void {
   const [turn] = waiting;
-  turn?.();
-  waiting.shift();
-  if (waiting.length > 0) setImmediate(run);
+  try {
+    turn?.();
+  } finally {
+    // Also after one that fails: the uploads behind it have theirs.
+    waiting.shift();
+    if (waiting.length > 0) setImmediate(run);
+  }
 }

@@ -1,13 +1,15 @@
 // Runs the test suites: `node test/run.mjs [part of a path …]`. Needs `npm run build` first. Fails when a test fails, is
 // skipped or is left to do: a machine that lacks a part must not look like one where everything works.
-// The suites run on SQLite, and those whose outcome is the database's a second time on Postgres; with
-// SLUICE_TEST_DATABASE=postgres, or sqlite, all of them run on that one only.
+// The suites run on the version of Node that counts and on SQLite. Those whose outcome is the database's run a second time
+// on Postgres; those about how Node streams, and those of single modules, on the other versions that must work. With
+// SLUICE_TEST_DATABASE=postgres, or sqlite, or SLUICE_TEST_NODE=22, say, all of them run on that one only.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findNode, mainVersion, otherVersions, withNode } from './node-versions/find-node.mjs';
 
 const folder = dirname(fileURLToPath(import.meta.url));
 /** More than there are cores where there are two: most suites wait for a process that dies, or for time, longer than they work. */
@@ -19,6 +21,14 @@ const databaseSuites = [
   ...['database/api-keys', 'flow/ledger', 'flow/lost-jobs', 'flow/resources', 'endpoints/job-records'],
   ...['flow/usage-hours', 'console/jobs-and-usage'],
   ...['endpoints/idempotency', 'endpoints/jobs', 'endpoints/responses-stored'],
+];
+
+/** Suites that depend on Node itself: every kind of stream, and what is tested module by module. */
+const nodeSuites = [
+  ...['contract/', 'flow/whole-streams', 'endpoints/broken-streams', 'endpoints/cancellation', 'endpoints/drain'],
+  ...['endpoints/chat.test', 'endpoints/completions', 'endpoints/responses.test', 'endpoints/messages.test'],
+  ...['endpoints/speech', 'endpoints/transcriptions.test', 'endpoints/images.test', 'endpoints/idempotency'],
+  ...['endpoints/jobs.test', 'endpoints/job-socket', 'endpoints/response-socket', 'endpoints/response-session'],
 ];
 
 /** Node 20's own search knows no TypeScript. */
@@ -49,15 +59,16 @@ function count(report, name) {
 
 let running;
 
-/** One run of `node --test`; answers whether all its tests passed. */
-async function run(files, settings = {}) {
+/** One run of `node --test` with one version of Node. Returns whether all its tests passed. */
+async function run(version, files, settings = {}) {
+  const node = findNode(version);
   const reports = mkdtempSync(join(tmpdir(), 'sluice-test-report-'));
   const tap = join(reports, 'report.tap');
   const options = ['--import', 'tsx', '--test', `--test-concurrency=${concurrency}`, `--test-timeout=${timeoutMs}`];
   const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap'];
-  running = spawn(process.execPath, [...options, ...reporters, `--test-reporter-destination=${tap}`, ...files], {
+  running = spawn(node, [...options, ...reporters, `--test-reporter-destination=${tap}`, ...files], {
     cwd: dirname(folder),
-    env: { ...cleanEnvironment(), ...settings },
+    env: { ...withNode(node, cleanEnvironment()), ...settings },
     stdio: 'inherit',
   });
   const [code] = await once(running, 'exit');
@@ -80,10 +91,24 @@ if (files.some((path) => path.startsWith(join(folder, 'agents')))) await import(
 // Both get a terminal's Ctrl-C; this one waits for the other's end.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => running?.kill('SIGTERM'));
-const onBoth = files.filter((path) => databaseSuites.some((suite) => path.startsWith(`${join(folder, suite)}`)));
-let passed = await run(files);
-if (passed && onBoth.length > 0 && process.env.SLUICE_TEST_DATABASE === undefined) {
+
+/** Those of the files whose suites are listed. */
+function among(suites) {
+  return files.filter((path) => suites.some((suite) => path.startsWith(join(folder, suite))));
+}
+
+const version = Number(process.env.SLUICE_TEST_NODE ?? mainVersion);
+let passed = await run(version, files);
+const onPostgres = process.env.SLUICE_TEST_DATABASE === undefined ? among(databaseSuites) : [];
+if (passed && onPostgres.length > 0) {
   console.log('\nOn Postgres:');
-  passed = await run(onBoth, { SLUICE_TEST_DATABASE: 'postgres' });
+  passed = await run(version, onPostgres, { SLUICE_TEST_DATABASE: 'postgres' });
+}
+// Who names suites wants to see them quickly.
+const isWhole = files.length === listFiles([]).length;
+for (const other of process.env.SLUICE_TEST_NODE === undefined && isWhole ? otherVersions : []) {
+  if (!passed) break;
+  console.log(`\nOn Node ${other}:`);
+  passed = await run(other, among(nodeSuites));
 }
 process.exit(passed ? 0 : 1);

@@ -7,7 +7,7 @@ import { servedText } from '../shared/jobs/served.ts';
 import { callsFor, type VendorTask } from '../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../shared/queue.ts';
 import { videoSeconds } from './billed-quantities.ts';
-import { callFiles } from './call-files.ts';
+import { callFiles, withUploads } from './call-files.ts';
 import { routeServed } from './charge.ts';
 import type { Ending } from './conclude.ts';
 import { rememberTask } from './discard-task.ts';
@@ -67,7 +67,7 @@ async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWrit
 }
 
 async function readRequest({ blobs }: WorkerContext, job: QueuedJob): Promise<string> {
-  return job.request ?? (await blobs.text(job.requestBlob ?? ''));
+  return job.request ?? (await blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
 }
 
 /** The routes that may serve a job. What is made of an earlier result goes to the vendor, and the account, that has it. */
@@ -104,7 +104,14 @@ function performOn(
     endpoint,
     sink,
     keep: job.retentionMs > 0,
-    call: { model, stream, request, signal, silenceMs, files: callFiles(context.blobs) },
+    call: {
+      model,
+      stream,
+      ...withUploads(job, request),
+      signal,
+      silenceMs,
+      files: callFiles(context.blobs, job.account),
+    },
     dropsUnsupported: job.dropsUnsupported === true,
     rememberTask: (task) => rememberTask(context, run, { vendor: vendor.name, account: account.id, model, task }),
   });
@@ -131,7 +138,7 @@ async function followTask(
   run.routed = routeServed(context, job, { vendor: task.vendor, vendorModel: task.model });
   writer.served = servedText({ vendor: task.vendor, calls: callsFor(task), model: undefined });
   const { vendorSilenceMs: silenceMs, resultMs: filesStayMs } = context.config;
-  const call = { model: task.model, signal: run.signal, silenceMs, files: callFiles(context.blobs) };
+  const call = { model: task.model, signal: run.signal, silenceMs, files: callFiles(context.blobs, job.account) };
   const seconds = (made: string | undefined): Promise<number | undefined> =>
     videoSeconds(made, run.routed, () => readRequest(context, job));
   return await followVideo(account.vendor, call, { known: task, progress, filesStayMs, seconds });

@@ -88,7 +88,7 @@ async function count(context: EstimatedContext, job: QueuedJob, body?: string): 
 
 async function readExchange({ redis, blobs }: EstimatedContext, job: QueuedJob, body?: string): Promise<Exchange> {
   const { endpoint, capability } = job;
-  const request = job.request ?? (await blobs.text(job.requestBlob ?? ''));
+  const request = job.request ?? (await blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
   const frames: string[] = [];
   let [length, largeLength] = [0, 0];
   let cursor = capability === 'chat' ? 0 : undefined;

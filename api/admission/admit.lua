@@ -1,5 +1,6 @@
 -- Admits jobs of one API key and capability, each by itself and in their order, or says what stands against one. What is
 -- refused changes nothing. An admitted job is put into its queue in the same step, where that lies on the same node.
+-- refusal.lua stands before this: where Redis refuses to write, that is an error for all of them.
 -- KEYS[1] holds of the account's tag (sorted set)
 -- KEYS[2…] state of each job (hash), to be made with the admission; none on a Cluster, where they lie on other nodes
 -- All other keys of the account lie in the same tag: ARGV[1] and their names make them (see shared/keys.ts).
@@ -236,7 +237,13 @@ local replies = {}
 for at = firstJob, #ARGV, perJob do
   local index = #replies + 1
   local ok, reply = pcall(admit, at, KEYS[index + 1])
-  replies[index] = ok and reply or answer('error', type(reply) == 'table' and reply.err or tostring(reply))
+  if not ok then
+    local message, refused = refusal(reply)
+    -- Of those that were admitted before it the rest is yet to be written.
+    if refused and #holds == 0 then return refused end
+    reply = answer('error', message)
+  end
+  replies[index] = reply
 end
 if #holds == 0 then return replies end
 

@@ -2,7 +2,7 @@ import type { Capability } from '../../shared/capabilities/capability.ts';
 import { budgetPeriodAt } from '../../shared/jobs/account-money.ts';
 import { inBatches } from '../../shared/jobs/in-batches.ts';
 import { type JobIdentity, newStateLifetime, type StoredRequest, storedField } from '../../shared/jobs/job-state.ts';
-import { loadScript } from '../../shared/jobs/script.ts';
+import { loadScript, refusalScript } from '../../shared/jobs/script.ts';
 import { sweepAfterMs } from '../../shared/jobs/sweeper.ts';
 import { accountKeys, jobKeys } from '../../shared/keys.ts';
 import type { Hold } from '../../shared/money/hold.ts';
@@ -13,7 +13,7 @@ import type { Caller } from '../middleware/authenticate.ts';
 /** How long an idempotency key stays bound to its job. */
 export const idempotencyMs = 24 * 3_600_000;
 
-const script = loadScript<string[]>(new URL('./admit.lua', import.meta.url));
+const script = loadScript<string[]>(new URL('./admit.lua', import.meta.url), refusalScript);
 
 /** Why new work is refused whoever asks. */
 export type Shedding = 'shed' | 'queue_full';

@@ -101,7 +101,7 @@ function reckon({ catalogue }: Services, { job, prepared }: Submission): Hold | 
   const usualSeconds = Math.max(0, ...routes.map(({ video }) => Number(video?.seconds[0] ?? 0)));
   return holdOf(routes, {
     seconds: usualSeconds,
-    ...(prepared ? requestFacts(prepared, job.capability) : { bytes: 0 }),
+    ...(prepared ? requestFacts(prepared) : { bytes: 0 }),
   });
 }
 

@@ -1,3 +1,4 @@
+import { Upload, type UploadRecord } from '../../shared/blobs/upload.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
 import { finishWithError } from '../../shared/jobs/finish.ts';
@@ -80,12 +81,22 @@ export async function submit(
   }
 }
 
-/** Removes the uploads of a request that comes to nothing. */
-export async function discardFiles(
+/** Removes the uploads of a request of an account that comes to nothing. */
+export async function discardUploads(
   { blobs }: Pick<Services, 'blobs'>,
-  { files }: Pick<PreparedRequest, 'files'>,
+  account: string,
+  uploads: PreparedRequest['files'],
 ): Promise<void> {
-  await deleteRequest(blobs, { files: files ?? [] });
+  if (uploads === undefined || uploads.length === 0) return;
+  await deleteRequest(blobs, { account, uploads: recordsOf(uploads) });
+}
+
+/** @throws Error for what a form's reader has not made: nothing else is an upload. */
+function recordsOf(uploads: readonly Upload[]): UploadRecord[] {
+  return uploads.map((upload) => {
+    if (!(upload instanceof Upload)) throw new Error('an upload that no form has brought');
+    return upload.record;
+  });
 }
 
 function abandoned(): ApiError {
@@ -103,7 +114,8 @@ async function carryThrough(
     return submitted;
   } catch (error) {
     // A refused request leaves no upload behind. (Once it is queued, nothing is left of `prepared`.)
-    if (submission.prepared !== undefined) discardFiles(services, submission.prepared).catch(() => undefined);
+    const { prepared, job } = submission;
+    if (prepared !== undefined) discardUploads(services, job.account, prepared.files).catch(() => undefined);
     throw error;
   }
 }
@@ -150,8 +162,8 @@ function queuedAtOnce(services: Services, submission: Submission): AdmitCall['qu
   if (services.isCluster || isRecordedFirst(job) || prepared === undefined) return undefined;
   const { request } = prepared;
   if (typeof request !== 'string' || !isInline(prepared)) return undefined;
-  const { files, dropsUnsupported, excludedRoutes } = queuedBeside(submission);
-  return { request, files, dropsUnsupported, excludedRoutes };
+  const { uploads, dropsUnsupported, excludedRoutes } = queuedBeside(submission);
+  return { request, uploads, dropsUnsupported, excludedRoutes };
 }
 
 /**
@@ -162,7 +174,7 @@ function queuedAtOnce(services: Services, submission: Submission): AdmitCall['qu
  */
 async function recordAccepted(services: Services, { job, prepared }: Submission): Promise<void> {
   try {
-    const viewOptions = await readViewOptions(services.blobs, job.viewOptions);
+    const viewOptions = await readViewOptions(services.blobs.ofRecords(job.account), job.viewOptions);
     await services.acceptedJobs.add({ ...job, viewOptions }, prepared && keptRequest(job, prepared));
   } catch (thrown) {
     const error = ApiError.from(thrown);
@@ -196,7 +208,7 @@ function keptRequest(
 /** Takes back what a refused request has left. */
 async function withdraw(services: Services, { job, placed }: Submission): Promise<void> {
   if (services.isCluster) await deleteJobState(services.redis, job.id);
-  if (placed?.requestBlob !== undefined) await services.blobs.delete(placed.requestBlob);
+  if (placed?.requestBlob !== undefined) await services.blobs.of(job.account).delete(placed.requestBlob);
 }
 
 async function enqueue(
@@ -227,19 +239,19 @@ function isInline({ request, hasMedia }: PreparedRequest | PreparedLargeRequest)
 function queuedBeside({
   prepared,
   caller,
-}: Submission): Pick<QueuedJob, 'files' | 'dropsUnsupported' | 'excludedRoutes'> {
+}: Submission): Pick<QueuedJob, 'uploads' | 'dropsUnsupported' | 'excludedRoutes'> {
   return {
-    files: prepared?.files,
+    uploads: prepared?.files?.length ? recordsOf(prepared.files) : undefined,
     dropsUnsupported: caller.unsupportedParameters === 'drop' ? true : undefined,
     excludedRoutes: prepared?.excludedRoutes?.length ? prepared.excludedRoutes : undefined,
   };
 }
 
-async function placeRequest(services: Services, { prepared }: Submission): Promise<StoredRequest> {
+async function placeRequest(services: Services, { prepared, job }: Submission): Promise<StoredRequest> {
   if (prepared === undefined) throw new Error('a request is queued once only');
   const { request } = prepared;
   if (typeof request === 'string' && isInline(prepared)) return { request };
-  return { requestBlob: await services.blobs.put(request) };
+  return { requestBlob: await services.blobs.of(job.account).put(request) };
 }
 
 /**

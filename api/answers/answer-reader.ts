@@ -1,15 +1,20 @@
 import { MissingBlobError } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs.ts';
-import { hasLog, longestPage, readLog } from '../../shared/jobs/answer-log.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { hasLog, longestPage, readLogText } from '../../shared/jobs/answer-log.ts';
 import type { JobItem } from '../../shared/jobs/by-job.ts';
 import { type Batch, type Frame, isTerminal, parseBatch, type StoredFrame } from '../../shared/jobs/frames.ts';
-import { readJobProgress } from '../../shared/jobs/job-state.ts';
+import { type JobIdentity, readJobProgress } from '../../shared/jobs/job-state.ts';
 import { readServed, type Served } from '../../shared/jobs/served.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { RedisClient } from '../../shared/redis.ts';
+import { expired, lostJob } from './held.ts';
 
 /** After so long without a live frame the log is read: a lost last frame leaves no gap to notice. */
 const silenceMs = 5000;
+
+/** After a log that could not be read it is left alone for so long: what has just failed would fail again at once. */
+const retryMs = 1000;
 
 /** Receives the frames of one answer, in order, each exactly once. */
 export interface AnswerSink {
@@ -21,8 +26,11 @@ export interface AnswerSink {
   flush(): boolean;
   /** Called twice a second: deadlines and pings. */
   tick(now: number): void;
-  /** The answer cannot be read on: its log or state has expired. Called once, and nothing after it. */
-  lost(): void;
+  /**
+   * Ends the answer with an error that is not the job's own: it cannot be shown, or cannot be read on because its log or
+   * state is gone. Nothing comes after it.
+   */
+  fail(error: ApiError): void;
 }
 
 /** What one reader reads for. */
@@ -30,7 +38,9 @@ export interface ReaderOptions {
   readonly sink: AnswerSink;
   readonly onClose: (reader: AnswerReader) => void;
   /** Told who serves the answer, before its first frame, and again should that change. */
-  readonly onServed: ((served: Served) => void) | undefined;
+  readonly onServed?: ((served: Served) => void) | undefined;
+  /** The answer is read by the request that made the job, to which a job that is gone was never its to resume. */
+  readonly isCreator?: boolean | undefined;
 }
 
 /** What readers share. */
@@ -48,10 +58,13 @@ export interface ReaderContext {
 export class AnswerReader implements JobItem<AnswerReader> {
   readonly jobId: string;
   next: AnswerReader | undefined;
+  /** Whose frames they are: a frame over 64 KiB is a blob of its account. */
+  readonly #account: string;
   readonly #context: ReaderContext;
   readonly #sink: AnswerSink;
   readonly #onClose: ReaderOptions['onClose'];
   readonly #onServed: ReaderOptions['onServed'];
+  readonly #isCreator: boolean;
   /** Who served the last batch, as it stood there. */
   #served = '';
   #cursor = 0;
@@ -61,17 +74,28 @@ export class AnswerReader implements JobItem<AnswerReader> {
   /** There is, or may be, something in the log that was not delivered. */
   #isBehind = false;
   #isClosed = false;
+  #failure: ApiError | undefined;
+  /** Until then the log is left alone. */
+  #retryAt = 0;
+  /** The job has ended, and its end was not found in the log: nothing comes any more if it is not there now. */
+  #isLastLook = false;
   /** Batches read from the log at a time: few for a sink that takes few, for what it leaves is read again. */
   #page = longestPage;
   /** The job is known to have been made, so that finding nothing of it means that it is gone. */
   #isMade = false;
 
-  constructor(jobId: string, context: ReaderContext, { sink, onClose, onServed }: ReaderOptions) {
-    this.jobId = jobId;
+  constructor(
+    job: Pick<JobIdentity, 'id' | 'account'>,
+    context: ReaderContext,
+    { sink, onClose, onServed, isCreator = false }: ReaderOptions,
+  ) {
+    this.jobId = job.id;
+    this.#account = job.account;
     this.#context = context;
     this.#sink = sink;
     this.#onClose = onClose;
     this.#onServed = onServed;
+    this.#isCreator = isCreator;
   }
 
   /** Takes a live batch that stands in `text` from `start` on. */
@@ -82,7 +106,8 @@ export class AnswerReader implements JobItem<AnswerReader> {
       this.#isBehind = true;
       return;
     }
-    const batch = parseBatch(text, start);
+    const batch = this.#parse(text, start);
+    if (batch === undefined) return;
     if (batch.firstSeq !== this.#cursor + 1) {
       if (batch.firstSeq > this.#cursor) this.catchUp();
       return;
@@ -92,6 +117,11 @@ export class AnswerReader implements JobItem<AnswerReader> {
       return;
     }
     this.#deliver(batch);
+  }
+
+  /** Why its frames could not be shown, where that is how it ended. */
+  get failure(): ApiError | undefined {
+    return this.#failure;
   }
 
   /**
@@ -105,10 +135,14 @@ export class AnswerReader implements JobItem<AnswerReader> {
   /** Reads the log from the cursor; does nothing while that is under way or the sink is full. */
   catchUp(): void {
     this.#isBehind = true;
-    if (this.#isReadingLog || this.#isPaused || this.#isClosed) return;
+    if (this.#isReadingLog || this.#isPaused || this.#isClosed || Date.now() < this.#retryAt) return;
     this.#isReadingLog = true;
     this.#readLog()
-      .catch((error) => this.#context.log.error({ err: error, job: this.jobId }, 'reading an answer failed'))
+      .catch((error) => {
+        this.#retryAt = Date.now() + retryMs;
+        this.#isBehind = true;
+        this.#context.log.error({ err: error, job: this.jobId }, 'reading an answer failed');
+      })
       .finally(() => {
         this.#isReadingLog = false;
         if (this.#isBehind && !this.#isPaused && !this.#isClosed) this.catchUp();
@@ -127,11 +161,16 @@ export class AnswerReader implements JobItem<AnswerReader> {
     this.catchUp();
   }
 
-  /** To be called now and then: notices silence. */
+  /** To be called now and then: notices silence, and tries again what has failed. */
   tick(now: number): void {
     if (this.#isClosed) return;
-    this.#sink.tick(now);
-    if (now - this.#lastHeardAt < silenceMs) return;
+    try {
+      this.#sink.tick(now);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    if (now - this.#lastHeardAt < silenceMs && !this.#isBehind) return;
     this.#lastHeardAt = now;
     this.catchUp();
   }
@@ -146,14 +185,16 @@ export class AnswerReader implements JobItem<AnswerReader> {
     let delivered = false;
     while (this.#isBehind && !this.#isPaused && !this.#isClosed) {
       this.#isBehind = false;
-      const { batches, isLast } = await readLog(this.#context.redis, this.jobId, this.#cursor, this.#page);
+      const { entries, isLast } = await readLogText(this.#context.redis, this.jobId, this.#cursor, this.#page);
       if (!isLast) this.#isBehind = true;
-      for (const [taken, batch] of batches.entries()) {
+      for (const [taken, text] of entries.entries()) {
         if (this.#isPaused || this.#isClosed) {
           this.#isBehind = true;
           this.#page = Math.max(1, taken);
           return;
         }
+        const batch = this.#parse(text);
+        if (batch === undefined) return;
         if (batch.firstSeq <= this.#cursor) continue;
         if (batch.firstSeq > this.#cursor + 1) {
           this.#lose();
@@ -172,18 +213,42 @@ export class AnswerReader implements JobItem<AnswerReader> {
     const progress = await readJobProgress(this.#context.redis, this.jobId);
     const isOver = progress === undefined || (progress.hasEnded && progress.seq > this.#cursor);
     if (!isOver || this.#isClosed) return;
-    // The end may have been written between the two reads.
-    if (progress !== undefined && (await hasLog(this.#context.redis, this.jobId))) {
+    // The end may have been written between the two reads. A log that has it not is looked at once more, not for ever.
+    if (progress !== undefined && !this.#isLastLook && (await hasLog(this.#context.redis, this.jobId))) {
+      this.#isLastLook = true;
       this.#isBehind = true;
       return;
     }
     this.#lose();
   }
 
+  /** Reads a batch; undefined where it is none that this process can read, which ends the answer. */
+  #parse(text: string, start?: number): Batch | undefined {
+    try {
+      return parseBatch(text, start);
+    } catch (error) {
+      this.#fail(error);
+      return undefined;
+    }
+  }
+
+  /** The sink cannot go on: it is told, and nothing is read again, for what could not be shown once never can be. */
+  #fail(thrown: unknown): void {
+    if (this.#failure !== undefined) return;
+    this.close();
+    this.#failure = ApiError.from(thrown);
+    this.#context.log.error({ err: thrown, job: this.jobId }, 'an answer cannot be shown');
+    try {
+      this.#sink.fail(this.#failure);
+    } catch (error) {
+      this.#context.log.error({ err: error, job: this.jobId }, 'an answer that cannot be shown could not be ended');
+    }
+  }
+
   #lose(): void {
     if (this.#isClosed) return;
     this.close();
-    this.#sink.lost();
+    this.#sink.fail(this.#isCreator ? lostJob() : expired());
   }
 
   async #deliverStored(batch: Batch): Promise<void> {
@@ -203,21 +268,25 @@ export class AnswerReader implements JobItem<AnswerReader> {
   async #resolveBlob(frame: StoredFrame): Promise<StoredFrame> {
     if (!frame.isBlob) return frame;
     const { blob } = JSON.parse(frame.text) as { blob: string };
-    return { ...frame, text: await this.#context.blobs.text(blob), isBlob: false };
+    return { ...frame, text: await this.#context.blobs.ofRecords(this.#account).text(blob), isBlob: false };
   }
 
   /** A batch is delivered whole, also past a full sink: a batch is bounded, and cursors stay on its borders. */
   #deliver(batch: { readonly served: string; readonly frames: readonly Frame[] }): void {
-    if (batch.served !== this.#served) this.#tellServed(batch.served);
-    for (const frame of batch.frames) {
-      this.#cursor = frame.seq;
-      this.#sink.frame(frame);
-      if (isTerminal(frame)) {
-        this.close();
-        break;
+    try {
+      if (batch.served !== this.#served) this.#tellServed(batch.served);
+      for (const frame of batch.frames) {
+        this.#cursor = frame.seq;
+        this.#sink.frame(frame);
+        if (isTerminal(frame)) {
+          this.close();
+          break;
+        }
       }
+      if (!this.#sink.flush()) this.#isPaused = true;
+    } catch (error) {
+      this.#fail(error);
     }
-    if (!this.#sink.flush()) this.#isPaused = true;
   }
 
   #tellServed(text: string): void {

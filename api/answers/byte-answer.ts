@@ -64,19 +64,15 @@ export class ByteAnswer extends GrowingAnswer implements AnswerSink {
     if (this.#fullSince !== undefined && now - this.#fullSince > stalledMs) this.#response.destroy();
   }
 
-  lost(): void {
-    this.fail(expired());
-  }
-
   /** Ends the answer with an error: as a status while there is none, else by cutting the connection. */
   fail(error: ApiError): void {
     if (this.isEnded) return;
     const rest = this.#takePending();
     this.#settle(error);
     if (!this.isOpen) return;
-    if (rest.length > 0) this.#response.write(rest);
-    // What came before the break is the client's: node writes it at the end of this turn.
-    setImmediate(() => this.#response.destroy());
+    // What came before the break is the client's: the connection is cut once that has left.
+    if (rest.length > 0) this.#response.write(rest, () => this.#response.destroy());
+    else this.#response.destroy();
   }
 
   /** Forgets the client: it has left, or will be answered otherwise. */
@@ -97,7 +93,11 @@ export class ByteAnswer extends GrowingAnswer implements AnswerSink {
   }
 
   #write(): void {
-    if (this.#response.write(this.#takePending())) return;
+    const chunk = this.#takePending();
+    const socket = this.sendHead(this.#response);
+    const hasRoom = this.#response.write(chunk);
+    socket?.uncork();
+    if (hasRoom) return;
     this.#fullSince = Date.now();
     this.#response.once('drain', () => {
       this.#fullSince = undefined;
@@ -108,13 +108,17 @@ export class ByteAnswer extends GrowingAnswer implements AnswerSink {
   #takePending(): Buffer {
     const chunks = this.#pending;
     this.#pending = [];
-    return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+    const taken = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+    this.bytes += taken.length;
+    return taken;
   }
 
   #finish(end: Frame): void {
     if (this.isOpen) {
-      this.#response.end(this.#takePending());
-      this.#settle(undefined);
+      const last = this.#takePending();
+      const socket = this.sendHead(this.#response);
+      this.endResponse(this.#response, last, undefined);
+      socket?.uncork();
       return;
     }
     const file = this.#options.bytes.file(end);
@@ -132,6 +136,7 @@ export class ByteAnswer extends GrowingAnswer implements AnswerSink {
     // The reader is done, and ticks no more.
     this.#response.setTimeout(stalledMs, () => this.#response.destroy());
     await pipeline(content, this.#response);
+    this.bytes = bytes;
     this.#settle(undefined);
   }
 

@@ -7,6 +7,13 @@ export function expired(): ApiError {
   return new ApiError('resume_expired', 'The answer of this job has expired and cannot be read any more.');
 }
 
+/** Error for the request that made a job of which Redis has nothing left: sent again, it is a new job. */
+export function lostJob(): ApiError {
+  return new ApiError('service_unavailable', 'The gateway lost track of this request. Send it again.', {
+    retryAfterMs: 1000,
+  });
+}
+
 /** A held answer: gathers the frames of a job and makes one body of them at the end. */
 export class HeldAnswer<Body> implements AnswerSink {
   /** The body; rejects with the ApiError that the job ended with. */
@@ -59,10 +66,6 @@ export class HeldAnswer<Body> implements AnswerSink {
 
   tick(now: number): void {
     this.onTick?.(now);
-  }
-
-  lost(): void {
-    this.#reject(expired());
   }
 
   /** Ends the wait with an error from elsewhere: the caller left, the process stops. */

@@ -11,6 +11,8 @@ export const closeCodes = {
   finished: 1000,
   /** This side is going: the client may connect anew. */
   goingAway: 1001,
+  /** Something broke on this side. */
+  failed: 1011,
 } as const;
 
 /**

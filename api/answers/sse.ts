@@ -5,7 +5,6 @@ import type { View } from '../endpoints/endpoint.ts';
 import type { AnswerSink } from './answer-reader.ts';
 import { stalledMs } from './client-connection.ts';
 import { GrowingAnswer } from './growing-answer.ts';
-import { expired } from './held.ts';
 
 /** A ping goes out after so long (ms) without an event, so that proxies and clients do not take the silence for death. */
 export const pingMs = 15_000;
@@ -17,6 +16,8 @@ export const openingFrame: Frame = { seq: 0, type: 'progress', text: '{}' };
 export interface EventPosition {
   readonly seq: number;
   readonly event: number;
+  /** What the client said it by. */
+  readonly param?: 'starting_after' | 'Last-Event-ID';
 }
 
 /** Reads an event id (`<seq>.<n>`, or `<seq>` for all events of that frame). Undefined when it is none. */
@@ -29,6 +30,25 @@ export function parseEventId(id: string): EventPosition | undefined {
 /** Whether a client whose copy ends at `position` has this event of a frame already. */
 export function isDelivered(position: EventPosition | undefined, seq: number, event: number): boolean {
   return position !== undefined && (seq < position.seq || (seq === position.seq && event <= position.event));
+}
+
+/**
+ * The 400 for a client whose copy ends behind the last event of a stream, or behind all that there is so far: its position is
+ * another job's, or none at all.
+ */
+export function beyondEnd({ param }: EventPosition): ApiError {
+  const message = 'The event to resume after is not one of this job: it has fewer events.';
+  return new ApiError('invalid_request_error', message, { param: param ?? null });
+}
+
+/** Whether `position` names an event that the last frame, with its `count` events, has not. */
+export function isBeyondEnd(
+  position: EventPosition | undefined,
+  seq: number,
+  count: number,
+): position is EventPosition {
+  if (position === undefined || position.seq < seq) return false;
+  return position.seq > seq || (Number.isFinite(position.event) && position.event >= Math.max(count, 1));
 }
 
 /** What a view says of its streams beside the events of its frames. */
@@ -96,12 +116,15 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
       this.fail(error, frame.seq);
       return;
     }
-    this.#fold(frame);
-    if (frame.type === 'end' || error !== undefined) this.#end(error);
+    const count = this.#fold(frame);
+    if (frame.type !== 'end' && error === undefined) return;
+    const { resumeAfter } = this.#options;
+    if (isBeyondEnd(resumeAfter, frame.seq, count)) this.fail(beyondEnd(resumeAfter));
+    else this.#end(error);
   }
 
   flush(): boolean {
-    if (this.#pending !== '' && !this.isEnded) this.#write();
+    if (!this.isEnded && (this.#pending !== '' || (this.isOpen && !this.isHeadSent))) this.#write();
     return !this.#isFull;
   }
 
@@ -116,10 +139,6 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
     if (silent < pingMs) return;
     if (this.isOpen) this.#ping();
     else this.#openWhenRunning();
-  }
-
-  lost(): void {
-    this.fail(expired());
   }
 
   /** Ends the stream with an error: as a status while there is none, else as its last event. */
@@ -140,11 +159,13 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
     if (!this.isEnded) this.markEnded(new ApiError('cancelled', 'The caller left.'));
   }
 
-  #fold(frame: Frame): void {
+  /** Answers how many events the frame has become. */
+  #fold(frame: Frame): number {
     this.#open();
     const events = this.#options.events(frame);
     this.#folded += events.length;
     for (let index = 0; index < events.length; index++) this.#event(events[index] as string, frame.seq, index);
+    return events.length;
   }
 
   #event(text: string, seq: number, index: number): void {
@@ -161,11 +182,6 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
       'x-accel-buffering': 'no',
       'openai-processing-ms': String(Math.round(performance.now() - this.#options.startedAt)),
     });
-    // Node keeps the head as long as the answer lasts. Sent as a part of its own it is kept as one text, and not as the
-    // hundred pieces it was made of, which are 4 KB; corked, it still leaves with the first event.
-    this.#response.cork();
-    this.#response.flushHeaders();
-    process.nextTick(() => this.#response.uncork());
   }
 
   #openWhenRunning(): void {
@@ -190,10 +206,12 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
   }
 
   #write(): void {
-    const text = this.#pending;
-    this.#pending = '';
+    const text = this.#takePending();
     this.#lastWriteAt = Date.now();
-    if (this.#response.write(text)) return;
+    const socket = this.sendHead(this.#response);
+    const hasRoom = text === '' || this.#response.write(text);
+    socket?.uncork();
+    if (hasRoom) return;
     this.#isFull = true;
     this.#response.once('drain', () => {
       this.#isFull = false;
@@ -203,8 +221,16 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
   }
 
   #end(error: ApiError | undefined): void {
-    this.#response.end(this.#pending);
+    const text = this.#takePending();
+    const socket = this.sendHead(this.#response);
+    this.endResponse(this.#response, text, error);
+    socket?.uncork();
+  }
+
+  #takePending(): string {
+    const text = this.#pending;
     this.#pending = '';
-    this.markEnded(error);
+    this.bytes += Buffer.byteLength(text);
+    return text;
   }
 }

@@ -2,7 +2,6 @@ import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { AnswerSink } from './answer-reader.ts';
 import { GrowingAnswer } from './growing-answer.ts';
-import { expired } from './held.ts';
 import type { SocketConnection } from './socket-connection.ts';
 import type { StreamDress } from './sse.ts';
 
@@ -67,10 +66,6 @@ export class TurnAnswer extends GrowingAnswer implements AnswerSink {
 
   tick(now: number): void {
     if (!this.isEnded) this.onTick?.(now);
-  }
-
-  lost(): void {
-    this.fail(expired());
   }
 
   /** Ends with an error: one that comes before the first event is not sent. */

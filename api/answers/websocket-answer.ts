@@ -4,8 +4,15 @@ import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { AnswerSink } from './answer-reader.ts';
 import { stalledMs } from './client-connection.ts';
-import { expired } from './held.ts';
-import { type EventPosition, errorEvent, isDelivered, pingMs, type StreamDress } from './sse.ts';
+import {
+  beyondEnd,
+  type EventPosition,
+  errorEvent,
+  isBeyondEnd,
+  isDelivered,
+  pingMs,
+  type StreamDress,
+} from './sse.ts';
 
 /** A client that has answered no ping for so long is gone. */
 const silentMs = 90_000;
@@ -112,7 +119,10 @@ export class WebSocketAnswer implements AnswerSink {
     const events = isFolded ? fold(frame) : [errorEvent(view, this.error as ApiError, this.#folded)];
     this.#folded += events.length;
     for (let index = 0; index < events.length; index++) this.#event(events[index] as string, frame.seq, index);
-    if (frame.type === 'end' || frame.type === 'error') this.#closeCode = closeCodes.finished;
+    if (frame.type !== 'end' && frame.type !== 'error') return;
+    const { resumeAfter } = this.#options;
+    if (isBeyondEnd(resumeAfter, frame.seq, events.length)) this.fail(beyondEnd(resumeAfter));
+    else this.#closeCode = closeCodes.finished;
   }
 
   flush(): boolean {
@@ -123,10 +133,6 @@ export class WebSocketAnswer implements AnswerSink {
 
   tick(): void {
     // The connection has a timer of its own, because it may outlive the reader.
-  }
-
-  lost(): void {
-    this.fail(expired());
   }
 
   /** Ends with an error that is not the job's. */

@@ -3,13 +3,14 @@ import { ApiError } from '../../shared/errors.ts';
 import { attach } from '../../shared/jobs/attach.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
-import { type JobIdentity, readJobState } from '../../shared/jobs/job-state.ts';
+import { type JobIdentity, readJobProgress, readJobState } from '../../shared/jobs/job-state.ts';
 import { within } from '../../shared/within.ts';
 import type { AnswerReader, AnswerSink } from '../answers/answer-reader.ts';
 import { ByteAnswer, type ByteAnswerOptions } from '../answers/byte-answer.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
+import type { GrowingAnswer } from '../answers/growing-answer.ts';
 import { expired, HeldAnswer } from '../answers/held.ts';
-import { type EventPosition, SseAnswer } from '../answers/sse.ts';
+import { beyondEnd, type EventPosition, SseAnswer } from '../answers/sse.ts';
 import { TurnAnswer } from '../answers/turn-answer.ts';
 import { WaitLimits } from '../answers/wait-limits.ts';
 import type { Services } from '../services.ts';
@@ -49,7 +50,7 @@ export type Start = (reader: AnswerReader) => Promise<void>;
 export async function viewedJob(services: Services, job: JobIdentity, baseUrl: string): Promise<ViewedJob> {
   const isInBlob = viewOptionsBlob(job.viewOptions) !== undefined;
   const viewOptions = isInBlob
-    ? await unlessMissing(readViewOptions(services.blobs, job.viewOptions))
+    ? await unlessMissing(readViewOptions(services.blobs.ofRecords(job.account), job.viewOptions))
     : job.viewOptions;
   if (viewOptions === undefined) throw expired();
   return {
@@ -57,7 +58,8 @@ export async function viewedJob(services: Services, job: JobIdentity, baseUrl: s
     model: job.model,
     createdAt: job.createdAt,
     viewOptions: JSON.parse(viewOptions) as Record<string, unknown>,
-    link: (file) => services.resultLinks.link(baseUrl, file, job.createdAt + services.config.resultMs),
+    link: (file) =>
+      services.resultLinks.link(baseUrl, { account: job.account, file }, job.createdAt + services.config.resultMs),
   };
 }
 
@@ -66,17 +68,29 @@ export async function viewedJob(services: Services, job: JobIdentity, baseUrl: s
  * knows the job no more, the answer that the database keeps is replayed.
  * @throws ApiError 410 when neither has it (any more), 503 when the database does not answer.
  */
-export function attachTo(services: Services, jobId: string, resumeAfter?: EventPosition): Start {
+export function attachTo(
+  services: Services,
+  job: Pick<JobIdentity, 'id' | 'account'>,
+  resumeAfter?: EventPosition,
+): Start {
   return async (reader) => {
-    if (await attach(services.redis, jobId, services.processId)) {
+    if (await attach(services.redis, job.id, services.processId)) {
+      if (resumeAfter !== undefined) await assertReached(services, job.id, resumeAfter);
       reader.made();
       reader.catchUp();
       return;
     }
-    const frames = await services.storedJobs.findAnswer(jobId);
+    const frames = await services.storedJobs.findAnswer(job);
     if (frames === undefined || !continues(frames, resumeAfter)) throw expired();
+    if (resumeAfter !== undefined && resumeAfter.seq > (frames.at(-1)?.seq ?? 0)) throw beyondEnd(resumeAfter);
     reader.replay(frames);
   };
+}
+
+/** @throws ApiError 400 for a position that the job has not reached: nothing can have come from there. */
+async function assertReached({ redis }: Services, jobId: string, position: EventPosition): Promise<void> {
+  const progress = await readJobProgress(redis, jobId);
+  if (progress !== undefined && position.seq > progress.seq) throw beyondEnd(position);
 }
 
 /** Whether kept frames go on where a client's copy ends. Of joined ones only their whole is known, and what follows it. */
@@ -156,8 +170,8 @@ export async function answerStream(waiting: Waiting, start: Start): Promise<bool
 
 /** Answers with the job's bytes as they come. Answers false when `patienceMs` was over before the first of them. */
 async function answerBytes(waiting: Waiting, bytes: BytesView, start: Start): Promise<boolean> {
-  const { ctx, services } = waiting;
-  const openFile: ByteAnswerOptions['openFile'] = (file) => services.blobs.read(file);
+  const { ctx, services, job } = waiting;
+  const openFile: ByteAnswerOptions['openFile'] = (file) => services.blobs.ofRecords(job.account).read(file);
   const { startedAt } = ctx.state;
   return await relay(
     waiting,
@@ -189,6 +203,8 @@ export async function relay(
       ctx.respond = false;
       return await connection.wait(answer.ended);
     } catch (thrown) {
+      // It had ended before the connection closed, which is how bytes say that they are not whole.
+      if (answer.isOpen && answer.isOver) return await answer.ended;
       if (connection.hasLeft) answer.abandon();
       // Its status is out: the client learns from a last event how to go on elsewhere.
       if (!answer.isOpen || connection.hasLeft) throw thrown;
@@ -197,12 +213,22 @@ export async function relay(
     }
   });
   if (!answer.isOpen) return false;
-  ctx.state.streamError = error;
+  ctx.state.streamError = error ?? incomplete(answer);
   ctx.state.facts.frames = answer.frames;
+  if (answer.missingBytes > 0) ctx.state.facts.missing_bytes = answer.missingBytes;
   services.metrics.frames.inc(answer.frames);
   observeFirstFrame(waiting, answer.firstFrameAt);
-  if (isDelivery(waiting) && error === undefined) services.delivered.add(job.id);
+  if (isDelivery(waiting) && ctx.state.streamError === undefined) services.delivered.add(job.id);
   return true;
+}
+
+/** The error of an answer of which the connection has written less than was handed to it. The client has seen a status already. */
+function incomplete({ bytes, missingBytes }: GrowingAnswer): ApiError | undefined {
+  if (missingBytes === 0) return undefined;
+  return new ApiError(
+    'server_error',
+    `${missingBytes} of the answer's ${bytes} bytes were not written to the connection.`,
+  );
 }
 
 /** Whether this answer is the one that a plain job was made for: nobody needs the job's log once it is out. */
@@ -213,7 +239,10 @@ function isDelivery({ job, isCreator }: Waiting): boolean {
 /** The steps every answer shares: register the reader, start, keep the limits, and clean up whatever happens. */
 async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: () => Promise<T>): Promise<T> {
   const { services, connection, job } = waiting;
-  const reader = services.readers.open(job.id, sink, (served) => showServed(waiting.ctx, served));
+  const reader = services.readers.open(job, sink, {
+    onServed: (served) => showServed(waiting.ctx, served),
+    isCreator: waiting.isCreator,
+  });
   let isStarted = false;
   try {
     await start(reader);
@@ -229,12 +258,13 @@ async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: (
     throw error;
   } finally {
     reader.close();
+    // What cannot be shown to the one it is made for need not be made to its end.
+    if (reader.failure !== undefined && waiting.cancelsOnLeave) endLater(waiting, reader.failure);
   }
 }
 
 interface LimitedSink extends AnswerSink {
   onTick: ((now: number) => void) | undefined;
-  fail(error: ApiError): void;
 }
 
 /**
@@ -242,14 +272,21 @@ interface LimitedSink extends AnswerSink {
  * will send it again). A stream that was begun and is handed over goes on: its caller resumes it.
  */
 async function leave(waiting: Waiting, sink: LimitedSink): Promise<void> {
-  const { services, connection, job, cancelsOnLeave } = waiting;
+  const { connection, cancelsOnLeave } = waiting;
   const hasBegun = (sink instanceof SseAnswer || sink instanceof TurnAnswer) && sink.isOpen;
   if (!cancelsOnLeave || (!connection.hasLeft && hasBegun)) return;
-  const ended = endJob(services, job, new ApiError('cancelled', 'The caller left.')).catch((error) =>
-    services.log.warn({ err: error, job: job.id }, 'cancelling failed'),
-  );
+  const ended = endLater(waiting, new ApiError('cancelled', 'The caller left.'));
   // A process that stops must not close its Redis connection in the middle of it.
   await within(ended, cancelMs);
+}
+
+/** Ends the job; resolves when that is done, or has failed. */
+async function endLater({ services, job }: Waiting, error: ApiError): Promise<void> {
+  try {
+    await endJob(services, job, error);
+  } catch (thrown) {
+    services.log.warn({ err: thrown, job: job.id }, 'cancelling failed');
+  }
 }
 
 function handedOver(job: JobIdentity): ApiError {

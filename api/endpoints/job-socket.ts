@@ -40,9 +40,9 @@ export function jobSocket(services: Services, endpoints: ReadonlyMap<string, End
         onDrain: () => reader.resume(),
       });
       if (view.opensAtOnce?.(viewed)) answer.frame(openingFrame);
-      const reader = services.readers.open(state.id, answer);
+      const reader = services.readers.open(state, answer);
       try {
-        await connection.wait(attachTo(services, state.id, resumeAfter)(reader), readMs);
+        await connection.wait(attachTo(services, state, resumeAfter)(reader), readMs);
         // What has ended is there at once, or has expired, which can still be a status.
         if (state.outcome !== undefined) await connection.wait(answer.begun, readMs);
         const { webSocket, socket } = acceptSocket(ctx, maxPayload);

@@ -57,7 +57,7 @@ export function jobRoutes(
         const { view } = endpointOf(state);
         await answerStream(
           { ctx, services, connection, job: state, view, resumeAfter, isCreator: false, cancelsOnLeave: false },
-          attachTo(services, state.id, resumeAfter),
+          attachTo(services, state, resumeAfter),
         );
       });
     },
@@ -147,13 +147,13 @@ async function readEnd(
 /** Reads all that an ended job has said. @throws ApiError what it ended with; 410 when that is not kept any more. */
 export async function readWhole<Body>(
   services: Services,
-  { id }: JobState,
+  state: JobState,
   connection: ClientConnection,
   answer: HeldAnswer<Body>,
 ): Promise<Body> {
-  const reader = services.readers.open(id, answer);
+  const reader = services.readers.open(state, answer);
   try {
-    await connection.wait(attachTo(services, id)(reader), readMs);
+    await connection.wait(attachTo(services, state)(reader), readMs);
     return await connection.wait(answer.body, readMs);
   } finally {
     reader.close();
@@ -167,8 +167,9 @@ export function readPosition(ctx: Context): EventPosition | undefined {
   const given = typeof header === 'string' && header !== '' ? header : query;
   if (given === undefined) return undefined;
   const position = typeof given === 'string' ? parseEventId(given) : undefined;
-  if (position !== undefined) return position;
+  const param = given === query ? 'starting_after' : 'Last-Event-ID';
+  if (position !== undefined) return { ...position, param };
   throw new ApiError('invalid_request_error', 'An event id is a number, or two joined by a point: 12 or 12.0.', {
-    param: given === query ? 'starting_after' : 'Last-Event-ID',
+    param,
   });
 }

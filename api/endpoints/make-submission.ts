@@ -19,7 +19,7 @@ export async function makeSubmission(
   const { facts } = ctx.state;
   facts.model = prepared.model;
   facts.stream = prepared.stream;
-  const viewOptions = await packViewOptions(services.blobs, prepared.viewOptions);
+  const viewOptions = await packViewOptions(services.blobs.of(ctx.state.caller.account), prepared.viewOptions);
   return {
     job: identify(services, ctx, endpoint, { prepared, viewOptions }, preferences),
     caller: ctx.state.caller,

@@ -54,9 +54,11 @@ function readPrompt(
   const read = (content: unknown, path: string, own: string | undefined): void => {
     if (typeof content === 'string') found.characters += lengthOf(content);
     if (!Array.isArray(content)) return;
-    (content as Part[]).forEach(({ type, text, content: inner }, index) => {
+    (content as (Part | null)[]).forEach((part, index) => {
+      // Parts of parts may be of types that nobody here knows: their vendor checks them.
+      const { type, text, content: inner } = part ?? {};
       const at = own ?? `${path}[${index}]`;
-      if (found.image === undefined && images.has(String(type))) found.image = at;
+      if (found.image === undefined && typeof type === 'string' && images.has(type)) found.image = at;
       read(text, at, at);
       // An image in a tool's result is named by the result: that is the part the caller wrote.
       read(inner, at, at);

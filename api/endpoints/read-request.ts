@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import { discardFiles } from '../admission/submit.ts';
+import { discardUploads } from '../admission/submit.ts';
 import { ClientConnection } from '../answers/client-connection.ts';
 import { isLargeBody, type LargeBodies, type PreparedLargeRequest } from '../large-bodies.ts';
 import { isForm, readForm } from '../middleware/form-body.ts';
@@ -74,11 +74,12 @@ async function readFormRequest(
   if (endpoint.prepareForm === undefined) {
     throw new ApiError('unsupported_media_type', 'Send the body as JSON, with Content-Type application/json.');
   }
-  const { form, hash } = await readForm(ctx, blobs, isKeyed);
+  const { account } = ctx.state.caller;
+  const { form, hash } = await readForm(ctx, blobs.of(account), isKeyed);
   try {
     return { prepared: endpoint.prepareForm(form), bodyHash: hash };
   } catch (error) {
-    await discardFiles({ blobs }, { files: form.files.map(({ file }) => file) });
+    await discardUploads({ blobs }, account, form.files);
     throw error;
   }
 }
@@ -94,7 +95,7 @@ async function complete(ctx: Context, services: Services, endpoint: Endpoint, re
     const { excludedRoutes } = checked;
     return excludedRoutes.length === 0 ? prepared : { ...prepared, excludedRoutes };
   } catch (error) {
-    await discardFiles(services, read);
+    await discardUploads(services, ctx.state.caller.account, read.files);
     throw error;
   }
 }

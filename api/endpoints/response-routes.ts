@@ -117,7 +117,7 @@ async function streamAgain({ services, ctx, view, job, connection }: NamedRespon
       ...{ ctx, services, connection, job, resumeAfter, isCreator: false, cancelsOnLeave: false },
       view: after === undefined ? view : startingAfter(view, after),
     },
-    attachTo(services, job.id, resumeAfter),
+    attachTo(services, job, resumeAfter),
   );
 }
 

@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { closeCodes, type SocketConnection } from '../answers/socket-connection.ts';
 import { errorMessage } from '../answers/turn-answer.ts';
 import type { Prepared } from './endpoint.ts';
-import type { SocketEnvelope, SocketTraits } from './prepare-socket-message.ts';
+import { refusedMessage, type SocketEnvelope, type SocketTraits } from './prepare-socket-message.ts';
 
 /** What a response socket may hold and how long it lasts. Times in ms. */
 export interface SessionLimits {
@@ -41,6 +41,8 @@ export interface SessionWork {
   /** Takes a message apart (see `prepareSocketMessage`): at once, or later when it is large. */
   readonly prepare: (message: Buffer, isBinary: boolean) => Prepared | Promise<Prepared>;
   readonly openTurn: (envelope: SocketEnvelope) => RunningTurn;
+  /** Notes what nobody expected to fail. */
+  readonly onFault: (error: unknown) => void;
 }
 
 interface WaitingTurn {
@@ -77,7 +79,7 @@ export class ResponseSession {
     this.#limits = limits;
     this.#idle = setTimeout(() => this.#closeIdle(), limits.idleMs);
     this.#timers = [this.#idle, setTimeout(() => this.end(tooOld(limits)), limits.lifetimeMs)];
-    connection.onDrain(() => this.#goOn());
+    connection.onDrain(() => this.#drained());
     connection.closed.then(() => this.#close());
   }
 
@@ -87,14 +89,12 @@ export class ResponseSession {
     this.#idle.refresh();
     this.#waitingCount++;
     this.#waitingBytes += message.length;
-    this.#intake = this.#intake.then(async () => {
-      const prepared = this.#work.prepare(message, isBinary);
-      this.#isPreparing = prepared instanceof Promise;
-      this.#regulate();
-      this.#accept(await prepared, message.length);
-      this.#isPreparing = false;
-      this.#goOn();
-    });
+    this.#intake = this.#intake
+      .then(async () => {
+        this.#accept(await this.#prepare(message, isBinary), message.length);
+        this.#goOn();
+      })
+      .catch((error) => this.#fail(error));
   }
 
   /** Lets the turns under way finish, takes no others, then says why and closes. */
@@ -104,6 +104,21 @@ export class ResponseSession {
     for (const { bytes } of this.#waiting) this.#uncount(bytes);
     this.#waiting = [];
     this.#goOn();
+  }
+
+  /** Takes a message apart. One that cannot be, for a fault of ours, is refused like one that must not. */
+  async #prepare(message: Buffer, isBinary: boolean): Promise<Prepared> {
+    try {
+      const prepared = this.#work.prepare(message, isBinary);
+      this.#isPreparing = prepared instanceof Promise;
+      this.#regulate();
+      return await prepared;
+    } catch (error) {
+      this.#work.onFault(error);
+      return refusedMessage(ApiError.from(error));
+    } finally {
+      this.#isPreparing = false;
+    }
   }
 
   #accept(prepared: Prepared, bytes: number): void {
@@ -138,6 +153,14 @@ export class ResponseSession {
     });
   }
 
+  #drained(): void {
+    try {
+      this.#goOn();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
   /** Starts what can be, reads on or not, and closes when it is time to. */
   #goOn(): void {
     if (this.#isClosed) return;
@@ -157,11 +180,21 @@ export class ResponseSession {
     const turn = this.#work.openTurn(envelope);
     this.#running.set(envelope.streamId, turn);
     this.#uncount(bytes);
-    turn.run(prepared).then(() => {
-      this.#running.delete(envelope.streamId);
-      if (!this.#isClosed) this.#idle.refresh();
-      this.#goOn();
-    });
+    turn
+      .run(prepared)
+      .catch((error) => this.#work.onFault(error))
+      .then(() => {
+        this.#running.delete(envelope.streamId);
+        if (!this.#isClosed) this.#idle.refresh();
+        this.#goOn();
+      })
+      .catch((error) => this.#fail(error));
+  }
+
+  /** What is left of the session cannot be told: this connection ends, and no other. */
+  #fail(error: unknown): void {
+    this.#work.onFault(error);
+    this.#connection.close(closeCodes.failed, 'server_error');
   }
 
   #uncount(bytes: number): void {

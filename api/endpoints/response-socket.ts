@@ -60,6 +60,7 @@ function sessionWork(context: TurnContext): SessionWork {
       ctx.state.facts.turns = Number(ctx.state.facts.turns) + 1;
       return new ResponseTurn(context, envelope);
     },
+    onFault: (error) => services.log.error({ err: error, socket: ctx.state.jobId }, 'a response socket broke'),
   };
 }
 

@@ -1,5 +1,5 @@
+import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
-import type { Blobs } from '../../shared/blobs.ts';
 import { readLog } from '../../shared/jobs/answer-log.ts';
 import { type Frame, frameLine, isTerminal, parseBatch } from '../../shared/jobs/frames.ts';
 import type { RedisClient } from '../../shared/redis.ts';
@@ -11,10 +11,11 @@ type FinalJob = Pick<ViewedJob, 'id' | 'viewOptions'>;
 /**
  * Reads the whole log of an ended job (at most 32 MiB, which is what a log may hold, and its blobs) and makes of it the
  * batch from which its view can show the answer again; undefined when the log is not whole any more.
+ * @param blobs those of the job's account
  * @param isHeld that the answer is no stream
  */
 export async function readFinalAnswer(
-  { redis, blobs }: { readonly redis: RedisClient; readonly blobs: Blobs },
+  { redis, blobs }: { readonly redis: RedisClient; readonly blobs: AccountBlobs },
   job: FinalJob,
   view: View,
   isHeld: boolean,
@@ -38,7 +39,7 @@ export async function readFinalAnswer(
 }
 
 /** What a blob that a frame refers to holds; undefined where it has been swept. */
-async function textOfBlob(blobs: Blobs, reference: string): Promise<string | undefined> {
+async function textOfBlob(blobs: AccountBlobs, reference: string): Promise<string | undefined> {
   return await unlessMissing(blobs.text((JSON.parse(reference) as { blob: string }).blob));
 }
 

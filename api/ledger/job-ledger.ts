@@ -4,7 +4,7 @@ import type { Blobs } from '../../shared/blobs.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { selectRows } from '../../shared/database/select-rows.ts';
 import type { JobBodiesTable, JobsTable } from '../../shared/database/tables.ts';
-import { readJobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
+import { type JobState, readJobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
 import type { JobRecord } from '../../shared/jobs/outbox.ts';
 import { jobKeys } from '../../shared/keys.ts';
 import type { ApiMetrics } from '../../shared/metrics.ts';
@@ -123,10 +123,11 @@ export class JobLedger {
 
   /** A kept job's answer, as far as Redis can still tell it; and its times by Redis's clock, as its state showed them. */
   async #readAnswer(record: JobRecord): Promise<Entry> {
-    const { redis, blobs, viewOf, retentionMs, blobMs } = this.#options;
+    const { redis, viewOf, retentionMs, blobMs } = this.#options;
     const state = await readJobState(redis, record.id);
     if (state === undefined) return { record };
     const exact = { ...record, beganAt: state.beganAt, endedAt: state.endedAt ?? record.endedAt };
+    const blobs = this.#options.blobs.ofRecords(state.account);
     const view = state.isDeleted ? undefined : viewOf(record.endpoint);
     const viewOptions = view && (await unlessMissing(readViewOptions(blobs, state.viewOptions)));
     const viewed = viewOptions === undefined ? undefined : { id: record.id, viewOptions: JSON.parse(viewOptions) };
@@ -150,10 +151,13 @@ export class JobLedger {
 
   /** A resource's request. What fits is taken out of its blob: rows stay longer. */
   async #readRequest({
+    account,
     request,
     requestBlob,
-  }: StoredRequest): Promise<Pick<Insertable<JobBodiesTable>, 'request'> & { request_blob: string | null }> {
-    const { blobs } = this.#options;
+  }: Pick<JobState, 'account' | keyof StoredRequest>): Promise<
+    Pick<Insertable<JobBodiesTable>, 'request'> & { request_blob: string | null }
+  > {
+    const blobs = this.#options.blobs.ofRecords(account);
     if (requestBlob === undefined) return { request: request ?? null, request_blob: null };
     const bytes = await unlessMissing(blobs.size(requestBlob));
     if (bytes === undefined) return { request: null, request_blob: null };

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { Middleware } from 'koa';
 import type { Logger } from '../../shared/log.ts';
 import type { ApiMetrics } from '../../shared/metrics.ts';
@@ -6,10 +7,22 @@ import type { Context, State } from '../state.ts';
 /** One structured line and the counters of every request, once its answer is complete. */
 export function accessLog(log: Logger, metrics: ApiMetrics): Middleware<State> {
   return async (ctx, next) => {
+    const { socket } = ctx.req;
+    const bytesBefore = socket.bytesWritten;
     await next();
-    // An answer that was held is sent when this returns, and its caller need not wait for the line.
-    setImmediate(() => recordRequest({ log, metrics }, ctx, ctx.respond === false ? ctx.res.statusCode : ctx.status));
+    afterSending(ctx.res, () => {
+      const { facts, endpoint } = ctx.state;
+      facts.bytes = socket.bytesWritten - bytesBefore;
+      metrics.bytes.inc({ endpoint }, facts.bytes);
+      recordRequest({ log, metrics }, ctx, ctx.respond === false ? ctx.res.statusCode : ctx.status);
+    });
   };
+}
+
+/** Calls back once a response has left, or its client has. One that has no connection (any more) waits for neither. */
+function afterSending(response: ServerResponse, listener: () => void): void {
+  if (response.socket === null) setImmediate(listener);
+  else response.once('close', listener);
 }
 
 /** Logs and counts one request. A turn on a socket is one, too: `status` is what it would have been answered over HTTP. */

@@ -3,10 +3,11 @@ import type { IncomingMessage } from 'node:http';
 import { type Readable, Transform } from 'node:stream';
 import { Dicer } from '@fastify/busboy';
 import type { Context } from 'koa';
-import type { Blobs } from '../../shared/blobs.ts';
+import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
+import { Upload } from '../../shared/blobs/upload.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { takeTurn } from '../../shared/take-turn.ts';
-import type { Form, UploadedFile } from '../endpoints/prepared-request.ts';
+import type { Form } from '../endpoints/prepared-request.ts';
 import { type PartHead, type PartHeaders, readBoundary, readPartHead } from './form-parts.ts';
 import { discard, isCompressed } from './json-body.ts';
 
@@ -38,6 +39,7 @@ export function isForm(ctx: Context): boolean {
 /**
  * Reads a `multipart/form-data` body; its files go straight into blobs, at the pace at which they are stored, so that none
  * is ever whole in memory. Nothing stays behind of a form that is refused.
+ * @param blobs those of the caller's account
  * @param isHashed whether the answer's `hash` is wanted: of names, types and contents, whatever boundary the client chose;
  * else it is ''.
  * @throws ApiError 400 for a malformed form, 413 for one too large (at once where Content-Length says so), 415 for a
@@ -45,7 +47,7 @@ export function isForm(ctx: Context): boolean {
  */
 export async function readForm(
   ctx: Context,
-  blobs: Blobs,
+  blobs: AccountBlobs,
   isHashed: boolean,
   bounds = usualBounds,
 ): Promise<{ form: Form; hash: string }> {
@@ -125,7 +127,7 @@ function receive(req: IncomingMessage, boundary: string, reading: FormReading, b
         part.on('error', () => undefined);
         part.on('header', (headers) => {
           headless--;
-          reading.part(part, readPartHead(headers as PartHeaders)).catch(settle);
+          reading.part(part, headers as PartHeaders).catch(settle);
         });
       })
       // Stays when all is settled: what the parser still has to say then comes too late.
@@ -143,13 +145,13 @@ interface Field {
 }
 
 interface StoredFile {
-  readonly file: UploadedFile;
+  readonly file: Upload;
   readonly hash: string;
 }
 
 /** A form as far as it has come. */
 class FormReading {
-  readonly #blobs: Blobs;
+  readonly #blobs: AccountBlobs;
   readonly #isHashed: boolean;
   readonly #parts: Promise<Field | StoredFile>[] = [];
   readonly #open = new Set<Readable>();
@@ -158,14 +160,14 @@ class FormReading {
   #fieldBytes = 0;
   #isAbandoned = false;
 
-  constructor(blobs: Blobs, isHashed: boolean) {
+  constructor(blobs: AccountBlobs, isHashed: boolean) {
     this.#blobs = blobs;
     this.#isHashed = isHashed;
   }
 
   /** Takes a part; resolves when it is read, or stored. @throws ApiError when the form cannot be taken. */
-  part(content: Readable, head: PartHead | undefined): Promise<unknown> {
-    const taken = this.#take(content, head);
+  part(content: Readable, headers: PartHeaders): Promise<unknown> {
+    const taken = this.#take(content, headers);
     this.#parts.push(taken);
     return taken;
   }
@@ -174,7 +176,7 @@ class FormReading {
   async end(): Promise<{ form: Form; hash: string }> {
     const hash = createHash('sha256');
     const fields = new Map<string, string[]>();
-    const files: UploadedFile[] = [];
+    const files: Upload[] = [];
     for (const part of await Promise.all(this.#parts)) {
       if ('file' in part) {
         files.push(part.file);
@@ -194,13 +196,14 @@ class FormReading {
     this.#isAbandoned = true;
     for (const content of this.#open) content.destroy(new Error('the form is not read on'));
     for (const part of await Promise.allSettled(this.#parts)) {
-      if (part.status === 'fulfilled' && 'file' in part.value) await this.#blobs.delete(part.value.file.file);
+      if (part.status === 'fulfilled' && 'file' in part.value) await this.#blobs.delete(part.value.file.blob);
     }
   }
 
-  async #take(content: Readable, head: PartHead | undefined): Promise<Field | StoredFile> {
+  async #take(content: Readable, headers: PartHeaders): Promise<Field | StoredFile> {
     // The parser may have more to say of a chunk whose first part was refused.
     if (this.#isAbandoned) throw new Error('the form is not read on');
+    const head = readPartHead(headers);
     if (head === undefined) throw malformed('a part has no Content-Disposition: form-data with a name');
     this.#open.add(content);
     try {
@@ -242,6 +245,6 @@ class FormReading {
     }
     const { id, bytes } = await this.#blobs.putStream(hashed());
     const { fileName = '', type = 'application/octet-stream' } = head;
-    return { file: { field, file: id, name: fileName, type, bytes }, hash: hash?.digest('hex') ?? '' };
+    return { file: new Upload({ blob: id, field, name: fileName, type, bytes }), hash: hash?.digest('hex') ?? '' };
   }
 }

@@ -88,4 +88,12 @@ export interface RequestItem {
 export const responseItem = dispatched<RequestItem>(({ type, role, id }) => {
   if (type != null) return itemOfType(type) ?? otherItem;
   return role === undefined && id !== undefined ? reference : message;
+}).check(({ value, issues }) => {
+  // Whoever looks for media, images or files reads the parts of every item, also of types that nobody here knows.
+  for (const name of ['content', 'output']) {
+    const parts = value[name];
+    const index = Array.isArray(parts) ? parts.findIndex((part) => typeof part !== 'object' || part === null) : -1;
+    if (index < 0) continue;
+    issues.push({ code: 'custom', input: value, path: [name, index], message: 'a part must be an object' });
+  }
 });

@@ -16,9 +16,19 @@ export async function readLog(
   cursor: number,
   count = longestPage,
 ): Promise<{ batches: Batch[]; isLast: boolean }> {
+  const { entries, isLast } = await readLogText(redis, jobId, cursor, count);
+  return { batches: entries.map((text) => parseBatch(text)), isLast };
+}
+
+/** The same, each batch as the text that it is, see frames.ts. */
+export async function readLogText(
+  redis: RedisClient,
+  jobId: string,
+  cursor: number,
+  count: number,
+): Promise<{ entries: string[]; isLast: boolean }> {
   const entries = await redis.xrange(jobKeys.log(jobId), `(${cursor}-0`, '+', 'COUNT', count);
-  const batches = entries.map(([, fields]) => parseBatch(fields[1] as string));
-  return { batches, isLast: entries.length < count };
+  return { entries: entries.map(([, fields]) => fields[1] as string), isLast: entries.length < count };
 }
 
 /** Whether the log of a job is still there. */

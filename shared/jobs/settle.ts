@@ -4,6 +4,7 @@ import { groupBy } from '../group-by.ts';
 import { accountKeys, jobKeys } from '../keys.ts';
 import { countAllTokens } from '../money/token-counts.ts';
 import type { RedisClient } from '../redis.ts';
+import { untilAccepted } from '../redis-refusal.ts';
 import type { JobState, Outcome } from './job-state.ts';
 import { recordOfState } from './outbox.ts';
 import { loadScript } from './script.ts';
@@ -125,7 +126,8 @@ export async function settleNow(redis: RedisClient, job: Settlement): Promise<vo
  */
 export async function freePlace(redis: RedisClient, job: EndedPlace): Promise<void> {
   const { running, binding } = placeOf(job);
-  await freePlaceScript(redis, [running, binding], [job.jobId, freesIdempotencyKey(job) ? '1' : '0']);
+  const args = [job.jobId, freesIdempotencyKey(job) ? '1' : '0'];
+  await untilAccepted(() => freePlaceScript(redis, [running, binding], args));
 }
 
 /** Where its place is, and its idempotency key: without one, the place again, for a script wants a key. */
@@ -144,5 +146,5 @@ async function settleTag(redis: RedisClient, jobs: readonly Settlement[]): Promi
     const freed = freesIdempotencyKey(job) ? job.idempotency : '';
     args.push(holdMember(job), freed, job.record, job.cost ?? '', job.tokens ?? '');
   }
-  await script(redis, [accountKeys.holds(account), accountKeys.outbox(account)], args);
+  await untilAccepted(() => script(redis, [accountKeys.holds(account), accountKeys.outbox(account)], args));
 }

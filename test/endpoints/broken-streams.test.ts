@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import OpenAI from 'openai';
 import { streamed, streamedText } from '../support/chat-requests.ts';
 import { type ErrorDetails, errorDetails } from '../support/error-answers.ts';
+import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { sseEvents, textOf } from '../support/sse-events.ts';
@@ -75,6 +76,6 @@ describe('streams that their vendor breaks', () => {
   });
 
   it('nothing of all this is left behind', async () => {
-    assert.deepEqual(await leftovers(gateway.redisUrl), []);
+    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 });

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { after, afterEach, before, beforeEach, describe, it, mock } from 'node:test';
 import { WebSocket, WebSocketServer } from 'ws';
+import { expired } from '../../api/answers/held.ts';
 import { WebSocketAnswer } from '../../api/answers/websocket-answer.ts';
 import { within } from '../../shared/within.ts';
 import { errorDetails } from '../support/error-answers.ts';
@@ -159,7 +160,7 @@ describe('WebSocketAnswer', () => {
     answer.flush();
     await message;
     const last = once(client, 'message');
-    answer.lost();
+    answer.fail(expired());
     const { id, data } = JSON.parse(String((await last)[0]));
     assert.equal(id, null);
     assert.equal(errorDetails(data).code, 'resume_expired');

@@ -178,6 +178,28 @@ describe('jobs', () => {
     assert.equal((await assertErrorAnswer(query, 400, 'invalid_request_error')).param, 'starting_after');
   });
 
+  it('a position that a job has not reached, or never had, is a 400, while it runs and once it has ended', async () => {
+    const ended = await postLater(streamed('Hi'));
+    const [last] = (await events(ended.id)).slice(-1);
+    const [seq] = String(last?.id).split('.');
+    const running = await post(streamed('WORDS:1000@20', { user: 'beyond' }));
+    const reading = readSse(running);
+    await reading.next();
+    const jobs = [ended.id, running.headers.get('x-request-id')];
+    for (const id of jobs) {
+      const header = await gateway.fetch(`/v1/jobs/${id}/events`, { headers: { 'last-event-id': '999999.0' } });
+      assert.equal((await assertErrorAnswer(header, 400, 'invalid_request_error')).param, 'Last-Event-ID');
+      const query = await gateway.fetch(`/v1/jobs/${id}/events?starting_after=999999`);
+      assert.equal((await assertErrorAnswer(query, 400, 'invalid_request_error')).param, 'starting_after');
+    }
+    await reading.return(undefined);
+    // The last frame is there, but not so many events of it.
+    const beyond = await events(ended.id, `?starting_after=${seq}.99`);
+    const [error] = beyond.map(({ data }) => JSON.parse(data).error);
+    assert.deepEqual([beyond.length, error?.code], [1, 'invalid_request_error']);
+    assert.deepEqual(await events(ended.id, `?starting_after=${last?.id}`), []);
+  });
+
   it('DELETE closes the vendor’s connection of a running job and leaves an ended one as it was', async () => {
     const job = await postLater(streamed('WORDS:1000@20', { user: 'deleted' }));
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'deleted')).length, 1));

@@ -4,6 +4,7 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod';
 import { z } from 'zod';
 import { anthropicClient, callsOf, message, textOfMessage } from '../support/anthropic-client.ts';
+import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { leftovers } from '../support/leftovers.ts';
 
@@ -303,6 +304,6 @@ describe('POST /v1/messages by the official client', () => {
   });
 
   it('nothing of all this is left behind', async () => {
-    assert.deepEqual(await leftovers(gateway.redisUrl), []);
+    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 });

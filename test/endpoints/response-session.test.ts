@@ -6,7 +6,7 @@ import { after, before, describe, it, mock } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket, WebSocketServer } from 'ws';
 import { SocketConnection } from '../../api/answers/socket-connection.ts';
-import { prepareSocketMessage } from '../../api/endpoints/prepare-socket-message.ts';
+import { prepareSocketMessage, type SocketEnvelope } from '../../api/endpoints/prepare-socket-message.ts';
 import { ResponseSession, type SessionLimits, sessionLimits } from '../../api/endpoints/response-session.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { within } from '../../shared/within.ts';
@@ -24,7 +24,13 @@ interface Pair {
   readonly finish: (model: string) => void;
   /** The turns that were told that their client is gone. */
   readonly left: string[];
+  /** What nobody expected to fail. */
+  readonly faults: unknown[];
 }
+
+/** A model whose turn fails as no turn should, and one for which there is not even a turn. */
+const failing = 'failing';
+const unopened = 'unopened';
 
 describe('ResponseSession', () => {
   let server: Server;
@@ -43,6 +49,7 @@ describe('ResponseSession', () => {
   async function connect(limits: Partial<SessionLimits> = {}, options: { autoPong?: boolean } = {}): Promise<Pair> {
     const begun: string[] = [];
     const left: string[] = [];
+    const faults: unknown[] = [];
     const ends = new Map<string, () => void>();
     const accepted = new Promise<Pick<Pair, 'connection' | 'session' | 'socket'>>((resolve) => {
       server.once('upgrade', (request, stream, head) =>
@@ -50,14 +57,21 @@ describe('ResponseSession', () => {
           const socket = stream as Socket;
           const connection = new SocketConnection(webSocket, socket);
           const work = {
-            prepare: (message: Buffer) => prepareSocketMessage(message),
-            openTurn: () => {
+            prepare: (message: Buffer) => {
+              if (message.includes('"late"')) return Promise.reject(new TypeError('late'));
+              if (message.includes('"broken"')) throw new TypeError('broken');
+              return prepareSocketMessage(message);
+            },
+            openTurn: ({ streamId, refusal }: SocketEnvelope) => {
+              if (streamId === unopened) throw new TypeError(unopened);
               let name = '';
               return {
                 responseId: `resp_${begun.length}`,
                 run: async ({ model }: { model: string }) => {
-                  name = model;
-                  begun.push(model);
+                  name = model || String(refusal?.code);
+                  begun.push(name);
+                  if (model === failing) throw new TypeError(failing);
+                  if (refusal !== undefined) return;
                   await new Promise<void>((end) => ends.set(model, end));
                 },
                 cancel: () => ends.get(name)?.(),
@@ -65,6 +79,9 @@ describe('ResponseSession', () => {
                   left.push(name);
                 },
               };
+            },
+            onFault: (error: unknown) => {
+              faults.push(error);
             },
           };
           const session = new ResponseSession(connection, work, { ...sessionLimits, idleMs: 600_000, ...limits });
@@ -79,7 +96,7 @@ describe('ResponseSession', () => {
     const messages: unknown[] = [];
     client.on('message', (data) => messages.push(JSON.parse(String(data))));
     await once(client, 'open');
-    return { ...(await accepted), client, messages, begun, left, finish: (model) => ends.get(model)?.() };
+    return { ...(await accepted), client, messages, begun, left, faults, finish: (model) => ends.get(model)?.() };
   }
 
   function create(client: WebSocket, model: string, more: object = {}): void {
@@ -105,6 +122,35 @@ describe('ResponseSession', () => {
     mock.timers.tick(15_000);
     assert.equal((await closed)[0], 1006);
     assert.deepEqual(left, ['a']);
+  });
+
+  it('refuses a message that breaks what takes it apart, at once or later, and goes on', async () => {
+    const { client, begun, faults, finish } = await connect();
+    create(client, 'a', { user: 'broken' });
+    create(client, 'b', { user: 'late' });
+    create(client, 'c');
+    await eventually(() => assert.deepEqual(begun, ['server_error', 'server_error', 'c']));
+    assert.deepEqual(faults.map(String), ['TypeError: broken', 'TypeError: late']);
+    finish('c');
+    client.terminate();
+  });
+
+  it('goes on after a turn that fails as none should', async () => {
+    const { client, begun, faults, finish } = await connect();
+    create(client, failing);
+    create(client, 'a');
+    await eventually(() => assert.deepEqual(begun, [failing, 'a']));
+    assert.deepEqual(faults.map(String), ['TypeError: failing']);
+    finish('a');
+    client.terminate();
+  });
+
+  it('closes with 1011 where a turn cannot even be begun', async () => {
+    const { client, begun, faults } = await connect();
+    const closed = once(client, 'close');
+    create(client, 'a', { stream_id: unopened });
+    assert.equal((await closed)[0], 1011);
+    assert.deepEqual([begun, faults.map(String)], [[], ['TypeError: unopened']]);
   });
 
   it('ends after its time: what runs may finish, what waits is not begun, then the error and 1001', async () => {

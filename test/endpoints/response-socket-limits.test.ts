@@ -43,6 +43,20 @@ describe('a socket on /v1/responses', () => {
     }
   });
 
+  it('refuses null in the place of a part, as POST does, and no other caller notices', async () => {
+    const input = [{ type: 'web_search_call', content: [null] }];
+    const model = 'sandbox-chat';
+    const other = gateway.client().responses.create({ model, input: `Reply with exactly: ${words(20)}` });
+    const client = await open();
+    const { error } = await client.refusal({ model, input });
+    assert.deepEqual([error.code, error.param], ['invalid_request_error', 'input[0].content[0]']);
+    const posted = await gateway.fetch('/v1/responses', { method: 'POST', body: JSON.stringify({ model, input }) });
+    assert.equal((await assertErrorAnswer(posted, 400, 'invalid_request_error')).param, 'input[0].content[0]');
+    assert.equal((await client.turn({ input: 'Reply with exactly: still here' })).text, 'still here');
+    assert.equal((await other).output_text, words(20));
+    client.webSocket.close();
+  });
+
   it('is opened by browsers with the key in a subprotocol', async () => {
     const url = `${gateway.url.replace(/^http/, 'ws')}/v1/responses`;
     const webSocket = new BrowserWebSocket(url, ['sluice', `openai-insecure-api-key.${gateway.apiKey}`]);

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import type { AnswerSink } from '../../api/answers/answer-reader.ts';
+import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { Served } from '../../shared/jobs/served.ts';
@@ -15,6 +16,7 @@ const { AnswerReader } =
   await loadProduct<typeof import('../../api/answers/answer-reader.ts')>('api/answers/answer-reader');
 const { AnswerReaders } =
   await loadProduct<typeof import('../../api/answers/answer-readers.ts')>('api/answers/answer-readers');
+const { jobKeys } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
 const { Blobs } = await loadProduct<typeof import('../../shared/blobs.ts')>('shared/blobs');
 const { append } = await loadProduct<typeof import('../../shared/jobs/append.ts')>('shared/jobs/append');
 const { servedText } = await loadProduct<typeof import('../../shared/jobs/served.ts')>('shared/jobs/served');
@@ -44,7 +46,7 @@ function openSink(isFull: () => boolean = () => false) {
     },
     flush: () => !isFull(),
     tick: () => undefined,
-    lost: () => assert.fail('the answer was taken for lost'),
+    fail: (error) => assert.fail(error),
   };
   return { sink, frames, whole };
 }
@@ -59,7 +61,7 @@ describe('An answer reader', () => {
     const context = { redis: jobs.redis, blobs: undefined as never, log: console as never };
     const served: Served[] = [];
     const onServed = (who: Served): void => void served.push(who);
-    return { reader: new AnswerReader(job.id, context, { sink, ...unheard, onServed }), frames, whole, served };
+    return { reader: new AnswerReader(job, context, { sink, ...unheard, onServed }), frames, whole, served };
   }
 
   test('reads from the log what it missed, and uses no frame twice', async () => {
@@ -117,7 +119,7 @@ describe('An answer reader', () => {
     });
     const { sink, frames, whole } = openSink(() => true);
     const context = { redis, blobs: undefined as never, log: console as never };
-    const reader = new AnswerReader(job.id, context, { sink, ...unheard });
+    const reader = new AnswerReader(job, context, { sink, ...unheard });
     reader.catchUp();
     const drain = setInterval(() => reader.resume(), 1);
     assert.equal((await whole).length, 201);
@@ -165,9 +167,9 @@ describe('An answer reader that meets a blob', () => {
       frame: (frame) => heard.emit('outcome', frame.text),
       flush: () => true,
       tick: () => undefined,
-      lost: () => heard.emit('outcome', 'lost'),
+      fail: ({ code }) => heard.emit('outcome', code),
     };
-    const reader = new AnswerReader(job.id, { redis: jobs.redis, blobs, log: console as never }, { sink, ...unheard });
+    const reader = new AnswerReader(job, { redis: jobs.redis, blobs, log: console as never }, { sink, ...unheard });
     reader.made();
     reader.catchUp();
     const [result] = await outcome;
@@ -179,13 +181,165 @@ describe('An answer reader that meets a blob', () => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-test-blobs-'));
     try {
       const blobs = await Blobs.open(folder);
-      const blob = await blobs.put('"content"');
+      const blob = await blobs.of('account').put('"content"');
       assert.equal(await read(blobs, blob), '"content"');
-      await blobs.delete(blob);
-      assert.equal(await read(blobs, blob), 'lost');
+      await blobs.of('account').delete(blob);
+      assert.equal(await read(blobs, blob), 'resume_expired');
+      const anothers = await blobs.of('another account').put('"content"');
+      assert.equal(await read(blobs, anothers), 'resume_expired');
     } finally {
       await rm(folder, { recursive: true });
     }
+  });
+});
+
+describe('An answer that cannot be shown', () => {
+  /** A Redis that counts the reads of logs. */
+  function countReads(counted: { reads: number }): typeof jobs.redis {
+    return new Proxy(jobs.redis, {
+      get: (target, name) => {
+        const value = Reflect.get(target, name);
+        if (name === 'xrange') counted.reads++;
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  }
+
+  /** Reads a job's log until its sink is told of an error, or the time is over. */
+  async function readBroken(job: JobIdentity, sink: Partial<AnswerSink>, isCreator = false, blobs?: unknown) {
+    const heard = new EventEmitter();
+    const told: ApiError[] = [];
+    const failed = once(heard, 'failed');
+    const counted = { reads: 0 };
+    const reader = new AnswerReader(
+      job,
+      { redis: countReads(counted), blobs: blobs as never, log: { error: () => undefined } as never },
+      {
+        sink: {
+          ...{ frame: () => undefined, flush: () => true, tick: () => undefined },
+          fail: (error) => {
+            told.push(error);
+            heard.emit('failed');
+          },
+          ...sink,
+        },
+        ...unheard,
+        isCreator,
+      },
+    );
+    return { reader, told, failed, counted };
+  }
+
+  async function threeFrames(): Promise<JobIdentity> {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await jobs.write(job, 1, 1, ['a', 'b', 'c']);
+    await jobs.end(job, { attempt: 1 });
+    return job;
+  }
+
+  test('ends with one error where a frame cannot be folded, live or from the log, and is not read again', async () => {
+    const job = await threeFrames();
+    const frame = ({ seq }: Frame): void => {
+      if (seq === 2) throw new TypeError('no such choice');
+    };
+    const fromLog = await readBroken(job, { frame });
+    fromLog.reader.made();
+    fromLog.reader.catchUp();
+    await fromLog.failed;
+    const live = await readBroken(job, { frame });
+    live.reader.receive('1 1\nd"a"\nd"b"', 0);
+    for (const { reader, told, counted } of [fromLog, live]) {
+      const { reads } = counted;
+      for (let round = 1; round <= 20; round++) reader.tick(Date.now() + round * 10_000);
+      for (let count = 0; count < 5; count++) await jobs.redis.ping();
+      assert.deepEqual([told.map(({ code }) => code), counted.reads - reads], [['server_error'], 0]);
+      assert.equal(reader.failure?.code, 'server_error');
+    }
+  });
+
+  test('ends with an error where what is flushed, or the tick of its sink, throws', async () => {
+    const job = await threeFrames();
+    const broken = (): never => {
+      throw new Error('broken');
+    };
+    const flushing = await readBroken(job, { flush: broken });
+    flushing.reader.catchUp();
+    await flushing.failed;
+    const ticking = await readBroken(job, { tick: broken });
+    ticking.reader.tick(Date.now());
+    assert.deepEqual([flushing.told.length, ticking.told.length], [1, 1]);
+  });
+
+  test('ends with an error where a frame is of a kind that this process does not know', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await append(jobs.redis, {
+      ...{ jobId: job.id, attempt: 1, firstSeq: 1, lastSeq: 1, lines: 'z{}', hasDelta: true, served: '' },
+      ...{ lifetimeMs: 60_000, isCluster: false },
+    });
+    const fromLog = await readBroken(job, {});
+    fromLog.reader.catchUp();
+    await fromLog.failed;
+    const live = await readBroken(job, {});
+    live.reader.receive('1 1\nz{}', 0);
+    assert.deepEqual([fromLog.told.length, live.told.length], [1, 1]);
+  });
+
+  test('is read again after a pause, not at once, where a blob of a long log cannot be read', async (t) => {
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
+    const job = await jobs.create();
+    await jobs.take(job);
+    const lines = frameLine('delta', JSON.stringify({ blob: 'b', bytes: 9 }), true);
+    await append(jobs.redis, {
+      ...{ jobId: job.id, attempt: 1, firstSeq: 1, lastSeq: 1, lines, hasDelta: true, served: '' },
+      ...{ lifetimeMs: 60_000, isCluster: false },
+    });
+    for (let seq = 2; seq <= 40; seq++) await jobs.write(job, 1, seq, ['a']);
+    const whole = new EventEmitter();
+    const last = once(whole, 'last');
+    let isBroken = true;
+    const text = async (): Promise<string> => {
+      if (isBroken) throw new Error('the storage does not answer');
+      return '"a"';
+    };
+    const blobs = { ofRecords: () => ({ text }) };
+    const { reader, counted } = await readBroken(
+      job,
+      { frame: ({ seq }) => seq === 40 && whole.emit('last') },
+      false,
+      blobs,
+    );
+    reader.made();
+    reader.catchUp();
+    for (let count = 0; count < 30; count++) await jobs.redis.ping();
+    assert.equal(counted.reads, 1);
+    isBroken = false;
+    t.mock.timers.tick(1000);
+    reader.tick(Date.now());
+    await last;
+  });
+
+  test('of an ended job whose log has lost its end, is looked at twice, and lost', async () => {
+    const job = await threeFrames();
+    await jobs.redis.xtrim(jobKeys.log(job.id), 'MAXLEN', 0);
+    const { reader, told, failed, counted } = await readBroken(job, {});
+    reader.made();
+    reader.catchUp();
+    await failed;
+    assert.deepEqual([told[0]?.code, counted.reads], ['resume_expired', 2]);
+  });
+
+  test('is a 503 for the request that made its job, and a 410 for those that came to it', async () => {
+    const codes: (string | undefined)[] = [];
+    for (const isCreator of [true, false]) {
+      const { reader, told, failed } = await readBroken(jobs.identity(), {}, isCreator);
+      reader.made();
+      reader.catchUp();
+      await failed;
+      codes.push(told[0]?.code);
+    }
+    assert.deepEqual(codes, ['service_unavailable', 'resume_expired']);
   });
 });
 
@@ -200,7 +354,7 @@ describe('Readers of answers', () => {
     const readers = new AnswerReaders({ redis: jobs.redis, blobs: undefined as never, log: console as never });
     try {
       const { sink, whole } = openSink();
-      readers.open(job.id, sink);
+      readers.open(job, sink);
       await jobs.take(job);
       await jobs.write(job, 1, 1, ['a']);
       await jobs.end(job, { attempt: 1 });
@@ -232,12 +386,15 @@ describe('A reader whose job is not made yet', () => {
       losses.on('lost', () => {
         isLost = true;
       });
-      const reader = readers.open('f'.repeat(32), {
-        frame: () => undefined,
-        flush: () => true,
-        tick: () => undefined,
-        lost: () => losses.emit('lost'),
-      });
+      const reader = readers.open(
+        { id: 'f'.repeat(32), account: 'account' },
+        {
+          frame: () => undefined,
+          flush: () => true,
+          tick: () => undefined,
+          fail: () => losses.emit('lost'),
+        },
+      );
       readers.resubscribed();
       // The reader's look is on the same connection, so it is over when these are answered.
       for (let count = 0; count < 5; count++) await jobs.redis.ping();

@@ -289,7 +289,7 @@ describe('the ledger', () => {
       assert.ok(expiresIn > 0 && expiresIn <= 300_000, `it expires in ${expiresIn} ms`);
     }
     const stored = new StoredJobs({ db, redis: jobs.redis, blobs }, 60_000);
-    const shown = async () => (await stored.findAnswer(job.id))?.map(({ seq, type, text }) => [seq, type, text]);
+    const shown = async () => (await stored.findAnswer(job))?.map(({ seq, type, text }) => [seq, type, text]);
     const whole = [
       [1, 'delta', '"a"'],
       [2, 'delta', '"b"'],
@@ -311,7 +311,7 @@ describe('the ledger', () => {
     const row = await db.selectFrom('job_bodies').selectAll().executeTakeFirstOrThrow();
     assert.equal(row.answer, null);
     assert.ok(row.answer_blob !== null && row.expires_at <= Date.now() + day, 'it expires with its blob');
-    const frames = await new StoredJobs({ db, redis: jobs.redis, blobs }, 60_000).findAnswer(job.id);
+    const frames = await new StoredJobs({ db, redis: jobs.redis, blobs }, 60_000).findAnswer(job);
     assert.deepEqual(
       frames?.map(({ text }) => text.length),
       [600_002, 600_002, 2],
@@ -325,8 +325,8 @@ describe('the ledger', () => {
     await Promise.all([...old, fresh].map((job) => accepted.add(job, '{}')));
     await db.updateTable('job_bodies').set({ answer: '0 1\ne{}' }).execute();
     const stored = new StoredJobs({ db, redis: jobs.redis, blobs }, 60_000);
-    assert.equal(await stored.findAnswer(old[0]?.id as string), undefined);
-    assert.equal((await stored.findAnswer(fresh.id))?.length, 1);
+    assert.equal(await stored.findAnswer(old[0] as JobIdentity), undefined);
+    assert.equal((await stored.findAnswer(fresh))?.length, 1);
     const deleted: unknown[] = [];
     const watched = db.withPlugin({
       transformQuery: ({ node }) => node,
@@ -376,7 +376,7 @@ describe('jobs that Redis has lost', () => {
       (await rows()).map(({ outcome, error_code: code, ended_at: ended }) => [outcome, code, ended !== null]),
       [['failed', 'outcome_unknown', true]],
     );
-    const [frame] = (await new StoredJobs({ db, redis: jobs.redis, blobs }, 60_000).findAnswer(job.id)) ?? [];
+    const [frame] = (await new StoredJobs({ db, redis: jobs.redis, blobs }, 60_000).findAnswer(job)) ?? [];
     assert.equal(frame?.type, 'error');
   });
 
