@@ -3,6 +3,7 @@ import { runCampaign } from './campaign.ts';
 
 const [requests = '200', faults = '10', seed, only] = process.argv.slice(2);
 const report = await runCampaign({
+  product: process.env.PRODUCT,
   requests: Number(requests),
   clients: 30,
   apis: 2,

@@ -9,6 +9,7 @@ import { drawRequest, everyKind, type FuzzRequest, toWire } from './requests.ts'
 import { type Sample, samples } from './samples.ts';
 import { send } from './send.ts';
 import { makeTenant, operatorSettings, renewed, type Tenant } from './tenants.ts';
+import { startRefusingVendor, wiredConfiguration, wiredSamples } from './vendor-wires.ts';
 
 export interface FuzzOptions {
   readonly seed?: number | undefined;
@@ -67,7 +68,9 @@ export class Fuzzer {
   }
 
   static async run(options: FuzzOptions): Promise<FuzzReport> {
+    const vendor = await startRefusingVendor();
     const gateway = await TestGateway.start({
+      configuration: wiredConfiguration(vendor),
       settings: { ...operatorSettings, SLUICE_DEADLINE_SECONDS: '20', SLUICE_VENDOR_SILENCE_SECONDS: '10' },
       ...(options.product !== undefined && { product: options.product }),
     });
@@ -75,13 +78,15 @@ export class Fuzzer {
       return await new Fuzzer(gateway, await makeTenant(gateway), options).#run();
     } finally {
       await gateway.stop();
+      await vendor.close();
     }
   }
 
   async #run(): Promise<FuzzReport> {
     const startedAt = Date.now();
     const { requests, lanes, only } = this.#options;
-    const chosen = only === undefined ? samples : samples.filter(only);
+    const all = [...samples, ...wiredSamples(samples)];
+    const chosen = only === undefined ? all : all.filter(only);
     // Half of the requests at most, in an order that the seed repeats.
     const systematic = everyKind(chosen.filter(({ route }) => !route.includes('/console/api/v1/')));
     const sweep = Math.min(systematic.length, Math.floor(requests / 2));
@@ -193,7 +198,8 @@ export class Fuzzer {
   async #stackOf(id: string, api: ApiProcess, hasEnded: boolean): Promise<string> {
     const job = id.replace(/^job_/, '');
     const found = async (): Promise<string> => {
-      const lines = api.output().split('\n');
+      const processes = [api, ...this.#gateway.workers];
+      const lines = processes.flatMap((process) => process.output().split('\n'));
       const line = hasEnded
         ? lines.slice(-30).join('\n')
         : lines.find((text) => job !== '' && text.includes(job) && text.includes('"err"'));
