@@ -16,7 +16,7 @@ const size = isSoak
 const seed = process.env.SLUICE_FUZZ_SEED === undefined ? undefined : Number(process.env.SLUICE_FUZZ_SEED);
 
 /** What an api may take more at the end than once warm, in MiB: its heap breathes. */
-const slackMib = 150;
+const slackMib = 250;
 
 describe('hostile requests', () => {
   test('there is a sample of every route', async () => {

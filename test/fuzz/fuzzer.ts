@@ -128,11 +128,20 @@ export class Fuzzer {
     const api = this.#api;
     const { complaint, status } = await this.#send(request);
     this.#statuses[status] = (this.#statuses[status] ?? 0) + 1;
+    await this.#watchWorker(request);
     const hasEnded = await this.#endedIn(complaint, api);
     if (complaint === undefined) return;
     // Another request of this moment may have ended it.
     if (hasEnded) await this.#restart(api);
     await this.#note(request, complaint);
+  }
+
+  /** A worker that has ended is a finding of one of the requests of this moment, and another one is started. */
+  async #watchWorker(request: FuzzRequest): Promise<void> {
+    const worker = this.#gateway.workers.at(-1);
+    if (worker === undefined || (worker.child.exitCode === null && worker.child.signalCode === null)) return;
+    this.#keep(request.sample.route, request.edits, 'the worker ends', worker.output().slice(-600));
+    if (this.#gateway.workers.at(-1) === worker) await this.#gateway.startWorker();
   }
 
   async #send(request: FuzzRequest): Promise<{ complaint: string | undefined; status: string; id: string }> {
