@@ -52,7 +52,11 @@ function listFiles(parts) {
 function cleanEnvironment() {
   const settings =
     /(_API_KEY|_AUTH_TOKEN|_BASE_URL)$|^(SLUICE|WORKER|OPENAI|AWS)_|^(REDIS_URL|DATABASE_URL|BLOBS_URL|PUBLIC_URL|PORT|HOST|LOG_LEVEL)$/;
-  const wanted = new Set(['SLUICE_SOAK', 'SLUICE_TEST_BASE_URL', 'SLUICE_TEST_DATABASE']);
+  const wanted = new Set([
+    ...['SLUICE_SOAK', 'SLUICE_TEST_BASE_URL', 'SLUICE_TEST_DATABASE'],
+    // Which requests and faults are drawn again; see test/campaign and test/fuzz.
+    ...['SLUICE_CAMPAIGN_SEED', 'SLUICE_FUZZ_SEED'],
+  ]);
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => wanted.has(name) || !settings.test(name)));
 }
 

@@ -62,6 +62,8 @@ export interface GatewayOptions {
   configuration?: Configuration;
   /** Keep Redis's data on disk, so that it survives a kill. */
   aof?: boolean;
+  /** Folder of the build to run, instead of the usual one. */
+  product?: string;
 }
 
 /** Writes the operator's file into a gateway's data folder, and answers the setting that names it. */
@@ -91,6 +93,7 @@ export class TestGateway {
   /** Its database on Postgres; undefined: SQLite, in the data folder. */
   readonly databaseUrl: string | undefined;
   readonly #settings: Record<string, string>;
+  readonly #product: string;
 
   private constructor(parts: {
     redis: TestRedis | undefined;
@@ -98,6 +101,7 @@ export class TestGateway {
     sandbox: RunningSandbox;
     database: DatabaseSettings;
     settings: Record<string, string>;
+    product: string;
   }) {
     this.redis = parts.redis;
     this.redisUrl = parts.redisUrl;
@@ -105,6 +109,7 @@ export class TestGateway {
     this.dataDir = parts.database.dataDir;
     this.databaseUrl = parts.database.databaseUrl;
     this.#settings = parts.settings;
+    this.#product = parts.product;
   }
 
   static async start(options: GatewayOptions = {}): Promise<TestGateway> {
@@ -116,6 +121,7 @@ export class TestGateway {
       sandbox: await startSandbox({ port: 0, journal: true }),
       database: await databaseSettings(dataDir),
       settings: { ...(await configurationSetting(dataDir, options.configuration)), ...options.settings },
+      product: options.product ?? builtProduct,
     });
     const started = await Promise.allSettled([
       ...Array.from({ length: options.apis ?? 1 }, () => gateway.startApi()),
@@ -212,7 +218,7 @@ export class TestGateway {
     settings: Record<string, string>,
     words: readonly string[] = [],
   ): Promise<GatewayProcess> {
-    const child = fork(join(builtProduct, file), words, { env: this.settings(settings), silent: true, execArgv: [] });
+    const child = fork(join(this.#product, file), words, { env: this.settings(settings), silent: true, execArgv: [] });
     let output = '';
     const keep = (chunk: Buffer): void => {
       output = (output + chunk.toString()).slice(-200_000);

@@ -1,0 +1,216 @@
+import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { ensureAccount } from '../../shared/accounts.ts';
+import { openDatabase } from '../../shared/database/database.ts';
+import { freePort } from '../support/free-port.ts';
+import { type ApiProcess, type GatewayProcess, TestGateway } from '../support/gateway.ts';
+import { makeApiKey } from '../support/make-api-key.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { FaultProxy } from './fault-proxy.ts';
+import { CampaignVendor } from './vendor.ts';
+
+const preload = new URL('./host-faults.mjs', import.meta.url).href;
+
+/** What every process of a campaign runs with. */
+const settings = {
+  SLUICE_DEADLINE_SECONDS: '90',
+  SLUICE_BACKGROUND_DEADLINE_SECONDS: '90',
+  SLUICE_QUEUE_WAIT_SECONDS: '60',
+  SLUICE_SHUTDOWN_SECONDS: '2',
+  NODE_OPTIONS: `--import ${preload}`,
+};
+
+/** Nano-dollars: more than a campaign can spend. */
+const credit = 1e15;
+
+/** A caller: an account and one of its keys. */
+export interface Caller {
+  readonly account: string;
+  readonly key: string;
+}
+
+/** One process of the deployment, with its own way to Redis, which is started again by whoever kills it. */
+export class Role {
+  readonly name: string;
+  readonly redisLink: FaultProxy;
+  /** The way of clients to an api; undefined: a worker. */
+  readonly clientLink: FaultProxy | undefined;
+  readonly #start: () => Promise<GatewayProcess | ApiProcess>;
+  #process: GatewayProcess | ApiProcess | undefined;
+  /** Whether the harness has killed the process that ran last. */
+  #isKilled = false;
+  /** What ended by itself, with the last it wrote. */
+  readonly deaths: string[] = [];
+  readonly #outputs: string[] = [];
+
+  constructor(
+    name: string,
+    links: { redisLink: FaultProxy; clientLink: FaultProxy | undefined },
+    start: () => Promise<GatewayProcess | ApiProcess>,
+  ) {
+    this.name = name;
+    this.redisLink = links.redisLink;
+    this.clientLink = links.clientLink;
+    this.#start = start;
+  }
+
+  /** Starts the process, and again until it is there: it may not start while Redis or the database is away. */
+  async start(): Promise<void> {
+    for (let round = 0; ; round++) {
+      try {
+        this.#process = await this.#start();
+        break;
+      } catch (error) {
+        if (round === 40) throw error;
+      }
+    }
+    this.#isKilled = false;
+    const { child } = this.#process;
+    child.once('exit', (code, signal) => {
+      if (this.#isKilled) return;
+      this.deaths.push(`${this.name} ended by itself (${code ?? signal}): ${this.#process?.output().slice(-3000)}`);
+      void this.start().catch(() => undefined);
+    });
+    if (this.clientLink !== undefined && 'url' in this.#process) {
+      this.clientLink.targetPort = Number(new URL(this.#process.url).port);
+    }
+  }
+
+  async kill(): Promise<void> {
+    this.#isKilled = true;
+    this.#outputs.push(this.#process?.output() ?? '');
+    await this.#process?.kill();
+  }
+
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#process?.child.kill(signal);
+  }
+
+  /** Changes the host that the process believes to be on; see host-faults.mjs. */
+  tell(message: { clockShiftMs: number } | { isDiskFull: boolean }): void {
+    if (this.#process?.child.connected) this.#process.child.send(message);
+  }
+
+  /** All it has written, by all its processes. */
+  output(): string {
+    return [...this.#outputs, this.#process?.output() ?? ''].join('\n');
+  }
+}
+
+export interface DeploymentOptions {
+  readonly apis: number;
+  readonly workers: number;
+  /** Folder of the build to run; left out: the usual one. */
+  readonly product?: string | undefined;
+}
+
+/** A whole gateway whose every part can be made to fail. */
+export class Deployment {
+  readonly vendor: CampaignVendor;
+  readonly redisServer: TestRedis;
+  /** For faults and for looking at what is left; past all proxies. */
+  readonly redis: Redis;
+  readonly gateway: TestGateway;
+  readonly apis: Role[] = [];
+  readonly workers: Role[] = [];
+  readonly callers: Caller[] = [];
+
+  private constructor(vendor: CampaignVendor, redisServer: TestRedis, gateway: TestGateway) {
+    this.vendor = vendor;
+    this.redisServer = redisServer;
+    this.gateway = gateway;
+    this.redis = new Redis(redisServer.url);
+    this.redis.on('error', () => undefined);
+  }
+
+  static async start(options: DeploymentOptions): Promise<Deployment> {
+    const vendor = await CampaignVendor.start();
+    const redis = await startRedis({ aof: true });
+    const gateway = await TestGateway.start({
+      ...{ apis: 0, workers: 0, redisUrl: redis.url, settings: { ...settings, SANDBOX_BASE_URL: vendor.baseUrl } },
+      ...(options.product !== undefined && { product: options.product }),
+    });
+    const deployment = new Deployment(vendor, redis, gateway);
+    await mkdir(join(gateway.dataDir, 'blobs-there'));
+    await writeFile(join(gateway.dataDir, 'blobs-broken'), '');
+    await deployment.restoreBlobs();
+    const { apis, workers } = deployment;
+    for (let index = 0; index < options.apis; index++) apis.push(await deployment.#makeApi(index));
+    for (let index = 0; index < options.workers; index++) workers.push(await deployment.#makeWorker(index));
+    await Promise.all(deployment.roles.map((role) => role.start()));
+    await deployment.#makeCallers();
+    return deployment;
+  }
+
+  get roles(): Role[] {
+    return [...this.apis, ...this.workers];
+  }
+
+  /** Where clients find the api of this number. */
+  apiUrl(index: number): string {
+    return `http://127.0.0.1:${this.apis[index % this.apis.length]?.clientLink?.port}`;
+  }
+
+  get blobFolder(): string {
+    return join(this.gateway.dataDir, 'blobs');
+  }
+
+  /** Makes everything fail that is done in the folder of the blobs, for root, too: it is a link, and leads to a file then. */
+  async breakBlobs(): Promise<void> {
+    await this.#linkBlobs('blobs-broken');
+  }
+
+  async restoreBlobs(): Promise<void> {
+    await this.#linkBlobs('blobs-there');
+  }
+
+  /** In one step: a process that starts must never find nothing there, and make a folder of its own. */
+  async #linkBlobs(target: string): Promise<void> {
+    const link = join(this.gateway.dataDir, 'blobs-link');
+    await symlink(target, link);
+    await rename(link, this.blobFolder);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.roles.map((role) => role.kill()));
+    await this.gateway.stop();
+    this.redis.disconnect();
+    for (const { redisLink, clientLink } of this.roles) {
+      await redisLink.close();
+      await clientLink?.close();
+    }
+    await this.vendor.close();
+    await this.redisServer.stop();
+  }
+
+  async #makeCallers(): Promise<void> {
+    const db = await openDatabase(this.gateway);
+    try {
+      for (const account of ['first', 'second', 'third']) {
+        await ensureAccount(db, { id: account, name: account }, { amount: credit, note: 'a test', createdBy: 'test' });
+        for (const name of ['one', 'two']) {
+          const key = await makeApiKey(this.gateway, { accountId: account, name });
+          this.callers.push({ account, key });
+        }
+      }
+    } finally {
+      await db.destroy();
+    }
+  }
+
+  async #makeApi(index: number): Promise<Role> {
+    const redisLink = await FaultProxy.start(this.redisServer.port);
+    // The port is not known before the start.
+    const clientLink = await FaultProxy.start(await freePort());
+    const publicUrl = `http://127.0.0.1:${clientLink.port}`;
+    const own = { REDIS_URL: `redis://127.0.0.1:${redisLink.port}`, PUBLIC_URL: publicUrl };
+    return new Role(`api ${index}`, { redisLink, clientLink }, () => this.gateway.startApi(own));
+  }
+
+  async #makeWorker(index: number): Promise<Role> {
+    const redisLink = await FaultProxy.start(this.redisServer.port);
+    const own = { REDIS_URL: `redis://127.0.0.1:${redisLink.port}` };
+    return new Role(`worker ${index}`, { redisLink, clientLink: undefined }, () => this.gateway.startWorker(own));
+  }
+}
