@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { ApiError, type ErrorData } from '../shared/errors.ts';
 import { threadFile } from '../shared/thread-file.ts';
+import { FairQueue, type FairTask } from './bounds/fair-queue.ts';
 import type { EndpointName } from './endpoints/endpoint-name.ts';
 import type { PreparedRequest } from './endpoints/prepared-request.ts';
 
@@ -25,7 +26,7 @@ export type LargeBodyAnswer = { readonly prepared: PreparedLargeRequest } | { re
 
 /** What the thread and its queue may take. */
 export interface LargeBodyLimits {
-  /** Bodies that may wait for the thread, and the bytes they may have together; more are answered 503. */
+  /** Bodies that may wait for the thread, and the bytes they may have together; of more, those of whoever has most go. */
   readonly waiting: number;
   readonly waitingBytes: number;
   /** How long (ms) the thread may take for one body before it is given up. */
@@ -36,7 +37,7 @@ export interface LargeBodyLimits {
 
 const defaults: LargeBodyLimits = { waiting: 64, waitingBytes: 256 * 1024 * 1024, taskMs: 30_000, heapMiB: 1024 };
 
-interface PendingTask {
+interface PendingTask extends FairTask {
   readonly endpoint: EndpointName;
   readonly body: Uint8Array;
   readonly resolve: (prepared: PreparedLargeRequest) => void;
@@ -44,38 +45,45 @@ interface PendingTask {
 }
 
 /**
- * Prepares large bodies in one thread of its own, one after the other. The thread starts with the first body; when it
- * crashes or hangs, the body it had is answered 500 and the next one gets a new thread.
+ * Prepares large bodies in one thread of its own, one after the other; accounts share its time. The thread starts with the
+ * first body; when it crashes or hangs, the body it had is answered 500 and the next one gets a new thread.
  */
 export class LargeBodies {
   readonly #limits: LargeBodyLimits;
-  readonly #waiting: PendingTask[] = [];
+  readonly #waiting: FairQueue<PendingTask>;
   #thread: Worker | undefined;
   #running: PendingTask | undefined;
+  #runningSince = 0;
   #deadline: NodeJS.Timeout | undefined;
   #closed = false;
 
   constructor(limits: Partial<LargeBodyLimits> = {}) {
     this.#limits = { ...defaults, ...limits };
+    this.#waiting = new FairQueue({ tasks: this.#limits.waiting, bytes: this.#limits.waitingBytes });
   }
 
   /**
    * Prepares a body in the thread.
+   * @param account whose it is
    * @param signal gives up when it is aborted (the caller left): code `cancelled`.
-   * @throws ApiError what the endpoint's own `prepare` throws; 503 when too much waits; 500 when the thread failed.
+   * @throws ApiError what the endpoint's own `prepare` throws; 429 when too much of the account waits, 503 when too much
+   * waits of all; 500 when the thread failed.
    */
-  async prepare(endpoint: EndpointName, body: Uint8Array, signal?: AbortSignal): Promise<PreparedLargeRequest> {
+  async prepare(
+    endpoint: EndpointName,
+    body: Uint8Array,
+    account: string,
+    signal?: AbortSignal,
+  ): Promise<PreparedLargeRequest> {
     if (signal?.aborted) throw callerLeft();
-    if (this.#closed || this.#isFull(body.byteLength)) {
-      throw new ApiError('service_unavailable', 'Too many large requests are waiting. Please try again.');
-    }
+    if (this.#closed) throw crowded();
     let giveUp = (): void => undefined;
     try {
       return await new Promise<PreparedLargeRequest>((resolve, reject) => {
-        const task: PendingTask = { endpoint, body, resolve, reject };
+        const task: PendingTask = { endpoint, body, account, bytes: body.byteLength, resolve, reject };
         giveUp = () => this.#giveUp(task);
         signal?.addEventListener('abort', giveUp);
-        this.#waiting.push(task);
+        this.#enqueue(task);
         this.#runNext();
       });
     } finally {
@@ -87,28 +95,30 @@ export class LargeBodies {
   async close(): Promise<void> {
     this.#closed = true;
     const error = new ApiError('service_unavailable', 'The server is shutting down. Please try again.');
-    for (const task of this.#waiting.splice(0)) task.reject(error);
+    for (const task of this.#waiting.clear()) task.reject(error);
     this.#running?.reject(error);
     await this.#thread?.terminate();
   }
 
-  #isFull(bytes: number): boolean {
-    const waitingBytes = this.#waiting.reduce((sum, task) => sum + task.body.byteLength, bytes);
-    return this.#waiting.length >= this.#limits.waiting || waitingBytes > this.#limits.waitingBytes;
+  #enqueue(task: PendingTask): void {
+    for (const dropped of this.#waiting.push(task)) {
+      const isOwnCrowd = dropped !== task || this.#waiting.has(task.account) || this.#running?.account === task.account;
+      dropped.reject(isOwnCrowd ? crowdedByItself() : crowded());
+    }
   }
 
   #giveUp(task: PendingTask): void {
     // A body that the thread has already is prepared to its end; its answer goes nowhere.
-    const index = this.#waiting.indexOf(task);
-    if (index >= 0) this.#waiting.splice(index, 1);
+    this.#waiting.remove(task);
     task.reject(callerLeft());
   }
 
   #runNext(): void {
     if (this.#running) return;
-    const task = this.#waiting.shift();
+    const task = this.#waiting.take();
     if (!task) return;
     this.#running = task;
+    this.#runningSince = performance.now();
     this.#thread ??= this.#startThread();
     const thread = this.#thread;
     this.#deadline = setTimeout(() => void thread.terminate(), this.#limits.taskMs);
@@ -144,11 +154,24 @@ export class LargeBodies {
     clearTimeout(this.#deadline);
     const task = this.#running;
     this.#running = undefined;
-    if (task) settle(task);
+    if (task) {
+      this.#waiting.spend(task.account, performance.now() - this.#runningSince);
+      settle(task);
+    }
     this.#runNext();
   }
 }
 
 function callerLeft(): ApiError {
   return new ApiError('cancelled', 'The client left before its request was complete.');
+}
+
+function crowded(): ApiError {
+  return new ApiError('service_unavailable', 'Too many large requests are waiting. Please try again.');
+}
+
+function crowdedByItself(): ApiError {
+  return new ApiError('rate_limit_exceeded', 'Too many large requests of this account are waiting. Please try again.', {
+    retryAfterMs: 1000,
+  });
 }

@@ -1,7 +1,5 @@
 import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { syncAccounts } from '../shared/accounts.ts';
-import { syncKeyFlags } from '../shared/api-keys/key-flag.ts';
 import { ensureApiKey } from '../shared/api-keys.ts';
 import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { Blobs } from '../shared/blobs.ts';
@@ -12,19 +10,24 @@ import { type Database, openDatabase } from '../shared/database/database.ts';
 import { readSecret } from '../shared/database/secrets.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
+import type { JobRecord } from '../shared/jobs/outbox.ts';
 import { Sweeper } from '../shared/jobs/sweeper.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
-import { createApiMetrics, createRegistry } from '../shared/metrics.ts';
+import { isLoopback } from '../shared/loopback.ts';
+import { type ApiMetrics, createApiMetrics, createRegistry } from '../shared/metrics.ts';
+import { Scrapes } from '../shared/metrics-access.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
-import { connectRedis, evictionWarning, type RedisHandle } from '../shared/redis.ts';
+import { connectRedis, type RedisHandle, redisWarnings } from '../shared/redis.ts';
 import { RedisClock } from '../shared/redis-clock.ts';
 import { reloadOnHangup } from '../shared/reload.ts';
+import { metricsServer } from '../shared/serve-metrics.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
 import { AttemptLimits } from './accounts/attempt-limits.ts';
 import { ensureOperator } from './accounts/ensure-operator.ts';
 import { UserSessions } from './accounts/user-sessions.ts';
 import { AccountLoader } from './admission/account-loader.ts';
 import { idempotencyMs } from './admission/admit.ts';
+import { BodyGate } from './admission/body-gate.ts';
 import { LoadGauge } from './admission/load-gauge.ts';
 import { PayingKeys } from './admission/paying-keys.ts';
 import { AnswerReaders } from './answers/answer-readers.ts';
@@ -32,12 +35,18 @@ import { Handover } from './answers/client-connection.ts';
 import { DeliveredLogs } from './answers/delivered-logs.ts';
 import { createApp, endpoints } from './app.ts';
 import { BaseUrls } from './base-urls.ts';
+import { BodyShares } from './bounds/body-shares.ts';
+import { Connections } from './bounds/connections.ts';
+import { DiskFloor } from './bounds/disk-floor.ts';
+import { SocketShares } from './bounds/socket-shares.ts';
 import type { View } from './endpoints/endpoint.ts';
 import { LargeBodies } from './large-bodies.ts';
 import { AcceptedJobs } from './ledger/accepted-jobs.ts';
 import { JobLedger } from './ledger/job-ledger.ts';
 import { LedgerProcess } from './ledger/ledger-process.ts';
+import { RedisWatch, redisIdentity } from './ledger/redis-watch.ts';
 import { StoredJobs } from './ledger/stored-jobs.ts';
+import { raiseMoney, syncRedis } from './ledger/sync-redis.ts';
 import { CallerDirectory } from './middleware/authenticate.ts';
 import { ResultLinks } from './results/result-links.ts';
 import type { Services } from './services.ts';
@@ -47,6 +56,8 @@ import { routeUpgrades, UpgradableRequest } from './websocket-upgrades.ts';
 /** How long blobs outlive, at least, the answers, requests and links that refer to them. */
 const blobMarginMs = 2 * 3_600_000;
 const housekeepingMs = 600_000;
+/** Requests that an API key may be sending at a time, however few unfinished ones it may have. */
+const leastBodies = 64;
 
 /** Base URLs of links, as callers reach this process. */
 function openBaseUrls({ publicUrls, host, port }: Config, forwarded: ForwardedHeaders): BaseUrls {
@@ -60,9 +71,15 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
   const forwarded = new ForwardedHeaders(config.trustedProxies);
   const baseUrls = openBaseUrls(config, forwarded);
   const registry = createRegistry('api', redis.client);
+  const metrics = createApiMetrics(registry);
   const load = new LoadGauge(redis.client, queues, config.queueLimit);
-  await load.refresh();
+  const disk = new DiskFloor(config.dataDir, config.diskFloorBytes);
+  await Promise.all([load.refresh(), disk.refresh()]);
   const clock = await RedisClock.open(redis.client);
+  const accounts = new AccountLoader(db, redis.client, clock);
+  const callers = new CallerDirectory(db, redis.client, log);
+  const catalogue = createCatalogue(config);
+  const bodies = Math.max(leastBodies, config.keyConcurrency);
   return {
     config,
     processId: newProcessId('api'),
@@ -73,26 +90,38 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     queue: (capability) => queues.get(capability) as CapabilityQueue,
     load,
     payingKeys: new PayingKeys(),
-    accounts: new AccountLoader(db, redis.client, clock),
+    accounts,
     readers: new AnswerReaders({ redis: redis.client, blobs, log }),
     delivered: new DeliveredLogs(redis.client, log),
     acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
     storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
     blobs,
     resultLinks: new ResultLinks(await readSecret(db, 'result-links')),
-    callers: new CallerDirectory(db, redis.client, log),
+    callers,
     sessions: await openSessions(config, baseUrls, db, log),
     attempts: new AttemptLimits(redis.client),
-    catalogue: createCatalogue(config),
+    catalogue,
     largeBodies: new LargeBodies(),
-    metrics: createApiMetrics(registry),
+    bodies: new BodyShares({ bytes: config.bodyBytes, bodies, what: 'requests' }),
+    uploads: new BodyShares({ bytes: 2 * config.accountUploadBytes, bodies, what: 'uploads' }),
+    bodyGate: new BodyGate({ redis: redis.client, callers, accounts, catalogue }),
+    disk,
+    sockets: new SocketShares(config.keySockets),
+    connections: openConnections(config, forwarded, metrics, log),
+    metrics,
     registry,
+    scrapes: new Scrapes(registry),
     log,
     handover: new Handover(),
     baseUrl: baseUrls.main,
     baseUrls,
     forwarded,
   };
+}
+
+function openConnections(config: Config, forwarded: ForwardedHeaders, metrics: ApiMetrics, log: Logger): Connections {
+  const isShared = (address: string): boolean => isLoopback(address) || forwarded.isProxy(address);
+  return new Connections({ ...config, isShared }, log, (reason) => metrics.connectionsCut.inc({ reason }));
 }
 
 /** Who signs in to the console; and the operator of the settings, who is there before anybody else can be. */
@@ -105,7 +134,7 @@ async function openSessions(config: Config, baseUrls: BaseUrls, db: Database, lo
 }
 
 /** Starts what brings the jobs' records into the database. */
-function openLedger(services: Services, db: Database): LedgerProcess {
+async function openLedger(services: Services, db: Database): Promise<LedgerProcess> {
   const { config } = services;
   const views = new Map<string, View>(endpoints.map(({ name, view }) => [name, view]));
   const ledger = new JobLedger({
@@ -114,8 +143,16 @@ function openLedger(services: Services, db: Database): LedgerProcess {
     viewOf: (endpoint) => views.get(endpoint),
     retentionMs: config.bodyRetentionMs,
     blobMs: keptAnswerMs(config),
+    onLate: (records) => raiseLate(services, db, records),
   });
-  return new LedgerProcess({ ...services, db, ledger });
+  return await LedgerProcess.open({ ...services, db, ledger });
+}
+
+/** Charges jobs that were settled without their holds: the ledger has them now. Where that fails, the next start does it. */
+function raiseLate({ redis, log }: Services, db: Database, records: readonly JobRecord[]): void {
+  const accounts = [...new Set(records.map(({ account }) => account))];
+  log.warn({ jobs: records.length }, 'jobs whose holds Redis had lost are recorded, and charged now');
+  raiseMoney(db, redis, accounts).catch((error) => log.warn({ err: error }, 'charging them failed'));
 }
 
 /** How long an answer is kept at most, from its job's end on. */
@@ -135,13 +172,13 @@ function startHousekeeping({ config, blobs, sessions, log }: Services): NodeJS.T
 }
 
 /** Listens. @throws ConfigError when the port is taken or may not be used. */
-async function listen(server: Server, config: Config): Promise<void> {
+async function listen(server: Server, port: number, { host }: Config, setting = 'PORT'): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const reason = error.code === 'EADDRINUSE' ? 'is in use' : `cannot be listened on (${error.code})`;
-      reject(new ConfigError(`The port ${config.port} on ${config.host} ${reason}: set PORT to another one.`));
+      reject(new ConfigError(`The port ${port} on ${host} ${reason}: set ${setting} to another one.`));
     });
-    server.listen(config.port, config.host, resolve);
+    server.listen(port, host, resolve);
   });
 }
 
@@ -153,18 +190,18 @@ async function start(): Promise<void> {
   }
   const db = await openDatabase(config);
   const redis = await connectRedis(config.redisUrl, log);
-  const warning = await evictionWarning(redis.client);
-  if (warning !== undefined) log.warn(warning);
+  for (const warning of await redisWarnings(redis.client)) log.warn(warning);
   if (config.apiKey !== undefined && (await ensureApiKey(db, config.apiKey)) === 'revoked') {
     log.warn('SLUICE_API_KEY names a key that has been revoked; it stays so.');
   }
-  await syncKeyFlags(db, redis.client);
-  await syncAccounts(db, redis.client);
+  const identity = await redisIdentity(redis.client);
+  await syncRedis(db, redis.client);
   const services = await createServices(config, redis, db, log);
   const claim = await StorageClaim.open(redis.client, services.blobs, log);
   const inbox = await Inbox.open(redis, services.processId, services.readers, log);
   const sweeper = new Sweeper(services, log);
-  const ledger = openLedger(services, db);
+  const ledger = await openLedger(services, db);
+  const watch = RedisWatch.open({ redis: redis.client, onChange: () => syncRedis(db, redis.client), log }, identity);
   const housekeeping = startHousekeeping(services);
 
   let isClosing = false;
@@ -177,8 +214,11 @@ async function start(): Promise<void> {
     handle,
   );
   routeUpgrades(server, handle);
+  services.connections.watch(server);
   const unused = unusedConnections(server);
-  await listen(server, config);
+  const metrics = config.metricsPort === undefined ? undefined : metricsServer(config.metricsToken, services.scrapes);
+  if (metrics !== undefined) await listen(metrics, config.metricsPort as number, config, 'METRICS_PORT');
+  await listen(server, config.port, config);
   const stopReloading = reloadOnHangup({ log, apply: (changed) => services.catalogue.replace(changed) });
   log.info({ host: config.host, port: config.port, cluster: redis.isCluster }, 'listening');
   process.send?.({ type: 'listening', url: services.baseUrl });
@@ -192,12 +232,15 @@ async function start(): Promise<void> {
       stopReloading();
       await drain(server, unused, services, signal);
       sweeper.close();
+      await watch.close();
       await ledger.close();
       clearInterval(housekeeping);
       inbox.close();
       services.readers.close();
       services.load.close();
       services.clock.close();
+      metrics?.close();
+      services.connections.close();
       claim.close();
       services.blobs.close();
       services.delivered.close();

@@ -5,18 +5,24 @@ import type { Config } from '../shared/config.ts';
 import type { EndJobContext } from '../shared/jobs/end-job.ts';
 import type { Logger } from '../shared/log.ts';
 import type { ApiMetrics, Registry } from '../shared/metrics.ts';
+import type { Scrapes } from '../shared/metrics-access.ts';
 import type { CapabilityQueue } from '../shared/queue.ts';
 import type { RedisClient } from '../shared/redis.ts';
 import type { RedisClock } from '../shared/redis-clock.ts';
 import type { AttemptLimits } from './accounts/attempt-limits.ts';
 import type { UserSessions } from './accounts/user-sessions.ts';
 import type { AccountLoader } from './admission/account-loader.ts';
+import type { BodyGate } from './admission/body-gate.ts';
 import type { LoadGauge } from './admission/load-gauge.ts';
 import type { PayingKeys } from './admission/paying-keys.ts';
 import type { AnswerReaders } from './answers/answer-readers.ts';
 import type { Handover } from './answers/client-connection.ts';
 import type { DeliveredLogs } from './answers/delivered-logs.ts';
 import type { BaseUrls } from './base-urls.ts';
+import type { BodyShares } from './bounds/body-shares.ts';
+import type { Connections } from './bounds/connections.ts';
+import type { DiskFloor } from './bounds/disk-floor.ts';
+import type { SocketShares } from './bounds/socket-shares.ts';
 import type { LargeBodies } from './large-bodies.ts';
 import type { AcceptedJobs } from './ledger/accepted-jobs.ts';
 import type { StoredJobs } from './ledger/stored-jobs.ts';
@@ -48,8 +54,17 @@ export interface Services extends EndJobContext {
   readonly attempts: AttemptLimits;
   readonly catalogue: Catalogue;
   readonly largeBodies: LargeBodies;
+  /** What request bodies take of the memory. */
+  readonly bodies: BodyShares;
+  /** What the files of unfinished forms take of the disk. */
+  readonly uploads: BodyShares;
+  readonly bodyGate: BodyGate;
+  readonly disk: DiskFloor;
+  readonly sockets: SocketShares;
+  readonly connections: Connections;
   readonly metrics: ApiMetrics;
   readonly registry: Registry;
+  readonly scrapes: Scrapes;
   readonly log: Logger;
   /** Requests under way, to be let go when the process stops. */
   readonly handover: Handover;

@@ -1,18 +1,13 @@
 import type { Middleware } from 'koa';
 import { exampleModels } from '../shared/catalogue/example-models.ts';
-import { version } from '../shared/version.ts';
 import type { Services } from './services.ts';
 import { startPage, startPagePolicy } from './start-page.ts';
 import type { State } from './state.ts';
 
-/** `GET /`: what runs and how to call it. The same for everybody; it shows no key. */
+/** `GET /`: how to call what runs. The same for everybody; it shows no key. */
 export function showStartPage(services: Services): Middleware<State> {
-  const { catalogue, config, baseUrls } = services;
-  const models = catalogue.list();
+  const { config, baseUrls } = services;
   const facts = {
-    version,
-    vendors: Object.keys(config.vendors),
-    models: models.length,
     examples: exampleModels(config.vendors, config.models),
     sandbox: config.vendors.sandbox !== undefined,
   };

@@ -6,11 +6,6 @@ import type { ExampleModels } from '../shared/catalogue/example-models.ts';
 export interface StartPageOptions {
   /** Without a slash at the end and without `/v1`. */
   readonly baseUrl: string;
-  readonly version: string;
-  /** Names of the vendors that are on. */
-  readonly vendors: readonly string[];
-  /** How many models can be called. */
-  readonly models: number;
   readonly examples: ExampleModels;
   /** Whether the built-in stand-in vendor is on. */
   readonly sandbox: boolean;
@@ -25,14 +20,14 @@ const styleHash = createHash('sha256').update(style).digest('base64');
 /** Value of the page's `Content-Security-Policy` header: its one inline style, and nothing else from anywhere. */
 export const startPagePolicy = `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
-/** The page at `/`: what runs and how to call it, as HTML. It never shows a key: anyone may read it. */
+/**
+ * The page at `/`: how to call what runs, as HTML. It shows no key, and neither the version nor who is behind it: anyone may
+ * read it.
+ */
 export function startPage(options: StartPageOptions): string {
-  const { baseUrl, version, vendors, models, examples, sandbox } = options;
+  const { baseUrl, examples, sandbox } = options;
   const values: Record<string, string> = {
     baseUrl,
-    version,
-    vendors: vendors.length > 0 ? vendors.join(', ') : 'none is on',
-    models: String(models),
     chatModel: examples.chat,
     imageModel: examples.image,
     speechModel: examples.speech,

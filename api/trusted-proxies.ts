@@ -38,6 +38,11 @@ export class ForwardedHeaders {
     return client;
   }
 
+  /** Whether the address is that of a trusted proxy, by which many may call. */
+  isProxy(address: string): boolean {
+    return this.#isTrusted(plain(address), 0);
+  }
+
   /** Under which host and protocol the request was made. */
   ingress({ socket, headers }: IncomingMessage): Ingress {
     const isTrusted = this.#isTrusted(plain(socket.remoteAddress ?? ''), 0);

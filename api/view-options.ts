@@ -1,4 +1,4 @@
-import type { Blobs } from '../shared/blobs.ts';
+import type { AccountBlobs } from '../shared/blobs/account-blobs.ts';
 import { inlineLimit } from '../shared/queue.ts';
 
 const reference = /^\{"blob":"([^"]+)"\}$/;
@@ -7,13 +7,13 @@ const reference = /^\{"blob":"([^"]+)"\}$/;
  * What a job's identity carries of its view options: the JSON text, or over 64 KiB (the tools of an agent, say) a reference
  * to the blob that holds it.
  */
-export async function packViewOptions(blobs: Blobs, options: Record<string, unknown>): Promise<string> {
+export async function packViewOptions(blobs: AccountBlobs, options: Record<string, unknown>): Promise<string> {
   const text = JSON.stringify(options);
   return text.length <= inlineLimit ? text : `{"blob":"${await blobs.put(text)}"}`;
 }
 
 /** The JSON text of packed view options. @throws MissingBlobError when their time is over. */
-export async function readViewOptions(blobs: Blobs, packed: string): Promise<string> {
+export async function readViewOptions(blobs: AccountBlobs, packed: string): Promise<string> {
   const blob = viewOptionsBlob(packed);
   return blob === undefined ? packed : await blobs.text(blob);
 }

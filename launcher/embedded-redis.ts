@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -16,6 +17,9 @@ const serverPrograms = ['redis-server', 'valkey-server'];
 /** A big append-only file takes its time to load. */
 const readyDeadlineMs = 60_000;
 const portAttempts = 5;
+/** The part of the memory that it may use, of the machine or of the container that it runs in: saving may double it. */
+const memoryShare = 0.25;
+const leastMemory = 256 * 1024 * 1024;
 
 /** A Redis of this machine's own (127.0.0.1 and a socket), with a password that only this start knows. */
 export interface EmbeddedRedis {
@@ -34,16 +38,23 @@ export interface EmbeddedRedis {
 /**
  * Starts `redis-server` or `valkey-server` from the PATH with its append-only file in the data folder; without either, a
  * Redis in memory. The address is left in the data folder while it runs. The caller holds the data folder's lock.
+ * @param maxMemory as redis.conf writes it
  * @throws ConfigError when it does not answer within a minute.
  */
-export async function startEmbeddedRedis(dataDir: string): Promise<EmbeddedRedis> {
+export async function startEmbeddedRedis(dataDir: string, maxMemory = usualMaxMemory()): Promise<EmbeddedRedis> {
   await endLeftover(dataDir);
   const password = randomBytes(24).toString('hex');
   for (const program of serverPrograms) {
-    const redis = await startServer(program, dataDir, password);
+    const redis = await startServer(program, dataDir, { password, maxMemory });
     if (redis !== undefined) return redis;
   }
   return await startInMemory(dataDir, password);
+}
+
+function usualMaxMemory(): string {
+  // 0, or more than there is: no limit.
+  const allowed = process.constrainedMemory() || totalmem();
+  return String(Math.max(leastMemory, Math.floor(Math.min(allowed, totalmem()) * memoryShare)));
 }
 
 /** A launcher that was killed leaves its redis-server behind, and two must never write the same file. */
@@ -70,7 +81,11 @@ async function endLeftover(dataDir: string): Promise<void> {
   }
 }
 
-async function startServer(program: string, dataDir: string, password: string): Promise<EmbeddedRedis | undefined> {
+async function startServer(
+  program: string,
+  dataDir: string,
+  { password, maxMemory }: { readonly password: string; readonly maxMemory: string },
+): Promise<EmbeddedRedis | undefined> {
   const dir = join(dataDir, 'redis');
   await mkdir(dir, { recursive: true, mode: 0o700 });
   let output = '';
@@ -87,7 +102,7 @@ async function startServer(program: string, dataDir: string, password: string): 
     child.stdout.on('data', keep);
     child.stderr.on('data', keep);
     child.stdin.on('error', () => {});
-    child.stdin.end(serverSettings(port, dir, password));
+    child.stdin.end(serverSettings(port, dir, { password, maxMemory }));
     const redis = embedded(child, { dataDir, url: serverUrl(port, dir, password), program, durable: true });
     await writeRedisAddress(dataDir, redis);
     if (await answers(child, redis.url)) return redis;
@@ -111,7 +126,11 @@ function isSocketPath(path: string): boolean {
 }
 
 /** Given on stdin: an argument would show the password to every user of this machine. */
-function serverSettings(port: number, dir: string, password: string): string {
+function serverSettings(
+  port: number,
+  dir: string,
+  { password, maxMemory }: { readonly password: string; readonly maxMemory: string },
+): string {
   const quoted = (path: string): string => `"${path.replace(/[\\"]/g, '\\$&')}"`;
   return [
     `port ${port}`,
@@ -127,6 +146,7 @@ function serverSettings(port: number, dir: string, password: string): string {
     'hash-max-listpack-value 4096',
     'save ""',
     'maxmemory-policy noeviction',
+    `maxmemory ${maxMemory}`,
     'loglevel warning',
     '',
   ].join('\n');

@@ -6,7 +6,7 @@ import { exampleModels } from '../shared/catalogue/example-models.ts';
 import { type Config, ConfigError, childEnvironment } from '../shared/config.ts';
 import { ensureDataDir, openDatabase } from '../shared/database/database.ts';
 import { createLogger } from '../shared/log.ts';
-import { connectRedis, evictionWarning } from '../shared/redis.ts';
+import { connectRedis, redisWarnings } from '../shared/redis.ts';
 import { lockDataDir } from './data-lock.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './embedded-redis.ts';
 import { firstKey } from './first-key.ts';
@@ -118,14 +118,13 @@ export class Launch {
       const redis = await connectRedis(config.redisUrl, createLogger('silent', 'launcher').log);
       try {
         const patience = delay(startDeadlineMs, undefined, { ref: false });
-        const warning = await Promise.race([evictionWarning(redis.client), patience]);
-        if (warning !== undefined) warn(warning);
+        for (const warning of (await Promise.race([redisWarnings(redis.client), patience])) ?? []) warn(warning);
       } finally {
         await redis.close();
       }
       return { url: config.redisUrl, description: 'yours, by REDIS_URL' };
     }
-    const redis = await startEmbeddedRedis(config.dataDir);
+    const redis = await startEmbeddedRedis(config.dataDir, config.redisMaxMemory);
     this.#add((limitMs) => redis.stop(Math.min(redisCloseMs, limitMs)));
     void redis.ended.then(() => {
       if (!this.#stopped.signal.aborted) onLost();

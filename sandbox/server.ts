@@ -125,7 +125,7 @@ function receive(request: IncomingMessage, response: ServerResponse, state: Sand
   readForm({ request, response, body: '', id: '', query: noQuery, state }).catch((error) => {
     // The client has left, perhaps in the middle of its form.
     if (response.destroyed) return;
-    if (!request.complete) lingerForRest(request, response);
+    if (!request.complete) lingerForRest(request);
     sendError(response, asWireError(error));
   });
 }
@@ -150,15 +150,17 @@ function receiveWhole(request: IncomingMessage, response: ServerResponse, state:
 }
 
 function refuseLargeBody(request: IncomingMessage, response: ServerResponse): void {
-  lingerForRest(request, response);
+  lingerForRest(request);
   sendError(response, new WireError(413, 'The request is larger than 64 MiB.', { code: 'request_too_large' }));
 }
 
-/** The rest of the body is read and dropped for a while: a client cut off while sending would never see the answer. */
-function lingerForRest(request: IncomingMessage, response: ServerResponse): void {
+/**
+ * Reads and drops the rest of the body, for a while: a client cut off while sending would never see the answer. For the
+ * same reason the connection is not closed behind the answer.
+ */
+function lingerForRest(request: IncomingMessage): void {
   const linger = setTimeout(() => request.destroy(), LINGER_MILLISECONDS);
   request.once('close', () => clearTimeout(linger)).resume();
-  response.setHeader('Connection', 'close');
 }
 
 function refuseJson({ request }: Exchange): void {

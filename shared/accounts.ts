@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { Selectable } from 'kysely';
 import type { Database } from './database/database.ts';
+import { saturatedSum } from './database/saturated-sum.ts';
 import type { AccountsTable } from './database/tables.ts';
 import { type AccountMoney, setAccountCredit, setAccountSuspended } from './jobs/account-money.ts';
+import { accountKeys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 
 /** Who owns API keys, credit and usage. Money is nano-dollars, times are milliseconds since 1970. */
@@ -31,7 +33,7 @@ export interface AccountChange {
 
 /** How often what Redis was told is compared with the database, should the account be changed at the same time. */
 const tellings = 10;
-const syncBatch = 100;
+const syncBatch = 500;
 
 export function newAccountId(): string {
   return `acct_${randomBytes(12).toString('hex')}`;
@@ -157,17 +159,67 @@ export async function tellRedis(db: Database, redis: RedisClient, id: string): P
 }
 
 /**
- * Tells admission of every account that it knows. To be called before an api process admits anything: a Redis that was
- * stopped when an account was changed, or came back from an older file, still has it as it was.
+ * Tells admission of every account that it knows. To be called before an api process admits anything, and when Redis has come
+ * back as another one: a Redis that was stopped when an account was changed, or came back from an older file, still has it as
+ * it was. What Redis does not know it asks for when it needs it, so only what it knows is read.
+ * @param onKnown is given those accounts, some hundreds at a time
  */
-export async function syncAccounts(db: Database, redis: RedisClient): Promise<void> {
-  let after: string | undefined;
-  for (;;) {
-    const accounts = await listAccounts(db, { limit: syncBatch, after });
-    await Promise.all(accounts.map(({ id }) => tellRedis(db, redis, id)));
-    if (accounts.length < syncBatch) return;
-    after = accounts.at(-1)?.id;
+export async function syncAccounts(
+  db: Database,
+  redis: RedisClient,
+  onKnown: (accounts: readonly string[]) => Promise<void> = async () => undefined,
+): Promise<void> {
+  for (let after = ''; ; ) {
+    const page = db.selectFrom('accounts').select('id').where('id', '>', after).orderBy('id').limit(syncBatch);
+    const ids = (await page.execute()).map(({ id }) => id);
+    const told = await readToldAccounts(redis, ids);
+    const known = [...told.keys()];
+    if (known.length > 0) {
+      const changed = (await readCredits(db, known)).filter(({ id, credit, isSuspended }) => {
+        const { credit: toldCredit, isSuspended: toldSuspended } = told.get(id) as ToldAccount;
+        return credit !== toldCredit || isSuspended !== toldSuspended;
+      });
+      await Promise.all(changed.map(({ id }) => tellRedis(db, redis, id)));
+      await onKnown(known);
+    }
+    const last = ids.at(-1);
+    if (last === undefined || ids.length < syncBatch) return;
+    after = last;
   }
+}
+
+/** What admission was told of an account. */
+interface ToldAccount {
+  /** Undefined: it is not limited. */
+  readonly credit: number | undefined;
+  readonly isSuspended: boolean;
+}
+
+/** What admission was told of those accounts that it knows. */
+async function readToldAccounts(redis: RedisClient, ids: readonly string[]): Promise<Map<string, ToldAccount>> {
+  const read = await Promise.all(ids.map((id) => redis.hmget(accountKeys.account(id), 'credit', 'suspended')));
+  return new Map(
+    read.flatMap(([credit, suspended], index) => {
+      if (credit === null || credit === undefined) return [];
+      const told = { credit: credit === '' ? undefined : Number(credit), isSuspended: suspended === '1' };
+      return [[ids[index] as string, told] as const];
+    }),
+  );
+}
+
+/** What the database says of accounts that admission is told, without what they were charged, which takes longest. */
+async function readCredits(db: Database, ids: readonly string[]): Promise<(ToldAccount & { readonly id: string })[]> {
+  const rows = await db
+    .selectFrom('accounts')
+    .leftJoin('credits', 'credits.account_id', 'accounts.id')
+    .select(['accounts.id', 'accounts.is_unlimited', 'accounts.suspended_at'])
+    .select(saturatedSum(db, 'credits.amount').as('credit'))
+    .where('accounts.id', 'in', ids)
+    .groupBy(['accounts.id', 'accounts.is_unlimited', 'accounts.suspended_at'])
+    .execute();
+  return rows.map(({ id, is_unlimited: isUnlimited, suspended_at: suspendedAt, credit }) => ({
+    ...{ id, isSuspended: suspendedAt !== null, credit: isUnlimited === 1 ? undefined : credit },
+  }));
 }
 
 type AccountRow = Selectable<AccountsTable> & { credit: number | null; charged: number | null };
@@ -181,12 +233,12 @@ function selectAccounts(db: Database) {
       is
         .selectFrom('credits')
         .whereRef('credits.account_id', '=', 'accounts.id')
-        .select((each) => each.fn.sum<number>('credits.amount').as('sum'))
+        .select(saturatedSum(db, 'credits.amount').as('sum'))
         .as('credit'),
       is
         .selectFrom('usage_hours')
         .whereRef('usage_hours.account_id', '=', 'accounts.id')
-        .select((each) => each.fn.sum<number>('usage_hours.cost').as('sum'))
+        .select(saturatedSum(db, 'usage_hours.cost').as('sum'))
         .as('charged'),
     ]);
 }

@@ -1,19 +1,15 @@
-import { randomUUID } from 'node:crypto';
-import { Readable } from 'node:stream';
-import { type BlobStorage, type ByteRange, MissingBlobError } from './blobs/blob-storage.ts';
+import { AccountBlobs, checkedId, hourOf } from './blobs/account-blobs.ts';
+import type { BlobStorage } from './blobs/blob-storage.ts';
 import type { BucketSettings } from './blobs/bucket-settings.ts';
 import { FolderStorage } from './blobs/folder-storage.ts';
 
-/** Hour in which a blob was made: blobs lie in a folder per hour, so that old ones go by the folder. */
-const hourOf = (time: Date): string => time.toISOString().slice(0, 13).replace(/[-T]/g, '');
-
 const hourPattern = /^\d{10}$/;
-const idPattern = /^\d{10}\/[0-9a-f-]{36}(\.[a-z0-9]{1,5})?$/;
 
 /**
  * Big bytes beside the jobs, never in them: requests over 64 KiB, media, result files, and frames over 64 KiB. In a bucket
- * where there is one, else in the data folder, which every process that shares a Redis must then share. What is not the
- * id of a blob is never looked for: it is missing.
+ * where there is one, else in the data folder, which every process that shares a Redis must then share.
+ *
+ * A blob is read, written and deleted for one account, by `of`: this is the one place that keeps accounts apart.
  */
 export class Blobs {
   readonly #storage: BlobStorage;
@@ -43,56 +39,25 @@ export class Blobs {
     return this.#storage.location;
   }
 
-  /** Stores bytes and answers the blob's id. */
-  async put(content: string | Uint8Array): Promise<string> {
-    const id = newId();
-    await this.#storage.write(id, content);
-    return id;
-  }
-
-  /** A blob's text. @throws MissingBlobError */
-  async text(id: string): Promise<string> {
-    return await this.#storage.readText(checked(id));
+  /** The blobs of one account. */
+  of(account: string): AccountBlobs {
+    return new AccountBlobs(this.#storage, account, false);
   }
 
   /**
-   * Stores bytes as they come, never more in memory than the storage's next step takes, and answers the blob's id and
-   * size. What a failed stream leaves behind goes.
-   * @param options.extension ending of the id, for a file that people will see.
+   * The same for ids that a record of our own names (a queued job, its state and log, a row): those of the release before,
+   * which carry no account, are read and deleted, too.
    */
-  async putStream(
-    content: Readable | AsyncIterable<Uint8Array>,
-    options: { extension?: string | undefined } = {},
-  ): Promise<{ id: string; bytes: number }> {
-    const id = newId(options.extension);
-    // It may fail before the storage begins to listen; the failure is still there when it does.
-    if (content instanceof Readable) content.on('error', () => undefined);
-    try {
-      return { id, bytes: await this.#storage.writeStream(id, content) };
-    } catch (error) {
-      // The storage may have failed before it asked for the first chunk.
-      if (content instanceof Readable) content.destroy();
-      throw error;
-    }
+  ofRecords(account: string): AccountBlobs {
+    return new AccountBlobs(this.#storage, account, true);
   }
 
-  /**
-   * Opens a blob, or a part of it, and answers how many bytes come. Whoever does reads it to its end or destroys it.
-   * @param range must lie inside the blob.
-   * @throws MissingBlobError
-   */
-  async read(id: string, range?: ByteRange): Promise<{ content: Readable; bytes: number }> {
-    return await this.#storage.read(checked(id), range);
-  }
-
-  /** A blob's size in bytes. @throws MissingBlobError */
-  async size(id: string): Promise<number> {
-    return await this.#storage.size(checked(id));
-  }
-
-  /** Removes a blob; one that is gone already is no error. */
-  async delete(id: string): Promise<void> {
-    if (idPattern.test(id)) await this.#storage.remove(id);
+  /** Reads the file that a signed link names: the link is all that is needed, and whoever calls this has verified it. */
+  get signed(): Pick<AccountBlobs, 'read' | 'size'> {
+    return {
+      read: async (id, range) => await this.#storage.read(checkedId(id), range),
+      size: async (id) => await this.#storage.size(checkedId(id)),
+    };
   }
 
   /** Removes all blobs made more than `ms` ago, by the hour. Answers how many hours went. */
@@ -107,13 +72,4 @@ export class Blobs {
   close(): void {
     this.#storage.close();
   }
-}
-
-function newId(extension?: string): string {
-  return `${hourOf(new Date())}/${randomUUID()}${extension === undefined ? '' : `.${extension}`}`;
-}
-
-function checked(id: string): string {
-  if (!idPattern.test(id)) throw new MissingBlobError();
-  return id;
 }

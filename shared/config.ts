@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { type AccountSettings, accountSettings, readAccountSettings } from './account-settings.ts';
 import { type BucketSettings, readBucketSettings } from './blobs/bucket-settings.ts';
+import { type BoundsSettings, boundsSettings, readBoundsSettings } from './bounds-settings.ts';
 import type { Capability } from './capabilities/capability.ts';
 import { type Model, models } from './catalogue/models.ts';
 import { ConfigError, parseSettings } from './config-error.ts';
@@ -53,6 +54,8 @@ const settings = z.object({
   SLUICE_RESULT_SECONDS: whole(60, 2_592_000).default(86_400),
   SLUICE_RETENTION_DAYS: whole(1, 36_500).default(30),
   SLUICE_SHUTDOWN_SECONDS: whole(0, 3_600).default(30),
+  SLUICE_OUTBOX_MEGABYTES: whole(1, 1_000_000).default(64),
+  SLUICE_SPOOL_MEGABYTES: whole(0, 1_000_000_000).default(4096),
   SLUICE_SOCKET_IDLE_SECONDS: whole(1, 3_600).default(600),
   CORS_ORIGINS: origins.default([]),
   WORKER_CONCURRENCY_CHAT: whole(1, 100_000).default(500),
@@ -62,10 +65,11 @@ const settings = z.object({
   WORKER_CONCURRENCY_SPEECH: whole(1, 100_000).default(50),
   WORKER_CONCURRENCY_VIDEO: whole(1, 100_000).default(50),
   ...accountSettings,
+  ...boundsSettings,
 });
 
 /** Settings as the rest of the code reads them. Times are milliseconds. */
-export interface Config extends AccountSettings {
+export interface Config extends AccountSettings, BoundsSettings {
   readonly host: string;
   readonly port: number;
   /** Base URLs in links, the main one first; without any links are built from host and port. */
@@ -113,6 +117,10 @@ export interface Config extends AccountSettings {
   readonly bodyRetentionMs: number;
   /** How long running work may go on after SIGTERM. */
   readonly shutdownMs: number;
+  /** What Redis may hold, in bytes, of what waits for a database that is away; more goes to the spool. */
+  readonly outboxBytes: number;
+  /** What an api process's spool may take of its disk, in bytes; 0: there is none. */
+  readonly spoolBytes: number;
   /** How long a response socket stays open without a message while nothing runs on it. */
   readonly socketIdleMs: number;
   /** Origins of other sites whose pages may use the gateway; `*`: all. */
@@ -163,9 +171,12 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     resultMs: env.SLUICE_RESULT_SECONDS * 1000,
     bodyRetentionMs: env.SLUICE_RETENTION_DAYS * 86_400_000,
     shutdownMs: env.SLUICE_SHUTDOWN_SECONDS * 1000,
+    outboxBytes: env.SLUICE_OUTBOX_MEGABYTES * 1_000_000,
+    spoolBytes: env.SLUICE_SPOOL_MEGABYTES * 1_000_000,
     socketIdleMs: env.SLUICE_SOCKET_IDLE_SECONDS * 1000,
     corsOrigins: env.CORS_ORIGINS,
     ...readAccountSettings(env),
+    ...readBoundsSettings(env),
   };
 }
 

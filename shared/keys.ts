@@ -76,6 +76,12 @@ export const workerKeys = {
 /** Names the place where the blobs of all processes lie, as long as one of them runs. */
 export const blobStorageKey = `${root}:blob-storage`;
 
+/** Job records that the database has refused (list), see api/ledger/quarantine.ts. */
+export const quarantineKey = `${root}:quarantine`;
+
+/** The spools that hold job records (hash): the name of each, and when it was last said, in ms since 1970. */
+export const spoolsKey = `${root}:spools`;
+
 /** How often something that is limited was tried of late; `hash` names what, and by whom. */
 export function attemptsKey(hash: string): string {
   return `${root}:attempts:${hash}`;

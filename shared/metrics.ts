@@ -56,6 +56,8 @@ export interface ApiMetrics {
   readonly frames: Counter<string>;
   /** Bytes written to connections, heads of responses among them. */
   readonly bytes: Counter<'endpoint'>;
+  /** Connections that were ended for what they took, by why. */
+  readonly connectionsCut: Counter<'reason'>;
   /** Job records written to the database; one that was there already does not count. */
   readonly records: Counter<string>;
 }
@@ -95,6 +97,12 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
       name: 'sluice_response_bytes_total',
       help: 'Bytes written to the connections of clients.',
       labelNames: ['endpoint'],
+      registers,
+    }),
+    connectionsCut: new Counter({
+      name: 'sluice_connections_cut_total',
+      help: 'Connections ended for what they took: unread answers, too many of one address, or of all.',
+      labelNames: ['reason'],
       registers,
     }),
     records: new Counter({

@@ -1,4 +1,5 @@
 import { type Job, Queue } from 'bullmq';
+import type { UploadRecord } from './blobs/upload.ts';
 import type { Blobs } from './blobs.ts';
 import type { Capability } from './capabilities/capability.ts';
 import { FairnessClock } from './fairness-clock.ts';
@@ -9,7 +10,9 @@ import type { RedisClient } from './redis.ts';
 
 /** What travels through BullMQ: who the job is, and its request, inline or (over 64 KiB, or with media) as a blob. */
 export interface QueuedJob extends JobIdentity, StoredRequest {
-  /** Ids of the uploaded files that the request names. */
+  /** The caller's uploads. They stand here and never in the request: what a request holds, its caller has written. */
+  readonly uploads?: readonly UploadRecord[] | undefined;
+  /** Ids of the uploads, which stand in the request, of a job that the release before has queued. */
   readonly files?: readonly string[] | undefined;
   /** Fields of a chat that its vendor refuses are left out: its caller's key says so. */
   readonly dropsUnsupported?: true | undefined;
@@ -22,10 +25,12 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
 /** Removes what lies beside a queued job once the job is over. A resource's request stays: it is read again. */
 export async function deleteRequest(
   blobs: Blobs,
-  { requestBlob, files, resource }: Pick<QueuedJob, 'requestBlob' | 'files' | 'resource'>,
+  { account, requestBlob, uploads = [], resource }: Pick<QueuedJob, 'account' | 'requestBlob' | 'uploads' | 'resource'>,
 ): Promise<void> {
-  const ids = [resource === undefined ? requestBlob : undefined, ...(files ?? [])];
-  await Promise.all(ids.map((id) => (id === undefined ? undefined : blobs.delete(id))));
+  // Not those that the release before has taken from the request (`files`): the sweep of old blobs takes them.
+  const ids = [resource === undefined ? requestBlob : undefined, ...uploads.map(({ blob }) => blob)];
+  const own = blobs.ofRecords(account);
+  await Promise.all(ids.map((id) => (id === undefined ? undefined : own.delete(id))));
 }
 
 /** Requests above this many characters travel as blobs: a large value stalls every other client of Redis. */

@@ -120,27 +120,49 @@ function openCluster(nodes: string[]): Cluster {
   return cluster;
 }
 
-/** How much of its allowed memory Redis uses, 0 to 1; 0 when it has no limit. On a Cluster: of its fullest master. */
-export async function memoryUse(redis: RedisClient): Promise<number> {
-  const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
-  const uses = await Promise.all(nodes.map(async (node) => memoryUseOf(await node.info('memory'))));
-  return Math.max(0, ...uses);
+/** How much memory Redis uses. */
+export interface RedisMemory {
+  /** Of what it may use, or where it has no limit of its machine's, 0 to 1; 0 when neither is known. */
+  readonly share: number;
+  /** `maxmemory` in bytes; 0: it has no limit. */
+  readonly limit: number;
 }
 
-function memoryUseOf(info: string): number {
-  const used = Number(/^used_memory:(\d+)/m.exec(info)?.[1] ?? 0);
-  const limit = Number(/^maxmemory:(\d+)/m.exec(info)?.[1] ?? 0);
-  return limit > 0 ? used / limit : 0;
+/** How much memory Redis uses. On a Cluster: its fullest master, and the lowest limit. */
+export async function memoryUse(redis: RedisClient): Promise<RedisMemory> {
+  const uses = (await memoryInfos(redis)).map(memoryUseOf);
+  return {
+    share: Math.max(0, ...uses.map(({ share }) => share)),
+    limit: uses.length === 0 ? 0 : Math.min(...uses.map(({ limit }) => limit)),
+  };
 }
 
-/** The sentence to warn with when this Redis may throw accepted jobs away, else undefined. */
-export async function evictionWarning(redis: RedisClient): Promise<string | undefined> {
+function memoryUseOf(info: string): RedisMemory {
+  const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+  const limit = figure('maxmemory');
+  const most = limit > 0 ? limit : figure('total_system_memory');
+  return { share: most > 0 ? figure('used_memory') / most : 0, limit };
+}
+
+function memoryInfos(redis: RedisClient): Promise<string[]> {
   const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
-  for (const node of nodes) {
-    const policy = /^maxmemory_policy:(\S+)/m.exec(await node.info('memory'))?.[1];
-    if (policy !== undefined && policy !== 'noeviction') {
-      return `Redis has maxmemory-policy ${policy} and may silently lose accepted jobs: set it to noeviction.`;
-    }
+  return Promise.all(nodes.map((node) => node.info('memory')));
+}
+
+/** The sentences to warn with: where this Redis may throw accepted jobs away, or take all memory there is. */
+export async function redisWarnings(redis: RedisClient): Promise<string[]> {
+  const infos = await memoryInfos(redis);
+  const policies = infos.map((info) => /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'noeviction');
+  const evicting = policies.find((policy) => policy !== 'noeviction');
+  const warnings: string[] = [];
+  if (evicting !== undefined) {
+    warnings.push(`Redis has maxmemory-policy ${evicting} and may silently lose accepted jobs: set it to noeviction.`);
   }
-  return undefined;
+  // One that does not tell has none to set.
+  if (infos.some((info) => /^maxmemory:0\s*$/m.test(info))) {
+    warnings.push(
+      'Redis has no maxmemory and may take all memory of its machine: set one. New work is shed at 70 % of it.',
+    );
+  }
+  return warnings;
 }

@@ -5,9 +5,10 @@ import { routeName } from '../shared/catalogue/route-name.ts';
 import { ApiError } from '../shared/errors.ts';
 import { servedText } from '../shared/jobs/served.ts';
 import { callsFor, type VendorTask } from '../shared/jobs/vendor-task.ts';
+import { hasImpossibleAmount } from '../shared/money/impossible-amount.ts';
 import type { QueuedJob } from '../shared/queue.ts';
 import { videoSeconds } from './billed-quantities.ts';
-import { callFiles } from './call-files.ts';
+import { callFiles, withUploads } from './call-files.ts';
 import { routeServed } from './charge.ts';
 import type { Ending } from './conclude.ts';
 import { rememberTask } from './discard-task.ts';
@@ -31,7 +32,7 @@ export async function callVendor(context: WorkerContext, run: JobRun, writer: Fr
     const { task } = run;
     const answer =
       task === undefined ? await callRoutes(context, run, writer) : await followTask(context, run, writer, task);
-    if ('body' in answer) return { outcome: 'completed', answer };
+    if ('body' in answer) return { outcome: 'completed', answer: checked(answer) };
     if (answer.error !== undefined) logFailure(context, run, answer.error);
     return { outcome: 'paused', ...answer };
   } catch (thrown) {
@@ -39,6 +40,14 @@ export async function callVendor(context: WorkerContext, run: JobRun, writer: Fr
     logFailure(context, run, error);
     return { outcome: 'failed', error };
   }
+}
+
+/** An answer whose usage can be true. One that cannot is the vendor's error: it would be charged, and summed up for good. */
+function checked(answer: VendorAnswer): VendorAnswer {
+  if (!hasImpossibleAmount(answer.usage, { ...answer.quantities })) return answer;
+  throw new ApiError('server_error', "The model's vendor reported a usage that cannot be true.", {
+    cause: new Error('impossible usage'),
+  });
 }
 
 async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWriter): Promise<VendorAnswer | Pause> {
@@ -67,7 +76,7 @@ async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWrit
 }
 
 async function readRequest({ blobs }: WorkerContext, job: QueuedJob): Promise<string> {
-  return job.request ?? (await blobs.text(job.requestBlob ?? ''));
+  return job.request ?? (await blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
 }
 
 /** The routes that may serve a job. What is made of an earlier result goes to the vendor, and the account, that has it. */
@@ -104,7 +113,14 @@ function performOn(
     endpoint,
     sink,
     keep: job.retentionMs > 0,
-    call: { model, stream, request, signal, silenceMs, files: callFiles(context.blobs) },
+    call: {
+      model,
+      stream,
+      ...withUploads(job, request),
+      signal,
+      silenceMs,
+      files: callFiles(context.blobs, job.account),
+    },
     dropsUnsupported: job.dropsUnsupported === true,
     rememberTask: (task) => rememberTask(context, run, { vendor: vendor.name, account: account.id, model, task }),
   });
@@ -131,7 +147,7 @@ async function followTask(
   run.routed = routeServed(context, job, { vendor: task.vendor, vendorModel: task.model });
   writer.served = servedText({ vendor: task.vendor, calls: callsFor(task), model: undefined });
   const { vendorSilenceMs: silenceMs, resultMs: filesStayMs } = context.config;
-  const call = { model: task.model, signal: run.signal, silenceMs, files: callFiles(context.blobs) };
+  const call = { model: task.model, signal: run.signal, silenceMs, files: callFiles(context.blobs, job.account) };
   const seconds = (made: string | undefined): Promise<number | undefined> =>
     videoSeconds(made, run.routed, () => readRequest(context, job));
   return await followVideo(account.vendor, call, { known: task, progress, filesStayMs, seconds });

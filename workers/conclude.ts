@@ -1,5 +1,5 @@
 import { ApiError } from '../shared/errors.ts';
-import { finish } from '../shared/jobs/finish.ts';
+import { type FinishReply, finish } from '../shared/jobs/finish.ts';
 import type { Outcome } from '../shared/jobs/job-state.ts';
 import { releaseLease } from '../shared/jobs/lease.ts';
 import { type JobRecord, recordText } from '../shared/jobs/outbox.ts';
@@ -10,7 +10,7 @@ import { callsFor } from '../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../shared/queue.ts';
 import { type Charge, chargeFor, chargeForCut, nothing, unknown } from './charge.ts';
 import { estimateCut, hasTokens, withEstimate } from './estimate-usage.ts';
-import type { FrameWriter } from './frame-writer.ts';
+import type { FrameWriter, LastFrames } from './frame-writer.ts';
 import type { JobRun } from './job-run.ts';
 import type { Pause } from './perform/performance.ts';
 import { type Called, logLeftOut, noteCharge, settleEnded } from './settle-ended.ts';
@@ -37,7 +37,7 @@ export async function conclude(
   writer: FrameWriter,
   ending: Ending,
 ): Promise<Taken> {
-  const { job, stopReason } = run;
+  const { job } = run;
   const called: Called = {
     vendor: run.vendor,
     attempts: run.task === undefined ? run.callsInAll : callsFor(run.task),
@@ -46,61 +46,109 @@ export async function conclude(
     routed: run.routed,
     firstAt: writer.firstAt,
   };
-  if (stopReason === 'ended' || stopReason === 'fenced' || stopReason === 'gone') {
-    await writer.discard();
-    // Whoever ended it has left it to this run to settle it.
-    if (stopReason === 'ended') await settleEnded(context, job, called);
-    return 'done';
-  }
+  if (isLost(run)) return await leave(context, run, writer, called);
   if (ending.outcome === 'paused') return await pauseRun(context, run, attempt, writer, ending);
-  if (stopReason === 'given back' && ending.outcome === 'failed' && !writer.hasDelta) {
+  if (run.stopReason === 'given back' && ending.outcome === 'failed' && !writer.hasDelta) {
     await writer.discard();
     if ((await releaseLease(context.redis, job.id, attempt)) === 'released') return 'given back';
   }
-  const error = ending.outcome === 'failed' ? stopError(stopReason, ending.error) : undefined;
   const answer = ending.outcome === 'completed' ? await counted(context, job, writer, ending.answer) : undefined;
-  const rest =
-    answer !== undefined
-      ? await writer.close('end', answer.body)
-      : await writer.close('error', JSON.stringify((error as ApiError).toData()));
-  const outcome: Outcome = ending.outcome;
-  // What was said before an error is counted after the end: whoever waits for it need not wait for the count.
-  const isCut = error !== undefined && writer.hasDelta && hasTokens(job);
-  const told = answer !== undefined ? chargeFor(run.routed, answer) : isCut ? unknown : nothing;
-  const reply = await finish(context.redis, {
-    jobId: job.id,
-    attempt,
-    outcome,
-    usage: told.usage,
-    cost: told.cost,
-    errorCode: error?.code,
-    lines: rest.lines,
-    lineCount: rest.lineCount,
-    retentionMs: job.retentionMs,
-    isCluster: context.isCluster,
-    served: withCost(writer.served, told.cost),
-  });
-  // Another attempt needs the request yet.
-  if (reply.verdict === 'fenced') run.lose('fenced');
-  if (reply.verdict !== 'finished' && reply.verdict !== 'already') return 'done';
-  const vendor = vendorLabel(run);
-  context.metrics.jobs.inc({ capability: job.capability, vendor, outcome });
-  if (error !== undefined) context.metrics.errors.inc({ capability: job.capability, vendor, code: error.code });
-  if (reply.verdict === 'already') {
-    // Its own call came twice, or somebody else was faster: the state tells what stands.
-    await settleEnded(context, job, called);
-    return 'done';
+  await writer.close();
+  // The last call of the log may have told that, or that frames are lost.
+  if (isLost(run)) return await leave(context, run, writer, called);
+  const said = answer && (await writer.endWith(answer.body));
+  const error = ending.outcome === 'failed' ? stopError(run.stopReason, ending.error) : writer.failure;
+  let end: End = answer && said ? { answer, last: said } : await endWithError(writer, error ?? writer.lose());
+  let reply = await finishRun(context, run, attempt, writer, end);
+  if (reply.verdict === 'gap') {
+    // Redis has lost frames that it had: what it has is no whole answer.
+    const lost = writer.lose();
+    end = await endWithError(writer, end.error ?? lost);
+    reply = await finishRun(context, run, attempt, writer, end);
   }
-  await settleOwn(
-    context,
-    run,
-    called,
-    { outcome, errorCode: error?.code, endedAt: Date.now() },
-    isCut ? undefined : told,
-  );
+  return await afterFinish(context, run, { called, end, told: toldBy(end, run, writer), reply });
+}
+
+/** How a run ends its job. */
+interface End {
+  /** The answer, where it is whole. */
+  readonly answer?: VendorAnswer;
+  readonly error?: ApiError;
+  readonly last: LastFrames;
+}
+
+/** Whether the job has ended, or is another's. */
+function isLost({ stopReason }: JobRun): boolean {
+  return stopReason === 'ended' || stopReason === 'fenced' || stopReason === 'gone';
+}
+
+async function leave(context: WorkerContext, run: JobRun, writer: FrameWriter, called: Called): Promise<Taken> {
+  await writer.discard();
+  // Whoever ended it has left it to this run to settle it.
+  if (run.stopReason === 'ended') await settleEnded(context, run.job, called);
   return 'done';
 }
 
+async function endWithError(writer: FrameWriter, error: ApiError): Promise<End> {
+  return { error, last: await writer.endWithError(error) };
+}
+
+/**
+ * What a job has taken, as far as its end tells that; undefined: it was cut. What was said before an error is counted after
+ * the end: whoever waits for it need not wait for the count.
+ */
+function toldBy({ answer, error }: End, { job, routed }: JobRun, writer: FrameWriter): Charge | undefined {
+  if (answer !== undefined) return chargeFor(routed, answer);
+  return error !== undefined && writer.hasDelta && hasTokens(job) ? undefined : nothing;
+}
+
+function finishRun(
+  { redis, isCluster }: WorkerContext,
+  run: JobRun,
+  attempt: number,
+  writer: FrameWriter,
+  end: End,
+): Promise<FinishReply> {
+  const { id: jobId, retentionMs } = run.job;
+  const { usage, cost } = toldBy(end, run, writer) ?? unknown;
+  return finish(redis, {
+    jobId,
+    attempt,
+    outcome: outcomeOf(end),
+    usage,
+    cost,
+    errorCode: end.error?.code,
+    lines: end.last.lines,
+    lineCount: end.last.lineCount,
+    firstSeq: end.last.firstSeq,
+    retentionMs,
+    isCluster,
+    served: withCost(writer.served, cost),
+  });
+}
+
+function outcomeOf({ error }: End): Outcome {
+  return error === undefined ? 'completed' : 'failed';
+}
+
+async function afterFinish(
+  context: WorkerContext,
+  run: JobRun,
+  { called, end, told, reply }: { called: Called; end: End; told: Charge | undefined; reply: FinishReply },
+): Promise<'done'> {
+  // Another attempt needs the request yet.
+  if (reply.verdict === 'fenced') run.lose('fenced');
+  if (reply.verdict !== 'finished' && reply.verdict !== 'already') return 'done';
+  const { capability } = run.job;
+  const { error } = end;
+  const [vendor, outcome] = [vendorLabel(run), outcomeOf(end)];
+  context.metrics.jobs.inc({ capability, vendor, outcome });
+  if (error !== undefined) context.metrics.errors.inc({ capability, vendor, code: error.code });
+  // Its own call came twice, or somebody else was faster: the state tells what stands.
+  if (reply.verdict === 'already') await settleEnded(context, run.job, called);
+  else await settleOwn(context, run, called, { outcome, errorCode: error?.code, endedAt: Date.now() }, told);
+  return 'done';
+}
 /** Settles a job that this run has ended. @param told what it took; undefined: it was cut, and that is yet to be counted */
 async function settleOwn(
   context: WorkerContext,

@@ -1,8 +1,9 @@
-import { DelayedError, type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
+import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
 import { type Capability, repeatable } from '../shared/capabilities/capability.ts';
 import type { FairnessClock } from '../shared/fairness-clock.ts';
 import { type QueuedJob, queueOptions } from '../shared/queue.ts';
 import type { RedisHandle } from '../shared/redis.ts';
+import { untilAccepted } from '../shared/redis-refusal.ts';
 import type { Consumer } from './consumer.ts';
 import { QueueConsumer } from './queue-consumer.ts';
 import { runJob } from './run-job.ts';
@@ -54,14 +55,12 @@ function consumeTasks(capability: Capability, redis: RedisHandle, context: Worke
     async (job, token) => {
       noteTurn(clock, job.priority, job.stalledCounter);
       if (typeof job.data?.id !== 'string') throw new UnrecoverableError('the queued job has no id');
-      const taken = await runJob(context, job.data, token ?? job.data.id);
+      const taken = await runJob(context, job.data, token ?? job.data.id).catch((error) => {
+        context.log.error({ err: error, job: job.data.id }, 'a job could not be run: it is taken again');
+        return { pauseMs: lockMs };
+      });
       if (taken === 'done') return;
-      if (taken === 'given back') {
-        await giveUpTurn(job);
-        await job.moveToWait(token);
-        throw new WaitingError();
-      }
-      await comeBackLater(context, job, taken.pauseMs, token);
+      await comeBack(context, job, taken === 'given back' ? 0 : taken.pauseMs, token);
       throw new DelayedError();
     },
     queueOptions(capability, redis.client, {
@@ -86,20 +85,22 @@ function noteTurn(clock: FairnessClock, priority: number, stalled: number): void
 }
 
 /**
- * Puts a job aside until its next poll. It must not fail: where Redis cannot be reached the job stays taken by nobody, and
- * BullMQ's check for stalled jobs brings it back.
+ * Puts a job aside until its next poll, or, for 0 ms, where the next worker takes it. It must not fail: where Redis cannot be
+ * reached the job stays taken by nobody, and BullMQ's check for stalled jobs brings it back.
  */
-async function comeBackLater(
+async function comeBack(
   { log }: WorkerContext,
   job: Job<QueuedJob>,
   pauseMs: number,
   token: string | undefined,
 ): Promise<void> {
   try {
-    await giveUpTurn(job);
-    await job.moveToDelayed(Date.now() + pauseMs, token);
+    await untilAccepted(() => giveUpTurn(job));
+    await untilAccepted<unknown>(() =>
+      pauseMs === 0 ? job.moveToWait(token) : job.moveToDelayed(Date.now() + pauseMs, token),
+    );
   } catch (error) {
-    log.warn({ err: error, job: job.data.id }, 'a job could not be put aside until its next poll');
+    log.warn({ err: error, job: job.data.id }, 'a job could not be put back into its queue: it comes back as stalled');
   }
 }
 

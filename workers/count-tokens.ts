@@ -1,4 +1,5 @@
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
+import { listOf } from './said-texts.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -114,9 +115,4 @@ function pieceEnd(text: string, start: number): number {
   if (text.length - start <= longestPiece) return text.length;
   const space = text.lastIndexOf(' ', start + longestPiece);
   return space > start ? space : start + longestPiece;
-}
-
-/** The items of a list; none of what is no list. */
-export function listOf(value: unknown): Fields[] {
-  return Array.isArray(value) ? (value as Fields[]) : [];
 }

@@ -47,7 +47,7 @@ async function discardTask(
   try {
     const { vendor } = context.vendors.find(name, account) ?? {};
     const signal = AbortSignal.timeout(discardMs);
-    const files = callFiles(context.blobs);
+    const files = callFiles(context.blobs, job.account);
     await vendor?.video?.discard?.({ model, task, signal, silenceMs: discardMs, files });
   } catch (error) {
     context.log.info({ job: job.id, vendor: name, code: ApiError.from(error).code }, 'a task could not be discarded');

@@ -4,22 +4,42 @@ import { readLog } from '../shared/jobs/answer-log.ts';
 import type { JobState } from '../shared/jobs/job-state.ts';
 import { settledByWorkerMs } from '../shared/jobs/settle.ts';
 import type { QueuedJob } from '../shared/queue.ts';
+import { boundExchange } from './bound-usage.ts';
 import type { Exchange, TokenCounts } from './count-exchange.ts';
 import { TokenCounter } from './token-counter.ts';
 import type { VendorAnswer, VendorUsage } from './vendors/vendor.ts';
 import type { WorkerContext } from './worker-context.ts';
 
+/** Works on a few things at a time, the others wait in lanes. */
+class Lanes {
+  readonly #ends: Promise<unknown>[];
+  #next = 0;
+
+  constructor(count: number) {
+    this.#ends = Array.from({ length: count }, () => Promise.resolve());
+  }
+
+  /** Does work in its turn. @throws what it throws */
+  run<T>(work: () => Promise<T>): Promise<T> {
+    const lane = this.#next++ % this.#ends.length;
+    const done = (this.#ends[lane] as Promise<unknown>).then(work);
+    this.#ends[lane] = done.catch(() => undefined);
+    return done;
+  }
+}
+
 /** Estimates under way at a time: each holds a request and what follows of the answer. */
 const lanes = 4;
 /** Characters of an answer's frames that are read at most; see `Exchange`. */
 const longestRead = 1024 * 1024;
-/** An estimate that takes longer is given up: after that the sweeper settles without one. */
-const longestMs = settledByWorkerMs - 1000;
+/** A count that takes longer is given up for a bound, for which the rest of the time is: then the sweeper settles without one. */
+const longestMs = settledByWorkerMs - 4000;
 
 /** Not the one of the endpoint that counts: its requests may take seconds each. */
 const counter = new TokenCounter();
-const under: Promise<unknown>[] = [];
-let next = 0;
+const counting = new Lanes(lanes);
+/** Bounds need no counter; they have lanes of their own, for they come when those of the counts are full. */
+const bounding = new Lanes(lanes);
 
 type EstimatedContext = Pick<WorkerContext, 'redis' | 'blobs' | 'log'>;
 
@@ -69,26 +89,29 @@ export async function estimateCut(
   return counts === undefined ? null : toUsage(job, counts);
 }
 
-/** Counts in its turn; undefined where that fails: the usage is not known then. */
+/** Counts, or bounds what cannot be counted in time; undefined where neither can be done: the usage is not known then. */
 async function count(context: EstimatedContext, job: QueuedJob, body?: string): Promise<TokenCounts | undefined> {
   const signal = AbortSignal.timeout(longestMs);
-  const lane = next++ % lanes;
-  const counted = (under[lane] ?? Promise.resolve()).then(async () => {
-    if (signal.aborted) throw new ApiError('timeout', 'There was too much to be counted.');
-    return await counter.countExchange(await readExchange(context, job, body), signal);
-  });
-  const settled = counted.catch((error) => {
+  try {
+    return await counting.run(async () => {
+      if (signal.aborted) throw new ApiError('timeout', 'There was too much to be counted.');
+      return await counter.countExchange(await readExchange(context, job, body), signal);
+    });
+  } catch (error) {
     // Never the error's message: it may quote the prompt.
+    context.log.warn({ job: job.id, code: ApiError.from(error).code }, 'usage could not be counted, and is bounded');
+  }
+  try {
+    return await bounding.run(async () => boundExchange(await readExchange(context, job, body)));
+  } catch (error) {
     context.log.warn({ job: job.id, code: ApiError.from(error).code }, 'usage could not be estimated');
     return undefined;
-  });
-  under[lane] = settled;
-  return await settled;
+  }
 }
 
 async function readExchange({ redis, blobs }: EstimatedContext, job: QueuedJob, body?: string): Promise<Exchange> {
   const { endpoint, capability } = job;
-  const request = job.request ?? (await blobs.text(job.requestBlob ?? ''));
+  const request = job.request ?? (await blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
   const frames: string[] = [];
   let [length, largeLength] = [0, 0];
   let cursor = capability === 'chat' ? 0 : undefined;

@@ -8,6 +8,7 @@ import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
 import { createLogger } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
+import { Scrapes } from '../shared/metrics-access.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis } from '../shared/redis.ts';
 import { reloadOnHangup } from '../shared/reload.ts';
@@ -68,7 +69,9 @@ async function start(): Promise<void> {
   const inbox = await Inbox.open(redis, workerId, running, log);
   const workers = wanted.map((capability) => consume(capability, redis, context));
   const health =
-    config.workerPort === undefined ? undefined : serveHealth(config.workerPort, config.host, registry, redis.client);
+    config.workerPort === undefined
+      ? undefined
+      : serveHealth({ ...config, port: config.workerPort }, new Scrapes(registry), redis.client);
   log.info({ capabilities: wanted, vendors: routing.vendors.names(), worker: workerId }, 'consuming');
   // Before the word that it is ready: the launcher sends the signal on from then on.
   const stopReloading = reloadOnHangup({

@@ -3,14 +3,16 @@ import { Worker } from 'bullmq';
 import type { Capability } from '../shared/capabilities/capability.ts';
 import { Crowd, type CrowdMember } from '../shared/crowd.ts';
 import { type BeginVerdict, beginJobScript, beginTerms, readBeginReply } from '../shared/jobs/begin.ts';
-import { loadScript } from '../shared/jobs/script.ts';
+import { loadScript, refusalScript } from '../shared/jobs/script.ts';
 import type { Logger } from '../shared/log.ts';
 import { type QueuedJob, queueKeysPrefix, queueOptions } from '../shared/queue.ts';
 import type { RedisClient } from '../shared/redis.ts';
+import { untilAccepted } from '../shared/redis-refusal.ts';
 import type { Consumer } from './consumer.ts';
 
 const takeJobs = loadScript<[isMore: number, ...jobs: string[]]>(
   new URL('./take-jobs.lua', import.meta.url),
+  refusalScript,
   beginJobScript,
 );
 const returnJob = loadScript<number>(new URL('./return-job.lua', import.meta.url));
@@ -26,6 +28,10 @@ const pauseMs = 2;
 /** How long one wait for a job blocks its connection; well under that connection's `socketTimeout`. */
 const blockSeconds = 5;
 const retryMs = 1000;
+/** When taking out what is over is tried again, where it has failed. */
+const overRetryMs = 250;
+/** How long a consumer that closes waits for Redis to let it take out what is over. */
+const closingMs = 2000;
 
 /** A job as it was taken from the queue. */
 export interface TakenJob {
@@ -53,7 +59,10 @@ export interface QueueConsumerOptions {
   readonly lockMs: number;
   readonly stalledCheckMs: number;
   readonly maxStalledCount: number;
-  /** Runs a job; answers whether it is over, or returns to the queue. Rejecting means over, too. */
+  /**
+   * Runs a job; answers whether it is over, or returns to the queue. One that rejects is neither: it is taken again once its
+   * lock has run out, so often as a job may that loses its workers.
+   */
   readonly run: (taken: TakenJob) => Promise<'done' | 'given back'>;
   readonly log: Logger;
 }
@@ -71,6 +80,8 @@ interface Took {
 interface Taking extends CrowdMember {
   readonly id: string;
   readonly token: string;
+  /** Since when it is over, in ms of `performance.now()`; 0 while it runs. */
+  overSince: number;
 }
 
 /**
@@ -111,7 +122,9 @@ export class QueueConsumer implements Consumer {
       queueOptions(capability, redis, { autorun: false, stalledInterval: stalledCheckMs, maxStalledCount }),
     );
     this.#stalledCheck.on('error', (error) => log.warn({ err: error.message, capability }, 'queue'));
-    void this.#stalledCheck.startStalledCheckTimer();
+    this.#stalledCheck
+      .startStalledCheckTimer()
+      .catch((error) => log.error({ err: error, capability }, 'nobody looks for lost jobs here'));
     // Redis may be away: renewals do not queue up before it.
     this.#renewing = setInterval(() => {
       this.#renewal ??= this.#renew().finally(() => {
@@ -130,7 +143,7 @@ export class QueueConsumer implements Consumer {
     await this.#looping;
     while (this.#running.size > 0 || this.#promised > 0) await this.#change();
     clearInterval(this.#renewing);
-    await this.#flush();
+    await untilAccepted(() => this.#takeOut(), closingMs).catch((error) => this.#logStaying(error));
     await this.#stalledCheck.close();
   }
 
@@ -184,7 +197,7 @@ export class QueueConsumer implements Consumer {
       const isLate = (await word) !== null && jobs.length === 0;
       return { count: jobs.length / 6, isMore: isMore === 1, isLate };
     } catch (error) {
-      this.#over.push(...over);
+      this.#putBack(over);
       throw error;
     } finally {
       this.#promised -= wanted;
@@ -193,7 +206,7 @@ export class QueueConsumer implements Consumer {
   }
 
   #begin([id = '', data = '', priority, stalled, refusal, begun]: readonly string[], token: string): void {
-    const taking = { id, token, place: 0 };
+    const taking = { id, token, place: 0, overSince: 0 };
     this.#running.add(taking);
     const job = refusal === '' ? readJob(data) : undefined;
     const running =
@@ -207,11 +220,10 @@ export class QueueConsumer implements Consumer {
             verdict: readVerdict(begun),
           });
     running
-      .catch((error) => {
-        this.#options.log.error({ err: error, job: job?.id }, 'a job could not be run');
-        return 'done' as const;
-      })
       .then((taken) => (taken === 'done' ? this.#end(taking) : this.#giveBack(taking)))
+      .catch((error) => {
+        this.#options.log.error({ err: error, job: job?.id }, 'a job could not be run: it is taken again');
+      })
       .finally(() => {
         this.#running.delete(taking);
         this.#wake();
@@ -226,8 +238,23 @@ export class QueueConsumer implements Consumer {
   }
 
   #end(taking: Taking): void {
+    taking.overSince = performance.now();
     this.#over.push(taking);
-    this.#overTimer ??= setTimeout(() => void this.#flush(), overMs);
+    this.#scheduleFlush(overMs);
+  }
+
+  #scheduleFlush(ms: number): void {
+    this.#overTimer ??= setTimeout(() => void this.#flush(), ms);
+  }
+
+  /**
+   * What could not be taken out is tried again, for as long as its lock may live, which nobody renews. After that it comes back
+   * as stalled, and whoever takes it then finds that it is over.
+   */
+  #putBack(over: readonly Taking[]): void {
+    const oldest = performance.now() - this.#options.lockMs;
+    for (const taking of over) if (taking.overSince > oldest) this.#over.push(taking);
+    if (this.#over.length > 0 && !this.#isClosing) this.#scheduleFlush(overRetryMs);
   }
 
   /** What is over, to be taken out. */
@@ -239,32 +266,36 @@ export class QueueConsumer implements Consumer {
     return over;
   }
 
-  /** Takes out what is over. What fails comes back as stalled, and is found to be over. */
   async #flush(): Promise<void> {
-    if (this.#over.length === 0) return;
-    await this.#take(false).catch((error) =>
-      this.#options.log.warn({ err: error }, 'jobs that are over could not be taken out of their queue yet'),
-    );
+    await this.#takeOut().catch((error) => this.#logStaying(error));
+  }
+
+  async #takeOut(): Promise<void> {
+    if (this.#over.length > 0) await this.#take(false);
+  }
+
+  #logStaying(error: unknown): void {
+    this.#options.log.warn({ err: error }, 'jobs that are over could not be taken out of their queue yet');
   }
 
   async #giveBack({ id, token }: Taking): Promise<void> {
-    const { redis, log } = this.#options;
+    const { redis, lockMs, log } = this.#options;
     const [wait, active, , marker] = this.#keys;
     const job = this.#jobPrefix + id;
-    await returnJob(redis, [wait, active, marker, job, `${job}:lock`], [id, token]).catch((error) =>
-      log.warn({ err: error }, 'a job could not be given back; it is put back as stalled'),
+    await untilAccepted(() => returnJob(redis, [wait, active, marker, job, `${job}:lock`], [id, token]), lockMs).catch(
+      (error) => log.warn({ err: error }, 'a job could not be given back; it is put back as stalled'),
     );
   }
 
   /** A worker that was frozen for longer than that loses its locks: the jobs' own leases decide who runs them. */
   async #renew(): Promise<void> {
     const { redis, lockMs, log } = this.#options;
-    const running = [...this.#running, ...this.#over];
+    const running = [...this.#running];
     for (let at = 0; at < running.length; at += 500) {
       const some = running.slice(at, at + 500);
       const keys = some.map(({ id }) => `${this.#jobPrefix}${id}:lock`);
       const tokens = some.map(({ token }) => token);
-      await renewLocks(redis, keys, [lockMs, ...tokens]).catch((error) =>
+      await untilAccepted(() => renewLocks(redis, keys, [lockMs, ...tokens]), lockMs / 2).catch((error) =>
         log.warn({ err: error }, 'locks could not be renewed'),
       );
     }
@@ -290,7 +321,7 @@ export class QueueConsumer implements Consumer {
 /** Where the state could not be read, whoever runs the job asks again, and is told why. */
 function readVerdict(begun: string | undefined): BeginVerdict | undefined {
   const verdict = begun ? readBeginReply(begun) : undefined;
-  return verdict instanceof Error ? undefined : verdict;
+  return verdict?.verdict === 'unreadable' ? undefined : verdict;
 }
 
 function readJob(data: string): QueuedJob | undefined {

@@ -39,15 +39,27 @@ export async function runJob(
       }
       taken = await relay(context, run, verdict.attempt, verdict.lastSeq);
     } else {
+      if (verdict.verdict === 'unreadable') {
+        context.log.error({ job: job.id, reason: verdict.reason }, 'the state of a job cannot be read: it is ended');
+      }
       await endWithoutRunning(context, job, verdict.verdict);
     }
     // Another attempt may need the request yet, if this one was fenced off.
     const isOver = taken === 'done' && run.stopReason !== 'fenced';
-    if (isOver) await deleteRequest(context.blobs, job);
-    if (isOver && job.capability === 'video') await discardUnwantedTask(context, job);
+    if (isOver) await cleanUp(context, job);
     return taken;
   } finally {
     context.running.delete(run);
+  }
+}
+
+/** Drops what is left of a job that is over. What stays behind is swept. */
+async function cleanUp(context: WorkerContext, job: QueuedJob): Promise<void> {
+  try {
+    await deleteRequest(context.blobs, job);
+    if (job.capability === 'video') await discardUnwantedTask(context, job);
+  } catch (error) {
+    context.log.warn({ err: error, job: job.id }, 'what is left of a job could not be dropped');
   }
 }
 
@@ -78,8 +90,15 @@ const errorOf: Record<Exclude<NotRunning, 'drop' | 'settle'>, [ErrorCode, string
   overdue: ['timeout', 'The request was not answered within its deadline.'],
   interrupted: ['stream_interrupted', 'The answer broke off: the process that produced it was lost.'],
   unknown: ['outcome_unknown', 'The process that ran this request was lost, and it must not be run twice.'],
+  lost: ['outcome_unknown', 'The processes that asked after this request were lost, one after the other.'],
+  unreadable: ['server_error', 'The state of this request cannot be read.'],
   exhausted: ['server_error', 'The request was tried several times without success.'],
 };
+
+/** Whether a job is to be ended only while nobody holds its lease. One that cannot be read may be this worker's own. */
+function isGuarded(verdict: NotRunning): boolean {
+  return verdict !== 'overdue' && verdict !== 'unreadable';
+}
 
 async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict: NotRunning): Promise<void> {
   if (verdict === 'drop') return;
@@ -87,7 +106,7 @@ async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict
     const [code, message] = errorOf[verdict];
     const error = new ApiError(code, message);
     if (verdict === 'interrupted') await endInterrupted(context, job, error);
-    else await endJob(context, job, error, verdict === 'overdue' ? undefined : 'abandoned');
+    else await endJob(context, job, error, isGuarded(verdict) ? 'abandoned' : undefined);
     return;
   }
   await settleEnded(context, job);
@@ -98,7 +117,7 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
   const { job } = run;
   const writer = new FrameWriter({
     redis: context.redis,
-    blobs: context.blobs,
+    blobs: context.blobs.of(run.job.account),
     isCluster: context.isCluster,
     jobId: job.id,
     attempt,
@@ -107,7 +126,12 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
     onConfirmed: () => {
       run.confirmedAt = Date.now();
     },
-    onLost: (reason) => run.stop(reason),
+    onLost: (reason) => {
+      if (reason instanceof ApiError && reason.cause !== undefined) {
+        context.log.warn({ err: reason.cause, job: job.id }, 'frames of an answer could not be written');
+      }
+      run.stop(reason);
+    },
   });
   const deadline = setTimeout(() => run.stop('overdue'), Math.max(0, job.deadlineAt - Date.now()));
   const { capability } = job;

@@ -1,9 +1,19 @@
 import { createServer, type Server } from 'node:http';
-import { type Registry, redisLag } from '../shared/metrics.ts';
+import { redisLag } from '../shared/metrics.ts';
+import type { Scrapes } from '../shared/metrics-access.ts';
 import type { RedisClient } from '../shared/redis.ts';
+import { answerScrape } from '../shared/serve-metrics.ts';
 
 /** `/healthz`, `/readyz` and `/metrics` of a worker, where it has a port. */
-export function serveHealth(port: number, host: string, registry: Registry, redis: RedisClient): Server {
+export function serveHealth(
+  {
+    port,
+    host,
+    metricsToken,
+  }: { readonly port: number; readonly host: string; readonly metricsToken: string | undefined },
+  scrapes: Scrapes,
+  redis: RedisClient,
+): Server {
   const server = createServer(async (request, response) => {
     if (request.url === '/healthz') response.end('{"status":"ok"}');
     else if (request.url === '/readyz') {
@@ -11,8 +21,7 @@ export function serveHealth(port: number, host: string, registry: Registry, redi
       response.statusCode = isReady ? 200 : 503;
       response.end(JSON.stringify({ status: isReady ? 'ok' : 'unavailable' }));
     } else if (request.url === '/metrics') {
-      response.setHeader('content-type', registry.contentType);
-      response.end(await registry.metrics());
+      await answerScrape(request, response, scrapes, metricsToken);
     } else {
       response.statusCode = 404;
       response.end();

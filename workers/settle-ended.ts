@@ -64,7 +64,7 @@ async function chargeEnded(
   if (late?.usage !== undefined) return late;
   if (job.capability === 'speech' && state.outcome === 'cancelled' && state.hasDelta) {
     // Whoever leaves in the middle has had his text spoken, as far as anybody can tell.
-    const request = job.request ?? (await context.blobs.text(job.requestBlob ?? ''));
+    const request = job.request ?? (await context.blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
     const characters = spokenCharacters(JSON.parse(request) as SpeechJobRequest);
     return chargeFor(routed, { usage: null, quantities: { characters } });
   }

@@ -1,8 +1,8 @@
-import { isIPv6 } from 'node:net';
 import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
 import { within } from '../../shared/within.ts';
 import { readFields } from '../console-api/read-fields.ts';
+import { networkOf } from '../network-of.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { type AuthCall, authCalls } from './auth-calls.ts';
@@ -45,16 +45,6 @@ async function takeAttempt(
   const network = networkOf(forwarded.clientAddress(ctx.req));
   if (perAddress !== undefined) await attempts.take(`${path} from ${network}`, perAddress);
   if (perEmail !== undefined) await attempts.take(`${path} for ${fields.email}`, perEmail);
-}
-
-/** Whoever has an IPv6 address has the 2^64 of its network: they count as one, by their first half. */
-function networkOf(address: string): string {
-  const bare = address.replace(/%.*$/, '');
-  if (!isIPv6(bare)) return address;
-  // The one way to write it.
-  const [before = '', after = ''] = new URL(`http://[${bare}]`).hostname.slice(1, -1).split('::');
-  const [first, last] = [before, after].map((half) => (half === '' ? [] : half.split(':'))) as [string[], string[]];
-  return [...first, ...Array(8 - first.length - last.length).fill('0'), ...last].slice(0, 4).join(':');
 }
 
 /** The request as better-auth gets it: only the fields that were checked, and of the headers what a session remembers. */

@@ -2,6 +2,7 @@ import { readMoneyOfAccount } from '../../shared/accounts.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { newJobId } from '../../shared/ids.ts';
 import { budgetPeriodAt, loadAccount, loadBudget } from '../../shared/jobs/account-money.ts';
+import { raiseBudgets, readPredecessors, readSpent } from '../../shared/money/raise-to-ledger.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 import type { RedisClock } from '../../shared/redis-clock.ts';
 import { BoundedReads } from '../bounded-reads.ts';
@@ -43,14 +44,11 @@ export class AccountLoader {
     if (budget === undefined) return;
     const { name, from } = budgetPeriodAt(budget.period, this.#clock.now());
     await this.#reads.read(async () => {
-      const { cost } = await this.#db
-        .selectFrom('usage_hours')
-        .select(({ fn }) => fn.sum<number | null>('cost').as('cost'))
-        .where('account_id', '=', account)
-        .where('hour_start', '>=', from)
-        .where('api_key_id', '=', apiKeyId)
-        .executeTakeFirstOrThrow();
-      await loadBudget(this.#redis, { account, apiKeyId, period: name }, Number(cost ?? 0));
+      const keys = await readPredecessors(this.#db, account, apiKeyId);
+      const spent = await readSpent(this.#db, account, keys, from);
+      await loadBudget(this.#redis, { account, apiKeyId, period: name }, spent);
+      // What has ended a moment ago is not in the ledger yet.
+      await raiseBudgets(this.#db, this.#redis, [{ account, apiKeyId, period: budget.period }]);
     });
   }
 }

@@ -1,5 +1,6 @@
 -- Admits jobs of one API key and capability, each by itself and in their order, or says what stands against one. What is
 -- refused changes nothing. An admitted job is put into its queue in the same step, where that lies on the same node.
+-- refusal.lua stands before this: where Redis refuses to write, that is an error for all of them.
 -- KEYS[1] holds of the account's tag (sorted set)
 -- KEYS[2…] state of each job (hash), to be made with the admission; none on a Cluster, where they lie on other nodes
 -- All other keys of the account lie in the same tag: ARGV[1] and their names make them (see shared/keys.ts).
@@ -8,9 +9,10 @@
 -- ARGV[7] in how many ms the sweeper looks at the holds first
 -- ARGV[8] '' or why new work is shed (queue length and memory are known to the caller: they lie under other tags)
 -- ARGV[9] lifetime in ms of the binding of an idempotency key
--- ARGV[10] '<jobs> <time>': unfinished jobs of an account from which on its next one has a turn (0 unless the queue flows),
---          and the highest turn that workers have taken
--- ARGV[11] '' or the key's budget: 'nano-dollars period'
+-- ARGV[10] '<jobs> <time> <waiting> <active> <limit> <share>': unfinished jobs of an account from which on its next one has a
+--          turn (0 unless the queue flows); the highest turn that workers have taken; jobs that wait in the queue, that
+--          workers have, and that may wait; the share of what others leave of it that an account may fill while they wait
+-- ARGV[11] '' or the key's budget: 'nano-dollars period start', the start of the period in ms
 -- ARGV[12] 'requests tokens': the key's limits for a minute, 0 for none
 -- ARGV[13] start of the keys of the queue, in BullMQ's layout; '' on a Cluster
 -- ARGV[14] process that waits for the answers
@@ -36,6 +38,7 @@
 --   reused, job  …with another body
 --   late         its time is over; a call may be sent again long after its caller has gone
 --   shed, queue_full   refused for ARGV[8]
+--   queue_share  the account has its share of the queue
 --   concurrency  the key has as many unfinished jobs as it may
 --   rate, 'requests|tokens limit wait-ms asked model'   the key has had as much as it may for now
 --   unasked      what the job may cost matters: reckon it and ask again
@@ -43,7 +46,6 @@
 --   balance, budget   what is left does not pay for it
 --   admitted     the job is held
 --   error, message   this one could not be looked at
--- Where Redis takes no writes for now, that is the whole answer, as an error: nothing was written.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowText, firstLook = string.format('%.0f', now), string.format('%.0f', now + ARGV[7])
@@ -73,7 +75,9 @@ if money[4] == '1' then return answerAll('suspended') end
 local held, unfinished, lastTurn = tonumber(money[3] or 0), tonumber(money[5] or 0), tonumber(money[6] or 0)
 local balance = money[1] ~= '' and tonumber(money[1]) - tonumber(money[2] or 0)
 local count = redis.call('ZCARD', running)
-local withoutTurn, virtualTime = string.match(ARGV[10], '^(%S+) (%S+)$')
+local withoutTurn, virtualTime, queue = string.match(ARGV[10], '^(%S+) (%S+) (.+)$')
+local waiting, active, queueLimit, queueShare = string.match(queue, '^(%S+) (%S+) (%S+) (%S+)$')
+waiting, active, queueLimit, queueShare = tonumber(waiting), tonumber(active), tonumber(queueLimit), tonumber(queueShare)
 withoutTurn, virtualTime = tonumber(withoutTurn), tonumber(virtualTime)
 local keyLimits = {string.match(ARGV[12], '^(%S+) (%S+)$')}
 local hasTurn, runningNow, holds, reservations, queued = false, {}, {}, {}, {}
@@ -121,19 +125,20 @@ local function fill(limits)
   return levels, left, tokens
 end
 
--- The key's budget: its period, what was spent of it and what is held; false where it is not in Redis.
-local budgetMost, period, budget = nil, '-', nil
+-- The key's budget: its period, what was spent of it and what is held; false where it is not in Redis, or of another kind of
+-- period, in which nobody has counted what belongs to this one.
+local budgetMost, period, budget, periodStart = nil, '-', nil, nil
 if ARGV[11] ~= '' then
-  budgetMost, period = string.match(ARGV[11], '^(%S+) (%S+)$')
+  budgetMost, period, periodStart = string.match(ARGV[11], '^(%S+) (%S+) (%S+)$')
   budgetMost = tonumber(budgetMost)
-  budget = redis.call('HMGET', budgetKey, 'period', 'spent', 'held')
-  if not budget[1] then
+  budget = redis.call('HMGET', budgetKey, 'period', 'spent', 'held', 'from')
+  if not budget[1] or string.match(budget[1], '^%a+') ~= string.match(period, '^%a+') then
     budget = false
   else
     -- A new period begins with nothing spent; what is still held of an earlier one was that one's. A process whose clock is
     -- late does not bring the last one back.
-    local isLate = budget[1] > period and string.match(budget[1], '^%a+') == string.match(period, '^%a+')
-    if isLate then period = budget[1] elseif budget[1] ~= period then budget = {period, 0, 0} end
+    if budget[1] > period then period, periodStart = budget[1], budget[4] or periodStart
+    elseif budget[1] ~= period then budget = {period, 0, 0} end
     budget = {spent = tonumber(budget[2]), held = tonumber(budget[3])}
   end
 end
@@ -170,6 +175,14 @@ local function nextTurn()
   return math.max(virtualTime, math.min(lastTurn, furthest)) + 1
 end
 
+-- Whether the account fills its share of the queue, so that there is always a place for the next one. How many of its
+-- unfinished jobs wait is reckoned by how many of all do. Where nobody else is sure to wait it may fill nearly all of it.
+local function hasItsShare()
+  if waiting <= unfinished then return waiting >= queueLimit - math.floor(queueLimit * math.min(queueShare, 1 - queueShare)) end
+  local own = unfinished * waiting / (waiting + active)
+  return own >= (queueLimit - (waiting - own)) * queueShare
+end
+
 -- BullMQ's `add` of a job without a priority, as much of it as is read here, and where its state is: who takes it can begin it
 -- in the same step. A job with a turn is left to BullMQ.
 local function enqueue(job, identity, rest, lowered, state)
@@ -200,6 +213,7 @@ local function admit(at, state)
   end
   if now > tonumber(notAfter) then return answer('late', '', count) end
   if ARGV[8] ~= '' then return answer(ARGV[8], '', count) end
+  if hasItsShare() then return answer('queue_share', string.format('%.0f', unfinished), count) end
   if count >= tonumber(ARGV[6]) then return answer('concurrency', '', count) end
   local levels, left, tokens = {}, '', 0
   if limits ~= '' then
@@ -224,6 +238,7 @@ local function admit(at, state)
     redis.call('PEXPIRE', binding, ARGV[9])
   end
   count, unfinished, held = count + 1, unfinished + 1, held + cost
+  waiting = waiting + 1
   if budget then budget.held = budget.held + cost end
   if turn > 0 then lastTurn, hasTurn = turn, true end
   for name, level in pairs(levels) do buckets[name], filled[name] = level, level end
@@ -239,25 +254,17 @@ local function admit(at, state)
   return answer('admitted', '', count, string.format('%.0f', turn), string.format('%.0f', lowered), left, isQueued and 1 or 0)
 end
 
--- Why Redis takes no writes for now, where that is what went wrong: a client library knows it by its first word only.
-local function refusalIn(text)
-  for _, code in ipairs({'READONLY', 'NOREPLICAS', 'MISCONF', 'OOM'}) do
-    if string.find(text, code, 1, true) then return redis.error_reply(code .. ' ' .. text) end
-  end
-end
-
 local replies = {}
 for at = firstJob, #ARGV, perJob do
   local index = #replies + 1
   local ok, reply = pcall(admit, at, KEYS[index + 1])
-  if ok then
-    replies[index] = reply
-  else
-    local text = type(reply) == 'table' and reply.err or tostring(reply)
-    local refusal = #holds == 0 and refusalIn(text)
-    if refusal then return refusal end
-    replies[index] = answer('error', text)
+  if not ok then
+    local message, refused = refusal(reply)
+    -- Of those that were admitted before it the rest is yet to be written.
+    if refused and #holds == 0 then return refused end
+    reply = answer('error', message)
   end
+  replies[index] = reply
 end
 if #holds == 0 then return replies end
 
@@ -269,7 +276,7 @@ if held > tonumber(money[3] or 0) then fields[#fields + 1], fields[#fields + 2] 
 redis.call('HSET', account, unpack(fields))
 if budget then
   redis.call('HSET', budgetKey, 'period', period, 'spent', string.format('%.0f', budget.spent),
-    'held', string.format('%.0f', budget.held))
+    'held', string.format('%.0f', budget.held), 'from', periodStart)
 end
 local levels = {}
 for name, level in pairs(filled) do

@@ -2,7 +2,7 @@ import type { Capability } from '../../shared/capabilities/capability.ts';
 import { budgetPeriodAt } from '../../shared/jobs/account-money.ts';
 import { inBatches } from '../../shared/jobs/in-batches.ts';
 import { type JobIdentity, newStateLifetime, type StoredRequest, storedField } from '../../shared/jobs/job-state.ts';
-import { loadScript } from '../../shared/jobs/script.ts';
+import { loadScript, refusalScript } from '../../shared/jobs/script.ts';
 import { sweepAfterMs } from '../../shared/jobs/sweeper.ts';
 import { accountKeys, jobKeys } from '../../shared/keys.ts';
 import type { Hold } from '../../shared/money/hold.ts';
@@ -13,7 +13,7 @@ import type { Caller } from '../middleware/authenticate.ts';
 /** How long an idempotency key stays bound to its job. */
 export const idempotencyMs = 24 * 3_600_000;
 
-const script = loadScript<string[]>(new URL('./admit.lua', import.meta.url));
+const script = loadScript<string[]>(new URL('./admit.lua', import.meta.url), refusalScript);
 
 /** Why new work is refused whoever asks. */
 export type Shedding = 'shed' | 'queue_full';
@@ -34,6 +34,19 @@ const jobsWithoutTurn: Readonly<Record<Capability, number>> = {
   video: 64,
 };
 
+/** How full a queue is, and what of it an account may fill. */
+export interface QueueFill {
+  readonly waiting: number;
+  /** Jobs that workers have. */
+  readonly active: number;
+  /** Jobs that may wait. */
+  readonly limit: number;
+  /** Of what others leave, while they wait; alone an account leaves that share of the queue free. */
+  readonly share: number;
+}
+
+const endless: QueueFill = { waiting: 0, active: 0, limit: Number.MAX_SAFE_INTEGER, share: 1 };
+
 export interface AdmitCall {
   readonly job: JobIdentity;
   readonly caller: Caller;
@@ -50,6 +63,8 @@ export interface AdmitCall {
   readonly time: number;
   /** When it must not be admitted any more, by Redis's clock: its caller is answered without it by then. */
   readonly notAfter: number;
+  /** How full the queue is; left out: it has no end. */
+  readonly fill?: QueueFill;
   /** What the job may cost; `unknown`: not asked for yet, `unpriced`: nobody knows. */
   readonly hold: Hold | 'unknown' | 'unpriced';
   /** Tokens it is expected to take, for limits on tokens; what it took replaces them at its settlement. */
@@ -73,6 +88,7 @@ export interface AdmitReply {
     | 'unloaded'
     | 'unasked'
     | 'suspended'
+    | 'queue_share'
     | 'concurrency'
     | 'rate'
     | 'unpriced'
@@ -114,7 +130,17 @@ function areAlike(one: AdmitCall, other: AdmitCall): boolean {
 
 /** Asks for jobs of one key and capability. */
 async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promise<(AdmitReply | Error)[]> {
-  const { job, caller, concurrency, shedding, flows, virtualTime, reader, time } = calls.at(-1) as AdmitCall;
+  const {
+    job,
+    caller,
+    concurrency,
+    shedding,
+    flows,
+    virtualTime,
+    reader,
+    time,
+    fill = endless,
+  } = calls.at(-1) as AdmitCall;
   const { account, apiKeyId, capability } = job;
   const keys = [accountKeys.holds(account)];
   const args = [
@@ -127,8 +153,8 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
     sweepAfterMs,
     shedding ?? '',
     idempotencyMs,
-    `${flows ? jobsWithoutTurn[capability] : 0} ${virtualTime}`,
-    caller.budget ? `${caller.budget.amount} ${budgetPeriodAt(caller.budget.period, time).name}` : '',
+    `${flows ? jobsWithoutTurn[capability] : 0} ${virtualTime} ${fill.waiting} ${fill.active} ${fill.limit} ${fill.share}`,
+    caller.budget ? budgetText(caller.budget, time) : '',
     `${caller.rpm ?? 0} ${caller.tpm ?? 0}`,
     reader === undefined ? '' : queueKeysPrefix(capability),
     reader ?? '',
@@ -138,6 +164,11 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
     pushJob(args, call);
   }
   return (await script(redis, keys, args)).map(readReply);
+}
+
+function budgetText({ amount, period }: NonNullable<Caller['budget']>, now: number): string {
+  const { name, from } = budgetPeriodAt(period, now);
+  return `${amount} ${name} ${from}`;
 }
 
 function pushJob(args: (string | number)[], call: AdmitCall): void {

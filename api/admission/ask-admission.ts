@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { createJobState } from '../../shared/jobs/job-state.ts';
 import { formatDollars } from '../../shared/money/dollars.ts';
 import { type Hold, holdOf } from '../../shared/money/hold.ts';
-import { isRefusedForNow } from '../../shared/redis-refusals.ts';
+import { isRefusal, untilAccepted } from '../../shared/redis-refusal.ts';
 import { assertInScope } from '../endpoints/key-scopes.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
@@ -15,9 +15,6 @@ const settlementMs = 30;
 
 /** How often admission is asked at most: each asking but the first follows another thing that was missing. */
 const mostAskings = 8;
-
-/** How long (ms) admission waits before it asks a Redis again that takes no writes for now. */
-const refusedMs = 100;
 
 /** How many bytes of a request make a token, for limits on tokens: what was taken replaces the guess. */
 const bytesPerToken = 4;
@@ -75,14 +72,10 @@ interface Asking extends Pick<AdmitCall, 'caller' | 'hold' | 'queued'> {
 
 /** Calls a script, and again while Redis takes no writes: nothing was done then. @throws ApiError 503 where that lasts. */
 export async function untilTaken<T>(call: () => Promise<T>, giveUpAt: number): Promise<T> {
-  for (;;) {
-    try {
-      return await call();
-    } catch (error) {
-      if (!isRefusedForNow(error)) throw error;
-      if (performance.now() + refusedMs > giveUpAt) throw notTaken(error);
-      await new Promise((resolve) => setTimeout(resolve, refusedMs));
-    }
+  try {
+    return await untilAccepted(call, giveUpAt - performance.now());
+  } catch (error) {
+    throw isRefusal(error) ? notTaken(error) : error;
   }
 }
 
@@ -108,6 +101,7 @@ function ask(services: Services, { submission, caller, hold, queued, giveUpAt }:
     virtualTime,
     time: clock.now(),
     notAfter: clock.at(giveUpAt),
+    fill: { ...load.fill(job.capability), limit: config.queueLimit, share: config.accountQueueShare },
     hold,
     tokens: Math.ceil((prepared?.request.length ?? 0) / bytesPerToken) + (prepared?.extent?.outputTokens ?? 0),
     reader: isCluster ? undefined : processId,
@@ -135,7 +129,7 @@ function reckon({ catalogue }: Services, { job, prepared }: Submission): Hold | 
   const usualSeconds = Math.max(0, ...routes.map(({ video }) => Number(video?.seconds[0] ?? 0)));
   return holdOf(routes, {
     seconds: usualSeconds,
-    ...(prepared ? requestFacts(prepared, job.capability) : { bytes: 0 }),
+    ...(prepared ? requestFacts(prepared) : { bytes: 0 }),
   });
 }
 
@@ -186,6 +180,12 @@ export function refusal(
       return new ApiError('service_unavailable', 'The queue is full. Try again later.', {
         retryAfterMs: Math.min(config.queueWaitMs, 10_000),
       });
+    case 'queue_share':
+      return new ApiError(
+        'rate_limit_exceeded',
+        `This account has ${detail} unfinished requests, which is its share of the queue. Try again later.`,
+        { retryAfterMs: Math.min(config.queueWaitMs, 10_000) },
+      );
     case 'unloaded':
     case 'changed':
     case 'unasked':

@@ -1,6 +1,6 @@
 import { type Capability, capabilities } from '../../shared/capabilities/capability.ts';
 import type { CapabilityQueue } from '../../shared/queue.ts';
-import { memoryUse, type RedisClient } from '../../shared/redis.ts';
+import { memoryUse, type RedisClient, type RedisMemory } from '../../shared/redis.ts';
 import type { Shedding } from './admit.ts';
 
 /** How old the queue length may be that admission looks at. */
@@ -32,9 +32,10 @@ export class LoadGauge {
   readonly #queues: ReadonlyMap<Capability, CapabilityQueue>;
   readonly #queueLimit: number;
   readonly #waiting = new Map<Capability, number>(capabilities.map((capability) => [capability, 0]));
+  readonly #active = new Map<Capability, number>();
   readonly #clocks = new Map<Capability, QueueClock>();
   readonly #timer: NodeJS.Timeout;
-  #memory = 0;
+  #memory: RedisMemory = { share: 0, limit: 0 };
   #queuesReadAt = 0;
   #memoryReadAt = 0;
   /** Readings under way: while Redis does not answer, no more are begun. */
@@ -53,14 +54,24 @@ export class LoadGauge {
   /** Why new work of this capability must be refused now, if it must. Refreshes the figures behind the caller's back. */
   shedding(capability: Capability): Shedding | undefined {
     this.#refreshOld();
-    if (this.#memory > memoryLimit) return 'shed';
+    if (this.#memory.share > memoryLimit) return 'shed';
     return (this.#waiting.get(capability) ?? 0) >= this.#queueLimit ? 'queue_full' : undefined;
+  }
+
+  /** Jobs that wait for a worker, and that workers have where any wait, as far as is known. */
+  fill(capability: Capability): { readonly waiting: number; readonly active: number } {
+    return { waiting: this.#waiting.get(capability) ?? 0, active: this.#active.get(capability) ?? 0 };
   }
 
   /** What a new job's turn is decided by. Refreshes the figures behind the caller's back. */
   clock(capability: Capability): QueueClock {
     this.#refreshOld();
     return this.#clocks.get(capability) ?? start;
+  }
+
+  /** How much memory Redis uses, as of a second ago. */
+  get memory(): RedisMemory {
+    return this.#memory;
   }
 
   /** Counts a job that this process has just enqueued. */
@@ -102,7 +113,9 @@ export class LoadGauge {
       const [waiting, virtualTime] = await Promise.all([queue.waiting(), queue.clock.read()]);
       this.#waiting.set(capability, waiting);
       // Most of the time nothing waits, and more need not be asked.
-      const flows = waiting === 0 || (await queue.depth()).oldestWaitMs <= flowingMs;
+      const depth = waiting === 0 ? undefined : await queue.depth();
+      const flows = depth === undefined || depth.oldestWaitMs <= flowingMs;
+      this.#active.set(capability, depth?.active ?? 0);
       this.#clocks.set(capability, { flows, virtualTime });
     });
     await Promise.all(read);

@@ -1,3 +1,4 @@
+import { Upload, type UploadRecord } from '../../shared/blobs/upload.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
 import { finishWithError } from '../../shared/jobs/finish.ts';
@@ -30,6 +31,8 @@ export interface Submission {
    * for its first frame may come before the queue's own reply.
    */
   readonly onAdmitted: (limits: Limits) => void;
+  /** Called when its request is not in memory any more. May be called again. */
+  readonly onQueued?: (() => void) | undefined;
 }
 
 /** The limits in force: how many unfinished jobs the API key has, and may have, and its limits for a minute. */
@@ -66,8 +69,8 @@ const awayMs = 3000;
  * Admits a request and puts it into its queue. The reader of its answer must be registered already.
  *
  * Once begun it is carried through to an end: when the caller leaves first, or Redis does not answer in time, the wait
- * ends, nothing is admitted or queued any more, and what may have been made is cancelled when that is known. Not so a keyed job, which the caller's repeat finds,
- * and one that was to go on without its caller.
+ * ends, nothing is admitted or queued any more, and what may have been made is cancelled when that is known. Not so a keyed
+ * job, which the caller's repeat finds, and one that was to go on without its caller.
  * @throws ApiError 401, 422, 429, 503.
  */
 export async function submit(
@@ -75,10 +78,6 @@ export async function submit(
   submission: Submission,
   connection: ClientConnection,
 ): Promise<Submitted> {
-  if (services.clock.isAway(awayMs)) {
-    if (submission.prepared !== undefined) discardFiles(services, submission.prepared).catch(() => undefined);
-    throw notTaken();
-  }
   const wait = { isAbandoned: false, giveUpAt: performance.now() + queueableMs };
   const work = carryThrough(services, submission, wait);
   try {
@@ -91,12 +90,22 @@ export async function submit(
   }
 }
 
-/** Removes the uploads of a request that comes to nothing. */
-export async function discardFiles(
+/** Removes the uploads of a request of an account that comes to nothing. */
+export async function discardUploads(
   { blobs }: Pick<Services, 'blobs'>,
-  { files }: Pick<PreparedRequest, 'files'>,
+  account: string,
+  uploads: PreparedRequest['files'],
 ): Promise<void> {
-  await deleteRequest(blobs, { files: files ?? [] });
+  if (uploads === undefined || uploads.length === 0) return;
+  await deleteRequest(blobs, { account, uploads: recordsOf(uploads) });
+}
+
+/** @throws Error for what a form's reader has not made: nothing else is an upload. */
+function recordsOf(uploads: readonly Upload[]): UploadRecord[] {
+  return uploads.map((upload) => {
+    if (!(upload instanceof Upload)) throw new Error('an upload that no form has brought');
+    return upload.record;
+  });
 }
 
 function abandoned(): ApiError {
@@ -109,12 +118,14 @@ async function carryThrough(
   wait: { readonly isAbandoned: boolean; readonly giveUpAt: number },
 ): Promise<Submitted> {
   try {
+    if (services.clock.isAway(awayMs)) throw notTaken();
     const submitted = await admitAndQueue(services, submission, wait.giveUpAt);
     if (wait.isAbandoned && !submitted.isReplay) await endJob(services, submission.job, abandoned());
     return submitted;
   } catch (error) {
     // A refused request leaves no upload behind. (Once it is queued, nothing is left of `prepared`.)
-    if (submission.prepared !== undefined) discardFiles(services, submission.prepared).catch(() => undefined);
+    const { prepared, job } = submission;
+    if (prepared !== undefined) discardUploads(services, job.account, prepared.files).catch(() => undefined);
     throw error;
   }
 }
@@ -141,6 +152,7 @@ async function admitAndQueue(services: Services, submission: Submission, giveUpA
   if (isRecordedFirst(job)) await recordAccepted(services, submission);
   if (!reply.isQueued) await enqueue(services, submission, reply, giveUpAt);
   submission.prepared = undefined;
+  submission.onQueued?.();
   services.load.added(job.capability);
   return { jobId: job.id, isReplay: false };
 }
@@ -161,8 +173,8 @@ function queuedAtOnce(services: Services, submission: Submission): AdmitCall['qu
   if (services.isCluster || isRecordedFirst(job) || prepared === undefined) return undefined;
   const { request } = prepared;
   if (typeof request !== 'string' || !isInline(prepared)) return undefined;
-  const { files, dropsUnsupported, excludedRoutes } = queuedBeside(submission);
-  return { request, files, dropsUnsupported, excludedRoutes };
+  const { uploads, dropsUnsupported, excludedRoutes } = queuedBeside(submission);
+  return { request, uploads, dropsUnsupported, excludedRoutes };
 }
 
 /**
@@ -173,7 +185,7 @@ function queuedAtOnce(services: Services, submission: Submission): AdmitCall['qu
  */
 async function recordAccepted(services: Services, { job, prepared }: Submission): Promise<void> {
   try {
-    const viewOptions = await readViewOptions(services.blobs, job.viewOptions);
+    const viewOptions = await readViewOptions(services.blobs.ofRecords(job.account), job.viewOptions);
     await services.acceptedJobs.add({ ...job, viewOptions }, prepared && keptRequest(job, prepared));
   } catch (thrown) {
     const error = ApiError.from(thrown);
@@ -207,7 +219,7 @@ function keptRequest(
 /** Takes back what a refused request has left. */
 async function withdraw(services: Services, { job, placed }: Submission): Promise<void> {
   if (services.isCluster) await deleteJobState(services.redis, job.id);
-  if (placed?.requestBlob !== undefined) await services.blobs.delete(placed.requestBlob);
+  if (placed?.requestBlob !== undefined) await services.blobs.of(job.account).delete(placed.requestBlob);
 }
 
 async function enqueue(
@@ -241,19 +253,19 @@ function isInline({ request, hasMedia }: PreparedRequest | PreparedLargeRequest)
 function queuedBeside({
   prepared,
   caller,
-}: Submission): Pick<QueuedJob, 'files' | 'dropsUnsupported' | 'excludedRoutes'> {
+}: Submission): Pick<QueuedJob, 'uploads' | 'dropsUnsupported' | 'excludedRoutes'> {
   return {
-    files: prepared?.files,
+    uploads: prepared?.files?.length ? recordsOf(prepared.files) : undefined,
     dropsUnsupported: caller.unsupportedParameters === 'drop' ? true : undefined,
     excludedRoutes: prepared?.excludedRoutes?.length ? prepared.excludedRoutes : undefined,
   };
 }
 
-async function placeRequest(services: Services, { prepared }: Submission): Promise<StoredRequest> {
+async function placeRequest(services: Services, { prepared, job }: Submission): Promise<StoredRequest> {
   if (prepared === undefined) throw new Error('a request is queued once only');
   const { request } = prepared;
   if (typeof request === 'string' && isInline(prepared)) return { request };
-  return { requestBlob: await services.blobs.put(request) };
+  return { requestBlob: await services.blobs.of(job.account).put(request) };
 }
 
 /**

@@ -4,7 +4,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { hasLog, longestPage, readLogText } from '../../shared/jobs/answer-log.ts';
 import type { JobItem } from '../../shared/jobs/by-job.ts';
 import { type Batch, type Frame, isTerminal, parseBatch, type StoredFrame } from '../../shared/jobs/frames.ts';
-import { readJobProgress } from '../../shared/jobs/job-state.ts';
+import { type JobIdentity, readJobProgress } from '../../shared/jobs/job-state.ts';
 import { readServed, type Served } from '../../shared/jobs/served.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { RedisClient } from '../../shared/redis.ts';
@@ -58,6 +58,8 @@ export interface ReaderContext {
 export class AnswerReader implements JobItem<AnswerReader> {
   readonly jobId: string;
   next: AnswerReader | undefined;
+  /** Whose frames they are: a frame over 64 KiB is a blob of its account. */
+  readonly #account: string;
   readonly #context: ReaderContext;
   readonly #sink: AnswerSink;
   readonly #onClose: ReaderOptions['onClose'];
@@ -82,8 +84,13 @@ export class AnswerReader implements JobItem<AnswerReader> {
   /** The job is known to have been made, so that finding nothing of it means that it is gone. */
   #isMade = false;
 
-  constructor(jobId: string, context: ReaderContext, { sink, onClose, onServed, isCreator = false }: ReaderOptions) {
-    this.jobId = jobId;
+  constructor(
+    job: Pick<JobIdentity, 'id' | 'account'>,
+    context: ReaderContext,
+    { sink, onClose, onServed, isCreator = false }: ReaderOptions,
+  ) {
+    this.jobId = job.id;
+    this.#account = job.account;
     this.#context = context;
     this.#sink = sink;
     this.#onClose = onClose;
@@ -261,7 +268,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
   async #resolveBlob(frame: StoredFrame): Promise<StoredFrame> {
     if (!frame.isBlob) return frame;
     const { blob } = JSON.parse(frame.text) as { blob: string };
-    return { ...frame, text: await this.#context.blobs.text(blob), isBlob: false };
+    return { ...frame, text: await this.#context.blobs.ofRecords(this.#account).text(blob), isBlob: false };
   }
 
   /** A batch is delivered whole, also past a full sink: a batch is bounded, and cursors stay on its borders. */

@@ -1,5 +1,6 @@
 import { ByJob } from '../../shared/jobs/by-job.ts';
 import type { InboxListener } from '../../shared/jobs/inbox.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { AnswerReader, type AnswerSink, type ReaderContext, type ReaderOptions } from './answer-reader.ts';
 
 /** How often readers look for silence. One timer for all: a timer each would cost more than the check. */
@@ -22,8 +23,12 @@ export class AnswerReaders implements InboxListener {
    * Registers a reader, from the first frame on. For a new job: before it is enqueued; nothing else is needed. For a job
    * that is there already: attach first, then `catchUp`.
    */
-  open(jobId: string, sink: AnswerSink, options: Pick<ReaderOptions, 'onServed' | 'isCreator'> = {}): AnswerReader {
-    const reader = new AnswerReader(jobId, this.#context, { ...options, sink, onClose: this.#onClose });
+  open(
+    job: Pick<JobIdentity, 'id' | 'account'>,
+    sink: AnswerSink,
+    options: Pick<ReaderOptions, 'onServed' | 'isCreator'> = {},
+  ): AnswerReader {
+    const reader = new AnswerReader(job, this.#context, { ...options, sink, onClose: this.#onClose });
     this.#readers.add(reader);
     return reader;
   }

@@ -30,7 +30,7 @@ export class ByteAnswer extends GrowingAnswer implements AnswerSink {
   readonly #options: ByteAnswerOptions;
   readonly #response: ServerResponse;
   #pending: Buffer[] = [];
-  #fullSince: number | undefined;
+  #isFull = false;
 
   constructor(options: ByteAnswerOptions) {
     super();
@@ -55,13 +55,11 @@ export class ByteAnswer extends GrowingAnswer implements AnswerSink {
 
   flush(): boolean {
     if (this.#pending.length > 0 && !this.isEnded) this.#write();
-    return this.#fullSince === undefined;
+    return !this.#isFull;
   }
 
   tick(now: number): void {
-    if (this.isEnded) return;
-    this.onTick?.(now);
-    if (this.#fullSince !== undefined && now - this.#fullSince > stalledMs) this.#response.destroy();
+    if (!this.isEnded) this.onTick?.(now);
   }
 
   /** Ends the answer with an error: as a status while there is none, else by cutting the connection. */
@@ -98,9 +96,9 @@ export class ByteAnswer extends GrowingAnswer implements AnswerSink {
     const hasRoom = this.#response.write(chunk);
     socket?.uncork();
     if (hasRoom) return;
-    this.#fullSince = Date.now();
+    this.#isFull = true;
     this.#response.once('drain', () => {
-      this.#fullSince = undefined;
+      this.#isFull = false;
       this.#options.onDrain();
     });
   }

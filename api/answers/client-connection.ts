@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http';
 import { Crowd, type CrowdMember } from '../../shared/crowd.ts';
 import { ApiError } from '../../shared/errors.ts';
 
-/** A client that takes nothing of its answer for so long (ms) is treated as gone. */
-export const stalledMs = 300_000;
+/** A file of which nothing moves for so long (ms) is broken off: its storage may stand still, too, not only its client. */
+export const stalledMs = 60_000;
 
 /** Requests that must let go when this process stops and its time for finishing them is over. */
 export class Handover {

@@ -1,14 +1,18 @@
 import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
-import { stalledMs } from './client-connection.ts';
 import { pingMs } from './sse.ts';
 
 /** A client that has answered no ping for so long (ms) is gone. */
 const silentMs = 90_000;
 
+/** How long a client that is cut off has to take the reason. */
+const cutMs = 1000;
+
 /** Close codes (RFC 6455, section 7.4.1). */
 export const closeCodes = {
   finished: 1000,
+  /** The client has asked for more than it may. */
+  policyViolation: 1008,
   /** This side is going: the client may connect anew. */
   goingAway: 1001,
   /** Something broke on this side. */
@@ -96,6 +100,15 @@ export class SocketConnection {
     if (!this.#isFull) this.#webSocket.close(code, reason);
   }
 
+  /** Closes without reading anything more, also not the client's own close. */
+  cut(code: number, reason: string): void {
+    if (this.#closing !== undefined) return;
+    this.#closing = { code, reason };
+    this.#webSocket.close(code, reason);
+    this.#webSocket.pause();
+    setTimeout(() => this.#webSocket.terminate(), cutMs);
+  }
+
   #drained(): void {
     this.#heardAt = Date.now();
     this.#isFull = false;
@@ -106,7 +119,8 @@ export class SocketConnection {
   #checkAlive(now: number): void {
     const unheard = now - this.#heardAt;
     // To a full connection nothing is sent, so nothing is answered either.
-    if (this.#isFull ? unheard > stalledMs : unheard > silentMs && !this.#isPaused) this.#webSocket.terminate();
-    else if (!this.#isFull && this.#webSocket.readyState === WebSocket.OPEN) this.#webSocket.ping();
+    if (this.#isFull) return;
+    if (unheard > silentMs && !this.#isPaused) this.#webSocket.terminate();
+    else if (this.#webSocket.readyState === WebSocket.OPEN) this.#webSocket.ping();
   }
 }

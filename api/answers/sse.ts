@@ -3,7 +3,6 @@ import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { View } from '../endpoints/endpoint.ts';
 import type { AnswerSink } from './answer-reader.ts';
-import { stalledMs } from './client-connection.ts';
 import { GrowingAnswer } from './growing-answer.ts';
 
 /** A ping goes out after so long (ms) without an event, so that proxies and clients do not take the silence for death. */
@@ -132,11 +131,7 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
     if (this.isEnded) return;
     this.onTick?.(now);
     const silent = now - this.#lastWriteAt;
-    if (this.#isFull) {
-      if (silent > stalledMs) this.#response.destroy();
-      return;
-    }
-    if (silent < pingMs) return;
+    if (this.#isFull || silent < pingMs) return;
     if (this.isOpen) this.#ping();
     else this.#openWhenRunning();
   }

@@ -3,7 +3,6 @@ import { WebSocket } from 'ws';
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { AnswerSink } from './answer-reader.ts';
-import { stalledMs } from './client-connection.ts';
 import {
   beyondEnd,
   type EventPosition,
@@ -184,8 +183,9 @@ export class WebSocketAnswer implements AnswerSink {
   #checkAlive(now: number): void {
     const unheard = now - this.#heardAt;
     // To a full connection nothing is sent, so nothing is answered either.
-    if (unheard > (this.#isFull ? stalledMs : silentMs)) this.#webSocket?.terminate();
-    else if (!this.#isFull && this.#webSocket?.readyState === WebSocket.OPEN) this.#webSocket.ping();
+    if (this.#isFull) return;
+    if (unheard > silentMs) this.#webSocket?.terminate();
+    else if (this.#webSocket?.readyState === WebSocket.OPEN) this.#webSocket.ping();
   }
 
   #refuseMessage(): void {

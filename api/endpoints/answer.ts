@@ -22,6 +22,9 @@ import { showServed } from './show-served.ts';
 /** How long Redis may take to cancel a job whose caller has left; it goes on after that. */
 const cancelMs = 1000;
 
+/** Answers above so many characters are looked at before they are sent: their clients may not take them. */
+const largeAnswer = 1024 * 1024;
+
 /** One request that waits for the answer of a job. */
 export interface Waiting {
   readonly ctx: Context;
@@ -35,6 +38,8 @@ export interface Waiting {
   readonly isCreator: boolean;
   /** The job is cancelled when the client leaves. */
   readonly cancelsOnLeave: boolean;
+  /** The request made no job and only follows one, which costs nothing: how many do is bounded. */
+  readonly isWatcher?: boolean;
   /** How long an answer that is not a stream of events is waited for, in ms; undefined: to its end. */
   readonly patienceMs?: number;
 }
@@ -50,7 +55,7 @@ export type Start = (reader: AnswerReader) => Promise<void>;
 export async function viewedJob(services: Services, job: JobIdentity, baseUrl: string): Promise<ViewedJob> {
   const isInBlob = viewOptionsBlob(job.viewOptions) !== undefined;
   const viewOptions = isInBlob
-    ? await unlessMissing(readViewOptions(services.blobs, job.viewOptions))
+    ? await unlessMissing(readViewOptions(services.blobs.ofRecords(job.account), job.viewOptions))
     : job.viewOptions;
   if (viewOptions === undefined) throw expired();
   return {
@@ -58,7 +63,8 @@ export async function viewedJob(services: Services, job: JobIdentity, baseUrl: s
     model: job.model,
     createdAt: job.createdAt,
     viewOptions: JSON.parse(viewOptions) as Record<string, unknown>,
-    link: (file) => services.resultLinks.link(baseUrl, file, job.createdAt + services.config.resultMs),
+    link: (file) =>
+      services.resultLinks.link(baseUrl, { account: job.account, file }, job.createdAt + services.config.resultMs),
   };
 }
 
@@ -67,15 +73,19 @@ export async function viewedJob(services: Services, job: JobIdentity, baseUrl: s
  * knows the job no more, the answer that the database keeps is replayed.
  * @throws ApiError 410 when neither has it (any more), 503 when the database does not answer.
  */
-export function attachTo(services: Services, jobId: string, resumeAfter?: EventPosition): Start {
+export function attachTo(
+  services: Services,
+  job: Pick<JobIdentity, 'id' | 'account'>,
+  resumeAfter?: EventPosition,
+): Start {
   return async (reader) => {
-    if (await attach(services.redis, jobId, services.processId)) {
-      if (resumeAfter !== undefined) await assertReached(services, jobId, resumeAfter);
+    if (await attach(services.redis, job.id, services.processId)) {
+      if (resumeAfter !== undefined) await assertReached(services, job.id, resumeAfter);
       reader.made();
       reader.catchUp();
       return;
     }
-    const frames = await services.storedJobs.findAnswer(jobId);
+    const frames = await services.storedJobs.findAnswer(job);
     if (frames === undefined || !continues(frames, resumeAfter)) throw expired();
     if (resumeAfter !== undefined && resumeAfter.seq > (frames.at(-1)?.seq ?? 0)) throw beyondEnd(resumeAfter);
     reader.replay(frames);
@@ -130,6 +140,7 @@ async function answerHeld(waiting: Waiting, start: Start): Promise<boolean> {
   if (body === undefined) return false;
   ctx.set('openai-processing-ms', String(Math.round(performance.now() - ctx.state.startedAt)));
   ctx.type = view.contentType?.(viewed) ?? 'application/json; charset=utf-8';
+  if (body.length > largeAnswer) services.connections.expect(body.length);
   ctx.body = body;
   observeFirstFrame(waiting, answer.firstFrameAt);
   if (isDelivery(waiting)) ctx.res.once('finish', () => services.delivered.add(job.id));
@@ -165,8 +176,8 @@ export async function answerStream(waiting: Waiting, start: Start): Promise<bool
 
 /** Answers with the job's bytes as they come. Answers false when `patienceMs` was over before the first of them. */
 async function answerBytes(waiting: Waiting, bytes: BytesView, start: Start): Promise<boolean> {
-  const { ctx, services } = waiting;
-  const openFile: ByteAnswerOptions['openFile'] = (file) => services.blobs.read(file);
+  const { ctx, services, job } = waiting;
+  const openFile: ByteAnswerOptions['openFile'] = (file) => services.blobs.ofRecords(job.account).read(file);
   const { startedAt } = ctx.state;
   return await relay(
     waiting,
@@ -234,7 +245,8 @@ function isDelivery({ job, isCreator }: Waiting): boolean {
 /** The steps every answer shares: register the reader, start, keep the limits, and clean up whatever happens. */
 async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: () => Promise<T>): Promise<T> {
   const { services, connection, job } = waiting;
-  const reader = services.readers.open(job.id, sink, {
+  const release = waiting.isWatcher ? takeWatcher(waiting) : undefined;
+  const reader = services.readers.open(job, sink, {
     onServed: (served) => showServed(waiting.ctx, served),
     isCreator: waiting.isCreator,
   });
@@ -253,9 +265,17 @@ async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: (
     throw error;
   } finally {
     reader.close();
+    release?.();
     // What cannot be shown to the one it is made for need not be made to its end.
     if (reader.failure !== undefined && waiting.cancelsOnLeave) endLater(waiting, reader.failure);
   }
+}
+
+/** @throws ApiError 429 for too many that follow a job, or jobs. */
+function takeWatcher({ ctx, services, job }: Waiting): () => void {
+  // On the console it is a session that watches.
+  const { apiKeyId } = ctx.state.caller ?? {};
+  return services.sockets.take({ account: job.account, apiKeyId, job: job.id });
 }
 
 interface LimitedSink extends AnswerSink {

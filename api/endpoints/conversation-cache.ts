@@ -1,4 +1,5 @@
 import type { ResponseItem } from '../../shared/capabilities/response.ts';
+import type { MediaExtent } from './input-media.ts';
 
 /** A response of this connection, with all that it takes to go on from it. */
 export interface CachedResponse {
@@ -8,6 +9,8 @@ export interface CachedResponse {
   /** Its output items: JSON text of a list. */
   readonly output: string;
   readonly hasMedia: boolean;
+  /** The images and documents of its request. */
+  readonly media: MediaExtent;
 }
 
 /**

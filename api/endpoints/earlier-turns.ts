@@ -6,8 +6,9 @@ import { largestBody } from '../middleware/json-body.ts';
 import type { Services } from '../services.ts';
 import { viewedJob } from './answer.ts';
 import type { Endpoint, Prepared, ResolveContext, View } from './endpoint.ts';
+import { joinedMedia, type MediaExtent } from './input-media.ts';
 import { invalidParameter } from './invalid-request.ts';
-import type { ResponseViewOptions } from './prepare-response.ts';
+import { mediaOf, type ResponseViewOptions } from './prepare-response.ts';
 import { prependItems } from './prepend-items.ts';
 import { readFrames } from './resource.ts';
 
@@ -40,14 +41,31 @@ export function resolveTurns(view: View): NonNullable<Endpoint['resolve']> {
     const reading = { ...context, view };
     const resolved = references.length === 0 ? prepared : await replaceReferences(reading, prepared, references);
     if (previousResponseId === undefined) return resolved;
-    const request = prependItems(resolved.request, await readConversation(reading, previousResponseId));
+    const { items, media } = await readConversation(reading, previousResponseId);
+    const request = prependItems(resolved.request, items);
     if (request.length > largestBody) throw tooLong('previous_response_id');
-    return { ...resolved, request } as Prepared;
+    return withEarlierMedia({ ...resolved, request } as Prepared, media);
   };
 }
 
-/** All items of a response as the JSON text of a list: those that it was made from, then those that it is. */
-async function readConversation(reading: Reading, id: string): Promise<string> {
+/** A request before whose items others were put: what those show counts, too, here and in the turns that go on from it. */
+export function withEarlierMedia(prepared: Prepared, earlier: MediaExtent): Prepared {
+  if (earlier === undefined) return prepared;
+  const { extent, viewOptions } = prepared;
+  const media = joinedMedia((viewOptions as unknown as ResponseViewOptions).media, earlier);
+  return { ...prepared, extent: { ...extent, ...media }, viewOptions: { ...viewOptions, media } };
+}
+
+/** What a turn goes on from. */
+interface Conversation {
+  /** JSON text of the list of its items. */
+  readonly items: string;
+  /** The images and documents among them. */
+  readonly media: MediaExtent;
+}
+
+/** All items of a response: those that it was made from, then those that it is. */
+async function readConversation(reading: Reading, id: string): Promise<Conversation> {
   const job = await findResponseJob(reading, jobIdFromWire(id));
   if (job === undefined) throw notFound(id);
   if (job.outcome === undefined) {
@@ -59,8 +77,8 @@ async function readConversation(reading: Reading, id: string): Promise<string> {
   }
   const input = await readInput(reading, job);
   const output = input && (await unlessExpired(readOutputItems(reading, job)));
-  if (output === undefined) throw notFound(id);
-  return joinedLists(input as string, JSON.stringify(output));
+  if (!output) throw notFound(id);
+  return { items: joinedLists(input.text, JSON.stringify(output)), media: joinedMedia(input.media, mediaOf(output)) };
 }
 
 /** What a promise answers; undefined when that is not kept any more. */
@@ -108,17 +126,19 @@ export async function readInputItems(
   { services, connection }: Pick<Reading, 'services' | 'connection'>,
   job: JobState,
 ): Promise<ResponseItem[] | undefined> {
-  const text = await readInput({ services, connection }, job);
-  return text === undefined ? undefined : (JSON.parse(text) as ResponseItem[]);
+  const input = await readInput({ services, connection }, job);
+  return input === undefined ? undefined : (JSON.parse(input.text) as ResponseItem[]);
 }
 
 /** The same as the JSON text of a list: cut out of the request, because to parse a long one holds everybody up. */
 async function readInput(
   { services, connection }: Pick<Reading, 'services' | 'connection'>,
   job: JobState,
-): Promise<string | undefined> {
+): Promise<{ readonly text: string; readonly media: MediaExtent } | undefined> {
   const text = await connection.wait(services.storedJobs.findRequest(job), readMs);
-  return text === undefined ? undefined : inputOf(text, await viewedJob(services, job, services.baseUrl));
+  if (text === undefined) return undefined;
+  const viewed = await viewedJob(services, job, services.baseUrl);
+  return { text: inputOf(text, viewed), media: (viewed.viewOptions as unknown as ResponseViewOptions).media };
 }
 
 const head = '{"input":';
@@ -154,8 +174,10 @@ async function replaceReferences(
   const input = JSON.parse(inputOf(text, prepared)) as ResponseItem[];
   const items: string[] = [];
   let length = 0;
+  let media: MediaExtent;
   for (const [index, item] of input.entries()) {
-    const found = item.type === 'item_reference' ? named.get(String(item.id)) : JSON.stringify(item);
+    const reference = item.type === 'item_reference' ? named.get(String(item.id)) : undefined;
+    const found = item.type === 'item_reference' ? reference?.text : JSON.stringify(item);
     if (found === undefined) {
       throw invalidParameter(`input[${index}].id`, `Item with id '${item.id}' not found.`);
     }
@@ -163,15 +185,24 @@ async function replaceReferences(
     length += found.length;
     if (length > largestBody) throw tooLong('input');
     items.push(found);
+    media = joinedMedia(media, reference?.media);
   }
   const { afterInput } = prepared.viewOptions as unknown as ResponseViewOptions;
-  return { ...prepared, request: `${head}[${items.join(',')}]${text.slice(text.length - afterInput)}` } as Prepared;
+  const whole = `${head}[${items.join(',')}]${text.slice(text.length - afterInput)}`;
+  return withEarlierMedia({ ...prepared, request: whole } as Prepared, media);
 }
 
-/** The items of these ids as JSON text, up to the first that is not there. @throws ApiError 413. */
-async function readNamedItems(reading: Reading, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+/** An item that a reference names. */
+interface NamedItem {
+  /** JSON. */
+  readonly text: string;
+  readonly media: MediaExtent;
+}
+
+/** The items of these ids, up to the first that is not there. @throws ApiError 413. */
+async function readNamedItems(reading: Reading, ids: readonly string[]): Promise<ReadonlyMap<string, NamedItem>> {
   const wanted = new Set(ids);
-  const found = new Map<string, string>();
+  const found = new Map<string, NamedItem>();
   const seen = new Set<string | undefined>([undefined]);
   let length = 0;
   for (const id of wanted) {
@@ -182,7 +213,7 @@ async function readNamedItems(reading: Reading, ids: readonly string[]): Promise
     for (const item of await readItems(reading, jobId)) {
       if (item.id === undefined || !wanted.has(item.id)) continue;
       const text = JSON.stringify(item);
-      found.set(item.id, text);
+      found.set(item.id, { text, media: mediaOf([item]) });
       length += text.length;
       if (length > largestBody) throw tooLong('input');
     }

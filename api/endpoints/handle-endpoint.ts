@@ -3,7 +3,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { type JobIdentity, type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import { freesIdempotencyKey } from '../../shared/jobs/settle.ts';
 import { type Preferences, readPreferences } from '../admission/preferences.ts';
-import { discardFiles, forgetBinding, type Submission, submit } from '../admission/submit.ts';
+import { discardUploads, forgetBinding, type Submission, submit } from '../admission/submit.ts';
 import { ClientConnection } from '../answers/client-connection.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
@@ -38,6 +38,7 @@ export function handleEndpoint(services: Services, endpoint: Endpoint): Middlewa
       await answer({ ctx, services, endpoint, preferences, connection, submission });
     } finally {
       connection.close();
+      submission.onQueued?.();
     }
   };
 }
@@ -49,8 +50,13 @@ async function readSubmission(
   endpoint: Endpoint,
   preferences: Preferences,
 ): Promise<Submission> {
-  const read = await readRequest(ctx, services, endpoint, preferences.idempotencyKey !== undefined);
-  return await makeSubmission(ctx, services, endpoint, read, preferences);
+  const read = await readRequest(ctx, services, endpoint, preferences);
+  try {
+    return await makeSubmission(ctx, services, endpoint, read, preferences);
+  } catch (error) {
+    read.share?.close();
+    throw error;
+  }
 }
 
 /**
@@ -73,17 +79,17 @@ async function answer(call: EndpointCall): Promise<void> {
 
 async function answerKeyed(call: EndpointCall): Promise<void> {
   const { job, isReplay } = await submitOrFind(call);
-  const waiting: Waiting = { ...waitingFor(call, job), isCreator: !isReplay };
-  await answerJob(waiting, attachTo(call.services, job.id));
+  const waiting: Waiting = { ...waitingFor(call, job), isCreator: !isReplay, isWatcher: isReplay };
+  await answerJob(waiting, attachTo(call.services, job));
 }
 
 /** `Prefer: respond-async`: 202 with the job, or its answer when it came within `wait`. */
 async function answerLater(call: EndpointCall): Promise<void> {
   const { ctx, services, preferences } = call;
-  const { job } = await submitOrFind(call);
-  const waiting: Waiting = { ...waitingFor(call, job), patienceMs: preferences.waitMs };
+  const { job, isReplay } = await submitOrFind(call);
+  const waiting: Waiting = { ...waitingFor(call, job), patienceMs: preferences.waitMs, isWatcher: isReplay };
   if (preferences.waitMs > 0 && !hasEvents(waiting)) {
-    if (await answerJob(waiting, attachTo(services, job.id))) return;
+    if (await answerJob(waiting, attachTo(services, job))) return;
   }
   const state = await readAccepted(call, job);
   ctx.status = 202;
@@ -97,9 +103,9 @@ async function answerLater(call: EndpointCall): Promise<void> {
 /** Work in the background: its events where they are asked for, else at once the resource as it is now. */
 async function answerInBackground(call: EndpointCall): Promise<void> {
   const { ctx, services, endpoint } = call;
-  const { job } = await submitOrFind(call);
+  const { job, isReplay } = await submitOrFind(call);
   if (job.stream) {
-    await answerStream(waitingFor(call, job), attachTo(services, job.id));
+    await answerStream({ ...waitingFor(call, job), isWatcher: isReplay }, attachTo(services, job));
     return;
   }
   const state = await readAccepted(call, job);
@@ -128,7 +134,9 @@ async function submitOrFind(call: EndpointCall): Promise<{ job: JobIdentity; isR
     if (bound !== undefined && isReplayed({ ...bound, idempotency: submission.job.idempotency })) {
       for (const name of ['x-request-id', 'request-id']) if (ctx.res.hasHeader(name)) ctx.set(name, `job_${bound.id}`);
       ctx.set('idempotent-replayed', 'true');
-      if (submission.prepared !== undefined) await discardFiles(services, submission.prepared);
+      if (submission.prepared !== undefined) {
+        await discardUploads(services, submission.job.account, submission.prepared.files);
+      }
       return { job: bound, isReplay: true };
     }
     // Redis lost the job but not the key, or the settlement that frees the key is yet to come: the request is new again.

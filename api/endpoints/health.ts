@@ -3,8 +3,10 @@ import { sql } from 'kysely';
 import { Gauge } from 'prom-client';
 import { capabilities } from '../../shared/capabilities/capability.ts';
 import type { Database } from '../../shared/database/database.ts';
+import { ApiError } from '../../shared/errors.ts';
 import { outboxLag } from '../../shared/jobs/outbox.ts';
 import { redisLag } from '../../shared/metrics.ts';
+import { mayReadMetrics } from '../../shared/metrics-access.ts';
 import type { QueueDepth } from '../../shared/queue.ts';
 import { within } from '../../shared/within.ts';
 import type { Services } from '../services.ts';
@@ -44,14 +46,26 @@ export function readyz(services: Services, db: Database, isClosing: () => boolea
   };
 }
 
-/** `GET /metrics`, for Prometheus. Adds what only an api process tells: the queues, which all of them see alike. */
+/**
+ * `GET /metrics`, for Prometheus. Adds what only an api process tells: the queues, which all of them see alike.
+ * @throws ApiError 403 for whom they are not for, 404 where they have a port of their own.
+ */
 export function metrics(services: Services): Middleware<State> {
   registerQueueMetrics(services);
   registerOutboxMetrics(services);
+  registerBoundsMetrics(services);
+  const { metricsPort, metricsToken } = services.config;
   return async (ctx) => {
     ctx.state.endpoint = 'metrics';
-    ctx.type = services.registry.contentType;
-    ctx.body = await services.registry.metrics();
+    if (metricsPort !== undefined) throw new ApiError('not_found', `Unknown path: ${ctx.method} ${ctx.path}`);
+    if (!mayReadMetrics(ctx.req, metricsToken)) {
+      throw new ApiError(
+        'permission_denied',
+        'Metrics are read from this machine, or with METRICS_TOKEN as bearer token.',
+      );
+    }
+    ctx.type = services.scrapes.contentType;
+    ctx.body = await services.scrapes.read();
   };
 }
 
@@ -103,4 +117,25 @@ function registerOutboxMetrics({ redis, registry }: Services): void {
   };
   gauge('sluice_outbox_records', 'Job records that are not in the database yet.', (lag) => lag.records);
   gauge('sluice_outbox_oldest_seconds', 'Age of the oldest of them.', (lag) => lag.oldestMs / 1000);
+}
+
+/** What callers take of this process, and what is left of what it stands on. */
+function registerBoundsMetrics({ registry, connections, bodies, uploads, disk, load }: Services): void {
+  const gauge = (name: string, help: string, value: () => number): void => {
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(value());
+      },
+    });
+  };
+  gauge('sluice_connections_open', 'Connections to this process.', () => connections.size);
+  gauge('sluice_unsent_bytes', 'Bytes that wait for clients to take them.', () => connections.unsent);
+  gauge('sluice_bodies_bytes', 'Bytes of requests that are being read or queued.', () => bodies.total);
+  gauge('sluice_uploads_bytes', 'Bytes of forms that are being read or queued.', () => uploads.total);
+  gauge('sluice_data_free_bytes', 'Free space where the data folder lies.', () => disk.free);
+  gauge('sluice_redis_maxmemory_bytes', 'Memory that Redis may use; 0: it has no limit.', () => load.memory.limit);
+  gauge('sluice_redis_memory_share', 'How much of it, or of its machine, is used.', () => load.memory.share);
 }

@@ -31,6 +31,8 @@ export function jobSocket(services: Services, endpoints: ReadonlyMap<string, End
     requireHandshake(ctx);
     const resumeAfter = readPosition(ctx);
     await withJob(services, ctx, ctx.state.caller.account, async (state, connection) => {
+      const release = services.sockets.take({ ...ctx.state.caller, job: state.id });
+      ctx.res.once('close', release);
       const { view } = findEndpoint(endpoints, state);
       const viewed = await viewedJob(services, state, services.baseUrls.of(ctx.req));
       const answer = new WebSocketAnswer({
@@ -40,9 +42,9 @@ export function jobSocket(services: Services, endpoints: ReadonlyMap<string, End
         onDrain: () => reader.resume(),
       });
       if (view.opensAtOnce?.(viewed)) answer.frame(openingFrame);
-      const reader = services.readers.open(state.id, answer);
+      const reader = services.readers.open(state, answer);
       try {
-        await connection.wait(attachTo(services, state.id, resumeAfter)(reader), readMs);
+        await connection.wait(attachTo(services, state, resumeAfter)(reader), readMs);
         // What has ended is there at once, or has expired, which can still be a status.
         if (state.outcome !== undefined) await connection.wait(answer.begun, readMs);
         const { webSocket, socket } = acceptSocket(ctx, maxPayload);
@@ -50,6 +52,7 @@ export function jobSocket(services: Services, endpoints: ReadonlyMap<string, End
         await untilClosed(answer, connection, state.id);
       } finally {
         reader.close();
+        release();
       }
       note(services, ctx, answer);
     });

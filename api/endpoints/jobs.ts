@@ -56,8 +56,11 @@ export function jobRoutes(
       await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
         const { view } = endpointOf(state);
         await answerStream(
-          { ctx, services, connection, job: state, view, resumeAfter, isCreator: false, cancelsOnLeave: false },
-          attachTo(services, state.id, resumeAfter),
+          {
+            ...{ ctx, services, connection, job: state, view, resumeAfter },
+            ...{ isCreator: false, cancelsOnLeave: false, isWatcher: true },
+          },
+          attachTo(services, state, resumeAfter),
         );
       });
     },
@@ -147,13 +150,13 @@ async function readEnd(
 /** Reads all that an ended job has said. @throws ApiError what it ended with; 410 when that is not kept any more. */
 export async function readWhole<Body>(
   services: Services,
-  { id }: JobState,
+  state: JobState,
   connection: ClientConnection,
   answer: HeldAnswer<Body>,
 ): Promise<Body> {
-  const reader = services.readers.open(id, answer);
+  const reader = services.readers.open(state, answer);
   try {
-    await connection.wait(attachTo(services, id)(reader), readMs);
+    await connection.wait(attachTo(services, state)(reader), readMs);
     return await connection.wait(answer.body, readMs);
   } finally {
     reader.close();

@@ -7,19 +7,20 @@ import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import { packViewOptions } from '../view-options.ts';
 import type { Endpoint, Prepared } from './endpoint.ts';
+import type { ReadRequest } from './read-request.ts';
 
 /** A request as it is submitted, once it is resolved and checked. */
 export async function makeSubmission(
   ctx: Context,
   services: Services,
   endpoint: Endpoint,
-  { prepared, bodyHash }: { readonly prepared: Prepared; readonly bodyHash: string },
+  { prepared, bodyHash, share }: ReadRequest,
   preferences: Preferences,
 ): Promise<Submission> {
   const { facts } = ctx.state;
   facts.model = prepared.model;
   facts.stream = prepared.stream;
-  const viewOptions = await packViewOptions(services.blobs, prepared.viewOptions);
+  const viewOptions = await packViewOptions(services.blobs.of(ctx.state.caller.account), prepared.viewOptions);
   return {
     job: identify(services, ctx, endpoint, { prepared, viewOptions }, preferences),
     caller: ctx.state.caller,
@@ -27,6 +28,7 @@ export async function makeSubmission(
     bodyHash,
     cancelsOnLeave: !prepared.background && cancelsOnLeave(ctx, preferences),
     onAdmitted: (limits) => showLimits(ctx, limits),
+    onQueued: share && (() => share.close()),
   };
 }
 
@@ -57,11 +59,16 @@ function identify(
     createdAt: now,
     deadlineAt: now + deadlineMs,
     retentionMs: isKeyed ? Math.max(kept, idempotencyMs) : kept,
-    idempotency: isKeyed ? sha256(idempotencyScope(ctx, endpoint) + preferences.idempotencyKey) : '',
+    idempotency: idempotencyHash(ctx, endpoint, preferences),
     viewOptions,
     metadata: prepared.metadata,
     resource: prepared.store ? (goesOn ? 'background' : 'foreground') : undefined,
   };
+}
+
+/** What names an idempotency key and where it holds; '' for a request without one. */
+export function idempotencyHash(ctx: Context, endpoint: Endpoint, { idempotencyKey }: Preferences): string {
+  return idempotencyKey === undefined ? '' : sha256(idempotencyScope(ctx, endpoint) + idempotencyKey);
 }
 
 /** Where an idempotency key holds: one used on two endpoints, or for two videos to remix, is two requests. */

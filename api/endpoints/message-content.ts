@@ -1,4 +1,5 @@
 import type { TextBlock, UserBlock } from '../../shared/capabilities/message.ts';
+import type { InputMedia } from './input-media.ts';
 
 /** What translating a request for a message finds out about it beside the chat it becomes. */
 export interface MessageNotes {
@@ -8,6 +9,8 @@ export interface MessageNotes {
   readonly hints: Set<string>;
   /** It holds data of images or documents. */
   hasMedia: boolean;
+  /** The images and documents themselves. */
+  readonly media: InputMedia;
 }
 
 /** A part of a chat message. */
@@ -80,6 +83,7 @@ function imagePart(block: Extract<ShownBlock, { type: 'image' }>, notes: Message
   const { source } = block;
   if (source.type === 'base64') notes.hasMedia = true;
   const url = source.type === 'url' ? source.url : `data:${source.media_type};base64,${source.data}`;
+  notes.media.addImage(url);
   return { type: 'image_url', image_url: { url }, ...cacheMark(block, notes) };
 }
 
@@ -92,6 +96,7 @@ function documentParts(block: Extract<ShownBlock, { type: 'document' }>, notes: 
     notes.hasMedia = true;
     const filename = title ? `${title.replace(/\.pdf$/i, '')}.pdf` : 'document.pdf';
     const file = { filename, file_data: `data:application/pdf;base64,${source.data}` };
+    notes.media.addDocument(file.file_data);
     return [...(context ? [asText(context)] : []), { type: 'file', file, ...mark }];
   }
   const content = source.type === 'text' ? source.data : source.content;

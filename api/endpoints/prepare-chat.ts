@@ -1,5 +1,6 @@
 import { type ChatRequest, chatRequest } from '../../shared/capabilities/chat.ts';
 import { givenChatFields } from '../../shared/catalogue/chat-fields.ts';
+import { InputMedia } from './input-media.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
@@ -14,7 +15,7 @@ export const prepareChat: Prepare = (body) => {
   if (!chatRequest.validate(input)) throw invalidRequest(chatRequest, input);
   const { model, stream, stream_options: streamOptions, ...request } = input;
   const job = { ...forwardedStreamOptions(streamOptions), ...request };
-  const { hasMedia, fields } = readMessages(input.messages);
+  const { hasMedia, fields, media } = readMessages(input.messages);
   const most = { max_completion_tokens: input.max_completion_tokens, max_tokens: input.max_tokens };
   return {
     model,
@@ -23,7 +24,7 @@ export const prepareChat: Prepare = (body) => {
     hasMedia,
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
     ...requestTags(input.metadata),
-    extent: extentOf(most.max_completion_tokens ?? most.max_tokens, input.n),
+    extent: { ...extentOf(largest(most.max_completion_tokens, most.max_tokens), input.n), ...media.extent },
     traits: {
       chatFields: [...givenChatFields(job), ...fields],
       limits: readModelLimits('messages', input.messages, most),
@@ -31,9 +32,19 @@ export const prepareChat: Prepare = (body) => {
   };
 };
 
+/** Vendors differ in which of the two names they know, and in which of them counts: so the larger limit does. */
+function largest(one: number | null | undefined, other: number | null | undefined): number | undefined {
+  return one == null || other == null ? (one ?? other ?? undefined) : Math.max(one, other);
+}
+
 /** Whether messages hold data themselves (a link to an image is none), and fields of theirs that not every vendor has. */
-function readMessages(messages: ChatRequest['messages']): { hasMedia: boolean; fields: Set<string> } {
+function readMessages(messages: ChatRequest['messages']): {
+  hasMedia: boolean;
+  fields: Set<string>;
+  media: InputMedia;
+} {
   const fields = new Set<string>();
+  const media = new InputMedia();
   let hasMedia = false;
   for (const message of messages) {
     if (message.name != null) fields.add('messages.name');
@@ -42,6 +53,7 @@ function readMessages(messages: ChatRequest['messages']): { hasMedia: boolean; f
       switch (part.type) {
         case 'image_url':
           hasMedia ||= /^data:/i.test(part.image_url.url);
+          media.addImage(part.image_url.url);
           fields.add('messages.content.image_url');
           if (isDetail(part.image_url.detail)) fields.add('messages.content.image_url.detail');
           break;
@@ -51,13 +63,14 @@ function readMessages(messages: ChatRequest['messages']): { hasMedia: boolean; f
           break;
         case 'file':
           hasMedia ||= part.file.file_data !== undefined;
+          media.addDocument(part.file.file_data);
           fields.add('messages.content.file');
           break;
         default:
       }
     }
   }
-  return { hasMedia, fields };
+  return { hasMedia, fields, media };
 }
 
 function isDetail(detail: unknown): boolean {

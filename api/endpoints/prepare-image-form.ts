@@ -1,4 +1,5 @@
-import { imageEditForm, imageVariationForm, type UploadedImage } from '../../shared/capabilities/image.ts';
+import type { Upload } from '../../shared/blobs/upload.ts';
+import { imageEditForm, imageVariationForm } from '../../shared/capabilities/image.ts';
 import { type FieldKind, invalidField, readFormFields } from './form-fields.ts';
 import { checked, composeImageJob } from './prepare-image.ts';
 import type { Form, PrepareForm } from './prepared-request.ts';
@@ -26,20 +27,21 @@ const fields: Readonly<Record<string, FieldKind>> = {
 /** Prepares the form of `POST /v1/images/edits`: `image` (or `image[]`) up to 16 times, `mask`, and the fields. */
 export const prepareImageEditForm: PrepareForm = (form) => {
   const { image, mask, ...request } = checked(imageEditForm, { ...readFormFields(form, fields), ...readFiles(form) });
-  return composeImageJob('edit', request, image, mask ?? null);
+  return composeImageJob('edit', request, { uploads: mask === undefined ? image : [...image, mask] });
 };
 
 /** Prepares the form of `POST /v1/images/variations`: one `image`, and the fields. */
 export const prepareImageVariation: PrepareForm = (form) => {
   const { image, ...request } = checked(imageVariationForm, { ...readFormFields(form, fields), ...readFiles(form) });
-  return composeImageJob('variation', request, image);
+  return composeImageJob('variation', request, { uploads: image });
 };
 
 /** The uploads: every `image` in order, and the `mask`. */
-function readFiles({ files }: Form): { image?: UploadedImage[]; mask?: UploadedImage } {
-  const image: UploadedImage[] = [];
-  let mask: UploadedImage | undefined;
-  for (const { field, ...file } of files) {
+function readFiles({ files }: Form): { image?: Upload[]; mask?: Upload } {
+  const image: Upload[] = [];
+  let mask: Upload | undefined;
+  for (const file of files) {
+    const { field } = file;
     if (file.bytes === 0) throw invalidField(field, 'the file is empty');
     if (field === 'image') image.push(file);
     else if (field !== 'mask') throw invalidField(field, 'a file is not expected here');

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Upload } from '../../shared/blobs/upload.ts';
 import {
   type ImageJob,
   type ImageTask,
@@ -6,6 +7,7 @@ import {
   imageGenerationRequest,
 } from '../../shared/capabilities/image.ts';
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
+import { InputMedia } from './input-media.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
@@ -37,12 +39,18 @@ export function checked<Schema extends z.ZodType>(schema: Schema, input: unknown
   return data;
 }
 
+/** What an image job is made from. */
+interface ImageInputs {
+  readonly images?: ImageJob['images'];
+  readonly mask?: ImageJob['mask'] | undefined;
+  readonly uploads?: readonly Upload[];
+}
+
 /** The job of a request whose schema has been satisfied. */
 export function composeImageJob(
   task: ImageTask,
   { model, stream, response_format: responseFormat, ...parameters }: ImageRequest,
-  images: ImageJob['images'] = [],
-  mask: ImageJob['mask'] = null,
+  { images = [], mask = null, uploads = [] }: ImageInputs = {},
 ): PreparedRequest {
   const job: ImageJob = { task, response_format: responseFormat ?? null, images, mask, parameters: { ...parameters } };
   const traits: ImageTraits = {
@@ -50,17 +58,20 @@ export function composeImageJob(
     size: parameters.size ?? undefined,
     partialImages: Number(parameters.partial_images ?? 0),
   };
-  const inputs = mask === null ? images : [...images, mask];
+  const isMasked = mask !== null || uploads.some(({ field }) => field === 'mask');
+  const media = new InputMedia();
+  for (const input of mask === null ? images : [...images, mask]) media.addImage(input.image_url);
+  for (const _upload of uploads) media.addImage(undefined);
   return {
     model,
     stream: stream === true,
     request: JSON.stringify(job),
-    hasMedia: inputs.length > 0,
+    hasMedia: images.length > 0 || uploads.length > 0,
     viewOptions: {},
-    extent: { images: traits.n },
+    extent: { images: traits.n, ...media.extent },
     ...requestTags(parameters.metadata),
-    traits: { ...traits, mediaFields: givenMediaFields('image', { ...job }) },
-    files: inputs.flatMap((input) => ('file' in input ? [String(input.file)] : [])),
+    traits: { ...traits, mediaFields: givenMediaFields('image', { ...job, mask: isMasked || null }) },
+    files: uploads,
   };
 }
 
@@ -71,5 +82,5 @@ export const prepareImageGeneration: Prepare = (body) =>
 /** Prepares the JSON of `POST /v1/images/edits`. */
 export const prepareImageEdit: Prepare = (body) => {
   const { images, mask, ...request } = checked(imageEditRequest, parseJson(body));
-  return composeImageJob('edit', request, images, mask ?? null);
+  return composeImageJob('edit', request, { images, mask });
 };

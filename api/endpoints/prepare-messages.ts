@@ -6,6 +6,7 @@ import {
   messageRequest,
 } from '../../shared/capabilities/message.ts';
 import { givenChatFields } from '../../shared/catalogue/chat-fields.ts';
+import { InputMedia } from './input-media.ts';
 import { invalidParameter, invalidRequest } from './invalid-request.ts';
 import { cacheMark, type MessageNotes } from './message-content.ts';
 import { toChatTools } from './message-tools.ts';
@@ -69,7 +70,7 @@ export const prepareMessages: Prepare = (body) => {
     hasMedia: notes.hasMedia,
     viewOptions: { ...viewOptions },
     ...requestTags(input.metadata),
-    extent: extentOf(input.max_tokens),
+    extent: { ...extentOf(input.max_tokens), ...notes.media.extent },
     traits: {
       ...traitsOf(input, notes, chat),
       limits: readModelLimits('messages', input.messages, { max_tokens: input.max_tokens }),
@@ -88,13 +89,13 @@ export const prepareMessageCount: Prepare = (body) => {
     ...{ model, stream: false, request: JSON.stringify(chat), viewOptions: {} },
     hasMedia: notes.hasMedia,
     // Nothing is said.
-    extent: extentOf(0),
+    extent: { ...extentOf(0), ...notes.media.extent },
     traits: { ...traitsOf(input, notes, chat) },
   };
 };
 
 function newNotes(): MessageNotes {
-  return { ignored: new Set(), hints: new Set(), hasMedia: false };
+  return { ignored: new Set(), hints: new Set(), hasMedia: false, media: new InputMedia() };
 }
 
 function traitsOf(input: MessageInput, notes: MessageNotes, chat: object): MessageTraits {

@@ -1,5 +1,6 @@
 import type { RequestItem } from '../../shared/capabilities/response-items.ts';
 import { type ResponseRequest, responseRequest } from '../../shared/capabilities/response-request.ts';
+import { InputMedia, type MediaExtent } from './input-media.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { type ModelLimits, readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
@@ -33,6 +34,8 @@ export interface ResponseViewOptions {
   readonly include: readonly string[];
   /** Characters of the job's request behind its input: with them the input is cut out of it without being parsed. */
   readonly afterInput: number;
+  /** The images and documents of the whole input, for the turns that go on from here. */
+  readonly media?: MediaExtent;
   readonly [option: string]: unknown;
 }
 
@@ -47,7 +50,7 @@ export function prepareResponseFields(wire: Record<string, unknown>): PreparedRe
   if (!responseRequest.validate(wire)) throw invalidRequest(responseRequest, wire);
   const { model, input, stream, store, background, previous_response_id: previous, ...rest } = wire;
   const items = inputItems(input);
-  const { hasMedia, hasImageDetail, hasFileDetail } = readParts(items);
+  const { hasMedia, hasImageDetail, hasFileDetail, media } = readParts(items);
   const traits: ResponseTraits = {
     previousResponseId: previous ?? undefined,
     references: items.flatMap(({ type, id }) => (type === 'item_reference' ? [String(id)] : [])),
@@ -61,6 +64,7 @@ export function prepareResponseFields(wire: Record<string, unknown>): PreparedRe
     echo: responseEcho(wire),
     include: wire.include ?? [],
     afterInput: afterInput.length,
+    ...(media && { media }),
   };
   return {
     model,
@@ -69,7 +73,7 @@ export function prepareResponseFields(wire: Record<string, unknown>): PreparedRe
     hasMedia,
     viewOptions,
     ...requestTags(wire.metadata),
-    extent: extentOf(wire.max_output_tokens),
+    extent: { ...extentOf(wire.max_output_tokens), ...media },
     traits,
     store: store ?? true,
     background: background === true,
@@ -96,10 +100,14 @@ function readParts(items: readonly RequestItem[]): {
   hasMedia: boolean;
   hasImageDetail: boolean;
   hasFileDetail: boolean;
+  media: MediaExtent;
 } {
   const found = { hasMedia: false, hasImageDetail: false, hasFileDetail: false };
-  for (const { type, content, output, result } of items) {
+  const media = new InputMedia();
+  for (const item of items) {
+    const { type, content, output, result } = item;
     if (type === 'image_generation_call') found.hasMedia ||= typeof result === 'string';
+    addMedia(item, media);
     for (const parts of [content, output]) {
       if (!Array.isArray(parts)) continue;
       for (const part of parts as (Record<string, unknown> | null)[]) {
@@ -111,7 +119,31 @@ function readParts(items: readonly RequestItem[]): {
       }
     }
   }
-  return found;
+  return { ...found, media: media.extent };
+}
+
+/** Items whose parts may be images and documents: what others hold a vendor may read as text. */
+const shownItems = new Set<unknown>([
+  ...['message', 'function_call_output', 'custom_tool_call_output', 'computer_call_output', undefined, null],
+]);
+
+/** The images and documents of items, as a hold is reckoned by. */
+export function mediaOf(items: readonly RequestItem[]): MediaExtent {
+  const media = new InputMedia();
+  for (const item of items) addMedia(item, media);
+  return media.extent;
+}
+
+function addMedia({ type, content, output }: RequestItem, media: InputMedia): void {
+  if (!shownItems.has(type)) return;
+  for (const parts of [content, Array.isArray(output) ? output : [output]]) {
+    if (!Array.isArray(parts)) continue;
+    for (const part of parts as (Record<string, unknown> | null | undefined | string)[]) {
+      if (typeof part !== 'object' || part === null) continue;
+      if (part.type === 'input_image' || part.type === 'computer_screenshot') media.addImage(part.image_url);
+      else if (part.type === 'input_file') media.addDocument(part.file_data);
+    }
+  }
 }
 
 function isData({ type, image_url: url, file_data: data }: Record<string, unknown>): boolean {

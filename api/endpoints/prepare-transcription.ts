@@ -51,11 +51,11 @@ export const prepareTranslation: PrepareForm = (form) => prepare(form, 'translat
 function prepare(form: Form, task: TranscriptionJobRequest['task']): PreparedRequest {
   const schema = task === 'translate' ? translationRequest : transcriptionRequest;
   const input = readFormFields(form, fields);
-  const { file, name, type, bytes } = readFile(form);
+  const upload = readFile(form);
   if (!schema.validate(input)) throw invalidRequest(schema, input);
   const { model, stream, response_format: format = 'json', ...rest } = input;
   const options = rest as TranscriptionJobRequest['options'];
-  const request: TranscriptionJobRequest = { task, format, file: { file, name, type, bytes }, options };
+  const request: TranscriptionJobRequest = { task, format, options };
   const speakers = speakerFields.find((field) => options[field] !== undefined);
   const traits: TranscriptionTraits = { task, format, speakers };
   return {
@@ -64,9 +64,9 @@ function prepare(form: Form, task: TranscriptionJobRequest['task']): PreparedReq
     request: JSON.stringify(request),
     hasMedia: true,
     viewOptions: { format },
-    extent: { seconds: Math.ceil(bytes / fewestBytesPerSecond) },
+    extent: { seconds: Math.ceil(upload.bytes / fewestBytesPerSecond) },
     traits: { ...traits, mediaFields: givenMediaFields('transcription', { ...request }) },
-    files: [file],
+    files: [upload],
   };
 }
 

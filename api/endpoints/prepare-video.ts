@@ -1,11 +1,12 @@
 import type { z } from 'zod';
+import { Upload } from '../../shared/blobs/upload.ts';
 import type { VideoJob } from '../../shared/capabilities/video.ts';
 import { videoForm, videoRemixRequest, videoRequest } from '../../shared/capabilities/video-request.ts';
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { type FieldKind, invalidField, readFormFields } from './form-fields.ts';
 import { parseJson } from './parse-json.ts';
 import { checked } from './prepare-image.ts';
-import type { Prepare, PreparedRequest, PrepareForm, UploadedFile } from './prepared-request.ts';
+import type { Prepare, PreparedRequest, PrepareForm } from './prepared-request.ts';
 import { requestTags } from './request-tags.ts';
 
 /** What is known of a video from its request; `check` holds it against the model's row, and the view shows it. */
@@ -60,17 +61,18 @@ export const prepareVideoForm: PrepareForm = (form) => {
   const reference = url === undefined && fileId === undefined ? [] : [{ image_url: url, file_id: fileId }];
   const [input, another] = [...form.files.map(readUpload), ...reference];
   if (another !== undefined) throw invalidField('input_reference', 'it is given more than once');
-  if (input === undefined || 'file' in input) {
+  if (input === undefined || input instanceof Upload) {
     const { input_reference: upload, ...request } = checked(videoForm, {
       ...given,
       ...(input && { input_reference: input }),
     });
-    return compose(request, upload ?? null);
+    return compose(request, null, upload);
   }
   return composeChecked(checked(videoRequest, { ...given, input_reference: input }));
 };
 
-function readUpload({ field, ...upload }: UploadedFile): Omit<UploadedFile, 'field'> {
+function readUpload(upload: Upload): Upload {
+  const { field } = upload;
   if (field !== 'input_reference') throw invalidField(field, 'a file is not expected here');
   if (upload.bytes === 0) throw invalidField(field, 'the file is empty');
   return upload;
@@ -87,21 +89,22 @@ function composeChecked({ input_reference: input, ...request }: z.infer<typeof v
 function compose(
   { model, prompt, size, seconds, stream: _, ...parameters }: VideoRequest,
   input: VideoJob['input'],
+  upload?: Upload,
 ): PreparedRequest {
   const shape = { ...(size !== undefined && { size }), ...(seconds !== undefined && { seconds: String(seconds) }) };
   const job: VideoJob = { prompt, ...shape, input, remixed: null, parameters };
-  const facts: VideoFacts = { prompt, ...shape, hasInput: input !== null };
-  const isInputLinked = input !== null && 'image_url' in input && /^https?:/i.test(input.image_url);
+  const facts: VideoFacts = { prompt, ...shape, hasInput: input !== null || upload !== undefined };
+  const isInputLinked = input !== null && /^https?:/i.test(input.image_url);
   return {
     model,
     stream: false,
     request: JSON.stringify(job),
-    hasMedia: input !== null,
+    hasMedia: facts.hasInput,
     viewOptions: { ...facts },
     ...videoExtent(facts),
     ...requestTags(parameters.metadata),
     traits: { ...facts, isInputLinked, mediaFields: givenMediaFields('video', { ...job }) },
-    files: input !== null && 'file' in input ? [input.file] : [],
+    files: upload === undefined ? [] : [upload],
     store: true,
     background: true,
   };

@@ -1,3 +1,4 @@
+import type { Upload } from '../../shared/blobs/upload.ts';
 import type { RequestFacts } from '../../shared/money/hold.ts';
 
 /** How much a request asks for, beside its own length: by that admission reckons what it may cost. */
@@ -21,8 +22,8 @@ export interface PreparedRequest {
   readonly traits?: Readonly<Record<string, unknown>>;
   /** What it may cost is reckoned by; left out: nothing but its length. */
   readonly extent?: Extent;
-  /** Ids of the uploaded files that the request names. */
-  readonly files?: readonly string[];
+  /** The files that came with a form. */
+  readonly files?: readonly Upload[];
   /** Names of the routes that would refuse it. */
   readonly excludedRoutes?: readonly string[];
   /** The job is a resource of its own: request and answer are kept for the retention time, and can be read and deleted. */
@@ -33,23 +34,11 @@ export interface PreparedRequest {
   readonly metadata?: string;
 }
 
-/** A file that came with a form, stored already. */
-export interface UploadedFile {
-  /** Name of its field, without a `[]` at the end. */
-  readonly field: string;
-  readonly file: string;
-  /** The name that the caller's file had. */
-  readonly name: string;
-  /** Its media type, as the caller said. */
-  readonly type: string;
-  readonly bytes: number;
-}
-
 /** A `multipart/form-data` body. */
 export interface Form {
   /** Values of each field, in order; names without a `[]` at the end. */
   readonly fields: ReadonlyMap<string, readonly string[]>;
-  readonly files: readonly UploadedFile[];
+  readonly files: readonly Upload[];
 }
 
 /**

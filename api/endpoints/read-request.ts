@@ -1,14 +1,16 @@
 import { ApiError } from '../../shared/errors.ts';
-import { discardFiles } from '../admission/submit.ts';
+import type { Preferences } from '../admission/preferences.ts';
+import { discardUploads } from '../admission/submit.ts';
 import { ClientConnection } from '../answers/client-connection.ts';
+import type { BodyShare, BodyShares } from '../bounds/body-shares.ts';
 import { isLargeBody, type LargeBodies, type PreparedLargeRequest } from '../large-bodies.ts';
 import { isForm, readForm } from '../middleware/form-body.ts';
-import { readBody } from '../middleware/json-body.ts';
+import { type BodyWatch, readBody } from '../middleware/json-body.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import { checkByNewestKey, ignoredByAll } from './check-request.ts';
 import type { Endpoint, Prepared } from './endpoint.ts';
-import { sha256 } from './make-submission.ts';
+import { idempotencyHash, sha256 } from './make-submission.ts';
 
 /** How long Redis and the database may take to show a key. */
 const keyMs = 5000;
@@ -17,40 +19,81 @@ const keyMs = 5000;
 export interface ReadRequest {
   readonly prepared: Prepared;
   readonly bodyHash: string;
+  /** What it takes until it is queued, where that is counted. Whoever gets it closes it. */
+  readonly share?: BodyShare | undefined;
+}
+
+/** A request that is being read. */
+interface Reading {
+  readonly ctx: Context;
+  readonly services: Services;
+  readonly endpoint: Endpoint;
+  readonly preferences: Preferences;
+  readonly share: BodyShare | undefined;
 }
 
 /**
- * Reads, checks and takes apart a request.
- * @param isKeyed whether it has an idempotency key
- * @throws ApiError 400, 404, 413, 415.
+ * Reads, checks and takes apart a request. What was read of one that is refused is not counted any more.
+ * @throws ApiError 400, 404, 413, 415; of a large one also what admission would refuse its caller for; 429 for too many at
+ * a time.
  */
 export async function readRequest(
   ctx: Context,
   services: Services,
   endpoint: Endpoint,
-  isKeyed: boolean,
+  preferences: Preferences,
 ): Promise<ReadRequest> {
-  const read = await (isForm(ctx) ? readFormRequest : readJsonRequest)(ctx, services, endpoint, isKeyed);
-  return { prepared: await complete(ctx, services, endpoint, read.prepared), bodyHash: read.bodyHash };
+  const [shares, read] = isForm(ctx)
+    ? ([services.uploads, readFormRequest] as const)
+    : ([services.bodies, readJsonRequest] as const);
+  const share = openShare(ctx, shares);
+  try {
+    const { prepared, bodyHash } = await read({ ctx, services, endpoint, preferences, share });
+    return { prepared: await complete(ctx, services, endpoint, prepared), bodyHash, share };
+  } catch (error) {
+    share?.close();
+    throw error;
+  }
 }
 
-async function readJsonRequest(
-  ctx: Context,
-  { largeBodies }: Services,
-  endpoint: Endpoint,
-  isKeyed: boolean,
-): Promise<ReadRequest> {
-  const body = await readBody(ctx);
+/** Most bodies come whole with their headers, and are small: they are not worth counting. */
+function openShare({ req, state }: Context, shares: BodyShares): BodyShare | undefined {
+  return req.complete ? undefined : shares.open(state.caller);
+}
+
+function watchOf({ ctx, services, endpoint, preferences, share }: Reading): BodyWatch | undefined {
+  if (share === undefined) return undefined;
+  return {
+    beforeLarge: async () => {
+      services.disk.assertRoom();
+      const { caller } = ctx.state;
+      ctx.state.caller = await services.bodyGate.assertMayBegin(caller, idempotencyHash(ctx, endpoint, preferences));
+    },
+    grow: (bytes) => {
+      share.grow(bytes);
+      if (isForm(ctx)) services.disk.assertRoom();
+    },
+  };
+}
+
+type Read = Omit<ReadRequest, 'share'>;
+
+async function readJsonRequest(reading: Reading): Promise<Read> {
+  const { ctx, services, endpoint, preferences } = reading;
+  const body = await readBody(ctx, { watch: watchOf(reading) });
   if (endpoint.prepare === undefined) {
     throw new ApiError('unsupported_media_type', 'Send the body as multipart/form-data.');
   }
-  const prepared = isLargeBody(body) ? await prepareLarge(ctx, largeBodies, endpoint, body) : endpoint.prepare(body);
+  const isKeyed = preferences.idempotencyKey !== undefined;
+  const prepared = isLargeBody(body)
+    ? await prepareLarge(ctx, services.largeBodies, endpoint, body)
+    : endpoint.prepare(body);
   return { prepared, bodyHash: isKeyed ? sha256(body) : '' };
 }
 
 /** Prepares a body in the thread, unless its caller leaves first. */
 async function prepareLarge(
-  { res }: Context,
+  { res, state }: Context,
   largeBodies: LargeBodies,
   { name }: Endpoint,
   body: Buffer,
@@ -59,26 +102,25 @@ async function prepareLarge(
   const leave = (): void => left.abort();
   res.once('close', leave);
   try {
-    return await largeBodies.prepare(name, body, left.signal);
+    return await largeBodies.prepare(name, body, state.caller.account, left.signal);
   } finally {
     res.off('close', leave);
   }
 }
 
-async function readFormRequest(
-  ctx: Context,
-  { blobs }: Services,
-  endpoint: Endpoint,
-  isKeyed: boolean,
-): Promise<ReadRequest> {
+async function readFormRequest(reading: Reading): Promise<Read> {
+  const { ctx, services, endpoint, preferences } = reading;
+  const { blobs } = services;
   if (endpoint.prepareForm === undefined) {
     throw new ApiError('unsupported_media_type', 'Send the body as JSON, with Content-Type application/json.');
   }
-  const { form, hash } = await readForm(ctx, blobs, isKeyed);
+  const isKeyed = preferences.idempotencyKey !== undefined;
+  const { account } = ctx.state.caller;
+  const { form, hash } = await readForm(ctx, blobs.of(account), isKeyed, undefined, watchOf(reading));
   try {
     return { prepared: endpoint.prepareForm(form), bodyHash: hash };
   } catch (error) {
-    await discardFiles({ blobs }, { files: form.files.map(({ file }) => file) });
+    await discardUploads({ blobs }, account, form.files);
     throw error;
   }
 }
@@ -94,7 +136,7 @@ async function complete(ctx: Context, services: Services, endpoint: Endpoint, re
     const { excludedRoutes } = checked;
     return excludedRoutes.length === 0 ? prepared : { ...prepared, excludedRoutes };
   } catch (error) {
-    await discardFiles(services, read);
+    await discardUploads(services, ctx.state.caller.account, read.files);
     throw error;
   }
 }

@@ -114,10 +114,10 @@ async function streamAgain({ services, ctx, view, job, connection }: NamedRespon
   const resumeAfter = ctx.headers['last-event-id'] ? readPosition(ctx) : undefined;
   await answerStream(
     {
-      ...{ ctx, services, connection, job, resumeAfter, isCreator: false, cancelsOnLeave: false },
+      ...{ ctx, services, connection, job, resumeAfter, isCreator: false, cancelsOnLeave: false, isWatcher: true },
       view: after === undefined ? view : startingAfter(view, after),
     },
-    attachTo(services, job.id, resumeAfter),
+    attachTo(services, job, resumeAfter),
   );
 }
 

@@ -43,6 +43,8 @@ export interface SessionWork {
   readonly openTurn: (envelope: SocketEnvelope) => RunningTurn;
   /** Notes what nobody expected to fail. */
   readonly onFault: (error: unknown) => void;
+  /** Called when a message of so many bytes does not wait any more. */
+  readonly onTaken?: (bytes: number) => void;
 }
 
 interface WaitingTurn {
@@ -81,6 +83,11 @@ export class ResponseSession {
     this.#timers = [this.#idle, setTimeout(() => this.end(tooOld(limits)), limits.lifetimeMs)];
     connection.onDrain(() => this.#drained());
     connection.closed.then(() => this.#close());
+  }
+
+  /** Whether turns are under way. */
+  get isBusy(): boolean {
+    return this.#running.size > 0;
   }
 
   /** Takes a message, in the order they came. */
@@ -200,6 +207,7 @@ export class ResponseSession {
   #uncount(bytes: number): void {
     this.#waitingCount--;
     this.#waitingBytes -= bytes;
+    this.#work.onTaken?.(bytes);
   }
 
   /** A cancellation behind a full queue waits with it; there is nothing to tell it apart by before it is read. */

@@ -1,7 +1,8 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
 import { type Preferences, readPreferences } from '../admission/preferences.ts';
-import { SocketConnection } from '../answers/socket-connection.ts';
+import { closeCodes, SocketConnection } from '../answers/socket-connection.ts';
+import { errorMessage } from '../answers/turn-answer.ts';
 import { isLargeBody } from '../large-bodies.ts';
 import { largestBody } from '../middleware/json-body.ts';
 import type { Services } from '../services.ts';
@@ -9,6 +10,7 @@ import type { Context, State } from '../state.ts';
 import { acceptSocket, requireHandshake } from '../websocket-upgrades.ts';
 import { ConversationCache } from './conversation-cache.ts';
 import type { Endpoint } from './endpoint.ts';
+import { MessageIntake } from './message-intake.ts';
 import { prepareSocketMessage, refusedMessage } from './prepare-socket-message.ts';
 import { ResponseSession, type SessionWork, sessionLimits } from './response-session.ts';
 import { ResponseTurn, type TurnContext } from './response-turn.ts';
@@ -32,30 +34,59 @@ export function responseSocket(services: Services, endpoint: Endpoint): Middlewa
     ctx.state.endpoint = 'responses.ws';
     requireHandshake(ctx);
     const preferences = readSocketPreferences(ctx);
+    const release = services.sockets.take(ctx.state.caller);
+    ctx.res.once('close', release);
     const { webSocket, socket } = acceptSocket(ctx, largestBody);
     const connection = new SocketConnection(webSocket, socket);
     const cache = new ConversationCache(largestBody);
     // Each turn listens on it for a while.
     ctx.res.setMaxListeners(2 * sessionLimits.running);
-    const work = sessionWork({ services, endpoint, ctx, preferences, connection, cache });
+    const left = new AbortController();
+    const intake = new MessageIntake(services.bodies, ctx.state.caller, {
+      onLarge: () => {
+        // One whose turns run may pay by what they leave of their holds: it is asked again when the message is whole.
+        if (!session.isBusy) services.bodyGate.assertMayBegin(ctx.state.caller).catch(refuse);
+      },
+      onRefused: (error) => refuse(error),
+    });
+    const refuse = (error: unknown): void => cutOff(connection, ApiError.from(error));
+    const work = sessionWork({ services, endpoint, ctx, preferences, connection, cache }, intake, left.signal);
     const session = new ResponseSession(connection, work, { ...sessionLimits, idleMs: services.config.socketIdleMs });
-    webSocket.on('message', (data, isBinary) => session.take(data as Buffer, isBinary));
+    // Before the socket's own listener, which tells of the messages that end with these bytes.
+    socket.prependListener('data', (chunk) => intake.came(chunk.length));
+    webSocket.on('message', (data, isBinary) => {
+      intake.whole((data as Buffer).length);
+      session.take(data as Buffer, isBinary);
+    });
     const stopListening = services.handover.onDrain(() => session.end(closing()));
     await connection.closed;
     stopListening();
+    left.abort();
+    intake.close();
+    release();
   };
 }
 
-function sessionWork(context: TurnContext): SessionWork {
+/** Tells why, and reads no more: what a client sends behind it would be kept up to the end of its message. */
+function cutOff(connection: SocketConnection, error: ApiError): void {
+  connection.send([errorMessage(error)]);
+  connection.cut(closeCodes.policyViolation, error.code);
+}
+
+function sessionWork(context: TurnContext, intake: MessageIntake, left: AbortSignal): SessionWork {
   const { services, ctx } = context;
   ctx.state.facts.turns = 0;
   return {
     prepare: (message, isBinary) => {
       if (isBinary) return refusedMessage(new ApiError('invalid_request_error', 'Send text messages: JSON in UTF-8.'));
       if (!isLargeBody(message)) return prepareSocketMessage(message);
-      const preparing = services.largeBodies.prepare('responses.ws', message);
+      const { caller } = ctx.state;
+      const preparing = services.bodyGate
+        .assertMayBegin(caller)
+        .then(() => services.largeBodies.prepare('responses.ws', message, caller.account, left));
       return preparing.catch((error: unknown) => refusedMessage(ApiError.from(error)));
     },
+    onTaken: (bytes) => intake.done(bytes),
     openTurn: (envelope) => {
       ctx.state.facts.turns = Number(ctx.state.facts.turns) + 1;
       return new ResponseTurn(context, envelope);

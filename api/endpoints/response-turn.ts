@@ -14,7 +14,7 @@ import type { Context } from '../state.ts';
 import { relay, type Waiting } from './answer.ts';
 import { checkByNewestKey, ignoredByAll } from './check-request.ts';
 import { type ConversationCache, conversationItems } from './conversation-cache.ts';
-import type { EarlierTurns } from './earlier-turns.ts';
+import { type EarlierTurns, withEarlierMedia } from './earlier-turns.ts';
 import type { Endpoint, Prepared, ViewedJob } from './endpoint.ts';
 import { makeSubmission } from './make-submission.ts';
 import type { ResponseViewOptions } from './prepare-response.ts';
@@ -122,12 +122,13 @@ export class ResponseTurn {
     const previous = (prepared.traits as EarlierTurns | undefined)?.previousResponseId;
     const known = previous === undefined ? undefined : this.#context.cache.find(previous);
     if (known === undefined) return prepared;
-    return {
+    const continued = {
       ...prepared,
       request: prependItems(prepared.request, conversationItems(known)),
       hasMedia: prepared.hasMedia || known.hasMedia,
       traits: { ...prepared.traits, previousResponseId: undefined },
     } as Prepared;
+    return withEarlierMedia(continued, known.media);
   }
 
   async #generate(prepared: Prepared): Promise<void> {
@@ -200,7 +201,9 @@ export class ResponseTurn {
     const { cache, endpoint } = this.#context;
     const viewOptions = { ...viewed.viewOptions, include: ['reasoning.encrypted_content'] };
     const { output } = JSON.parse(endpoint.view.held({ ...viewed, viewOptions }, frames)) as { output: unknown };
-    cache.keep(this.#envelope.streamId, { id: this.responseId, request, output: JSON.stringify(output), hasMedia });
+    const { media } = viewed.viewOptions as unknown as ResponseViewOptions;
+    const kept = { id: this.responseId, request, output: JSON.stringify(output), hasMedia, media };
+    cache.keep(this.#envelope.streamId, kept);
   }
 }
 
@@ -235,7 +238,8 @@ function viewedTurn(
   { viewOptions }: Pick<Prepared, 'viewOptions'>,
 ): ViewedJob {
   const { resultLinks, config, baseUrls } = services;
+  const { account } = ctx.state.caller;
   const baseUrl = baseUrls.of(ctx.req);
-  const link = (file: string): string => resultLinks.link(baseUrl, file, createdAt + config.resultMs);
+  const link = (file: string): string => resultLinks.link(baseUrl, { account, file }, createdAt + config.resultMs);
   return { id, model, createdAt, viewOptions, link };
 }

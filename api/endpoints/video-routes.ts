@@ -90,7 +90,7 @@ async function sendContent(asked: Asked): Promise<void> {
   const stored = files[variant];
   if (stored === undefined) throw new ApiError('not_found', `This video has no ${variant}.`);
   try {
-    await sendFile(ctx, services.blobs, stored.file, expiresAt);
+    await sendFile(ctx, services.blobs.ofRecords(job.account), stored.file, expiresAt);
   } catch (error) {
     throw error instanceof MissingBlobError ? expired() : error;
   }

@@ -1,5 +1,5 @@
+import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
-import type { Blobs } from '../../shared/blobs.ts';
 import { readLog } from '../../shared/jobs/answer-log.ts';
 import { type Frame, frameLine, isTerminal, parseBatch } from '../../shared/jobs/frames.ts';
 import type { RedisClient } from '../../shared/redis.ts';
@@ -11,10 +11,12 @@ type FinalJob = Pick<ViewedJob, 'id' | 'viewOptions'>;
 /**
  * Reads the whole log of an ended job (at most 32 MiB, which is what a log may hold, and its blobs) and makes of it the
  * batch from which its view can show the answer again; undefined when the log is not whole any more.
+ * @param blobs those of the job's account
+ * @throws UnshownAnswer where its view fails on it; what Redis or the storage of blobs throws.
  * @param isHeld that the answer is no stream
  */
 export async function readFinalAnswer(
-  { redis, blobs }: { readonly redis: RedisClient; readonly blobs: Blobs },
+  { redis, blobs }: { readonly redis: RedisClient; readonly blobs: AccountBlobs },
   job: FinalJob,
   view: View,
   isHeld: boolean,
@@ -37,8 +39,11 @@ export async function readFinalAnswer(
   return finalBatch(finalFrames(frames, job, view, isHeld), last.seq);
 }
 
+/** A view failed on what a vendor has said: another try would fail, too. */
+export class UnshownAnswer extends Error {}
+
 /** What a blob that a frame refers to holds; undefined where it has been swept. */
-async function textOfBlob(blobs: Blobs, reference: string): Promise<string | undefined> {
+async function textOfBlob(blobs: AccountBlobs, reference: string): Promise<string | undefined> {
   return await unlessMissing(blobs.text((JSON.parse(reference) as { blob: string }).blob));
 }
 
@@ -47,7 +52,11 @@ function finalFrames(frames: readonly Frame[], job: FinalJob, view: View, isHeld
   const last = frames.at(-1) as Frame;
   const isUnshown = last.type === 'error' && !view.showsErrors;
   if (isUnshown || frames.length === 1 || (isHeld && view.heldFromEnd)) return [last];
-  return view.final?.(frames, job) ?? frames.filter(({ type }) => type !== 'progress');
+  try {
+    return view.final?.(frames, job) ?? frames.filter(({ type }) => type !== 'progress');
+  } catch (error) {
+    throw new UnshownAnswer((error as Error).name);
+  }
 }
 
 /** A batch of frames whose last has the number `lastSeq`. */

@@ -1,17 +1,19 @@
 import { type Insertable, type RawBuilder, sql } from 'kysely';
+import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { selectRows } from '../../shared/database/select-rows.ts';
 import type { JobBodiesTable, JobsTable } from '../../shared/database/tables.ts';
-import { readJobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
+import { type JobState, readJobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
 import type { JobRecord } from '../../shared/jobs/outbox.ts';
 import { jobKeys } from '../../shared/keys.ts';
+import type { Logger } from '../../shared/log.ts';
 import type { ApiMetrics } from '../../shared/metrics.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 import type { View } from '../endpoints/endpoint.ts';
 import { readViewOptions } from '../view-options.ts';
-import { readFinalAnswer } from './final-answer.ts';
+import { readFinalAnswer, UnshownAnswer } from './final-answer.ts';
 import { bodyRow, changingColumns, jobColumns, recordedJobRow } from './job-rows.ts';
 import { addToUsageHours } from './usage-hours.ts';
 
@@ -33,6 +35,9 @@ export interface JobLedgerOptions {
   /** How long a blob is sure to stay, in ms. */
   readonly blobMs: number;
   readonly metrics: Pick<ApiMetrics, 'records'>;
+  readonly log: Logger;
+  /** Is told of records whose jobs were charged nothing in Redis, once the database has them, and had no end of them before. */
+  readonly onLate?: (records: readonly JobRecord[]) => void;
 }
 
 /**
@@ -49,9 +54,33 @@ function insertJobs(db: Database, rows: readonly Insertable<JobsTable>[]): RawBu
 }
 
 /** A record on its way into the database, with the answer of a kept job where there is one. */
-interface Entry {
+export interface LedgerItem {
   readonly record: JobRecord;
   readonly answer?: Insertable<JobBodiesTable>;
+  /** Whether the answer of a kept job has been looked for: it is not read from Redis again. */
+  readonly isRead?: boolean;
+}
+
+/** Ends the transaction of a probe. */
+class ProbeDone extends Error {}
+
+/** No job has this id: it is before all times. */
+const probeRecord: JobRecord = {
+  ...{
+    id: '0'.repeat(32),
+    account: '',
+    apiKeyId: '',
+    endpoint: 'probe',
+    capability: 'chat',
+    model: 'probe',
+    vendor: '',
+  },
+  ...{ stream: false, createdAt: 0, beganAt: undefined, endedAt: 0, outcome: 'completed', errorCode: undefined },
+  ...{ attempts: 0, usage: undefined, retentionMs: 0, cost: 0 },
+};
+
+function needsReading({ record, isRead }: LedgerItem): boolean {
+  return record.retentionMs > 0 && isRead !== true;
 }
 
 /** Writes the records of ended jobs into the database, and the answers of those that are kept. */
@@ -64,30 +93,73 @@ export class JobLedger {
 
   /**
    * Writes records. Doing it again changes nothing: a row that has its end, and an answer that is there, stay as they are.
-   * @throws Error when the database cannot be written; then the same call may be made again.
+   * @returns the records that are not written because their answers cannot be read for now
+   * @throws Error when the database cannot be written, or refuses one of them; then the same call may be made again.
    */
-  async write(records: readonly JobRecord[]): Promise<void> {
+  async writeItems(items: readonly LedgerItem[]): Promise<LedgerItem[]> {
     // In the order of their ids: two processes that write the same ones wait for each other, but never in a ring.
-    const unique = [...new Map(records.map((record) => [record.id, record])).values()];
-    unique.sort((one, other) => (one.id < other.id ? -1 : 1));
+    const unique = [...new Map(items.map((item) => [item.record.id, item])).values()];
+    unique.sort(({ record: one }, { record: other }) => (one.id < other.id ? -1 : 1));
+    const postponed: LedgerItem[] = [];
     let from = 0;
     while (from < unique.length) {
       let characters = 0;
-      const entries: Entry[] = [];
+      const entries: LedgerItem[] = [];
       while (from < unique.length && characters < answerCharacters) {
-        const record = unique[from++] as JobRecord;
-        const entry = record.retentionMs === 0 ? { record } : await this.#readAnswer(record);
+        const item = unique[from++] as LedgerItem;
+        const entry = needsReading(item) ? await this.read(item.record) : item;
+        if (entry === undefined) {
+          postponed.push(item);
+          continue;
+        }
         characters += entry.answer?.answer?.length ?? 0;
         entries.push(entry);
       }
       await this.#insert(entries);
-      await this.#releaseRedis(entries);
+      await this.release(entries);
+    }
+    return postponed;
+  }
+
+  /** Writes records as `writeItems` does. */
+  async write(records: readonly JobRecord[]): Promise<void> {
+    await this.writeItems(records.map((record) => ({ record })));
+  }
+
+  /** A record with the answer of its job, as far as it is kept; undefined where the answer cannot be read for now. */
+  async read(record: JobRecord): Promise<LedgerItem | undefined> {
+    if (record.retentionMs === 0) return { record };
+    try {
+      return { ...(await this.#readAnswer(record)), isRead: true };
+    } catch (error) {
+      this.#options.log.warn({ err: error, job: record.id }, 'the answer of a job cannot be read, trying again later');
+      return undefined;
     }
   }
 
+  /**
+   * Writes a made-up record the way all others are written, and takes it back.
+   * @throws where that fails, so that a record which was refused is not at fault.
+   */
+  async probe(): Promise<void> {
+    const probing = this.#options.db.transaction().execute(async (transaction) => {
+      const { rows } = await insertJobs(transaction, [recordedJobRow(probeRecord)]).execute(transaction);
+      await transaction
+        .insertInto('job_bodies')
+        .values({ job_id: probeRecord.id, view_options: '{}', expires_at: 0 })
+        .execute();
+      await addToUsageHours(transaction, [recordedJobRow(probeRecord)]);
+      throw new ProbeDone(String(rows.length));
+    });
+    await probing.catch((error) => {
+      if (!(error instanceof ProbeDone)) throw error;
+    });
+  }
+
   /** One transaction: a record, its answer and what it adds to the usage are there together. */
-  async #insert(entries: readonly Entry[]): Promise<void> {
+  async #insert(entries: readonly LedgerItem[]): Promise<void> {
     const answers = entries.flatMap(({ answer }) => answer ?? []);
+    if (entries.length === 0) return;
     const written = await this.#options.db.transaction().execute(async (transaction) => {
       const rows = entries.map(({ record }) => recordedJobRow(record));
       const ended = await insertJobs(transaction, rows).execute(transaction);
@@ -116,21 +188,24 @@ export class JobLedger {
         transaction,
         rows.filter(({ id }) => ids.has(id)),
       );
-      return ids.size;
+      return ids;
     });
-    this.#options.metrics.records.inc(written);
+    this.#options.metrics.records.inc(written.size);
+    const late = entries.flatMap(({ record }) => (record.isLate && written.has(record.id) ? record : []));
+    if (late.length > 0) this.#options.onLate?.(late);
   }
 
   /** A kept job's answer, as far as Redis can still tell it; and its times by Redis's clock, as its state showed them. */
-  async #readAnswer(record: JobRecord): Promise<Entry> {
-    const { redis, blobs, viewOf, retentionMs, blobMs } = this.#options;
+  async #readAnswer(record: JobRecord): Promise<LedgerItem> {
+    const { redis, viewOf, retentionMs, blobMs } = this.#options;
     const state = await readJobState(redis, record.id);
     if (state === undefined) return { record };
     const exact = { ...record, beganAt: state.beganAt, endedAt: state.endedAt ?? record.endedAt };
+    const blobs = this.#options.blobs.ofRecords(state.account);
     const view = state.isDeleted ? undefined : viewOf(record.endpoint);
     const viewOptions = view && (await unlessMissing(readViewOptions(blobs, state.viewOptions)));
     const viewed = viewOptions === undefined ? undefined : { id: record.id, viewOptions: JSON.parse(viewOptions) };
-    const text = viewed && view && (await readFinalAnswer({ redis, blobs }, viewed, view, !record.stream));
+    const text = viewed && view && (await this.#fold(blobs, viewed, view, record));
     if (viewOptions === undefined || text === undefined) return { record: exact };
     const isLarge = text.length > inlineCharacters;
     const request = await this.#readRequest(state);
@@ -148,12 +223,32 @@ export class JobLedger {
     };
   }
 
+  /** The answer as it is stored; undefined where it is not whole, or is nothing that its view can show. */
+  async #fold(
+    blobs: AccountBlobs,
+    job: Parameters<typeof readFinalAnswer>[1],
+    view: View,
+    { id, stream }: JobRecord,
+  ): Promise<string | undefined> {
+    const { redis, log } = this.#options;
+    try {
+      return await readFinalAnswer({ redis, blobs }, job, view, !stream);
+    } catch (error) {
+      if (!(error instanceof UnshownAnswer)) throw error;
+      log.error({ job: id, error: error.message }, 'the answer of a job cannot be shown, and is not stored');
+      return undefined;
+    }
+  }
+
   /** A resource's request. What fits is taken out of its blob: rows stay longer. */
   async #readRequest({
+    account,
     request,
     requestBlob,
-  }: StoredRequest): Promise<Pick<Insertable<JobBodiesTable>, 'request'> & { request_blob: string | null }> {
-    const { blobs } = this.#options;
+  }: Pick<JobState, 'account' | keyof StoredRequest>): Promise<
+    Pick<Insertable<JobBodiesTable>, 'request'> & { request_blob: string | null }
+  > {
+    const blobs = this.#options.blobs.ofRecords(account);
     if (requestBlob === undefined) return { request: request ?? null, request_blob: null };
     const bytes = await unlessMissing(blobs.size(requestBlob));
     if (bytes === undefined) return { request: null, request_blob: null };
@@ -162,10 +257,13 @@ export class JobLedger {
   }
 
   /** From here on the database can show these answers: Redis need not keep them for their whole time. */
-  async #releaseRedis(entries: readonly Entry[]): Promise<void> {
-    const { redis } = this.#options;
+  async release(entries: readonly LedgerItem[]): Promise<void> {
+    const { redis, log } = this.#options;
     const stored = entries.flatMap(({ answer }) => answer?.job_id ?? []);
     const keys = stored.flatMap((id) => [jobKeys.state(id), jobKeys.log(id)]);
-    await Promise.all(keys.map((key) => redis.pexpire(key, afterStoredMs)));
+    // They expire later by themselves: what is written need not be written again for that.
+    await Promise.all(keys.map((key) => redis.pexpire(key, afterStoredMs))).catch((error) =>
+      log.warn({ err: error }, 'stored answers could not be let go'),
+    );
   }
 }

@@ -1,51 +1,95 @@
+import { join } from 'node:path';
 import type { Database } from '../../shared/database/database.ts';
+import type { Logger } from '../../shared/log.ts';
 import { within } from '../../shared/within.ts';
 import type { Services } from '../services.ts';
 import { deleteExpiredBodies } from './expired-bodies.ts';
 import type { JobLedger } from './job-ledger.ts';
+import { createLedgerMetrics } from './ledger-metrics.ts';
 import { LostJobs } from './lost-jobs.ts';
 import { OutboxConsumer } from './outbox-consumer.ts';
 import { OutboxGroup } from './outbox-group.ts';
+import { Backlog } from './outbox-size.ts';
+import { OutboxSpool } from './outbox-spool.ts';
+import { Quarantine } from './quarantine.ts';
+import { Spool } from './spool.ts';
+import { UnreadableEntries } from './unreadable-entries.ts';
 
 const housekeepingMs = 600_000;
 /** How long records that are still there may be written for while the process closes. */
 const drainMs = 2000;
 
-type LedgerServices = Pick<Services, 'redis' | 'isCluster' | 'processId' | 'queue' | 'acceptedJobs' | 'log'>;
+type LedgerServices = Pick<
+  Services,
+  'redis' | 'isCluster' | 'processId' | 'queue' | 'acceptedJobs' | 'registry' | 'config' | 'log'
+>;
 
 export interface LedgerProcessOptions extends LedgerServices {
   readonly db: Database;
   readonly ledger: JobLedger;
 }
 
+/** What must stay free of the disk that the spool is on, in bytes. */
+const minFreeBytes = 512 * 1024 * 1024;
+/** How often the size of the outboxes is looked at. */
+const measureMs = 30_000;
+
 /** The ledger's work in one api process: records into the database, an end for lost jobs, old bodies out. */
 export class LedgerProcess {
   readonly #options: LedgerProcessOptions;
   readonly #consumer: OutboxConsumer;
   readonly #lostJobs: LostJobs;
-  readonly #housekeeping: NodeJS.Timeout;
+  readonly #timers: readonly NodeJS.Timeout[];
 
-  constructor(options: LedgerProcessOptions) {
-    const { redis, isCluster, processId, db, ledger, log } = options;
+  private constructor(options: LedgerProcessOptions, consumer: OutboxConsumer, measure: () => Promise<void>) {
+    const { db, log } = options;
     this.#options = options;
-    this.#consumer = new OutboxConsumer({
-      group: new OutboxGroup({ redis, isCluster, name: processId }),
-      isCluster,
-      write: (records) => ledger.write(records),
-      log,
-    });
+    this.#consumer = consumer;
     this.#lostJobs = new LostJobs(options);
-    this.#housekeeping = setInterval(() => {
-      deleteExpiredBodies(db).catch((error) => log.warn({ err: error }, 'removing expired job bodies failed'));
-    }, housekeepingMs);
-    this.#housekeeping.unref();
+    this.#timers = [
+      repeat(housekeepingMs, () => deleteExpiredBodies(db), 'removing expired job bodies failed', log),
+      repeat(measureMs, measure, 'the size of the outboxes cannot be read', log),
+    ];
+  }
+
+  /** Starts it. */
+  static async open(options: LedgerProcessOptions): Promise<LedgerProcess> {
+    const { redis, isCluster, processId, ledger, registry, config, log } = options;
+    const group = new OutboxGroup({ redis, isCluster, name: processId });
+    const unreadable = new UnreadableEntries(log);
+    const backlog = new Backlog(redis, config.outboxBytes);
+    const folder = join(config.dataDir, 'spool');
+    const spool = await Spool.open({ folder, maxBytes: config.spoolBytes, minFreeBytes, log });
+    const metrics = createLedgerMetrics(registry, { unreadable, backlog, spool });
+    const consumer = new OutboxConsumer({
+      ...{ group, isCluster, unreadable, log, store: ledger, quarantine: new Quarantine(redis) },
+      onSetAside: (records) => metrics.setAside.inc(records),
+      spool: new OutboxSpool({
+        ...{ redis, group, spool, backlog, unreadable, log },
+        read: async (item) => (item.isRead ? item : await ledger.read(item.record)),
+        release: (items) => ledger.release(items),
+      }),
+    });
+    return new LedgerProcess(options, consumer, async () => {
+      const bytes = await backlog.measure();
+      if (bytes > config.outboxBytes)
+        log.warn({ bytes }, 'the outboxes are over their bound: is the database slow or away?');
+    });
   }
 
   /** Writes what is there, for a bounded time. The database must still be open. */
   async close(): Promise<void> {
-    clearInterval(this.#housekeeping);
+    for (const timer of this.#timers) clearInterval(timer);
     this.#lostJobs.close();
     await this.#consumer.close(drainMs);
     await within(this.#options.acceptedJobs.close(), drainMs);
   }
+}
+
+function repeat(ms: number, work: () => Promise<unknown>, failure: string, log: Logger): NodeJS.Timeout {
+  const timer = setInterval(() => {
+    work().catch((error) => log.warn({ err: error }, failure));
+  }, ms);
+  timer.unref();
+  return timer;
 }

@@ -5,6 +5,7 @@ import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { accountKeys, jobKeys } from '../../shared/keys.ts';
 import type { Logger } from '../../shared/log.ts';
 import { finalBatch } from './final-answer.ts';
+import { isSpooledAnywhere } from './outbox-spool.ts';
 import { addToUsageHours } from './usage-hours.ts';
 
 /** How often to look. */
@@ -54,6 +55,8 @@ export class LostJobs {
 
   /** One round over all unfinished jobs of the database. */
   async sweep(): Promise<void> {
+    // The end of any of them may wait there for the database.
+    if (await isSpooledAnywhere(this.#options.redis)) return;
     const before = this.#missed;
     const missed = new Map<string, string>();
     const oldest = Date.now() - (this.#options.leastAgeMs ?? leastAgeMs);

@@ -1,8 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type JobRecord, parseRecord } from '../../shared/jobs/outbox.ts';
 import type { Logger } from '../../shared/log.ts';
 import { within } from '../../shared/within.ts';
 import type { OutboxBatch, OutboxEntry, OutboxGroup } from './outbox-group.ts';
+import type { OutboxSpool } from './outbox-spool.ts';
+import type { Quarantine } from './quarantine.ts';
+import { type RecordStore, writeRecords } from './record-writer.ts';
+import { type ReadableEntry, readEntry } from './spooled-records.ts';
+import type { UnreadableEntries } from './unreadable-entries.ts';
 
 /** How long to wait before looking again when there was little or nothing; on a Cluster looking costs 64 commands. */
 const idleMs = 250;
@@ -19,8 +23,13 @@ const longestRetryMs = 5000;
 export interface OutboxConsumerOptions {
   readonly group: OutboxGroup;
   readonly isCluster: boolean;
-  /** Writes records; must tolerate those it has written before. @throws while the database is away. */
-  readonly write: (records: readonly JobRecord[]) => Promise<void>;
+  readonly store: RecordStore;
+  readonly quarantine: Pick<Quarantine, 'add'>;
+  /** Takes what Redis should not hold while the database is away; left out: it all stays there. */
+  readonly spool?: OutboxSpool | undefined;
+  readonly unreadable: UnreadableEntries;
+  /** Is told how many records were set aside. */
+  readonly onSetAside?: (records: number) => void;
   readonly log: Logger;
   /** Another time than the usual one (10 s), for tests. */
   readonly takeOverRoundMs?: number;
@@ -29,6 +38,7 @@ export interface OutboxConsumerOptions {
 /**
  * Brings the records of ended jobs from the outboxes into the database, batch by batch. An entry leaves its outbox only
  * after the commit, and writing twice changes nothing: so whatever dies in between, every record is written exactly once.
+ * What the database refuses is set aside, what another version has written stays, and neither keeps the others waiting.
  */
 export class OutboxConsumer {
   readonly #options: OutboxConsumerOptions;
@@ -63,15 +73,16 @@ export class OutboxConsumer {
       try {
         const { entries, isFull } = await this.#next();
         await this.#store(entries);
+        const hasReplayed = await this.#replay();
         this.#failures = 0;
-        if (isFull) continue;
+        if (isFull || (hasReplayed && !this.#isDraining)) continue;
         if (this.#isDraining) {
           await group.leave();
           return;
         }
         await this.#pause(this.#options.isCluster ? clusterIdleMs : idleMs);
       } catch (error) {
-        log.warn({ err: error }, 'job records cannot be read');
+        log.warn({ err: error }, 'job records cannot be read or written, trying again');
         await this.#pauseAfterFailure();
       }
     }
@@ -79,16 +90,19 @@ export class OutboxConsumer {
 
   /** What others left lying, now and then, else what is new. */
   async #next(): Promise<OutboxBatch> {
-    const { group } = this.#options;
+    const { group, log } = this.#options;
     const now = Date.now();
     if (now >= this.#forgetAt) {
       this.#forgetAt = now + forgetRoundMs;
       await group.forgetDead();
     }
-    if (now < this.#takeOverAt) return await group.read();
     const fresh = await group.read();
-    if (fresh.isFull) return fresh;
-    const left = await group.takeOver();
+    if (now < this.#takeOverAt || fresh.isFull) return fresh;
+    // What was read is this consumer's by now: it is written whatever comes of the rest.
+    const left = await group.takeOver().catch((error) => {
+      log.warn({ err: error }, 'job records that others have left cannot be taken over, trying again');
+      return { entries: [], isFull: false };
+    });
     // Where something was left there may be more.
     if (left.entries.length === 0) this.#takeOverAt = now + (this.#options.takeOverRoundMs ?? takeOverRoundMs);
     return { entries: [...fresh.entries, ...left.entries], isFull: left.isFull };
@@ -96,37 +110,64 @@ export class OutboxConsumer {
 
   /** Writes entries and takes them out of their outboxes, each batch when it is written. */
   async #store(entries: readonly OutboxEntry[]): Promise<void> {
-    for (let start = 0; start < entries.length; start += batchRecords) {
-      const batch = entries.slice(start, start + batchRecords);
-      if (!(await this.#write(this.#recordsOf(batch)))) return;
-      await this.#options.group.acknowledge(batch);
+    const { group, unreadable, spool } = this.#options;
+    // An entry without a text was deleted, and only not acknowledged.
+    const gone = entries.filter(({ text }) => text === undefined);
+    if (gone.length > 0) await group.acknowledge(gone);
+    const readable: ReadableEntry[] = [];
+    for (const entry of entries) {
+      if (entry.text === undefined) continue;
+      const read = readEntry(entry);
+      if (read === undefined) unreadable.add(entry);
+      else readable.push(read);
     }
-  }
-
-  /** Tries until the records are written; answers false when there is no time left for that. */
-  async #write(records: readonly JobRecord[]): Promise<boolean> {
-    if (records.length === 0) return true;
-    while (!this.#closing.signal.aborted) {
+    for (let start = 0; start < readable.length && !this.#closing.signal.aborted; ) {
+      const batch = readable.slice(start, start + batchRecords);
       try {
-        await this.#options.write(records);
-        return true;
+        await this.#write(batch);
+        start += batch.length;
+        spool?.databaseIsBack();
+        this.#failures = 0;
       } catch (error) {
-        this.#options.log.warn({ err: error, records: records.length }, 'job records cannot be written, trying again');
+        this.#options.log.warn({ err: error, records: batch.length }, 'job records cannot be written, trying again');
+        if (await spool?.takeIfOver(readable.slice(start), this.#closing.signal)) return;
         await this.#pauseAfterFailure();
       }
     }
-    return false;
   }
 
-  #recordsOf(entries: readonly OutboxEntry[]): JobRecord[] {
-    return entries.flatMap(({ key, id, text, charge }) => {
-      if (text === undefined) return [];
-      const record = parseRecord(text, charge);
-      if (record !== undefined) return record;
-      // It would come back for ever. Where the job was in the database before, it is ended there as one that was lost.
-      this.#options.log.error({ outbox: key, entry: id }, 'an entry of the outbox is no job record, and is dropped');
-      return [];
-    });
+  async #write(batch: readonly ReadableEntry[]): Promise<void> {
+    const { store, group, quarantine, onSetAside, log } = this.#options;
+    const items = batch.map(({ item }) => item);
+    const { refused, postponed } = await writeRecords(store, items, log);
+    const aside = batch.filter(({ item }) => refused.includes(item)).map(({ entry }) => entry);
+    await quarantine.add(aside);
+    if (aside.length > 0) onSetAside?.(aside.length);
+    // What is postponed stays pending, and is taken over again.
+    const done = postponed.length === 0 ? batch : batch.filter(({ item }) => !postponed.includes(item));
+    if (done.length > 0) await group.acknowledge(done.map(({ entry }) => entry));
+  }
+
+  /** Writes the oldest file of the spool; false where there is none. */
+  async #replay(): Promise<boolean> {
+    const { spool, store, quarantine, onSetAside, log } = this.#options;
+    const file = await spool?.oldest();
+    if (file === undefined) return false;
+    for (let start = 0; start < file.items.length; start += batchRecords) {
+      if (this.#closing.signal.aborted) return false;
+      const batch = file.items.slice(start, start + batchRecords);
+      const { refused } = await writeRecords(
+        store,
+        batch.map(({ item }) => item),
+        log,
+      );
+      const aside = batch.filter(({ item }) => refused.includes(item)).map(({ entry }) => entry);
+      await quarantine.add(aside);
+      if (aside.length > 0) onSetAside?.(aside.length);
+    }
+    await quarantine.add(file.broken);
+    await file.remove();
+    return true;
   }
 
   async #pauseAfterFailure(): Promise<void> {

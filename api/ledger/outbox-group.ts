@@ -1,5 +1,5 @@
 import { groupBy } from '../../shared/group-by.ts';
-import { chargeField, recordField } from '../../shared/jobs/outbox.ts';
+import { chargeField, lateField, recordField } from '../../shared/jobs/outbox.ts';
 import { loadScript } from '../../shared/jobs/script.ts';
 import { accountKeys } from '../../shared/keys.ts';
 import type { RedisClient } from '../../shared/redis.ts';
@@ -24,6 +24,8 @@ export interface OutboxEntry {
   readonly text: string | undefined;
   /** What was charged for the job, as the entry says it; undefined where it says nothing. */
   readonly charge: string | undefined;
+  /** What it says in its `lateField`. */
+  readonly late: string | undefined;
 }
 
 /** Entries that one reading gave. */
@@ -53,6 +55,8 @@ export class OutboxGroup {
   readonly #takeOverMs: number;
   readonly #forgetMs: number;
   readonly #keys = accountKeys.allOutboxes();
+  /** Where the next taking over of an outbox begins. */
+  readonly #claimFrom = new Map<string, string>();
 
   constructor(options: OutboxGroupOptions) {
     this.#redis = options.redis;
@@ -81,13 +85,26 @@ export class OutboxGroup {
 
   /** Takes entries over that their consumers have left lying: dead ones', and one's own after a failure. */
   async takeOver(): Promise<OutboxBatch> {
-    const replies = await Promise.all(
-      this.#keys.map(async (key) => {
-        const reply = await this.#redis.xautoclaim(key, group, this.#name, this.#takeOverMs, '0-0', 'COUNT', batch);
-        return [key, reply[1] as RawEntry[]] as const;
-      }),
-    );
-    return toBatch(replies);
+    return toBatch(await Promise.all(this.#keys.map(async (key) => [key, await this.#claim(key)] as const)));
+  }
+
+  /** Goes on where the last call ended: entries that stay pending must not keep those behind them from being seen. */
+  async #claim(key: string): Promise<RawEntry[]> {
+    const from = this.#claimFrom.get(key) ?? '0-0';
+    const reply = await this.#redis.xautoclaim(key, group, this.#name, this.#takeOverMs, from, 'COUNT', batch);
+    const [next, claimed] = reply as [string, (RawEntry | null)[]];
+    this.#claimFrom.set(key, next);
+    const entries = claimed.filter((entry) => entry !== null);
+    // Redis before 7.0 has nothing to say of entries that were deleted and not acknowledged, and keeps them.
+    if (entries.length < claimed.length) await this.#acknowledgeDeleted(key);
+    return entries;
+  }
+
+  async #acknowledgeDeleted(key: string): Promise<void> {
+    const pending = (await this.#redis.xpending(key, group, '-', '+', batch, this.#name)) as [id: string][];
+    const found = await Promise.all(pending.map(([id]) => this.#redis.xrange(key, id, id)));
+    const deleted = pending.flatMap(([id], index) => (found[index]?.length === 0 ? [id] : []));
+    if (deleted.length > 0) await this.#redis.xack(key, group, ...deleted);
   }
 
   /**
@@ -148,6 +165,7 @@ function toBatch(replies: readonly (readonly [key: string, entries: readonly Raw
         id: entry[0],
         text: fieldOf(entry, recordField),
         charge: fieldOf(entry, chargeField),
+        late: fieldOf(entry, lateField),
       })),
     ),
     isFull: replies.some(([, entries]) => entries.length >= batch),

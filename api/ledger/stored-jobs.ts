@@ -128,7 +128,7 @@ export class StoredJobs {
     if (row === undefined) return undefined;
     const blob = row.request_blob;
     if (row.request !== null || blob === null) return row.request ?? undefined;
-    return await this.#texts.read(() => unlessMissing(this.#blobs.text(blob)));
+    return await this.#texts.read(() => unlessMissing(this.#blobs.ofRecords(job.account).text(blob)));
   }
 
   /**
@@ -162,19 +162,20 @@ export class StoredJobs {
       bodies?.answer_blob,
       ...files,
     ];
-    await Promise.all(blobs.map((blob) => (blob ? this.#blobs.delete(blob) : undefined)));
+    const own = this.#blobs.ofRecords(job.account);
+    await Promise.all(blobs.map((blob) => (blob ? own.delete(blob) : undefined)));
   }
 
   /**
    * The frames that show a job's answer again, the last of them its terminal; undefined where none are kept (any more).
    * @throws ApiError 503 when the database does not answer.
    */
-  async findAnswer(jobId: string): Promise<Frame[] | undefined> {
+  async findAnswer(job: Pick<JobState, 'id' | 'account'>): Promise<Frame[] | undefined> {
     const row = await this.#rows.read(() =>
       this.#db
         .selectFrom('job_bodies')
         .select(['answer', 'answer_blob'])
-        .where('job_id', '=', jobId)
+        .where('job_id', '=', job.id)
         .where('expires_at', '>', Date.now())
         .executeTakeFirst(),
     );
@@ -182,7 +183,7 @@ export class StoredJobs {
     if (row.answer !== null) return framesOfBatch(row.answer);
     const blob = row.answer_blob;
     if (blob === null) return undefined;
-    const text = await this.#texts.read(() => unlessMissing(this.#blobs.text(blob)));
+    const text = await this.#texts.read(() => unlessMissing(this.#blobs.ofRecords(job.account).text(blob)));
     return text === undefined ? undefined : framesOfBatch(text);
   }
 }

@@ -1,5 +1,6 @@
-import { type Selectable, sql } from 'kysely';
+import { type RawBuilder, type Selectable, sql } from 'kysely';
 import type { Database } from '../../shared/database/database.ts';
+import { maxSum, saturatedAddition } from '../../shared/database/saturated-sum.ts';
 import { selectRows, storableText } from '../../shared/database/select-rows.ts';
 import type { JobsTable, Tables, UsageDaysTable, UsageHoursTable } from '../../shared/database/tables.ts';
 
@@ -52,18 +53,28 @@ function inOrder<Row>(rows: ReadonlyMap<string, Row>): Row[] {
   return [...rows].sort(([one], [other]) => (one < other ? 1 : -1)).map(([, row]) => row);
 }
 
-/** A table of sums, and the constant parts of the statement that adds to it: they are put together once. */
+/** A table of sums, and the constant parts of the statement that adds to it: they are put together once for each dialect. */
 function sumsTable<Table extends 'usage_days' | 'usage_hours'>(
   name: Table,
   groupColumns: readonly (keyof Tables[Table] & string)[],
 ) {
   const columns = [...groupColumns, ...(sumColumns as readonly (keyof Tables[Table] & string)[])];
-  const updates = sumColumns.map((column) => `${column} = ${name}.${column} + excluded.${column}`);
+  const added = new WeakMap<object, RawBuilder<unknown>>();
   return {
     name,
     columns,
     insert: sql.raw(`insert into ${name} (${columns.join(', ')})`),
-    onConflict: sql.raw(`on conflict (${groupColumns.join(', ')}) do update set ${updates.join(', ')}`),
+    onConflict(db: Database): RawBuilder<unknown> {
+      const { adapter } = db.getExecutor();
+      const known = added.get(adapter);
+      if (known !== undefined) return known;
+      const updates = sumColumns.map(
+        (column) => `${column} = ${saturatedAddition(db, `${name}.${column}`, `excluded.${column}`)}`,
+      );
+      const made = sql.raw(`on conflict (${groupColumns.join(', ')}) do update set ${updates.join(', ')}`);
+      added.set(adapter, made);
+      return made;
+    },
   };
 }
 
@@ -75,7 +86,8 @@ async function add<Table extends 'usage_days' | 'usage_hours'>(
   { name, columns, insert, onConflict }: ReturnType<typeof sumsTable<Table>>,
   rows: readonly object[],
 ): Promise<void> {
-  await sql`${insert} ${selectRows(transaction, name, columns, rows)} ${onConflict}`.execute(transaction);
+  const selected = selectRows(transaction, name, columns, rows);
+  await sql`${insert} ${selected} ${onConflict(transaction)}`.execute(transaction);
 }
 
 /** What jobs add to the hours of their accounts, by group. */
@@ -149,9 +161,13 @@ export const noUsage: Readonly<UsageSums> = {
   ...{ first_milliseconds: 0, first_count: 0 },
 };
 
-/** Adds sums to others. */
+/** Adds sums to others. No sum comes to more than `maxSum`. */
 export function addSums(sums: UsageSums, more: UsageSums): void {
-  for (const column of sumColumns) sums[column] += more[column];
+  for (const column of sumColumns) addTo(sums, column, more[column]);
+}
+
+function addTo(sums: UsageSums, column: keyof UsageSums, amount: number): void {
+  sums[column] = Math.min(maxSum, sums[column] + amount);
 }
 
 /** Adds what one job counts. */
@@ -160,12 +176,12 @@ function addJob(sums: UsageSums, job: CountedJob): void {
   sums.requests += 1;
   if (job.outcome === 'failed') sums.failed += 1;
   if (job.outcome === 'cancelled') sums.cancelled += 1;
-  sums.input_tokens += job.input_tokens ?? 0;
-  sums.output_tokens += job.output_tokens ?? 0;
-  sums.cost += job.cost ?? 0;
+  addTo(sums, 'input_tokens', job.input_tokens ?? 0);
+  addTo(sums, 'output_tokens', job.output_tokens ?? 0);
+  addTo(sums, 'cost', job.cost ?? 0);
   // Two processes' clocks may differ.
-  sums.milliseconds += Math.max(0, (endedAt ?? createdAt) - createdAt);
+  addTo(sums, 'milliseconds', Math.max(0, (endedAt ?? createdAt) - createdAt));
   if (firstAt === null) return;
-  sums.first_milliseconds += Math.max(0, firstAt - createdAt);
+  addTo(sums, 'first_milliseconds', Math.max(0, firstAt - createdAt));
   sums.first_count += 1;
 }

@@ -1,5 +1,6 @@
 import { type ExpressionBuilder, type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../shared/database/database.ts';
+import { saturatedSum } from '../../shared/database/saturated-sum.ts';
 import type { Tables, UsageHoursTable } from '../../shared/database/tables.ts';
 import { type JobTag, tagCondition } from './job-tags.ts';
 import { addSums, dayMs, hourMs, noUsage, sumColumns, type UsageSums } from './usage-hours.ts';
@@ -63,6 +64,7 @@ export async function readUsage(
   question: UsageQuestion,
 ): Promise<{ readonly rows: UsageRow[]; readonly total: UsageSums }> {
   const source = question.tag === undefined ? await sumsOf(db, question) : jobsOfTag(db, question, question.tag);
+  const summed = summedOn(db);
   const groups = sql`select ${groupOf(question)} as "group", ${summed} from (${source}) as sums group by 1`;
   if (question.groupBy === 'hour' || question.groupBy === 'day') {
     const { rows } = await sql<UsageRow>`${groups} order by 1`.execute(db);
@@ -82,7 +84,9 @@ function isOfGroup(row: UsageRow | TotalRow): row is UsageRow {
   return row.group !== null;
 }
 
-const summed = sql.join(sumColumns.map((column) => sql`sum(${sql.ref(column)}) as ${sql.ref(column)}`));
+function summedOn(db: Database): RawBuilder<unknown> {
+  return sql.join(sumColumns.map((column) => saturatedSum(db, column).as(column)));
+}
 
 function groupOf({ groupBy, timeZoneMs }: UsageQuestion): RawBuilder<unknown> {
   const column = sql.ref(groupColumns[groupBy]);

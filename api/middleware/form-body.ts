@@ -3,12 +3,13 @@ import type { IncomingMessage } from 'node:http';
 import { type Readable, Transform } from 'node:stream';
 import { Dicer } from '@fastify/busboy';
 import type { Context } from 'koa';
-import type { Blobs } from '../../shared/blobs.ts';
+import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
+import { Upload } from '../../shared/blobs/upload.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { takeTurn } from '../../shared/take-turn.ts';
-import type { Form, UploadedFile } from '../endpoints/prepared-request.ts';
+import type { Form } from '../endpoints/prepared-request.ts';
 import { type PartHead, type PartHeaders, readBoundary, readPartHead } from './form-parts.ts';
-import { discard, isCompressed } from './json-body.ts';
+import { type BodyPace, type BodyWatch, discard, isCompressed, isTooSlow, usualPace } from './json-body.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -26,6 +27,7 @@ export interface FormBounds {
   readonly size: number;
   /** How long (ms) it may stand still before its sender is given up. Node's `requestTimeout` bounds the whole. */
   readonly silenceMs: number;
+  readonly pace?: BodyPace;
 }
 
 const usualBounds: FormBounds = { size: 320 * mebibyte, silenceMs: 60_000 };
@@ -38,16 +40,19 @@ export function isForm(ctx: Context): boolean {
 /**
  * Reads a `multipart/form-data` body; its files go straight into blobs, at the pace at which they are stored, so that none
  * is ever whole in memory. Nothing stays behind of a form that is refused.
+ * @param blobs those of the caller's account
  * @param isHashed whether the answer's `hash` is wanted: of names, types and contents, whatever boundary the client chose;
  * else it is ''.
+ * @param watch looks at it before it is read, and at what comes of it
  * @throws ApiError 400 for a malformed form, 413 for one too large (at once where Content-Length says so), 415 for a
- * compressed one, `timeout`, `cancelled`.
+ * compressed one, `timeout`, `cancelled`, and what its watch throws.
  */
 export async function readForm(
   ctx: Context,
-  blobs: Blobs,
+  blobs: AccountBlobs,
   isHashed: boolean,
   bounds = usualBounds,
+  watch?: BodyWatch,
 ): Promise<{ form: Form; hash: string }> {
   const { req } = ctx;
   const boundary = readBoundary(req.headers['content-type'] ?? '');
@@ -58,7 +63,8 @@ export async function readForm(
   }
   const reading = new FormReading(blobs, isHashed);
   try {
-    await receive(req, boundary as string, reading, bounds);
+    await watch?.beforeLarge();
+    await receive(req, boundary as string, reading, bounds, watch);
     // What stands behind the form's end belongs to nobody.
     if (!req.complete) discard(req);
     return await reading.end();
@@ -90,12 +96,19 @@ function tooLarge(what: string, bytes: number): ApiError {
 }
 
 /** Hands the parts to `reading` until the form's end has come. @throws ApiError */
-function receive(req: IncomingMessage, boundary: string, reading: FormReading, bounds: FormBounds): Promise<void> {
+function receive(
+  req: IncomingMessage,
+  boundary: string,
+  reading: FormReading,
+  bounds: FormBounds,
+  watch: BodyWatch | undefined,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const parser = new Dicer({ boundary });
     const inTurn = new Transform({
       transform: (chunk, _encoding, done) => takeTurn(() => done(null, chunk)),
     });
+    const startedAt = Date.now();
     let received = 0;
     /** Parts whose head has not come. */
     let headless = 0;
@@ -116,7 +129,15 @@ function receive(req: IncomingMessage, boundary: string, reading: FormReading, b
     const heard = (chunk: Buffer): void => {
       received += chunk.length;
       if (received > bounds.size) settle(tooLarge('form', bounds.size));
-      else timer.refresh();
+      else if (isTooSlow(received, startedAt, bounds.pace ?? usualPace)) late();
+      else {
+        timer.refresh();
+        try {
+          watch?.grow(chunk.length);
+        } catch (error) {
+          settle(error);
+        }
+      }
     };
     parser
       .on('part', (part) => {
@@ -143,13 +164,13 @@ interface Field {
 }
 
 interface StoredFile {
-  readonly file: UploadedFile;
+  readonly file: Upload;
   readonly hash: string;
 }
 
 /** A form as far as it has come. */
 class FormReading {
-  readonly #blobs: Blobs;
+  readonly #blobs: AccountBlobs;
   readonly #isHashed: boolean;
   readonly #parts: Promise<Field | StoredFile>[] = [];
   readonly #open = new Set<Readable>();
@@ -158,7 +179,7 @@ class FormReading {
   #fieldBytes = 0;
   #isAbandoned = false;
 
-  constructor(blobs: Blobs, isHashed: boolean) {
+  constructor(blobs: AccountBlobs, isHashed: boolean) {
     this.#blobs = blobs;
     this.#isHashed = isHashed;
   }
@@ -174,7 +195,7 @@ class FormReading {
   async end(): Promise<{ form: Form; hash: string }> {
     const hash = createHash('sha256');
     const fields = new Map<string, string[]>();
-    const files: UploadedFile[] = [];
+    const files: Upload[] = [];
     for (const part of await Promise.all(this.#parts)) {
       if ('file' in part) {
         files.push(part.file);
@@ -194,7 +215,7 @@ class FormReading {
     this.#isAbandoned = true;
     for (const content of this.#open) content.destroy(new Error('the form is not read on'));
     for (const part of await Promise.allSettled(this.#parts)) {
-      if (part.status === 'fulfilled' && 'file' in part.value) await this.#blobs.delete(part.value.file.file);
+      if (part.status === 'fulfilled' && 'file' in part.value) await this.#blobs.delete(part.value.file.blob);
     }
   }
 
@@ -243,6 +264,6 @@ class FormReading {
     }
     const { id, bytes } = await this.#blobs.putStream(hashed());
     const { fileName = '', type = 'application/octet-stream' } = head;
-    return { file: { field, file: id, name: fileName, type, bytes }, hash: hash?.digest('hex') ?? '' };
+    return { file: new Upload({ blob: id, field, name: fileName, type, bytes }), hash: hash?.digest('hex') ?? '' };
   }
 }

@@ -8,12 +8,42 @@ export const largestBody = 20 * 1024 * 1024;
 /** How long a body may stand still before its sender is given up. Node's `requestTimeout` bounds the whole. */
 const silenceMs = 60_000;
 
+/** Bodies above so many bytes are looked at before they are read on (see `BodyWatch`). */
+export const largeBytes = 64 * 1024;
+
+/** How fast a body must come, once it has had its time for a slow beginning. */
+export interface BodyPace {
+  readonly graceMs: number;
+  readonly bytesPerSecond: number;
+}
+
+/** Slower than any line that can be worked with. */
+export const usualPace: BodyPace = { graceMs: 30_000, bytesPerSecond: 16 * 1024 };
+
+/** Whether a body of which so much has come since `startedAt` is too slow. */
+export function isTooSlow(bytes: number, startedAt: number, { graceMs, bytesPerSecond }: BodyPace): boolean {
+  const due = ((Date.now() - startedAt - graceMs) / 1000) * bytesPerSecond;
+  return due > 0 && bytes < due;
+}
+
+/** Who looks at a body while it comes. */
+export interface BodyWatch {
+  /** Called before a large body is read (on). @throws ApiError when it is not to be. */
+  readonly beforeLarge: () => Promise<void>;
+  /** Called with the bytes of each part. @throws ApiError when these are too many. */
+  readonly grow: (bytes: number) => void;
+}
+
 export interface BodyBounds {
   /** How long the body may stand still, in ms. */
   readonly silenceMs?: number;
   /** The largest body that is read, in bytes. */
   readonly mostBytes?: number;
+  readonly pace?: BodyPace;
+  readonly watch?: BodyWatch | undefined;
 }
+
+type WholeBounds = Required<Omit<BodyBounds, 'watch'>> & Pick<BodyBounds, 'watch'>;
 
 /** What is still taken in of a refused body, so that its sender reads the answer instead of a reset connection. */
 const linger = { bytes: 64 * 1024 * 1024, ms: 30_000 };
@@ -21,17 +51,21 @@ const linger = { bytes: 64 * 1024 * 1024, ms: 30_000 };
 /**
  * Reads a request's body. A missing Content-Type counts as JSON.
  * @throws ApiError 415 for what is not JSON or is compressed, 413 for more than 20 MiB (at once where Content-Length says
- * so), `timeout` for a body that stands still for a minute, `cancelled` when the caller leaves.
+ * so), `timeout` for a body that stands still for a minute or comes too slowly, `cancelled` when the caller leaves, and
+ * what its watch throws.
  */
 export async function readBody(ctx: Context, bounds: BodyBounds = {}): Promise<Buffer> {
   const { req } = ctx;
-  const whole: Required<BodyBounds> = { silenceMs, mostBytes: largestBody, ...bounds };
+  const whole: WholeBounds = { silenceMs, mostBytes: largestBody, pace: usualPace, ...bounds };
   const refusal = refuseByHeaders(req, whole.mostBytes);
   if (refusal) {
     discard(req);
     throw refusal;
   }
   try {
+    if (whole.watch !== undefined && Number(req.headers['content-length'] ?? 0) > largeBytes) {
+      await whole.watch.beforeLarge();
+    }
     return await collect(req, whole);
   } catch (error) {
     if (req.complete || req.destroyed) throw error;
@@ -76,26 +110,41 @@ function tooLarge(mostBytes: number): ApiError {
   return new ApiError('request_too_large', `The request body is too large: at most ${limit} are accepted.`);
 }
 
-function collect(req: IncomingMessage, { silenceMs, mostBytes }: Required<BodyBounds>): Promise<Buffer> {
+function collect(req: IncomingMessage, { silenceMs, mostBytes, pace, watch }: WholeBounds): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
+    const startedAt = Date.now();
+    // One that says how long it is was looked at before.
+    let isLarge = watch === undefined || req.headers['content-length'] !== undefined;
     let size = 0;
     const stop = (): void => {
       clearTimeout(timer);
       req.off('data', take).off('end', end).off('close', leave).off('error', leave);
     };
-    const fail = (error: ApiError): void => {
+    const fail = (error: unknown): void => {
       stop();
       reject(error);
     };
     const take = (chunk: Buffer): void => {
       size += chunk.length;
-      if (size > mostBytes) {
-        fail(tooLarge(mostBytes));
-      } else {
-        chunks.push(chunk);
-        timer.refresh();
+      if (size > mostBytes) fail(tooLarge(mostBytes));
+      else if (isTooSlow(size, startedAt, pace)) late();
+      else keep(chunk);
+    };
+    const keep = (chunk: Buffer): void => {
+      chunks.push(chunk);
+      timer.refresh();
+      if (watch === undefined) return;
+      try {
+        watch.grow(chunk.length);
+      } catch (error) {
+        fail(error);
+        return;
       }
+      if (isLarge || size <= largeBytes) return;
+      isLarge = true;
+      req.pause();
+      watch.beforeLarge().then(() => req.resume(), fail);
     };
     const end = (): void => {
       stop();

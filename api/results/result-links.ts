@@ -1,7 +1,14 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { isOwnBlob } from '../../shared/blobs/account-blobs.ts';
 
 /** Path under which results are fetched; the blob's id follows. */
 const resultsPath = '/results/';
+
+/** A file of an account's, by the id of its blob. */
+export interface OwnFile {
+  readonly account: string;
+  readonly file: string;
+}
 
 /**
  * Links to result files: signed, so that they work without an API key, and expiring, so that they are no key for ever.
@@ -18,8 +25,10 @@ export class ResultLinks {
   /**
    * A link to the file, valid until `expiresAt` (ms since 1970).
    * @param baseUrl the one its reader knows; the signature is the same under each
+   * @throws Error for a file that is not the account's: a link to it would be a key to what others have stored.
    */
-  link(baseUrl: string, file: string, expiresAt: number): string {
+  link(baseUrl: string, { account, file }: OwnFile, expiresAt: number): string {
+    if (!isOwnBlob(account, file)) throw new Error('a result names a file that is not its own');
     const expires = Math.floor(expiresAt / 1000);
     return `${baseUrl}${resultsPath}${file}?expires=${expires}&signature=${this.#sign(file, expires)}`;
   }

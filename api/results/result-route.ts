@@ -1,5 +1,6 @@
 import { pipeline } from 'node:stream/promises';
 import type { Middleware } from 'koa';
+import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { type ByteRange, MissingBlobError } from '../../shared/blobs/blob-storage.ts';
 import { mediaTypeOf } from '../../shared/blobs/media-types.ts';
 import { ApiError } from '../../shared/errors.ts';
@@ -25,7 +26,7 @@ export function readResult({ blobs, resultLinks }: Pick<Services, 'blobs' | 'res
       throw new ApiError('permission_denied', 'This link is not valid: it was changed, or cut.');
     if (verdict === 'expired') throw expired();
     try {
-      await sendFile(ctx, blobs, file, Number(expires));
+      await sendFile(ctx, blobs.signed, file, Number(expires));
     } catch (error) {
       throw error instanceof MissingBlobError ? expired() : error;
     }
@@ -38,10 +39,16 @@ function expired(): ApiError {
 
 /**
  * Answers with a stored file, or the part of it that the request asks for.
+ * @param blobs those of the file's account, or what a signed link may read
  * @param expires until when it stays, in seconds since 1970
  * @throws MissingBlobError; ApiError 416.
  */
-export async function sendFile(ctx: Context, blobs: Services['blobs'], file: string, expires: number): Promise<void> {
+export async function sendFile(
+  ctx: Context,
+  blobs: Pick<AccountBlobs, 'read' | 'size'>,
+  file: string,
+  expires: number,
+): Promise<void> {
   const size = await blobs.size(file);
   const etag = `"${file.replace('/', '-')}"`;
   const range = askedRange(ctx, etag, size);

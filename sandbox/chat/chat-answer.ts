@@ -1,4 +1,5 @@
 import { splitTokens } from '../tokens.ts';
+import { withinTime } from '../within-time.ts';
 import { lastUserText } from './chat-message.ts';
 import type { ChatRequest } from './chat-request.ts';
 import { answerObject, answerSchema } from './json-answer.ts';
@@ -33,8 +34,14 @@ export interface ChatAnswer {
 /**
  * Composes the answer to a request: the same request always gets the same answer (ids aside).
  * @param id of the completion; the ids of tool calls are made from it.
+ * @throws WireError 400 for a schema or a pattern that cannot be followed, or takes too long.
  */
 export function composeAnswer(request: ChatRequest, id: string): ChatAnswer {
+  const followsSchemas = request.tools.allowed.length > 0 || request.responseFormat.type === 'json_schema';
+  return followsSchemas ? withinTime(() => compose(request, id)) : compose(request, id);
+}
+
+function compose(request: ChatRequest, id: string): ChatAnswer {
   const planned = planCalls(request);
   const reasoning = request.model.reasoning ? reason(request) : [];
   let tokensPerSecond: number | undefined;

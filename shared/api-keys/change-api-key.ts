@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { forgetBudget } from '../jobs/account-money.ts';
 import type { RedisClient } from '../redis.ts';
 import type { ApiKey, KeySettings, NewApiKey } from './api-key.ts';
 import { apiKeyOf, newKeyRow, settingColumns } from './api-key-row.ts';
@@ -39,7 +40,10 @@ export async function changeApiKey(
     .where('revoked_at', 'is', null)
     .returningAll()
     .executeTakeFirst();
-  return row && (await announceKey(db, redis, apiKeyOf(row)));
+  if (row === undefined) return undefined;
+  // Before the change is in force: what admission knows of the budget is of the old one.
+  if ('budget' in settings) await forgetBudget(redis, row.account_id, id);
+  return await announceKey(db, redis, apiKeyOf(row));
 }
 
 /**

@@ -8,7 +8,7 @@ import type { ApiKey } from './api-key.ts';
 export type FlaggedKey = Pick<ApiKey, 'id' | 'accountId'>;
 
 const script = loadScript<string>(new URL('./key-flag.lua', import.meta.url));
-const syncBatch = 500;
+const syncBatch = 1000;
 
 /**
  * Tells Redis a key's revision, or with 0 that it is revoked, and answers the revision that Redis has then: 0 where the key
@@ -23,17 +23,22 @@ export async function writeKeyFlag(redis: RedisClient, key: FlaggedKey, revision
  * anything: a Redis that was stopped then, or came back from an older file, still has them as they were.
  */
 export async function syncKeyFlags(db: Database, redis: RedisClient): Promise<void> {
-  const keys = await db
-    .selectFrom('api_keys')
-    .select(['id', 'account_id', 'revoked_at', 'revision'])
-    .where((is) => is.or([is('revoked_at', 'is not', null), is('revision', '>', 1)]))
-    .execute();
-  for (let start = 0; start < keys.length; start += syncBatch) {
-    const batch = keys.slice(start, start + syncBatch);
+  for (let after = ''; ; ) {
+    const keys = await db
+      .selectFrom('api_keys')
+      .select(['id', 'account_id', 'revoked_at', 'revision'])
+      .where('id', '>', after)
+      .where((is) => is.or([is('revoked_at', 'is not', null), is('revision', '>', 1)]))
+      .orderBy('id')
+      .limit(syncBatch)
+      .execute();
     await Promise.all(
-      batch.map(({ id, account_id: accountId, revoked_at: revokedAt, revision }) =>
+      keys.map(({ id, account_id: accountId, revoked_at: revokedAt, revision }) =>
         writeKeyFlag(redis, { id, accountId }, revokedAt === null ? revision : 0),
       ),
     );
+    const last = keys.at(-1);
+    if (last === undefined || keys.length < syncBatch) return;
+    after = last.id;
   }
 }

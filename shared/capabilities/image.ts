@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Upload } from '../blobs/upload.ts';
 
 /** What an image model can be asked to do; each is an endpoint of its own. */
 export type ImageTask = 'generation' | 'edit' | 'variation';
@@ -46,10 +47,11 @@ export const imageGenerationRequest = z
   .looseObject({ ...paintingOptions, style: z.enum(['vivid', 'natural']).nullish() })
   .check(checkPartialImages);
 
-/** An image in JSON: a link, or a data URL. */
+/** An image in JSON: a link, or a data URL. Strict: no other key of it could mean anything but what the gateway made. */
 export const imageReference = z
-  .looseObject({
+  .strictObject({
     image_url: z.string().max(longestImageUrl).optional(),
+    file_id: z.unknown().optional(),
   })
   .check(({ value, issues }) => {
     const broken = (field: string, message: string) =>
@@ -69,8 +71,8 @@ export const imageEditRequest = z
   })
   .check(checkPartialImages);
 
-/** An uploaded image as a form's reader describes it; the capability wants no more of it. */
-export const upload = z.object({ file: z.string(), name: z.string(), type: z.string(), bytes: z.int().min(1) });
+/** A file as a form's reader has it. No JSON is one. */
+export const upload = z.instanceof(Upload);
 
 /** The fields of a form for an edit, its numbers and booleans read already, the uploads in `image` and `mask`. */
 export const imageEditForm = z
@@ -88,11 +90,11 @@ export const imageVariationForm = z
     }
   });
 
-/** An image that a caller uploaded; the bytes lie beside the job. */
-export type UploadedImage = z.infer<typeof upload>;
-
 /** An image as the caller named it in JSON: a data URL, or a link that the vendor fetches. */
 export type ImageReference = z.infer<typeof imageReference>;
+
+/** What a vendor is shown: an upload, or an image as the caller named it. */
+export type ShownImage = Upload | ImageReference;
 
 /**
  * The request of an image job, the same for every vendor. Its `delta` frames are partial images: OpenAI's
@@ -102,15 +104,18 @@ export interface ImageJob {
   readonly task: ImageTask;
   /** Null: as is usual for the model. */
   readonly response_format: ImageResponseFormat | null;
-  /** What is edited or varied; empty for a generation. All uploads, or all references. */
-  readonly images: readonly (UploadedImage | ImageReference)[];
-  readonly mask: UploadedImage | ImageReference | null;
+  /** What is edited or varied; empty for a generation, and where the images are uploads, which lie beside the job. */
+  readonly images: readonly ImageReference[];
+  readonly mask: ImageReference | null;
   /** The caller's other fields (prompt, n, size, …), unknown ones too: they pass through. */
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
-/** What the worker adds to the job before its vendor gets it. */
-export interface PlacedImageJob extends ImageJob {
+/** The job as its vendor gets it, with its uploads, and with what the worker adds to it. */
+export interface PlacedImageJob extends Omit<ImageJob, 'images' | 'mask'> {
+  /** All uploads, or all references. */
+  readonly images: readonly ShownImage[];
+  readonly mask: ShownImage | null;
   /** Whether the vendor takes `response_format` for this model; where it does not, it answers base64. */
   readonly takes_response_format: boolean;
 }

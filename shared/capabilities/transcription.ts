@@ -66,7 +66,7 @@ function brokenRule(fields: TranscriptionFields): { param: keyof TranscriptionFi
 }
 
 /**
- * The request of a transcription job. Its answer: `delta` frames are events (`{"type": "transcript.text.delta",
+ * The request of a transcription job; the audio is its upload. Its answer: `delta` frames are events (`{"type": "transcript.text.delta",
  * "delta", …}`, and `transcript.text.segment` where speakers are told apart); the `end` frame is `{"text", "language"?,
  * "duration"?, "segments"?, "words"?, "logprobs"?, "usage"?, …}`, as the vendor gave it. Times are seconds.
  */
@@ -75,8 +75,6 @@ export interface TranscriptionJobRequest {
   readonly task: 'transcribe' | 'translate';
   /** What the caller gets. A vendor is asked for what it is made of: srt, vtt and verbose_json need timed segments. */
   readonly format: TranscriptionFormat;
-  /** The audio: the id of its blob, and its name and media type as the caller gave them. */
-  readonly file: { readonly file: string; readonly name: string; readonly type: string; readonly bytes: number };
   /** All other fields, those unknown to the gateway as text. */
   readonly options: Readonly<Record<string, string | number | boolean | readonly string[]>>;
 }

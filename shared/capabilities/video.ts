@@ -1,5 +1,3 @@
-import type { UploadedImage } from './image.ts';
-
 /** The request of a video job, the same for every vendor. */
 export interface VideoJob {
   readonly prompt: string;
@@ -7,8 +5,8 @@ export interface VideoJob {
   readonly size?: string;
   /** Length of the clip, a whole number. */
   readonly seconds?: string;
-  /** The picture that the video begins with: an upload, or a link or data URL. */
-  readonly input: UploadedImage | { readonly image_url: string } | null;
+  /** The picture that the video begins with, a link or data URL; null where there is none, or an upload beside the job. */
+  readonly input: { readonly image_url: string } | null;
   /** The video that is made anew by another prompt, as its vendor knows it. */
   readonly remixed: { readonly vendor: string; readonly account?: string; readonly task: string } | null;
   /** The caller's other fields: they pass through. */

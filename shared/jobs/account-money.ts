@@ -81,13 +81,31 @@ export function budgetPeriodAt(period: BudgetPeriod, time: number): { readonly n
   return { name: `${period}:${new Date(from).toISOString().slice(0, 10)}`, from };
 }
 
-/** Tells admission what an API key has spent since its budget's period began. */
+/** When a period began, by its name. */
+export function periodStart(name: string): number {
+  return name === 'never' ? 0 : Date.parse(name.slice(name.indexOf(':') + 1));
+}
+
+/**
+ * Tells admission what an API key has spent since its budget's period began, unless it knows. What the outbox has is not in
+ * the ledger yet: `raiseBudgets` is to follow.
+ */
 export async function loadBudget(
   redis: RedisClient,
   { account, apiKeyId, period }: { readonly account: string; readonly apiKeyId: string; readonly period: string },
   spent: number,
 ): Promise<void> {
-  await loadSpent(redis, [accountKeys.budget(account, apiKeyId)], [period, spent]);
+  const keys = [
+    accountKeys.budget(account, apiKeyId),
+    accountKeys.running(account, apiKeyId),
+    accountKeys.reserved(account),
+  ];
+  await loadSpent(redis, keys, [period, spent, periodStart(period)]);
+}
+
+/** Forgets what is known of a key's budget, whose settings have changed: admission asks for it again. */
+export async function forgetBudget(redis: RedisClient, account: string, apiKeyId: string): Promise<void> {
+  await redis.del(accountKeys.budget(account, apiKeyId));
 }
 
 /** What an API key has spent in the running period of its budget, in nano-dollars; what is under way is not counted. */

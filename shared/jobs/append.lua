@@ -1,11 +1,13 @@
--- Appends a batch of frames to each of some jobs' logs and publishes it, if the caller still owns the job.
+-- Appends a batch of frames to each of some jobs' logs and publishes it, if the caller still owns the job. refusal.lua
+-- stands before this.
 -- KEYS[2n-1] job state (hash)   KEYS[2n] answer log (stream)
 -- ARGV[1] lease in ms   ARGV[2] PUBLISH or SPUBLISH, then eight of each job:
 --   1 job id   2 attempt   3 first seq, and who serves   4 last seq   5 frame lines, newline-separated
 --   6 inbox channel prefix   7 log lifetime in ms
 --   8 '1' when a delta is among the frames: from then on the job is never run again
 -- Answers for each: ok; fenced (another attempt owns the job); ended (a terminal is written: cancelled, overdue, …); gone;
--- 'error message' where this one could not be appended.
+-- gap (the log lacks frames before these: Redis has lost them); 'error message' where this one could not be appended.
+-- Answers an error for all of them where Redis refuses to write.
 local time = redis.call('TIME')
 local lease = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1])
 
@@ -17,6 +19,7 @@ local function append(key, log, job, attempt, first, last, lines, inboxes, lifet
   local seq = tonumber(state[3] or 0)
   -- A repeat: the caller's connection broke after the script had run, and the client library sent it again.
   if tonumber(last) <= seq then return 'ok' end
+  if tonumber(string.match(first, '^%d+')) ~= seq + 1 then return 'gap' end
   local batch = attempt .. ' ' .. first .. '\n' .. lines
   redis.call('XADD', log, last .. '-0', 'b', batch)
   if seq == 0 then redis.call('PEXPIRE', log, lifetime) end
@@ -32,6 +35,11 @@ local replies = {}
 for index = 1, #KEYS / 2 do
   local at = 8 * index - 5
   local ok, reply = pcall(append, KEYS[2 * index - 1], KEYS[2 * index], unpack(ARGV, at, at + 7))
-  replies[index] = ok and reply or 'error ' .. (type(reply) == 'table' and reply.err or tostring(reply))
+  if not ok then
+    local message, refused = refusal(reply)
+    if refused then return refused end
+    reply = 'error ' .. message
+  end
+  replies[index] = reply
 end
 return replies

@@ -2,12 +2,15 @@ import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
 import { leaseMs } from './begin.ts';
 import { inBatches, shareNode } from './in-batches.ts';
-import { loadScript } from './script.ts';
+import { loadScript, refusalScript } from './script.ts';
 
 /** `ok`, or why the worker must stop: see append.lua. */
 export type Ownership = 'ok' | 'fenced' | 'ended' | 'gone';
 
-const script = loadScript<string[]>(new URL('./append.lua', import.meta.url));
+/** `gap`: the log lacks frames before these, so that it cannot take them. */
+export type AppendVerdict = Ownership | 'gap';
+
+const script = loadScript<string[]>(new URL('./append.lua', import.meta.url), refusalScript);
 
 /** How a script publishes: sharded on a Cluster, where a script may only publish on its own node. */
 export function publishCommand(isCluster: boolean): 'PUBLISH' | 'SPUBLISH' {
@@ -30,9 +33,9 @@ export interface AppendCall {
 }
 
 /** Appends frames to the answer log and publishes them, in one step. Repeating a call changes nothing. */
-export const append = inBatches(appendAll, shareNode);
+export const append = inBatches(appendAll, shareNode, 'retried');
 
-async function appendAll(redis: RedisClient, calls: readonly AppendCall[]): Promise<(Ownership | Error)[]> {
+async function appendAll(redis: RedisClient, calls: readonly AppendCall[]): Promise<(AppendVerdict | Error)[]> {
   const { isCluster } = calls[0] as AppendCall;
   const replies = await script(
     redis,
@@ -52,5 +55,5 @@ async function appendAll(redis: RedisClient, calls: readonly AppendCall[]): Prom
       ]),
     ],
   );
-  return replies.map((reply) => (reply.startsWith('error ') ? new Error(reply) : (reply as Ownership)));
+  return replies.map((reply) => (reply.startsWith('error ') ? new Error(reply) : (reply as AppendVerdict)));
 }

@@ -1,7 +1,7 @@
 import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
 import { inBatches, shareNode } from './in-batches.ts';
-import { loadScript } from './script.ts';
+import { loadScript, refusalScript } from './script.ts';
 import { readTask, type VendorTask } from './vendor-task.ts';
 
 /** How long a worker owns a job without a sign of life. A frozen worker's job is taken over after this time. */
@@ -22,12 +22,14 @@ export type BeginVerdict =
       readonly progress: number;
     }
   | { readonly verdict: 'wait'; readonly waitMs: number }
-  | { readonly verdict: 'drop' | 'settle' | 'overdue' | 'interrupted' | 'unknown' | 'exhausted' };
+  | { readonly verdict: 'drop' | 'settle' | 'overdue' | 'interrupted' | 'lost' | 'unknown' | 'exhausted' }
+  /** Its state, or its vendor's task, is none. Another asking would not help. */
+  | { readonly verdict: 'unreadable'; readonly reason: string };
 
 /** The part of a script that begins jobs. */
 export const beginJobScript = new URL('./begin-job.lua', import.meta.url);
 
-const script = loadScript<string[]>(new URL('./begin.lua', import.meta.url), beginJobScript);
+const script = loadScript<string[]>(new URL('./begin.lua', import.meta.url), refusalScript, beginJobScript);
 
 /** A job that a worker asks to begin. */
 export interface BeginCall {
@@ -43,9 +45,10 @@ export interface BeginCall {
 export const begin = inBatches(
   beginAll,
   (one, other, redis) => one.workerId === other.workerId && shareNode(one, other, redis),
+  'retried',
 );
 
-async function beginAll(redis: RedisClient, calls: readonly BeginCall[]): Promise<(BeginVerdict | Error)[]> {
+async function beginAll(redis: RedisClient, calls: readonly BeginCall[]): Promise<BeginVerdict[]> {
   const { workerId } = calls[0] as BeginCall;
   const replies = await script(
     redis,
@@ -60,13 +63,21 @@ export function beginTerms(workerId: string): [workerId: string, leaseMs: number
   return [workerId, leaseMs, attemptsAllowed];
 }
 
-/** What beginJob has answered. */
-export function readBeginReply(text: string): BeginVerdict | Error {
-  const [verdict, number, lastSeq, progress, task = ''] = text.split('\t');
-  if (verdict === 'error') return new Error(number);
+/** What beginJob has answered. One that cannot be read fails by itself, not those that were begun with it. */
+export function readBeginReply(text: string): BeginVerdict {
+  const [verdict, number = '', lastSeq, progress, task = ''] = text.split('\t');
+  if (verdict === 'error') return { verdict: 'unreadable', reason: number };
   const own = { attempt: Number(number), lastSeq: Number(lastSeq) };
   if (verdict === 'run') return { verdict, ...own };
-  if (verdict === 'poll') return { verdict, ...own, task: readTask(task), progress: Number(progress) };
+  if (verdict === 'poll') return readPoll(own, task, Number(progress));
   if (verdict === 'wait') return { verdict, waitMs: own.attempt };
   return { verdict: verdict as 'drop' };
+}
+
+function readPoll(own: { attempt: number; lastSeq: number }, task: string, progress: number): BeginVerdict {
+  try {
+    return { verdict: 'poll', ...own, task: readTask(task), progress };
+  } catch {
+    return { verdict: 'unreadable', reason: "the vendor's task in the job's state is none" };
+  }
 }

@@ -1,4 +1,9 @@
--- Lets the states of settled jobs expire.
--- KEYS[n] job state (hash)   ARGV[n] its lifetime from now in ms
-for index = 1, #KEYS do redis.call('PEXPIRE', KEYS[index], ARGV[index]) end
+-- Marks the states of jobs as settled, and lets them expire.
+-- KEYS[n] job state (hash)   ARGV[n] its lifetime from now in ms, or '' where it is to stay as long as it would
+for index, key in ipairs(KEYS) do
+  local isThere
+  if ARGV[index] == '' then isThere = redis.call('EXISTS', key) == 1
+  else isThere = redis.call('PEXPIRE', key, ARGV[index]) == 1 end
+  if isThere then redis.call('HSET', key, 'settled', '1') end
+end
 return #KEYS

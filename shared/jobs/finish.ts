@@ -5,7 +5,7 @@ import { publishCommand } from './append.ts';
 import { frameLine } from './frames.ts';
 import { inBatches, shareNode } from './in-batches.ts';
 import type { Outcome } from './job-state.ts';
-import { loadScript } from './script.ts';
+import { loadScript, refusalScript } from './script.ts';
 
 /** How long an answer that nobody fetched stays in Redis after its end. */
 const undeliveredMs = 60_000;
@@ -15,7 +15,7 @@ const undeliveredMs = 60_000;
  */
 const endedMs = 600_000;
 
-const script = loadScript<string[]>(new URL('./finish.lua', import.meta.url));
+const script = loadScript<string[]>(new URL('./finish.lua', import.meta.url), refusalScript);
 
 /** Under what condition a caller that is not the worker ends a job; see finish.lua. */
 export type EndGuard = 'queued' | 'abandoned' | 'overdue';
@@ -35,6 +35,8 @@ export interface FinishCall {
   /** Frame lines, the terminal one last, and how many they are. */
   readonly lines: string;
   readonly lineCount: number;
+  /** The number of the first line, where there are frames that must be in the log before it; left out: whatever comes next. */
+  readonly firstSeq?: number | undefined;
   /** How long the job's answer stays readable; 0 for plain jobs. */
   readonly retentionMs: number;
   readonly isCluster: boolean;
@@ -44,7 +46,7 @@ export interface FinishCall {
 
 export interface FinishReply {
   /** `finished`: this call ended the job. `already`: another did before. The rest: it was not ended by this call. */
-  readonly verdict: 'finished' | 'already' | 'fenced' | 'refused' | 'gone';
+  readonly verdict: 'finished' | 'already' | 'fenced' | 'refused' | 'gone' | 'gap';
   /** The outcome that stands, when there is one. */
   readonly outcome: Outcome | undefined;
   /** Whether a worker had begun the job. */
@@ -54,7 +56,7 @@ export interface FinishReply {
 }
 
 /** Ends a job: the only way one ends. The first caller wins; see finish.lua. Settle it afterwards. */
-export const finish = inBatches(finishAll, shareNode);
+export const finish = inBatches(finishAll, shareNode, 'retried');
 
 async function finishAll(redis: RedisClient, calls: readonly FinishCall[]): Promise<(FinishReply | Error)[]> {
   const { isCluster } = calls[0] as FinishCall;
@@ -78,6 +80,7 @@ function argumentsOf(call: FinishCall): (string | number)[] {
     Math.max(call.retentionMs, endedMs),
     call.served ?? '',
     call.cost ?? '',
+    call.firstSeq ?? '',
   ];
 }
 

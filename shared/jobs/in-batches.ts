@@ -2,6 +2,7 @@ import { Cluster } from 'ioredis';
 import { beforeNextWrite } from '../gathered-writes.ts';
 import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
+import { isRefusal, retryRefused } from '../redis-refusal.ts';
 
 /** Keeps a script short, which stops Redis while it runs. */
 const mostCalls = 64;
@@ -17,10 +18,13 @@ interface Waiting<Call, Reply> {
  * less than each by itself, and an idle connection no time.
  * @param send makes calls of one group; answers a reply for each, in their order, or why that one failed
  * @param goTogether whether two calls can be made in one
+ * @param refusals what becomes of calls that Redis refuses for now: left out, they fail; `retried`, they are made again for a
+ * while, which they must tolerate
  */
 export function inBatches<Call, Reply>(
   send: (redis: RedisClient, calls: readonly Call[]) => Promise<readonly (Reply | Error)[]>,
   goTogether: (one: Call, other: Call, redis: RedisClient) => boolean,
+  refusals?: 'retried',
 ): (redis: RedisClient, call: Call) => Promise<Reply> {
   const waiting = new WeakMap<RedisClient, Waiting<Call, Reply>[][]>();
 
@@ -28,14 +32,18 @@ export function inBatches<Call, Reply>(
     const fail = (error: unknown): void => {
       for (const { reject } of group) reject(error);
     };
-    const calls = group.map(({ call }) => call);
-    send(redis, calls).then((replies) => {
+    const deliver = (replies: readonly (Reply | Error)[]): void => {
       for (const [index, { resolve, reject }] of group.entries()) {
         const reply = replies[index] as Reply | Error;
         if (reply instanceof Error) reject(reply);
         else resolve(reply);
       }
-    }, fail);
+    };
+    const calls = group.map(({ call }) => call);
+    send(redis, calls).then(deliver, (error) => {
+      if (refusals === undefined || !isRefusal(error)) fail(error);
+      else retryRefused(error, () => send(redis, calls)).then(deliver, fail);
+    });
   };
   const sendAll = (redis: RedisClient): void => {
     const groups = waiting.get(redis);

@@ -2,6 +2,8 @@ import type { Capability } from '../capabilities/capability.ts';
 import type { ErrorCode } from '../errors.ts';
 import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
+import { untilAccepted } from '../redis-refusal.ts';
+import { loadScript } from './script.ts';
 
 /** How a job ended. */
 export type Outcome = 'completed' | 'failed' | 'cancelled';
@@ -66,6 +68,8 @@ export interface JobState extends JobIdentity, StoredRequest {
   readonly isDeleted: boolean;
 }
 
+const createScript = loadScript<number>(new URL('./create-state.lua', import.meta.url));
+
 /** How long a state outlives its job's deadline when nobody settles it. */
 const unsettledMs = 3_600_000;
 
@@ -93,13 +97,9 @@ export async function createJobState(
   const key = jobKeys.state(job.id);
   const [name, value] = storedField(stored);
   // What no script looks at is one field, for each field costs every process a little.
-  const fields = {
-    job: JSON.stringify(job),
-    deadline: job.deadlineAt,
-    readers: reader,
-    ...(name && { [name]: value }),
-  };
-  await Promise.all([redis.hset(key, fields), redis.pexpire(key, newStateLifetime(job))]);
+  const fields = ['job', JSON.stringify(job), 'deadline', job.deadlineAt, 'readers', reader];
+  if (name !== '') fields.push(name, value);
+  await untilAccepted(() => createScript(redis, [key], [newStateLifetime(job), ...fields]));
 }
 
 /** Reads a job's state; undefined when there is none (unknown, or its time is over). */

@@ -1,5 +1,6 @@
 import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
+import { untilAccepted } from '../redis-refusal.ts';
 import type { Ownership } from './append.ts';
 import { leaseMs } from './begin.ts';
 import { loadScript } from './script.ts';
@@ -9,7 +10,7 @@ const releaseScript = loadScript<Ownership | 'released' | 'kept'>(new URL('./rel
 
 /** Renews the lease on a job whose vendor is silent; see renew.lua. */
 export function renewLease(redis: RedisClient, jobId: string, attempt: number): Promise<Ownership> {
-  return renewScript(redis, [jobKeys.state(jobId)], [attempt, leaseMs]);
+  return untilAccepted(() => renewScript(redis, [jobKeys.state(jobId)], [attempt, leaseMs]));
 }
 
 /** Gives a job back that has no committed output; see release.lua. */
@@ -18,5 +19,5 @@ export function releaseLease(
   jobId: string,
   attempt: number,
 ): Promise<Ownership | 'released' | 'kept'> {
-  return releaseScript(redis, [jobKeys.state(jobId)], [attempt]);
+  return untilAccepted(() => releaseScript(redis, [jobKeys.state(jobId)], [attempt]));
 }

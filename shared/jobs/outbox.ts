@@ -38,12 +38,19 @@ export interface JobRecord {
   readonly servedModel?: string | undefined;
   /** When the first frame of the answer was written; undefined where whoever ended the job does not know it. */
   readonly firstAt?: number | undefined;
+  /** Nothing was charged for it in Redis yet: its hold was lost there. See `lateField`. */
+  readonly isLate?: boolean | undefined;
 }
 
 /** Field of an outbox entry that holds the record. */
 export const recordField = 'r';
 /** Field that holds what settlement charged for the job: nano-dollars, decimal; left out where it charged nothing. */
 export const chargeField = 'c';
+/**
+ * Field of a job that was settled without a hold, which Redis had lost: its charge is not counted in Redis. Once the database
+ * has the record, and had none of the job before, the account is brought up to the ledger.
+ */
+export const lateField = 'l';
 
 /** A record as it stands in the outbox: JSON, composed once, by whoever settles the job. Its cost is not in it. */
 export function recordText(job: JobRecord): string {
@@ -113,8 +120,9 @@ const wireRecord = z.compile(
 /**
  * Reads a record; undefined when the text is none, which means a defect or another version's entry.
  * @param charge what the entry says beside it, if it does
+ * @param late what its `lateField` says, if it has one
  */
-export function parseRecord(text: string, charge?: string): JobRecord | undefined {
+export function parseRecord(text: string, charge?: string, late?: string): JobRecord | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -144,6 +152,7 @@ export function parseRecord(text: string, charge?: string): JobRecord | undefine
     metadata: value.metadata === undefined ? undefined : JSON.stringify(value.metadata),
     servedModel: value.served,
     firstAt: value.first,
+    isLate: late === '1',
   };
 }
 

@@ -1,6 +1,7 @@
 import type { VideoProgress } from '../capabilities/video.ts';
 import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
+import { untilAccepted } from '../redis-refusal.ts';
 import { type Ownership, publishCommand } from './append.ts';
 import { frameLine } from './frames.ts';
 import { loadScript } from './script.ts';
@@ -23,18 +24,15 @@ export interface PauseCall {
 /** Lets go of a job until its next poll, and says how far it is; see pause.lua. */
 export function pause(redis: RedisClient, call: PauseCall): Promise<Ownership> {
   const { progress } = call;
-  return script(
-    redis,
-    [jobKeys.state(call.jobId), jobKeys.log(call.jobId)],
-    [
-      call.jobId,
-      call.attempt,
-      progress,
-      frameLine('progress', JSON.stringify({ progress } satisfies VideoProgress)),
-      jobKeys.inboxPrefix(call.jobId),
-      publishCommand(call.isCluster),
-      call.lifetimeMs,
-      call.dueAt,
-    ],
-  );
+  const args = [
+    call.jobId,
+    call.attempt,
+    progress,
+    frameLine('progress', JSON.stringify({ progress } satisfies VideoProgress)),
+    jobKeys.inboxPrefix(call.jobId),
+    publishCommand(call.isCluster),
+    call.lifetimeMs,
+    call.dueAt,
+  ];
+  return untilAccepted(() => script(redis, [jobKeys.state(call.jobId), jobKeys.log(call.jobId)], args));
 }

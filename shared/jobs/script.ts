@@ -5,6 +5,9 @@ import type { RedisClient } from '../redis.ts';
 /** A Lua script that runs atomically in Redis; the key list decides the node on a Cluster. */
 export type Script<Reply> = (redis: RedisClient, keys: string[], args: (string | number)[]) => Promise<Reply>;
 
+/** The part of a script that tells a refusal of Redis from what went wrong with one of its jobs. */
+export const refusalScript = new URL('./refusal.lua', import.meta.url);
+
 /**
  * Loads the `.lua` file beside its caller: `loadScript(new URL('./begin.lua', import.meta.url))`. ioredis sends its hash,
  * and its text only where Redis does not know it yet. Scripts declare nothing but what their head says, and all keys of one

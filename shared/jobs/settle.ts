@@ -4,14 +4,17 @@ import { groupBy } from '../group-by.ts';
 import { accountKeys, jobKeys } from '../keys.ts';
 import { countAllTokens } from '../money/token-counts.ts';
 import type { RedisClient } from '../redis.ts';
+import { untilAccepted } from '../redis-refusal.ts';
 import type { JobState, Outcome } from './job-state.ts';
 import { recordOfState } from './outbox.ts';
 import { loadScript } from './script.ts';
 
+/** Jobs that one call settles at most: a script stops Redis while it runs. */
+const maxJobs = 500;
 /** How long the state of a settled plain job stays, so that a resent `add` or a late worker finds the end written. */
 const settledMs = 120_000;
 
-const script = loadScript<number>(new URL('./settle.lua', import.meta.url));
+const script = loadScript<number[]>(new URL('./settle.lua', import.meta.url));
 const freePlaceScript = loadScript<number>(new URL('./free-place.lua', import.meta.url));
 const expireScript = loadScript<number>(new URL('./expire-states.lua', import.meta.url));
 
@@ -87,26 +90,36 @@ export function freesIdempotencyKey(job: Pick<Settlement, 'idempotency' | 'outco
  * Settles ended jobs: takes their holds off and puts their records into the outbox. Doing it twice changes nothing, so
  * whoever finished a job settles it, and the sweeper does where that one died in between. Jobs of one account go in one
  * call. `expireStates` comes after it.
+ *
+ * A job without a hold was settled before, unless its state says otherwise: then Redis has lost the hold (a failover), and
+ * the job's record goes out all the same. The database decides whether it is news, and only then the job is charged.
  */
 export async function settle(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
   const byTag = groupBy(jobs, (job) => accountKeys.tag(job.account));
-  await Promise.all([...byTag.values()].map((group) => settleTag(redis, group)));
+  const groups = [...byTag.values()].flatMap((group) => chunksOf(group, maxJobs));
+  await Promise.all(groups.map((group) => settleTag(redis, group)));
+}
+
+function chunksOf<Item>(items: readonly Item[], size: number): Item[][] {
+  const chunks: Item[][] = [];
+  for (let start = 0; start < items.length; start += size) chunks.push(items.slice(start, start + size));
+  return chunks;
 }
 
 /**
- * Lets the states of settled plain jobs expire. Only then: as long as the hold stands, the sweeper must be able to read how
- * the job ended. Those of kept answers have their time from their end on, and the ledger shortens it.
+ * Marks states of settled jobs as such, and lets those of plain ones expire. Only then: as long as the hold stands, the
+ * sweeper must be able to read how the job ended. Those of kept answers have their time from their end on, and the ledger
+ * shortens it.
  */
 export async function expireStates(redis: RedisClient, jobs: readonly ExpiringState[]): Promise<void> {
-  const plain = jobs.filter((job) => job.retentionMs === 0);
-  const byTag = groupBy(plain, (job) => jobKeys.tag(job.jobId));
+  const byTag = groupBy(jobs, (job) => jobKeys.tag(job.jobId));
   await Promise.all(
     [...byTag.values()].map((group) => {
       const keys = group.map((job) => jobKeys.state(job.jobId));
       return expireScript(
         redis,
         keys,
-        group.map(() => settledMs),
+        group.map((job) => (job.retentionMs === 0 ? settledMs : '')),
       );
     }),
   );
@@ -125,7 +138,8 @@ export async function settleNow(redis: RedisClient, job: Settlement): Promise<vo
  */
 export async function freePlace(redis: RedisClient, job: EndedPlace): Promise<void> {
   const { running, binding } = placeOf(job);
-  await freePlaceScript(redis, [running, binding], [job.jobId, freesIdempotencyKey(job) ? '1' : '0']);
+  const args = [job.jobId, freesIdempotencyKey(job) ? '1' : '0'];
+  await untilAccepted(() => freePlaceScript(redis, [running, binding], args));
 }
 
 /** Where its place is, and its idempotency key: without one, the place again, for a script wants a key. */
@@ -138,11 +152,27 @@ function placeOf({ account, apiKeyId, idempotency }: Pick<Settlement, 'account' 
 }
 
 async function settleTag(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
+  const missing = await callScript(redis, jobs, false);
+  // Nothing is to be kept of those without a record.
+  const unheld = missing.flatMap((number) => jobs[number - 1] ?? []).filter(({ record }) => record !== '');
+  if (unheld.length === 0) return;
+  const isUnsettled = await Promise.all(unheld.map(({ jobId }) => saysUnsettled(redis, jobId)));
+  const lost = unheld.filter((_, index) => isUnsettled[index]);
+  if (lost.length > 0) await callScript(redis, lost, true);
+}
+
+async function callScript(redis: RedisClient, jobs: readonly Settlement[], isUnsettled: boolean): Promise<number[]> {
   const { account } = jobs[0] as Settlement;
-  const args: (string | number)[] = [accountKeys.prefix(account)];
+  const args: (string | number)[] = [accountKeys.prefix(account), isUnsettled ? '1' : ''];
   for (const job of jobs) {
     const freed = freesIdempotencyKey(job) ? job.idempotency : '';
     args.push(holdMember(job), freed, job.record, job.cost ?? '', job.tokens ?? '');
   }
-  await script(redis, [accountKeys.holds(account), accountKeys.outbox(account)], args);
+  return await untilAccepted(() => script(redis, [accountKeys.holds(account), accountKeys.outbox(account)], args));
+}
+
+/** Whether the state of an ended job says that it was not settled; one that is gone says nothing. */
+async function saysUnsettled(redis: RedisClient, jobId: string): Promise<boolean> {
+  const [terminal, settled] = await redis.hmget(jobKeys.state(jobId), 'terminal', 'settled');
+  return Boolean(terminal) && !settled;
 }

@@ -1,5 +1,6 @@
 import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
+import { untilAccepted } from '../redis-refusal.ts';
 import type { Ownership } from './append.ts';
 import { loadScript } from './script.ts';
 import { taskText, type VendorTask } from './vendor-task.ts';
@@ -11,5 +12,5 @@ const script = loadScript<Ownership>(new URL('./store-task.lua', import.meta.url
  * wants the task any more. See store-task.lua.
  */
 export function storeTask(redis: RedisClient, jobId: string, task: VendorTask): Promise<Ownership> {
-  return script(redis, [jobKeys.state(jobId)], [task.attempt, taskText(task)]);
+  return untilAccepted(() => script(redis, [jobKeys.state(jobId)], [task.attempt, taskText(task)]));
 }

@@ -1,5 +1,6 @@
 import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
+import { untilAccepted } from '../redis-refusal.ts';
 import { loadScript } from './script.ts';
 
 const script = loadScript<number>(new URL('./store-usage.lua', import.meta.url));
@@ -10,5 +11,5 @@ const script = loadScript<number>(new URL('./store-usage.lua', import.meta.url))
  * @param cost in nano-dollars; undefined where nobody knows
  */
 export async function storeUsage(redis: RedisClient, jobId: string, usage: string, cost?: number): Promise<void> {
-  await script(redis, [jobKeys.state(jobId)], [usage, cost ?? '']);
+  await untilAccepted(() => script(redis, [jobKeys.state(jobId)], [usage, cost ?? '']));
 }

@@ -109,7 +109,7 @@ export class Sweeper {
   async #reasonToEnd(state: JobState, now: number): Promise<ApiError | undefined> {
     if (now >= state.deadlineAt) return new ApiError('timeout', 'The request was not answered within its deadline.');
     if (state.leaseUntil > now) return undefined;
-    const isAbandoned = state.hasDelta && state.leaseUntil > 0 && now > state.leaseUntil + abandonedMs;
+    const isAbandoned = await this.#isAbandoned(state, now);
     // Not in its queue: the process that was to put it there died first, or the queue gave it up.
     if (!isAbandoned && (await this.#context.queue(state.capability).has(state.id))) return undefined;
     if (state.hasDelta) {
@@ -123,6 +123,12 @@ export class Sweeper {
     }
     if (state.attempt > 0) return new ApiError('outcome_unknown', 'The process that ran this request was lost.');
     return new ApiError('service_unavailable', 'The request was lost before it could be run. Send it again.');
+  }
+
+  /** Whether a begun job has lost its worker for good. One without output may yet be run, while it waits in its queue. */
+  async #isAbandoned({ id, capability, hasDelta, leaseUntil }: JobState, now: number): Promise<boolean> {
+    if (leaseUntil === 0 || now <= leaseUntil + abandonedMs) return false;
+    return hasDelta || (await this.#context.queue(capability).position(id)) === undefined;
   }
 }
 

@@ -1,3 +1,4 @@
+import { maxAmount } from './impossible-amount.ts';
 import { type Prices, tokenPrices } from './prices.ts';
 import { readTokenCounts, type TokenCounts } from './token-counts.ts';
 
@@ -63,14 +64,19 @@ function costOfTokens(prices: Prices, { input, cached, written, audio, output, i
 }
 
 function costOfEach(price: number | undefined, count: number | undefined): bigint | undefined {
-  if (price === undefined || count === undefined || !Number.isFinite(count)) return undefined;
-  return product(Math.max(0, Math.ceil(count)), price) * scale;
+  if (price === undefined || count === undefined || Number.isNaN(count)) return undefined;
+  return product(Math.ceil(bounded(count)), price) * scale;
 }
 
 /** Parts of a second count to the millionth. */
 function costOfSeconds(price: number | undefined, seconds: number | undefined): bigint | undefined {
-  if (price === undefined || seconds === undefined || !Number.isFinite(seconds)) return undefined;
-  return product(Math.max(0, Math.round(seconds * 1_000_000)), price);
+  if (price === undefined || seconds === undefined || Number.isNaN(seconds)) return undefined;
+  return product(Math.round(bounded(seconds) * 1_000_000), price);
+}
+
+/** What is beyond all bounds costs as much as the bound, so that no amount breaks the arithmetic. */
+function bounded(amount: number): number {
+  return Math.min(maxAmount, Math.max(0, amount));
 }
 
 /** Large requests at large prices pass what a number holds exactly. */

@@ -5,8 +5,12 @@ import { type Prices, type TokenPrices, tokenPrices } from './prices.ts';
 export interface RequestFacts {
   /** Bytes of the request: no token is shorter. Files of audio are not among them: they count by `seconds`. */
   readonly bytes: number;
-  /** Images that the request names by a link. */
-  readonly imageLinks?: number | undefined;
+  /** Images that the request shows its model, whether by a link, as data or as an upload. */
+  readonly imageInputs?: number | undefined;
+  /** Of `bytes` those that are data of these images: they say nothing of an image's tokens. */
+  readonly imageBytes?: number | undefined;
+  /** Documents whose text only their vendor finds out: those given by a link or an id, and PDFs. */
+  readonly documents?: number | undefined;
   /** The caller's limit of output tokens, for one choice; left out: it has set none. */
   readonly outputTokens?: number | undefined;
   /** Answers that are asked for (`n`, `best_of`), times the prompts of a legacy completion. */
@@ -29,8 +33,10 @@ export interface Hold {
   readonly isGiven: boolean;
 }
 
-/** What a link to an image stands for: vendors scale larger ones down. */
-const tokensPerImageLink = 2000;
+/** What an image of the request is counted as: vendors scale larger ones down. */
+const tokensPerImageInput = 2000;
+/** What a request with documents is counted as where the model does not say how long its input can be. */
+const usualContextWindow = 1_000_000;
 /** OpenAI hears 10 tokens in a second, Google 32. */
 const tokensPerSecond = 40;
 /** Output of a model that does not say how long its answers can be. */
@@ -40,8 +46,12 @@ const tokensPerImage = 8192;
 
 /** The dearest that the routes of a model are. Nano-dollars, those of tokens for a thousand. */
 interface Dearest {
-  /** Prices of tokens once the input is longer than so many. */
-  readonly tiers: readonly { readonly above: number; readonly input: number; readonly output: number }[];
+  /** Prices of tokens once the input is longer than so many; of any input where that is undefined. */
+  readonly tiers: readonly {
+    readonly above: number | undefined;
+    readonly input: number;
+    readonly output: number;
+  }[];
   readonly image: bigint;
   readonly second: bigint;
   readonly character: bigint;
@@ -51,17 +61,19 @@ interface Dearest {
 const known = new WeakMap<readonly RoutedModel[], Dearest>();
 
 /**
- * An upper bound of what a request can cost, over all routes that may serve it and all their prices for its length.
+ * An upper bound of what a request can cost, over all routes that may serve it and all their prices for its length. It is
+ * never 0 where one of them has a price above 0, and rises with every fact but the caller's limit of output tokens.
  * @param routes the models by all their routes (`Catalogue.routes`)
  */
 export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hold {
-  const { images = 0, seconds = 0, characters = 0, choices = 1 } = facts;
+  const { images = 0, characters = 0, choices = 1 } = facts;
+  const seconds = secondsOf(facts);
   const { tiers, image, second, character } = dearest(routes);
-  const input = facts.bytes + tokensPerImageLink * (facts.imageLinks ?? 0) + Math.ceil(tokensPerSecond * seconds);
+  const input = inputTokens(routes, facts);
   let [inputPrice, outputPrice] = [0, 0];
   for (const tier of tiers) {
     // Tokens are fewer than bytes: the prices below may be the ones that count, too.
-    if (input <= tier.above) continue;
+    if (tier.above !== undefined && input <= tier.above) continue;
     inputPrice = Math.max(inputPrice, tier.input);
     outputPrice = Math.max(outputPrice, tier.output);
   }
@@ -70,11 +82,27 @@ export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hol
     BigInt(images) * image +
     thousandth(BigInt(Math.ceil(seconds * 1000)) * second) +
     BigInt(characters) * character;
+  const hasPrice = image + second + character > 0n || tiers.some(({ input, output }) => input + output > 0);
   return {
-    fixed: safe(fixed),
+    fixed: safe(fixed === 0n && hasPrice ? 1n : fixed),
     outputPrice: safe(BigInt(outputPrice) * BigInt(choices)),
     ...mostOutput(routes, facts),
   };
+}
+
+/** The most tokens that the input can have. */
+function inputTokens(routes: readonly RoutedModel[], facts: RequestFacts): number {
+  const { bytes, imageInputs = 0, imageBytes = 0, documents = 0 } = facts;
+  // What an image saves is at most its own bytes, whoever counted them.
+  const text = Math.max(0, bytes - Math.max(0, imageBytes));
+  const input = text + tokensPerImageInput * imageInputs + Math.ceil(tokensPerSecond * secondsOf(facts));
+  if (documents === 0) return input;
+  return input + Math.max(...routes.map(({ contextWindow }) => contextWindow ?? usualContextWindow));
+}
+
+/** A length may be the caller's text, which its vendor is yet to refuse. */
+function secondsOf({ seconds = 0 }: RequestFacts): number {
+  return Number.isFinite(seconds) ? Math.max(0, seconds) : 0;
 }
 
 function dearest(routes: readonly RoutedModel[]): Dearest {
@@ -85,7 +113,7 @@ function dearest(routes: readonly RoutedModel[]): Dearest {
     BigInt(Math.max(0, ...priced.map((prices) => priceOf(prices) ?? 0)));
   const reckoned: Dearest = {
     tiers: priced.flatMap((prices) => [
-      tierOf(-1, tokenPrices(prices)),
+      tierOf(undefined, tokenPrices(prices)),
       ...(prices.above ?? []).map((longer) => tierOf(longer.tokens, tokenPrices(prices, longer))),
     ]),
     image: largest((prices) => prices.image),
@@ -96,7 +124,7 @@ function dearest(routes: readonly RoutedModel[]): Dearest {
   return reckoned;
 }
 
-function tierOf(above: number, prices: TokenPrices): Dearest['tiers'][number] {
+function tierOf(above: number | undefined, prices: TokenPrices): Dearest['tiers'][number] {
   const { input, cachedInput, cacheWrite, audioInput, output, imageOutput } = prices;
   return {
     above,

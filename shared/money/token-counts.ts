@@ -1,3 +1,5 @@
+import { maxAmount } from './impossible-amount.ts';
+
 type Fields = Readonly<Record<string, unknown>>;
 
 /** The tokens of a usage, each counted once. */
@@ -57,7 +59,8 @@ function firstObject(...values: readonly unknown[]): Fields {
   return (values.find((value) => typeof value === 'object' && value !== null) ?? {}) as Fields;
 }
 
-/** A count, whole and never negative; undefined where it is none. */
+/** A count, whole, never negative and never beyond `maxAmount`; undefined where it is none. */
 function number(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isFinite(value) ? Math.max(0, Math.ceil(value)) : undefined;
+  if (typeof value !== 'number' || !Number.isFinite(value)) return undefined;
+  return Math.min(maxAmount, Math.max(0, Math.ceil(value)));
 }

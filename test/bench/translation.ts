@@ -106,6 +106,7 @@ async function cpuPerChunk({ name, chat }: Dialect, streams: number): Promise<nu
     request: '{"messages":[{"role":"user","content":"hi"}]}',
     signal: new AbortController().signal,
     silenceMs: 1000,
+    uploads: [],
     files: { open: () => Promise.reject(new Error('no files')), save: () => Promise.reject(new Error('no files')) },
   };
   const before = process.cpuUsage();

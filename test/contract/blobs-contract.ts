@@ -5,6 +5,7 @@ import { Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { MissingBlobError } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs.ts';
 import { eventually } from '../support/eventually.ts';
@@ -31,11 +32,11 @@ async function openFiles(): Promise<string[]> {
 export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): void {
   describe(`Blobs in ${name}`, () => {
     let opened: OpenedBlobs;
-    let blobs: Blobs;
+    let blobs: AccountBlobs;
 
     before(async () => {
       opened = await open();
-      blobs = opened.blobs;
+      blobs = opened.blobs.ofRecords('own');
     });
     after(() => opened?.close());
 
@@ -135,6 +136,35 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       assert.equal(await blobs.text(id), 'here');
     });
 
+    test('carry their account: another one neither reads nor deletes them', async () => {
+      const own = opened.blobs.of('own');
+      const id = await own.put('mine');
+      const { id: file } = await own.putStream(Readable.from([Buffer.from('mine')]), { extension: 'png' });
+      for (const others of [opened.blobs.of('other'), opened.blobs.ofRecords('other'), opened.blobs.of('')]) {
+        for (const named of [id, file]) {
+          await assert.rejects(others.text(named), MissingBlobError);
+          await assert.rejects(others.read(named), MissingBlobError);
+          await assert.rejects(others.size(named), MissingBlobError);
+          await others.delete(named);
+          assert.equal(await own.text(named), 'mine');
+        }
+      }
+    });
+
+    test('of the release before, which carry no account, are there for our own records alone', async () => {
+      const id = await putAt(Date.now(), 'old');
+      await assert.rejects(opened.blobs.of('own').text(id), MissingBlobError);
+      await opened.blobs.of('own').delete(id);
+      assert.equal(await opened.blobs.ofRecords('own').text(id), 'old');
+      assert.equal(await text((await opened.blobs.signed.read(id)).content), 'old');
+      await opened.blobs.ofRecords('own').delete(id);
+      await assert.rejects(opened.blobs.signed.size(id), MissingBlobError);
+    });
+
+    test('have ids that the release before can read', async () => {
+      assert.match(await opened.blobs.of('own').put(''), /^\d{10}\/[0-9a-f-]{36}(\.[a-z0-9]{1,5})?$/);
+    });
+
     test('keep nothing of a stream that fails, and end the stream', async () => {
       const before = await filesLeft();
       const broken = new Readable({ read: () => undefined });
@@ -188,17 +218,17 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       for (let count = 0; count < 3; count++) older.push(await putAt(now - 50 * hourMs, 'older'));
       const young = await putAt(now - 2 * hourMs, 'young');
       const fresh = await blobs.put('fresh');
-      assert.equal(await blobs.sweep(3 * hourMs), 2);
+      assert.equal(await opened.blobs.sweep(3 * hourMs), 2);
       for (const id of [old, ...older]) await assert.rejects(blobs.text(id), MissingBlobError);
       assert.equal(await blobs.text(young), 'young');
       assert.equal(await blobs.text(fresh), 'fresh');
-      assert.equal(await blobs.sweep(3 * hourMs), 0);
+      assert.equal(await opened.blobs.sweep(3 * hourMs), 0);
     });
 
     test('stay readable to a reader who began before the sweep', async () => {
       const id = await putAt(Date.now() - 5 * hourMs, 'x'.repeat(200_000));
       const { content } = await blobs.read(id);
-      await blobs.sweep(3 * hourMs);
+      await opened.blobs.sweep(3 * hourMs);
       assert.equal((await text(content)).length, 200_000);
     });
   });

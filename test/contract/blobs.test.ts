@@ -122,7 +122,7 @@ describe('A bucket of blobs', () => {
       response.end(isList ? '<ListBucketResult/>' : '<Error><Code>AccessDenied</Code></Error>');
     };
     await withStore(handle, async (blobs, folder) => {
-      const refused = blobs.putStream(Readable.from([Buffer.alloc(300_000)]));
+      const refused = blobs.of('own').putStream(Readable.from([Buffer.alloc(300_000)]));
       await assert.rejects(refused, (error: Error) => (error.cause as Error).name === 'AccessDenied');
       const spool = join(folder, 'spool');
       assert.deepEqual(await readdir(spool), []);

@@ -199,6 +199,15 @@ describe('the cost of a job', () => {
     }
     assert.equal(costOf({ second: 5 }, null, { seconds: -1 }), 0);
   });
+
+  it('is that of the bound where an amount is beyond it', () => {
+    for (const much of [1e12, 1e303, Number.POSITIVE_INFINITY]) {
+      assert.equal(costOf({ second: 5 }, null, { seconds: much }), 5e9, String(much));
+      assert.equal(costOf({ second: 5 }, { type: 'duration', seconds: much }), 5e9, String(much));
+      assert.equal(costOf({ character: 5 }, null, { characters: much }), 5e9, String(much));
+    }
+    assert.equal(costOf({ input: 1000, output: 1000 }, { prompt_tokens: 1e300, completion_tokens: 1e15 }), 2e9);
+  });
 });
 
 describe('dollars', () => {

@@ -8,8 +8,9 @@ import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import Koa from 'koa';
 import OpenAI, { toFile } from 'openai';
-import type { UploadedFile } from '../../api/endpoints/prepared-request.ts';
 import { isForm, readForm } from '../../api/middleware/form-body.ts';
+import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
+import type { UploadRecord } from '../../shared/blobs/upload.ts';
 import { Blobs } from '../../shared/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { eventually } from '../support/eventually.ts';
@@ -17,9 +18,9 @@ import { eventually } from '../support/eventually.ts';
 const bounds = { size: 60_000_000, silenceMs: 500 };
 
 let folder: string;
-let blobs: Blobs;
+let blobs: AccountBlobs;
 /** What the server stores into; a test may put something else in its place. */
-let storage: Blobs;
+let storage: AccountBlobs;
 let server: Server;
 let url: string;
 /** `end` is emitted with what each request ended with on the server's side. */
@@ -28,14 +29,14 @@ const requests = new EventEmitter();
 interface Answer {
   status: number;
   fields: Record<string, string[]>;
-  files: UploadedFile[];
+  files: UploadRecord[];
   hash: string;
   error?: { code: string; message: string };
 }
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-test-forms-'));
-  blobs = await Blobs.open(folder);
+  blobs = (await Blobs.open(folder)).of('account');
   storage = blobs;
   const app = new Koa();
   app.silent = true;
@@ -43,7 +44,7 @@ before(async () => {
     try {
       assert.ok(isForm(ctx as never), 'a form');
       const { form, hash } = await readForm(ctx as never, storage, true, bounds);
-      ctx.body = { fields: Object.fromEntries(form.fields), files: form.files, hash };
+      ctx.body = { fields: Object.fromEntries(form.fields), files: form.files.map(({ record }) => record), hash };
       requests.emit('end', 'read');
     } catch (thrown) {
       const error = ApiError.from(thrown);
@@ -100,9 +101,9 @@ function postText(text: string): Promise<Answer> {
 }
 
 /** The text of an uploaded file, which is removed. */
-async function take({ file }: UploadedFile): Promise<string> {
-  const text = await blobs.text(file);
-  await blobs.delete(file);
+async function take({ blob }: UploadRecord): Promise<string> {
+  const text = await blobs.text(blob);
+  await blobs.delete(blob);
   return text;
 }
 
@@ -193,7 +194,7 @@ describe('readForm', () => {
       const answer = await postText(`--b\nContent-Disposition: ${disposition}\n\nbytes\n--b--\n`);
       assert.equal(answer.status, 200, disposition);
       assert.deepEqual([answer.files[0]?.field, answer.files[0]?.name], ['f', name], disposition);
-      await take(answer.files[0] as UploadedFile);
+      await take(answer.files[0] as UploadRecord);
     }
   });
 
@@ -203,7 +204,7 @@ describe('readForm', () => {
     );
     assert.equal(answer.status, 200);
     assert.equal(answer.files[0]?.name, '');
-    assert.equal(await take(answer.files[0] as UploadedFile), 'x');
+    assert.equal(await take(answer.files[0] as UploadRecord), 'x');
     const quoted = await post('--a b\r\nContent-Disposition: form-data; name="x"\r\n\r\ny\r\n--a b--', {
       'content-type': 'multipart/form-data; charset=utf-8; boundary="a b"',
     });
@@ -309,7 +310,7 @@ describe('readForm', () => {
     };
     const taken = await post(formOf(largest));
     assert.equal(taken.files[1]?.bytes, largest);
-    for (const { file } of taken.files) await blobs.delete(file);
+    for (const { blob } of taken.files) await blobs.delete(blob);
     for (let round = 0; round < 3; round++) {
       assert.deepEqual(refused(await post(formOf(largest + 1))), [413, 'request_too_large']);
     }
@@ -420,7 +421,7 @@ describe('readForm', () => {
     const text = await textUntilEnd(socket);
     const { files } = JSON.parse(text.slice(text.indexOf('\r\n\r\n'))) as Answer;
     assert.equal(files[0]?.bytes, size);
-    await blobs.delete(files[0]?.file ?? '');
+    await blobs.delete(files[0]?.blob ?? '');
   });
 
   it('waits for the last file to be stored, also after the request has come whole', async () => {
@@ -444,7 +445,7 @@ describe('readForm', () => {
     release();
     const answer = await answering;
     assert.equal(answer.status, 200);
-    assert.equal(await take(answer.files[0] as UploadedFile), 'bytes');
+    assert.equal(await take(answer.files[0] as UploadRecord), 'bytes');
   });
 
   it('a disk that fails is a 500 that its sender reads, and what was stored before goes', async () => {

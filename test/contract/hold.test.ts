@@ -32,12 +32,32 @@ describe('the hold of a request', () => {
   });
 
   it('counts an image given by a link as 2,000 tokens', () => {
-    assert.equal(holdOf([cheap], { bytes: 10, imageLinks: 2 }).fixed, 4010 * 1000);
+    assert.equal(holdOf([cheap], { bytes: 10, imageInputs: 2 }).fixed, 4010 * 1000);
+  });
+
+  it('takes off what is data of images, and never more than all bytes', () => {
+    assert.equal(holdOf([cheap], { bytes: 500, imageInputs: 1, imageBytes: 490 }).fixed, 2010 * 1000);
+    assert.equal(holdOf([cheap], { bytes: 500, imageInputs: 1, imageBytes: 10_000 }).fixed, 2000 * 1000);
+  });
+
+  it('takes the lowest prices for no input at all, and is never nothing where there is a price', () => {
+    for (const facts of [{ bytes: 0 }, { bytes: 10, imageBytes: 10_000 }, { bytes: 0, seconds: Number.NaN }]) {
+      assert.deepEqual([holdOf([cheap], facts).fixed, holdOf([cheap], facts).outputPrice], [1, 2_000_000]);
+    }
+    const timed = madeUpModel({ id: 'timed', capability: 'video', prices: { second: 5 } });
+    for (const seconds of [0, -5, Number.POSITIVE_INFINITY])
+      assert.equal(holdOf([timed], { bytes: 9, seconds }).fixed, 1);
+  });
+
+  it('counts documents as the longest input of all routes', () => {
+    const window = madeUpModel({ id: 'w', capability: 'chat', contextWindow: 8000, prices: { input: 1000 } });
+    const wider = madeUpModel({ id: 'w', capability: 'chat', contextWindow: 9000, prices: { input: 1000 } });
+    assert.equal(holdOf([window, wider], { bytes: 10, documents: 2 }).fixed, 9010);
   });
 
   it("takes the caller's limit, and holds it for each choice", () => {
     const hold = holdOf([cheap], { bytes: 0, outputTokens: 7, choices: 3 });
-    assert.deepEqual([hold.outputTokens, hold.isGiven, amountOf(hold, 7)], [7, true, 3 * 7 * 2000]);
+    assert.deepEqual([hold.outputTokens, hold.isGiven, amountOf(hold, 7)], [7, true, 1 + 3 * 7 * 2000]);
   });
 
   it('knows a usual maximum where the model tells none, and no more than its window', () => {

@@ -5,6 +5,7 @@ import { endpoints } from '../../api/app.ts';
 import type { Endpoint, Prepared } from '../../api/endpoints/endpoint.ts';
 import { prepareSocketMessage, type SocketTraits } from '../../api/endpoints/prepare-socket-message.ts';
 import type { Form, Prepare } from '../../api/endpoints/prepared-request.ts';
+import { Upload } from '../../shared/blobs/upload.ts';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { madeUpModel, routedModel } from '../support/routed-model.ts';
@@ -240,7 +241,7 @@ const models: readonly RoutedModel[] = [
 ];
 
 /** All that becomes of a request before it is a job, and of its view before the first frame. */
-function followRequest(endpoint: Endpoint, prepared: Prepared): void {
+function takeRequest(endpoint: Endpoint, prepared: Prepared): void {
   JSON.parse(String(prepared.request));
   for (const model of models) {
     if (model.capability !== endpoint.capability) continue;
@@ -277,7 +278,7 @@ function take(endpoint: Endpoint, prepare: Prepare, body: unknown): void {
     assertRefusal(error);
     return;
   }
-  followRequest(endpoint, prepared);
+  takeRequest(endpoint, prepared);
 }
 
 /** What a message on a response socket is prepared to: its refusal is no exception. */
@@ -345,13 +346,15 @@ describe('a request with anything in the place of something else', () => {
     const more = ['temperature', 'response_format', 'seconds', 'chunking_strategy', '__proto__', 'constructor', ''];
     const name = fc.oneof(fc.constantFrom(...names, ...more, 'input_reference[image_url]'), fc.string());
     const text = fc.oneof(fc.constantFrom('', 'true', '1', '-1', '1e999', 'auto', 'json', 'x'), fc.string());
-    const file = fc.record({
-      field: name,
-      file: fc.string(),
-      name: fc.string(),
-      type: fc.string(),
-      bytes: fc.constantFrom(0, 1, 1e9),
-    });
+    const file = fc
+      .record({
+        field: name,
+        blob: fc.string(),
+        name: fc.string(),
+        type: fc.string(),
+        bytes: fc.constantFrom(0, 1, 1e9),
+      })
+      .map((record) => new Upload(record));
     const form: fc.Arbitrary<Form> = fc.record({
       fields: fc.array(fc.tuple(name, fc.array(text))).map((fields) => new Map<string, string[]>(fields)),
       files: fc.array(file, { maxLength: 3 }),
@@ -368,7 +371,7 @@ describe('a request with anything in the place of something else', () => {
             assertRefusal(error);
             return;
           }
-          followRequest(endpoint, prepared);
+          takeRequest(endpoint, prepared);
         }),
         { numRuns: 300 },
       );

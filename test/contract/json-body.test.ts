@@ -5,11 +5,13 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import Koa from 'koa';
 import OpenAI from 'openai';
-import { largestBody, readBody } from '../../api/middleware/json-body.ts';
+import { type BodyBounds, largestBody, readBody } from '../../api/middleware/json-body.ts';
 import { ApiError } from '../../shared/errors.ts';
 
 let server: Server;
 let url: string;
+/** What the next requests are read with, beside the usual. */
+let more: BodyBounds = {};
 /** What the last request ended with on the server's side. */
 let ended: Promise<string>;
 
@@ -23,7 +25,7 @@ before(async () => {
       end = resolve;
     });
     try {
-      const body = await readBody(ctx, { silenceMs: 300 });
+      const body = await readBody(ctx, { silenceMs: 300, ...more });
       ctx.body = { bytes: body.length, text: body.subarray(0, 100).toString() };
       end('read');
     } catch (error) {
@@ -182,4 +184,53 @@ describe('readBody', () => {
     assert.equal(await ended, 'timeout');
     assert.match(text, /^HTTP\/1\.1 504 .*connection: close/is);
   });
+
+  it('gives up a body that comes too slowly, byte by byte', async () => {
+    more = { pace: { graceMs: 200, bytesPerSecond: 1000 } };
+    try {
+      const socket = await open(`${head}content-length: 100000\r\n\r\n`);
+      const drip = setInterval(() => socket.write('x'), 20);
+      const text = await textUntilEnd(socket);
+      clearInterval(drip);
+      assert.equal(await ended, 'timeout');
+      assert.match(text, /^HTTP\/1\.1 504 .*connection: close/is);
+    } finally {
+      more = {};
+    }
+  });
+
+  it('asks its watch before a large body is read on, and tells it of all that comes', async () => {
+    const told: (number | 'large')[] = [];
+    const refusal = new ApiError('insufficient_quota', 'Nothing is left.');
+    let refused = false;
+    const watch = {
+      beforeLarge: async () => {
+        told.push('large');
+        if (refused) throw refusal;
+      },
+      grow: (bytes: number) => told.push(bytes),
+    };
+    more = { watch };
+    try {
+      await post(new Uint8Array(60_000), { 'content-type': 'application/json' });
+      assert.ok(!told.includes('large'), 'a small body is not asked for');
+      told.length = 0;
+      await post(new Uint8Array(70_000), { 'content-type': 'application/json' });
+      assert.equal(told.shift(), 'large');
+      assert.equal(sum(told), 70_000);
+      told.length = 0;
+      const chunked = new Blob([new Uint8Array(200_000)]).stream();
+      assert.equal((await post(chunked, { 'content-type': 'application/json' })).body.bytes, 200_000);
+      assert.equal(told.filter((one) => one === 'large').length, 1);
+      assert.equal(sum(told), 200_000);
+      refused = true;
+      const answer = await post(new Blob([new Uint8Array(5_000_000)]).stream(), { 'content-type': 'application/json' });
+      assert.equal(answer.body.error?.code, 'insufficient_quota');
+    } finally {
+      more = {};
+    }
+  });
 });
+
+const sum = (parts: readonly (number | 'large')[]): number =>
+  parts.reduce<number>((total, part) => total + (part === 'large' ? 0 : part), 0);

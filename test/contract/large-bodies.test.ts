@@ -26,7 +26,7 @@ describe('LargeBodies', () => {
     const body = chatBody(parts, { stream: true, stream_options: { include_usage: true }, 'schlüssel 🔑': '\ud800' });
     assert.equal(isLargeBody(body), true);
     const before = Buffer.from(body);
-    const { request, ...rest } = await bodies.prepare('chat', body);
+    const { request, ...rest } = await bodies.prepare('chat', body, 'a');
     const { request: text, ...expected } = prepareChat(body);
     assert.deepEqual(rest, expected);
     assert.equal(Buffer.from(request).toString(), text);
@@ -35,16 +35,16 @@ describe('LargeBodies', () => {
 
   it('passes on what the endpoint refuses, field and all', async () => {
     const bodies = largeBodies();
-    const refused = bodies.prepare('chat', chatBody('x'.repeat(300_000), { temperature: 3 }));
+    const refused = bodies.prepare('chat', chatBody('x'.repeat(300_000), { temperature: 3 }), 'a');
     await assert.rejects(refused, { code: 'invalid_request_error', param: 'temperature' });
-    await assert.rejects(bodies.prepare('chat', Buffer.from('{')), isCode('invalid_request_error'));
+    await assert.rejects(bodies.prepare('chat', Buffer.from('{'), 'a'), isCode('invalid_request_error'));
   });
 
   it('prepares many at once, each its own', async () => {
     const bodies = largeBodies();
     const models = Array.from({ length: 20 }, (_, index) => `model-${index}`);
     const prepared = await Promise.all(
-      models.map((model) => bodies.prepare('chat', chatBody('x'.repeat(300_000), { model }))),
+      models.map((model) => bodies.prepare('chat', chatBody('x'.repeat(300_000), { model }), 'a')),
     );
     assert.deepEqual(
       prepared.map(({ model }) => model),
@@ -52,49 +52,85 @@ describe('LargeBodies', () => {
     );
   });
 
-  it('answers 503 when too many bodies or bytes wait', async () => {
+  it('answers 429 to an account of which too many bodies or bytes wait', async () => {
     const few = largeBodies({ waiting: 1 });
-    const taken = [few.prepare('chat', chatBody('a')), few.prepare('chat', chatBody('b'))];
-    await assert.rejects(few.prepare('chat', chatBody('c')), isCode('service_unavailable'));
+    const taken = [few.prepare('chat', chatBody('a'), 'a'), few.prepare('chat', chatBody('b'), 'a')];
+    await assert.rejects(few.prepare('chat', chatBody('c'), 'a'), isCode('rate_limit_exceeded'));
     await Promise.all(taken);
     const small = largeBodies({ waitingBytes: 1000 });
-    await assert.rejects(small.prepare('chat', chatBody('x'.repeat(2000))), isCode('service_unavailable'));
+    await small.prepare('chat', chatBody('x'), 'a');
+    await assert.rejects(small.prepare('chat', chatBody('x'.repeat(2000)), 'a'), isCode('service_unavailable'));
+  });
+
+  it('takes the place of another account from the one that has most of them', async () => {
+    const bodies = largeBodies({ waiting: 3 });
+    const ended: string[] = [];
+    const ask = (account: string): Promise<unknown> =>
+      bodies.prepare('chat', chatBody('x'), account).then(
+        () => ended.push(`${account} prepared`),
+        ({ code }: ApiError) => ended.push(`${account} ${code}`),
+      );
+    const greedy = [1, 2, 3, 4].map(() => ask('greedy'));
+    await Promise.all([ask('modest'), ...greedy]);
+    assert.deepEqual(ended.sort(), [
+      'greedy prepared',
+      'greedy prepared',
+      'greedy prepared',
+      'greedy rate_limit_exceeded',
+      'modest prepared',
+    ]);
+  });
+
+  it('shares its time: who has used less of it is next, however many bodies of others came before', async () => {
+    const bodies = largeBodies();
+    const order: string[] = [];
+    const ask = async (account: string, body: Buffer): Promise<void> => {
+      await bodies.prepare('chat', body, account).catch(() => undefined);
+      order.push(account);
+    };
+    const long = chatBody('x', { objects: Array.from({ length: 100_000 }, () => ({})) });
+    const greedy = Array.from({ length: 8 }, () => ask('greedy', long));
+    const modest = ['one', 'two'].map((account) => ask(account, chatBody('x'.repeat(300_000))));
+    await Promise.all([...greedy, ...modest]);
+    // Only the body that the thread had already comes before theirs.
+    assert.deepEqual(order.slice(0, 3).sort(), ['greedy', 'one', 'two']);
+    assert.equal(order.length, 10);
   });
 
   it('answers 500 to the body that the thread dies of, and goes on with the next ones', async () => {
     const bodies = largeBodies({ heapMiB: 24 });
     const objects = Array.from({ length: 600_000 }, () => ({}));
-    const deadly = bodies.prepare('chat', chatBody('x', { objects }));
-    const next = bodies.prepare('chat', chatBody('y'));
+    const deadly = bodies.prepare('chat', chatBody('x', { objects }), 'a');
+    const next = bodies.prepare('chat', chatBody('y'), 'a');
     await assert.rejects(deadly, isCode('server_error'));
     assert.equal((await next).model, 'm');
-    assert.equal((await bodies.prepare('chat', chatBody('z'))).model, 'm');
+    assert.equal((await bodies.prepare('chat', chatBody('z'), 'a')).model, 'm');
   });
 
   it('answers 500 to a body that takes too long', async () => {
     const bodies = largeBodies({ taskMs: 1 });
-    await assert.rejects(bodies.prepare('chat', chatBody('x'.repeat(1_000_000))), isCode('server_error'));
+    await assert.rejects(bodies.prepare('chat', chatBody('x'.repeat(1_000_000)), 'a'), isCode('server_error'));
   });
 
   it('forgets a body whose caller left', async () => {
     const bodies = largeBodies({ waiting: 2 });
-    const running = bodies.prepare('chat', chatBody('a'));
+    const running = bodies.prepare('chat', chatBody('a'), 'a');
     const leaving = new AbortController();
-    const left = bodies.prepare('chat', chatBody('b'), leaving.signal);
-    const waiting = bodies.prepare('chat', chatBody('c'));
+    const left = bodies.prepare('chat', chatBody('b'), 'a', leaving.signal);
+    const waiting = bodies.prepare('chat', chatBody('c'), 'a');
     leaving.abort();
     await assert.rejects(left, isCode('cancelled'));
-    await assert.rejects(bodies.prepare('chat', chatBody('d'), leaving.signal), isCode('cancelled'));
-    const inItsPlace = bodies.prepare('chat', chatBody('e'));
+    await assert.rejects(bodies.prepare('chat', chatBody('d'), 'a', leaving.signal), isCode('cancelled'));
+    const inItsPlace = bodies.prepare('chat', chatBody('e'), 'a');
     await Promise.all([running, waiting, inItsPlace]);
   });
 
   it('answers 503 to everything once it is closed', async () => {
     const bodies = largeBodies();
-    const both = [bodies.prepare('chat', chatBody('a')), bodies.prepare('chat', chatBody('b'))];
+    const both = [bodies.prepare('chat', chatBody('a'), 'a'), bodies.prepare('chat', chatBody('b'), 'a')];
     const refused = both.map((body) => assert.rejects(body, isCode('service_unavailable')));
     await bodies.close();
     await Promise.all(refused);
-    await assert.rejects(bodies.prepare('chat', chatBody('c')), isCode('service_unavailable'));
+    await assert.rejects(bodies.prepare('chat', chatBody('c'), 'a'), isCode('service_unavailable'));
   });
 });

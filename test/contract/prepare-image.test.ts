@@ -3,7 +3,8 @@ import { describe, it } from 'node:test';
 import { checkImage } from '../../api/endpoints/check-image.ts';
 import { prepareImageEdit, prepareImageGeneration } from '../../api/endpoints/prepare-image.ts';
 import { prepareImageEditForm, prepareImageVariation } from '../../api/endpoints/prepare-image-form.ts';
-import type { Form, PreparedRequest, UploadedFile } from '../../api/endpoints/prepared-request.ts';
+import type { Form, PreparedRequest } from '../../api/endpoints/prepared-request.ts';
+import { Upload, type UploadRecord } from '../../shared/blobs/upload.ts';
 import type { ImageJob, ImageTask } from '../../shared/capabilities/image.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { routedModel } from '../support/routed-model.ts';
@@ -31,12 +32,15 @@ function refusal(work: () => unknown): { param: string | null; message: string }
 }
 
 let uploads = 0;
-function upload(field = 'image', more: Partial<UploadedFile> = {}): UploadedFile {
+function upload(field = 'image', more: Partial<UploadRecord> = {}): Upload {
   uploads += 1;
-  return { field, file: `2026112100/${uploads}`, name: 'otter.png', type: 'image/png', bytes: 10, ...more };
+  return new Upload({
+    ...{ field, blob: `2026112100/${uploads}`, name: 'otter.png', type: 'image/png', bytes: 10 },
+    ...more,
+  });
 }
 
-function form(fields: Record<string, string | string[]>, files: UploadedFile[]): Form {
+function form(fields: Record<string, string | string[]>, files: Upload[]): Form {
   return { fields: new Map(Object.entries(fields).map(([name, value]) => [name, [value].flat()])), files };
 }
 
@@ -154,12 +158,9 @@ describe('a prepared image edit in a form', () => {
     const given = form({ ...fields, size: 'auto', custom: ['1', '2'] }, [first, mask, second]);
     const prepared = prepareImageEditForm(given);
     const job = jobOf(prepared);
-    assert.deepEqual(
-      job.images.map((image) => 'file' in image && image.file),
-      [first.file, second.file],
-    );
-    const { field: _, ...maskFile } = mask;
-    assert.deepEqual(job.mask, maskFile);
+    // The uploads lie beside the job, never in it: what its text holds, a caller may have written.
+    assert.deepEqual([job.images, job.mask], [[], null]);
+    assert.doesNotMatch(prepared.request, /2026112100/);
     assert.deepEqual(job.parameters, {
       prompt: 'Make it night',
       n: 2,
@@ -170,17 +171,12 @@ describe('a prepared image edit in a form', () => {
     });
     assert.equal(prepared.stream, true);
     assert.equal(prepared.hasMedia, true);
-    assert.deepEqual([...(prepared.files ?? [])].sort(), [first.file, second.file, mask.file].sort());
+    assert.deepEqual(prepared.files, [first, second, mask]);
     const mediaFields = ['n', 'output_compression', 'partial_images', 'custom', 'mask'];
     assert.deepEqual(prepared.traits, { n: 2, size: 'auto', partialImages: 1, mediaFields });
   });
 
-  const faults: [
-    name: string,
-    fields: Record<string, string | string[]>,
-    files: () => UploadedFile[],
-    param: string,
-  ][] = [
+  const faults: [name: string, fields: Record<string, string | string[]>, files: () => Upload[], param: string][] = [
     ['no image', {}, () => [], 'image'],
     ['17 images', {}, () => Array.from({ length: 17 }, () => upload()), 'image'],
     ['an image that is text', { image: 'otter' }, () => [], 'image'],
@@ -230,10 +226,10 @@ describe('a prepared image variation', () => {
     const prepared = prepareImageVariation(form({ ...fields, n: '2', user: 'u' }, [image]));
     assert.deepEqual(jobOf(prepared).parameters, { n: 2, user: 'u' });
     assert.equal(jobOf(prepared).task, 'variation');
-    assert.deepEqual(prepared.files, [image.file]);
+    assert.deepEqual(prepared.files, [image]);
   });
 
-  const faults: [more: Record<string, string>, files: () => UploadedFile[], param: string][] = [
+  const faults: [more: Record<string, string>, files: () => Upload[], param: string][] = [
     [{}, () => [], 'image'],
     [{}, () => [upload(), upload()], 'image'],
     [{}, () => [upload(), upload('mask')], 'mask'],

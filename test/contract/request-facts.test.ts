@@ -6,6 +6,7 @@ import { prepareImageEdit } from '../../api/endpoints/prepare-image.ts';
 import { prepareImageEditForm } from '../../api/endpoints/prepare-image-form.ts';
 import { prepareMessageCount, prepareMessages } from '../../api/endpoints/prepare-messages.ts';
 import { prepareResponse } from '../../api/endpoints/prepare-response.ts';
+import { Upload } from '../../shared/blobs/upload.ts';
 
 const body = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 const link = 'https://example.com/otter.png';
@@ -14,24 +15,24 @@ describe('the facts that a hold is reckoned by', () => {
   it('have the bytes of a request, not its characters', () => {
     const content = '水獺'.repeat(50);
     const prepared = prepareChat(body({ model: 'm', messages: [{ role: 'user', content }] }));
-    const { bytes } = requestFacts(prepared, 'chat');
+    const { bytes } = requestFacts(prepared);
     assert.equal(bytes, Buffer.byteLength(String(prepared.request)));
     assert.ok(bytes > 300, `${bytes}`);
     const large = { ...prepared, request: new Uint8Array(Buffer.from(prepared.request)) };
-    assert.deepEqual(requestFacts(large, 'chat'), requestFacts(prepared, 'chat'));
+    assert.deepEqual(requestFacts(large), requestFacts(prepared));
   });
 
   it('have the images that a request links to, by whatever endpoint, and none that a text speaks of', () => {
     const text = { type: 'text', text: 'say "image_url": twice' };
     const image = { type: 'image_url', image_url: { url: link } };
     const chat = prepareChat(body({ model: 'm', messages: [{ role: 'user', content: [text, image, image] }] }));
-    assert.equal(requestFacts(chat, 'chat').imageLinks, 2);
+    assert.equal(requestFacts(chat).imageInputs, 2);
     const shown = { type: 'image', source: { type: 'url', url: link } };
     const message = { model: 'm', max_tokens: 5, messages: [{ role: 'user', content: [text, shown] }] };
-    assert.equal(requestFacts(prepareMessages(body(message)), 'chat').imageLinks, 1);
+    assert.equal(requestFacts(prepareMessages(body(message))).imageInputs, 1);
     const content = [{ type: 'input_image', image_url: link }];
     const response = prepareResponse(body({ model: 'm', input: [{ role: 'user', content }] }));
-    assert.equal(requestFacts(response, 'chat').imageLinks, 1);
+    assert.equal(requestFacts(response).imageInputs, 1);
   });
 
   it('have images that come as data as images, not as text', () => {
@@ -39,30 +40,55 @@ describe('the facts that a hold is reckoned by', () => {
       const image = { type: 'image_url', image_url: { detail: 'high', url } };
       const chat = prepareChat(body({ model: 'm', messages: [{ role: 'user', content: [image, image] }] }));
       const large = { ...chat, request: new Uint8Array(Buffer.from(chat.request)) };
-      assert.deepEqual(requestFacts(large, 'chat'), requestFacts(chat, 'chat'));
-      return requestFacts(chat, 'chat');
+      assert.deepEqual(requestFacts(large), requestFacts(chat));
+      return requestFacts(chat);
     };
     const [small, large] = [of('data:image/png;base64,aaaa'), of(`data:image/png;base64,${'a'.repeat(1_000_000)}`)];
-    assert.deepEqual(large, small);
-    assert.equal(small.imageLinks, 2);
-    assert.ok(of(link).bytes > small.bytes, 'a link is text');
+    const textOf = ({ bytes, imageBytes = 0 }: ReturnType<typeof of>): number => bytes - imageBytes;
+    assert.equal(textOf(large), textOf(small));
+    assert.deepEqual([small.imageInputs, large.imageInputs], [2, 2]);
+    assert.equal(textOf(of(link)), of(link).bytes, 'a link is text');
+    const text = of(`data:text/plain;base64,${'a'.repeat(1000)}`);
+    assert.equal(textOf(text), text.bytes, 'what is no image is text');
+  });
+
+  it('have the documents whose length only a vendor finds out, and count a text by its bytes', () => {
+    const chatOf = (file: object) => {
+      const content = [{ type: 'file', file }];
+      return requestFacts(prepareChat(body({ model: 'm', messages: [{ role: 'user', content }] }))).documents;
+    };
+    assert.equal(chatOf({ file_data: 'data:application/pdf;base64,AAAA' }), 1);
+    assert.equal(chatOf({ file_id: 'file-1' }), 1);
+    assert.equal(chatOf({ file_data: 'data:text/csv;base64,AAAA' }), undefined);
+    const content = [{ type: 'input_file', file_url: 'https://example.com/a.pdf' }];
+    const response = prepareResponse(body({ model: 'm', input: [{ role: 'user', content }] }));
+    assert.equal(requestFacts(response).documents, 1);
+  });
+
+  it('have the larger of two limits of the answer: vendors differ in which they know', () => {
+    const messages = [{ role: 'user', content: 'Hi' }];
+    const chat = prepareChat(body({ model: 'm', messages, max_completion_tokens: 1, max_tokens: 9000 }));
+    assert.equal(requestFacts(chat).outputTokens, 9000);
   });
 
   it('have the images that are to be edited', () => {
     const images = [{ image_url: link }, { image_url: link }];
     const json = prepareImageEdit(body({ model: 'm', prompt: 'Make it night', images }));
-    assert.deepEqual([requestFacts(json, 'image').imageLinks, requestFacts(json, 'image').images], [2, 1]);
-    const file = { field: 'image', file: '2026112100/1', name: 'otter.png', type: 'image/png', bytes: 10 };
+    assert.deepEqual([requestFacts(json).imageInputs, requestFacts(json).images], [2, 1]);
+    const file = { field: 'image', blob: '2026112100/1', name: 'otter.png', type: 'image/png', bytes: 10 };
     const fields = new Map([
       ['model', ['m']],
       ['prompt', ['Make it night']],
     ]);
-    const form = prepareImageEditForm({ fields, files: [file, { ...file, file: '2026112100/2' }] });
-    assert.equal(requestFacts(form, 'image').imageLinks, 2);
+    const form = prepareImageEditForm({
+      fields,
+      files: [new Upload(file), new Upload({ ...file, blob: '2026112100/2' })],
+    });
+    assert.equal(requestFacts(form).imageInputs, 2);
   });
 
   it('have no output where tokens are only counted', () => {
     const count = prepareMessageCount(body({ model: 'm', messages: [{ role: 'user', content: 'Hi' }] }));
-    assert.equal(requestFacts(count, 'chat').outputTokens, 0);
+    assert.equal(requestFacts(count).outputTokens, 0);
   });
 });

@@ -4,9 +4,11 @@ import { checkTranscription } from '../../api/endpoints/check-transcription.ts';
 import { prepareTranscription, prepareTranslation } from '../../api/endpoints/prepare-transcription.ts';
 import type { Form, PrepareForm } from '../../api/endpoints/prepared-request.ts';
 import { transcriptionView } from '../../api/endpoints/transcription-view.ts';
+import { Upload } from '../../shared/blobs/upload.ts';
 import { routedModel } from '../support/routed-model.ts';
 
-const upload = { field: 'file', file: '2025010100/blob', name: 'a.wav', type: 'audio/wav', bytes: 1000 };
+const record = { field: 'file', blob: '2025010100/blob', name: 'a.wav', type: 'audio/wav', bytes: 1000 };
+const upload = new Upload(record);
 
 function form(fields: Record<string, string | string[]>, files: Form['files'] = [upload]): Form {
   return { fields: new Map(Object.entries(fields).map(([name, value]) => [name, [value].flat()])), files };
@@ -44,7 +46,6 @@ describe('a transcription request', () => {
     assert.deepEqual(JSON.parse(request), {
       task: 'transcribe',
       format: 'verbose_json',
-      file: { file: upload.file, name: 'a.wav', type: 'audio/wav', bytes: 1000 },
       options: {
         language: 'en',
         prompt: 'Names: Ann.',
@@ -72,7 +73,7 @@ describe('a transcription request', () => {
           ...['something_new', 'several'],
         ],
       },
-      files: [upload.file],
+      files: [upload],
     });
   });
 
@@ -119,11 +120,14 @@ describe('a transcription request', () => {
       assert.deepEqual(of(form(fields, [])), ['invalid_request_error', 'file']);
       assert.deepEqual(of(form({ ...fields, file: 'x' }, [])), ['invalid_request_error', 'file']);
       assert.deepEqual(of(form({ ...fields, file: 'x' })), ['invalid_request_error', 'file']);
-      assert.deepEqual(of(form(fields, [{ ...upload, bytes: 0 }])), ['invalid_request_error', 'file']);
-      assert.deepEqual(of(form(fields, [{ ...upload, bytes: limit + 1 }])), ['request_too_large', 'file']);
+      assert.deepEqual(of(form(fields, [new Upload({ ...record, bytes: 0 })])), ['invalid_request_error', 'file']);
+      assert.deepEqual(of(form(fields, [new Upload({ ...record, bytes: limit + 1 })])), ['request_too_large', 'file']);
       assert.deepEqual(of(form(fields, [upload, upload])), ['invalid_request_error', 'file']);
-      assert.deepEqual(of(form(fields, [upload, { ...upload, field: 'mask' }])), ['invalid_request_error', 'mask']);
-      assert.equal(prepare(form(fields, [{ ...upload, bytes: limit }])).model, 'whisper-1');
+      assert.deepEqual(of(form(fields, [upload, new Upload({ ...record, field: 'mask' })])), [
+        'invalid_request_error',
+        'mask',
+      ]);
+      assert.equal(prepare(form(fields, [new Upload({ ...record, bytes: limit })])).model, 'whisper-1');
     }
   });
 

@@ -86,7 +86,7 @@ describe('health and metrics', () => {
   });
 
   it('GET /metrics shows what runs while it runs', async () => {
-    const answered = gateway.client().chat.completions.create(held('WORDS:20@40', { user: 'runs' }));
+    const answered = gateway.client().chat.completions.create(held('WORDS:120@40', { user: 'runs' }));
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'runs')).length, 1));
     assert.equal((await samples(gateway.url)).get('sluice_requests_running{}'), 1);
     assert.equal((await samples(workerUrl)).get('sluice_jobs_running{capability="chat"}'), 1);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
+import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, readlink, rm, truncate } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
@@ -22,13 +23,20 @@ import { startBucket, type TestBucket } from '../support/s3.ts';
 const hourMs = 3_600_000;
 
 /** The links of a gateway, made with its own key. */
-async function linksOf(gateway: TestGateway): Promise<ResultLinks> {
+/** Whose the files are. */
+const account = 'account';
+
+async function keyOf(gateway: TestGateway): Promise<Buffer> {
   const db = await openDatabase(gateway);
   try {
-    return new ResultLinks(await readSecret(db, 'result-links'));
+    return await readSecret(db, 'result-links');
   } finally {
     await db.destroy();
   }
+}
+
+async function linksOf(gateway: TestGateway): Promise<ResultLinks> {
+  return new ResultLinks(await keyOf(gateway));
 }
 
 async function errorOf(response: Response): Promise<[status: number, code: string, type: string]> {
@@ -65,11 +73,13 @@ async function residentBytes({ pid }: ApiProcess): Promise<number> {
 /** What holds wherever the files lie. */
 function itServesFiles(of: () => { gateway: TestGateway; blobs: Blobs; links: ResultLinks }): void {
   const put = async (content = text, extension = 'png'): Promise<string> => {
-    const { id } = await of().blobs.putStream(Readable.from([Buffer.from(content)]), { extension });
+    const { id } = await of()
+      .blobs.of(account)
+      .putStream(Readable.from([Buffer.from(content)]), { extension });
     return id;
   };
   const linkTo = (file: string, lifeMs = hourMs): string =>
-    of().links.link(of().gateway.url, file, Date.now() + lifeMs);
+    of().links.link(of().gateway.url, { account, file }, Date.now() + lifeMs);
 
   it('GET /results answers a file to whoever has its link, with its type and a lifetime, and as nothing to run', async () => {
     const file = await put();
@@ -161,7 +171,7 @@ function itServesFiles(of: () => { gateway: TestGateway; blobs: Blobs; links: Re
     const file = await put();
     const outlived = await fetch(linkTo(file, -2000));
     assert.deepEqual(await errorOf(outlived), [410, 'resume_expired', 'invalid_request_error']);
-    await of().blobs.delete(file);
+    await of().blobs.of(account).delete(file);
     for (const init of [{}, { headers: { range: 'bytes=0-1' } }]) {
       const gone = await fetch(linkTo(file), init);
       assert.deepEqual(await errorOf(gone), [410, 'resume_expired', 'invalid_request_error']);
@@ -183,9 +193,11 @@ describe('result files in the data folder', () => {
   itServesFiles(() => ({ gateway, blobs, links }));
 
   it('GET /results answers 403 to a link that was changed in any part', async () => {
-    const { id: file } = await blobs.putStream(Readable.from([Buffer.from(text)]), { extension: 'png' });
-    const { id: other } = await blobs.putStream(Readable.from([Buffer.from('other')]), { extension: 'png' });
-    const right = new URL(links.link(gateway.url, file, Date.now() + hourMs));
+    const { id: file } = await blobs.of(account).putStream(Readable.from([Buffer.from(text)]), { extension: 'png' });
+    const { id: other } = await blobs
+      .of(account)
+      .putStream(Readable.from([Buffer.from('other')]), { extension: 'png' });
+    const right = new URL(links.link(gateway.url, { account, file }, Date.now() + hourMs));
     const changed = (change: (url: URL) => void): string => {
       const url = new URL(right);
       change(url);
@@ -223,9 +235,14 @@ describe('result files in the data folder', () => {
   });
 
   it('GET /results never reads what is not a blob, even where the signature is right', async () => {
+    const key = await keyOf(gateway);
     for (const file of ['../sluice.db', '2020010101/../../sluice.db', 'x/identity', '2020010101/identity']) {
       const [hour, ...rest] = file.split('/');
-      const { search } = new URL(links.link(gateway.url, file, Date.now() + hourMs));
+      assert.throws(() => links.link(gateway.url, { account, file }, Date.now() + hourMs), /not its own/);
+      const expires = Math.floor(Date.now() / 1000) + 3600;
+      const signature = createHmac('sha256', key).update(`${file} ${expires}`).digest('base64url');
+      assert.equal(links.verify(file, String(expires), signature), 'valid');
+      const search = `?expires=${expires}&signature=${signature}`;
       const path = `/results/${encodeURIComponent(hour as string).replaceAll('.', '%2e')}/${encodeURIComponent(rest.join('/'))}`;
       const response = await fetch(`${gateway.url}${path}${search}`);
       assert.ok(response.status === 410 || response.status === 404, `${file}: ${response.status}`);
@@ -234,7 +251,7 @@ describe('result files in the data folder', () => {
   });
 
   it('other methods and paths under /results are errors in the error shape', async () => {
-    const link = links.link(gateway.url, await blobs.put(text), Date.now() + hourMs);
+    const link = links.link(gateway.url, { account, file: await blobs.of(account).put(text) }, Date.now() + hourMs);
     assert.deepEqual((await errorOf(await fetch(link, { method: 'POST' }))).slice(0, 2), [405, 'method_not_allowed']);
     assert.deepEqual((await errorOf(await fetch(`${gateway.url}/results/x`))).slice(0, 2), [404, 'not_found']);
     assert.ok((await fetch(`${gateway.url}/results/%zz/%zz?expires=1&signature=a`)).status < 500);
@@ -242,10 +259,10 @@ describe('result files in the data folder', () => {
 
   it('a client that takes nothing of a large file costs no memory, and one that leaves closes the file', async () => {
     const api = gateway.apis[0] as ApiProcess;
-    const { id } = await blobs.putStream(Readable.from([Buffer.from('head')]), { extension: 'png' });
+    const { id } = await blobs.of(account).putStream(Readable.from([Buffer.from('head')]), { extension: 'png' });
     const folder = join(gateway.dataDir, 'blobs');
     await truncate(join(folder, id), 300_000_000);
-    const link = links.link(gateway.url, id, Date.now() + hourMs);
+    const link = links.link(gateway.url, { account, file: id }, Date.now() + hourMs);
     const readPart = async () => (await fetch(link, { headers: { range: 'bytes=0-50000000' } })).arrayBuffer();
     // Once before, so that what the api's allocators keep of such traffic is not counted.
     assert.equal((await readPart()).byteLength, 50_000_001);

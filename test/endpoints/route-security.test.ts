@@ -62,6 +62,7 @@ const rows: Readonly<Record<string, Row>> = {
   'GET /': { guard: 'public' },
   'GET /healthz': { guard: 'public' },
   'GET /readyz': { guard: 'public' },
+  // To this machine, where the tests run.
   'GET /metrics': { guard: 'public' },
   // Its link is signed: see results.test.ts.
   'GET /results/:hour/:name': { guard: 'public' },

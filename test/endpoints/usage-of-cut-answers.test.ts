@@ -186,6 +186,27 @@ describe('the usage of an answer that was cut', () => {
     for (const id of ids) assert.ok((await usageOf(records, id)).usage?.completion_tokens >= 4, 'it was counted');
     await eventually(async () => assert.deepEqual(await leftovers(records.gateway.redisUrl), []));
   });
+
+  it('of many long prompts at once, more than can be counted in time, is bounded, and never nothing', async () => {
+    // A tokenizer takes a quarter of a second for what has no words, once it is this long.
+    const letters = 'qxzjvkwp';
+    const wordless = Array.from({ length: 200_000 }, (_, index) => letters[(index * index + (index >> 3)) % 8]).join(
+      '',
+    );
+    const cut = await Promise.all(
+      Array.from({ length: 80 }, async () => {
+        const response = await records.post(streamed(`WORDS:1000@50 ${wordless}`));
+        await read(response, 3);
+        return jobIdOf(response);
+      }),
+    );
+    for (const id of cut) {
+      const { usage, cost } = await usageOf(records, id);
+      assert.equal(usage?.estimated, true);
+      assert.ok(usage.prompt_tokens >= 10_000 && usage.completion_tokens >= 2, JSON.stringify(usage));
+      assert.ok((cost as number) > 0);
+    }
+  });
 });
 
 describe('the usage of a job that no vendor was asked for', () => {

@@ -61,7 +61,7 @@ describe('An answer reader', () => {
     const context = { redis: jobs.redis, blobs: undefined as never, log: console as never };
     const served: Served[] = [];
     const onServed = (who: Served): void => void served.push(who);
-    return { reader: new AnswerReader(job.id, context, { sink, ...unheard, onServed }), frames, whole, served };
+    return { reader: new AnswerReader(job, context, { sink, ...unheard, onServed }), frames, whole, served };
   }
 
   test('reads from the log what it missed, and uses no frame twice', async () => {
@@ -119,7 +119,7 @@ describe('An answer reader', () => {
     });
     const { sink, frames, whole } = openSink(() => true);
     const context = { redis, blobs: undefined as never, log: console as never };
-    const reader = new AnswerReader(job.id, context, { sink, ...unheard });
+    const reader = new AnswerReader(job, context, { sink, ...unheard });
     reader.catchUp();
     const drain = setInterval(() => reader.resume(), 1);
     assert.equal((await whole).length, 201);
@@ -169,7 +169,7 @@ describe('An answer reader that meets a blob', () => {
       tick: () => undefined,
       fail: ({ code }) => heard.emit('outcome', code),
     };
-    const reader = new AnswerReader(job.id, { redis: jobs.redis, blobs, log: console as never }, { sink, ...unheard });
+    const reader = new AnswerReader(job, { redis: jobs.redis, blobs, log: console as never }, { sink, ...unheard });
     reader.made();
     reader.catchUp();
     const [result] = await outcome;
@@ -181,10 +181,12 @@ describe('An answer reader that meets a blob', () => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-test-blobs-'));
     try {
       const blobs = await Blobs.open(folder);
-      const blob = await blobs.put('"content"');
+      const blob = await blobs.of('account').put('"content"');
       assert.equal(await read(blobs, blob), '"content"');
-      await blobs.delete(blob);
+      await blobs.of('account').delete(blob);
       assert.equal(await read(blobs, blob), 'resume_expired');
+      const anothers = await blobs.of('another account').put('"content"');
+      assert.equal(await read(blobs, anothers), 'resume_expired');
     } finally {
       await rm(folder, { recursive: true });
     }
@@ -210,7 +212,7 @@ describe('An answer that cannot be shown', () => {
     const failed = once(heard, 'failed');
     const counted = { reads: 0 };
     const reader = new AnswerReader(
-      job.id,
+      job,
       { redis: countReads(counted), blobs: blobs as never, log: { error: () => undefined } as never },
       {
         sink: {
@@ -297,12 +299,11 @@ describe('An answer that cannot be shown', () => {
     const whole = new EventEmitter();
     const last = once(whole, 'last');
     let isBroken = true;
-    const blobs = {
-      text: async () => {
-        if (isBroken) throw new Error('the storage does not answer');
-        return '"a"';
-      },
+    const text = async (): Promise<string> => {
+      if (isBroken) throw new Error('the storage does not answer');
+      return '"a"';
     };
+    const blobs = { ofRecords: () => ({ text }) };
     const { reader, counted } = await readBroken(
       job,
       { frame: ({ seq }) => seq === 40 && whole.emit('last') },
@@ -353,7 +354,7 @@ describe('Readers of answers', () => {
     const readers = new AnswerReaders({ redis: jobs.redis, blobs: undefined as never, log: console as never });
     try {
       const { sink, whole } = openSink();
-      readers.open(job.id, sink);
+      readers.open(job, sink);
       await jobs.take(job);
       await jobs.write(job, 1, 1, ['a']);
       await jobs.end(job, { attempt: 1 });
@@ -385,12 +386,15 @@ describe('A reader whose job is not made yet', () => {
       losses.on('lost', () => {
         isLost = true;
       });
-      const reader = readers.open('f'.repeat(32), {
-        frame: () => undefined,
-        flush: () => true,
-        tick: () => undefined,
-        fail: () => losses.emit('lost'),
-      });
+      const reader = readers.open(
+        { id: 'f'.repeat(32), account: 'account' },
+        {
+          frame: () => undefined,
+          flush: () => true,
+          tick: () => undefined,
+          fail: () => losses.emit('lost'),
+        },
+      );
       readers.resubscribed();
       // The reader's look is on the same connection, so it is over when these are answered.
       for (let count = 0; count < 5; count++) await jobs.redis.ping();

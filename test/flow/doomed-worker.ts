@@ -13,10 +13,11 @@ export interface StoppingPoint {
 
 /** The scripts of the product, by what their calls look like. */
 export const scripts = new ScriptCommands(builtProduct, [
-  ...['append', 'store-task', 'pause', 'finish', 'settle', 'attach'].map((name) => [`shared/jobs/${name}`]),
-  ['shared/jobs/begin-job', 'shared/jobs/begin'],
-  ['shared/jobs/begin-job', 'workers/take-jobs'],
-  ['api/admission/admit'],
+  ...['store-task', 'pause', 'settle', 'attach'].map((name) => [`shared/jobs/${name}`]),
+  ...['append', 'finish'].map((name) => ['shared/jobs/refusal', `shared/jobs/${name}`]),
+  ['shared/jobs/refusal', 'shared/jobs/begin-job', 'shared/jobs/begin'],
+  ['shared/jobs/refusal', 'shared/jobs/begin-job', 'workers/take-jobs'],
+  ['shared/jobs/refusal', 'api/admission/admit'],
 ]);
 
 /**

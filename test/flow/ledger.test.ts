@@ -6,6 +6,7 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
+import type { LedgerItem } from '../../api/ledger/job-ledger.ts';
 import type { OutboxConsumer as Consumer } from '../../api/ledger/outbox-consumer.ts';
 import type { OutboxGroupOptions } from '../../api/ledger/outbox-group.ts';
 import type { Database } from '../../shared/database/database.ts';
@@ -20,6 +21,9 @@ import { JobFixture } from './job-fixture.ts';
 const { accountKeys, jobKeys } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
 const { openDatabase } =
   await loadProduct<typeof import('../../shared/database/database.ts')>('shared/database/database');
+const { SqliteError } = await loadProduct<typeof import('../../shared/database/sqlite-dialect.ts')>(
+  'shared/database/sqlite-dialect',
+);
 const { createLogger } = await loadProduct<typeof import('../../shared/log.ts')>('shared/log');
 const { createApiMetrics } = await loadProduct<typeof import('../../shared/metrics.ts')>('shared/metrics');
 const { settle } = await loadProduct<typeof import('../../shared/jobs/settle.ts')>('shared/jobs/settle');
@@ -32,6 +36,10 @@ const { LostJobs } = await loadProduct<typeof import('../../api/ledger/lost-jobs
 const { OutboxGroup } = await loadProduct<typeof import('../../api/ledger/outbox-group.ts')>('api/ledger/outbox-group');
 const { OutboxConsumer } =
   await loadProduct<typeof import('../../api/ledger/outbox-consumer.ts')>('api/ledger/outbox-consumer');
+const { Quarantine } = await loadProduct<typeof import('../../api/ledger/quarantine.ts')>('api/ledger/quarantine');
+const { UnreadableEntries } = await loadProduct<typeof import('../../api/ledger/unreadable-entries.ts')>(
+  'api/ledger/unreadable-entries',
+);
 const { StoredJobs } = await loadProduct<typeof import('../../api/ledger/stored-jobs.ts')>('api/ledger/stored-jobs');
 const { deleteExpiredBodies } =
   await loadProduct<typeof import('../../api/ledger/expired-bodies.ts')>('api/ledger/expired-bodies');
@@ -46,6 +54,7 @@ let db: Database;
 let dataDir: string;
 let ledger: InstanceType<typeof JobLedger>;
 let blobs: Awaited<ReturnType<typeof Blobs.open>>;
+let unreadable: InstanceType<typeof UnreadableEntries>;
 let recordsWritten: () => Promise<number>;
 const consumers: Consumer[] = [];
 
@@ -59,10 +68,11 @@ beforeEach(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-ledger-'));
   db = await openDatabase(await databaseSettings(dataDir));
   blobs = await Blobs.open(dataDir);
+  unreadable = new UnreadableEntries(log);
   const metrics = createApiMetrics(new Registry());
   recordsWritten = async () => (await metrics.records.get()).values[0]?.value ?? 0;
   const viewOf = () => ({ stream: () => () => [], held: () => '' });
-  ledger = new JobLedger({ db, redis: jobs.redis, blobs, viewOf, retentionMs: 30 * day, blobMs: day, metrics });
+  ledger = new JobLedger({ db, redis: jobs.redis, blobs, viewOf, retentionMs: 30 * day, blobMs: day, metrics, log });
 });
 afterEach(async () => {
   await Promise.all(consumers.splice(0).map((consumer) => consumer.close(2000)));
@@ -102,12 +112,13 @@ function consume(
   more: Partial<OutboxGroupOptions> & { write?: (records: readonly JobRecord[]) => Promise<void> } = {},
 ): Consumer {
   const write = more.write ?? ((records: readonly JobRecord[]) => ledger.write(records));
+  const writeItems = async (items: readonly LedgerItem[]) => {
+    await write(items.map(({ record }) => record));
+    return [];
+  };
   const consumer = new OutboxConsumer({
-    group: groupOf(name, more),
-    isCluster: false,
-    write,
-    log,
-    takeOverRoundMs: 50,
+    ...{ group: groupOf(name, more), isCluster: false, log, takeOverRoundMs: 50 },
+    ...{ store: { writeItems, probe: () => ledger.probe() }, quarantine: new Quarantine(jobs.redis), unreadable },
   });
   consumers.push(consumer);
   return consumer;
@@ -223,7 +234,7 @@ describe('the consumers of the outbox', () => {
     consume('one', {
       write: async (records) => {
         seen.push(await jobs.redis.xlen(outbox));
-        if (failures-- > 0) throw new Error('the database is away');
+        if (failures-- > 0) throw new SqliteError({ message: 'the database is away', code: 'SQLITE_BUSY' });
         await ledger.write(records);
       },
     });
@@ -233,14 +244,21 @@ describe('the consumers of the outbox', () => {
     assert.equal((await rows()).length, 1);
   });
 
-  test('drop an entry that is no record, and go on when Redis was emptied', async () => {
-    await jobs.redis.xadd(outbox, '*', 'r', '{"id":"x"}');
-    await jobs.redis.xadd(outbox, '*', 'r', 'no JSON');
-    consume('one');
-    await eventually(isDrained);
+  test('leave an entry that they cannot read where it is, count it, and go on when Redis was emptied', async () => {
+    const { record } = await endedJob();
+    const later = record.replace('"outcome":"completed"', '"outcome":"suspended"');
+    for (const text of ['{"id":"x"}', 'no JSON', later]) await jobs.redis.xadd(outbox, '*', 'r', text, 'c', '5');
+    const readable = await endedJob();
+    await settle(jobs.redis, [readable]);
+    consume('one', { takeOverMs: 50 });
+    await eventually(async () => assert.equal((await rows()).length, 1));
+    await eventually(() => assert.equal(unreadable.size, 3));
+    await delay(200);
+    assert.equal(await jobs.redis.xlen(outbox), 3, 'what cannot be read stays');
+    assert.equal((await jobs.redis.xpending(outbox, 'ledger'))[0], 3);
     await jobs.redis.flushall();
     await settle(jobs.redis, [await endedJob()]);
-    await eventually(async () => assert.equal((await rows()).length, 1));
+    await eventually(async () => assert.equal((await rows()).length, 2));
   });
 
   test('write what is there before they close, and take their names with them', async () => {
@@ -289,7 +307,7 @@ describe('the ledger', () => {
       assert.ok(expiresIn > 0 && expiresIn <= 300_000, `it expires in ${expiresIn} ms`);
     }
     const stored = new StoredJobs({ db, redis: jobs.redis, blobs }, 60_000);
-    const shown = async () => (await stored.findAnswer(job.id))?.map(({ seq, type, text }) => [seq, type, text]);
+    const shown = async () => (await stored.findAnswer(job))?.map(({ seq, type, text }) => [seq, type, text]);
     const whole = [
       [1, 'delta', '"a"'],
       [2, 'delta', '"b"'],
@@ -311,7 +329,7 @@ describe('the ledger', () => {
     const row = await db.selectFrom('job_bodies').selectAll().executeTakeFirstOrThrow();
     assert.equal(row.answer, null);
     assert.ok(row.answer_blob !== null && row.expires_at <= Date.now() + day, 'it expires with its blob');
-    const frames = await new StoredJobs({ db, redis: jobs.redis, blobs }, 60_000).findAnswer(job.id);
+    const frames = await new StoredJobs({ db, redis: jobs.redis, blobs }, 60_000).findAnswer(job);
     assert.deepEqual(
       frames?.map(({ text }) => text.length),
       [600_002, 600_002, 2],
@@ -325,8 +343,8 @@ describe('the ledger', () => {
     await Promise.all([...old, fresh].map((job) => accepted.add(job, '{}')));
     await db.updateTable('job_bodies').set({ answer: '0 1\ne{}' }).execute();
     const stored = new StoredJobs({ db, redis: jobs.redis, blobs }, 60_000);
-    assert.equal(await stored.findAnswer(old[0]?.id as string), undefined);
-    assert.equal((await stored.findAnswer(fresh.id))?.length, 1);
+    assert.equal(await stored.findAnswer(old[0] as JobIdentity), undefined);
+    assert.equal((await stored.findAnswer(fresh))?.length, 1);
     const deleted: unknown[] = [];
     const watched = db.withPlugin({
       transformQuery: ({ node }) => node,
@@ -376,7 +394,7 @@ describe('jobs that Redis has lost', () => {
       (await rows()).map(({ outcome, error_code: code, ended_at: ended }) => [outcome, code, ended !== null]),
       [['failed', 'outcome_unknown', true]],
     );
-    const [frame] = (await new StoredJobs({ db, redis: jobs.redis, blobs }, 60_000).findAnswer(job.id)) ?? [];
+    const [frame] = (await new StoredJobs({ db, redis: jobs.redis, blobs }, 60_000).findAnswer(job)) ?? [];
     assert.equal(frame?.type, 'error');
   });
 

@@ -12,6 +12,7 @@ import { JobFixture } from './job-fixture.ts';
 
 const { accountKeys, jobKeys } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
 const { settle } = await loadProduct<typeof import('../../shared/jobs/settle.ts')>('shared/jobs/settle');
+const { newJobId } = await loadProduct<typeof import('../../shared/ids.ts')>('shared/ids');
 const money = await loadProduct<typeof import('../../shared/jobs/account-money.ts')>('shared/jobs/account-money');
 const { admit } = await loadProduct<typeof import('../../api/admission/admit.ts')>('api/admission/admit');
 const { askAdmission } =
@@ -105,19 +106,39 @@ describe('a budget', () => {
   const daily = { budget: { amount: 50, period: 'day' } } as const;
   const monthly = { budget: { amount: 50, period: 'month' } } as const;
 
-  test('whose period was changed and changed back holds nothing below zero', async () => {
+  test('whose kind of period was changed is asked for, and holds what the key holds, before anything is admitted by it', async () => {
     const { account, ask, end } = await newAccount('', daily);
+    const load = async (kind: 'day' | 'month', spent: number) => {
+      const period = money.budgetPeriodAt(kind, Date.now()).name;
+      await money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period }, spent);
+    };
+    const stands = () => jobs.redis.hmget(accountKeys.budget(account, 'key'), 'spent', 'held');
+    await load('day', 0);
+    const first = await ask({ hold: costs(30) });
+    const refused = await ask({ hold: costs(1) }, monthly);
+    assert.deepEqual([first.verdict, refused.verdict, refused.detail], ['admitted', 'unloaded', 'budget']);
+    await load('month', 4);
+    assert.deepEqual(await stands(), ['4', '30']);
+    assert.equal((await ask({ hold: costs(17) }, monthly)).verdict, 'budget');
+    const between = await ask({ hold: costs(16) }, monthly);
+    assert.equal(between.verdict, 'admitted');
+    for (const { job } of [first, between]) await end(job, 10);
+    assert.deepEqual(await stands(), ['24', '0']);
+    assert.equal((await ask()).verdict, 'unloaded');
+    await load('day', 24);
+    assert.deepEqual(await stands(), ['24', '0']);
+  });
+
+  test('counts what the key spent while it had none, if that was made in its period', async () => {
+    const { account, ask, end } = await newAccount('', {});
+    const before = await ask();
     const period = money.budgetPeriodAt('day', Date.now()).name;
     await money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period }, 0);
-    const first = await ask({ hold: costs(30) });
-    const between = await ask({ hold: costs(1) }, monthly);
-    const last = await ask({ hold: costs(10) });
-    for (const { verdict, job } of [first, between, last]) {
-      assert.equal(verdict, 'admitted');
-      await end(job, 0);
-    }
-    assert.equal(await jobs.redis.hget(accountKeys.budget(account, 'key'), 'held'), '0');
-    assert.equal((await ask({ hold: costs(51) })).verdict, 'budget');
+    await end(before.job, 12);
+    const old = jobs.identity({ account, id: newJobId(Date.now() - 3 * 86_400_000) });
+    await jobs.redis.zadd(accountKeys.holds(account), 1, `${old.id} ${account} key chat`);
+    await end(old, 100);
+    assert.equal(await jobs.redis.hget(accountKeys.budget(account, 'key'), 'spent'), '12');
   });
 
   test('is not set back to the period before by a process whose clock is late', async () => {

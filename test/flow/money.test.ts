@@ -163,7 +163,7 @@ describe('a budget of an API key', () => {
     await money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period: 'month:2020-01-01' }, 50);
     const { verdict, job } = await ask({ hold: costs(50) });
     assert.equal(verdict, 'admitted');
-    await jobs.redis.hset(key, 'period', 'month:2099-01-01', 'spent', 0, 'held', 0);
+    await jobs.redis.hset(key, 'period', 'month:2099-01-01', 'spent', 0, 'held', 0, 'from', Date.UTC(2099, 0));
     await end(job, 50);
     assert.deepEqual(await jobs.redis.hmget(key, 'spent', 'held'), ['0', '0']);
   });

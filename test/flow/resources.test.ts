@@ -13,6 +13,7 @@ import { JobFixture } from './job-fixture.ts';
 const { jobKeys } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
 const { openDatabase } =
   await loadProduct<typeof import('../../shared/database/database.ts')>('shared/database/database');
+const { createLogger } = await loadProduct<typeof import('../../shared/log.ts')>('shared/log');
 const { createApiMetrics } = await loadProduct<typeof import('../../shared/metrics.ts')>('shared/metrics');
 const { createJobState } = await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { Blobs } = await loadProduct<typeof import('../../shared/blobs.ts')>('shared/blobs');
@@ -29,6 +30,7 @@ let dataDir: string;
 let ledger: InstanceType<typeof JobLedger>;
 let stored: InstanceType<typeof StoredJobs>;
 let blobs: Awaited<ReturnType<typeof Blobs.open>>;
+let own: ReturnType<typeof blobs.of>;
 
 before(async () => {
   jobs = await JobFixture.start();
@@ -40,9 +42,19 @@ beforeEach(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-resources-'));
   db = await openDatabase(await databaseSettings(dataDir));
   blobs = await Blobs.open(dataDir);
+  own = blobs.of('account');
   const metrics = createApiMetrics(new Registry());
   const viewOf = () => ({ stream: () => () => [], held: () => '' });
-  ledger = new JobLedger({ db, redis: jobs.redis, blobs, viewOf, retentionMs: 30 * day, blobMs: day, metrics });
+  ledger = new JobLedger({
+    db,
+    redis: jobs.redis,
+    blobs,
+    viewOf,
+    retentionMs: 30 * day,
+    blobMs: day,
+    metrics,
+    log: createLogger('silent', 'test').log,
+  });
   stored = new StoredJobs({ db, redis: jobs.redis, blobs }, 30 * day);
 });
 afterEach(async () => {
@@ -87,7 +99,7 @@ describe('the request of a resource', () => {
     const small = 'x'.repeat(100_000);
     const large = 'x'.repeat(1_200_000);
     for (const text of [small, large]) {
-      const job = await ended({ requestBlob: await blobs.put(text) });
+      const job = await ended({ requestBlob: await own.put(text) });
       assert.equal(await stored.findRequest(await find(job)), text);
       await write(job);
       await forgetInRedis(job);
@@ -99,8 +111,8 @@ describe('the request of a resource', () => {
   });
 
   test('does not hold up the ledger when its blob, or that of its view options, is gone', async () => {
-    const gone = await blobs.put('{}');
-    await blobs.delete(gone);
+    const gone = await own.put('{}');
+    await own.delete(gone);
     const [one, two] = [await ended({ requestBlob: gone }), await ended({}, { viewOptions: `{"blob":"${gone}"}` })];
     await write(one);
     await write(two);
@@ -113,10 +125,10 @@ describe('the request of a resource', () => {
 describe('view options', () => {
   test('over 64 KiB lie in a blob while Redis has the job, and in the row after that', async () => {
     const options = { tools: 'x'.repeat(70_000) };
-    const packed = await packViewOptions(blobs, options);
+    const packed = await packViewOptions(own, options);
     assert.ok(packed.length < 100);
-    assert.deepEqual(JSON.parse(await readViewOptions(blobs, packed)), options);
-    assert.equal(await packViewOptions(blobs, { a: 1 }), '{"a":1}');
+    assert.deepEqual(JSON.parse(await readViewOptions(own, packed)), options);
+    assert.equal(await packViewOptions(own, { a: 1 }), '{"a":1}');
     const job = await ended({}, { viewOptions: packed });
     await write(job);
     await forgetInRedis(job);
@@ -127,24 +139,24 @@ describe('view options', () => {
 describe('a deleted resource', () => {
   const isGone = async (job: JobIdentity): Promise<void> => {
     assert.equal(await stored.find(job.id), undefined);
-    assert.equal(await stored.findAnswer(job.id), undefined);
+    assert.equal(await stored.findAnswer(job), undefined);
     const ledgerRow = await db.selectFrom('jobs').select('outcome').where('id', '=', job.id).executeTakeFirst();
     assert.equal(ledgerRow?.outcome, 'completed', "the job's row stays");
   };
 
   test('is gone at once, with its bodies and blobs, though its job stays in the ledger', async () => {
-    const requestBlob = await blobs.put('x'.repeat(1_200_000));
-    const viewOptions = await packViewOptions(blobs, { instructions: 'x'.repeat(70_000) });
+    const requestBlob = await own.put('x'.repeat(1_200_000));
+    const viewOptions = await packViewOptions(own, { instructions: 'x'.repeat(70_000) });
     const optionsBlob = JSON.parse(viewOptions).blob as string;
     const job = await ended({ requestBlob }, { viewOptions });
     await write(job);
-    const file = await blobs.put('a file');
+    const file = await own.put('a file');
     await stored.delete(await find(job), [file]);
     await isGone(job);
     await forgetInRedis(job);
     await isGone(job);
     for (const blob of [requestBlob, optionsBlob, file])
-      await assert.rejects(blobs.text(blob), { name: 'MissingBlobError' });
+      await assert.rejects(own.text(blob), { name: 'MissingBlobError' });
   });
 
   test('is not brought back by a record that comes later', async () => {
@@ -160,13 +172,18 @@ describe('a deleted resource', () => {
     const job = await ended();
     const state = await find(job);
     // The ledger reads state and log, then the size of the request's blob: just then the owner deletes.
-    const size = blobs.size.bind(blobs);
-    blobs.size = async (id) => {
-      const bytes = await size(id);
-      await stored.delete(state, []);
-      return bytes;
+    const of = blobs.ofRecords.bind(blobs);
+    blobs.ofRecords = (account) => {
+      const records = of(account);
+      const size = records.size.bind(records);
+      records.size = async (id) => {
+        const bytes = await size(id);
+        await stored.delete(state, []);
+        return bytes;
+      };
+      return records;
     };
-    await jobs.redis.hset(jobKeys.state(job.id), 'requestBlob', await blobs.put('{"input":[]}'));
+    await jobs.redis.hset(jobKeys.state(job.id), 'requestBlob', await own.put('{"input":[]}'));
     await write(job);
     await isGone(job);
     await forgetInRedis(job);

@@ -34,6 +34,10 @@ const { LostJobs } = await loadProduct<typeof import('../../api/ledger/lost-jobs
 const { OutboxGroup } = await loadProduct<typeof import('../../api/ledger/outbox-group.ts')>('api/ledger/outbox-group');
 const { OutboxConsumer } =
   await loadProduct<typeof import('../../api/ledger/outbox-consumer.ts')>('api/ledger/outbox-consumer');
+const { Quarantine } = await loadProduct<typeof import('../../api/ledger/quarantine.ts')>('api/ledger/quarantine');
+const { UnreadableEntries } = await loadProduct<typeof import('../../api/ledger/unreadable-entries.ts')>(
+  'api/ledger/unreadable-entries',
+);
 const { readUsage } = await loadProduct<typeof import('../../api/ledger/usage-report.ts')>('api/ledger/usage-report');
 
 const { log } = createLogger('silent', 'test');
@@ -73,7 +77,7 @@ async function openLedger() {
   const blobs = await Blobs.open(dataDir);
   const viewOf = () => ({ stream: () => () => [], held: () => '' });
   const metrics = createApiMetrics(new Registry());
-  const options = { db: opened, redis: jobs.redis, blobs, viewOf, retentionMs: 30 * day, blobMs: day, metrics };
+  const options = { db: opened, redis: jobs.redis, blobs, viewOf, retentionMs: 30 * day, blobMs: day, metrics, log };
   return { db: opened, ledger: new JobLedger(options) };
 }
 
@@ -198,8 +202,12 @@ describe('the sums of hours', () => {
       ['one', ledger],
       ['two', other.ledger],
     ] as const) {
-      const write = (taken: readonly JobRecord[]) => to.write(taken);
-      consumers.push(new OutboxConsumer({ group: group(name, 50), isCluster: false, write, log, takeOverRoundMs: 50 }));
+      consumers.push(
+        new OutboxConsumer({
+          ...{ group: group(name, 50), isCluster: false, store: to, log, takeOverRoundMs: 50 },
+          ...{ quarantine: new Quarantine(jobs.redis), unreadable: new UnreadableEntries(log) },
+        }),
+      );
     }
     await eventually(async () => assert.equal(await jobs.redis.xlen(outbox), 0));
     assert.deepEqual((await report()).total, await addedUp());

@@ -76,7 +76,7 @@ const phases: readonly Phase[] = [
       await jobs.delayed(job);
       await worker.kill();
       assert.ok((await jobs.blobs.text(job.requestBlob)).includes('otter'), 'its request is gone');
-      assert.equal(await jobs.blobs.text(job.files[0] as string), 'an upload');
+      assert.equal(await jobs.blobs.text(job.uploads[0]?.blob ?? ''), 'an upload');
       assert.equal((await jobs.state(job)).outcome, undefined);
     },
   },

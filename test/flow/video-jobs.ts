@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
+import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
+import type { UploadRecord } from '../../shared/blobs/upload.ts';
 import type { Blobs as StoredBlobs } from '../../shared/blobs.ts';
 import type { VideoEnd, VideoJob } from '../../shared/capabilities/video.ts';
 import type { ApiError } from '../../shared/errors.ts';
@@ -28,14 +30,15 @@ const { createLogger } = await loadProduct<typeof import('../../shared/log.ts')>
 export interface QueuedVideo extends JobIdentity {
   /** Ids of the blobs that hold its request and its upload. */
   readonly requestBlob: string;
-  readonly files: readonly string[];
+  readonly uploads: readonly UploadRecord[];
 }
 
 /** Redis, the sandbox, workers and a sweeper without an api: video jobs go straight into their queue, with a hold each. */
 export class VideoJobs {
   readonly gateway: TestGateway;
   readonly redis: Redis;
-  readonly blobs: StoredBlobs;
+  /** Those of the jobs' account. */
+  readonly blobs: AccountBlobs;
   readonly queue: CapabilityQueue;
   readonly #context: EndJobContext;
   readonly #sweeper: { close(): void };
@@ -45,7 +48,7 @@ export class VideoJobs {
     this.redis = new Redis(gateway.redisUrl);
     // It is cut when the suite restarts Redis, and connects again.
     this.redis.on('error', () => undefined);
-    this.blobs = blobs;
+    this.blobs = blobs.of('account');
     this.queue = new queues.CapabilityQueue('video', this.redis);
     this.#context = { redis: this.redis, blobs, isCluster: false, queue: () => this.queue };
     this.#sweeper = new Sweeper(this.#context, createLogger('silent', 'test').log);
@@ -76,7 +79,9 @@ export class VideoJobs {
       parameters: { user: identity.id, sandbox },
     };
     const requestBlob = await this.blobs.put(JSON.stringify(request));
-    const job = { ...identity, requestBlob, files: [await this.blobs.put('an upload')] };
+    const blob = await this.blobs.put('an upload');
+    const upload = { blob, field: 'input_reference', name: 'a.png', type: 'image/png', bytes: 9 };
+    const job = { ...identity, requestBlob, uploads: [upload] };
     await createJobState(this.redis, identity, 'api-reader');
     await this.redis.zadd(accountKeys.holds('account'), now + 10_000, holdMember({ ...identity, jobId: identity.id }));
     await this.queue.enqueue(job);
@@ -109,7 +114,8 @@ export class VideoJobs {
       const own = records.filter((record) => record?.id === job.id);
       assert.equal(own.length, 1, `the job has ${own.length} records`);
       assert.equal(await this.queue.has(job.id), false, 'the job is still in its queue');
-      for (const blob of [job.requestBlob, ...job.files]) await assert.rejects(this.blobs.text(blob));
+      const blobs = [job.requestBlob, ...job.uploads.map(({ blob }) => blob)];
+      for (const blob of blobs) await assert.rejects(this.blobs.text(blob));
       const member = holdMember({ ...job, jobId: job.id });
       assert.equal(await this.redis.zscore(accountKeys.holds('account'), member), null, 'the job is still held');
       return own[0] as JobRecord;

@@ -5,17 +5,14 @@ import { startPage, startPagePolicy } from '../../api/start-page.ts';
 
 const options = {
   baseUrl: 'http://127.0.0.1:8080',
-  version: '1.2.3',
-  vendors: ['openai', 'sandbox'],
-  models: 12,
   examples: { chat: 'sandbox-chat', image: 'sandbox-image', speech: 'sandbox-speech', video: 'sandbox-video' },
   sandbox: true,
 };
 
 describe('the start page', () => {
-  test('says what runs and how to call it', () => {
+  test('says how to call what runs', () => {
     const page = startPage(options);
-    for (const part of ['1.2.3', 'openai, sandbox', '12', 'http://127.0.0.1:8080/v1', 'stand-in']) {
+    for (const part of ['http://127.0.0.1:8080/v1', 'stand-in']) {
       assert.ok(page.includes(part), part);
     }
     for (const model of Object.values(options.examples)) assert.ok(page.includes(`"model":"${model}"`), model);

@@ -93,7 +93,7 @@ export class ScriptedRoutes {
       call: async ({ account, routed }, { signal: callSignal, silenceMs, sink: callSink }) => {
         const { files } = memoryFiles();
         const request = '{"messages":[{"role":"user","content":"hi"}]}';
-        const call = { model: routed.route.model, stream, request, signal: callSignal, silenceMs, files };
+        const call = { model: routed.route.model, stream, request, signal: callSignal, silenceMs, uploads: [], files };
         return (await account.vendor.chat?.(call, callSink)) as VendorAnswer;
       },
     });

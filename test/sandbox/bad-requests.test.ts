@@ -158,3 +158,39 @@ describe('other requests', () => {
     }
   });
 });
+
+describe('A request whose schema would keep the sandbox busy for ever', () => {
+  const text = 'a'.repeat(60);
+  const pattern = '^(a|aa|aaa)+$(?<!x)b';
+  const format = (schema: object) => ({
+    ...good,
+    response_format: { type: 'json_schema', json_schema: { name: 'slow', schema } },
+  });
+  const tool = (fields: object) => ({ ...good, tools: [fields], tool_choice: 'required' });
+  // Code points that no sample has: each is looked for among all of them.
+  const rare = Array.from({ length: 3000 }, () => '[\\u{1F4A9}]').join('');
+  const slow: [name: string, body: object][] = [
+    ['by a pattern on an enum', format({ type: 'string', enum: [text], pattern })],
+    ['by a pattern of property names', format({ const: { [text]: 1 }, patternProperties: { [pattern]: true } })],
+    [
+      'by the schema of a tool',
+      tool({ type: 'function', function: { name: 'f', parameters: { enum: [text], pattern } } }),
+    ],
+    ['by a pattern of rare characters', format({ type: 'string', pattern: rare })],
+    [
+      'by the grammar of a tool',
+      tool({
+        type: 'custom',
+        custom: { name: 'f', format: { type: 'grammar', grammar: { syntax: 'regex', definition: rare } } },
+      }),
+    ],
+  ];
+  for (const [name, body] of slow) {
+    it(`${name} is a 400, and others are answered meanwhile`, { timeout: 60_000 }, async () => {
+      const refused = await post(body);
+      assert.equal(refused.status, 400, JSON.stringify(refused.body));
+      assert.match(String(refused.body.error.message), /take too long/);
+      assert.equal((await post(good)).status, 200);
+    });
+  }
+});

@@ -42,7 +42,7 @@ export function transcription(
   request: Partial<TranscriptionJobRequest> = {},
   call: Partial<VendorCall> = {},
 ): VendorCall & { readonly files: ReturnType<typeof oneFile> } {
-  const whole: TranscriptionJobRequest = { task: 'transcribe', format: 'json', file, options: {}, ...request };
+  const whole = { task: 'transcribe', format: 'json', file, options: {}, ...request };
   return { ...callOf({ model, stream: false, request: JSON.stringify(whole), ...call }), files: oneFile() };
 }
 

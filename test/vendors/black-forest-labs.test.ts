@@ -71,7 +71,7 @@ describe('images of Black Forest Labs', () => {
   });
 
   it('are edited from uploads, in base64, or from links and data URLs', async () => {
-    const upload = (file: string) => ({ file, name: 'x.png', type: 'image/png', bytes: 3 });
+    const upload = (file: string) => ({ file, name: 'x.png', type: 'image/png', bytes: 3 }) as never;
     const edit = { task: 'edit' } as const;
     assert.deepEqual(await sent({}, 'flux-2-pro', { ...edit, images: [upload('one'), upload('two')] }), {
       prompt: 'A lighthouse',

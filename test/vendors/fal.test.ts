@@ -112,7 +112,7 @@ describe('images of fal', () => {
 
   it('are edited from one image, or from several with the models that take them', async () => {
     const link = { image_url: 'https://example.com/room.jpg' };
-    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: 3 };
+    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: 3 } as never;
     const dataUrl = `data:image/png;base64,${png.toString('base64')}`;
     const prompt = 'A lighthouse';
     const edit = { task: 'edit' } as const;
@@ -251,7 +251,7 @@ describe('videos of fal', () => {
 
   it('have a length and a first picture in the words of their model', async () => {
     answer({ status: 'IN_QUEUE' });
-    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: 3 };
+    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: 3 } as never;
     await create(
       { seconds: '5', input: upload, parameters: { seed: 3 } },
       'fal-ai/kling-video/v2/master/image-to-video',

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { withUploads } from '../../workers/call-files.ts';
 import type { CallFiles, FrameSink, VendorCall, VendorFrame } from '../../workers/vendors/vendor.ts';
 
 export interface ReceivedRequest {
@@ -114,15 +115,19 @@ const noFiles: CallFiles = {
   save: () => Promise.reject(new Error('nothing is to be stored')),
 };
 
+/** A call. Uploads may be written into its request, as the release before has queued them: `{file, name, type, bytes}`. */
 export function callOf(call: Partial<VendorCall> = {}): VendorCall {
-  const request = '{"messages":[{"role":"user","content":"Hello!"}]}';
+  const { request: given = '{"messages":[{"role":"user","content":"Hello!"}]}' } = call;
+  const isOld = call.uploads === undefined && given.includes('"file":"');
+  const { request, uploads } = withUploads(isOld ? { files: [''] } : {}, given);
   return {
     model: 'gpt-4o-mini',
     stream: true,
-    request,
+    uploads,
     signal: new AbortController().signal,
     silenceMs: 20_000,
     files: noFiles,
     ...call,
+    request,
   };
 }

@@ -53,7 +53,7 @@ describe('images of Gemini', () => {
   let vendor: Offering<'image'>;
   const saved: { type: string; content: Buffer }[] = [];
   const files: CallFiles = {
-    open: async (id) => ({ content: Readable.from([Buffer.from(id)]), bytes: id.length }),
+    open: async ({ blob }) => ({ content: Readable.from([Buffer.from(blob)]), bytes: blob.length }),
     save: async (content, type) => {
       saved.push({ type, content: Buffer.from(content as Uint8Array) });
       return { file: `blob-${saved.length}`, type, bytes: (content as Uint8Array).length };
@@ -105,7 +105,7 @@ describe('images of Gemini', () => {
   });
 
   it('edits uploads and data URLs, which come before the prompt', async () => {
-    const uploads = ['one', 'two'].map((file) => ({ file, name: `${file}.png`, type: 'image/png', bytes: 3 }));
+    const uploads = ['one', 'two'].map((file) => ({ file, name: `${file}.png`, type: 'image/png', bytes: 3 }) as never);
     await paint({}, { task: 'edit', images: uploads });
     const inline = (data: string) => ({ inlineData: { mimeType: 'image/png', data } });
     const [one, two] = ['one', 'two'].map((text) => inline(Buffer.from(text).toString('base64')));

@@ -82,7 +82,7 @@ describe('videos of Gemini', () => {
 
   it('begin with an upload or a data URL, in base64', async () => {
     answer({});
-    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: png.length };
+    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: png.length } as never;
     const dataUrl = `data:image/jpeg;base64,${png.toString('base64')}`;
     for (const [input, mimeType] of [
       [upload, 'image/png'],

@@ -144,7 +144,7 @@ export function describeImageVendor(name: string, open: () => ImageBench, wire: 
     });
 
     it('refuses by name what the vendor does not have, before anything is sent', async () => {
-      const upload = { file: 'a', name: 'a.png', type: 'image/png', bytes: 1 };
+      const upload = { file: 'a', name: 'a.png', type: 'image/png', bytes: 1 } as never;
       for (const [request, param] of [
         [imageJob({ background: 'transparent' }), 'background'],
         [imageJob({ moderation: 'low' }), 'moderation'],

@@ -71,7 +71,7 @@ describe('videos of Kling', () => {
   });
 
   it('begin with a picture at another path, whose tasks are there, too', async () => {
-    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: png.length };
+    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: png.length } as never;
     const name = await bench.begin({ size: '1920x1080', input: upload });
     assert.equal(name, `image2video/${id}`);
     assert.equal(bench.server.requests[0]?.url, '/v1/videos/image2video');

@@ -99,7 +99,7 @@ describe('videos of Luma', () => {
       frame1,
     });
     bench.answer();
-    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: 8 };
+    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: 8 } as never;
     for (const input of [upload, { image_url: 'data:image/png;base64,AAAA' }]) {
       const error = await bench.failure(bench.begin({ input }));
       assert.deepEqual([error.code, error.param], ['invalid_request_error', 'input_reference']);

@@ -11,8 +11,8 @@ export interface SavedFile {
 export function memoryFiles(uploads: Readonly<Record<string, Buffer>> = {}): { files: CallFiles; saved: SavedFile[] } {
   const saved: SavedFile[] = [];
   const files: CallFiles = {
-    open: async (id) => {
-      const content = uploads[id];
+    open: async ({ blob }) => {
+      const content = uploads[blob];
       if (content === undefined) throw new Error('no such file');
       return { content: Readable.from([content]), bytes: content.length };
     },

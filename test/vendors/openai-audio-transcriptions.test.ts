@@ -26,8 +26,8 @@ function oneFile(): CallFiles & { readonly opened: Readable[] } {
   const opened: Readable[] = [];
   return {
     opened,
-    open: async (id) => {
-      assert.equal(id, file.file);
+    open: async ({ blob }) => {
+      assert.equal(blob, file.file);
       const content = Readable.from([audio.slice(0, 9), audio.slice(9)], { objectMode: false });
       opened.push(content);
       return { content, bytes: audio.length };
@@ -40,7 +40,7 @@ function transcription(
   request: Partial<TranscriptionJobRequest> = {},
   call: Partial<VendorCall> = {},
 ): VendorCall & { readonly files: ReturnType<typeof oneFile> } {
-  const whole: TranscriptionJobRequest = { task: 'transcribe', format: 'json', file, options: {}, ...request };
+  const whole = { task: 'transcribe', format: 'json', file, options: {}, ...request };
   const files = oneFile();
   return { ...callOf({ model: 'whisper-1', stream: false, request: JSON.stringify(whole), ...call }), files };
 }

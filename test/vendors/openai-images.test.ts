@@ -49,8 +49,8 @@ function memoryFiles(uploads: Record<string, string> = {}) {
   const saved: { type: string; content: Buffer }[] = [];
   const opened: Readable[] = [];
   const files: CallFiles = {
-    open: async (id) => {
-      const content = uploads[id];
+    open: async ({ blob }) => {
+      const content = uploads[blob];
       if (content === undefined) throw new Error('no such file');
       const stream = Readable.from([Buffer.from(content)]);
       opened.push(stream);
@@ -78,7 +78,7 @@ const rowWith = (responseFormat: boolean) =>
     image: { tasks: ['generation', 'edit', 'variation'], most: 10, partial: true, responseFormat },
   });
 
-const upload = (file: string, name = `${file}.png`) => ({ file, name, type: 'image/png', bytes: 9 });
+const upload = (file: string, name = `${file}.png`) => ({ file, name, type: 'image/png', bytes: 9 }) as never;
 
 describe("the OpenAI dialect's images", () => {
   let server: FixtureVendor;
@@ -215,7 +215,7 @@ describe("the OpenAI dialect's images", () => {
     const single = memoryFiles(uploads);
     await ask({ job: { task: 'edit', images: [upload('one', 'my "otter".png')], parameters }, call: single });
     const several = memoryFiles(uploads);
-    const images = [upload('one'), { ...upload('odd'), type: 'x\r\ny: z' }];
+    const images = [upload('one'), { ...(upload('odd') as object), type: 'x\r\ny: z' } as never];
     await ask({ job: { task: 'edit', images, mask: upload('cut'), parameters }, call: several });
     const [first, second] = posted().map(({ body, headers, url }) => ({ body, headers, url, parts: partsOf(body) }));
     assert.equal(first?.url, '/v1/images/edits');

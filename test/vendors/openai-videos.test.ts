@@ -64,10 +64,10 @@ function memoryFiles(uploads: Record<string, string> = {}) {
   const saved: { type: string; content: Buffer }[] = [];
   const opened: Readable[] = [];
   const files: CallFiles = {
-    open: async (id) => {
-      const stream = Readable.from([Buffer.from(uploads[id] as string)]);
+    open: async ({ blob }) => {
+      const stream = Readable.from([Buffer.from(uploads[blob] as string)]);
       opened.push(stream);
-      return { content: stream, bytes: Buffer.byteLength(uploads[id] as string) };
+      return { content: stream, bytes: Buffer.byteLength(uploads[blob] as string) };
     },
     save: async (content, type) => {
       const chunks: Uint8Array[] = [];
@@ -145,7 +145,7 @@ describe("the OpenAI dialect's creation of a video", () => {
   it('posts a form where the first picture is an upload, and closes the file', async () => {
     server.answer((response) => sendJson(response, 200, JSON.stringify(queued)));
     const { files, opened } = memoryFiles({ upload: 'a picture' });
-    const input = { file: 'upload', name: 'cat.png', type: 'image/png', bytes: 9 };
+    const input = { file: 'upload', name: 'cat.png', type: 'image/png', bytes: 9 } as never;
     assert.equal(await vendor.video.create(creation({ input, seconds: '4' }, { files })), queued.id);
     const { headers, body } = server.requests[0] as ReceivedRequest;
     const form = await new Response(body, {

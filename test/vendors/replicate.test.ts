@@ -147,7 +147,7 @@ describe('images of Replicate', () => {
     const prompt = 'A lighthouse';
     const edit = { task: 'edit' } as const;
     const link = { image_url: 'https://example.com/room.jpg' };
-    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: 3 };
+    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: 3 } as never;
     const dataUrl = `data:image/png;base64,${png.toString('base64')}`;
     for (const [model, images, fields] of [
       ['black-forest-labs/flux-kontext-pro', [upload], { input_image: dataUrl }],
@@ -269,7 +269,7 @@ describe('videos of Replicate', () => {
 
   it('begin with a picture, and are not remixed', async () => {
     answer({});
-    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: 3 };
+    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: 3 } as never;
     await create({ input: upload, parameters: { seed: 3 } });
     assert.deepEqual(JSON.parse(server.requests[0]?.body ?? ''), {
       input: { prompt: 'Waves', image: `data:image/png;base64,${png.toString('base64')}`, seed: 3 },

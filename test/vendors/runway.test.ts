@@ -63,7 +63,7 @@ describe('videos of Runway', () => {
 
   it("begin with a picture at another path, as Runway's own client has it", async () => {
     const promptImage = `data:image/png;base64,${png.toString('base64')}`;
-    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: png.length };
+    const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: png.length } as never;
     await client().imageToVideo.create({
       ...{ model: 'gen4_turbo', promptText: 'A lighthouse', ratio: '720:1280', duration: 10, promptImage },
     });

@@ -62,7 +62,7 @@ describeDirectImageVendor('Stability AI', wire);
 describe('images of Stability AI', () => {
   const bench = new DirectImageBench(wire);
 
-  const upload = (file: string) => ({ file, name: `${file}.png`, type: 'image/png', bytes: 3 });
+  const upload = (file: string) => ({ file, name: `${file}.png`, type: 'image/png', bytes: 3 }) as never;
   const last = (): ReceivedRequest => bench.server.requests.at(-1) ?? assert.fail('nothing was sent');
   const make = async (model: string, parameters: object, job: Partial<ImageJob> = {}, uploads = {}) => {
     bench.answer();

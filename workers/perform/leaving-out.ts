@@ -1,6 +1,7 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { mediaFieldFate } from '../../shared/catalogue/media-field-fates.ts';
 import { givenMediaFields, type MediaCapability, withoutMediaFields } from '../../shared/catalogue/media-fields.ts';
+import type { VendorCall } from '../vendors/vendor.ts';
 import type { Performance } from './performance.ts';
 
 /**
@@ -14,13 +15,24 @@ export function leavingOut<Asked extends Performance, Answer>(
   return (asked) => {
     if (!asked.dropsUnsupported) return perform(asked);
     const { row, call } = asked;
-    return perform({ ...asked, call: { ...call, request: withoutRefused(capability, row, call.request) } });
+    return perform({ ...asked, call: { ...call, ...withoutRefused(capability, row, call) } });
   };
 }
 
-function withoutRefused(capability: MediaCapability, { vendorRow, route }: RoutedModel, request: string): string {
+type Request = Pick<VendorCall, 'request' | 'uploads'>;
+
+function withoutRefused(
+  capability: MediaCapability,
+  { vendorRow, route }: RoutedModel,
+  { request, uploads }: Request,
+): Request {
   const target = { dialect: vendorRow.dialect, capability, model: route.model };
   const job = JSON.parse(request) as Record<string, unknown>;
-  const refused = givenMediaFields(capability, job).filter((field) => mediaFieldFate(target, field) === 'refused');
-  return refused.length === 0 ? request : JSON.stringify(withoutMediaFields(capability, job, refused));
+  const given = uploads.some(({ field }) => field === 'mask') ? { ...job, mask: true } : job;
+  const refused = givenMediaFields(capability, given).filter((field) => mediaFieldFate(target, field) === 'refused');
+  if (refused.length === 0) return { request, uploads };
+  return {
+    request: JSON.stringify(withoutMediaFields(capability, job, refused)),
+    uploads: uploads.filter(({ field }) => !refused.includes(field)),
+  };
 }

@@ -48,7 +48,7 @@ async function upload(
   { files, signal, silenceMs }: VendorCall,
   { file }: TranscriptionRequest,
 ): Promise<string> {
-  const body = { type: 'application/octet-stream', ...(await files.open(file.file)) };
+  const body = { type: 'application/octet-stream', ...(await files.open(file)) };
   try {
     const { upload_url: url } = parseObject(await http.post({ path: '/upload', body, signal, silenceMs }));
     if (typeof url === 'string') return url;

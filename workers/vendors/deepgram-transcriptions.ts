@@ -34,7 +34,8 @@ export function deepgramTranscriptions(http: HttpClient): VendorMethod {
   return async (call) => {
     const request = readTranscriptionRequest(call);
     const path = `/listen?${queryText(fieldsOf(call.model, request))}`;
-    const { file, type: said } = request.file;
+    const { file } = request;
+    const { type: said } = file;
     // Never the caller's word alone: a body that is called JSON would be read as a link to the audio.
     const type = /^(audio|video)\/[\w.+-]+$/.test(said) ? said : 'application/octet-stream';
     const body = { type, ...(await call.files.open(file)) };

@@ -70,7 +70,8 @@ async function composeForm({ model, files }: VendorCall, request: TranscriptionR
     const items = Array.isArray(value) ? value : [value];
     return items.filter((item) => item !== undefined).map((item) => [name, String(item)]);
   });
-  const { file, name, type } = request.file;
+  const { file } = request;
+  const { name, type } = file;
   return formUpload([...parts, ['file', { name, type, ...(await files.open(file)) }]]);
 }
 

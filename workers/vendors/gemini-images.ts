@@ -1,4 +1,5 @@
-import type { ImageReference, UploadedImage } from '../../shared/capabilities/image.ts';
+import { Upload } from '../../shared/blobs/upload.ts';
+import type { ShownImage } from '../../shared/capabilities/image.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Downloader } from '../download.ts';
 import type { HttpClient } from '../http.ts';
@@ -55,13 +56,9 @@ function refuseForeignFields({ count, format, compression, own }: ImageRequest):
 
 const reason = "the model's vendor does not have it";
 
-async function toPart(image: UploadedImage | ImageReference, media: GeminiMedia, index: number): Promise<JsonObject> {
-  if (isUpload(image)) return await media.fromUpload(image.file, image.type, 'image');
+async function toPart(image: ShownImage, media: GeminiMedia, index: number): Promise<JsonObject> {
+  if (image instanceof Upload) return await media.fromUpload(image, 'image');
   return await media.fromImageUrl(image.image_url ?? '', `images[${index}].image_url`);
-}
-
-function isUpload(image: UploadedImage | ImageReference): image is UploadedImage {
-  return 'file' in image;
 }
 
 /** Media types that a link to a stored image may open in a browser. */

@@ -1,3 +1,4 @@
+import type { Upload } from '../../shared/blobs/upload.ts';
 import type { Downloader } from '../download.ts';
 import { type InlineFile, InlineMedia } from './inline-media.ts';
 import type { JsonObject } from './json-object.ts';
@@ -26,8 +27,8 @@ export class GeminiMedia {
   }
 
   /** The part of an uploaded file. */
-  async fromUpload(file: string, type: string, param: string): Promise<JsonObject> {
-    return toPart(await this.files.fromUpload(file, type, param));
+  async fromUpload(upload: Upload, param: string): Promise<JsonObject> {
+    return toPart(await this.files.fromUpload(upload, param));
   }
 }
 

@@ -1,4 +1,5 @@
-import type { PlacedImageJob, UploadedImage } from '../../shared/capabilities/image.ts';
+import { Upload } from '../../shared/blobs/upload.ts';
+import type { PlacedImageJob } from '../../shared/capabilities/image.ts';
 import { mediaDefaults } from '../../shared/catalogue/media-fields.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { JsonObject } from './json-object.ts';
@@ -38,13 +39,21 @@ interface ImageTalents {
   readonly masks?: boolean;
 }
 
+/** An image job with its uploads behind what its caller has named. */
+export function readImageJob({ request, uploads }: Pick<VendorCall, 'request' | 'uploads'>): PlacedImageJob {
+  const job = JSON.parse(request) as PlacedImageJob;
+  if (uploads.length === 0) return job;
+  const mask = uploads.find(({ field }) => field === 'mask');
+  return { ...job, images: [...job.images, ...uploads.filter((upload) => upload !== mask)], mask: mask ?? job.mask };
+}
+
 /**
  * Reads an image job for a vendor that has no fields for OpenAI's `background`, `moderation`, `quality`, `style` and
  * `input_fidelity`, no masks where nothing else is said, no variations and no streams. `user`, a hint, is left out.
  * @throws ApiError 400 that names the field which asks for what the vendor does not have.
  */
 export function readImageRequest(call: VendorCall, { masks = false }: ImageTalents = {}): ImageRequest {
-  const job = JSON.parse(call.request) as PlacedImageJob;
+  const job = readImageJob(call);
   if (job.task === 'variation') throw unsupportedField('model', 'its vendor makes no variations');
   if (job.mask !== null && !masks) throw unsupportedField('mask', "the model's vendor takes no masks");
   if (call.stream) throw unsupportedField('stream', "the model's vendor does not stream images");
@@ -86,8 +95,7 @@ export async function inputImages({ images }: PlacedImageJob, files: CallFiles):
   const links: string[] = [];
   let bytes = 0;
   for (const image of images) {
-    const link =
-      'file' in image ? await toDataUrl(image as UploadedImage, files, mostImageBytes - bytes) : image.image_url;
+    const link = image instanceof Upload ? await toDataUrl(image, files, mostImageBytes - bytes) : image.image_url;
     bytes += link?.length ?? 0;
     links.push(String(link));
   }
@@ -95,18 +103,14 @@ export async function inputImages({ images }: PlacedImageJob, files: CallFiles):
 }
 
 /** An upload as a base64 data URL. @throws ApiError for one of more than `most` bytes. */
-export async function toDataUrl(
-  { file, type }: UploadedImage,
-  files: CallFiles,
-  most = mostImageBytes,
-): Promise<string> {
-  const { content, bytes } = await files.open(file);
+export async function toDataUrl(upload: Upload, files: CallFiles, most = mostImageBytes): Promise<string> {
+  const { content, bytes } = await files.open(upload);
   if (bytes > most) {
     content.destroy();
     throw new ApiError('request_too_large', `The images of a request may have ${mostImageBytes} bytes together.`);
   }
   const chunks: Buffer[] = [];
   for await (const chunk of content) chunks.push(chunk);
-  const known = /^image\/[\w.+-]+$/.test(type) ? type : 'image/png';
+  const known = /^image\/[\w.+-]+$/.test(upload.type) ? upload.type : 'image/png';
   return `data:${known};base64,${Buffer.concat(chunks).toString('base64')}`;
 }

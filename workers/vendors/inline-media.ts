@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { Upload } from '../../shared/blobs/upload.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Downloader } from '../download.ts';
 import type { VendorCall } from './vendor.ts';
@@ -50,9 +51,9 @@ export class InlineMedia {
   }
 
   /** An uploaded file. */
-  async fromUpload(file: string, type: string, param: string): Promise<InlineFile> {
-    const { content } = await this.call.files.open(file);
-    return { type, data: await this.read(content, param) };
+  async fromUpload(upload: Upload, param: string): Promise<InlineFile> {
+    const { content } = await this.call.files.open(upload);
+    return { type: upload.type, data: await this.read(content, param) };
   }
 
   private async fetch(url: string, param: string): ReturnType<Downloader> {

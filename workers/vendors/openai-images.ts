@@ -1,9 +1,11 @@
-import type { ImageResponseFormat, ImageTask, PlacedImageJob, UploadedImage } from '../../shared/capabilities/image.ts';
+import { Upload } from '../../shared/blobs/upload.ts';
+import type { ImageResponseFormat, ImageTask, PlacedImageJob } from '../../shared/capabilities/image.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Downloader } from '../download.ts';
 import { type FormFile, formFields, formUpload } from '../form-upload.ts';
 import type { HttpClient, HttpUpload } from '../http.ts';
 import { deliverImages, ImageDelivery, wantedFormat } from './image-delivery.ts';
+import { readImageJob } from './image-request.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
 import { OpenAiImageStream } from './openai-image-stream.ts';
@@ -48,7 +50,7 @@ interface ImagePost {
 }
 
 async function composePost(call: VendorCall): Promise<ImagePost> {
-  const job = JSON.parse(call.request) as PlacedImageJob;
+  const job = readImageJob(call);
   return {
     path: paths[job.task],
     body: await composeBody(call, job),
@@ -63,27 +65,25 @@ async function composeBody(call: VendorCall, job: PlacedImageJob): Promise<strin
   if (call.stream) fields.stream = true;
   // A stream is base64 anyhow. Links are asked for where they are wanted: then no image is ever whole in memory.
   else if (job.takes_response_format) fields.response_format = wantedFormat(job, false);
-  if (!isUploads(job.images)) {
+  if (!(job.images[0] instanceof Upload)) {
     const inputs = job.images.length === 0 ? {} : { images: job.images, ...(job.mask && { mask: job.mask }) };
     return JSON.stringify({ ...fields, ...inputs });
   }
-  const named = job.images.map((image) => [job.images.length > 1 ? 'image[]' : 'image', image] as const);
-  const uploads = job.mask === null ? named : [...named, ['mask', job.mask as UploadedImage] as const];
+  const { images, mask } = job;
+  const named = images.map((image) => [images.length > 1 ? 'image[]' : 'image', image as Upload] as const);
+  const uploads = mask instanceof Upload ? [...named, ['mask', mask] as const] : named;
   return formUpload([...formFields(fields), ...(await openUploads(uploads, call.files))]);
 }
 
-function isUploads(images: PlacedImageJob['images']): images is readonly UploadedImage[] {
-  return images[0] !== undefined && 'file' in images[0];
-}
-
 async function openUploads(
-  uploads: readonly (readonly [field: string, image: UploadedImage])[],
+  uploads: readonly (readonly [field: string, image: Upload])[],
   files: CallFiles,
 ): Promise<(readonly [field: string, file: FormFile])[]> {
   const opened: (readonly [field: string, file: FormFile])[] = [];
   try {
-    for (const [field, { file, name, type }] of uploads) {
-      opened.push([field, { name, type, ...(await files.open(file)) }]);
+    for (const [field, upload] of uploads) {
+      const { name, type } = upload;
+      opened.push([field, { name, type, ...(await files.open(upload)) }]);
     }
     return opened;
   } catch (error) {

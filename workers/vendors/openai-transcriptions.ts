@@ -5,6 +5,7 @@ import type { HttpClient, HttpUpload } from '../http.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
 import { OpenAiEventStream } from './openai-event-stream.ts';
+import { audioOf } from './transcription-request.ts';
 import type { VendorAnswer, VendorCall, VendorMethod } from './vendor.ts';
 
 const paths: Record<TranscriptionJobRequest['task'], string> = {
@@ -50,13 +51,14 @@ export function openAiTranscriptions(http: HttpClient, answerReader: OpenAiAnswe
 }
 
 async function composeForm(
-  { model, stream, files }: VendorCall,
+  { model, stream, uploads, files }: VendorCall,
   request: TranscriptionJobRequest,
 ): Promise<HttpUpload> {
   const fields = { model, response_format: asked[request.format], ...(stream && { stream }), ...request.options };
-  const { file, name, type } = request.file;
+  const audio = audioOf({ uploads });
+  const { name, type } = audio;
   // Last: a vendor that reads the form as it comes then knows what to do with it.
-  return formUpload([...formFields(fields), ['file', { name, type, ...(await files.open(file)) }]]);
+  return formUpload([...formFields(fields), ['file', { name, type, ...(await files.open(audio)) }]]);
 }
 
 function readTranscript(answerReader: OpenAiAnswerReader, text: string | null): JsonObject {

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
-import type { UploadedImage } from '../../shared/capabilities/image.ts';
 import type { VideoJob, VideoVariant } from '../../shared/capabilities/video.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { formFields, formUpload } from '../form-upload.ts';
@@ -72,17 +71,14 @@ async function create(http: HttpClient, answerReader: OpenAiAnswerReader, call: 
 }
 
 /** A form where there is an upload, else JSON. A remix takes over all but the prompt. */
-async function composeBody({ model, files }: VendorCall, job: VideoJob): Promise<string | HttpUpload> {
+async function composeBody({ model, uploads, files }: VendorCall, job: VideoJob): Promise<string | HttpUpload> {
   const { prompt, size, seconds, input, remixed, parameters } = job;
   if (remixed !== null) return JSON.stringify({ ...parameters, prompt });
   const fields: JsonObject = { ...parameters, model, prompt, size, seconds };
-  if (!isUpload(input)) return JSON.stringify({ ...fields, ...(input && { input_reference: input }) });
-  const { file, name, type } = input;
-  return formUpload([...formFields(fields), ['input_reference', { name, type, ...(await files.open(file)) }]]);
-}
-
-function isUpload(input: VideoJob['input']): input is UploadedImage {
-  return input !== null && 'file' in input;
+  const [upload] = uploads;
+  if (upload === undefined) return JSON.stringify({ ...fields, ...(input && { input_reference: input }) });
+  const { name, type } = upload;
+  return formUpload([...formFields(fields), ['input_reference', { name, type, ...(await files.open(upload)) }]]);
 }
 
 /** The name of a task that has begun. One that says none cannot be found again. */

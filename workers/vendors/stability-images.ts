@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
-import type { ImageReference, UploadedImage } from '../../shared/capabilities/image.ts';
+import { Upload } from '../../shared/blobs/upload.ts';
+import type { ShownImage } from '../../shared/capabilities/image.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Downloader } from '../download.ts';
 import { type FormFile, type FormPart, formFields, formUpload } from '../form-upload.ts';
@@ -46,21 +47,17 @@ async function openFiles(
     const converted = await toBlackAndWhite(Buffer.from(data, 'base64'));
     parts.push(['mask', formFile('mask.png', 'image/png', converted)]);
   }
-  if (isUpload(image)) {
-    const { file, name, type } = image;
-    return [...parts, ['image', { name, type, ...(await call.files.open(file)) }]];
+  if (image instanceof Upload) {
+    const { name, type } = image;
+    return [...parts, ['image', { name, type, ...(await call.files.open(image)) }]];
   }
   const { type, data } = await readImage(image, media, 'images[0]');
   return [...parts, ['image', formFile('image', type, Buffer.from(data, 'base64'))]];
 }
 
-function readImage(image: UploadedImage | ImageReference, media: InlineMedia, param: string): Promise<InlineFile> {
-  if (isUpload(image)) return media.fromUpload(image.file, image.type, param);
+function readImage(image: ShownImage, media: InlineMedia, param: string): Promise<InlineFile> {
+  if (image instanceof Upload) return media.fromUpload(image, param);
   return media.fromImageUrl(image.image_url ?? '', `${param}.image_url`);
-}
-
-function isUpload(image: UploadedImage | ImageReference): image is UploadedImage {
-  return 'file' in image;
 }
 
 function formFile(name: string, type: string, bytes: Buffer): FormFile {

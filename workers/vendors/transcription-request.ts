@@ -1,11 +1,13 @@
+import type { Upload } from '../../shared/blobs/upload.ts';
 import type { TranscriptionJobRequest } from '../../shared/capabilities/transcription.ts';
+import { ApiError } from '../../shared/errors.ts';
 import { unsupportedField } from './unsupported-field.ts';
 import type { VendorCall } from './vendor.ts';
 
 /** A transcription job as vendors see it that do not speak OpenAI's dialect. */
 export interface TranscriptionRequest {
   readonly format: TranscriptionJobRequest['format'];
-  readonly file: TranscriptionJobRequest['file'];
+  readonly file: Upload;
   /** Languages that may be spoken; none: the vendor finds out. */
   readonly languages: readonly string[];
   /** Words that the vendor is to listen for. */
@@ -26,7 +28,7 @@ export interface TranscriptionRequest {
  * @throws ApiError 400 that names the field which asks for what the vendor does not have.
  */
 export function readTranscriptionRequest(call: VendorCall): TranscriptionRequest {
-  const { task, format, file, options } = JSON.parse(call.request) as TranscriptionJobRequest;
+  const { task, format, options } = JSON.parse(call.request) as TranscriptionJobRequest;
   if (task === 'translate') throw unsupportedField('model', 'its vendor does not translate');
   if (call.stream) throw unsupportedField('stream', "the model's vendor does not stream transcripts");
   const { language, languages, keywords, prompt, temperature, timestamp_granularities: timed, ...rest } = options;
@@ -37,7 +39,7 @@ export function readTranscriptionRequest(call: VendorCall): TranscriptionRequest
   }
   return {
     format,
-    file,
+    file: audioOf(call),
     languages: typeof language === 'string' ? [language] : listOf(languages),
     keywords: listOf(keywords),
     prompt: typeof prompt === 'string' && prompt !== '' ? prompt : undefined,
@@ -46,6 +48,12 @@ export function readTranscriptionRequest(call: VendorCall): TranscriptionRequest
     // OpenAI's form for a strategy of one's own: `chunking_strategy[type]`.
     own: Object.fromEntries(Object.entries(own).filter(([name]) => !name.startsWith('chunking_strategy['))),
   };
+}
+
+/** The audio of a transcription job. */
+export function audioOf({ uploads: [audio] }: Pick<VendorCall, 'uploads'>): Upload {
+  if (audio === undefined) throw new ApiError('server_error', 'The audio file of this job is missing.');
+  return audio;
 }
 
 /** Whether a format is made of timed segments. */

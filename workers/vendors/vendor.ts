@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { Upload } from '../../shared/blobs/upload.ts';
 import type { VideoVariant } from '../../shared/capabilities/video.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
@@ -20,7 +21,9 @@ export interface VendorCall {
   readonly signal: AbortSignal;
   /** Stays at most this long (ms) without a byte from the vendor before the call fails with `timeout`. */
   readonly silenceMs: number;
-  /** The files that the request names, and the place for those that the answer brings. */
+  /** The caller's files. The request names none of them: what it holds, the caller has written. */
+  readonly uploads: readonly Upload[];
+  /** Opens them, and takes the files that the answer brings. */
   readonly files: CallFiles;
 }
 
@@ -36,7 +39,7 @@ export interface StoredFile {
 /** Files of one call. */
 export interface CallFiles {
   /** Opens an uploaded file; whoever opens it reads it to its end or destroys it. @throws Error when it is gone. */
-  open(id: string): Promise<{ readonly content: Readable; readonly bytes: number }>;
+  open(upload: Upload): Promise<{ readonly content: Readable; readonly bytes: number }>;
   /** Stores a file of the answer. It stays readable as long as results do. */
   save(content: Readable | Uint8Array, type: string): Promise<StoredFile>;
 }

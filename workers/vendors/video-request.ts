@@ -27,18 +27,19 @@ export interface VideoRequest {
 }
 
 /** Reads a video job. `user`, a hint, is left out. @throws ApiError 400 for a remix, which these vendors do not have. */
-export async function readVideoRequest({ request, files }: VendorCall): Promise<VideoRequest> {
+export async function readVideoRequest({ request, uploads, files }: VendorCall): Promise<VideoRequest> {
   const { prompt, size, seconds, input, remixed, parameters } = JSON.parse(request) as VideoJob;
   if (remixed !== null) throw unsupportedField('video_id', "the model's vendor does not remix videos");
   const { user: _, ...own } = parameters;
   const shape = readSize(size);
+  const [upload] = uploads;
   return {
     prompt,
     size: shape,
     aspectRatio: shape && aspectRatio(shape),
     resolution: shape && `${Math.min(shape.width, shape.height)}p`,
     seconds,
-    input: input === null ? undefined : 'file' in input ? await toDataUrl(input, files) : input.image_url,
+    input: upload === undefined ? input?.image_url : await toDataUrl(upload, files),
     own,
   };
 }

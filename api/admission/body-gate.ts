@@ -1,0 +1,158 @@
+import type { Catalogue } from '../../shared/catalogue/catalogue.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { budgetPeriodAt } from '../../shared/jobs/account-money.ts';
+import { accountKeys } from '../../shared/keys.ts';
+import { holdOf } from '../../shared/money/hold.ts';
+import type { RedisClient } from '../../shared/redis.ts';
+import { within } from '../../shared/within.ts';
+import type { Caller, CallerDirectory } from '../middleware/authenticate.ts';
+import type { AccountLoader } from './account-loader.ts';
+
+/** How long Redis may take to show an account. */
+const readMs = 5000;
+
+/** What the gate asks. */
+export interface BodyGateParts {
+  readonly redis: RedisClient;
+  readonly callers: CallerDirectory;
+  readonly accounts: AccountLoader;
+  readonly catalogue: Catalogue;
+}
+
+/** A request's part in a limit for a minute, by its level as of now. */
+interface Level {
+  readonly limit: number;
+  readonly level: number;
+}
+
+/**
+ * Refuses a large body before it is read where admission would refuse whatever it says: a revoked key, a suspended account,
+ * an exhausted balance or budget, a rate that is used up. It takes one round trip and nothing of the limits; `admit`
+ * still decides.
+ */
+export class BodyGate {
+  readonly #parts: BodyGateParts;
+
+  constructor(parts: BodyGateParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * The caller as its key is now.
+   * @param idempotency hash of the request's idempotency key, or '': an answer that is there costs nothing
+   * @throws ApiError 401, 403, 429, 503.
+   */
+  async assertMayBegin(caller: Caller, idempotency = ''): Promise<Caller> {
+    return await inTime(this.#mayBegin(caller, idempotency));
+  }
+
+  async #mayBegin(caller: Caller, idempotency: string): Promise<Caller> {
+    const { callers, redis } = this.#parts;
+    const [current, asItWas] = await Promise.all([callers.assertActive(caller), this.#refusal(caller)]);
+    const refusal = current === caller ? asItWas : await this.#refusal(current);
+    if (refusal === undefined) return current;
+    const isReplay =
+      idempotency !== '' &&
+      refusal.code !== 'permission_denied' &&
+      (await redis.exists(accountKeys.idempotency(current.account, idempotency))) === 1;
+    if (isReplay) return current;
+    throw refusal;
+  }
+
+  async #refusal(caller: Caller): Promise<ApiError | undefined> {
+    const { account, apiKeyId, budget } = caller;
+    const { redis } = this.#parts;
+    const [money, spent, rates] = await Promise.all([
+      this.#money(caller),
+      budget === undefined ? [] : redis.hmget(accountKeys.budget(account, apiKeyId), 'period', 'spent', 'held'),
+      caller.rpm !== undefined || caller.tpm !== undefined
+        ? redis.hmget(accountKeys.rate(account, apiKeyId), 'requests ', 'tokens ')
+        : [],
+    ]);
+    const [credit, charged, held, suspended] = money;
+    if (suspended === '1') {
+      return new ApiError('permission_denied', 'This account is suspended. Ask the operator of this service.');
+    }
+    return (
+      rateRefusal(levelsOf(caller, rates)) ??
+      this.#budgetRefusal(caller, spent) ??
+      (credit ? this.#moneyRefusal('balance', Number(credit) - Number(charged ?? 0) - Number(held ?? 0)) : undefined)
+    );
+  }
+
+  async #money(caller: Caller): Promise<(string | null | undefined)[]> {
+    const { redis, accounts } = this.#parts;
+    const read = () => redis.hmget(accountKeys.account(caller.account), 'credit', 'charged', 'held', 'suspended');
+    const money = await read();
+    if (money[0] !== null) return money;
+    await accounts.load(caller, 'account');
+    return await read();
+  }
+
+  /** What is not loaded yet, admission loads. */
+  #budgetRefusal({ budget }: Caller, [period, spent, held]: (string | null | undefined)[]): ApiError | undefined {
+    if (budget === undefined || period !== budgetPeriodAt(budget.period, Date.now()).name) return undefined;
+    return this.#moneyRefusal('budget', budget.amount - Number(spent ?? 0) - Number(held ?? 0));
+  }
+
+  #moneyRefusal(what: 'balance' | 'budget', left: number): ApiError | undefined {
+    if (left > 0 || (left === 0 && hasFreeModel(this.#parts.catalogue))) return undefined;
+    return new ApiError(
+      'insufficient_quota',
+      what === 'balance'
+        ? 'Insufficient balance: nothing is left of the credit of this account. Add credit.'
+        : 'Insufficient budget: nothing is left of the budget of this API key.',
+    );
+  }
+}
+
+/** What the work comes to. @throws ApiError 503 when that takes too long. */
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  const done = await within(
+    work.then((value) => ({ value })),
+    readMs,
+  );
+  if (done !== undefined) return done.value;
+  throw new ApiError('service_unavailable', 'Accounts cannot be checked for now. Try again later.', {
+    retryAfterMs: 2000,
+  });
+}
+
+const freeOf = new WeakMap<ReturnType<Catalogue['list']>, boolean>();
+
+/** Whether some model costs nothing, whatever is asked of it. */
+function hasFreeModel(catalogue: Catalogue): boolean {
+  const models = catalogue.list();
+  const known = freeOf.get(models);
+  if (known !== undefined) return known;
+  const facts = { bytes: 1_000_000, images: 1, seconds: 1000, characters: 1_000_000 };
+  const isFree = models.some(({ id, capability }) => {
+    const routes = catalogue.routes(id, capability);
+    if (routes.every(({ prices }) => prices === undefined)) return false;
+    const { fixed, outputPrice } = holdOf(routes, facts);
+    return fixed === 0 && outputPrice === 0;
+  });
+  freeOf.set(models, isFree);
+  return isFree;
+}
+
+/** The levels of the key's own limits, as admit.lua reckons them. Those of models are admission's: no model is known yet. */
+function levelsOf({ rpm, tpm }: Caller, rates: (string | null | undefined)[]): Level[] {
+  const now = Date.now();
+  return [rpm, tpm].flatMap((limit, index) => {
+    const [used, at] = (rates[index] ?? '0 0').split(' ').map(Number) as [number, number];
+    if (limit === undefined) return [];
+    return { limit, level: Math.max(0, Math.min(used, 2 * limit) - (Math.max(0, now - at) * limit) / 60_000) };
+  });
+}
+
+function rateRefusal(levels: readonly Level[]): ApiError | undefined {
+  const full = levels.find(({ limit, level }) => level + 1 > limit);
+  if (full === undefined) return undefined;
+  const retryAfterMs = Math.ceil(((full.level + 1 - full.limit) * 60_000) / full.limit);
+  return new ApiError(
+    'rate_limit_exceeded',
+    `Rate limit of this API key reached: ${full.limit} per minute. Try again in ${(retryAfterMs / 1000).toFixed(3)} s.`,
+    { retryAfterMs },
+  );
+}

@@ -1,0 +1,75 @@
+import { Cluster } from 'ioredis';
+import type { Logger } from '../../shared/log.ts';
+import type { RedisClient } from '../../shared/redis.ts';
+
+/** How often to look whether Redis is still the same, beside after each new connection. */
+const intervalMs = 5000;
+
+export interface RedisWatchOptions {
+  readonly redis: RedisClient;
+  /** Is called when Redis was found to be another one: restarted, restored, failed over. */
+  readonly onChange: () => Promise<void>;
+  readonly log: Logger;
+  /** Another time than the usual one (5 s), for tests. */
+  readonly intervalMs?: number;
+}
+
+/**
+ * Notices that Redis is another process, or has its data from another one, than it was: then it may lack what it was last
+ * told. Where `onChange` fails it is called again.
+ */
+export class RedisWatch {
+  readonly #options: RedisWatchOptions;
+  readonly #timer: NodeJS.Timeout;
+  readonly #look = (): void => {
+    this.#looking ??= this.#compare()
+      .catch((error) => this.#options.log.warn({ err: error }, 'a changed Redis could not be brought up to date'))
+      .finally(() => {
+        this.#looking = undefined;
+      });
+  };
+  #known: string;
+  #looking: Promise<void> | undefined;
+
+  private constructor(options: RedisWatchOptions, known: string) {
+    this.#options = options;
+    this.#known = known;
+    this.#timer = setInterval(this.#look, options.intervalMs ?? intervalMs);
+    this.#timer.unref();
+    options.redis.on('ready', this.#look);
+  }
+
+  /**
+   * Starts watching.
+   * @param known what `redisIdentity` said before Redis was last brought up to date
+   */
+  static open(options: RedisWatchOptions, known: string): RedisWatch {
+    return new RedisWatch(options, known);
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#options.redis.off('ready', this.#look);
+    await this.#looking;
+  }
+
+  async #compare(): Promise<void> {
+    const identity = await redisIdentity(this.#options.redis);
+    if (identity === this.#known) return;
+    this.#options.log.warn('Redis is not the one that it was: it is brought up to date with the database');
+    await this.#options.onChange();
+    this.#known = identity;
+  }
+}
+
+/** What tells a Redis, or the masters of a Cluster, from those that they were before a restart or a failover. */
+export async function redisIdentity(redis: RedisClient): Promise<string> {
+  const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
+  const ids = await Promise.all(
+    nodes.map(async (node) => {
+      const [server, replication] = await Promise.all([node.info('server'), node.info('replication')]);
+      return `${/^run_id:(\S+)/m.exec(server)?.[1] ?? ''} ${/^master_replid:(\S+)/m.exec(replication)?.[1] ?? ''}`;
+    }),
+  );
+  return ids.sort().join('\n');
+}

@@ -1,0 +1,38 @@
+import { syncAccounts } from '../../shared/accounts.ts';
+import { syncKeyFlags } from '../../shared/api-keys/key-flag.ts';
+import type { Database } from '../../shared/database/database.ts';
+import type { BudgetPeriod } from '../../shared/jobs/account-money.ts';
+import { dropSettledHolds, raiseBudgets, raiseCharges } from '../../shared/money/raise-to-ledger.ts';
+import type { RedisClient } from '../../shared/redis.ts';
+
+/**
+ * Brings Redis up to what the database knows: keys, accounts, what they were charged, and what keys have spent of their
+ * budgets. To be called before an api process admits anything, and when Redis is not the one that it was: one that has lost
+ * its last writes would let accounts spend twice what they have.
+ */
+export async function syncRedis(db: Database, redis: RedisClient): Promise<void> {
+  await syncKeyFlags(db, redis);
+  // First: a job that is settled again counts twice once the sums have been raised.
+  await dropSettledHolds(db, redis);
+  await syncAccounts(db, redis, (accounts) => raiseMoney(db, redis, accounts));
+}
+
+/** Brings what accounts were charged, and their keys' budgets, up to the ledger. */
+export async function raiseMoney(db: Database, redis: RedisClient, accounts: readonly string[]): Promise<void> {
+  await raiseCharges(db, redis, accounts);
+  await raiseBudgetsOf(db, redis, accounts);
+}
+
+async function raiseBudgetsOf(db: Database, redis: RedisClient, accounts: readonly string[]): Promise<void> {
+  const keys = await db
+    .selectFrom('api_keys')
+    .select(['id', 'account_id', 'budget_period'])
+    .where('account_id', 'in', accounts)
+    .where('budget', 'is not', null)
+    .where('revoked_at', 'is', null)
+    .execute();
+  const budgets = keys.map(({ id, account_id: account, budget_period: period }) => ({
+    ...{ account, apiKeyId: id, period: (period ?? 'never') as BudgetPeriod },
+  }));
+  await raiseBudgets(db, redis, budgets);
+}

@@ -1,0 +1,72 @@
+import { z } from 'zod';
+
+const mebibyte = 1024 * 1024;
+const whole = (least: number, most: number) => z.coerce.number().int().min(least).max(most);
+
+/** The settings that bound what callers may take of a process, as the environment names them. */
+export const boundsSettings = {
+  SLUICE_ACCOUNT_QUEUE_SHARE: z.coerce.number().min(0.001).max(1).default(0.1),
+  SLUICE_BODIES_MIB: whole(1, 1_000_000).default(1024),
+  SLUICE_ACCOUNT_UPLOADS_MIB: whole(1, 1_000_000).default(2048),
+  SLUICE_DISK_FLOOR_MIB: whole(0, 10_000_000).default(512),
+  SLUICE_KEY_SOCKETS: whole(1, 1_000_000).default(5000),
+  SLUICE_MAX_CONNECTIONS: whole(1, 1_000_000).default(20_000),
+  SLUICE_ADDRESS_CONNECTIONS: whole(1, 1_000_000).default(10_000),
+  SLUICE_WRONG_KEYS_PER_MINUTE: whole(1, 1_000_000).default(60),
+  SLUICE_UNREAD_SECONDS: whole(1, 3600).default(60),
+  SLUICE_UNSENT_MIB: whole(1, 1_000_000).default(512),
+  SLUICE_REDIS_MAXMEMORY: z
+    .string()
+    .regex(/^[1-9]\d*(mb|gb)$/i, 'expected megabytes or gigabytes, such as 512mb or 2gb')
+    .optional(),
+  METRICS_PORT: whole(0, 65_535).optional(),
+  METRICS_TOKEN: z.string().min(16, 'must have at least 16 characters').optional(),
+};
+
+/** What callers may take of one process, and who may read its metrics. Sizes are bytes. */
+export interface BoundsSettings {
+  /** Share of the free places of a queue that one account may fill while others wait; alone it leaves that share free. */
+  readonly accountQueueShare: number;
+  /** Request bodies in memory: of all callers. An account may have half of it, an API key a quarter. */
+  readonly bodyBytes: number;
+  /** Files of unfinished forms of an account. */
+  readonly accountUploadBytes: number;
+  /** Free space in the data folder below which bodies that are kept there are refused. */
+  readonly diskFloorBytes: number;
+  /** WebSockets and watchers of jobs of one API key. */
+  readonly keySockets: number;
+  readonly maxConnections: number;
+  /** Connections of one address that is neither this machine's nor a trusted proxy's. */
+  readonly addressConnections: number;
+  /** Unknown API keys that one address may try before its next ones are refused unseen. */
+  readonly wrongKeysPerMinute: number;
+  /** How long a client may take no byte of what was sent to it. */
+  readonly unreadMs: number;
+  /** What may wait for clients to take it, all together. */
+  readonly unsentBytes: number;
+  /** `maxmemory` of the Redis that `npm start` runs, as redis.conf writes it; undefined: a share of the machine's. */
+  readonly redisMaxMemory: string | undefined;
+  /** A port for nothing but /metrics; undefined: it shares the main one. */
+  readonly metricsPort: number | undefined;
+  /** The bearer token of /metrics; undefined: only this machine reads it. */
+  readonly metricsToken: string | undefined;
+}
+
+/** The bounds as the rest of the code reads them. */
+export function readBoundsSettings(env: z.output<z.ZodObject<typeof boundsSettings>>): BoundsSettings {
+  return {
+    accountQueueShare: env.SLUICE_ACCOUNT_QUEUE_SHARE,
+    bodyBytes: env.SLUICE_BODIES_MIB * mebibyte,
+    accountUploadBytes: env.SLUICE_ACCOUNT_UPLOADS_MIB * mebibyte,
+    diskFloorBytes: env.SLUICE_DISK_FLOOR_MIB * mebibyte,
+    keySockets: env.SLUICE_KEY_SOCKETS,
+    maxConnections: env.SLUICE_MAX_CONNECTIONS,
+    addressConnections: env.SLUICE_ADDRESS_CONNECTIONS,
+    wrongKeysPerMinute: env.SLUICE_WRONG_KEYS_PER_MINUTE,
+    unreadMs: env.SLUICE_UNREAD_SECONDS * 1000,
+    unsentBytes: env.SLUICE_UNSENT_MIB * mebibyte,
+    redisMaxMemory: env.SLUICE_REDIS_MAXMEMORY,
+    metricsPort: env.METRICS_PORT,
+    metricsToken: env.METRICS_TOKEN,
+  };
+}

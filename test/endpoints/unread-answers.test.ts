@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { eventually } from '../support/eventually.ts';
+import { TestGateway } from '../support/gateway.ts';
+import { leftovers } from '../support/leftovers.ts';
+import { RawRequest } from '../support/raw-request.ts';
+
+/** More than the system keeps for a client that does not read. */
+const content = 'word '.repeat(3_000_000);
+
+describe('an answer that its caller does not read', () => {
+  let vendor: Server;
+  let gateway: TestGateway;
+  before(async () => {
+    vendor = createServer((_request, response) => {
+      const choices = [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content } }];
+      const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ id: 'a', object: 'chat.completion', created: 1, model: 'm', choices, usage }));
+    }).listen(0, '127.0.0.1');
+    await once(vendor, 'listening');
+    const base = `http://127.0.0.1:${(vendor.address() as AddressInfo).port}/v1`;
+    gateway = await TestGateway.start({
+      settings: { VLLM_BASE_URL: base, SLUICE_UNREAD_SECONDS: '1' },
+    });
+  });
+  after(async () => {
+    await gateway.stop();
+    vendor.closeAllConnections();
+    vendor.close();
+  });
+
+  const body = JSON.stringify({ model: 'vllm/m', messages: [{ role: 'user', content: 'Hi' }] });
+  const ask = (headers: Record<string, string> = {}): Promise<RawRequest> =>
+    RawRequest.open(gateway.url, {
+      key: gateway.apiKey,
+      headers: { 'content-length': String(body.length), ...headers },
+    });
+
+  /** Whether the connection is ended before all has come, without that anything was read. */
+  async function isCut(request: RawRequest): Promise<boolean> {
+    await once(request.socket, 'readable').catch(() => undefined);
+    request.socket.pause();
+    await eventually(async () => {
+      const text = await (await fetch(`${gateway.url}/metrics`)).text();
+      assert.match(text, /^sluice_connections_cut_total\{[^}]*reason="unread"[^}]*\} [1-9]/m);
+    }, 30_000);
+    request.socket.resume();
+    await request.closed;
+    return request.text.length < content.length;
+  }
+
+  it('is cut when nothing of it is taken, though it was held and sent whole', { timeout: 60_000 }, async () => {
+    const request = await ask();
+    request.socket.pause();
+    await request.send(body);
+    assert.ok(await isCut(request));
+    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 20_000);
+  });
+
+  it('reaches a caller who takes it', { timeout: 60_000 }, async () => {
+    const answer = await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
+    const { choices } = (await answer.json()) as { choices: { message: { content: string } }[] };
+    assert.equal(choices[0]?.message.content, content);
+  });
+});
