@@ -1,5 +1,9 @@
 # One image for every role: the command says which (api by default; `node dist/workers/main.js chat` for a worker).
-FROM node:20-bookworm-slim AS build
+# The base by its exact version. A tag can be moved and a digest cannot: to pin that, too, build with
+#   --build-arg NODE_IMAGE=node:24.11.0-bookworm-slim@sha256:…
+# where the digest is what `docker buildx imagetools inspect node:24.11.0-bookworm-slim` prints.
+ARG NODE_IMAGE=node:24.11.0-bookworm-slim
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
@@ -12,17 +16,17 @@ COPY shared shared
 COPY workers workers
 RUN npm run build
 
-FROM node:20-bookworm-slim AS dependencies
+FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --no-audit --no-fund && npm cache clean --force
 
-FROM node:20-bookworm-slim
+FROM ${NODE_IMAGE}
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 SLUICE_DATA_DIR=/data
 # The SDK's warning is about versions of it to come, and this image has the one of package-lock.json.
 ENV AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED=true
 WORKDIR /app
-RUN mkdir /data && chown node:node /data
+RUN mkdir -m 700 /data && chown node:node /data
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY package.json ./

@@ -12,10 +12,18 @@ import { build } from 'vite';
 const root = dirname(fileURLToPath(import.meta.url));
 const dist = join(root, 'dist');
 const sources = ['api', 'workers', 'shared', 'sandbox', 'launcher'];
-const assets = /\.(lua|sql|html|json)$/;
+const assets = /\.(lua|sql|html|json|txt)$/;
 /** Modules that are started, as processes or as threads. */
 const programs = [
-  ...['api/main', 'workers/main', 'sandbox/main', 'launcher/main', 'launcher/keys', 'launcher/in-memory-redis'],
+  ...[
+    'api/main',
+    'workers/main',
+    'sandbox/main',
+    'launcher/main',
+    'launcher/keys',
+    'launcher/users',
+    'launcher/in-memory-redis',
+  ],
   ...['shared/database/sqlite-thread', 'api/large-body-thread', 'workers/token-counter-thread'],
   ...['sandbox/videos/video-thread'],
 ];
@@ -25,6 +33,7 @@ const unbundled = [
   ...[
     'pg',
     'better-auth',
+    'nodemailer',
     '@aws-sdk/client-s3',
     '@aws-sdk/s3-request-presigner',
     'gpt-tokenizer',

@@ -35,10 +35,13 @@ import { videosRemix } from './endpoints/videos-remix.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { allowOrigin } from './middleware/allow-origin.ts';
 import { authenticate, requireActiveKey } from './middleware/authenticate.ts';
+import { checkHost } from './middleware/check-host.ts';
 import { cors } from './middleware/cors.ts';
 import { errorShape } from './middleware/error-shape.ts';
 import { errors } from './middleware/errors.ts';
 import { requestId } from './middleware/request-id.ts';
+import { requestTarget } from './middleware/request-target.ts';
+import { strictTransport } from './middleware/strict-transport.ts';
 import { readResult } from './results/result-route.ts';
 import type { Services } from './services.ts';
 import { showStartPage } from './show-start-page.ts';
@@ -107,12 +110,17 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   addPlaygroundRoutes(router, services, endpoints, requireSession(services));
   addAdminRoutes(router, services, db);
 
+  app.use(requestTarget);
   app.use(requestId);
   app.use(accessLog(services.log, services.metrics));
   if (services.config.corsOrigins.length > 0) app.use(cors(services.config.corsOrigins));
   app.use(errorShape(endpoints));
   app.use(errors(services.log));
+  const host = checkHost(services);
+  if (host !== undefined) app.use(host);
   app.use(shortcut(handlers, known));
+  // For browsers, which the busiest paths are not for.
+  app.use(strictTransport(services));
   app.use(consoleHeaders);
   app.use(unknownPath);
   app.use(consoleFiles());

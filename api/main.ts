@@ -14,8 +14,9 @@ import type { JobRecord } from '../shared/jobs/outbox.ts';
 import { Sweeper } from '../shared/jobs/sweeper.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
 import { isLoopback } from '../shared/loopback.ts';
-import { type ApiMetrics, createApiMetrics, createRegistry } from '../shared/metrics.ts';
+import { type ApiMetrics, createApiMetrics, createFaultCounter, createRegistry } from '../shared/metrics.ts';
 import { Scrapes } from '../shared/metrics-access.ts';
+import { keepFilesPrivate, tightenDataDir } from '../shared/private-files.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis, type RedisHandle, redisWarnings } from '../shared/redis.ts';
 import { RedisClock } from '../shared/redis-clock.ts';
@@ -24,7 +25,8 @@ import { metricsServer } from '../shared/serve-metrics.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
 import { AttemptLimits } from './accounts/attempt-limits.ts';
 import { ensureOperator } from './accounts/ensure-operator.ts';
-import { UserSessions } from './accounts/user-sessions.ts';
+import { KnownDevices } from './accounts/known-devices.ts';
+import { type SessionsContext, UserSessions } from './accounts/user-sessions.ts';
 import { AccountLoader } from './admission/account-loader.ts';
 import { idempotencyMs } from './admission/admit.ts';
 import { BodyGate } from './admission/body-gate.ts';
@@ -47,6 +49,7 @@ import { LedgerProcess } from './ledger/ledger-process.ts';
 import { RedisWatch, redisIdentity } from './ledger/redis-watch.ts';
 import { StoredJobs } from './ledger/stored-jobs.ts';
 import { raiseMoney, syncRedis } from './ledger/sync-redis.ts';
+import { Mailer } from './mail/mailer.ts';
 import { CallerDirectory } from './middleware/authenticate.ts';
 import { ResultLinks } from './results/result-links.ts';
 import type { Services } from './services.ts';
@@ -80,6 +83,8 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
   const callers = new CallerDirectory(db, redis.client, log);
   const catalogue = createCatalogue(config);
   const bodies = Math.max(leastBodies, config.keyConcurrency);
+  const mailer = config.mail === undefined ? undefined : new Mailer(config.mail, log);
+  const sessionSecret = await readSecret(db, config, 'sessions');
   return {
     config,
     processId: newProcessId('api'),
@@ -96,9 +101,11 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
     storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
     blobs,
-    resultLinks: new ResultLinks(await readSecret(db, 'result-links')),
+    resultLinks: new ResultLinks(await readSecret(db, config, 'result-links')),
     callers,
-    sessions: await openSessions(config, baseUrls, db, log),
+    sessions: await openSessions({ db, config, log, mailer, secret: sessionSecret.toString('hex') }, baseUrls),
+    mailer,
+    devices: new KnownDevices(sessionSecret),
     attempts: new AttemptLimits(redis.client),
     catalogue,
     largeBodies: new LargeBodies(),
@@ -125,12 +132,12 @@ function openConnections(config: Config, forwarded: ForwardedHeaders, metrics: A
 }
 
 /** Who signs in to the console; and the operator of the settings, who is there before anybody else can be. */
-async function openSessions(config: Config, baseUrls: BaseUrls, db: Database, log: Logger): Promise<UserSessions> {
+async function openSessions(context: SessionsContext, baseUrls: BaseUrls): Promise<UserSessions> {
+  const { config, db, log } = context;
   if (config.admin !== undefined && (await ensureOperator(db, config.admin)) === 'other_password') {
     log.warn('SLUICE_ADMIN_EMAIL is a user with another password, who therefore is not made an operator.');
   }
-  const secret = (await readSecret(db, 'sessions')).toString('hex');
-  return new UserSessions({ db, config, log, secret, baseUrls: baseUrls.all, origins: baseUrls.origins });
+  return new UserSessions({ ...context, baseUrls: baseUrls.all, origins: baseUrls.origins });
 }
 
 /** Starts what brings the jobs' records into the database. */
@@ -182,12 +189,23 @@ async function listen(server: Server, port: number, { host }: Config, setting = 
   });
 }
 
+/** Tells the operator where others could read what the gateway keeps. */
+async function warnOfOpenSecrets(config: Config, log: Logger): Promise<void> {
+  const warning = await tightenDataDir(config.dataDir);
+  if (warning !== undefined) log.warn(warning);
+  if (config.databaseUrl !== undefined && config.secret === undefined) {
+    log.warn('SLUICE_SECRET is not set: what signs cookies and result links lies in the database that it protects.');
+  }
+}
+
 async function start(): Promise<void> {
+  keepFilesPrivate();
   const config = readConfig();
   const { log, flush } = createLogger(config.logLevel, 'api');
   if (config.redisUrl === undefined) {
     throw new ConfigError('REDIS_URL is not set: an api process needs it (npm start brings its own Redis).');
   }
+  await warnOfOpenSecrets(config, log);
   const db = await openDatabase(config);
   const redis = await connectRedis(config.redisUrl, log);
   for (const warning of await redisWarnings(redis.client)) log.warn(warning);
@@ -227,6 +245,7 @@ async function start(): Promise<void> {
     log,
     flush,
     timeoutMs: config.shutdownMs,
+    faults: createFaultCounter(services.registry),
     close: async (signal) => {
       isClosing = true;
       stopReloading();
@@ -246,6 +265,7 @@ async function start(): Promise<void> {
       services.delivered.close();
       await services.largeBodies.close();
       await Promise.all([...services.queues.values()].map((queue) => queue.close()));
+      await services.mailer?.close();
       await services.callers.close();
       await redis.close();
       await db.destroy();

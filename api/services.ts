@@ -10,6 +10,7 @@ import type { CapabilityQueue } from '../shared/queue.ts';
 import type { RedisClient } from '../shared/redis.ts';
 import type { RedisClock } from '../shared/redis-clock.ts';
 import type { AttemptLimits } from './accounts/attempt-limits.ts';
+import type { KnownDevices } from './accounts/known-devices.ts';
 import type { UserSessions } from './accounts/user-sessions.ts';
 import type { AccountLoader } from './admission/account-loader.ts';
 import type { BodyGate } from './admission/body-gate.ts';
@@ -26,6 +27,7 @@ import type { SocketShares } from './bounds/socket-shares.ts';
 import type { LargeBodies } from './large-bodies.ts';
 import type { AcceptedJobs } from './ledger/accepted-jobs.ts';
 import type { StoredJobs } from './ledger/stored-jobs.ts';
+import type { Mailer } from './mail/mailer.ts';
 import type { CallerDirectory } from './middleware/authenticate.ts';
 import type { ResultLinks } from './results/result-links.ts';
 import type { ForwardedHeaders } from './trusted-proxies.ts';
@@ -52,6 +54,10 @@ export interface Services extends EndJobContext {
   /** Who is signed in to the console. */
   readonly sessions: UserSessions;
   readonly attempts: AttemptLimits;
+  /** Undefined: nobody is sent a mail. */
+  readonly mailer: Mailer | undefined;
+  /** Browsers that users have signed in with before. */
+  readonly devices: KnownDevices;
   readonly catalogue: Catalogue;
   readonly largeBodies: LargeBodies;
   /** What request bodies take of the memory. */

@@ -9,6 +9,7 @@ import {
   RedisServerState,
   SocketConnectionTransport,
 } from 'js-redis-server/core';
+import { keepFilesPrivate } from '../shared/private-files.ts';
 
 /** From the parent, once: what to start with. */
 export interface StartMessage {
@@ -37,5 +38,6 @@ function start(password: string): void {
   });
 }
 
+keepFilesPrivate();
 process.once('message', (message: StartMessage) => start(message.password));
 process.once('disconnect', () => process.exit(0));

@@ -17,6 +17,7 @@ export const keyOptions = {
   tpm: { type: 'string' },
   budget: { type: 'string' },
   'budget-period': { type: 'string' },
+  'vendor-ids': { type: 'string' },
 } as const;
 
 /** How they are explained. */
@@ -30,7 +31,8 @@ export const keyOptionsHelp = `  --concurrency    unfinished jobs that the key m
   --models         the models it may use; one that ends in a star stands for all that begin so: gpt-4o,openai/*
   --rpm, --tpm     requests, and tokens, that it may take in a minute
   --budget         dollars that it may spend in a --budget-period: day, week, month (which it is where it is left out)
-                   or never, for as long as it lives`;
+                   or never, for as long as it lives
+  --vendor-ids     what of your own accounts at vendors it may name: file-abc,vs_*`;
 
 type Given = { readonly [Name in keyof typeof keyOptions]?: string | undefined };
 
@@ -54,6 +56,7 @@ export function readKeySettings(given: Given, now: number): Partial<KeySettings>
     rpm: wholeNumber(given, 'rpm', 1_000_000_000),
     tpm: wholeNumber(given, 'tpm', 1_000_000_000_000),
     budget: readBudget(given),
+    vendorIds: readVendorIds(given['vendor-ids']),
   };
 }
 
@@ -79,6 +82,12 @@ function readModels(list: string | undefined): KeySettings['models'] {
   const models = words(list);
   if (models?.every((model) => /^[^*]{1,256}$|^[^*]{0,255}\*$/.test(model)) ?? true) return models;
   throw new Error('--models takes ids of models, with commas between them, each of which may end in a star');
+}
+
+function readVendorIds(list: string | undefined): KeySettings['vendorIds'] {
+  const ids = words(list);
+  if (ids?.every((id) => /^[^*]{1,512}$|^[^*]{0,511}\*$/.test(id)) ?? true) return ids;
+  throw new Error('--vendor-ids takes ids, with commas between them, each of which may end in a star');
 }
 
 function readBudget({ budget, 'budget-period': period = 'month' }: Given): KeySettings['budget'] {
@@ -131,6 +140,7 @@ function settingsText(key: ApiKey): string {
     ['on-disconnect', key.onDisconnect],
     ['unsupported-parameters', key.unsupportedParameters],
     ['model-limits', key.modelLimits && Object.keys(key.modelLimits).length],
+    ['vendor-ids', key.vendorIds?.join(' ').replace(/\p{C}/gu, ' ')],
     ['rotated-to', key.rotatedTo],
   ];
   const texts = settings.flatMap(([name, value]) => (value === undefined ? [] : `${name} ${value}`));

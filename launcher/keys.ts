@@ -7,6 +7,7 @@ import { type Config, ConfigError, readConfig } from '../shared/config.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
 import { createLogger } from '../shared/log.ts';
 import { toDollars } from '../shared/money/dollars.ts';
+import { keepFilesPrivate } from '../shared/private-files.ts';
 import { connectRedis } from '../shared/redis.ts';
 import { keyOptions, keyOptionsHelp, keyTable, readKeySettings } from './key-settings.ts';
 import { readRedisAddress } from './redis-address.ts';
@@ -14,7 +15,8 @@ import { readRedisAddress } from './redis-address.ts';
 const usage = `usage:
   npm run keys -- create [--name NAME] [--operator] [--concurrency N] [--on-disconnect cancel|continue]
                            [--unsupported-parameters refuse|drop] [--expires-in-days N] [--capabilities LIST]
-                           [--models LIST] [--rpm N] [--tpm N] [--budget DOLLARS] [--budget-period PERIOD] [--json]
+                           [--models LIST] [--rpm N] [--tpm N] [--budget DOLLARS] [--budget-period PERIOD]
+                           [--vendor-ids LIST] [--json]
   npm run keys -- list [--json]
   npm run keys -- revoke ID [--json]
 
@@ -147,6 +149,7 @@ async function run(args: Arguments): Promise<void> {
 }
 
 async function main(): Promise<number> {
+  keepFilesPrivate();
   try {
     const args = readArguments();
     if (args.help) console.log(usage);

@@ -6,6 +6,7 @@ import { exampleModels } from '../shared/catalogue/example-models.ts';
 import { type Config, ConfigError, childEnvironment } from '../shared/config.ts';
 import { ensureDataDir, openDatabase } from '../shared/database/database.ts';
 import { createLogger } from '../shared/log.ts';
+import { tightenDataDir } from '../shared/private-files.ts';
 import { connectRedis, redisWarnings } from '../shared/redis.ts';
 import { lockDataDir } from './data-lock.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './embedded-redis.ts';
@@ -66,6 +67,8 @@ export class Launch {
   async start(onRedisLost: () => void): Promise<Welcome> {
     const { config } = this.#options;
     await ensureDataDir(config.dataDir);
+    // Of what it cannot mend, the api tells.
+    await tightenDataDir(config.dataDir);
     this.#closers.push(lockDataDir(config.dataDir));
     const port = await checkPort(config);
     const redis = await this.#startRedis(onRedisLost);

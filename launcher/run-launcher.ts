@@ -1,5 +1,6 @@
 import { closeSync, openSync } from 'node:fs';
 import { ConfigError, readConfig } from '../shared/config.ts';
+import { keepFilesPrivate } from '../shared/private-files.ts';
 import { Launch, type Programs } from './launch.ts';
 import { StartError } from './supervised-child.ts';
 import { welcomeText } from './welcome.ts';
@@ -14,6 +15,7 @@ const redisLostLimitMs = 3000;
  * or when something essential fails: one sentence on stderr and exit code 1.
  */
 export async function runLauncher(programs: Programs): Promise<void> {
+  keepFilesPrivate();
   try {
     const launch = new Launch({ config: readConfig(), programs, warn: (sentence) => console.error(sentence) });
     const stop = stopper(launch);

@@ -17,6 +17,8 @@ function readArguments() {
 }
 
 async function main(): Promise<void> {
+  // Its files are nobody else's to read.
+  process.umask(0o077);
   const sandbox = await startSandbox(readArguments());
   const stop = () => void sandbox.close().then(() => process.exit(0));
   process.once('SIGTERM', stop).once('SIGINT', stop);

@@ -3,11 +3,19 @@ import { ConfigError } from './config-error.ts';
 import { parseDollars } from './money/dollars.ts';
 import { address } from './vendor-settings.ts';
 
+const mailServer = z.url({ protocol: /^smtps?$/, error: 'must begin with smtp:// or smtps://' });
+
+/** How long a password may be. */
+export const passwordLength = { min: 10, max: 128 };
+
 /** The settings of users and their accounts, as the environment names them. */
 export const accountSettings = {
   SLUICE_ADMIN_EMAIL: z.email('must be an email address').toLowerCase().optional(),
   SLUICE_ADMIN_PASSWORD: z.string().min(8, 'must have at least 8 characters').max(128).optional(),
-  SLUICE_SIGN_UP: z.enum(['open', 'closed']).default('open'),
+  SLUICE_SIGN_UP: z.enum(['open', 'closed']).optional(),
+  SLUICE_REQUIRE_TOTP: z.enum(['nobody', 'operators']).default('nobody'),
+  SMTP_URL: mailServer.optional(),
+  MAIL_FROM: z.string().max(300).regex(/@/, 'must be an email address').optional(),
   SLUICE_SIGN_UP_CREDIT: z
     .string()
     .transform((text, context): number => {
@@ -34,6 +42,13 @@ export interface OidcSettings {
   readonly name: string;
 }
 
+/** Where mails to users go, and whom they are from. */
+export interface MailSettings {
+  /** `smtp://` or `smtps://`; holds a password, perhaps. */
+  readonly url: string;
+  readonly from: string;
+}
+
 /** How users come to be. */
 export interface AccountSettings {
   /** An operator that is there from the first start on. */
@@ -43,15 +58,24 @@ export interface AccountSettings {
   /** What such an account begins with, in nano-dollars. */
   readonly signUpCredit: number;
   readonly oidc: OidcSettings | undefined;
+  /** Undefined: nobody is sent a mail. */
+  readonly mail: MailSettings | undefined;
+  /** Whether operators who sign in by a password need an authenticator, too. */
+  readonly requireTotp: boolean;
 }
 
-/** @throws ConfigError naming the settings that belong together. */
-export function readAccountSettings(given: Given): AccountSettings {
+/**
+ * @param isLocal whether only this machine reaches the gateway: elsewhere strangers are let in only where that is said
+ * @throws ConfigError naming the settings that belong together.
+ */
+export function readAccountSettings(given: Given, isLocal: boolean): AccountSettings {
   return {
     admin: readAdmin(given),
-    isSignUpOpen: given.SLUICE_SIGN_UP === 'open',
+    isSignUpOpen: (given.SLUICE_SIGN_UP ?? (isLocal ? 'open' : 'closed')) === 'open',
     signUpCredit: given.SLUICE_SIGN_UP_CREDIT,
     oidc: readOidc(given),
+    mail: readMail(given),
+    requireTotp: given.SLUICE_REQUIRE_TOTP === 'operators',
   };
 }
 
@@ -59,6 +83,12 @@ function readAdmin({ SLUICE_ADMIN_EMAIL: email, SLUICE_ADMIN_PASSWORD: password 
   if (email === undefined && password === undefined) return undefined;
   if (email !== undefined && password !== undefined) return { email, password };
   throw new ConfigError('SLUICE_ADMIN_EMAIL and SLUICE_ADMIN_PASSWORD belong together: set both, or none of them.');
+}
+
+function readMail({ SMTP_URL: url, MAIL_FROM: from }: Given): MailSettings | undefined {
+  if (url === undefined && from === undefined) return undefined;
+  if (url !== undefined && from !== undefined) return { url, from };
+  throw new ConfigError('SMTP_URL and MAIL_FROM belong together: set both, or none of them.');
 }
 
 function readOidc(given: Given): OidcSettings | undefined {

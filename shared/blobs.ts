@@ -2,6 +2,10 @@ import { AccountBlobs, checkedId, hourOf } from './blobs/account-blobs.ts';
 import type { BlobStorage } from './blobs/blob-storage.ts';
 import type { BucketSettings } from './blobs/bucket-settings.ts';
 import { FolderStorage } from './blobs/folder-storage.ts';
+import { Slots } from './slots.ts';
+
+/** Blobs that one process writes at a time, out of its memory: a vendor can make frames faster than a disk takes them. */
+const maxWrites = 64;
 
 const hourPattern = /^\d{10}$/;
 
@@ -13,6 +17,7 @@ const hourPattern = /^\d{10}$/;
  */
 export class Blobs {
   readonly #storage: BlobStorage;
+  readonly #writes = new Slots(maxWrites);
 
   private constructor(storage: BlobStorage) {
     this.#storage = storage;
@@ -41,7 +46,7 @@ export class Blobs {
 
   /** The blobs of one account. */
   of(account: string): AccountBlobs {
-    return new AccountBlobs(this.#storage, account, false);
+    return new AccountBlobs(this.#storage, this.#writes, account, false);
   }
 
   /**
@@ -49,7 +54,7 @@ export class Blobs {
    * which carry no account, are read and deleted, too.
    */
   ofRecords(account: string): AccountBlobs {
-    return new AccountBlobs(this.#storage, account, true);
+    return new AccountBlobs(this.#storage, this.#writes, account, true);
   }
 
   /** Reads the file that a signed link names: the link is all that is needed, and whoever calls this has verified it. */

@@ -11,7 +11,7 @@ import { addressSettings, sandboxSetting } from './configuration/apply-vendors.t
 import { limitBounds } from './configuration/limit-bounds.ts';
 import { limitSettings } from './configuration/limit-settings.ts';
 import { type Configuration, readConfiguration } from './configuration/read-configuration.ts';
-import { publicUrls, type TrustedProxies, trustedProxies } from './ingress-settings.ts';
+import { isLoopback, publicUrls, type TrustedProxies, trustedProxies } from './ingress-settings.ts';
 import { type RoutingSettings, routingDefaults } from './routing-settings.ts';
 import { address, readVendorSettings, type VendorSettings } from './vendor-settings.ts';
 
@@ -40,6 +40,7 @@ const settings = z.object({
   AWS_SECRET_ACCESS_KEY: z.string().optional(),
   AWS_SESSION_TOKEN: z.string().optional(),
   AWS_REGION: z.string().optional(),
+  SLUICE_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
   SLUICE_API_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
   SLUICE_REGION: z.string().optional(),
   SLUICE_SANDBOX: z.enum(['auto', 'on', 'off']).default('auto'),
@@ -81,6 +82,8 @@ export interface Config extends AccountSettings, BoundsSettings {
   /** A Postgres database; undefined: an SQLite file in the data folder. Holds a password, perhaps. */
   readonly databaseUrl: string | undefined;
   readonly redisUrl: string | undefined;
+  /** What the gateway's own secrets are derived from; undefined: they are kept beside the data. */
+  readonly secret: string | undefined;
   /** The bucket of the blobs; undefined: they lie in the data folder. */
   readonly bucket: BucketSettings | undefined;
   /** This string becomes a key of the first account at start. */
@@ -148,6 +151,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     dataDir: resolve(env.SLUICE_DATA_DIR),
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
+    secret: env.SLUICE_SECRET,
     bucket: env.BLOBS_URL === undefined ? undefined : readBucket(env.BLOBS_URL, env),
     apiKey: env.SLUICE_API_KEY,
     logLevel: env.LOG_LEVEL,
@@ -175,9 +179,14 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     spoolBytes: env.SLUICE_SPOOL_MEGABYTES * 1_000_000,
     socketIdleMs: env.SLUICE_SOCKET_IDLE_SECONDS * 1000,
     corsOrigins: env.CORS_ORIGINS,
-    ...readAccountSettings(env),
+    ...readAccountSettings(env, isLocal(env)),
     ...readBoundsSettings(env),
   };
+}
+
+/** Whether only this machine reaches the gateway: it listens to no other, and nobody says that something passes others on. */
+function isLocal({ HOST: host, PUBLIC_URL: urls, TRUST_PROXY: proxies }: z.infer<typeof settings>): boolean {
+  return isLoopback(host) && proxies === 0 && urls.every((url) => isLoopback(new URL(url).hostname));
 }
 
 /** Vendors, models and routing of the environment, as the operator's file changes them. */

@@ -39,3 +39,8 @@ function isNetwork(text: string): boolean {
   if (version === 0 || more.length > 0) return false;
   return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128));
 }
+
+/** Whether a host is this machine itself, as no other machine reaches it. */
+export function isLoopback(host: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host);
+}

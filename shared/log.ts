@@ -58,5 +58,19 @@ class GatheredLines implements DestinationStream {
 function loggedError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { type, message, stack } = pino.stdSerializers.err(error);
-  return { type, message, stack, code: (error as { code?: unknown }).code };
+  return {
+    type,
+    message: withoutIds(message),
+    stack: stack && withoutIds(stack),
+    code: (error as { code?: unknown }).code,
+  };
+}
+
+/** Ids of blobs, however their slash is written, and what signs a link to one: either is half of a key to a caller's file. */
+const blobId = /\b\d{10}(?:\/|%2f)[0-9a-f-]{36}(?:\.[a-z0-9]{1,5})?/gi;
+const linkSignature = /\b(signature=)[^\s&"']+/gi;
+
+/** A text without the ids of blobs and the signatures of links to them. */
+export function withoutIds(text: string): string {
+  return text.replace(blobId, '[blob]').replace(linkSignature, '$1[hidden]');
 }

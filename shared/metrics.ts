@@ -35,6 +35,16 @@ export function createRegistry(role: string, redis: RedisClient): Registry {
   return registry;
 }
 
+/** Errors that nothing in the process took: each is a defect, and ends the process in order. */
+export function createFaultCounter(registry: Registry): Counter<'kind'> {
+  return new Counter({
+    name: 'sluice_faults_total',
+    help: 'Unhandled rejections and uncaught exceptions. Each is a defect, after which the process closes and is replaced.',
+    labelNames: ['kind'],
+    registers: [registry],
+  });
+}
+
 /** Seconds of a PING's round trip, or -1 after a second without an answer. */
 export async function redisLag(redis: RedisClient): Promise<number> {
   const started = performance.now();

@@ -77,3 +77,12 @@ function userOf(row: Selectable<UsersTable>): User {
     createdAt: Date.parse(row.created_at),
   };
 }
+
+/** Lets a user sign in by the password alone again, and ends all sessions: whoever has lost a phone may have lost a browser. */
+export async function removeAuthenticator(db: Database, userId: string): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    await transaction.deleteFrom('two_factors').where('user_id', '=', userId).execute();
+    await transaction.updateTable('users').set({ two_factor_enabled: 0 }).where('id', '=', userId).execute();
+    await transaction.deleteFrom('sessions').where('user_id', '=', userId).execute();
+  });
+}

@@ -15,6 +15,8 @@ export interface VendorSettings {
   readonly apiKeys: readonly string[];
   /** Whether any model can be asked for as `vendor/model`. */
   readonly isOpen: boolean;
+  /** What it does not bill beside its models' prices, by the names that operators use; left out: nothing that is known. */
+  readonly unbilled?: readonly string[] | undefined;
 }
 
 /** Several keys are separated by commas. */

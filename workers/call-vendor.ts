@@ -20,7 +20,7 @@ import type { Pause } from './perform/performance.ts';
 import { withOutputLimit } from './perform/with-output-limit.ts';
 import type { RouteTarget } from './routing/route-target.ts';
 import type { CallLimits } from './routing/router.ts';
-import type { VendorAnswer } from './vendors/vendor.ts';
+import type { VendorAnswer, VendorCall } from './vendors/vendor.ts';
 import type { WorkerContext } from './worker-context.ts';
 
 /** How long a job is left to others whose task lies with a vendor that this worker does not know. */
@@ -107,23 +107,22 @@ function performOn(
   const { stream, endpoint } = job;
   const { vendor } = account;
   const { model } = routed.route;
-  return perform[job.capability]({
-    vendor,
-    row: routed,
-    endpoint,
-    sink,
-    keep: job.retentionMs > 0,
-    call: {
-      model,
-      stream,
-      ...withUploads(job, request),
-      signal,
-      silenceMs,
-      files: callFiles(context.blobs, job.account),
-    },
-    dropsUnsupported: job.dropsUnsupported === true,
-    rememberTask: (task) => rememberTask(context, run, { vendor: vendor.name, account: account.id, model, task }),
-  });
+  const { uploads, request: own } = withUploads(job, request);
+  const files = callFiles(context.blobs, job.account);
+  const work = (call: VendorCall): Promise<VendorAnswer | Pause> =>
+    perform[job.capability]({
+      vendor,
+      row: routed,
+      endpoint,
+      sink,
+      keep: job.retentionMs > 0,
+      call,
+      dropsUnsupported: job.dropsUnsupported === true,
+      rememberTask: (task) => rememberTask(context, run, { vendor: vendor.name, account: account.id, model, task }),
+    });
+  const passed = account.media.pass({ model, stream, request: own, uploads, signal, silenceMs, files });
+  // Nearly every call passes at once, and then nothing is awaited.
+  return passed instanceof Promise ? passed.then(work) : work(passed);
 }
 
 /** Takes the next step of a task, by the account that created it. A poll goes without the request, which may be long. */

@@ -58,23 +58,27 @@ export async function conclude(
   if (isLost(run)) return await leave(context, run, writer, called);
   const said = answer && (await writer.endWith(answer.body));
   const error = ending.outcome === 'failed' ? stopError(run.stopReason, ending.error) : writer.failure;
-  let end: End = answer && said ? { answer, last: said } : await endWithError(writer, error ?? writer.lose());
+  let end: End =
+    answer && said
+      ? { error: undefined, last: said, told: chargeFor(run.routed, answer) }
+      : await endWithError(run, writer, error ?? writer.lose());
   let reply = await finishRun(context, run, attempt, writer, end);
   if (reply.verdict === 'gap') {
     // Redis has lost frames that it had: what it has is no whole answer.
     const lost = writer.lose();
-    end = await endWithError(writer, end.error ?? lost);
+    end = await endWithError(run, writer, end.error ?? lost);
     reply = await finishRun(context, run, attempt, writer, end);
   }
-  return await afterFinish(context, run, { called, end, told: toldBy(end, run, writer), reply });
+  return await afterFinish(context, run, called, end, reply);
 }
 
 /** How a run ends its job. */
 interface End {
-  /** The answer, where it is whole. */
-  readonly answer?: VendorAnswer;
-  readonly error?: ApiError;
+  /** Undefined: the answer is whole. */
+  readonly error: ApiError | undefined;
   readonly last: LastFrames;
+  /** What it has taken; undefined: it was cut, and that is yet to be counted. */
+  readonly told: Charge | undefined;
 }
 
 /** Whether the job has ended, or is another's. */
@@ -89,17 +93,10 @@ async function leave(context: WorkerContext, run: JobRun, writer: FrameWriter, c
   return 'done';
 }
 
-async function endWithError(writer: FrameWriter, error: ApiError): Promise<End> {
-  return { error, last: await writer.endWithError(error) };
-}
-
-/**
- * What a job has taken, as far as its end tells that; undefined: it was cut. What was said before an error is counted after
- * the end: whoever waits for it need not wait for the count.
- */
-function toldBy({ answer, error }: End, { job, routed }: JobRun, writer: FrameWriter): Charge | undefined {
-  if (answer !== undefined) return chargeFor(routed, answer);
-  return error !== undefined && writer.hasDelta && hasTokens(job) ? undefined : nothing;
+/** What was said before an error is counted after the end: whoever waits for it need not wait for the count. */
+async function endWithError({ job }: JobRun, writer: FrameWriter, error: ApiError): Promise<End> {
+  const isCut = writer.hasDelta && hasTokens(job);
+  return { error, last: await writer.endWithError(error), told: isCut ? undefined : nothing };
 }
 
 function finishRun(
@@ -110,7 +107,7 @@ function finishRun(
   end: End,
 ): Promise<FinishReply> {
   const { id: jobId, retentionMs } = run.job;
-  const { usage, cost } = toldBy(end, run, writer) ?? unknown;
+  const { usage, cost } = end.told ?? unknown;
   return finish(redis, {
     jobId,
     attempt,
@@ -134,7 +131,9 @@ function outcomeOf({ error }: End): Outcome {
 async function afterFinish(
   context: WorkerContext,
   run: JobRun,
-  { called, end, told, reply }: { called: Called; end: End; told: Charge | undefined; reply: FinishReply },
+  called: Called,
+  end: End,
+  reply: FinishReply,
 ): Promise<'done'> {
   // Another attempt needs the request yet.
   if (reply.verdict === 'fenced') run.lose('fenced');
@@ -146,7 +145,7 @@ async function afterFinish(
   if (error !== undefined) context.metrics.errors.inc({ capability, vendor, code: error.code });
   // Its own call came twice, or somebody else was faster: the state tells what stands.
   if (reply.verdict === 'already') await settleEnded(context, run.job, called);
-  else await settleOwn(context, run, called, { outcome, errorCode: error?.code, endedAt: Date.now() }, told);
+  else await settleOwn(context, run, called, { outcome, errorCode: error?.code, endedAt: Date.now() }, end.told);
   return 'done';
 }
 /** Settles a job that this run has ended. @param told what it took; undefined: it was cut, and that is yet to be counted */

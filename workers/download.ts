@@ -105,7 +105,7 @@ export function createDownloader(options: DownloaderOptions): Downloader {
         const isTrusted = url.origin === trustedOrigin;
         if (!isTrusted) checkLiteralAddress(url);
         const agent = new Agent({ connect: { timeout: connectMs, lookup: pinnedLookup(resolveHost, isTrusted) } });
-        limit.onEnd(() => void agent.destroy());
+        limit.onEnd(() => void agent.destroy().catch(() => undefined));
         const answer = await ask(url, agent, { signal: limit.signal, silenceMs }, isTrusted ? trustedHeaders : {});
         const location = redirectOf(answer);
         if (location === undefined) return receive(answer, limit, longest, failure);

@@ -1,7 +1,7 @@
 import type { AccountBlobs } from '../shared/blobs/account-blobs.ts';
 import { ApiError } from '../shared/errors.ts';
 import { append, type Ownership } from '../shared/jobs/append.ts';
-import { type FrameType, frameLine } from '../shared/jobs/frames.ts';
+import { type FrameType, frameLine, oneLine } from '../shared/jobs/frames.ts';
 import { inlineLimit } from '../shared/queue.ts';
 import type { RedisClient } from '../shared/redis.ts';
 import type { FrameSink, VendorFrame } from './vendors/vendor.ts';
@@ -123,8 +123,8 @@ export class FrameWriter implements FrameSink {
    * The lines that a closed writer has yet to write, with the end behind them: `finish` writes them in the step that ends the
    * job. Undefined where the answer has failed, which this may turn out here.
    */
-  async endWith(text: string): Promise<LastFrames | undefined> {
-    return await this.#last(() => this.#line('end', text));
+  endWith(text: string): Promise<LastFrames | undefined> {
+    return this.#last(() => this.#line('end', text));
   }
 
   /** The same for an error, which takes the place of what could not be written. */
@@ -172,8 +172,9 @@ export class FrameWriter implements FrameSink {
   }
 
   async #blobLine(type: FrameType, text: string): Promise<string> {
-    const blob = await this.#options.blobs.put(text);
-    return frameLine(type, JSON.stringify({ blob, bytes: Buffer.byteLength(text) }), true);
+    const line = oneLine(text);
+    const blob = await this.#options.blobs.put(line);
+    return frameLine(type, JSON.stringify({ blob, bytes: Buffer.byteLength(line) }), true);
   }
 
   /** A tick from now, or from the end of the call under way: the vendor's next frames, often its last, come along. */

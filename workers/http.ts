@@ -259,10 +259,7 @@ class Exchange implements Dispatcher.DispatchHandler {
         this.succeed(null);
       } else if (reading !== undefined) {
         controller.pause();
-        reading.then(
-          () => controller.resume(),
-          (error) => this.fail(ApiError.from(error)),
-        );
+        reading.then(() => controller.resume()).catch((error) => this.fail(ApiError.from(error)));
       }
     } catch (error) {
       this.fail(ApiError.from(error));

@@ -7,8 +7,9 @@ import { waitForCompany } from '../shared/gathered-writes.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
 import { createLogger } from '../shared/log.ts';
-import { createRegistry } from '../shared/metrics.ts';
+import { createFaultCounter, createRegistry } from '../shared/metrics.ts';
 import { Scrapes } from '../shared/metrics-access.ts';
+import { keepFilesPrivate } from '../shared/private-files.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis } from '../shared/redis.ts';
 import { reloadOnHangup } from '../shared/reload.ts';
@@ -36,6 +37,7 @@ function readCapabilities(names: string[]): readonly Capability[] {
 }
 
 async function start(): Promise<void> {
+  keepFilesPrivate();
   const config = readConfig();
   const wanted = readCapabilities(process.argv.slice(2));
   const { log, flush } = createLogger(config.logLevel, 'worker');
@@ -88,6 +90,7 @@ async function start(): Promise<void> {
     log,
     flush,
     timeoutMs: config.shutdownMs,
+    faults: createFaultCounter(registry),
     close: async (signal) => {
       stopReloading();
       // Takes no more jobs from here on, and resolves when the running ones are over.

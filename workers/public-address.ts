@@ -1,11 +1,19 @@
 import { BlockList, isIP } from 'node:net';
 
-/** IPv4 that leads nowhere public (https://www.iana.org/assignments/iana-ipv4-special-registry). */
+/**
+ * IPv4 that leads nowhere public (https://www.iana.org/assignments/iana-ipv4-special-registry), and what looks public and is
+ * a cloud's own.
+ */
 const special4: readonly [network: string, prefix: number][] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
   ['100.64.0.0', 10],
   ['127.0.0.0', 8],
+  // Azure's machines reach their platform's DNS, health probe and metadata (the WireServer) here.
+  ['168.63.129.16', 32],
+  // Services inside of IBM's cloud.
+  ['161.26.0.0', 16],
+  ['166.8.0.0', 14],
   ['169.254.0.0', 16],
   ['172.16.0.0', 12],
   ['192.0.0.0', 24],

@@ -46,11 +46,16 @@ export async function runJob(
     }
     // Another attempt may need the request yet, if this one was fenced off.
     const isOver = taken === 'done' && run.stopReason !== 'fenced';
-    if (isOver) await cleanUp(context, job);
+    if (isOver && leavesThings(job)) await cleanUp(context, job);
     return taken;
   } finally {
     context.running.delete(run);
   }
+}
+
+/** Whether something lies beside a job. Beside most there is nothing. */
+function leavesThings({ requestBlob, files, capability }: QueuedJob): boolean {
+  return requestBlob !== undefined || files !== undefined || capability === 'video';
 }
 
 /** Drops what is left of a job that is over. What stays behind is swept. */

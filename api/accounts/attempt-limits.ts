@@ -31,11 +31,19 @@ export class AttemptLimits {
    * @throws ApiError 429 with `Retry-After` when there were too many, 503 when Redis does not answer.
    */
   async take(what: string, { most, windowMs }: AttemptLimit): Promise<void> {
-    const key = attemptsKey(createHash('sha256').update(what).digest('hex').slice(0, 32));
-    const [attempts, left] = await this.#counts.read(() => count(this.#redis, [key], [windowMs]));
+    const [attempts, left] = await this.#counts.read(() => count(this.#redis, [keyOf(what)], [windowMs]));
     if (attempts <= most) return;
     throw new ApiError('rate_limit_exceeded', 'Too many attempts: try again later.', {
       retryAfterMs: Math.max(1000, left),
     });
   }
+
+  /** Forgets the attempts so far: one was right. @throws ApiError 503 when Redis does not answer. */
+  async forget(what: string): Promise<void> {
+    await this.#counts.read(() => this.#redis.del(keyOf(what)));
+  }
+}
+
+function keyOf(what: string): string {
+  return attemptsKey(createHash('sha256').update(what).digest('hex').slice(0, 32));
 }

@@ -5,13 +5,12 @@ const codes: Readonly<Record<number, ErrorCode>> = {
   403: 'permission_denied',
   404: 'not_found',
   405: 'method_not_allowed',
+  429: 'rate_limit_exceeded',
 };
 
 /** The fields at fault, by better-auth's codes. */
 const params: Readonly<Record<string, string>> = {
   INVALID_EMAIL: 'email',
-  USER_ALREADY_EXISTS: 'email',
-  USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL: 'email',
   INVALID_TOKEN: 'token',
 };
 
@@ -31,7 +30,7 @@ export function authError(status: number, body: unknown, sent: Readonly<Record<s
 }
 
 function passwordParam(code: string, sent: Readonly<Record<string, unknown>>): string | null {
-  if (code === 'INVALID_PASSWORD') return 'currentPassword';
+  if (code === 'INVALID_PASSWORD') return 'password' in sent ? 'password' : 'currentPassword';
   if (!code.startsWith('PASSWORD_TOO_')) return null;
   return 'newPassword' in sent ? 'newPassword' : 'password';
 }

@@ -9,6 +9,9 @@ import { type AuthCall, authCalls } from './auth-calls.ts';
 import { authError } from './auth-error.ts';
 import { authPath, clientAddressHeader } from './auth-path.ts';
 import { refuseForeignPage } from './foreign-page.ts';
+import { signedIn } from './require-session.ts';
+import { setCookies } from './set-cookies.ts';
+import { forgetSignIns, type SignInAttempt, takeSignIn } from './sign-in-limits.ts';
 
 /** How long a call may take. An identity provider is asked in its course, whose own times are not ours. */
 const callMs = 30_000;
@@ -27,11 +30,41 @@ export function answerAuth(services: Services): Middleware<State> {
     if (call.method !== ctx.method) throw new ApiError('method_not_allowed', 'This path does not answer that method.');
     refuseForeignPage(ctx, services);
     const fields = call.fields === undefined ? {} : await readFields(ctx, call.fields);
+    const attempt = call.isSignIn ? signInOf(ctx, services, fields) : undefined;
+    if (attempt !== undefined) await takeSignIn(services.attempts, attempt);
     await takeAttempt(ctx, services, path, call, fields);
-    const request = requestOf(ctx, services, `${call.path ?? path}${call.hasQuery ? ctx.search : ''}`, fields);
+    if (call.end !== undefined) return await endSessions(ctx, services, call.end, fields);
+    const request = requestOf(ctx, services, `${call.path ?? path}${call.hasQuery ? ctx.search : ''}`, fields, call);
     const answer = await within(services.sessions.answer(services.baseUrls.of(ctx.req), request), callMs);
     if (answer === undefined) throw new ApiError('timeout', 'The sign-in took too long. Try again.');
-    await pass(ctx, answer, fields);
+    if (answer.ok && attempt !== undefined) await forgetSignIns(services.attempts, attempt);
+    await pass(ctx, services, answer, fields);
+    if (call.answer !== undefined) ctx.body = call.answer;
+  };
+}
+
+async function endSessions(
+  ctx: Context,
+  services: Services,
+  which: 'one' | 'others',
+  fields: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const session = await signedIn(ctx, services);
+  const sessions = which === 'one' ? { id: String(fields.id) } : { except: session.id };
+  await services.sessions.end(session.userId, sessions);
+  ctx.body = { status: true };
+}
+
+function signInOf(
+  ctx: Context,
+  { devices, forwarded }: Services,
+  fields: Readonly<Record<string, unknown>>,
+): SignInAttempt {
+  const email = String(fields.email);
+  return {
+    email,
+    network: networkOf(forwarded.clientAddress(ctx.req)),
+    device: devices.find(ctx.get('cookie'), email),
   };
 }
 
@@ -53,6 +86,7 @@ function requestOf(
   { baseUrls, forwarded }: Services,
   path: string,
   fields: Readonly<Record<string, unknown>>,
+  { asQuery }: AuthCall,
 ): Request {
   const url = new URL(`${authPath}${path}`, baseUrls.of(ctx.req));
   const headers = new Headers({
@@ -60,13 +94,19 @@ function requestOf(
     'user-agent': ctx.get('user-agent').slice(0, 300),
     [clientAddressHeader]: forwarded.clientAddress(ctx.req),
   });
-  if (ctx.method === 'GET') return new Request(url, { headers });
+  if (asQuery) url.search = new URLSearchParams(fields as Record<string, string>).toString();
+  if (asQuery || ctx.method === 'GET') return new Request(url, { headers });
   headers.set('content-type', 'application/json');
   return new Request(url, { method: 'POST', headers, body: JSON.stringify(fields) });
 }
 
-async function pass(ctx: Context, answer: Response, sent: Readonly<Record<string, unknown>>): Promise<void> {
-  for (const cookie of answer.headers.getSetCookie()) ctx.append('set-cookie', cookie);
+async function pass(
+  ctx: Context,
+  services: Services,
+  answer: Response,
+  sent: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  setCookies(ctx, services, answer.headers.getSetCookie());
   const text = await answer.text();
   const location = answer.headers.get('location');
   if (answer.status >= 300 && answer.status < 400 && location !== null) {
@@ -77,8 +117,26 @@ async function pass(ctx: Context, answer: Response, sent: Readonly<Record<string
   }
   const body: unknown = text === '' ? null : JSON.parse(text);
   if (!answer.ok) throw authError(answer.status, body, sent);
+  rememberDevice(ctx, services, answer, body);
   ctx.status = answer.status;
   ctx.type = 'json';
   // `null` is an answer, too: nobody is signed in.
-  ctx.body = JSON.stringify(body);
+  ctx.body = JSON.stringify(withoutTokens(body));
+}
+
+/** A browser that somebody has just signed in with is known from now on. */
+function rememberDevice(ctx: Context, services: Services, answer: Response, body: unknown): void {
+  const email = (body as { user?: { email?: unknown } } | null)?.user?.email;
+  const hasSession = answer.headers.getSetCookie().some((cookie) => /session_token=[^;]/.test(cookie));
+  if (typeof email !== 'string' || !hasSession) return;
+  if (services.devices.find(ctx.get('cookie'), email) !== undefined) return;
+  setCookies(ctx, services, [services.devices.cookie(email, authPath)]);
+}
+
+/** The cookie has the token of a session, and no script is to read it from anywhere else. */
+function withoutTokens(body: unknown): unknown {
+  if (Array.isArray(body)) return body.map(withoutTokens);
+  if (typeof body !== 'object' || body === null) return body;
+  const { token: _token, session, ...rest } = body as Record<string, unknown>;
+  return { ...rest, ...(session === undefined ? {} : { session: withoutTokens(session) }) };
 }

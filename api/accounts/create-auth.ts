@@ -1,12 +1,17 @@
 import { type Auth, type BetterAuthOptions, betterAuth } from 'better-auth';
 import { createAuthMiddleware } from 'better-auth/api';
-import { genericOAuth } from 'better-auth/plugins';
-import type { OidcSettings } from '../../shared/account-settings.ts';
+import { genericOAuth, twoFactor } from 'better-auth/plugins';
+import { type OidcSettings, passwordLength } from '../../shared/account-settings.ts';
 import { ensureAccount, newAccountId } from '../../shared/accounts.ts';
 import type { Config } from '../../shared/config.ts';
 import type { Database } from '../../shared/database/database.ts';
 import type { Logger } from '../../shared/log.ts';
+import { resetLinkOf } from '../../shared/reset-link.ts';
+import { confirmationMail, knownAddressMail, resetMail } from '../mail/account-mails.ts';
+import type { Mailer } from '../mail/mailer.ts';
 import { authPath, clientAddressHeader } from './auth-path.ts';
+import { refuseWeakPassword } from './refuse-weak-password.ts';
+import { hashedSessionTokens } from './session-tokens.ts';
 
 /** Id of the identity provider, in its callback's path. */
 export const oidcProvider = 'oidc';
@@ -23,8 +28,8 @@ export interface AuthContext {
   readonly baseUrl: string;
   /** Those of all base URLs. */
   readonly origins: readonly string[];
-  /** Tells the operator of a link by which a user may choose a new password. */
-  readonly tellResetLink: (user: { readonly id: string; readonly email: string }, token: string) => void;
+  /** Undefined: nobody is sent a mail. */
+  readonly mailer: Mailer | undefined;
 }
 
 /** What better-auth offers of itself. */
@@ -36,7 +41,7 @@ export type GatewayAuth = Auth<BetterAuthOptions>;
  * @param withOidc whether it knows the identity provider, which it asks for its addresses when it is made
  */
 export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth {
-  const { config, baseUrl, origins, secret } = context;
+  const { config, baseUrl, mailer, origins, secret } = context;
   const { oidc, isSignUpOpen } = config;
   return betterAuth({
     appName: 'Sluice',
@@ -49,8 +54,9 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
     ...tables,
     session: {
       ...tables.session,
+      // From signing in, however much it is used: then it is time to show again who one is.
       expiresIn: 30 * day,
-      updateAge: day,
+      disableSessionRefresh: true,
       // Every session may list and end the others, however old it is.
       freshAge: 0,
     },
@@ -60,18 +66,39 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
     emailAndPassword: {
       enabled: true,
       disableSignUp: !isSignUpOpen,
-      minPasswordLength: 8,
-      maxPasswordLength: 128,
+      // Whoever signs up is answered alike, whether the address is known or not: the session comes with the first sign-in.
+      autoSignIn: false,
+      requireEmailVerification: mailer !== undefined,
+      minPasswordLength: passwordLength.min,
+      maxPasswordLength: passwordLength.max,
       revokeSessionsOnPasswordReset: true,
-      sendResetPassword: async ({ user, token }) => context.tellResetLink(user, token),
+      sendResetPassword: async ({ user, token }) => mailResetLink(context, user, token),
+      onExistingUserSignUp: async ({ user }) => mailer?.send(knownAddressMail(user.email, baseUrl)),
       onPasswordReset: ({ user }) => forgetResetLinks(context.db, user.id),
     },
+    emailVerification: {
+      sendOnSignUp: mailer !== undefined,
+      sendOnSignIn: mailer !== undefined,
+      sendVerificationEmail: async ({ user, token }) => {
+        mailer?.send(confirmationMail(user.email, `${baseUrl}/console/confirm-email?token=${token}`));
+      },
+    },
     hooks: {
-      after: createAuthMiddleware(async ({ path, context: { newSession } }) => {
-        if (path === '/change-password' && newSession !== null) await forgetResetLinks(context.db, newSession.user.id);
+      before: createAuthMiddleware(refuseWeakPassword),
+      after: createAuthMiddleware(async ({ path, context: { newSession, session } }) => {
+        if (newSession === null) return;
+        if (path === '/change-password') await forgetResetLinks(context.db, newSession.user.id);
+        // With a session: the authenticator is new, and others may be signed in by the password alone.
+        if (path === '/two-factor/verify-totp' && session !== null) {
+          await endOthers(context.db, newSession.user.id, newSession.session.id);
+        }
       }),
     },
-    plugins: oidc !== undefined && withOidc ? [identityProvider(oidc, baseUrl, isSignUpOpen)] : [],
+    plugins: [
+      hashedSessionTokens(),
+      authenticators,
+      ...(oidc !== undefined && withOidc ? [identityProvider(oidc, baseUrl, isSignUpOpen)] : []),
+    ],
     databaseHooks: accountHooks(context),
     advanced: {
       cookiePrefix: 'sluice',
@@ -87,9 +114,36 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
   } satisfies BetterAuthOptions) as unknown as GatewayAuth;
 }
 
+/** An operator's link is made by another operator, or at the command line: nobody unknown has one sent. */
+function mailResetLink({ mailer, baseUrl }: AuthContext, user: object, token: string): void {
+  const { email, role } = user as { email: string; role: string };
+  if (role !== 'operator') mailer?.send(resetMail(email, resetLinkOf(baseUrl, token)));
+}
+
 /** A new password is the end of every link to choose one: somebody else may have asked for it, or read it. */
 async function forgetResetLinks(db: Database, userId: string): Promise<void> {
   await db.deleteFrom('verifications').where('value', '=', userId).execute();
+}
+
+/** A second factor: codes of an authenticator (TOTP), or one of the codes that were handed out with it. */
+const authenticators = twoFactor({
+  issuer: 'Sluice',
+  schema: {
+    user: { fields: { twoFactorEnabled: 'two_factor_enabled' } },
+    twoFactor: {
+      modelName: 'two_factors',
+      fields: {
+        userId: 'user_id',
+        backupCodes: 'backup_codes',
+        failedVerificationCount: 'failed_verification_count',
+        lockedUntil: 'locked_until',
+      },
+    },
+  },
+});
+
+async function endOthers(db: Database, userId: string, except: string): Promise<void> {
+  await db.deleteFrom('sessions').where('user_id', '=', userId).where('id', '<>', except).execute();
 }
 
 /** better-auth's models as our tables. */

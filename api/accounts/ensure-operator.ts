@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { defaultAccountId } from '../../shared/api-keys.ts';
+import { ConfigError } from '../../shared/config-error.ts';
 import type { Database } from '../../shared/database/database.ts';
+import { passwordProblem } from './password-rules.ts';
 
 /**
  * Makes the operator of SLUICE_ADMIN_EMAIL, of the first account, unless there is a user with that address. A user who is
@@ -14,6 +16,8 @@ export async function ensureOperator(
 ): Promise<'created' | 'promoted' | 'there' | 'other_password'> {
   const user = await findUser(db, email);
   if (user?.role === 'operator') return 'there';
+  const problem = passwordProblem(password, email);
+  if (problem !== undefined) throw new ConfigError(`SLUICE_ADMIN_PASSWORD cannot be used: ${problem.message}.`);
   // Loaded where it is needed: it takes half a second, which most starts can do without.
   const { hashPassword, verifyPassword } = await import('better-auth/crypto');
   if (user === undefined) {

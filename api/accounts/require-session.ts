@@ -1,8 +1,9 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
 import type { Services } from '../services.ts';
-import type { State } from '../state.ts';
+import type { Context, State } from '../state.ts';
 import { refuseForeignPage } from './foreign-page.ts';
+import type { Session } from './session.ts';
 
 /**
  * Knows who is signed in by the session's cookie, for the console's routes: `ctx.state.session`.
@@ -11,9 +12,14 @@ import { refuseForeignPage } from './foreign-page.ts';
 export function requireSession(services: Services): Middleware<State> {
   return async (ctx, next) => {
     refuseForeignPage(ctx, services);
-    const session = await services.sessions.find(ctx, services.baseUrls.of(ctx.req));
-    if (session === undefined) throw new ApiError('invalid_api_key', 'You are not signed in, or not any more.');
-    ctx.state.session = session;
+    ctx.state.session = await signedIn(ctx, services);
     await next();
   };
+}
+
+/** The session of a request. @throws ApiError 401 without one that is still valid. */
+export async function signedIn(ctx: Context, { sessions, baseUrls }: Services): Promise<Session> {
+  const session = await sessions.find(ctx, baseUrls.of(ctx.req));
+  if (session === undefined) throw new ApiError('invalid_api_key', 'You are not signed in, or not any more.');
+  return session;
 }

@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto';
 import type { Database } from '../../shared/database/database.ts';
+import { makeResetLink } from '../../shared/reset-link.ts';
 import { BoundedReads } from '../bounded-reads.ts';
 import type { Context } from '../state.ts';
 import type { AuthContext, GatewayAuth } from './create-auth.ts';
@@ -7,12 +7,12 @@ import type { Session } from './session.ts';
 
 /** How long the database may take to show a session. */
 const lookUpMs = 2000;
-/** How long a reset link is good for. */
-const resetMs = 3_600_000;
 
-type SharedContext = Omit<AuthContext, 'baseUrl' | 'tellResetLink'>;
+/** What it works with, under whichever base URL. */
+export type SessionsContext = Omit<AuthContext, 'baseUrl' | 'origins'>;
 
-interface SessionsOptions extends SharedContext {
+interface SessionsOptions extends SessionsContext {
+  readonly origins: readonly string[];
   readonly baseUrls: readonly string[];
 }
 
@@ -27,20 +27,34 @@ interface Entrance {
   readonly context: AuthContext;
 }
 
+/** A user as better-auth finds one, with the fields of our own. */
+interface SignedInUser {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+  readonly role: Session['role'];
+  readonly accountId: string;
+  readonly twoFactorEnabled: boolean;
+}
+
 /** Who is signed in, and everything that better-auth does with users. */
 export class UserSessions {
   readonly #db: Database;
+  readonly #requiresTotp: boolean;
   readonly #entrances: ReadonlyMap<string, Entrance>;
   readonly #lookUps = new BoundedReads(lookUpMs, 'Sessions cannot be checked for now.');
 
   constructor({ baseUrls, ...shared }: SessionsOptions) {
     this.#db = shared.db;
-    this.#entrances = new Map(baseUrls.map((baseUrl) => [baseUrl, openEntrance(shared, baseUrl)]));
+    this.#requiresTotp = shared.config.requireTotp;
+    this.#entrances = new Map(
+      baseUrls.map((baseUrl) => [baseUrl, { auth: undefined, withOidc: undefined, context: { ...shared, baseUrl } }]),
+    );
   }
 
   /**
    * The session whose cookie a request carries; undefined: none, or none that is still valid. Asks the database each time, so
-   * that one that was ended is refused at once. Renews the cookie of a session that is used for long.
+   * that one that was ended is refused at once.
    * @throws ApiError 503 when the database does not answer in time.
    */
   async find(ctx: Context, baseUrl: string): Promise<Session | undefined> {
@@ -53,8 +67,24 @@ export class UserSessions {
     for (const renewed of headers.getSetCookie()) ctx.append('set-cookie', renewed);
     if (response === null) return undefined;
     const { session, user } = response;
-    const { role, accountId } = user as typeof user & { role: Session['role']; accountId: string };
-    return { id: session.id, userId: user.id, email: user.email, name: user.name, role, account: accountId };
+    return await this.#sessionOf(session.id, user as typeof user & SignedInUser);
+  }
+
+  async #sessionOf(id: string, user: SignedInUser): Promise<Session> {
+    const { email, name, twoFactorEnabled: hasAuthenticator } = user;
+    const isLacking =
+      this.#requiresTotp && user.role === 'operator' && !hasAuthenticator && (await this.#hasPassword(user.id));
+    return {
+      ...{ id, userId: user.id, email, name, account: user.accountId },
+      role: isLacking ? 'user' : user.role,
+      authenticator: isLacking ? 'required' : hasAuthenticator ? 'on' : 'off',
+    };
+  }
+
+  /** Who signs in by an identity provider only shows a second factor there. */
+  async #hasPassword(userId: string): Promise<boolean> {
+    const passwords = this.#db.selectFrom('user_accounts').select('id').where('user_id', '=', userId);
+    return (await passwords.where('password', 'is not', null).executeTakeFirst()) !== undefined;
   }
 
   /** What better-auth answers. */
@@ -66,14 +96,13 @@ export class UserSessions {
 
   /** A link by which a user may choose a new password: once, within the hour. */
   async resetLink(baseUrl: string, userId: string): Promise<string> {
-    const { internalAdapter } = await (await this.#auth(baseUrl)).$context;
-    const token = randomBytes(24).toString('base64url');
-    await internalAdapter.createVerificationValue({
-      identifier: `reset-password:${token}`,
-      value: userId,
-      expiresAt: new Date(Date.now() + resetMs),
-    });
-    return resetLinkOf(baseUrl, token);
+    return await makeResetLink(this.#db, baseUrl, userId);
+  }
+
+  /** Ends a session of a user's, or with `except` all others. One of somebody else's is left as it is. */
+  async end(userId: string, sessions: { readonly id: string } | { readonly except: string }): Promise<void> {
+    const ended = this.#db.deleteFrom('sessions').where('user_id', '=', userId);
+    await ('id' in sessions ? ended.where('id', '=', sessions.id) : ended.where('id', '<>', sessions.except)).execute();
   }
 
   /** Removes what is not valid any more: nobody asks for it again. */
@@ -95,20 +124,4 @@ export class UserSessions {
     if (entrance === undefined) throw new Error('not a base URL of this gateway');
     return entrance;
   }
-}
-
-function openEntrance(shared: SharedContext, baseUrl: string): Entrance {
-  const context: AuthContext = {
-    ...shared,
-    baseUrl,
-    // No mail is sent from here: whoever runs the gateway passes the link on. The one secret that is logged, on purpose.
-    tellResetLink: ({ email }, token) => {
-      shared.log.warn({ email, link: resetLinkOf(baseUrl, token) }, 'a user has asked for a new password');
-    },
-  };
-  return { auth: undefined, withOidc: undefined, context };
-}
-
-function resetLinkOf(baseUrl: string, token: string): string {
-  return `${baseUrl}/console/reset-password?token=${token}`;
 }

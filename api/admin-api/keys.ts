@@ -2,7 +2,7 @@ import type { Middleware } from 'koa';
 import type { KeyRange } from '../../shared/api-keys/list-keys.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { KeyAdministration } from '../api-keys/key-administration.ts';
-import { keyChangeFields, keyChangeOf, operatorNewKeyFields, rotationFields } from '../api-keys/key-fields.ts';
+import { keyChangeOf, operatorKeyChangeFields, operatorNewKeyFields, rotationFields } from '../api-keys/key-fields.ts';
 import { readFields } from '../console-api/read-fields.ts';
 import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
@@ -25,7 +25,7 @@ export function adminKeyRoutes({ redis }: Services, db: Database) {
     },
     /** `PATCH /admin/v1/keys/{id}` */
     change: async (ctx) => {
-      const change = keyChangeOf(await readFields(ctx, keyChangeFields));
+      const change = keyChangeOf(await readFields(ctx, operatorKeyChangeFields));
       ctx.body = await keys.change(all, ctx.params.id as string, change);
     },
     /** `DELETE /admin/v1/keys/{id}` */

@@ -1,9 +1,13 @@
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import { routeName } from '../../shared/catalogue/route-name.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { createJobState } from '../../shared/jobs/job-state.ts';
 import { formatDollars } from '../../shared/money/dollars.ts';
 import { type Hold, holdOf } from '../../shared/money/hold.ts';
 import { isRefusal, untilAccepted } from '../../shared/redis-refusal.ts';
+import type { BilledExtra } from '../endpoints/billed-extras.ts';
 import { assertInScope } from '../endpoints/key-scopes.ts';
+import { assertVendorIds } from '../endpoints/vendor-ids.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
 import { type AdmitCall, type AdmitReply, admit } from './admit.ts';
@@ -122,10 +126,13 @@ async function askBesideState({ redis, processId }: Services, call: AdmitCall): 
   return reply;
 }
 
-/** The most that a job can cost, over all routes that may serve it. */
+/**
+ * The most that a job can cost, over all routes that may serve it. Nobody knows where a route has no price, or would ask its
+ * vendor for something that no price covers.
+ */
 function reckon({ catalogue }: Services, { job, prepared }: Submission): Hold | 'unpriced' {
   const routes = catalogue.routes(job.model, job.capability);
-  if (routes.every(({ prices }) => prices === undefined)) return 'unpriced';
+  if (prepared?.unpriced !== undefined || !arePriced(routes, prepared?.excludedRoutes)) return 'unpriced';
   const usualSeconds = Math.max(0, ...routes.map(({ video }) => Number(video?.seconds[0] ?? 0)));
   return holdOf(routes, {
     seconds: usualSeconds,
@@ -133,17 +140,29 @@ function reckon({ catalogue }: Services, { job, prepared }: Submission): Hold | 
   });
 }
 
+/** Whether each route that may serve has a price: on another one all would be free. */
+function arePriced(routes: readonly RoutedModel[], excluded: readonly string[] = []): boolean {
+  const hasPrice = ({ prices = {} }: RoutedModel): boolean =>
+    Object.values(prices).some((price) => price !== undefined);
+  return routes.length > 0 && routes.every((routed) => hasPrice(routed) || excluded.includes(routeName(routed.route)));
+}
+
 /** The caller by its key's newest settings. @throws ApiError 401, 403, 503. */
-async function readChanged(services: Services, { job }: Submission, old: Caller): Promise<Caller> {
+async function readChanged(services: Services, { job, prepared }: Submission, old: Caller): Promise<Caller> {
   const caller = await services.callers.reload(old);
   assertInScope(caller, { id: job.model, capability: job.capability });
+  assertVendorIds(caller, prepared?.vendorIds);
   return caller;
 }
 
-/** Why a job was not admitted, as its caller is told. */
+/**
+ * Why a job was not admitted, as its caller is told.
+ * @param unpriced what it asks for that no price covers
+ */
 export function refusal(
   { reply: { verdict, detail }, caller }: Admission,
   { config }: Pick<Services, 'config'>,
+  unpriced?: BilledExtra,
 ): ApiError {
   switch (verdict) {
     case 'reused':
@@ -163,11 +182,7 @@ export function refusal(
     case 'budget':
       return quotaRefusal('The budget of this API key', detail);
     case 'unpriced':
-      return new ApiError(
-        'permission_denied',
-        'This model has no price here, so that only accounts and API keys without a limit on their spending can use it.',
-        { param: 'model' },
-      );
+      return unpriced === undefined ? modelUnpriced() : extraUnpriced(unpriced);
     case 'suspended':
       return new ApiError('permission_denied', 'This account is suspended. Ask the operator of this service.');
     case 'late':
@@ -193,6 +208,22 @@ export function refusal(
     default:
       return new ApiError('invalid_api_key', 'The API key is not valid, or has been revoked.');
   }
+}
+
+function modelUnpriced(): ApiError {
+  const message =
+    'This model has no price here, so that only accounts and API keys without a limit on their spending can use it.';
+  return new ApiError('permission_denied', message, { param: 'model' });
+}
+
+function extraUnpriced({ param, name }: BilledExtra): ApiError {
+  // A name may be the caller's text.
+  const what = /^[\w.-]{1,80}$/.test(name) ? `'${name}'` : 'what it asks for';
+  return new ApiError(
+    'permission_denied',
+    `${what} has no price here, so that only accounts and API keys without a limit on their spending can use it: leave it out. An operator whose vendor does not bill it can list it as unbilled in the configuration file.`,
+    { param },
+  );
 }
 
 /** @param detail `requests|tokens limit wait-ms asked model` */

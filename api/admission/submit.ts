@@ -139,7 +139,7 @@ async function admitAndQueue(services: Services, submission: Submission, giveUpA
   if (reply.verdict !== 'admitted') {
     await withdraw(services, submission);
     if (reply.verdict === 'replay') return { jobId: reply.detail, isReplay: true };
-    throw refusal(admission, services);
+    throw refusal(admission, services, submission.prepared?.unpriced);
   }
   const concurrency = caller.concurrency ?? services.config.keyConcurrency;
   submission.onAdmitted({

@@ -11,6 +11,7 @@ const mostTokens = 1_000_000_000_000;
 const mostUnfinished = 9_999_999;
 const mostDollars = 1_000_000;
 const mostModels = 200;
+const mostVendorIds = 1000;
 const longestOverlapSeconds = 30 * 86_400;
 const nanosPerDollar = 1_000_000_000;
 
@@ -47,15 +48,35 @@ const settings = {
 /** The body of `POST …/keys`. */
 export const newKeyFields = z.strictObject({ name, ...settings });
 
+/** What only operators set: it opens their own accounts at vendors to the key's callers. */
+const operatorSettings = {
+  ...settings,
+  vendor_ids: z
+    .array(
+      z
+        .string()
+        .min(1)
+        .max(512)
+        .regex(/^[^*]*\*?$/, 'a star can stand only at the end'),
+    )
+    .min(1)
+    .max(mostVendorIds)
+    .nullable()
+    .optional(),
+};
+
 /** The same for operators, who can also make operator keys. */
 export const operatorNewKeyFields = z.strictObject({
   name,
   kind: z.enum(['standard', 'operator']).optional(),
-  ...settings,
+  ...operatorSettings,
 });
 
 /** The body of `PATCH …/keys/{id}`. */
 export const keyChangeFields = z.strictObject({ name: name.optional(), ...settings });
+
+/** The same for operators. */
+export const operatorKeyChangeFields = z.strictObject({ name: name.optional(), ...operatorSettings });
 
 /** The body of `POST …/keys/{id}/rotate`. */
 export const rotationFields = z.strictObject({
@@ -63,7 +84,7 @@ export const rotationFields = z.strictObject({
 });
 
 /** A change of a key as its fields say. @throws ApiError 400 for an end that has passed. */
-export function keyChangeOf(fields: z.output<typeof keyChangeFields>): KeyChange {
+export function keyChangeOf(fields: z.output<typeof operatorKeyChangeFields>): KeyChange {
   const { expires_at: expiresAt, budget } = fields;
   if (typeof expiresAt === 'number' && expiresAt <= Date.now()) {
     throw invalidParameter('expires_at', "Invalid 'expires_at': expected a time to come, in milliseconds since 1970.");
@@ -81,6 +102,7 @@ export function keyChangeOf(fields: z.output<typeof keyChangeFields>): KeyChange
     concurrency: fields.concurrency,
     onDisconnect: fields.on_disconnect,
     unsupportedParameters: fields.unsupported_parameters,
+    vendorIds: fields.vendor_ids,
   });
 }
 

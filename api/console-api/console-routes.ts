@@ -2,6 +2,7 @@ import type Router from '@koa/router';
 import type { Database } from '../../shared/database/database.ts';
 import { authPath } from '../accounts/auth-path.ts';
 import { answerAuth } from '../accounts/auth-route.ts';
+import { requireGoodStanding } from '../accounts/good-standing.ts';
 import { requireSession } from '../accounts/require-session.ts';
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import { jobRoutes } from '../endpoints/jobs.ts';
@@ -24,6 +25,7 @@ export function addConsoleRoutes(
 ): void {
   const signedIn = requireSession(services);
   const keys = consoleKeyRoutes(services, db);
+  const inGoodStanding = requireGoodStanding(db);
 
   const own = (ctx: Context): string => ctx.state.session.account;
   const { events } = jobRoutes(services, endpoints, own);
@@ -41,8 +43,8 @@ export function addConsoleRoutes(
   router.get('/console/api/settings', readSettings(services));
   router.all(`${authPath}/*path`, answerAuth(services));
   router.get('/console/api/keys', signedIn, keys.list);
-  router.post('/console/api/keys', signedIn, keys.create);
-  router.patch('/console/api/keys/:id', signedIn, keys.change);
+  router.post('/console/api/keys', signedIn, inGoodStanding, keys.create);
+  router.patch('/console/api/keys/:id', signedIn, inGoodStanding, keys.change);
   router.delete('/console/api/keys/:id', signedIn, keys.revoke);
-  router.post('/console/api/keys/:id/rotate', signedIn, keys.rotate);
+  router.post('/console/api/keys/:id/rotate', signedIn, inGoodStanding, keys.rotate);
 }

@@ -9,10 +9,10 @@ import type { State } from '../state.ts';
 export function readSession(services: Services, db: Database): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = 'console.session';
-    const { userId, email, name, role, account: id } = ctx.state.session;
+    const { userId, email, name, role, authenticator, account: id } = ctx.state.session;
     const account = await findAccount(db, id);
     ctx.body = {
-      user: { id: userId, email, name, role },
+      user: { id: userId, email, name, role, authenticator },
       account: {
         id,
         name: account?.name ?? id,

@@ -4,9 +4,11 @@ import { ApiError } from '../../shared/errors.ts';
 import type { Caller } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
+import type { BilledExtra } from './billed-extras.ts';
 import type { Endpoint, Prepared } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
 import { assertInScope, isInScope } from './key-scopes.ts';
+import { assertVendorIds } from './vendor-ids.ts';
 
 /** What the routes of a request's model make of it. */
 export interface CheckedRequest {
@@ -14,29 +16,33 @@ export interface CheckedRequest {
   readonly excludedRoutes: readonly string[];
   /** Names of the fields that are left out, for the header, by who may serve it (see `serverName`). */
   readonly ignored: ReadonlyMap<string, string>;
+  /** The first extra that one of the other routes would ask its vendor for, which may bill it. */
+  readonly unpriced: BilledExtra | undefined;
 }
 
 /**
  * Holds a request against every route of its model: one that would refuse it is left out.
- * @throws ApiError 404 for an unknown model, 403 for one that the caller's key may not use, 400 for one that this endpoint
- * cannot use, or what the first route says where every route refuses.
+ * @throws ApiError 404 for an unknown model, 403 for one that the caller's key may not use, or an id of the operator's own
+ * account at a vendor, 400 for a model that this endpoint cannot use, or what the first route says where every route refuses.
  */
 export function checkRequest(
   { catalogue }: Pick<Services, 'catalogue'>,
   endpoint: Endpoint,
   prepared: Prepared,
-  caller: Pick<Caller, 'unsupportedParameters' | 'capabilities' | 'models'>,
+  caller: Pick<Caller, 'unsupportedParameters' | 'capabilities' | 'models'> & Partial<Pick<Caller, 'vendorIds'>>,
 ): CheckedRequest {
   const model = findModel(catalogue, endpoint, prepared.model, caller);
   const excludedRoutes: string[] = [];
   const ignored = new Map<string, string>();
   let refusal: unknown;
+  let unpriced: BilledExtra | undefined;
   for (const routed of catalogue.routes(model.id, endpoint.capability)) {
     try {
       const names = endpoint.check?.(prepared, routed, caller.unsupportedParameters) ?? [];
       const standIn = routed.id === model.id ? undefined : routed.id;
       const words = names.length === 0 ? '' : [...new Set(names.map(headerWord))].join(', ');
       ignored.set(serverName(routed.route.vendor, standIn), words);
+      unpriced ??= findUnpriced(catalogue, prepared, routed.route.vendor, names);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       refusal ??= error;
@@ -44,7 +50,21 @@ export function checkRequest(
     }
   }
   if (ignored.size === 0 && refusal !== undefined) throw refusal;
-  return { excludedRoutes, ignored };
+  assertVendorIds(caller, prepared.vendorIds);
+  return { excludedRoutes, ignored, unpriced };
+}
+
+/** The first extra of a request that a vendor would be asked for. @param ignored what is left out for it */
+function findUnpriced(
+  catalogue: Services['catalogue'],
+  { extras }: Prepared,
+  vendor: string,
+  ignored: readonly string[],
+): BilledExtra | undefined {
+  if (extras === undefined) return undefined;
+  const { vendors } = catalogue.sources();
+  const free = Object.hasOwn(vendors, vendor) ? (vendors[vendor]?.unbilled ?? []) : [];
+  return extras.find(({ name, param }) => !ignored.includes(name) && !ignored.includes(param) && !free.includes(name));
 }
 
 /**

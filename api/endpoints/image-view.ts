@@ -1,5 +1,6 @@
 import { type ImageResult, parseImageEnd, wireBodyOf } from '../../shared/capabilities/image.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
+import { sseEvent } from '../answers/sse-event.ts';
 import type { View, ViewedJob } from './endpoint.ts';
 
 /** What stands before the point in the types of the events: OpenAI's, and one of ours for variations. */
@@ -48,5 +49,5 @@ function imageEvents(family: EventFamily, { link }: ViewedJob, { type, text }: F
 
 /** An event whose `type` is put before its other fields without parsing them. */
 function event(type: string, fields: string): string {
-  return `event: ${type}\ndata: {"type":"${type}",${fields.slice(1)}`;
+  return sseEvent(type, `{"type":"${type}",${fields.slice(1)}`);
 }

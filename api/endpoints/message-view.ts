@@ -1,5 +1,6 @@
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
+import { sseEvent } from '../answers/sse-event.ts';
 import { toAnthropicError } from './anthropic-error.ts';
 import type { View } from './endpoint.ts';
 import { MessageFold } from './fold-message.ts';
@@ -7,7 +8,7 @@ import type { ContentBlock, ContentDelta, Message, MessageEvent } from './messag
 import type { MessageViewOptions } from './prepare-messages.ts';
 import { deltaOf, joinPieces, saidBy } from './said-pieces.ts';
 
-const toWire = (event: { readonly type: string }): string => `event: ${event.type}\ndata: ${JSON.stringify(event)}`;
+const toWire = (event: { readonly type: string }): string => sseEvent(event.type, JSON.stringify(event));
 
 /** The event that tells an error in one of Anthropic's streams. */
 export function messageErrorEvent(error: ApiError): string {

@@ -1,4 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
+import { isMediaLink, mayHoldLink, mediaLinks } from '../../shared/media-links.ts';
 
 /** What the structure of a body may cost, whatever its size in bytes. */
 export interface JsonLimits {
@@ -16,7 +17,8 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
 /**
  * A request's body as the object it holds. UTF-8 with or without a byte order mark.
  * @throws ApiError 400 for what is empty, not UTF-8, not JSON, not an object, nested deeper than 64, made of more than two
- * million values, or holds keys that stand for an object's prototype. The message repeats nothing of the body.
+ * million values, or holds keys that stand for an object's prototype; the message repeats nothing of the body. 400 for a
+ * link to media that is none to the web, which it names.
  */
 export function parseJson(body: Uint8Array): Record<string, unknown> {
   if (body.byteLength === 0) throw unusable('it is empty, and a JSON object was expected');
@@ -33,7 +35,17 @@ export function parseJson(body: Uint8Array): Record<string, unknown> {
   if (mayHoldPrototypeKey(text) && holdsPrototypeKey(value)) {
     throw unusable("it has the key '__proto__' or 'constructor.prototype', which is not allowed");
   }
+  if (mayHoldLink(text) || escapedLetter.test(text)) checkLinks(value);
   return value as Record<string, unknown>;
+}
+
+/** What a vendor might fetch must be on the web: `file:///etc/passwd` is on its own disk. */
+function checkLinks(value: object): void {
+  for (const { url, path } of mediaLinks(value)) {
+    if (isMediaLink(url)) continue;
+    const message = `Invalid '${path}': expected an http or https link, or a data URL.`;
+    throw new ApiError('invalid_request_error', message, { param: path });
+  }
 }
 
 function unusable(reason: string): ApiError {
@@ -94,7 +106,7 @@ function endOfString(json: Uint8Array, start: number): number {
   return at;
 }
 
-// `_` to `t`, the letters of both keys, are \u005f to \u0075.
+// `_` to `u`, the letters of those keys and of the names of links, are \u005f to \u0075.
 const escapedLetter = /\\u00[567]/;
 
 function mayHoldPrototypeKey(text: string): boolean {

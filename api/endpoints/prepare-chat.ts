@@ -1,5 +1,6 @@
 import { type ChatRequest, chatRequest } from '../../shared/capabilities/chat.ts';
 import { givenChatFields } from '../../shared/catalogue/chat-fields.ts';
+import { chatExtras, vendorFacts } from './billed-extras.ts';
 import { InputMedia } from './input-media.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { readModelLimits } from './model-limits.ts';
@@ -16,6 +17,7 @@ export const prepareChat: Prepare = (body) => {
   const { model, stream, stream_options: streamOptions, ...request } = input;
   const job = { ...forwardedStreamOptions(streamOptions), ...request };
   const { hasMedia, fields, media } = readMessages(input.messages);
+  const given = givenChatFields(job);
   const most = { max_completion_tokens: input.max_completion_tokens, max_tokens: input.max_tokens };
   return {
     model,
@@ -24,9 +26,10 @@ export const prepareChat: Prepare = (body) => {
     hasMedia,
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
     ...requestTags(input.metadata),
+    ...vendorFacts(job, chatExtras(given, job)),
     extent: { ...extentOf(largest(most.max_completion_tokens, most.max_tokens), input.n), ...media.extent },
     traits: {
-      chatFields: [...givenChatFields(job), ...fields],
+      chatFields: [...given, ...fields],
       limits: readModelLimits('messages', input.messages, most),
     },
   };

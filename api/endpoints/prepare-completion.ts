@@ -1,5 +1,6 @@
 import { type CompletionRequest, completionRequest } from '../../shared/capabilities/completion.ts';
 import { givenChatFields } from '../../shared/catalogue/chat-fields.ts';
+import { completionExtras, vendorFacts } from './billed-extras.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
@@ -16,6 +17,7 @@ export const prepareCompletion: Prepare = (body) => {
   const input = parseJson(body);
   if (!completionRequest.validate(input)) throw invalidRequest(completionRequest, input);
   const { model, stream, stream_options: streamOptions, ...request } = input;
+  const { prompt: _, ...fields } = request;
   return {
     model,
     stream: stream === true,
@@ -23,6 +25,7 @@ export const prepareCompletion: Prepare = (body) => {
     hasMedia: false,
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
     ...requestTags(input.metadata),
+    ...vendorFacts(fields, completionExtras(givenChatFields(fields), fields)),
     extent: extentOf((input as CompletionRequest).max_tokens, choices(input as CompletionRequest)),
     traits: {
       nativeOnly: nativeOnly(input as CompletionRequest),

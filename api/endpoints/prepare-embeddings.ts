@@ -1,5 +1,6 @@
 import { embeddingRequest } from '../../shared/capabilities/embedding.ts';
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
+import { mediaExtras, vendorFacts } from './billed-extras.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
@@ -10,6 +11,8 @@ export const prepareEmbeddings: Prepare = (body) => {
   const input = parseJson(body);
   if (!embeddingRequest.validate(input)) throw invalidRequest(embeddingRequest, input);
   const { model, stream: _stream, ...request } = input;
+  const { input: _input, ...fields } = request;
+  const mediaFields = givenMediaFields('embedding', request);
   return {
     model,
     stream: false,
@@ -17,6 +20,7 @@ export const prepareEmbeddings: Prepare = (body) => {
     hasMedia: false,
     viewOptions: {},
     ...requestTags(request.metadata),
-    traits: { dimensions: request.dimensions, mediaFields: givenMediaFields('embedding', request) },
+    ...vendorFacts(fields, mediaExtras('embedding', mediaFields, fields)),
+    traits: { dimensions: request.dimensions, mediaFields },
   };
 };

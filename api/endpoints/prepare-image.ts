@@ -7,6 +7,7 @@ import {
   imageGenerationRequest,
 } from '../../shared/capabilities/image.ts';
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
+import { mediaExtras, vendorFacts } from './billed-extras.ts';
 import { InputMedia } from './input-media.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
@@ -53,12 +54,13 @@ export function composeImageJob(
   { images = [], mask = null, uploads = [] }: ImageInputs = {},
 ): PreparedRequest {
   const job: ImageJob = { task, response_format: responseFormat ?? null, images, mask, parameters: { ...parameters } };
+  const isMasked = mask !== null || uploads.some(({ field }) => field === 'mask');
+  const mediaFields = givenMediaFields('image', { ...job, mask: isMasked || null });
   const traits: ImageTraits = {
     n: parameters.n ?? 1,
     size: parameters.size ?? undefined,
     partialImages: Number(parameters.partial_images ?? 0),
   };
-  const isMasked = mask !== null || uploads.some(({ field }) => field === 'mask');
   const media = new InputMedia();
   for (const input of mask === null ? images : [...images, mask]) media.addImage(input.image_url);
   for (const _upload of uploads) media.addImage(undefined);
@@ -70,7 +72,8 @@ export function composeImageJob(
     viewOptions: {},
     extent: { images: traits.n, ...media.extent },
     ...requestTags(parameters.metadata),
-    traits: { ...traits, mediaFields: givenMediaFields('image', { ...job, mask: isMasked || null }) },
+    ...vendorFacts(job, mediaExtras('image', mediaFields, parameters)),
+    traits: { ...traits, mediaFields },
     files: uploads,
   };
 }

@@ -6,6 +6,7 @@ import {
   messageRequest,
 } from '../../shared/capabilities/message.ts';
 import { givenChatFields } from '../../shared/catalogue/chat-fields.ts';
+import { chatExtras, vendorFacts } from './billed-extras.ts';
 import { InputMedia } from './input-media.ts';
 import { invalidParameter, invalidRequest } from './invalid-request.ts';
 import { cacheMark, type MessageNotes } from './message-content.ts';
@@ -71,6 +72,7 @@ export const prepareMessages: Prepare = (body) => {
     viewOptions: { ...viewOptions },
     ...requestTags(input.metadata),
     extent: { ...extentOf(input.max_tokens), ...notes.media.extent },
+    ...vendorFacts(chat, chatExtras(givenChatFields(chat as Record<string, unknown>), chat as Record<string, unknown>)),
     traits: {
       ...traitsOf(input, notes, chat),
       limits: readModelLimits('messages', input.messages, { max_tokens: input.max_tokens }),
@@ -90,6 +92,7 @@ export const prepareMessageCount: Prepare = (body) => {
     hasMedia: notes.hasMedia,
     // Nothing is said.
     extent: { ...extentOf(0), ...notes.media.extent },
+    ...vendorFacts(chat, []),
     traits: { ...traitsOf(input, notes, chat) },
   };
 };

@@ -1,7 +1,8 @@
 import type { RequestItem } from '../../shared/capabilities/response-items.ts';
 import { type ResponseRequest, responseRequest } from '../../shared/capabilities/response-request.ts';
+import { responseExtras, vendorFacts } from './billed-extras.ts';
 import { InputMedia, type MediaExtent } from './input-media.ts';
-import { invalidRequest } from './invalid-request.ts';
+import { invalidParameter, invalidRequest } from './invalid-request.ts';
 import { type ModelLimits, readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
@@ -48,6 +49,7 @@ export const prepareResponse: Prepare = (body) => prepareResponseFields(parseJso
 /** The same for a body that is parsed already. */
 export function prepareResponseFields(wire: Record<string, unknown>): PreparedRequest {
   if (!responseRequest.validate(wire)) throw invalidRequest(responseRequest, wire);
+  refuseChatFields(wire);
   const { model, input, stream, store, background, previous_response_id: previous, ...rest } = wire;
   const items = inputItems(input);
   const { hasMedia, hasImageDetail, hasFileDetail, media } = readParts(items);
@@ -73,11 +75,24 @@ export function prepareResponseFields(wire: Record<string, unknown>): PreparedRe
     hasMedia,
     viewOptions,
     ...requestTags(wire.metadata),
+    ...vendorFacts(wire, responseExtras(wire)),
     extent: { ...extentOf(wire.max_output_tokens), ...media },
     traits,
     store: store ?? true,
     background: background === true,
   };
+}
+
+/** Fields of a chat that would replace what the gateway says itself, or multiply what is held for one answer. */
+const chatFields = [
+  ...['messages', 'n', 'best_of', 'max_tokens', 'max_completion_tokens', 'functions', 'function_call', 'modalities'],
+  'audio',
+];
+
+/** @throws ApiError 400 that names the field. */
+function refuseChatFields(request: ResponseRequest): void {
+  const foreign = chatFields.find((name) => request[name] != null);
+  if (foreign !== undefined) throw invalidParameter(foreign, `'${foreign}' is not a parameter of this endpoint.`);
 }
 
 /** Input as items that all have a type. */

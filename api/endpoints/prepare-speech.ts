@@ -1,6 +1,7 @@
 import type { SpeechFormat, SpeechJobRequest } from '../../shared/capabilities/speech.ts';
 import { speechRequest } from '../../shared/capabilities/speech.ts';
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
+import { mediaExtras, vendorFacts } from './billed-extras.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
@@ -25,11 +26,13 @@ export const prepareSpeech: Prepare = (body) => {
   const events = streamFormat === 'sse';
   const request: SpeechJobRequest = { ...rest, response_format: format, ...(events && { stream_format: 'sse' }) };
   const traits: SpeechTraits = { format, isFormatGiven: input.response_format !== undefined, events };
+  const mediaFields = givenMediaFields('speech', request);
   return {
     ...{ model, stream: true, request: JSON.stringify(request), hasMedia: false, viewOptions: traits },
     ...requestTags(input.metadata),
+    ...vendorFacts(request, mediaExtras('speech', mediaFields, request)),
     extent: { characters: [...input.input].length },
-    traits: { ...traits, mediaFields: givenMediaFields('speech', request) },
+    traits: { ...traits, mediaFields },
   };
 };
 

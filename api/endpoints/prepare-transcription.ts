@@ -5,6 +5,7 @@ import {
 } from '../../shared/capabilities/transcription.ts';
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { mediaExtras, vendorFacts } from './billed-extras.ts';
 import { type FieldKind, invalidField, readFormFields } from './form-fields.ts';
 import { invalidParameter, invalidRequest } from './invalid-request.ts';
 import type { Form, PreparedRequest, PrepareForm } from './prepared-request.ts';
@@ -58,14 +59,16 @@ function prepare(form: Form, task: TranscriptionJobRequest['task']): PreparedReq
   const request: TranscriptionJobRequest = { task, format, options };
   const speakers = speakerFields.find((field) => options[field] !== undefined);
   const traits: TranscriptionTraits = { task, format, speakers };
+  const mediaFields = givenMediaFields('transcription', { ...request });
   return {
     model,
     stream: stream === true,
     request: JSON.stringify(request),
     hasMedia: true,
     viewOptions: { format },
+    ...vendorFacts(options, mediaExtras('transcription', mediaFields, options)),
     extent: { seconds: Math.ceil(upload.bytes / fewestBytesPerSecond) },
-    traits: { ...traits, mediaFields: givenMediaFields('transcription', { ...request }) },
+    traits: { ...traits, mediaFields },
     files: [upload],
   };
 }

@@ -3,6 +3,7 @@ import { Upload } from '../../shared/blobs/upload.ts';
 import type { VideoJob } from '../../shared/capabilities/video.ts';
 import { videoForm, videoRemixRequest, videoRequest } from '../../shared/capabilities/video-request.ts';
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
+import { mediaExtras, vendorFacts } from './billed-extras.ts';
 import { type FieldKind, invalidField, readFormFields } from './form-fields.ts';
 import { parseJson } from './parse-json.ts';
 import { checked } from './prepare-image.ts';
@@ -95,6 +96,7 @@ function compose(
   const job: VideoJob = { prompt, ...shape, input, remixed: null, parameters };
   const facts: VideoFacts = { prompt, ...shape, hasInput: input !== null || upload !== undefined };
   const isInputLinked = input !== null && /^https?:/i.test(input.image_url);
+  const mediaFields = givenMediaFields('video', { ...job });
   return {
     model,
     stream: false,
@@ -103,7 +105,8 @@ function compose(
     viewOptions: { ...facts },
     ...videoExtent(facts),
     ...requestTags(parameters.metadata),
-    traits: { ...facts, isInputLinked, mediaFields: givenMediaFields('video', { ...job }) },
+    ...vendorFacts(parameters, mediaExtras('video', mediaFields, parameters)),
+    traits: { ...facts, isInputLinked, mediaFields },
     files: upload === undefined ? [] : [upload],
     store: true,
     background: true,

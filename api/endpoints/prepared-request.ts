@@ -1,5 +1,7 @@
 import type { Upload } from '../../shared/blobs/upload.ts';
 import type { RequestFacts } from '../../shared/money/hold.ts';
+import type { BilledExtra } from './billed-extras.ts';
+import type { VendorId } from './vendor-ids.ts';
 
 /** How much a request asks for, beside its own length: by that admission reckons what it may cost. */
 export type Extent = Omit<RequestFacts, 'bytes'>;
@@ -22,6 +24,12 @@ export interface PreparedRequest {
   readonly traits?: Readonly<Record<string, unknown>>;
   /** What it may cost is reckoned by; left out: nothing but its length. */
   readonly extent?: Extent;
+  /** What it asks for that its vendor may bill and no price covers; left out: nothing. */
+  readonly extras?: readonly BilledExtra[];
+  /** The first of these that a route of its model would ask its vendor for: then only who has no limit may. */
+  readonly unpriced?: BilledExtra | undefined;
+  /** What it names in the operator's own accounts at vendors; left out: nothing. */
+  readonly vendorIds?: readonly VendorId[];
   /** The files that came with a form. */
   readonly files?: readonly Upload[];
   /** Names of the routes that would refuse it. */

@@ -133,8 +133,8 @@ async function complete(ctx: Context, services: Services, endpoint: Endpoint, re
     const ignored = ignoredByAll(checked);
     if (ignored === undefined) ctx.state.ignored = checked.ignored;
     else if (ignored !== '') ctx.set('x-sluice-ignored', ignored);
-    const { excludedRoutes } = checked;
-    return excludedRoutes.length === 0 ? prepared : { ...prepared, excludedRoutes };
+    const { excludedRoutes, unpriced } = checked;
+    return excludedRoutes.length === 0 && unpriced === undefined ? prepared : { ...prepared, excludedRoutes, unpriced };
   } catch (error) {
     await discardUploads(services, ctx.state.caller.account, read.files);
     throw error;

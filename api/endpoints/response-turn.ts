@@ -113,7 +113,8 @@ export class ResponseTurn {
     const checked = await this.#waits.wait(checkByNewestKey(services, endpoint, prepared, state), readMs);
     const ignored = ignoredByAll(checked);
     if (ignored) state.facts.ignored = ignored;
-    if (generate) await this.#generate({ ...prepared, excludedRoutes: checked.excludedRoutes });
+    const { excludedRoutes, unpriced } = checked;
+    if (generate) await this.#generate({ ...prepared, excludedRoutes, unpriced });
     else await this.#warmUp(prepared);
   }
 

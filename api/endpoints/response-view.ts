@@ -1,6 +1,7 @@
 import type { ResponseItem } from '../../shared/capabilities/response.ts';
 import { readThoughtSignature } from '../../shared/capabilities/thought-signature.ts';
 import { openingFrame } from '../answers/sse.ts';
+import { sseEvent } from '../answers/sse-event.ts';
 import type { ResourceState, View, ViewedJob } from './endpoint.ts';
 import { foldedResponse, joinedFrames, optionsOf, ResponseFold } from './fold-response.ts';
 import { responseError } from './response-error.ts';
@@ -46,7 +47,7 @@ export const responseView: View = {
 
 function eventText(event: ResponseEvent, sequence: number): string {
   const { type, ...fields } = event;
-  return `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence, ...fields })}`;
+  return sseEvent(type, JSON.stringify({ type, sequence_number: sequence, ...fields }));
 }
 
 /** The events before the first frame's own. In the background the first two come at once. */

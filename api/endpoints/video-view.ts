@@ -1,6 +1,7 @@
 import type { VideoEnd, VideoProgress } from '../../shared/capabilities/video.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
+import { sseEvent } from '../answers/sse-event.ts';
 import type { ResourceState, View, ViewedJob } from './endpoint.ts';
 import type { VideoFacts } from './prepare-video.ts';
 
@@ -95,5 +96,5 @@ export const videoView: View = {
 };
 
 function event(name: string, video: Video): string {
-  return `event: ${name}\ndata: ${JSON.stringify(video)}`;
+  return sseEvent(name, JSON.stringify(video));
 }

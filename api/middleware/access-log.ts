@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Middleware } from 'koa';
-import type { Logger } from '../../shared/log.ts';
+import { type Logger, withoutIds } from '../../shared/log.ts';
 import type { ApiMetrics } from '../../shared/metrics.ts';
 import type { Context, State } from '../state.ts';
 
@@ -21,7 +21,7 @@ export function accessLog(log: Logger, metrics: ApiMetrics): Middleware<State> {
 
 /** Calls back once a response has left, or its client has. One that has no connection (any more) waits for neither. */
 function afterSending(response: ServerResponse, listener: () => void): void {
-  if (response.socket === null) setImmediate(listener);
+  if (response.socket === null || response.closed) setImmediate(listener);
   else response.once('close', listener);
 }
 
@@ -39,7 +39,7 @@ export function recordRequest(
   const line = {
     job: jobId,
     method: ctx.method,
-    path: ctx.path,
+    path: loggedPath(ctx),
     status,
     ms: Math.round(milliseconds * 10) / 10,
     endpoint,
@@ -48,4 +48,12 @@ export function recordRequest(
     error: streamError?.code,
   };
   log.info(Object.assign(line, facts), 'request');
+}
+
+/** Where a result is named: its id is not logged, right or wrong, because a link is made of it. */
+const results = /\/results\//i;
+
+/** The path without the ids of files. */
+function loggedPath({ path }: Context): string {
+  return results.test(path) ? '/results/[file]' : withoutIds(path);
 }

@@ -170,6 +170,7 @@ function callerOf(key: ApiKey): Caller {
     concurrency: key.concurrency,
     onDisconnect: key.onDisconnect,
     unsupportedParameters: key.unsupportedParameters,
+    vendorIds: key.vendorIds,
   };
 }
 

@@ -82,6 +82,12 @@ const routes = [
   }),
   createRoute({
     getParentRoute: outside,
+    path: '/confirm-email',
+    validateSearch: readToken,
+    component: page(() => import('./pages/sign-in/confirm-email-page.tsx'), 'ConfirmEmailPage'),
+  }),
+  createRoute({
+    getParentRoute: outside,
     path: '/reset-password',
     validateSearch: readToken,
     component: page(() => import('./pages/sign-in/reset-password-page.tsx'), 'ResetPasswordPage'),

@@ -41,6 +41,11 @@ export interface KeySettings {
   readonly onDisconnect: OnDisconnect | undefined;
   /** Undefined: refused. */
   readonly unsupportedParameters: UnsupportedParameters | undefined;
+  /**
+   * Ids of what lies in the operator's own accounts at vendors (files, vector stores, containers, …) that requests may name; one
+   * that ends in a star stands for all that begin so. Only operators set it. Undefined: none.
+   */
+  readonly vendorIds: readonly string[] | undefined;
 }
 
 /** An API key as the rest of the code knows it; times are milliseconds since 1970. */

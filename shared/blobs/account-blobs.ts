@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
+import type { Slots } from '../slots.ts';
 import { type BlobStorage, type ByteRange, MissingBlobError } from './blob-storage.ts';
 
 /** Hour in which a blob was made: blobs lie in a folder per hour, so that old ones go by the folder. */
@@ -35,13 +36,18 @@ export function checkedId(id: string): string {
  */
 export class AccountBlobs {
   readonly #storage: BlobStorage;
+  readonly #writes: Slots;
   readonly #account: string;
   readonly #takesOld: boolean;
   #tag: string | undefined;
 
-  /** @param takesOld whether ids are taken that the release before made: they carry no account. */
-  constructor(storage: BlobStorage, account: string, takesOld: boolean) {
+  /**
+   * @param writes what the process's writes out of its memory share
+   * @param takesOld whether ids are taken that the release before made: they carry no account.
+   */
+  constructor(storage: BlobStorage, writes: Slots, account: string, takesOld: boolean) {
     this.#storage = storage;
+    this.#writes = writes;
     this.#account = account;
     this.#takesOld = takesOld;
   }
@@ -49,7 +55,7 @@ export class AccountBlobs {
   /** Stores bytes and returns the blob's id. */
   async put(content: string | Uint8Array): Promise<string> {
     const id = this.#newId();
-    await this.#storage.write(id, content);
+    await this.#writes.run(() => this.#storage.write(id, content));
     return id;
   }
 

@@ -13,7 +13,7 @@ export interface CatalogueSources {
 
 /** A vendor that is on. How it is called is for operators to see. */
 export type CataloguedVendor = Pick<VendorSettings, 'row' | 'isOpen'> &
-  Partial<Pick<VendorSettings, 'apiKeys' | 'baseUrl'>>;
+  Partial<Pick<VendorSettings, 'apiKeys' | 'baseUrl' | 'unbilled'>>;
 
 /** A model by one of its routes: limits and prices are that route's, and `routes` holds no other. */
 export interface RoutedModel extends Model {

@@ -80,7 +80,8 @@ function vendorOf(
     mistakes.push(expected(['vendors', name, field], keyPair));
   }
   const isOpen = entry.open ?? before?.isOpen ?? row.isOpen === true;
-  return { row, baseUrl: baseUrl ?? row.baseUrl, apiKeys, isOpen };
+  const { unbilled } = entry;
+  return { row, baseUrl: baseUrl ?? row.baseUrl, apiKeys, isOpen, ...(unbilled && { unbilled }) };
 }
 
 /** Several keys may stand in one variable of the environment, separated by commas. */

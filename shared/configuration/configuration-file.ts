@@ -18,6 +18,8 @@ const vendor = mapping({
   api_key: text().optional(),
   api_keys: list(text(), 'texts').optional(),
   open: flag().optional(),
+  /** What it bills nothing for beside its models' prices: fields, types of tools, `service_tier.flex`. */
+  unbilled: list(text(), 'names of fields, tools or tiers').optional(),
   /** `false`: off, whatever the environment says. */
   enabled: flag().optional(),
 }).transform(camelKeys);

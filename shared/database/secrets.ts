@@ -1,8 +1,27 @@
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import { link, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Config } from '../config.ts';
 import type { Database } from './database.ts';
 
-/** Random bytes (32) under a name, the same for every process of this database; made by the first that asks. */
-export async function readSecret(db: Database, name: string): Promise<Buffer> {
+/** What the gateway signs with. */
+export type SecretName = 'sessions' | 'result-links';
+
+type SecretSettings = Pick<Config, 'secret' | 'databaseUrl' | 'dataDir'>;
+
+/**
+ * Random bytes (32) under a name, the same for every process of this database. They do not lie beside what they protect:
+ * they are derived from `SLUICE_SECRET`, or are in a file of the data folder where the database is one, too. Only on Postgres
+ * without `SLUICE_SECRET` the database is the one place that all processes share.
+ */
+export async function readSecret(db: Database, settings: SecretSettings, name: SecretName): Promise<Buffer> {
+  if (settings.secret !== undefined) return createHmac('sha256', settings.secret).update(`sluice ${name}`).digest();
+  if (settings.databaseUrl !== undefined) return await secretOfDatabase(db, name);
+  const file = join(settings.dataDir, `${name}.secret`);
+  return (await readSecretFile(file)) ?? (await moveToFile(db, name, file));
+}
+
+async function secretOfDatabase(db: Database, name: SecretName): Promise<Buffer> {
   await db
     .insertInto('secrets')
     .values({ name, value: randomBytes(32) })
@@ -10,4 +29,35 @@ export async function readSecret(db: Database, name: string): Promise<Buffer> {
     .execute();
   const { value } = await db.selectFrom('secrets').select('value').where('name', '=', name).executeTakeFirstOrThrow();
   return Buffer.from(value);
+}
+
+/** What earlier versions have in the database goes into the file, so that links stay valid; else it is made anew. */
+async function moveToFile(db: Database, name: SecretName, file: string): Promise<Buffer> {
+  const known = await db.selectFrom('secrets').select('value').where('name', '=', name).executeTakeFirst();
+  const secret = known === undefined ? randomBytes(32) : Buffer.from(known.value);
+  const draft = `${file}-${randomUUID()}`;
+  await writeFile(draft, `${secret.toString('base64url')}\n`, { mode: 0o600 });
+  try {
+    // A link comes whole or not at all: of several processes that start at once, the first one's counts.
+    await link(draft, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    await rm(draft);
+  }
+  await db.deleteFrom('secrets').where('name', '=', name).execute();
+  const kept = await readSecretFile(file);
+  if (kept === undefined) throw new Error(`${file} is gone`);
+  return kept;
+}
+
+async function readSecretFile(file: string): Promise<Buffer | undefined> {
+  try {
+    const secret = Buffer.from((await readFile(file, 'utf8')).trim(), 'base64url');
+    if (secret.length < 32) throw new Error(`${file} is not a secret: remove it, and a new one is made`);
+    return secret;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
 }

@@ -15,6 +15,7 @@ export interface Tables {
   sessions: SessionsTable;
   user_accounts: UserAccountsTable;
   verifications: VerificationsTable;
+  two_factors: TwoFactorsTable;
 }
 
 /** Random bytes that all processes of a gateway share. */
@@ -60,12 +61,14 @@ export interface UsersTable {
   role: 'user' | 'operator';
   /** The gateway account whose keys, usage and jobs the user sees. */
   account_id: string;
+  /** 1 where a password alone does not sign in, else 0. */
+  two_factor_enabled: Generated<number>;
 }
 
 export interface SessionsTable {
   id: string;
   user_id: string;
-  /** What the cookie holds, besides its signature. */
+  /** SHA-256 of what the cookie holds, besides its signature. */
   token: string;
   expires_at: string;
   ip_address: string | null;
@@ -105,6 +108,19 @@ export interface VerificationsTable {
   updated_at: string;
 }
 
+/** An authenticator that a user signs in by, besides a password. */
+export interface TwoFactorsTable {
+  id: string;
+  user_id: string;
+  /** Encrypted, as the backup codes are. */
+  secret: string;
+  backup_codes: string;
+  /** 1 once a first code was right, else 0. */
+  verified: number;
+  failed_verification_count: Generated<number>;
+  locked_until: string | null;
+}
+
 /** An API key without its text, which is stored nowhere. */
 export interface ApiKeysTable {
   id: string;
@@ -122,6 +138,8 @@ export interface ApiKeysTable {
   on_disconnect: 'cancel' | 'continue' | null;
   /** What becomes of parameters that a model's vendor does not know; null: refused. */
   unsupported_parameters: 'refuse' | 'drop' | null;
+  /** JSON list of ids of the operator's own accounts at vendors; null: none. */
+  vendor_ids: string | null;
   /** `operator`: for /admin/v1 only; `console`: the playground's, one of an account, whose text nobody has. */
   kind: Generated<'standard' | 'operator' | 'console'>;
   /** Rises with every change, from 1 on. */

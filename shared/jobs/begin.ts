@@ -7,8 +7,8 @@ import { readTask, type VendorTask } from './vendor-task.ts';
 /** How long a worker owns a job without a sign of life. A frozen worker's job is taken over after this time. */
 export const leaseMs = 10_000;
 
-/** How often a job may be tried where trying again is allowed. */
-const attemptsAllowed = 3;
+/** How often a job may be tried where trying again is allowed: one that has killed two workers would kill the next. */
+const attemptsAllowed = 2;
 
 /** What a worker may do with a job; see begin-job.lua. */
 export type BeginVerdict =

@@ -1,3 +1,5 @@
+import { ApiError } from '../errors.ts';
+
 /**
  * Frames: the pieces of an answer, numbered from 1 per job and on across attempts.
  *
@@ -34,13 +36,21 @@ export function isTerminal(frame: { readonly type: FrameType }): boolean {
   return frame.type === 'end' || frame.type === 'error';
 }
 
-/** One line of a batch. JSON text holds no raw newline unless it was pretty-printed; then it is written anew. */
-export function frameLine(type: FrameType, text: string, isBlob = false): string {
-  const line = text.includes('\n') || text.includes('\r') ? JSON.stringify(JSON.parse(text)) : text;
-  return (isBlob ? letters[type].toUpperCase() : letters[type]) + line;
+/** JSON text of one line: what was pretty-printed is written anew. Views pass it on as a line of a stream of events. */
+export function oneLine(text: string): string {
+  return text.includes('\n') || text.includes('\r') ? JSON.stringify(JSON.parse(text)) : text;
 }
 
-/** Reads a batch from `start` of the text. @throws Error when the text is no batch, which means a defect. */
+/** One line of a batch. */
+export function frameLine(type: FrameType, text: string, isBlob = false): string {
+  return (isBlob ? letters[type].toUpperCase() : letters[type]) + oneLine(text);
+}
+
+/**
+ * Reads a batch from `start` of the text.
+ * @throws ApiError 503 for frames of a kind that a newer version has written. @throws Error when the text is no batch,
+ * which means a defect.
+ */
 export function parseBatch(text: string, start = 0): Batch {
   const headEnd = text.indexOf('\n', start);
   const space = text.indexOf(' ', start);
@@ -58,9 +68,20 @@ export function parseBatch(text: string, start = 0): Batch {
     const letter = text[from] as string;
     const lower = letter.toLowerCase();
     const type = types[lower];
-    if (type === undefined) throw new Error('a batch of frames has a line of unknown type');
+    if (type === undefined) throw unknownFrame();
     frames.push({ seq: firstSeq + frames.length, type, text: text.slice(from + 1, to), isBlob: letter !== lower });
     from = to + 1;
   }
   return { attempt, firstSeq, served, frames };
+}
+
+/** The process that has written it may be newer than this one; a repeat may be served by one of its own version. */
+function unknownFrame(): ApiError {
+  return new ApiError(
+    'service_unavailable',
+    'This answer was written by a newer version of the gateway. Retry the request.',
+    {
+      cause: new Error('a batch of frames has a line of unknown type'),
+    },
+  );
 }

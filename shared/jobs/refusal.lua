@@ -1,7 +1,7 @@
 -- refusal tells what went wrong in one of many jobs' pcall from what Redis refuses all of them for now. A part of the scripts
--- that look at many jobs: what it answers is the whole script's answer, whose caller then tries again (see redis-refusal.ts,
+-- that look at many jobs: what it returns is the whole script's reply, whose caller then tries again (see redis-refusal.ts,
 -- which has the same codes). That is no loss: Redis refuses before the first write, and each script tolerates a repeat.
--- Answers the error's text, and Redis's own error where it is a refusal. The codes are a table of its own call only, for a
+-- Returns the error's text, and Redis's own error where it is a refusal. The codes are a table of its own call only, for a
 -- script without an error needs none.
 local function refusal(thrown)
   local message = type(thrown) == 'table' and thrown.err or tostring(thrown)

@@ -108,7 +108,7 @@ for index = 3, #ARGV, 5 do
   elseif isUnsettled then
     record(text, cost, charged, 'l', '1')
   else
-    missing[#missing + 1] = (index + 1) / 5
+    missing[#missing + 1] = (index + 2) / 5
   end
   local running = prefix .. 'running:' .. apiKey
   ended[running] = ended[running] or {}

@@ -33,8 +33,17 @@ export interface Hold {
   readonly isGiven: boolean;
 }
 
-/** What an image of the request is counted as: vendors scale larger ones down. */
-const tokensPerImageInput = 2000;
+/** The most tokens that an image of the request takes: vendors scale larger ones down. Claude's newest take up to 4,784. */
+const tokensPerImageInput = 5000;
+/**
+ * The same of models that take more, by what their vendors call them: GPT-4o mini 2,833 and 5,667 for each of up to 8 tiles,
+ * those that see an image in its original size up to 10,000 patches, image models in high fidelity 65, 129 a tile and 6,240.
+ */
+const tokensPerImageInputOf: readonly (readonly [model: RegExp, tokens: number])[] = [
+  [/gpt-4o-mini/, 48_169],
+  [/gpt-5\.[4-9]|gpt-[6-9]/, 12_500],
+  [/gpt-image/, 7500],
+];
 /** What a request with documents is counted as where the model does not say how long its input can be. */
 const usualContextWindow = 1_000_000;
 /** OpenAI hears 10 tokens in a second, Google 32. */
@@ -52,6 +61,8 @@ interface Dearest {
     readonly input: number;
     readonly output: number;
   }[];
+  /** Tokens of an image of the request. */
+  readonly imageTokens: number;
   readonly image: bigint;
   readonly second: bigint;
   readonly character: bigint;
@@ -95,7 +106,7 @@ function inputTokens(routes: readonly RoutedModel[], facts: RequestFacts): numbe
   const { bytes, imageInputs = 0, imageBytes = 0, documents = 0 } = facts;
   // What an image saves is at most its own bytes, whoever counted them.
   const text = Math.max(0, bytes - Math.max(0, imageBytes));
-  const input = text + tokensPerImageInput * imageInputs + Math.ceil(tokensPerSecond * secondsOf(facts));
+  const input = text + dearest(routes).imageTokens * imageInputs + Math.ceil(tokensPerSecond * secondsOf(facts));
   if (documents === 0) return input;
   return input + Math.max(...routes.map(({ contextWindow }) => contextWindow ?? usualContextWindow));
 }
@@ -116,12 +127,17 @@ function dearest(routes: readonly RoutedModel[]): Dearest {
       tierOf(undefined, tokenPrices(prices)),
       ...(prices.above ?? []).map((longer) => tierOf(longer.tokens, tokenPrices(prices, longer))),
     ]),
+    imageTokens: Math.max(tokensPerImageInput, ...routes.map(imageTokensOf)),
     image: largest((prices) => prices.image),
     second: largest(({ second }) => second),
     character: largest(({ character }) => character),
   };
   known.set(routes, reckoned);
   return reckoned;
+}
+
+function imageTokensOf({ route }: RoutedModel): number {
+  return tokensPerImageInputOf.find(([model]) => model.test(route.model))?.[1] ?? tokensPerImageInput;
 }
 
 function tierOf(above: number | undefined, prices: TokenPrices): Dearest['tiers'][number] {

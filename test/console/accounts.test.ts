@@ -199,6 +199,32 @@ describe('accounts', () => {
     assert.equal(status, 403);
   });
 
+  test('a suspended account neither makes, changes nor rotates API keys in the console; it can look and revoke', async () => {
+    const dan = new ConsoleClient(gateway.url);
+    await dan.signUp('dan@example.com');
+    const { account } = (await dan.call('GET', '/console/api/session')).body;
+    const made = await dan.call('POST', '/console/api/keys', { name: 'before' });
+    assert.equal(made.status, 201);
+    const suspend = (suspended: boolean) => operator.call('PATCH', `/admin/v1/accounts/${account.id}`, { suspended });
+    assert.equal((await suspend(true)).status, 200);
+    const path = `/console/api/keys/${made.body.id}`;
+    for (const [method, of, fields] of [
+      ['POST', '/console/api/keys', { name: 'after' }],
+      ['PATCH', path, { name: 'changed', budget: null }],
+      ['POST', `${path}/rotate`, { overlap_seconds: 0 }],
+      ['POST', '/console/api/v1/embeddings', { model: 'sandbox-embedding', input: 'Hi' }],
+    ] as const) {
+      const { status, body } = await dan.call(method, of, fields);
+      assert.deepEqual([status, body.error.code], [403, 'permission_denied'], `${method} ${of}`);
+      assert.match(body.error.message, /suspended/);
+    }
+    const { data } = (await dan.call('GET', '/console/api/keys')).body;
+    assert.deepEqual([data.length, data[0].name], [1, 'before']);
+    assert.equal((await dan.call('DELETE', path)).body.status, 'revoked');
+    await suspend(false);
+    assert.equal((await dan.call('POST', '/console/api/keys', { name: 'after' })).status, 201);
+  });
+
   test('an operator can hand out a link to a new password', async () => {
     const carol = new ConsoleClient(gateway.url);
     await carol.signUp('carol@example.com');
@@ -226,7 +252,7 @@ describe('a gateway whose sign-up is closed', () => {
   test('lets nobody make a user, and says so', async () => {
     const client = new ConsoleClient(gateway.url);
     const settings = (await client.call('GET', '/console/api/settings')).body;
-    assert.deepEqual(settings, { sign_up: false, oidc: null, sandbox: true, base_url: gateway.url });
+    assert.deepEqual(settings, { sign_up: false, oidc: null, mail: false, sandbox: true, base_url: gateway.url });
     const fields = { name: 'A', email: 'a@example.com', password: 'a long password' };
     const { status, body } = await client.call('POST', '/console/api/auth/sign-up/email', fields);
     assert.deepEqual([status, body.error.code], [400, 'email_password_sign_up_disabled']);

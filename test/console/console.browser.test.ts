@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import OpenAI from 'openai';
+import { authenticatorCode } from '../support/authenticator-code.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import {
@@ -127,12 +128,59 @@ describe('the console', () => {
   });
 });
 
+describe('two-step sign-in', () => {
+  test('is set up in the settings, asked for at the next sign-in, and takes a backup code', async () => {
+    const context = await browser.context(gateway.url);
+    const page = await openPage(context);
+    const faults: string[] = [];
+    await signUp(page, 'grace@example.com');
+    await page.goto('/console/settings');
+    const card = page.locator('form').filter({ hasText: 'authenticator app' });
+    await card.locator('input[name=password]').fill('not the password');
+    await card.getByRole('button', { name: 'Set up' }).click();
+    await card.getByText('The current password is wrong.').waitFor();
+    await card.locator('input[name=password]').fill('correct horse battery');
+    await card.getByRole('button', { name: 'Set up' }).click();
+    const key = (await page.getByRole('region', { name: 'Key' }).textContent()) ?? '';
+    const [backupCode = ''] = ((await page.getByRole('region', { name: 'Backup codes' }).textContent()) ?? '').split(
+      '\n',
+    );
+    faults.push(...(await faultsInEveryView(browser, page, 'authenticator-set-up')));
+    await page.locator('input[name=code]').fill(authenticatorCode(key.replaceAll(' ', '')));
+    await page.getByRole('button', { name: 'Turn on' }).click();
+    await page.getByText('On. A sign-in takes a code').waitFor();
+    faults.push(...(await faultsInEveryView(browser, page, 'authenticator-on')));
+
+    await context.clearCookies();
+    await page.goto('/console/sign-in');
+    const enter = async (): Promise<void> => {
+      await page.getByLabel('E-mail').fill('grace@example.com');
+      await page.locator('input[name=password]').fill('correct horse battery');
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: 'Enter a code' }).waitFor();
+    };
+    await enter();
+    await page.locator('input[name=code]').fill('000 000');
+    await page.keyboard.press('Enter');
+    await page.getByText('The code is wrong.').waitFor();
+    faults.push(...(await faultsInEveryView(browser, page, 'sign-in-code')));
+    await page.getByRole('button', { name: 'Back to sign in' }).click();
+    await enter();
+    await page.locator('input[name=code]').fill(backupCode);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    assert.deepEqual([...faults, ...page.troubles], []);
+    await context.close();
+  });
+});
+
 describe('everybody can read, in light, in dark and on a phone,', () => {
   const outside = {
     'sign-in': 'sign-in',
     'sign-up': 'sign-up',
     forgot: 'forgot-password',
     reset: 'reset-password?token=x',
+    confirm: 'confirm-email?token=x',
   };
   const inside = {
     overview: '',
@@ -172,21 +220,26 @@ describe('everybody can read, in light, in dark and on a phone,', () => {
     await page.goto('/console/sign-up');
     await page.getByLabel('Name').fill('Ada');
     await page.getByLabel('E-mail').fill('ada@example.com');
-    await page.locator('input[name=password]').fill('correct horse battery');
+    await page.locator('input[name=password]').fill('another fine phrase');
     await page.keyboard.press('Enter');
-    await tells('There is an account with this e-mail address already.', 'sign-up-taken');
+    await tells('You cannot sign in with this password', 'sign-up-taken');
     await page.goto('/console/reset-password?token=x');
     await page.locator('input[name=password]').fill('correct horse battery');
     await page.keyboard.press('Enter');
     await tells('This link does not work any more', 'reset-dead-link');
     await page.goto('/console/forgot-password');
-    await page.getByLabel('E-mail').fill('nobody@example.com');
-    await page.keyboard.press('Enter');
-    await tells('Now ask the operator for the link', 'forgot-done');
+    await tells('This gateway sends no mail.', 'forgot-no-mail');
+    await page.goto('/console/confirm-email?token=x');
+    await page.getByRole('button', { name: 'Confirm' }).click();
+    await tells('This link does not work any more.', 'confirm-dead-link');
     await page.route('**/console/api/settings', async (route) => {
       const answer = await route.fetch();
-      await route.fulfill({ response: answer, json: { ...(await answer.json()), sign_up: false } });
+      await route.fulfill({ response: answer, json: { ...(await answer.json()), sign_up: false, mail: true } });
     });
+    await page.goto('/console/forgot-password');
+    await page.getByLabel('E-mail').fill('nobody@example.com');
+    await page.keyboard.press('Enter');
+    await tells('Look into your mail', 'forgot-done');
     await page.goto('/console/sign-up');
     await tells('This gateway takes no new accounts', 'sign-up-closed');
     assert.deepEqual([...faults, ...page.troubles], []);

@@ -42,6 +42,7 @@ describe('API keys over HTTP', () => {
     model_limits: { 'sandbox-chat': { rpm: 60 } },
     on_disconnect: 'continue',
     unsupported_parameters: 'drop',
+    vendor_ids: ['file-1', 'vs_*'],
   };
 
   it('are made with all they can be given, and shown as they are', async () => {
@@ -100,6 +101,8 @@ describe('API keys over HTTP', () => {
       [{ budget: 5 }, 'budget'],
       [{ on_disconnect: 'stay' }, 'on_disconnect'],
       [{ unsupported_parameters: 'ignore' }, 'unsupported_parameters'],
+      [{ vendor_ids: [] }, 'vendor_ids'],
+      [{ vendor_ids: ['file-*-1'] }, 'vendor_ids[0]'],
       [{ colour: 'red' }, null],
     ];
     for (const [fields, param] of faults) {

@@ -48,6 +48,19 @@ describe("a user's API keys in the console", () => {
     assert.equal(await statusWith(rotated.body.key), 401);
   });
 
+  it("name nothing of the operator's own accounts at vendors: users cannot set that, and see what operators have set", async () => {
+    const refused = await ann.call('POST', '/console/api/keys', { name: 'mine', vendor_ids: ['*'] });
+    assert.equal(refused.status, 400);
+    const { id } = await create(ann);
+    assert.equal((await ann.call('PATCH', `/console/api/keys/${id}`, { vendor_ids: ['*'] })).status, 400);
+    const { body } = await ann.call('PATCH', `/console/api/keys/${id}`, { rpm: 5 });
+    assert.equal(body.vendor_ids, null);
+    const keys = await AdminKeys.open(gateway);
+    await keys.change(id, { vendor_ids: ['file-1'] });
+    const { body: renamed } = await ann.call('PATCH', `/console/api/keys/${id}`, { name: 'renamed' });
+    assert.deepEqual([renamed.name, renamed.vendor_ids], ['renamed', ['file-1']]);
+  });
+
   it("of another account are the same 404 as unknown ones, and so are operators' keys of one's own", async () => {
     const { id, key, account } = await create(ann);
     const keys = await AdminKeys.open(gateway);

@@ -132,7 +132,10 @@ const value: fc.Arbitrary<Json> = fc.letrec<{ value: Json }>((tie) => ({
     url,
     fc.constantFrom<Json>(null, true, 0, -1, 1e308, '"image_url":"data:', 'data:'),
     fc.dictionary(key, tie('value'), { maxKeys: 3 }),
-    fc.array(tie('value'), { maxLength: 3 }),
+    fc.array(
+      tie('value').filter((item) => item !== null),
+      { maxLength: 3 },
+    ),
     // The same link under many keys, and as deep as a body may be nested.
     fc.tuple(url, fc.integer({ min: 1, max: 50 })).map(([link, depth]) => {
       let nested: Json = link;

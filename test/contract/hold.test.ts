@@ -31,13 +31,15 @@ describe('the hold of a request', () => {
     assert.deepEqual([longer.fixed, longer.outputPrice], [10_010_000, 20_000_000]);
   });
 
-  it('counts an image given by a link as 2,000 tokens', () => {
-    assert.equal(holdOf([cheap], { bytes: 10, imageInputs: 2 }).fixed, 4010 * 1000);
+  it('counts an image as the most tokens that one takes, with the models of its routes', () => {
+    assert.equal(holdOf([cheap], { bytes: 10, imageInputs: 2 }).fixed, 10_010 * 1000);
+    const hungry = madeUpModel({ id: 'gpt-4o-mini', capability: 'chat', prices: { input: 1_000_000 } });
+    assert.equal(holdOf([cheap, hungry], { bytes: 10, imageInputs: 1 }).fixed, 48_179 * 1000);
   });
 
   it('takes off what is data of images, and never more than all bytes', () => {
-    assert.equal(holdOf([cheap], { bytes: 500, imageInputs: 1, imageBytes: 490 }).fixed, 2010 * 1000);
-    assert.equal(holdOf([cheap], { bytes: 500, imageInputs: 1, imageBytes: 10_000 }).fixed, 2000 * 1000);
+    assert.equal(holdOf([cheap], { bytes: 500, imageInputs: 1, imageBytes: 490 }).fixed, 5010 * 1000);
+    assert.equal(holdOf([cheap], { bytes: 500, imageInputs: 1, imageBytes: 10_000 }).fixed, 5000 * 1000);
   });
 
   it('takes the lowest prices for no input at all, and is never nothing where there is a price', () => {

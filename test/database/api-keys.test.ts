@@ -42,6 +42,7 @@ const allSettings = {
   concurrency: 7,
   onDisconnect: 'continue',
   unsupportedParameters: 'drop',
+  vendorIds: ['file-1', 'vs_*'],
 } as const;
 
 describe('API keys', () => {

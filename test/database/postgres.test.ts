@@ -41,11 +41,18 @@ describe('the Postgres database', () => {
     const { created_at: createdAt } = await first.selectFrom('accounts').selectAll().executeTakeFirstOrThrow();
     assert.ok(Math.abs(createdAt - Date.now()) < 60_000);
     await first.insertInto('accounts').values(account('kept')).execute();
-    const secret = await readSecret(first, 'links');
+    const secret = await readSecret(
+      first,
+      { databaseUrl: url, dataDir: '/nowhere', secret: undefined },
+      'result-links',
+    );
     await first.destroy();
     const second = await open(url);
     assert.deepEqual(await accountIds(second), ['default', 'kept']);
-    assert.deepEqual(await readSecret(second, 'links'), secret);
+    assert.deepEqual(
+      await readSecret(second, { databaseUrl: url, dataDir: '/nowhere', secret: undefined }, 'result-links'),
+      secret,
+    );
     assert.equal(secret.length, 32);
     await second.destroy();
   });

@@ -29,7 +29,7 @@ const account = 'account';
 async function keyOf(gateway: TestGateway): Promise<Buffer> {
   const db = await openDatabase(gateway);
   try {
-    return await readSecret(db, 'result-links');
+    return await readSecret(db, { ...gateway, secret: undefined }, 'result-links');
   } finally {
     await db.destroy();
   }

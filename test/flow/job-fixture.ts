@@ -55,9 +55,9 @@ export class JobFixture {
     return begin(this.redis, { jobId: job.id, workerId: 'worker', taking, repeatable: true, ...more });
   }
 
-  /** The worker has been dead for longer than its lease. */
-  async expireLease(job: JobIdentity): Promise<void> {
-    await this.redis.hset(jobKeys.state(job.id), 'lease', Date.now() - 1);
+  /** The worker has been dead for longer than its lease: by default for so long that nothing is expected of it any more. */
+  async expireLease(job: JobIdentity, agoMs = 6000): Promise<void> {
+    await this.redis.hset(jobKeys.state(job.id), 'lease', Date.now() - agoMs);
   }
 
   write(job: JobIdentity, attempt: number, firstSeq: number, texts: readonly string[], more: Partial<AppendCall> = {}) {

@@ -6,10 +6,12 @@ import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { WorkerContext } from '../../workers/worker-context.ts';
 import { admission, knowCaller } from '../support/admission.ts';
 import { loadProduct } from '../support/gateway.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { JobFixture } from './job-fixture.ts';
 
 const { accountKeys, jobKeys } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
-const { readJobState } = await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
+const { createJobState, readJobState } =
+  await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { settle, settleNow, settledByWorkerMs, holdMember } =
   await loadProduct<typeof import('../../shared/jobs/settle.ts')>('shared/jobs/settle');
 const { storeUsage } = await loadProduct<typeof import('../../shared/jobs/store-usage.ts')>('shared/jobs/store-usage');
@@ -43,12 +45,14 @@ async function loggedTexts(job: JobIdentity): Promise<string[]> {
 
 describe('begin', () => {
   test('looks at each of those that come together by itself: one that cannot be read takes nothing from the others', async () => {
-    const [first, broken, last] = [await jobs.create(), await jobs.create(), await jobs.create()];
+    const [first, broken, polled, last] = await Promise.all(Array.from({ length: 4 }, () => jobs.create()));
+    assert.ok(first && broken && polled && last, 'four jobs');
     await jobs.redis.hset(jobKeys.state(broken.id), 'deadline', 'never');
-    const begun = await Promise.allSettled([first, broken, last].map((job) => jobs.take(job)));
+    await jobs.redis.hset(jobKeys.state(polled.id), 'task', '{');
+    const begun = await Promise.all([first, broken, polled, last].map((job) => jobs.take(job)));
     assert.deepEqual(
-      begun.map((one) => (one.status === 'fulfilled' ? one.value.verdict : one.status)),
-      ['run', 'rejected', 'run'],
+      begun.map(({ verdict }) => verdict),
+      ['run', 'unreadable', 'unreadable', 'run'],
     );
   });
 
@@ -95,24 +99,52 @@ describe('begin', () => {
     assert.deepEqual(await jobs.take(job, { repeatable: false }), { verdict: 'unknown' });
   });
 
-  test('gives a job up after three attempts; one that was given back does not count', async () => {
+  test('leaves half a lease more to a worker without which the job would end: Redis may have refused it for a while', async () => {
+    const [said, unrepeatable, repeatable] = [await jobs.create(), await jobs.create(), await jobs.create()];
+    await jobs.take(said);
+    await jobs.write(said, 1, 1, ['a']);
+    await jobs.take(unrepeatable, { repeatable: false });
+    await jobs.take(repeatable);
+    for (const job of [said, unrepeatable, repeatable]) await jobs.expireLease(job, 1);
+    assert.equal((await jobs.take(said)).verdict, 'wait');
+    assert.equal((await jobs.take(unrepeatable, { repeatable: false })).verdict, 'wait');
+    assert.equal((await jobs.take(repeatable)).verdict, 'run', 'nothing is lost by another attempt');
+    assert.equal(await jobs.write(said, 1, 2, ['b']), 'ok');
+    assert.equal(await renewLease(jobs.redis, unrepeatable.id, 1), 'ok');
+  });
+
+  test('gives a job up after two attempts; one that was given back does not count', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     assert.equal(await releaseLease(jobs.redis, job.id, 1), 'released');
     // As the client library sends it again after a broken connection.
     assert.equal(await releaseLease(jobs.redis, job.id, 1), 'released');
-    for (const attempt of [2, 3, 4]) {
+    for (const attempt of [2, 3]) {
       assert.deepEqual(await jobs.take(job), { verdict: 'run', attempt, lastSeq: 0 });
       await jobs.expireLease(job);
     }
     assert.deepEqual(await jobs.take(job), { verdict: 'exhausted' });
   });
+});
 
-  test('does not run a job that has ended or is past its deadline', async () => {
-    const ended = await jobs.create();
-    await jobs.end(ended);
-    assert.deepEqual(await jobs.take(ended), { verdict: 'settle' });
-    assert.deepEqual(await jobs.take(await jobs.create({ deadlineAt: Date.now() - 1 })), { verdict: 'overdue' });
+describe('the state of a new job', () => {
+  test('has an end of its life from its first moment, should its maker be lost in the next', async () => {
+    // Redis knows the script: the first call is the one that writes.
+    await jobs.create();
+    const proxy = await startTcpProxy(jobs.server.port);
+    const maker = new Redis(proxy.url);
+    maker.on('error', () => undefined);
+    try {
+      const job = jobs.identity();
+      const stopped = proxy.stopAt({ stop: 'after', matches: (command) => command.includes(jobKeys.state(job.id)) });
+      createJobState(maker, job, 'api-reader').catch(() => undefined);
+      await stopped;
+      const ttl = await jobs.redis.pttl(jobKeys.state(job.id));
+      assert.ok(ttl > 0, `${ttl} ms`);
+    } finally {
+      maker.disconnect();
+      await proxy.close();
+    }
   });
 });
 

@@ -4,7 +4,8 @@ import { Worker } from 'bullmq';
 import type { QueueConsumerOptions, TakenJob } from '../../workers/queue-consumer.ts';
 import { eventually } from '../support/eventually.ts';
 import { loadProduct } from '../support/gateway.ts';
-import { QueueFixture } from './queue-fixture.ts';
+import { timesAnswered, wantingReplicas } from '../support/redis-refusals.ts';
+import { noting, QueueFixture } from './queue-fixture.ts';
 
 const { queueOptions } = await loadProduct<typeof import('../../shared/queue.ts')>('shared/queue');
 const { jobKeys } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
@@ -169,7 +170,7 @@ describe('the consumer of a queue', () => {
     assert.equal(await queues.jobs.redis.hget(jobKeys.state(once), 'attempt'), null);
   });
 
-  test('takes out what cannot be read, goes on after one that throws, and holds its locks', async () => {
+  test('takes out what cannot be read, takes one again that throws, and holds the locks of those that run', async () => {
     queues.newQueue();
     const [broken] = await queues.put(1);
     await queues.jobs.redis.hset(`${queues.keysPrefix}job_${broken}`, 'data', '{');
@@ -179,7 +180,8 @@ describe('the consumer of a queue', () => {
     queues.consume(
       async ({ job }) => {
         ran.push(job.id);
-        if (job.id === throwing) throw new Error('it broke');
+        if (job.id === throwing && ran.length < 4) throw new Error('it broke');
+        if (job.id === throwing) return 'done';
         await new Promise<void>((resolve) => {
           end = resolve;
         });
@@ -187,15 +189,74 @@ describe('the consumer of a queue', () => {
       },
       { lockMs: 400, stalledCheckMs: 100 },
     );
-    await eventually(() => assert.equal(ran.length, 2));
+    await eventually(() => assert.equal(ran.length, 4));
     const lock = `${queues.keysPrefix}job_${long}:lock`;
     for (let renewed = 0; renewed < 3; renewed++) {
       const before = await queues.jobs.redis.pttl(lock);
-      await eventually(async () => assert.ok((await queues.jobs.redis.pttl(lock)) > before || before > 350));
+      await eventually(async () =>
+        assert.ok((await queues.jobs.redis.pttl(lock)) > before || before > 350, 'its lock runs out'),
+      );
     }
-    assert.deepEqual(ran, [long, throwing], 'nobody else took it meanwhile');
+    assert.deepEqual(
+      ran,
+      [long, throwing, throwing, throwing],
+      'what throws is run until it does not, what runs is not',
+    );
     end();
     await eventually(async () => assert.deepEqual(await queues.leftovers(), []));
+  });
+
+  test('takes out what is over once Redis writes again, though no other job comes', async () => {
+    queues.newQueue();
+    const [id] = await queues.put(1);
+    const { run, ran } = noting();
+    let end: () => void = () => undefined;
+    const consumer = queues.consume(async (taken) => {
+      await new Promise<void>((resolve) => {
+        end = resolve;
+      });
+      return run(taken);
+    });
+    await eventually(async () => assert.equal((await queues.jobs.redis.keys(`${queues.keysPrefix}*:lock`)).length, 1));
+    const { redis, server } = queues.jobs;
+    const before = await timesAnswered(redis, wantingReplicas.code);
+    await wantingReplicas.begin(redis, server);
+    try {
+      end();
+      await eventually(async () => {
+        const times = (await timesAnswered(redis, wantingReplicas.code)) - before;
+        assert.ok(times > 0 && ran.length === 1, `refused ${times} times`);
+      });
+    } finally {
+      await wantingReplicas.end(redis);
+    }
+    await eventually(async () => assert.deepEqual(await queues.leftovers(), []), 5000);
+    assert.deepEqual(ran, [id], 'it is not run again');
+    await consumer.close();
+  });
+
+  test('lets go of what is over where Redis refuses for longer than its lock lives, and it is taken again', async () => {
+    queues.newQueue();
+    const [id] = await queues.put(1);
+    const { run, ran } = noting();
+    const { redis, server } = queues.jobs;
+    let begin: () => Promise<unknown> = () => wantingReplicas.begin(redis, server);
+    queues.consume(
+      async (taken) => {
+        await begin();
+        begin = async () => undefined;
+        return await run(taken);
+      },
+      { lockMs: 600, stalledCheckMs: 100 },
+    );
+    try {
+      await eventually(() => assert.equal(ran.length, 1));
+      await eventually(async () => assert.equal(await redis.exists(`${queues.keysPrefix}job_${id}:lock`), 0));
+    } finally {
+      await wantingReplicas.end(redis);
+    }
+    await eventually(async () => assert.deepEqual(await queues.leftovers(), []));
+    assert.deepEqual(ran, [id, id]);
   });
 
   test('that is closed takes no more jobs, and waits for those that run', async () => {

@@ -17,7 +17,7 @@ const { readLog } = await loadProduct<typeof import('../../shared/jobs/answer-lo
 const { storeTask } = await loadProduct<typeof import('../../shared/jobs/store-task.ts')>('shared/jobs/store-task');
 const { pause } = await loadProduct<typeof import('../../shared/jobs/pause.ts')>('shared/jobs/pause');
 const { Sweeper } = await loadProduct<typeof import('../../shared/jobs/sweeper.ts')>('shared/jobs/sweeper');
-const { CapabilityQueue } = await loadProduct<typeof import('../../shared/queue.ts')>('shared/queue');
+const { CapabilityQueue, queueKeysPrefix } = await loadProduct<typeof import('../../shared/queue.ts')>('shared/queue');
 const { createLogger } = await loadProduct<typeof import('../../shared/log.ts')>('shared/log');
 
 let jobs: JobFixture;
@@ -82,10 +82,23 @@ describe('storing a task', () => {
 describe('begin, where a task is stored', () => {
   test('lets the job be polled, never run, and any number of times', async () => {
     const job = await withTask();
-    for (let attempt = 2; attempt < 9; attempt++) {
-      await jobs.expireLease(job);
-      assert.deepEqual(await jobs.take(job, once), poll(attempt, 0, 0));
+    for (let attempt = 1; attempt < 9; attempt++) {
+      assert.equal(await pauseAt(job, attempt, 0), 'ok');
+      assert.deepEqual(await jobs.take(job, once), poll(attempt + 1, 0, 0));
     }
+  });
+
+  test('gives the job up that has killed two workers, whatever came between them', async () => {
+    const job = await withTask();
+    await jobs.expireLease(job);
+    assert.deepEqual(await jobs.take(job, once), poll(2, 0, 0));
+    assert.equal(await pauseAt(job, 2, 0), 'ok');
+    assert.deepEqual(await jobs.take(job, once), poll(3, 0, 0));
+    assert.equal(await releaseLease(jobs.redis, job.id, 3), 'released');
+    assert.deepEqual(await jobs.take(job, { ...once, taking: 'same' }), poll(4, 0, 0));
+    assert.deepEqual(await jobs.take(job, { ...once, taking: 'same' }), poll(4, 0, 0), 'a call that was sent again');
+    await jobs.expireLease(job);
+    assert.deepEqual(await jobs.take(job, once), { verdict: 'lost' });
   });
 
   test('gives a repeat of the call the same answer, and makes another taking wait', async () => {
@@ -247,6 +260,27 @@ describe('the sweeper', () => {
         assert.deepEqual(await queue.find(job.id), { ...job, ...stored });
         await queue.remove(job.id);
       }
+    } finally {
+      await queue.close();
+    }
+  });
+
+  test('ends a begun job that nobody holds and that does not wait, though it has said nothing and is in its queue', async () => {
+    const queue = new CapabilityQueue('video', jobs.redis);
+    try {
+      const [stuck, waiting] = [await jobs.create({ capability: 'video' }), await jobs.create({ capability: 'video' })];
+      for (const job of [stuck, waiting]) {
+        await queue.enqueue(job);
+        await jobs.take(job, once);
+        await jobs.expireLease(job, 25_000);
+      }
+      const keys = ['wait', 'active'].map((name) => `${queueKeysPrefix('video')}${name}`) as [string, string];
+      await jobs.redis.lrem(keys[0], 1, `job_${stuck.id}`);
+      await jobs.redis.lpush(keys[1], `job_${stuck.id}`);
+      for (const job of [stuck, waiting]) await sweep(job, queue);
+      assert.equal((await readJobState(jobs.redis, stuck.id))?.errorCode, 'outcome_unknown');
+      assert.equal((await readJobState(jobs.redis, waiting.id))?.outcome, undefined, 'it will yet be run');
+      await jobs.redis.del(...keys);
     } finally {
       await queue.close();
     }

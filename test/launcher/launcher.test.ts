@@ -227,7 +227,7 @@ describe('the launcher', () => {
     test('a key is made with all its limits, and one for operators', async () => {
       const dataDir = newDataDir();
       const limits = ['--models', 'gpt-4o, openai/*', '--capabilities', 'chat', '--rpm', '60', '--tpm', '9000'];
-      const money = ['--budget', '12.5', '--expires-in-days', '2'];
+      const money = ['--budget', '12.5', '--expires-in-days', '2', '--vendor-ids', 'file-1, vs_*'];
       const before = Date.now();
       const { id } = JSON.parse((await runKeys(dataDir, ['create', ...limits, ...money, '--json'])).stdout);
       await runKeys(dataDir, ['create', '--name', 'mine', '--operator']);
@@ -235,14 +235,26 @@ describe('the launcher', () => {
       const key = listed.find((entry) => entry.id === id);
       assert.ok(key);
       assert.deepEqual(
-        [key.models, key.capabilities, key.rpm, key.tpm, key.budget, key.kind, key.status],
-        [['gpt-4o', 'openai/*'], ['chat'], 60, 9000, { amount: 12.5, period: 'month' }, 'standard', 'active'],
+        [key.models, key.capabilities, key.rpm, key.tpm, key.budget, key.vendorIds, key.kind, key.status],
+        [
+          ['gpt-4o', 'openai/*'],
+          ['chat'],
+          60,
+          9000,
+          { amount: 12.5, period: 'month' },
+          ['file-1', 'vs_*'],
+          'standard',
+          'active',
+        ],
       );
       const lifetime = (key.expiresAt as number) - before;
       assert.ok(lifetime >= 2 * 86_400_000 && lifetime < 2 * 86_400_000 + 60_000);
       assert.equal(Object.hasOwn(key, 'hash'), false);
       const table = (await runKeys(dataDir, ['list'])).stdout;
-      assert.match(table, /capabilities chat, models gpt-4o openai\/\*, rpm 60, tpm 9000, budget \$12\.5 month/);
+      assert.match(
+        table,
+        /capabilities chat, models gpt-4o openai\/\*, rpm 60, tpm 9000, budget \$12\.5 month, vendor-ids file-1 vs_\*/,
+      );
       assert.match(table, /mine +active .* kind operator/);
     });
 
@@ -286,6 +298,7 @@ describe('the launcher', () => {
         ['create', '--rpm', 'many'],
         ['create', '--budget', '1e3'],
         ['create', '--budget', '5', '--budget-period', 'year'],
+        ['create', '--vendor-ids', 'file-*-1'],
         ['create', '--x'],
       ]) {
         const { code, stderr } = await runKeys(dataDir, args);

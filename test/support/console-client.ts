@@ -50,6 +50,8 @@ export class ConsoleClient {
   async signUp(email: string, password = 'a long password'): Promise<void> {
     const answer = await this.call('POST', '/console/api/auth/sign-up/email', { name: 'Somebody', email, password });
     assert.equal(answer.status, 200, JSON.stringify(answer.body));
+    const signedIn = await this.signIn(email, password);
+    assert.equal(signedIn.status, 200, JSON.stringify(signedIn.body));
   }
 
   async signIn(email: string, password = 'a long password'): Promise<ConsoleAnswer> {

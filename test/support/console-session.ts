@@ -7,23 +7,25 @@ export interface ConsoleSession {
 }
 
 /** Signs up as a new user. */
-export function signUp(gateway: TestGateway, email: string): Promise<ConsoleSession> {
-  return enter(gateway, 'sign-up', { name: 'Somebody', email, password: 'a long password' });
+export async function signUp(gateway: TestGateway, email: string): Promise<ConsoleSession> {
+  const password = 'a long password';
+  await enter(gateway, 'sign-up', { name: 'Somebody', email, password });
+  return await signIn(gateway, email, password);
 }
 
 /** Signs in. */
-export function signIn(gateway: TestGateway, email: string, password: string): Promise<ConsoleSession> {
-  return enter(gateway, 'sign-in', { email, password });
+export async function signIn(gateway: TestGateway, email: string, password: string): Promise<ConsoleSession> {
+  const cookies = await enter(gateway, 'sign-in', { email, password });
+  assert.ok(cookies.length > 0, 'no cookie was set');
+  return { cookie: cookies.join('; ') };
 }
 
-async function enter(gateway: TestGateway, way: 'sign-up' | 'sign-in', fields: object): Promise<ConsoleSession> {
+async function enter(gateway: TestGateway, way: 'sign-up' | 'sign-in', fields: object): Promise<string[]> {
   const response = await fetch(`${gateway.url}/console/api/auth/${way}/email`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', origin: gateway.url },
     body: JSON.stringify(fields),
   });
   assert.equal(response.status, 200, await response.text());
-  const cookies = response.headers.getSetCookie().map((cookie) => cookie.slice(0, cookie.indexOf(';')));
-  assert.ok(cookies.length > 0, 'no cookie was set');
-  return { cookie: cookies.join('; ') };
+  return response.headers.getSetCookie().map((cookie) => cookie.slice(0, cookie.indexOf(';')));
 }

@@ -13,13 +13,19 @@ const callsAtOnce = 4;
 /** Inputs of one call that answers numbers: with 3,072 dimensions of 24 characters they stay far below the longest body. */
 const mostAsNumbers = 512;
 
+/** Characters that the answers of a job's calls may have together: more than 2048 inputs with 3,072 numbers each. */
+const maxAnswersLength = 256 * 1024 * 1024;
+
 /** Embeddings: as many calls as the vendor needs for the inputs, and one answer. */
 export const performEmbedding: Perform = async ({ vendor, row, call, sink }) => {
   const embed = methodOf(vendor, 'embed');
   const job = JSON.parse(call.request) as EmbeddingJob;
   const batches = splitInputs(job, row.embedding ?? { batch: 1 });
+  let length = 0;
   const embedBatch = async ({ input }: Batch, request: string, signal: AbortSignal): Promise<VendorAnswer> => {
     const answer = await embed({ ...call, request, signal }, sink);
+    length += answer.body.length;
+    if (length > maxAnswersLength) throw new ApiError('server_error', "The vendor's embeddings are too long together.");
     if (countEmbeddings(answer.body) === (isList(input) ? input.length : 1)) return answer;
     throw new ApiError('server_error', "The model's vendor answered without an embedding for each input.");
   };

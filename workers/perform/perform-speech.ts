@@ -32,6 +32,9 @@ export const performSpeech: Perform = async ({ vendor, row, keep, call, sink }) 
   }
 };
 
+/** Bytes of audio that are stored of one answer at most: ten minutes without any compression. */
+const maxAudioBytes = 64 * 1024 * 1024;
+
 /** Passes frames of audio on to those who want them; as slow as the slowest. */
 class AudioSink implements FrameSink {
   frames = 0;
@@ -55,9 +58,10 @@ class AudioSink implements FrameSink {
   }
 }
 
-/** A result file that is written while its audio comes. */
+/** A result file that is written while its audio comes. One that grows too long fails. */
 class AudioFile {
   readonly #content = new PassThrough();
+  #bytes = 0;
   readonly #saved: Promise<StoredFile>;
 
   constructor(files: CallFiles, type: string) {
@@ -67,8 +71,13 @@ class AudioFile {
     this.#content.on('error', () => undefined);
   }
 
+  /** Whoever is told to wait learns by `drained` that the file has failed. */
   write(bytes: Buffer): boolean {
-    return this.#content.write(bytes);
+    this.#bytes += bytes.length;
+    if (this.#bytes > maxAudioBytes) {
+      this.#content.destroy(new ApiError('server_error', `The vendor's audio has more than ${maxAudioBytes} bytes.`));
+    }
+    return !this.#content.destroyed && this.#content.write(bytes);
   }
 
   /** @throws what storing failed with. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { VendorSettings } from '../../shared/vendor-settings.ts';
 import type { KeyHealth } from '../../shared/worker-registry.ts';
+import { MediaGate } from '../media-gate.ts';
 import { createVendor } from '../vendors/registry.ts';
 import type { Vendor } from '../vendors/vendor.ts';
 
@@ -11,6 +12,8 @@ const retiredMs = 3_600_000;
 /** A vendor as one of its keys reaches it. */
 export interface Account {
   readonly vendor: Vendor;
+  /** What its requests go through. */
+  readonly media: MediaGate;
   /** A name for the key, which does not give it away: what one key has begun another may not see. */
   readonly id: string;
 }
@@ -130,8 +133,10 @@ export class VendorPool {
 }
 
 function openAccounts(name: string, settings: VendorSettings): CoolingAccount[] {
+  const media = new MediaGate(settings);
   return settings.apiKeys.map((apiKey) => ({
     vendor: createVendor(name, settings, apiKey),
+    media,
     id: createHash('sha256').update(`sluice account ${apiKey}`).digest('hex').slice(0, 12),
     coolsUntil: 0,
     coolingModels: new Map(),

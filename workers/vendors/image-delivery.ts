@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import {
   formatImageEnd,
   type ImageResponseFormat,
@@ -31,11 +31,15 @@ export async function deliverImages(
   return { body, usage, quantities: { images: results.length } };
 }
 
+/** Bytes that the images of one call may have together: what a vendor names by links is no longer than what it sends. */
+const maxImageBytes = 128 * 1024 * 1024;
+
 /** How the images of one call reach their caller. */
 export class ImageDelivery {
   private readonly call: VendorCall;
   private readonly wanted: ImageResponseFormat;
   private readonly download: Downloader;
+  private bytes = 0;
 
   constructor(call: VendorCall, wanted: ImageResponseFormat, download: Downloader) {
     this.call = call;
@@ -60,8 +64,21 @@ export class ImageDelivery {
 
   private async fromLink(url: string, format: unknown): Promise<ImageResult> {
     const { content, type } = await this.download(url, this.call);
-    if (this.wanted === 'b64_json') return { b64_json: await toBase64(content) };
-    return { ...(await this.call.files.save(content, imageType(type, format))) };
+    const counted = Readable.from(this.counted(content), { objectMode: false });
+    // Also where nobody has read: then the generator has not begun, and ends nothing.
+    counted.once('close', () => content.destroy());
+    if (this.wanted === 'b64_json') return { b64_json: await toBase64(counted) };
+    return { ...(await this.call.files.save(counted, imageType(type, format))) };
+  }
+
+  private async *counted(content: Readable): AsyncGenerator<Buffer> {
+    for await (const chunk of content) {
+      this.bytes += chunk.length;
+      if (this.bytes > maxImageBytes) {
+        throw new ApiError('server_error', "The images of the model's vendor are too large together.");
+      }
+      yield chunk;
+    }
   }
 }
 

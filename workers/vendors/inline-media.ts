@@ -9,6 +9,8 @@ const mostBytes = 64 * 1024 * 1024;
 
 const dataUrl = /^data:([\w.+-]+\/[\w.+-]+)(?:;[\w-]+=[^;,]*)*;base64,/i;
 
+const mediaType = /^[\w.+-]+\/[\w.+-]+$/;
+
 function invalid(param: string, message: string): ApiError {
   return new ApiError('invalid_request_error', `Invalid '${param}': ${message}.`, { param });
 }
@@ -42,10 +44,16 @@ export class InlineMedia {
   /** An image: that of a data URL as it is, that of a link fetched. */
   async fromImageUrl(url: string, param: string): Promise<InlineFile> {
     if (/^data:/i.test(url)) return this.fromDataUrl(url, param);
-    const { content, type } = await this.fetch(url, param);
-    if (type === undefined || !type.startsWith('image/')) {
+    return await this.fromLink(url, param, 'image');
+  }
+
+  /** The file that a link leads to. @param kind `image`, `video` or `audio`; undefined: any file will do */
+  async fromLink(url: string, param: string, kind: string | undefined): Promise<InlineFile> {
+    const { content, type = '' } = await this.fetch(url, param);
+    if (!mediaType.test(type) || (kind !== undefined && !type.startsWith(`${kind}/`))) {
       content.destroy();
-      throw invalid(param, 'the server of the link does not say that it is an image');
+      const expected = kind === undefined ? 'what it is' : `that it is ${kind === 'video' ? 'a' : 'an'} ${kind}`;
+      throw invalid(param, `the server of the link does not say ${expected}`);
     }
     return { type, data: await this.read(content, param) };
   }

@@ -7,6 +7,8 @@ import type { FrameSink } from './vendor.ts';
 /** Events may hold pictures in base64, and the last one holds all items once more. */
 const longestResponseEvent = 64 * 1024 * 1024;
 
+/** Names of a response's events. What is called otherwise (OpenAI's `keepalive`) is for the connection alone. */
+const eventName = /^response\.[\w.]+$/;
 /** Events about the response as a whole, which the gateway makes itself. */
 const beginnings: ReadonlySet<string> = new Set(['response.created', 'response.queued', 'response.in_progress']);
 const endings: ReadonlySet<string> = new Set([
@@ -39,8 +41,7 @@ export class OpenAiResponseStream extends OpenAiEventStream {
       this.finish(event.response);
     } else if (type === 'undefined') {
       throw new ApiError('server_error', "The model's vendor sent an event without a type.");
-    } else if (type.startsWith('response.') && !beginnings.has(type)) {
-      // What is not about the response (OpenAI's `keepalive`) is for the connection alone.
+    } else if (eventName.test(type) && !beginnings.has(type)) {
       if (type === 'response.output_item.added') this.open.add(event.output_index);
       if (type === 'response.output_item.done') this.open.delete(event.output_index);
       const { type: _type, sequence_number: _number, ...fields } = event;

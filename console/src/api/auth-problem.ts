@@ -7,19 +7,22 @@ const words: Readonly<Record<string, string>> = {
   invalid_password: 'The current password is wrong.',
   invalid_email: 'This is not an e-mail address.',
   invalid_token: 'This link does not work any more.',
-  user_already_exists: 'There is an account with this e-mail address already. Sign in with it, or use another address.',
-  password_too_short: 'The password is too short. Take at least 8 characters.',
+  invalid_code: 'The code is wrong. Codes change every 30 seconds.',
+  invalid_backup_code: 'The backup code is wrong, or was used already.',
+  invalid_two_factor_cookie: 'This took too long. Sign in again.',
+  email_not_verified: 'Your address is not confirmed yet. Open the link in the mail that was just sent to you.',
+  token_expired: 'This link does not work any more. Sign in to get another one.',
+  password_too_short: 'The password is too short. Take at least 10 characters.',
+  password_too_common: 'This password is one of those that are guessed first. Take another one.',
+  password_too_personal: 'This password is made of your e-mail address. Take another one.',
   password_too_long: 'The password is too long. Take at most 128 characters.',
   email_password_sign_up_disabled: 'This gateway takes no new accounts by itself. Ask its operator for one.',
   session_not_fresh: 'You signed in long ago. Sign out and in again to do this.',
 };
-const sameWords: Readonly<Record<string, string>> = {
-  user_already_exists_use_another_email: 'user_already_exists',
-};
 
 /** An error of the sign-in routes in words for a reader. */
 export function authProblem({ message, status, code = '', retryAfterMs }: RequestError): string {
-  if (status !== 429) return words[sameWords[code] ?? code] ?? message;
+  if (status !== 429) return words[code] ?? message;
   const wait = retryAfterMs === undefined ? 'later' : fromNow(Date.now() + retryAfterMs);
   return `There were too many attempts. Try again ${wait}.`;
 }

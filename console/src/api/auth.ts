@@ -5,7 +5,6 @@ import { RequestError, request } from './request.ts';
 /** One of the reader's own sessions, as the sign-in routes list it. */
 export interface ListedSession {
   readonly id: string;
-  readonly token: string;
   readonly createdAt: string;
   readonly updatedAt: string;
   readonly expiresAt: string;
@@ -29,11 +28,48 @@ async function andForget<Answer>(answer: Promise<Answer>): Promise<Answer> {
   return done;
 }
 
-export const signIn = (values: { email: string; password: string; rememberMe: boolean }): Promise<unknown> =>
+/** What a right password comes to: with `twoFactorRedirect` a code is still to be given. */
+export interface SignedIn {
+  readonly twoFactorRedirect?: boolean;
+}
+
+export const signIn = (values: { email: string; password: string; rememberMe: boolean }): Promise<SignedIn> =>
   andForget(post('/sign-in/email', values));
 
+/** The second step of a sign-in: a code of the authenticator, or one of the backup codes, which are longer. */
+export const giveCode = (code: string): Promise<unknown> =>
+  andForget(post(isBackupCode(code) ? '/two-factor/verify-backup-code' : '/two-factor/verify-totp', { code }));
+
+const isBackupCode = (code: string): boolean => !/^[\d\s]*$/.test(code);
+
+/** What an authenticator is set up with, and the codes that stand in for it. */
+export interface NewAuthenticator {
+  readonly totpURI: string;
+  readonly backupCodes: readonly string[];
+}
+
+export const beginAuthenticator = (password: string): Promise<NewAuthenticator> =>
+  post('/two-factor/enable', { password });
+
+/** From its first right code on the authenticator is asked for at each sign-in. */
+export const finishAuthenticator = async (code: string): Promise<void> => {
+  await post('/two-factor/verify-totp', { code });
+  await queryClient.invalidateQueries();
+};
+
+export const removeAuthenticator = async (password: string): Promise<void> => {
+  await post('/two-factor/disable', { password });
+  await queryClient.invalidateQueries();
+};
+
+export const newBackupCodes = (password: string): Promise<{ backupCodes: readonly string[] }> =>
+  post('/two-factor/generate-backup-codes', { password });
+
+export const confirmEmail = (token: string): Promise<unknown> => post('/confirm-email', { token });
+
+/** Answers alike, whether the address is known or not. */
 export const signUp = (values: { name: string; email: string; password: string }): Promise<unknown> =>
-  andForget(post('/sign-up/email', values));
+  post('/sign-up/email', values);
 
 export const signOut = (): Promise<unknown> => andForget(post('/sign-out'));
 
@@ -59,10 +95,10 @@ export const listSessions = (signal?: AbortSignal): Promise<readonly ListedSessi
   request('GET', '/auth/list-sessions', { signal });
 
 /** The session that this browser is signed in by. */
-export const currentSession = (signal?: AbortSignal): Promise<{ session: { id: string; token: string } } | null> =>
+export const currentSession = (signal?: AbortSignal): Promise<{ session: { id: string } } | null> =>
   request('GET', '/auth/get-session', { signal });
 
-export const endSession = (token: string): Promise<unknown> => post('/revoke-session', { token });
+export const endSession = (id: string): Promise<unknown> => post('/revoke-session', { id });
 
 export const endOtherSessions = (): Promise<unknown> => post('/revoke-other-sessions');
 

@@ -6,6 +6,8 @@ export interface SessionUser {
   readonly email: string;
   readonly name: string;
   readonly role: 'user' | 'operator';
+  /** Whether codes are asked for at sign-in; `required`: an operator who has no rights before that. */
+  readonly authenticator: 'on' | 'off' | 'required';
 }
 
 /** Who is signed in, and the account whose keys and usage are shown. */

@@ -5,6 +5,8 @@ import { request } from './request.ts';
 export interface Settings {
   readonly sign_up: boolean;
   readonly oidc: { readonly name: string } | null;
+  /** Whether users are sent mails. */
+  readonly mail: boolean;
   readonly sandbox: boolean;
   /** Without `/v1` and without a slash at the end. */
   readonly base_url: string;

@@ -5,9 +5,9 @@ export function NewPasswordInput(props: { label: string; name: string; autoFocus
   return (
     <PasswordField
       {...props}
-      description="At least 8 characters."
+      description="At least 10 characters, and not one of the common ones."
       autoComplete="new-password"
-      minLength={8}
+      minLength={10}
       maxLength={128}
     />
   );

@@ -4,6 +4,7 @@ import { IconAlertTriangle } from '@tabler/icons-react';
 import { Outlet, useLocation } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
 import { useSession } from '../api/session.ts';
+import { TextLink } from '../components/text-link.tsx';
 import { AccountMenu } from './account-menu.tsx';
 import { Brand } from './brand.tsx';
 import { ColorSchemeSwitch } from './color-scheme-switch.tsx';
@@ -13,7 +14,7 @@ import { NavigationLinks } from './navigation-links.tsx';
 export function Shell() {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   const content = useContentFocus();
-  const { account } = useSession();
+  const { account, user } = useSession();
   return (
     <AppShell
       header={{ height: 60 }}
@@ -47,6 +48,16 @@ export function Shell() {
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1} ref={content} bg="var(--sluice-ground)">
         <Container size={1200} p={0}>
+          {user.authenticator === 'required' && (
+            <Alert
+              color="yellow"
+              mb="lg"
+              title="Operators need two-step sign-in here"
+              icon={<IconAlertTriangle aria-hidden />}
+            >
+              <TextLink to="/settings">Set it up in your settings</TextLink> to get the rights of an operator.
+            </Alert>
+          )}
           {account.suspended && (
             <Alert color="red" mb="lg" title="This account is suspended" icon={<IconAlertTriangle aria-hidden />}>
               Its keys are refused until an operator of this gateway lifts the suspension.

@@ -21,7 +21,7 @@ export function SessionsCard() {
     mutationFn: endSession,
     onSuccess: () => queryClient.invalidateQueries({ queryKey: ['/auth/list-sessions'] }),
   });
-  const isThis = (session: ListedSession): boolean => session.token === current.data?.session.token;
+  const isThis = (session: ListedSession): boolean => session.id === current.data?.session.id;
   const rows = [...(sessions.data ?? [])].sort((a, b) => Date.parse(b.updatedAt) - Date.parse(a.updatedAt));
   return (
     <Card
@@ -64,8 +64,8 @@ export function SessionsCard() {
                       variant="default"
                       size="compact-sm"
                       aria-label={`End the session of ${browserName(session.userAgent)}`}
-                      loading={end.isPending && end.variables === session.token}
-                      onClick={() => end.mutate(session.token)}
+                      loading={end.isPending && end.variables === session.id}
+                      onClick={() => end.mutate(session.id)}
                     >
                       End
                     </Button>

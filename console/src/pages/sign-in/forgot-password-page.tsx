@@ -1,6 +1,7 @@
-import { Alert, Button, Stack, TextInput } from '@mantine/core';
-import { useMutation } from '@tanstack/react-query';
+import { Alert, Button, Stack, Text, TextInput } from '@mantine/core';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { requestPasswordReset } from '../../api/auth.ts';
+import { settingsQuery } from '../../api/settings.ts';
 import { FormError } from '../../components/error-panel.tsx';
 import { readForm } from '../../components/read-form.ts';
 import { TextLink } from '../../components/text-link.tsx';
@@ -9,16 +10,26 @@ import { OutsideLayout } from '../../shell/outside-layout.tsx';
 /** Asks for a link that sets a new password. The answer does not tell whether there is such an account. */
 export function ForgotPasswordPage() {
   const ask = useMutation({ mutationFn: requestPasswordReset });
+  const settings = useQuery(settingsQuery);
+  if (settings.data?.mail === false) {
+    return (
+      <OutsideLayout title="Forgot your password?" footer={<TextLink to="/sign-in">Back to sign in</TextLink>}>
+        <Text size="sm">
+          This gateway sends no mail. Ask its operator, who can make a link for you to choose a new password.
+        </Text>
+      </OutsideLayout>
+    );
+  }
   return (
     <OutsideLayout
       title="Forgot your password?"
-      description="Give your e-mail address, and the gateway's operator gets a link for you to set a new password."
+      description="Give your e-mail address, and get a mail with a link to choose a new password."
       footer={<TextLink to="/sign-in">Back to sign in</TextLink>}
     >
       {ask.isSuccess ? (
-        <Alert color="green" role="status" title="Now ask the operator for the link">
-          If there is an account with this address, a link was made for it. This gateway sends no mail: its operator
-          finds the link in the gateway's log, or makes another one in the console's list of users.
+        <Alert color="green" role="status" title="Look into your mail">
+          If there is an account with this address, a link is on its way to it. Operators are sent none: another
+          operator makes one in the console's list of users.
         </Alert>
       ) : (
         <form onSubmit={(event) => ask.mutate(readForm(event).email ?? '')}>

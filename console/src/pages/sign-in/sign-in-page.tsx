@@ -8,6 +8,7 @@ import { PasswordField } from '../../components/password-field.tsx';
 import { readForm } from '../../components/read-form.ts';
 import { TextLink } from '../../components/text-link.tsx';
 import { OutsideLayout } from '../../shell/outside-layout.tsx';
+import { CodeStep } from './code-step.tsx';
 import { oidcProblem } from './oidc-problem.ts';
 
 const route = getRouteApi('/sign-in');
@@ -18,12 +19,17 @@ export function SignInPage() {
   const navigate = useNavigate();
   const settings = useQuery(settingsQuery);
   const back = search.return ?? '/';
-  const byPassword = useMutation({ mutationFn: signIn, onSuccess: () => navigate({ to: back, replace: true }) });
+  const goBack = () => navigate({ to: back, replace: true });
+  const byPassword = useMutation({
+    mutationFn: signIn,
+    onSuccess: ({ twoFactorRedirect }) => (twoFactorRedirect ? undefined : goBack()),
+  });
   const byProvider = useMutation({
     mutationFn: () => startOidc(`/console${back}`),
     onSuccess: ({ url }) => window.location.assign(url),
   });
   const { sign_up: signUp = false, oidc = null } = settings.data ?? {};
+  if (byPassword.data?.twoFactorRedirect) return <CodeStep onDone={goBack} onAgain={() => byPassword.reset()} />;
   return (
     <OutsideLayout
       title="Sign in"

@@ -1,7 +1,8 @@
-import { Button, Stack, Text, TextInput } from '@mantine/core';
+import { Alert, Button, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import { signUp } from '../../api/auth.ts';
+import { signIn, signUp } from '../../api/auth.ts';
+import { RequestError } from '../../api/request.ts';
 import { settingsQuery } from '../../api/settings.ts';
 import { FormError } from '../../components/error-panel.tsx';
 import { NewPasswordInput } from '../../components/new-password-input.tsx';
@@ -16,9 +17,19 @@ export function SignUpPage() {
   const search = route.useSearch();
   const navigate = useNavigate();
   const settings = useQuery(settingsQuery);
+  const sendsMail = settings.data?.mail ?? false;
   const create = useMutation({
-    mutationFn: signUp,
-    onSuccess: () => navigate({ to: search.return ?? '/', replace: true }),
+    mutationFn: async (values: { name: string; email: string; password: string }) => {
+      await signUp(values);
+      if (sendsMail) return;
+      await signIn({ ...values, rememberMe: true }).catch((error: unknown) => {
+        const isKnown = error instanceof RequestError && error.code === 'invalid_email_or_password';
+        throw isKnown
+          ? new Error('You cannot sign in with this password: the address may have an account already.')
+          : error;
+      });
+      await navigate({ to: search.return ?? '/', replace: true });
+    },
   });
   const footer = (
     <span>
@@ -32,6 +43,15 @@ export function SignUpPage() {
     return (
       <OutsideLayout title="Sign up" footer={footer}>
         <Text size="sm">This gateway takes no new accounts by itself. Ask its operator for one.</Text>
+      </OutsideLayout>
+    );
+  }
+  if (create.isSuccess && sendsMail) {
+    return (
+      <OutsideLayout title="Sign up" footer={footer}>
+        <Alert color="green" role="status" title="Look into your mail">
+          A mail is on its way to you. Open the link in it to confirm your address, and sign in then.
+        </Alert>
       </OutsideLayout>
     );
   }
