@@ -46,7 +46,6 @@
 --   balance, budget   what is left does not pay for it
 --   admitted     the job is held
 --   error, message   this one could not be looked at
--- Where Redis takes no writes for now, that is the whole answer, as an error: nothing was written.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowText, firstLook = string.format('%.0f', now), string.format('%.0f', now + ARGV[7])

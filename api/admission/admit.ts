@@ -59,12 +59,12 @@ export interface AdmitCall {
   readonly flows: boolean;
   /** The highest turn that workers have taken. */
   readonly virtualTime: number;
-  /** How full the queue is; left out: it has no end. */
-  readonly fill?: QueueFill;
   /** What time it is by Redis's clock, which a budget's period goes by. */
   readonly time: number;
   /** When it must not be admitted any more, by Redis's clock: its caller is answered without it by then. */
   readonly notAfter: number;
+  /** How full the queue is; left out: it has no end. */
+  readonly fill?: QueueFill;
   /** What the job may cost; `unknown`: not asked for yet, `unpriced`: nobody knows. */
   readonly hold: Hold | 'unknown' | 'unpriced';
   /** Tokens it is expected to take, for limits on tokens; what it took replaces them at its settlement. */

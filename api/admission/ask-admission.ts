@@ -4,7 +4,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { createJobState } from '../../shared/jobs/job-state.ts';
 import { formatDollars } from '../../shared/money/dollars.ts';
 import { type Hold, holdOf } from '../../shared/money/hold.ts';
-import { isRefusal } from '../../shared/redis-refusal.ts';
+import { isRefusal, untilAccepted } from '../../shared/redis-refusal.ts';
 import type { BilledExtra } from '../endpoints/billed-extras.ts';
 import { assertInScope } from '../endpoints/key-scopes.ts';
 import { assertVendorIds } from '../endpoints/vendor-ids.ts';
@@ -19,9 +19,6 @@ const settlementMs = 30;
 
 /** How often admission is asked at most: each asking but the first follows another thing that was missing. */
 const mostAskings = 8;
-
-/** How long (ms) admission waits before it asks a Redis again that takes no writes for now. */
-const refusedMs = 100;
 
 /** How many bytes of a request make a token, for limits on tokens: what was taken replaces the guess. */
 const bytesPerToken = 4;
@@ -79,14 +76,10 @@ interface Asking extends Pick<AdmitCall, 'caller' | 'hold' | 'queued'> {
 
 /** Calls a script, and again while Redis takes no writes: nothing was done then. @throws ApiError 503 where that lasts. */
 export async function untilTaken<T>(call: () => Promise<T>, giveUpAt: number): Promise<T> {
-  for (;;) {
-    try {
-      return await call();
-    } catch (error) {
-      if (!isRefusal(error)) throw error;
-      if (performance.now() + refusedMs > giveUpAt) throw notTaken(error);
-      await new Promise((resolve) => setTimeout(resolve, refusedMs));
-    }
+  try {
+    return await untilAccepted(call, giveUpAt - performance.now());
+  } catch (error) {
+    throw isRefusal(error) ? notTaken(error) : error;
   }
 }
 
@@ -110,9 +103,9 @@ function ask(services: Services, { submission, caller, hold, queued, giveUpAt }:
     shedding: load.shedding(job.capability),
     flows,
     virtualTime,
-    fill: { ...load.fill(job.capability), limit: config.queueLimit, share: config.accountQueueShare },
     time: clock.now(),
     notAfter: clock.at(giveUpAt),
+    fill: { ...load.fill(job.capability), limit: config.queueLimit, share: config.accountQueueShare },
     hold,
     tokens: Math.ceil((prepared?.request.length ?? 0) / bytesPerToken) + (prepared?.extent?.outputTokens ?? 0),
     reader: isCluster ? undefined : processId,

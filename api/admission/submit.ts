@@ -69,8 +69,8 @@ const awayMs = 3000;
  * Admits a request and puts it into its queue. The reader of its answer must be registered already.
  *
  * Once begun it is carried through to an end: when the caller leaves first, or Redis does not answer in time, the wait
- * ends, nothing is admitted or queued any more, and what may have been made is cancelled when that is known. Not so a keyed job, which the caller's repeat finds,
- * and one that was to go on without its caller.
+ * ends, nothing is admitted or queued any more, and what may have been made is cancelled when that is known. Not so a keyed
+ * job, which the caller's repeat finds, and one that was to go on without its caller.
  * @throws ApiError 401, 422, 429, 503.
  */
 export async function submit(
@@ -78,11 +78,6 @@ export async function submit(
   submission: Submission,
   connection: ClientConnection,
 ): Promise<Submitted> {
-  if (services.clock.isAway(awayMs)) {
-    const { job, prepared } = submission;
-    discardUploads(services, job.account, prepared?.files).catch(() => undefined);
-    throw notTaken();
-  }
   const wait = { isAbandoned: false, giveUpAt: performance.now() + queueableMs };
   const work = carryThrough(services, submission, wait);
   try {
@@ -123,6 +118,7 @@ async function carryThrough(
   wait: { readonly isAbandoned: boolean; readonly giveUpAt: number },
 ): Promise<Submitted> {
   try {
+    if (services.clock.isAway(awayMs)) throw notTaken();
     const submitted = await admitAndQueue(services, submission, wait.giveUpAt);
     if (wait.isAbandoned && !submitted.isReplay) await endJob(services, submission.job, abandoned());
     return submitted;

@@ -120,7 +120,8 @@ function toolExtras(tools: unknown, param: string): BilledExtra[] {
     const at = param === 'tool_choice' ? param : `${param}[${index}]`;
     if (typeof tool !== 'object' || tool === null) return [{ param: at, name: 'tools' }];
     const { type, tools: inner } = tool as { readonly type?: unknown; readonly tools?: unknown };
-    const own = freeTools.has(String(type)) ? [] : [{ param: at, name: String(type) }];
+    const name = typeof type === 'string' ? type : 'tools';
+    const own = freeTools.has(name) ? [] : [{ param: at, name }];
     return [...own, ...toolExtras(inner, `${at}.tools`)];
   });
 }
@@ -138,7 +139,9 @@ export function mediaExtras(capability: MediaCapability, given: readonly string[
 
 function extrasOf(field: string, tier: unknown): BilledExtra[] {
   if (field !== 'service_tier') return [{ param: field, name: field }];
-  return usualTiers.has(tier) ? [] : [{ param: field, name: `service_tier.${String(tier)}` }];
+  return usualTiers.has(tier)
+    ? []
+    : [{ param: field, name: typeof tier === 'string' ? `service_tier.${tier}` : field }];
 }
 
 function rootOf(field: string): string {

@@ -82,7 +82,9 @@ const samples: Readonly<Record<string, readonly object[]>> = {
     { input: ['a', 'b'], dimensions: 3, encoding_format: 'base64', metadata: { a: 'b' } },
     { input: [[1], [2]] },
   ],
-  'images.generations': [{ prompt: 'a', n: 2, size: '256x256', stream: true, partial_images: 2, metadata: { a: 'b' } }],
+  'images.generations': [
+    { service_tier: 'flex', prompt: 'a', n: 2, size: '256x256', stream: true, partial_images: 2, metadata: { a: 'b' } },
+  ],
   'images.edits': [
     {
       prompt: 'a',

@@ -229,8 +229,19 @@ describe('asking for admission', () => {
   function asking(account: string, missing: () => Promise<void>) {
     const job = jobs.identity({ account });
     const services = {
-      ...{ redis: jobs.redis, processId: 'api', isCluster: false, config: { keyConcurrency: 10 } },
-      ...{ load: { shedding: () => undefined, clock: () => ({ flows: true, virtualTime: 0 }) } },
+      ...{
+        redis: jobs.redis,
+        processId: 'api',
+        isCluster: false,
+        config: { keyConcurrency: 10, queueLimit: 1000, accountQueueShare: 1 },
+      },
+      ...{
+        load: {
+          shedding: () => undefined,
+          clock: () => ({ flows: true, virtualTime: 0 }),
+          fill: () => ({ waiting: 0, active: 0 }),
+        },
+      },
       ...{ clock: { now: () => job.createdAt, at: () => job.deadlineAt } },
       ...{ payingKeys: new PayingKeys(), accounts: { load: missing } },
     } as unknown as Services;

@@ -246,6 +246,25 @@ describe('the sweeper', () => {
     }
   });
 
+  test('puts it back with all that its state has: the request, or where that is, and its tags', async () => {
+    const queue = new CapabilityQueue('video', jobs.redis);
+    try {
+      for (const stored of [{ request: '{"prompt":"a"}' }, { requestBlob: 'blob' }]) {
+        const more = { capability: 'video', resource: 'background', metadata: '{"team":"a"}' } as const;
+        const job = jobs.identity(more);
+        await createJobState(jobs.redis, job, 'api-reader', stored);
+        await jobs.take(job, once);
+        await storeTask(jobs.redis, job.id, taskOf());
+        await pauseAt(job, 1, 20);
+        await sweep(job, queue);
+        assert.deepEqual(await queue.find(job.id), { ...job, ...stored });
+        await queue.remove(job.id);
+      }
+    } finally {
+      await queue.close();
+    }
+  });
+
   test('ends a begun job that nobody holds and that does not wait, though it has said nothing and is in its queue', async () => {
     const queue = new CapabilityQueue('video', jobs.redis);
     try {
@@ -262,25 +281,6 @@ describe('the sweeper', () => {
       assert.equal((await readJobState(jobs.redis, stuck.id))?.errorCode, 'outcome_unknown');
       assert.equal((await readJobState(jobs.redis, waiting.id))?.outcome, undefined, 'it will yet be run');
       await jobs.redis.del(...keys);
-    } finally {
-      await queue.close();
-    }
-  });
-
-  test('puts it back with all that its state has: the request, or where that is, and its tags', async () => {
-    const queue = new CapabilityQueue('video', jobs.redis);
-    try {
-      for (const stored of [{ request: '{"prompt":"a"}' }, { requestBlob: 'blob' }]) {
-        const more = { capability: 'video', resource: 'background', metadata: '{"team":"a"}' } as const;
-        const job = jobs.identity(more);
-        await createJobState(jobs.redis, job, 'api-reader', stored);
-        await jobs.take(job, once);
-        await storeTask(jobs.redis, job.id, taskOf());
-        await pauseAt(job, 1, 20);
-        await sweep(job, queue);
-        assert.deepEqual(await queue.find(job.id), { ...job, ...stored });
-        await queue.remove(job.id);
-      }
     } finally {
       await queue.close();
     }
