@@ -24,8 +24,8 @@ export const defects: readonly Defect[] = [
   {
     name: 'a settlement takes no hold to be the condition of a charge',
     files: /settle\.lua$/,
-    text: "if redis.call('ZREM', KEYS[1], member) == 1 then",
-    replacement: "redis.call('ZREM', KEYS[1], member)\n  if true then",
+    text: 'if isHeld or entry then',
+    replacement: 'if true then',
     rules: ['account_differs', 'left_in_redis'],
     faults: ['redis_replies_lost', 'redis_link_cut'],
   },
@@ -99,8 +99,9 @@ export const defects: readonly Defect[] = [
   {
     name: 'records are acknowledged before they are written',
     files: /api\/main\.js$/,
-    text: 'await this.#options.write(records);',
-    replacement: 'await this.#options.write(records).catch(() => undefined);',
+    text: 'const { refused, postponed } = await writeRecords(store, items, log);',
+    replacement:
+      'const { refused, postponed } = await writeRecords(store, items, log).catch(() => ({ refused: [], postponed: [] }));',
     rules: ['no_row', 'account_differs'],
     faults: ['database_locked'],
   },
