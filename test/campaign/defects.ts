@@ -99,9 +99,9 @@ export const defects: readonly Defect[] = [
   {
     name: 'records are acknowledged before they are written',
     files: /api\/main\.js$/,
-    text: 'const { refused, postponed } = await writeRecords(store, items, log);',
+    text: 'const { refused, postponed } = await writeRecords(store, batch.map(({ item }) => item), log);',
     replacement:
-      'const { refused, postponed } = await writeRecords(store, items, log).catch(() => ({ refused: [], postponed: [] }));',
+      'const { refused, postponed } = await writeRecords(store, batch.map(({ item }) => item), log).catch(() => ({ refused: [], postponed: [] }));',
     rules: ['no_row', 'account_differs'],
     faults: ['database_locked'],
   },

@@ -64,6 +64,11 @@ describe('a transcription request', () => {
       hasMedia: true,
       viewOptions: { format: 'verbose_json' },
       extent: { seconds: 1 },
+      // Nobody knows what a vendor bills for these.
+      extras: [
+        { name: 'something_new', param: 'something_new' },
+        { name: 'several', param: 'several' },
+      ],
       traits: {
         task: 'transcribe',
         format: 'verbose_json',

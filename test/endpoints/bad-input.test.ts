@@ -189,7 +189,7 @@ describe('bad input', () => {
     const key = withKey ? [`Authorization: Bearer ${gateway.apiKey}`] : [];
     const head = [
       `POST ${path} HTTP/1.1`,
-      'Host: x',
+      'Host: localhost',
       'Connection: close',
       'Content-Type: application/json',
       ...key,

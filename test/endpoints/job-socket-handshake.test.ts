@@ -43,7 +43,7 @@ describe('the handshake of /v1/jobs/{id}/ws', () => {
 
   const handshake = (target: string, ...more: string[]): string[] => [
     `GET ${target} HTTP/1.1`,
-    'Host: gateway',
+    'Host: localhost',
     'Connection: Upgrade',
     'Upgrade: websocket',
     'Sec-WebSocket-Version: 13',
