@@ -229,18 +229,23 @@ async function enqueue(
   giveUpAt: number,
 ): Promise<void> {
   const { job } = submission;
+  let placed = submission.placed;
   try {
-    const placed = submission.placed ?? (await placeRequest(services, submission));
+    placed ??= await placeRequest(services, submission);
     const queued = { ...job, ...queuedBeside(submission), ...placed, ...(lowered > 0 && { outputLimit: lowered }) };
     const queue = services.queue(job.capability);
     const verdict = await untilTaken(() => queue.enqueue(queued, turn, services.clock.at(giveUpAt)), giveUpAt);
     if (verdict === 'late') throw new Error('Redis came to it too late');
   } catch (error) {
     const failure = new ApiError('service_unavailable', 'The request could not be queued.', { cause: error });
-    // Where Redis refuses a part of this too, the sweeper does the rest, at the latest at the job's deadline.
-    await endJob(services, job, failure).catch((cause) =>
-      services.log.warn({ err: cause, job: job.id }, 'a job that could not be queued could not be ended'),
-    );
+    try {
+      await endJob(services, job, failure);
+      // Only now: a queue that took the job, and whose reply was lost, has it run as long as it has no end.
+      await deleteRequest(services.blobs, { ...job, ...placed });
+    } catch (cause) {
+      // Where Redis refuses a part of this too, the sweeper does the rest, at the latest at the job's deadline.
+      services.log.warn({ err: cause, job: job.id }, 'a job that could not be queued could not be ended');
+    }
     throw failure;
   }
 }

@@ -22,7 +22,7 @@ describe('A model whose vendor stands inside', () => {
   });
 
   const data = 'data:image/png;base64,iVBORw0KGgo=';
-  const private_ = [
+  const insideUrls = [
     'http://169.254.169.254/latest/',
     'http://127.0.0.1:6379/',
     'http://10.0.0.1/a.png',
@@ -61,7 +61,7 @@ describe('A model whose vendor stands inside', () => {
   for (const [name, param, ask] of asks) {
     it(`gets no link of a ${name} that leads inside, which is a 400 that names its field`, async () => {
       for (const model of ['vllm/llava', 'gpt-4o-mini']) {
-        for (const url of private_) {
+        for (const url of insideUrls) {
           const { error } = (await (await ask(model, url)).json()) as { error: { code: string; param: string } };
           assert.deepEqual([error?.code, error?.param], ['invalid_request_error', param], `${model} ${url}`);
         }
