@@ -267,7 +267,7 @@ async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: (
     reader.close();
     release?.();
     // What cannot be shown to the one it is made for need not be made to its end.
-    if (reader.failure !== undefined && waiting.cancelsOnLeave) endLater(waiting, reader.failure);
+    if (reader.failure !== undefined && waiting.cancelsOnLeave) void endLater(waiting, reader.failure);
   }
 }
 

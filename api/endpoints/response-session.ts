@@ -82,7 +82,7 @@ export class ResponseSession {
     this.#idle = setTimeout(() => this.#closeIdle(), limits.idleMs);
     this.#timers = [this.#idle, setTimeout(() => this.end(tooOld(limits)), limits.lifetimeMs)];
     connection.onDrain(() => this.#drained());
-    connection.closed.then(() => this.#close());
+    void connection.closed.then(() => this.#close());
   }
 
   /** Whether turns are under way. */

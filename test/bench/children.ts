@@ -52,7 +52,7 @@ export function startChild(name: string, command: string[], options: ChildOption
   const ended = new Promise<void>((resolve) => child.once('close', resolve));
   const started = { name, pid: child.pid, logFile: options.logFile, process: child, ended };
   running.add(started);
-  ended.then(() => running.delete(started));
+  void ended.then(() => running.delete(started));
   return started;
 }
 
@@ -93,7 +93,7 @@ export function nextMessage<Message>(child: Child, milliseconds: number): Promis
       milliseconds,
     );
     child.process.on('message', onMessage);
-    child.ended.then(() => settle(() => reject(new Error(`${child.name} ended: ${lastLines(child)}`))));
+    void child.ended.then(() => settle(() => reject(new Error(`${child.name} ended: ${lastLines(child)}`))));
   });
 }
 

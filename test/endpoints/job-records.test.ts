@@ -363,7 +363,7 @@ describe('job records when an api is killed', () => {
       const stopped = proxy.stopAt({ matches: ([name]) => name?.toLowerCase() === 'xdel', stop: 'before' });
       const ids = new Set<string>();
       let isStopped = false;
-      stopped.then(() => {
+      void stopped.then(() => {
         isStopped = true;
       });
       while (!isStopped) ids.add(jobIdOf(await records.post(held('Hi'))));

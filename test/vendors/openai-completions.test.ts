@@ -125,7 +125,7 @@ describe('legacy completions of the OpenAI dialect', () => {
     let isHeard = Promise.resolve();
     server.answer((response, { body }) => {
       if (body.includes('good')) sendStream(response, [events(whole)]);
-      else isHeard.then(() => sendStream(response, parts));
+      else void isHeard.then(() => sendStream(response, parts));
     });
     /** A good prompt and a bad one, whose answer waits until the good one's has been heard. */
     const completeBoth = (): Promise<unknown> => {
