@@ -81,7 +81,7 @@ describe('a job between two calls', () => {
   });
 
   it('that makes a video counts the calls that it took to begin it', async () => {
-    await refuseOnce(
+    void refuseOnce(
       JSON.stringify({ id: 'video_1', object: 'video', status: 'failed', error: { code: 'moderation_blocked' } }),
     );
     const response = await records.post({ model: 'films', prompt: 'an otter' }, {}, { path: '/v1/videos' });

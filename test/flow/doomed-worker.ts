@@ -18,6 +18,7 @@ export const scripts = new ScriptCommands(builtProduct, [
   ['shared/jobs/refusal', 'shared/jobs/begin-job', 'shared/jobs/begin'],
   ['shared/jobs/refusal', 'shared/jobs/begin-job', 'workers/take-jobs'],
   ['shared/jobs/refusal', 'api/admission/admit'],
+  ['shared/enqueue'],
 ]);
 
 /**
