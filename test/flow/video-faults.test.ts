@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts';
 import { type JournalEntry, vendorCalls } from '../support/vendor-journal.ts';
 import { sendJson, startFixtureVendor } from '../vendors/fixture-vendor.ts';
 import { type StoppingPoint, startDoomedWorker } from './doomed-worker.ts';
-import { type QueuedVideo, VideoJobs } from './video-jobs.ts';
+import { picture, type QueuedVideo, VideoJobs } from './video-jobs.ts';
 
 /** Takes longer than a dead worker goes unnoticed, and says on the way that it is less far than it was. */
 const video = { duration_ms: 14_000, queued_ms: 0, progress: [41, 20] };
@@ -76,7 +76,7 @@ const phases: readonly Phase[] = [
       await jobs.delayed(job);
       await worker.kill();
       assert.ok((await jobs.blobs.text(job.requestBlob)).includes('otter'), 'its request is gone');
-      assert.equal(await jobs.blobs.text(job.uploads[0]?.blob ?? ''), 'an upload');
+      assert.equal(await jobs.blobs.size(job.uploads[0]?.blob ?? ''), picture.length);
       assert.equal((await jobs.state(job)).outcome, undefined);
     },
   },

@@ -11,6 +11,7 @@ import type { JobRecord } from '../../shared/jobs/outbox.ts';
 import type { CapabilityQueue } from '../../shared/queue.ts';
 import { eventually } from '../support/eventually.ts';
 import { type GatewayOptions, loadProduct, TestGateway } from '../support/gateway.ts';
+import { pngBytes } from '../support/image-files.ts';
 
 const { newJobId } = await loadProduct<typeof import('../../shared/ids.ts')>('shared/ids');
 const { accountKeys } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
@@ -25,6 +26,9 @@ const { Sweeper } = await loadProduct<typeof import('../../shared/jobs/sweeper.t
 const queues = await loadProduct<typeof import('../../shared/queue.ts')>('shared/queue');
 const { Blobs } = await loadProduct<typeof import('../../shared/blobs.ts')>('shared/blobs');
 const { createLogger } = await loadProduct<typeof import('../../shared/log.ts')>('shared/log');
+
+/** What every video begins with. */
+export const picture = pngBytes(1280, 720);
 
 /** A video job that was put into its queue by hand, and what lies beside it. */
 export interface QueuedVideo extends JobIdentity {
@@ -79,8 +83,8 @@ export class VideoJobs {
       parameters: { user: identity.id, sandbox },
     };
     const requestBlob = await this.blobs.put(JSON.stringify(request));
-    const blob = await this.blobs.put('an upload');
-    const upload = { blob, field: 'input_reference', name: 'a.png', type: 'image/png', bytes: 9 };
+    const blob = await this.blobs.put(picture);
+    const upload = { blob, field: 'input_reference', name: 'a.png', type: 'image/png', bytes: picture.length };
     const job = { ...identity, requestBlob, uploads: [upload] };
     await createJobState(this.redis, identity, 'api-reader');
     await this.redis.zadd(accountKeys.holds('account'), now + 10_000, holdMember({ ...identity, jobId: identity.id }));
