@@ -56,7 +56,8 @@ async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWrit
   return await context.router.run({
     repeatable: repeatable[job.capability],
     stream: job.stream,
-    deadlineAt: job.deadlineAt,
+    // The router goes by this host's clock.
+    deadlineAt: Date.now() + job.deadlineAt - context.clock.now(),
     signal: run.signal,
     sink: writer,
     onCall: ({ routed }, calls) => {

@@ -145,7 +145,7 @@ async function afterFinish(
   if (error !== undefined) context.metrics.errors.inc({ capability, vendor, code: error.code });
   // Its own call came twice, or somebody else was faster: the state tells what stands.
   if (reply.verdict === 'already') await settleEnded(context, run.job, called);
-  else await settleOwn(context, run, called, { outcome, errorCode: error?.code, endedAt: Date.now() }, end.told);
+  else await settleOwn(context, run, called, { outcome, errorCode: error?.code, endedAt: context.clock.now() }, end.told);
   return 'done';
 }
 /** Settles a job that this run has ended. @param told what it took; undefined: it was cut, and that is yet to be counted */
@@ -261,7 +261,7 @@ async function pauseRun(
     jobId: job.id,
     attempt,
     progress,
-    dueAt: Date.now() + pauseMs,
+    dueAt: context.clock.now() + pauseMs,
     lifetimeMs: logLifetime(job),
     isCluster,
   });

@@ -19,7 +19,7 @@ export async function rememberTask(
   run: JobRun,
   begun: Pick<VendorTask, 'vendor' | 'account' | 'model' | 'task'>,
 ): Promise<void> {
-  const { job, attempt = 0, beganAt = Date.now(), callsInAll: calls } = run;
+  const { job, attempt = 0, beganAt = context.clock.now(), callsInAll: calls } = run;
   const task: VendorTask = { ...begun, attempt, calls, beganAt };
   const ownership = await storeTask(context.redis, job.id, task);
   if (ownership === 'ok') {

@@ -12,6 +12,7 @@ import { Scrapes } from '../shared/metrics-access.ts';
 import { keepFilesPrivate } from '../shared/private-files.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis } from '../shared/redis.ts';
+import { RedisClock } from '../shared/redis-clock.ts';
 import { reloadOnHangup } from '../shared/reload.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
 import { within } from '../shared/within.ts';
@@ -51,8 +52,10 @@ async function start(): Promise<void> {
   const routing = new Routing(config, registry);
   const running = new RunningJobs(redis.client, log);
   waitForCompany(redis.client, () => (running.size >= busy ? busyMs : 0));
+  const clock = await RedisClock.open(redis.client);
   const context: WorkerContext = {
     config,
+    clock,
     workerId,
     redis: redis.client,
     isCluster: redis.isCluster,
@@ -102,6 +105,7 @@ async function start(): Promise<void> {
       await context.settler.close();
       inbox.close();
       claim.close();
+      clock.close();
       context.blobs.close();
       health?.close();
       await within(routing.vendors.close(), 2000);

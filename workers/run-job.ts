@@ -32,7 +32,7 @@ export async function runJob(
     let taken: Taken = 'done';
     if (verdict.verdict === 'run' || verdict.verdict === 'poll') {
       run.attempt = verdict.attempt;
-      run.beganAt = Date.now();
+      run.beganAt = context.clock.now();
       if (verdict.verdict === 'poll') {
         run.task = verdict.task;
         run.progress = verdict.progress;
@@ -138,7 +138,7 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
       run.stop(reason);
     },
   });
-  const deadline = setTimeout(() => run.stop('overdue'), Math.max(0, job.deadlineAt - Date.now()));
+  const deadline = setTimeout(() => run.stop('overdue'), Math.max(0, job.deadlineAt - context.clock.now()));
   const { capability } = job;
   context.metrics.running.inc({ capability });
   const startedAt = performance.now();

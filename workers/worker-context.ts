@@ -4,6 +4,7 @@ import type { Config } from '../shared/config.ts';
 import type { EndJobContext } from '../shared/jobs/end-job.ts';
 import type { Logger } from '../shared/log.ts';
 import type { WorkerMetrics } from '../shared/metrics.ts';
+import type { RedisClock } from '../shared/redis-clock.ts';
 import type { Router } from './routing/router.ts';
 import type { VendorPool } from './routing/vendor-pool.ts';
 import type { RunningJobs } from './running-jobs.ts';
@@ -18,6 +19,8 @@ export interface WorkerContext extends EndJobContext {
   readonly vendors: VendorPool;
   readonly router: Router;
   readonly running: RunningJobs;
+  /** Deadlines, and what the ledger is told of times, go by Redis's clock: this host's may be minutes off. */
+  readonly clock: Pick<RedisClock, 'now'>;
   readonly settler: Settler;
   readonly metrics: WorkerMetrics;
   readonly log: Logger;

@@ -79,7 +79,7 @@ class Running {
   async conclude(): Promise<void> {
     const counted = { inc: () => undefined };
     const context = {
-      ...{ redis: jobs.redis, isCluster: false, log: createLogger('silent', 'test').log },
+      ...{ redis: jobs.redis, isCluster: false, clock: { now: Date.now }, log: createLogger('silent', 'test').log },
       ...{ metrics: { jobs: counted, errors: counted }, settler: { add: () => undefined } },
     } as unknown as WorkerContext;
     assert.equal(await conclude(context, this.run, 1, this.writer, whole), 'done');
