@@ -144,8 +144,12 @@ async function afterFinish(
   context.metrics.jobs.inc({ capability, vendor, outcome });
   if (error !== undefined) context.metrics.errors.inc({ capability, vendor, code: error.code });
   // Its own call came twice, or somebody else was faster: the state tells what stands.
-  if (reply.verdict === 'already') await settleEnded(context, run.job, called);
-  else await settleOwn(context, run, called, { outcome, errorCode: error?.code, endedAt: context.clock.now() }, end.told);
+  if (reply.verdict === 'already') {
+    await settleEnded(context, run.job, called);
+    return 'done';
+  }
+  const ended = { outcome, errorCode: error?.code, endedAt: context.clock.now() } as const;
+  await settleOwn(context, run, called, ended, end.told);
   return 'done';
 }
 /** Settles a job that this run has ended. @param told what it took; undefined: it was cut, and that is yet to be counted */
