@@ -176,11 +176,13 @@ local function nextTurn()
 end
 
 -- Whether the account fills its share of the queue, so that there is always a place for the next one. How many of its
--- unfinished jobs wait is reckoned by how many of all do. Where nobody else is sure to wait it may fill nearly all of it.
+-- unfinished jobs wait is reckoned by how many of all do. Where nobody else is sure to wait it may fill nearly all of it; a
+-- few jobs are nobody's flood.
+local fewWaiting = 16
 local function hasItsShare()
   if waiting <= unfinished then return waiting >= queueLimit - math.floor(queueLimit * math.min(queueShare, 1 - queueShare)) end
   local own = unfinished * waiting / (waiting + active)
-  return own >= (queueLimit - (waiting - own)) * queueShare
+  return own >= math.max(fewWaiting, (queueLimit - (waiting - own)) * queueShare)
 end
 
 -- BullMQ's `add` of a job without a priority, as much of it as is read here, and where its state is: who takes it can begin it

@@ -36,7 +36,9 @@ let gateway: TestGateway;
 let victim: string;
 
 before(async () => {
-  const settings = { SLUICE_QUEUE_LIMIT: '200', SLUICE_BODIES_MIB: '64', TRUST_PROXY: '1' };
+  // So few that the queue fills in the time of a phase.
+  const few = { SLUICE_QUEUE_LIMIT: '40', WORKER_CONCURRENCY_CHAT: '8' };
+  const settings = { ...few, SLUICE_BODIES_MIB: '64', TRUST_PROXY: '1' };
   gateway = await TestGateway.start({ settings });
   victim = await makeApiKey(gateway, { accountId: 'victim' });
 });
@@ -124,7 +126,7 @@ const attacks: Attack[] = [
     name: 'a queue that is filled',
     credit: 1,
     run: (key, signal) => {
-      const body = JSON.stringify(held('WORDS:2@200', { max_tokens: 5 }));
+      const body = JSON.stringify(held('WORDS:20@100', { max_tokens: 30 }));
       return repeat(signal, () => post(key, body, { signal, headers: { prefer: 'respond-async' } }));
     },
   },
