@@ -27,11 +27,12 @@ describe('Answers across refusals of Redis', { concurrency: isSoak ? 1 : 3 }, ()
       const redis = new Redis(gateway.redisUrl);
       try {
         const load = new Load(gateway);
-        load.add(count, { words: 30, wordsPerSecond: 10 });
-        load.add(count / 2, { words: 5, wordsPerSecond: 10, firstTokenMs: 2000 });
+        // Long enough that a busy machine still has them running when the others are queued.
+        load.add(count, { words: 70, wordsPerSecond: 10 });
+        load.add(count / 2, { words: 5, wordsPerSecond: 10, firstTokenMs: 6000 });
         const words = Array.from({ length: 10 }, (_, index) => `word${index + 1}`).join(' ');
         const answers = Array.from({ length: count / 2 }, (_, index) =>
-          gateway.client().chat.completions.create(held('WORDS:10@5', { metadata: { test_id: `held${index}` } })),
+          gateway.client().chat.completions.create(held('WORDS:10@2', { metadata: { test_id: `held${index}` } })),
         );
         await load.reached(count, 3);
         const queued = new Load(gateway);
