@@ -93,7 +93,7 @@ export function attachTo(
 }
 
 /** @throws ApiError 400 for a position that the job has not reached: nothing can have come from there. */
-async function assertReached({ redis }: Services, jobId: string, position: EventPosition): Promise<void> {
+export async function assertReached({ redis }: Services, jobId: string, position: EventPosition): Promise<void> {
   const progress = await readJobProgress(redis, jobId);
   if (progress !== undefined && position.seq > progress.seq) throw beyondEnd(position);
 }

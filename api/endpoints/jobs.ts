@@ -9,7 +9,7 @@ import { HeldAnswer } from '../answers/held.ts';
 import { type EventPosition, parseEventId } from '../answers/sse.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
-import { answerStream, attachTo, viewedJob } from './answer.ts';
+import { answerStream, assertReached, attachTo, viewedJob } from './answer.ts';
 import type { Endpoint } from './endpoint.ts';
 import { jobObject } from './job-object.ts';
 
@@ -55,6 +55,8 @@ export function jobRoutes(
       const resumeAfter = readPosition(ctx);
       await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
         const { view } = endpointOf(state);
+        // Before the reader is there: a live frame would open the answer, and a status could not be told any more.
+        if (resumeAfter !== undefined) await assertReached(services, state.id, resumeAfter);
         await answerStream(
           {
             ...{ ctx, services, connection, job: state, view, resumeAfter },
