@@ -39,6 +39,9 @@ const nodeSuites = [
   ...['endpoints/jobs.test', 'endpoints/job-socket', 'endpoints/response-socket', 'endpoints/response-session'],
 ];
 
+/** Of a version that is yet to become the one that counts: streams. */
+const newestSuites = ['flow/whole-streams', 'contract/incomplete-answers'];
+
 /** Node 20's own search knows no TypeScript. */
 function listFiles(parts) {
   return readdirSync(folder, { recursive: true })
@@ -117,6 +120,6 @@ const isWhole = files.length === listFiles([]).length;
 for (const other of process.env.SLUICE_TEST_NODE === undefined && isWhole ? otherVersions : []) {
   if (!passed) break;
   console.log(`\nOn Node ${other}:`);
-  passed = await run(other, among(nodeSuites));
+  passed = await run(other, among(other > mainVersion ? newestSuites : nodeSuites));
 }
 process.exit(passed ? 0 : 1);

