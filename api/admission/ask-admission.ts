@@ -43,8 +43,10 @@ export async function askAdmission(
   queued: AdmitCall['queued'],
   giveUpAt: number,
 ): Promise<Admission> {
-  const { payingKeys } = services;
+  const { payingKeys, load } = services;
   let { caller } = submission;
+  // By its own count a queue only grows: nobody is refused for jobs that have left it.
+  if (load.shedding(submission.job.capability) === 'queue_full') await load.refreshQueues();
   let hasPaused = false;
   let hold: AdmitCall['hold'] = payingKeys.has(caller) ? reckon(services, submission) : 'unknown';
   for (let askings = 1; ; askings++) {

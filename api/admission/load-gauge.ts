@@ -5,6 +5,8 @@ import type { Shedding } from './admit.ts';
 
 /** How old the queue length may be that admission looks at. */
 const queueAgeMs = 100;
+/** How old it may be where a request is to be refused for it: what has left the queue since is not known here. */
+const refusalAgeMs = 20;
 /** How old the memory figure may be; nor is a queue's older when nobody asks. */
 const memoryAgeMs = 1000;
 /** Above this share of Redis's memory new work is shed: at the limit not even workers can fetch. */
@@ -58,6 +60,12 @@ export class LoadGauge {
     return (this.#waiting.get(capability) ?? 0) >= this.#queueLimit ? 'queue_full' : undefined;
   }
 
+  /** Reads the queues again, unless that was just done: for one whose queue seems to be full. */
+  async refreshQueues(): Promise<void> {
+    this.#refreshQueues(refusalAgeMs);
+    await this.#readingQueues;
+  }
+
   /** Jobs that wait for a worker, and that workers have where any wait, as far as is known. */
   fill(capability: Capability): { readonly waiting: number; readonly active: number } {
     return { waiting: this.#waiting.get(capability) ?? 0, active: this.#active.get(capability) ?? 0 };
@@ -74,7 +82,7 @@ export class LoadGauge {
     return this.#memory;
   }
 
-  /** Counts a job that this process has just enqueued. */
+  /** Counts a job that has just been admitted here, and is in its queue or on the way there. */
   added(capability: Capability): void {
     this.#waiting.set(capability, (this.#waiting.get(capability) ?? 0) + 1);
   }
@@ -89,15 +97,8 @@ export class LoadGauge {
   }
 
   #refreshOld(): void {
+    this.#refreshQueues(queueAgeMs);
     const now = Date.now();
-    if (now - this.#queuesReadAt > queueAgeMs) {
-      this.#queuesReadAt = now;
-      this.#readingQueues ??= this.#readQueues()
-        .catch(() => undefined)
-        .finally(() => {
-          this.#readingQueues = undefined;
-        });
-    }
     if (now - this.#memoryReadAt > memoryAgeMs) {
       this.#memoryReadAt = now;
       this.#readingMemory ??= this.#readMemory()
@@ -106,6 +107,17 @@ export class LoadGauge {
           this.#readingMemory = undefined;
         });
     }
+  }
+
+  #refreshQueues(ageMs: number): void {
+    const now = Date.now();
+    if (now - this.#queuesReadAt <= ageMs) return;
+    this.#queuesReadAt = now;
+    this.#readingQueues ??= this.#readQueues()
+      .catch(() => undefined)
+      .finally(() => {
+        this.#readingQueues = undefined;
+      });
   }
 
   async #readQueues(): Promise<void> {

@@ -5,6 +5,7 @@ import { finishWithError } from '../../shared/jobs/finish.ts';
 import { deleteJobState, type JobIdentity, type JobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
 import { freePlace, settleNow } from '../../shared/jobs/settle.ts';
 import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue.ts';
+import { untilAccepted } from '../../shared/redis-refusal.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
 import type { PreparedRequest } from '../endpoints/prepared-request.ts';
 import type { PreparedLargeRequest } from '../large-bodies.ts';
@@ -62,6 +63,8 @@ const queueingMs = 5000;
  * than `queueingMs` is for the reply's way, and for what the clocks are apart.
  */
 const queueableMs = 4000;
+/** How long a job that nobody waits for is tried to be ended while Redis takes no writes. */
+const endingMs = 60_000;
 /** Redis may be away for so long before requests are refused at once: most wait through a restart of it. */
 const awayMs = 3000;
 
@@ -112,6 +115,11 @@ function abandoned(): ApiError {
   return new ApiError('cancelled', 'The request was abandoned before it was queued.');
 }
 
+/** Ends a job of whose answer nothing will come. Its caller may have been answered by then: `submit` bounds their wait. */
+async function endUnwanted(services: Services, job: JobIdentity, error: ApiError): Promise<void> {
+  await untilAccepted(() => endJob(services, job, error), endingMs);
+}
+
 async function carryThrough(
   services: Services,
   submission: Submission,
@@ -120,7 +128,7 @@ async function carryThrough(
   try {
     if (services.clock.isAway(awayMs)) throw notTaken();
     const submitted = await admitAndQueue(services, submission, wait.giveUpAt);
-    if (wait.isAbandoned && !submitted.isReplay) await endJob(services, submission.job, abandoned());
+    if (wait.isAbandoned && !submitted.isReplay) await endUnwanted(services, submission.job, abandoned());
     return submitted;
   } catch (error) {
     // A refused request leaves no upload behind. (Once it is queued, nothing is left of `prepared`.)
@@ -141,6 +149,7 @@ async function admitAndQueue(services: Services, submission: Submission, giveUpA
     if (reply.verdict === 'replay') return { jobId: reply.detail, isReplay: true };
     throw refusal(admission, services, submission.prepared?.unpriced);
   }
+  services.load.added(job.capability);
   const concurrency = caller.concurrency ?? services.config.keyConcurrency;
   submission.onAdmitted({
     running: reply.running,
@@ -153,7 +162,6 @@ async function admitAndQueue(services: Services, submission: Submission, giveUpA
   if (!reply.isQueued) await enqueue(services, submission, reply, giveUpAt);
   submission.prepared = undefined;
   submission.onQueued?.();
-  services.load.added(job.capability);
   return { jobId: job.id, isReplay: false };
 }
 
@@ -239,7 +247,7 @@ async function enqueue(
   } catch (error) {
     const failure = new ApiError('service_unavailable', 'The request could not be queued.', { cause: error });
     try {
-      await endJob(services, job, failure);
+      await endUnwanted(services, job, failure);
       // Only now: a queue that took the job, and whose reply was lost, has it run as long as it has no end.
       await deleteRequest(services.blobs, { ...job, ...placed });
     } catch (cause) {

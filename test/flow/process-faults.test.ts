@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
 import { streamed } from '../support/chat-requests.ts';
+import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { type GatewayProcess, TestGateway } from '../support/gateway.ts';
 import { readSse, type WireEvent } from '../support/sse-events.ts';
@@ -68,8 +69,11 @@ describe('an error that nothing takes', () => {
       const streams = await Promise.all(Array.from({ length: 5 }, () => beginStream(gateway)));
       const exited = exitCode(worker);
       worker.child.kill('SIGUSR2');
-      const numbers = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-      assert.match(numbers, /^sluice_faults_total\{kind="[a-z_]+",role="worker"\} 1$/m);
+      // The signal is handled when the worker comes to it, which may be after a scrape: it counts, and runs for two seconds.
+      await eventually(async () => {
+        const numbers = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+        assert.match(numbers, /^sluice_faults_total\{kind="[a-z_]+",role="worker"\} 1$/m);
+      });
       await assertWhole(streams);
       assert.equal(await exited, 1);
       assert.match(worker.output(), /planted/);
