@@ -38,7 +38,7 @@ export function foldChatCompletion(frames: readonly Frame[]): Fields {
 
 /** A folded choice as one chunk says it: folding that chunk gives the choice again. */
 export function chatChunkChoice({ message, ...choice }: Fields): Fields {
-  const { tool_calls: calls, ...delta } = message as Fields & { tool_calls?: Fields[] };
+  const { tool_calls: calls, ...delta } = (message ?? {}) as Fields & { tool_calls?: Fields[] };
   const toolCalls = calls?.map((call, index) => ({ index, ...call }));
   return { ...choice, delta: toolCalls === undefined ? delta : { ...delta, tool_calls: toolCalls } };
 }
@@ -74,18 +74,25 @@ function foldToolCalls(calls: Map<number, Fields>, changes: Fields[]): void {
     calls.set(Number(index ?? 0), call);
     for (const [name, value] of Object.entries(change)) {
       const isPart = name === 'function' || name === 'custom';
-      call[name] = isPart ? foldText((call[name] ?? {}) as Fields, value) : value;
+      if (isPart) call[name] = foldText((call[name] ?? {}) as Fields, value);
+      else if (!isEmpty(value) || call[name] === undefined) call[name] = value;
     }
   }
 }
 
 /** Joins the text fields of a call's body: `arguments` and `input` arrive in pieces, the name whole. */
 function foldText(target: Fields, change: unknown): Fields {
-  for (const [name, value] of Object.entries(change as Fields)) {
+  for (const [name, value] of Object.entries((change ?? {}) as Fields)) {
     const before = target[name];
+    if (isEmpty(value) && before !== undefined) continue;
     target[name] = typeof before === 'string' && typeof value === 'string' && name !== 'name' ? before + value : value;
   }
   return target;
+}
+
+/** What some vendors send in later pieces in place of an id or a name: it says nothing. */
+function isEmpty(value: unknown): boolean {
+  return value === '' || value === null || value === undefined;
 }
 
 function foldLogprobs(choice: FoldedChoice, change: Fields): void {

@@ -34,7 +34,12 @@ export class MessageFold {
       this.#isStarted = true;
       events.push({ type: 'message_start', message: this.#emptyMessage(tier) });
     }
-    for (const choice of choices ?? []) if (Number(choice.index ?? 0) === 0) events.push(...this.#takeChoice(choice));
+    for (const choice of choices ?? []) {
+      if (Number(choice.index ?? 0) !== 0) continue;
+      // Perplexity has an empty delta beside the message of a whole answer.
+      const said = frame.type === 'end' ? (choice.message ?? choice.delta) : (choice.delta ?? choice.message);
+      events.push(...this.#takeChoice(choice, (said ?? {}) as Fields));
+    }
     if (frame.type === 'end') {
       events.push(...this.#blocks.end());
       events.push({ type: 'message_delta', delta: this.#stop(), usage: toUsage(usage) }, { type: 'message_stop' });
@@ -42,9 +47,9 @@ export class MessageFold {
     return events;
   }
 
-  #takeChoice(choice: Fields): MessageEvent[] {
+  #takeChoice(choice: Fields, said: Fields): MessageEvent[] {
     const events: MessageEvent[] = [];
-    for (const piece of saidBy((choice.delta ?? choice.message ?? {}) as Fields)) {
+    for (const piece of saidBy(said)) {
       if (piece.kind === 'call') this.#hasCalls = true;
       if (piece.kind === 'refusal') this.#isRefusal = true;
       if (this.#isHidden(piece)) continue;

@@ -35,14 +35,23 @@ export function saidBy(said: Fields): SaidPiece[] {
   // A whole message says its thoughts twice: in their blocks each is beside its signature.
   const isInBlocks = isText(reasoning) && thoughts.map(({ thinking }) => thinking ?? '').join('') === reasoning;
   if (isText(reasoning) && !isInBlocks) pieces.push({ kind: 'thinking', text: reasoning });
-  for (const { type, thinking, signature, data } of thoughts) {
+  const { content } = said;
+  const text = isText(content) ? content : '';
+  let shown = 0;
+  for (const [position, { type, thinking, signature, data }] of thoughts.entries()) {
+    // What a whole message says before a thought is told; where it is not, the thoughts come first.
+    const before = isInBlocks || !isText(reasoning) ? Number(listOf(said.thinking_offsets)[position] ?? 0) : 0;
+    if (before > shown && before <= text.length) {
+      pieces.push({ kind: 'text', text: text.slice(shown, before) });
+      shown = before;
+    }
     if (type === 'redacted_thinking') pieces.push({ kind: 'redacted', data: String(data ?? '') });
     else {
       if (isInBlocks && isText(thinking)) pieces.push({ kind: 'thinking', text: thinking });
       if (isText(signature)) pieces.push({ kind: 'signature', signature });
     }
   }
-  if (isText(said.content)) pieces.push({ kind: 'text', text: said.content });
+  if (shown < text.length) pieces.push({ kind: 'text', text: text.slice(shown) });
   if (isText(said.refusal)) pieces.push({ kind: 'refusal', text: said.refusal });
   const textSignature = readExtraContent(said);
   if (textSignature !== undefined) pieces.push({ kind: 'text signature', signature: textSignature });

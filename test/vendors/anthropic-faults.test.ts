@@ -98,7 +98,7 @@ describe('what goes wrong at Anthropic', () => {
     }
   });
 
-  it('a 401, 402, 403 or 404 is a 503 whose cause tells the operator why', async () => {
+  it('a 401, 402, 403, or a 404 that is not about the model, is a 503 whose cause tells the operator why', async () => {
     for (const [status, type] of [
       [401, 'authentication_error'],
       [402, 'billing_error'],
@@ -111,6 +111,40 @@ describe('what goes wrong at Anthropic', () => {
         ['service_unavailable', 503, 'The model is not available at the moment.'],
       );
       assert.equal((error.cause as Error).message, `the vendor anthropic answered ${status} (${type})`);
+    }
+  });
+
+  it('an unknown model is model_not_found, which another call does not mend', async () => {
+    const error = await statusError(404, 'not_found_error', 'model: claude-4-5-haiku');
+    assert.deepEqual([error.status, error.code, error.vendorStatus], [404, 'model_not_found', 404]);
+    assert.ok(!error.message.includes('claude-4-5-haiku'));
+    const event = `event: error\ndata: ${errorBody('not_found_error', 'model: claude-4-5-haiku')}\n\n`;
+    await assert.rejects(stream(event), { code: 'model_not_found' });
+  });
+
+  it('a 529 and a 429 are waited for as long as Anthropic says, also by a date', async () => {
+    const date = new Date(Date.now() + 60_000).toUTCString();
+    for (const [status, type, code] of [
+      [529, 'overloaded_error', 'service_unavailable'],
+      [429, 'rate_limit_error', 'rate_limit_exceeded'],
+    ] as const) {
+      for (const call of chatCalls(bench.vendor)) {
+        bench.server.answer((response) =>
+          sendJson(response, status, errorBody(type, 'Busy.'), { 'retry-after': date }),
+        );
+        const error = await failureOf(call(), [apiKey]);
+        assert.equal(error.code, code);
+        assert.ok((error.retryAfterMs ?? 0) > 30_000 && (error.retryAfterMs ?? 0) <= 60_000, `${error.retryAfterMs}`);
+      }
+    }
+  });
+
+  it('a stream that ends without its last event is whole only once its stop reason is known', async () => {
+    const at = plain.findIndex(({ type }) => type === 'message_delta');
+    await stream(toWire(plain.slice(0, at + 1)));
+    for (const events of [plain.slice(0, at), plain.slice(0, 1), []]) {
+      const code = at === events.length ? 'stream_interrupted' : 'server_error';
+      await assert.rejects(stream(`event: ping\ndata: {"type":"ping"}\n\n${toWire(events)}`), { code });
     }
   });
 

@@ -178,9 +178,30 @@ describe('the fields of a chat at Anthropic', () => {
       ['claude-haiku-4-5-20251001', 64_000],
       ['claude-sonnet-4-6', 64_000],
       ['claude-opus-5-5', 128_000],
+      ['claude-opus-4-20250514', 32_000],
+      ['claude-sonnet-4-20250514', 64_000],
+      ['claude-3-7-sonnet-20250219', 64_000],
+      ['claude-3-5-haiku-20241022', 8192],
+      ['anthropic.claude-3-5-sonnet-20240620-v1:0', 8192],
+      ['claude-3-opus-20240229', 4096],
+      ['us.anthropic.claude-3-haiku-20240307-v1:0', 4096],
+      ['anthropic.claude-instant-v1', 4096],
+      ['claude-opus-9', 128_000],
     ];
     for (const [model, tokens] of most) assert.deepEqual(await sentFor({}, model), { max_tokens: tokens });
     assert.equal((await sentFor({ max_tokens: 5, max_completion_tokens: 6 })).max_tokens, 6);
+  });
+
+  it('a model of an older generation samples as its family does, and reasons only where that does', async () => {
+    for (const model of ['claude-3-haiku-20240307', 'claude-3-5-sonnet-20241022', 'claude-3-7-sonnet-20250219']) {
+      assert.equal((await sentFor({ temperature: 0.2 }, model)).temperature, 0.2);
+    }
+    const { thinking } = await sentFor({ reasoning_effort: 'low' }, 'claude-3-7-sonnet-20250219');
+    assert.deepEqual(thinking, { type: 'enabled', budget_tokens: 2048 });
+    assert.deepEqual(await sentFor({ reasoning_effort: 'none' }, 'claude-3-5-haiku-20241022'), { max_tokens: 8192 });
+    await assert.rejects(sentFor({ reasoning_effort: 'low' }, 'claude-3-5-haiku-20241022'), {
+      param: 'reasoning_effort',
+    });
   });
 
   it('an effort is what the model has for it', async () => {

@@ -240,6 +240,48 @@ describe('what goes wrong at Bedrock', () => {
     await assert.rejects(stream(unparsable), { code: 'invalid_request_error' });
   });
 
+  it('the exceptions of the service model are told with their message, those of the stream itself with what the model said', async () => {
+    // ConverseStreamOutput of @aws-sdk/client-bedrock-runtime; a stream error holds the model's own status and message.
+    const original = { originalStatusCode: 424, originalMessage: 'Model had an error.' };
+    for (const [type, code] of [
+      ['internalServerException', 'server_error'],
+      ['modelStreamErrorException', 'server_error'],
+      ['modelTimeoutException', 'timeout'],
+      ['validationException', 'invalid_request_error'],
+      ['throttlingException', 'rate_limit_exceeded'],
+      ['serviceUnavailableException', 'service_unavailable'],
+    ] as const) {
+      const body = JSON.stringify({ message: 'Odd.', ...original });
+      const error = await failureOf(stream(begun, exceptionMessage(type, body)), secrets);
+      assert.equal(error.code, code, type);
+    }
+  });
+
+  it('an answer that is limited is waited for until the date that Bedrock tells', async () => {
+    const date = new Date(Date.now() + 60_000).toUTCString();
+    for (const call of chatCalls(bench.vendor)) {
+      bench.server.answer((response) =>
+        sendJson(response, 429, errorBody('Slow down.'), {
+          'x-amzn-errortype': 'ThrottlingException',
+          'retry-after': date,
+        }),
+      );
+      const { retryAfterMs = 0 } = await failureOf(call(), secrets);
+      assert.ok(retryAfterMs > 30_000 && retryAfterMs <= 60_000, `${retryAfterMs}`);
+    }
+  });
+
+  it('a stream that ends before its message does is not whole', async () => {
+    for (
+      let events = 0;
+      plain[events - 1] === undefined || !('messageStop' in (plain[events - 1] as object));
+      events++
+    ) {
+      const part = stream(toWire(plain.slice(0, events)));
+      await assert.rejects(part, { code: /^(server_error|stream_interrupted)$/ });
+    }
+  });
+
   it('a failure before anything is said has committed no frame, although the message has begun', async () => {
     const exception = exceptionMessage('throttlingException', errorBody('Slow down.'));
     bench.server.answer((response) => sendEvents(response, [toWire(plain.slice(0, 1)), exception]));

@@ -20,6 +20,19 @@ import { VendorBench } from './vendor-bench.ts';
 const apiKey = 'sk-test-0123456789abcdef';
 
 const create = (baseUrl: string) => createOpenAiDialect({ name: 'openai', baseUrl, apiKey });
+/** Chunks in which the first delta of each choice has a role. */
+function withRoles(chunks: readonly Record<string, unknown>[]): Record<string, unknown>[] {
+  const begun = new Set<unknown>();
+  return chunks.map((each) => ({
+    ...each,
+    choices: (each.choices as { index: number; delta: object }[]).map((choice) => {
+      const isFirst = !begun.has(choice.index);
+      begun.add(choice.index);
+      return isFirst ? { ...choice, delta: { role: 'assistant', ...choice.delta } } : choice;
+    }),
+  }));
+}
+
 const sendEvents =
   (...parts: string[]): Answer =>
   (response) =>
@@ -109,7 +122,9 @@ describe('the OpenAI dialect', () => {
         { weight: 5, arbitrary: content.map((text): Record<string, unknown> => ({ content: text })) },
         content.map((text) => ({ delta: { content: text }, content: text })),
         content.map((text) => ({ role: 'assistant', content: text, refusal: null })),
-        content.map((text) => ({ tool_calls: [{ index: 0, function: { arguments: text } }] })),
+        content.map((text) => ({
+          tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: `!${text}` } }],
+        })),
       ),
       finish_reason: fc.oneof({ weight: 5, arbitrary: fc.constant(null) }, fc.constant('stop')),
     });
@@ -127,7 +142,7 @@ describe('the OpenAI dialect', () => {
         const all = chunks.map((each): Record<string, unknown> => ({ ...before, ...each }));
         const text = all.map((each) => `data: ${JSON.stringify(each, null, space).replaceAll('\n', '')}\n\n`).join('');
         const { sink, end } = await stream(`${text}data: [DONE]\n\n`);
-        assert.deepEqual(sink.data(), all.map(frameOf));
+        assert.deepEqual(sink.data(), withRoles(all).map(frameOf));
         assert.deepEqual(end.usage, all.some((each) => each.usage) ? usage : null);
       }),
       { numRuns: 200 },
@@ -195,7 +210,7 @@ describe('the OpenAI dialect', () => {
     const last = chunk([{ delta: {}, finish_reason: 'stop' }], { usage });
     const { end, sink } = await stream(events([last]));
     assert.deepEqual(end.usage, usage);
-    assert.deepEqual(sink.data(), [frameOf(last)]);
+    assert.deepEqual(sink.data(), withRoles([last]).map(frameOf));
   });
 
   it('turns a whole completion, sent in answer to a streamed request, into frames', async () => {

@@ -97,6 +97,61 @@ describe('what goes wrong at a vendor', () => {
     assert.ok(!error.message.includes('gpt-9'));
   });
 
+  it('a prompt that is too long is context_length_exceeded, in the words of every vendor that tells it', async () => {
+    const told: [string, object][] = [
+      [
+        "This model's maximum context length is 65536 tokens. However, you requested 99999",
+        { code: 'invalid_request_error' },
+      ],
+      ["This endpoint's maximum context length is 200000 tokens. However, you requested about 2500021", { code: 400 }],
+      ['prompt too long; exceeded max context length by 1119046 tokens', { type: 'invalid_request_error', code: null }],
+      ['The total length of all messages is too long.', { type: 'too_many_prompt_tokens', code: 400 }],
+      ["This model's maximum prompt length is 131072 but the request contains 200000 tokens.", {}],
+      ['Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length', {}],
+      ['Your request exceeded model token limit: 8192', { type: 'invalid_request_error' }],
+      ['the request exceeds the available context size, try increasing it', { type: 'exceed_context_size_error' }],
+    ];
+    for (const [message, fields] of told) {
+      const body = JSON.stringify({ error: { message, ...fields } });
+      const error = await statusError(400, body);
+      assert.deepEqual(
+        [error.status, error.toWire().error.code, error.message],
+        [400, 'context_length_exceeded', message],
+      );
+      assert.equal(error.vendorStatus, 400);
+    }
+    for (const message of [
+      "messages[0].name: 'prompt too long; exceeded max context length'",
+      'The tool name is too long.',
+    ]) {
+      assert.equal((await statusError(400, errorBody(message, null))).toWire().error.code, 'invalid_request_error');
+    }
+  });
+
+  it('an unknown model is model_not_found in the words of every vendor, and another route may have it', async () => {
+    const told: [number, string, object][] = [
+      [400, 'Model Not Exist', { type: 'invalid_request_error', code: 'invalid_request_error' }],
+      [400, 'gpt-nine is not a valid model ID', { code: 400 }],
+      [404, 'No endpoints found for x-ai/grok-9.', { code: 404 }],
+      [
+        400,
+        "Invalid model 'sonar-9'. Permitted models can be found in the documentation.",
+        { type: 'invalid_model', code: 400 },
+      ],
+      [400, 'Invalid model: mistral-nine', { type: 'invalid_model', code: '1500' }],
+      [404, "model 'llama9' not found", { type: 'not_found_error', code: null }],
+      [404, 'The model `gpt-nine` does not exist.', { type: 'NotFoundError', code: 404 }],
+      [404, 'Unable to access model x.', { code: 'model_not_available' }],
+      [404, 'Model not found, inaccessible, and/or not deployed', { code: 'NOT_FOUND' }],
+      [404, 'Not found the model kimi-nine or Permission denied', { type: 'resource_not_found_error' }],
+    ];
+    for (const [status, message, fields] of told) {
+      const error = await statusError(status, JSON.stringify({ error: { message, ...fields } }));
+      assert.deepEqual([error.code, error.status, error.vendorStatus], ['model_not_found', 404, 404], message);
+      assert.ok(!error.message.includes('nine'));
+    }
+  });
+
   it('a 429 stays one, with the time to wait in each of its forms', async () => {
     const body = errorBody('Rate limit reached in organization org-secret', 'rate_limit_exceeded', 'tokens');
     const waitFor = async (headers: Record<string, string>) => {

@@ -63,6 +63,8 @@ export class ChatAsCompletion {
   whole(body: string): CompletionChoice[] {
     const { choices = [] } = JSON.parse(body) as { choices?: Fields[] };
     return choices.map((choice) => {
+      // A filter may have taken the message out.
+      if (choice.message == null && choice.finish_reason === 'content_filter') return this.#choice(choice, {});
       if (typeof choice.message !== 'object' || choice.message === null) {
         throw new ApiError('server_error', "The model's vendor answered with a choice that has no message.");
       }

@@ -3,7 +3,7 @@ import { type VideoEnd, type VideoFile, type VideoVariant, videoVariants } from 
 import { ApiError } from '../../shared/errors.ts';
 import type { VendorTask } from '../../shared/jobs/vendor-task.ts';
 import type { TaskCall, TaskState, Vendor, VendorAnswer, VideoTasks } from '../vendors/vendor.ts';
-import type { Pause, PerformTask } from './performance.ts';
+import { notOffered, type Pause, type PerformTask } from './performance.ts';
 
 /** How soon a new task is asked after. */
 const firstPollMs = 1000;
@@ -60,9 +60,9 @@ export const performVideo: PerformTask = async ({ vendor, call, rememberTask }) 
   return { progress: 0, pauseMs: jittered(firstPollMs) };
 };
 
-function tasksOf({ video }: Vendor): VideoTasks {
-  if (video === undefined) throw new ApiError('server_error', "The model's vendor does not offer videos.");
-  return video;
+function tasksOf(vendor: Vendor): VideoTasks {
+  if (vendor.video === undefined) throw notOffered(vendor, 'video');
+  return vendor.video;
 }
 
 /** A signal that is aborted a while after another one. */

@@ -39,9 +39,28 @@ export type PerformTask = (
 
 type MethodName = Exclude<keyof Vendor, 'name' | 'close' | 'video'>;
 
-/** @throws ApiError when the vendor does not offer it, which the catalogue should not have let come so far. */
+/** What the methods of a vendor do, in words that a caller understands. */
+const offerings: Readonly<Record<MethodName | 'video', string>> = {
+  chat: 'chat completions',
+  countTokens: 'token counts',
+  complete: 'legacy completions',
+  embed: 'embeddings',
+  image: 'images',
+  transcribe: 'transcriptions',
+  speak: 'speech',
+  respond: 'responses',
+  video: 'videos',
+};
+
+/** The error of a request for what a vendor does not offer: of a model that is not in the catalogue nobody knows that before. */
+export function notOffered({ name: vendor }: Pick<Vendor, 'name'>, offering: MethodName | 'video'): ApiError {
+  const message = `The vendor of this model, ${vendor}, does not offer ${offerings[offering]}.`;
+  return new ApiError('invalid_request_error', message, { param: 'model' });
+}
+
+/** @throws ApiError 400 when the vendor does not offer it. */
 export function methodOf(vendor: Vendor, name: MethodName): VendorMethod {
   const method = vendor[name];
-  if (method === undefined) throw new ApiError('server_error', `The model's vendor does not offer "${name}".`);
+  if (method === undefined) throw notOffered(vendor, name);
   return method;
 }

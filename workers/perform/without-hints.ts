@@ -4,7 +4,7 @@ import { takesAnthropicWords } from '../../shared/catalogue/chat-field-fates.ts'
 type Fields = Record<string, unknown>;
 
 /** The fields of a message's chat that OpenAI's document of chats does not have. */
-const hints = ['cache_control', 'top_k', 'reasoning_content', 'thinking_blocks', 'extra_content'];
+const hints = ['cache_control', 'top_k', 'reasoning_content', 'thinking_blocks', 'thinking_offsets', 'extra_content'];
 /** Anthropic's own words, for which `reasoning_effort` stands in. */
 const anthropicWords = ['thinking', 'output_config'];
 const hint = new RegExp(`"(${hints.join('|')})":`);

@@ -77,12 +77,27 @@ export function readMessage(answer: JsonObject): AnthropicAnswer {
       content: texts.length === 0 ? null : texts.map(({ text }) => text).join(''),
       ...(reasoning !== '' && { reasoning_content: reasoning }),
       ...(thoughts.length > 0 && { thinking_blocks: thoughts }),
+      ...thinkingOffsets(blocks),
       ...(calls.length > 0 && { tool_calls: calls.map(toToolCall) }),
     },
     finish: finishOf(answer),
     usage: toChatUsage(usage),
     tier: serviceTierOf(usage),
   };
+}
+
+/**
+ * How many characters of the content stand before each thought, where any do: a message of a chat has one text, and its thoughts
+ * beside it, but `/v1/messages` shows all in their order.
+ */
+export function thinkingOffsets(blocks: readonly JsonObject[]): JsonObject {
+  const offsets: number[] = [];
+  let said = 0;
+  for (const block of blocks) {
+    if (block.type === 'text' && typeof block.text === 'string') said += block.text.length;
+    else if (toThinkingBlock(block) !== undefined) offsets.push(said);
+  }
+  return offsets.some((offset) => offset > 0) ? { thinking_offsets: offsets } : {};
 }
 
 /** The end of a held call. */

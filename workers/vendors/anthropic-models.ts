@@ -1,7 +1,7 @@
 /** In what Anthropic's models differ on the wire. */
 export interface AnthropicModelTraits {
-  /** Whether thinking is asked for by a budget of tokens or left to the model, which an effort steers. */
-  readonly thinking: 'budget' | 'adaptive';
+  /** Whether thinking is asked for by a budget of tokens, or left to the model, which an effort steers; or there is none. */
+  readonly thinking: 'budget' | 'adaptive' | 'none';
   /** How a request says that the model is not to think; null where it always does. */
   readonly withoutThinking: 'disabled' | 'between_tools' | null;
   /** The levels of `output_config.effort`, the least first. */
@@ -27,6 +27,8 @@ const byBudget = {
   maxOutput: 64_000,
 } as const satisfies AnthropicModelTraits;
 
+const thoughtless = { ...byBudget, thinking: 'none', maxOutput: 4096 } as const satisfies AnthropicModelTraits;
+
 const adaptive = {
   thinking: 'adaptive',
   withoutThinking: 'disabled',
@@ -44,7 +46,7 @@ const adaptive = {
  * - efforts: https://platform.claude.com/docs/en/build-with-claude/effort
  * - system messages: https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
  * - sampling and most output tokens: https://platform.claude.com/docs/en/about-claude/models/overview, and the migration
- *   guides of Opus 4.7 and Sonnet 5
+ *   guides of Opus 4.7 and Sonnet 5; of the third generation, which platforms still have, as its model cards had them
  */
 const rows: readonly (readonly [RegExp, AnthropicModelTraits])[] = [
   [/claude-opus-4-5/, { ...byBudget, efforts: threeLevels }],
@@ -52,6 +54,7 @@ const rows: readonly (readonly [RegExp, AnthropicModelTraits])[] = [
   [/claude-sonnet-4-6/, { ...adaptive, efforts: fourLevels, samples: true, systemTurns: false, maxOutput: 64_000 }],
   [/claude-opus-4-7/, { ...adaptive, systemTurns: false }],
   [/claude-opus-4-8/, adaptive],
+  [/claude-opus-4-9(?!\d)/, adaptive],
   [/claude-opus-4/, { ...byBudget, maxOutput: 32_000 }],
   [/claude-(sonnet|haiku)-4/, byBudget],
   [/claude-mythos-preview/, { ...adaptive, withoutThinking: null, efforts: fourLevels, systemTurns: false }],
@@ -59,6 +62,10 @@ const rows: readonly (readonly [RegExp, AnthropicModelTraits])[] = [
   [/claude-opus-5-5/, { ...adaptive, withoutThinking: null }],
   [/claude-sonnet-5/, { ...adaptive, systemTurns: false }],
   [/claude-(opus|haiku)-5/, adaptive],
+  [/claude-3[-.]7/, byBudget],
+  [/claude-3[-.]5/, { ...thoughtless, maxOutput: 8192 }],
+  // The first of the third generation, and those before them.
+  [/claude-(3|2|v2|v1|instant)(?![\d])/, thoughtless],
 ];
 
 /** The traits of a model; one that is not known yet is taken for one of the newest. */

@@ -46,6 +46,10 @@ export function toAnthropicThinking(
   if (thinking != null || effort != null)
     return { ...(thinking != null && { thinking }), ...(effort != null && { effort }) };
   if (asked == null) return {};
+  if (traits.thinking === 'none') {
+    if (asked === 'none') return {};
+    throw unsupportedField('reasoning_effort', 'the model does not have it');
+  }
   if (asked === 'none') return withoutThinking(traits);
   const budget = budgets.get(String(asked));
   if (budget === undefined) throw unsupportedField('reasoning_effort', `use one of none, ${ranks.join(', ')}`);

@@ -1,5 +1,5 @@
 import type { HttpClient } from '../http.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import type { JsonObject } from './json-object.ts';
 import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
 import { openAiChat } from './openai-chat.ts';
 import type { FrameSink, VendorFrame, VendorMethod } from './vendor.ts';
@@ -10,13 +10,9 @@ export function azureChat(http: HttpClient, answerReader: OpenAiAnswerReader): V
   return (call, sink) => chat(call, call.stream ? new FilteredChunks(sink) : sink);
 }
 
-/** Only chunks of the asynchronous filter have it. Quotes inside of strings are escaped, so what matches is no text. */
-const filterMark = '"content_filter_offsets":';
-
 /**
- * Chunks as OpenAI's clients expect them, who take the first choice of every chunk and its delta for granted: what the
- * filters found in the prompt (`prompt_filter_results`, a chunk without choices) goes with the first chunk that has one, and
- * what the asynchronous filter finds later (a choice without delta) gets an empty delta
+ * Chunks as OpenAI's clients expect them, who take the first choice of every chunk for granted: what the filters found in the
+ * prompt (`prompt_filter_results`, a chunk without choices) goes with the first chunk that has one
  * (https://learn.microsoft.com/azure/ai-foundry/openai/concepts/content-streaming).
  */
 class FilteredChunks implements FrameSink {
@@ -29,15 +25,13 @@ class FilteredChunks implements FrameSink {
   }
 
   write(frame: VendorFrame): boolean {
-    if (this.ofPrompt === undefined && !frame.text.includes(filterMark)) return this.sink.write(frame);
+    if (this.ofPrompt === undefined) return this.sink.write(frame);
     const { choices, ...fields } = JSON.parse(frame.text) as JsonObject;
-    const listed: unknown[] = Array.isArray(choices) ? choices : [];
-    if (listed.length === 0 && this.ofPrompt !== undefined) {
+    if (!Array.isArray(choices) || choices.length === 0) {
       Object.assign(this.ofPrompt, fields);
       return true;
     }
-    const whole = listed.map((choice) => (isObject(choice) ? { delta: {}, ...choice } : choice));
-    const text = JSON.stringify({ ...this.ofPrompt, ...fields, choices: whole });
+    const text = JSON.stringify({ ...this.ofPrompt, ...fields, choices });
     this.ofPrompt = undefined;
     return this.sink.write({ ...frame, text });
   }

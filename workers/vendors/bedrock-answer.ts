@@ -1,4 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
+import { thinkingOffsets } from './anthropic-answer.ts';
 import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import type { VendorAnswer, VendorUsage } from './vendor.ts';
 
@@ -78,11 +79,12 @@ export function readConverse(text: string): ConverseAnswer {
   const blocks = content.filter(isObject);
   const texts = blocks.map(({ text }) => text).filter((said) => typeof said === 'string');
   const thoughts = blocks.map(({ reasoningContent: thought }) => thought).filter(isObject);
-  const reasoning = thoughts.map(reasoningText).map(({ text: thought }) => thought ?? '');
-  const signed = thoughts.flatMap((thought) => {
-    const { text: thinking, signature } = reasoningText(thought);
-    return thoughtBlock({ thinking, signature, redacted: thought.redactedContent }) ?? [];
+  const inOrder = blocks.flatMap(({ text: said, reasoningContent: thought }): JsonObject[] => {
+    if (typeof said === 'string') return [{ type: 'text', text: said }];
+    return isObject(thought) ? signedBlock(thought) : [];
   });
+  const reasoning = thoughts.map(reasoningText).map(({ text: thought }) => thought ?? '');
+  const signed = thoughts.flatMap(signedBlock);
   const calls = blocks.map(({ toolUse }) => toolUse).filter(isObject);
   return {
     message: {
@@ -90,6 +92,7 @@ export function readConverse(text: string): ConverseAnswer {
       content: texts.length === 0 ? null : texts.join(''),
       ...(reasoning.some((thought) => thought !== '') && { reasoning_content: reasoning.join('') }),
       ...(signed.length > 0 && { thinking_blocks: signed }),
+      ...thinkingOffsets(inOrder),
       ...(calls.length > 0 && { tool_calls: calls.map(toToolCall) }),
     },
     finish: converseFinish(answer),
@@ -112,6 +115,12 @@ export function thoughtBlock({ thinking, signature, redacted }: JsonObject): Jso
   if (typeof redacted === 'string' && redacted !== '') return { type: 'redacted_thinking', data: redacted };
   if (typeof signature !== 'string' || signature === '') return undefined;
   return { type: 'thinking', thinking: thinking ?? '', signature };
+}
+
+function signedBlock(thought: JsonObject): JsonObject[] {
+  const { text: thinking, signature } = reasoningText(thought);
+  const block = thoughtBlock({ thinking, signature, redacted: thought.redactedContent });
+  return block === undefined ? [] : [block];
 }
 
 function reasoningText({ reasoningText: thought }: JsonObject): JsonObject {

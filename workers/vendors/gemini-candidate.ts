@@ -1,5 +1,6 @@
 import { extraContent } from '../../shared/capabilities/thought-signature.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { PartialCall, type WholeCall } from './gemini-partial-call.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 import type { VendorUsage } from './vendor.ts';
 
@@ -18,9 +19,15 @@ export interface SaidByCandidate {
  * Reads a candidate (https://ai.google.dev/api/generate-content#candidate).
  * @param callsBefore calls that it has made already.
  * @param responseId makes ids for the calls of models that give them none.
+ * @param partial the call whose arguments come in pieces; it outlives the candidate in a stream.
  * @throws ApiError for one that is no candidate.
  */
-export function readCandidate(candidate: unknown, callsBefore: number, responseId: string): SaidByCandidate {
+export function readCandidate(
+  candidate: unknown,
+  callsBefore: number,
+  responseId: string,
+  partial = new PartialCall(),
+): SaidByCandidate {
   if (!isObject(candidate)) throw unusable();
   const index = candidate.index ?? 0;
   const { parts = [] } = isObject(candidate.content) ? candidate.content : {};
@@ -30,9 +37,9 @@ export function readCandidate(candidate: unknown, callsBefore: number, responseI
   for (const part of parts) {
     if (!isObject(part)) throw unusable();
     if (isObject(part.functionCall)) {
-      calls.push(
-        toToolCall(part.functionCall, part.thoughtSignature, `${responseId}_${index}_${callsBefore + calls.length}`),
-      );
+      const whole = partial.take(part);
+      const ownId = `${responseId}_${index}_${callsBefore + calls.length}`;
+      if (whole !== undefined) calls.push(toToolCall(whole, ownId));
       continue;
     }
     signature = part.thoughtSignature ?? signature;
@@ -53,7 +60,7 @@ function unusable(): ApiError {
   return new ApiError('server_error', "The model's vendor answered with a candidate of an unknown shape.");
 }
 
-function toToolCall({ id, name, args }: JsonObject, signature: unknown, ownId: string): JsonObject {
+function toToolCall({ call: { id, name, args }, signature }: WholeCall, ownId: string): JsonObject {
   return {
     id: typeof id === 'string' && id !== '' ? id : `call_${ownId}`,
     type: 'function',
@@ -84,6 +91,8 @@ function toLogprob({ token, logProbability }: JsonObject): JsonObject {
 }
 
 const badCalls = new Set(['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS']);
+/** A call of a tool that was not declared, which is the client's to refuse, as OpenAI's models make them. */
+const undeclared = 'UNEXPECTED_TOOL_CALL';
 
 /**
  * The end of a choice. What is neither a natural end nor a limit (SAFETY, RECITATION, BLOCKLIST, PROHIBITED_CONTENT, SPII,
@@ -91,6 +100,7 @@ const badCalls = new Set(['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TO
  * @throws ApiError for a call that the model garbled, after which there is no answer.
  */
 export function toFinishReason(finish: string, hasCalls: boolean): string {
+  if (finish === undeclared && hasCalls) return 'tool_calls';
   if (badCalls.has(finish)) {
     throw new ApiError('server_error', `The model made a tool call that cannot be used (${finish}).`);
   }

@@ -4,6 +4,7 @@ import { SseReader } from '../sse-reader.ts';
 import { DeltaStream } from './delta-stream.ts';
 import type { GeminiAnswerReader } from './gemini-answer-reader.ts';
 import { isBlocked, readCandidate, toFinishReason, toUsage } from './gemini-candidate.ts';
+import { PartialCall } from './gemini-partial-call.ts';
 import { GeminiTokenTemplate } from './gemini-token-template.ts';
 import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import type { FrameSink, VendorAnswer } from './vendor.ts';
@@ -12,6 +13,7 @@ import type { FrameSink, VendorAnswer } from './vendor.ts';
 interface GrowingChoice {
   calls: number;
   isFinished: boolean;
+  readonly partial: PartialCall;
 }
 
 /**
@@ -92,10 +94,13 @@ export class GeminiStream extends DeltaStream {
   private toChoice(candidate: unknown): JsonObject | undefined {
     const index = isObject(candidate) && typeof candidate.index === 'number' ? candidate.index : 0;
     const begun = this.choices.get(index);
-    const choice = begun ?? { calls: 0, isFinished: false };
+    const choice = begun ?? { calls: 0, isFinished: false, partial: new PartialCall() };
     this.responseId ??= randomUUID();
-    const { said, calls, logprobs, finish } = readCandidate(candidate, choice.calls, this.responseId);
-    if (finish === null && logprobs === null && Object.keys(said).length === 0) return undefined;
+    const { said, calls, logprobs, finish } = readCandidate(candidate, choice.calls, this.responseId, choice.partial);
+    if (finish === null && logprobs === null && Object.keys(said).length === 0) {
+      if (choice.partial.isOpen) this.choices.set(index, choice);
+      return undefined;
+    }
     if (Array.isArray(said.tool_calls)) {
       said.tool_calls = said.tool_calls.map((call, position) => ({ index: choice.calls + position, ...call }));
     }
@@ -111,7 +116,7 @@ export class GeminiStream extends DeltaStream {
   }
 
   private blocked(): JsonObject {
-    this.choices.set(0, { calls: 0, isFinished: true });
+    this.choices.set(0, { calls: 0, isFinished: true, partial: new PartialCall() });
     return { index: 0, delta: { role: 'assistant', content: '' }, finish_reason: 'content_filter' };
   }
 

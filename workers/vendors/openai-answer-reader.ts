@@ -1,5 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { isObject, type JsonObject, parseObject } from './json-object.ts';
+import type { AnswerShape } from './openai-shape.ts';
 import type { VendorAnswer } from './vendor.ts';
 import { readVendorError, vendorError } from './vendor-error.ts';
 
@@ -46,10 +47,10 @@ export class OpenAiAnswerReader {
     return Object.assign(answer, { choices });
   }
 
-  /** A whole completion that was asked for as one. @param adapt puts it into OpenAI's words, in place. */
-  held(text: string | null, adapt?: (answer: JsonObject) => void): VendorAnswer {
+  /** A whole completion that was asked for as one. */
+  held(text: string | null, shape: AnswerShape): VendorAnswer {
     const answer = this.completion(text ?? '');
-    adapt?.(answer);
+    shape.whole(answer);
     return { body: JSON.stringify(answer), usage: isObject(answer.usage) ? answer.usage : null };
   }
 }

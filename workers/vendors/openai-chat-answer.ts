@@ -1,20 +1,10 @@
 import type { ChatDeviations } from '../../shared/catalogue/vendors.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 
-/**
- * What puts the choices of a vendor's answer, or of a chunk of it, into OpenAI's words, in place: reasoning into
- * `reasoning_content`, content into one text. Undefined where the vendor has them so.
- */
-export function adaptAnswer({ reasoning }: ChatDeviations): ((answer: JsonObject) => void) | undefined {
+/** What puts a vendor's reasoning into `reasoning_content`, and its content into one text, in place. Undefined where they are so. */
+export function adaptSaid({ reasoning }: ChatDeviations): ((said: JsonObject) => void) | undefined {
   if (reasoning === undefined) return undefined;
-  const adapt = reasoning === 'reasoning' ? renameReasoning : takeParts;
-  return ({ choices }) => {
-    if (!Array.isArray(choices)) return;
-    for (const choice of choices) {
-      const said = isObject(choice) ? (choice.delta ?? choice.message) : undefined;
-      if (isObject(said)) adapt(said);
-    }
-  };
+  return reasoning === 'reasoning' ? renameReasoning : takeParts;
 }
 
 /** A vendor that says it under both names says it once. */

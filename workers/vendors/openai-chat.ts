@@ -2,9 +2,10 @@ import type { ChatDeviations } from '../../shared/catalogue/vendors.ts';
 import type { HttpClient } from '../http.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
-import { adaptAnswer } from './openai-chat-answer.ts';
+import { adaptSaid } from './openai-chat-answer.ts';
 import { adaptRequest } from './openai-chat-request.ts';
 import { completionMethod } from './openai-completion-method.ts';
+import { chatShape } from './openai-shape.ts';
 import type { VendorMethod } from './vendor.ts';
 
 /** Chat completions (https://platform.openai.com/docs/api-reference/chat), with a vendor's deviations from them. */
@@ -16,9 +17,9 @@ export function openAiChat(
   return completionMethod(http, answerReader, {
     path: '/chat/completions',
     toChunkChoice,
-    hasToken: ({ delta }) => isObject(delta) && typeof delta.content === 'string',
+    hasToken: ({ delta }) => isObject(delta) && typeof delta.content === 'string' && !hasCalls(delta),
     adaptRequest: adaptRequest(deviations),
-    adaptAnswer: adaptAnswer(deviations),
+    shape: chatShape(adaptSaid(deviations)),
     asksUsage: deviations.streamOptions !== false,
   });
 }
@@ -29,4 +30,8 @@ function toChunkChoice({ message, ...rest }: JsonObject): JsonObject | undefined
   const calls = message.tool_calls;
   const toolCalls = Array.isArray(calls) ? { tool_calls: calls.map((call, at) => ({ index: at, ...call })) } : {};
   return { ...rest, delta: { ...message, ...toolCalls } };
+}
+
+function hasCalls({ tool_calls: calls }: JsonObject): boolean {
+  return Array.isArray(calls) && calls.length > 0;
 }

@@ -5,6 +5,7 @@ import { DeltaStream } from './delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import { type OpenAiAnswerReader, takeOffIdentity } from './openai-answer-reader.ts';
 import { composeRequest } from './openai-request.ts';
+import type { AnswerShape } from './openai-shape.ts';
 import { TokenTemplate } from './token-template.ts';
 import type { FrameSink, VendorAnswer, VendorMethod, VendorUsage } from './vendor.ts';
 
@@ -21,8 +22,8 @@ export interface CompletionKind {
   readonly hasToken: (choice: JsonObject) => boolean;
   /** Puts the request's text into the vendor's own words; undefined: it passes unread. */
   readonly adaptRequest?: ((request: string) => string) | undefined;
-  /** Puts an answer's, or a chunk's, choices into OpenAI's words, in place; undefined: they are. */
-  readonly adaptAnswer?: ((answer: JsonObject) => void) | undefined;
+  /** Puts what a vendor says into OpenAI's own shape. */
+  readonly shape: AnswerShape;
   /** `false`: a stream's usage comes unasked. */
   readonly asksUsage?: boolean;
 }
@@ -39,7 +40,7 @@ export function completionMethod(
     const request = kind.adaptRequest?.(call.request) ?? call.request;
     const body = composeRequest({ ...call, request, asksUsage: kind.asksUsage });
     if (!call.stream) {
-      return answerReader.held(await http.post({ path, body, signal, silenceMs }), kind.adaptAnswer);
+      return answerReader.held(await http.post({ path, body, signal, silenceMs }), kind.shape);
     }
     const stream = new ChunkStream(answerReader, sink, kind);
     try {
@@ -57,6 +58,7 @@ class ChunkStream extends DeltaStream {
   private readonly answerReader: OpenAiAnswerReader;
   private readonly kind: CompletionKind;
   private readonly events = new SseReader((data, type) => this.readEvent(data, type));
+  private readonly shapeChunk: (chunk: JsonObject) => void;
   private usage: VendorUsage = null;
   private template: TokenTemplate | undefined;
   /** Chunks from which a template may yet be made: where none can be, trying costs as much as it would save. */
@@ -68,12 +70,13 @@ class ChunkStream extends DeltaStream {
     super(sink);
     this.answerReader = answerReader;
     this.kind = kind;
+    this.shapeChunk = kind.shape.chunks();
   }
 
   /** Some vendors answer a streamed request with a whole completion: it becomes one chunk that says it all. */
   writeCompletion(text: string): void {
     const completion = this.answerReader.completion(text);
-    this.kind.adaptAnswer?.(completion);
+    this.kind.shape.whole(completion);
     const choices = completion.choices.map((choice, index) => {
       const changed = isObject(choice) ? this.kind.toChunkChoice(choice) : undefined;
       if (changed === undefined) {
@@ -115,7 +118,7 @@ class ChunkStream extends DeltaStream {
     if (chunk.error || type === 'error') this.fail(this.answerReader.reportedError(data));
     if (this.template === undefined && this.templateTries > 0) this.makeTemplate(data, chunk);
     takeOffIdentity(chunk);
-    this.kind.adaptAnswer?.(chunk);
+    this.shapeChunk(chunk);
     this.writeChunk(chunk);
   }
 
@@ -127,7 +130,7 @@ class ChunkStream extends DeltaStream {
     const toFrame = (text: string): string => {
       const sample = parseObject(text);
       takeOffIdentity(sample);
-      this.kind.adaptAnswer?.(sample);
+      this.shapeChunk(sample);
       sample.usage = undefined;
       return JSON.stringify(sample);
     };

@@ -1,6 +1,7 @@
 import type { HttpClient } from '../http.ts';
 import type { OpenAiAnswerReader } from './openai-answer-reader.ts';
 import { completionMethod } from './openai-completion-method.ts';
+import { completionShape } from './openai-shape.ts';
 import type { VendorMethod } from './vendor.ts';
 
 /**
@@ -12,5 +13,6 @@ export function openAiCompletions(http: HttpClient, answerReader: OpenAiAnswerRe
     path: '/completions',
     toChunkChoice: (choice) => (typeof choice.text === 'string' ? choice : undefined),
     hasToken: () => false,
+    shape: completionShape,
   });
 }

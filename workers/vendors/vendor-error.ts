@@ -50,6 +50,50 @@ const statusOfCode: Record<string, number> = {
 
 const quotaCodes = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'billing_not_active']);
 
+/** Codes, and messages, verbatim but for the numbers, with which vendors refuse what is longer than the context window. */
+const tooLongCodes: ReadonlySet<unknown> = new Set(['too_many_prompt_tokens', 'exceed_context_size_error']);
+const tooLong = [
+  // OpenAI, DeepSeek, vLLM; OpenRouter.
+  /^This (model|endpoint)'s maximum context length is \d+ tokens/,
+  /^This model's maximum prompt length is \d+/,
+  // Ollama.
+  /^prompt too long; exceeded max context length/,
+  // Mistral.
+  /^Prompt contains \d+ tokens .*too large for model with \d+ maximum context length/,
+  // Groq and Cerebras.
+  /^Please reduce the length of the messages or completion/,
+  // Moonshot.
+  /^(Invalid request: )?Your request exceeded model token limit: \d+/,
+  // llama.cpp, under LM Studio and others.
+  /^the request exceeds the available context size/,
+];
+
+/** The same of a model that the vendor does not know. */
+const unknownModelCodes: ReadonlySet<unknown> = new Set(['model_not_found', 'model_not_available', 'invalid_model']);
+const unknownModel = [
+  // Anthropic; DeepSeek; SiliconFlow.
+  /^model: \S+$/,
+  /^Model (Not|does not) Exist/i,
+  // xAI, vLLM and LM Studio; Ollama.
+  /^(The )?model [`'"]?[^\s`'"]+[`'"]? (does not exist|not found)/i,
+  // OpenRouter.
+  /^\S+ is not a valid model ID/,
+  /^No endpoints found for [\w./:@-]+\.?$/,
+  // Mistral and Perplexity.
+  /^Invalid model(:| ['`"])/,
+  // Fireworks; Moonshot.
+  /^Model not found, inaccessible/,
+  /^Not found the model /,
+];
+
+function says(
+  { code, message }: VendorErrorDetails,
+  codes: ReadonlySet<unknown>,
+  patterns: readonly RegExp[],
+): boolean {
+  return codes.has(code) || (message !== null && patterns.some((pattern) => pattern.test(message)));
+}
+
 function shortText(value: unknown, longest: number): string | null {
   return typeof value === 'string' && value !== '' ? value.slice(0, longest) : null;
 }
@@ -132,6 +176,12 @@ export function vendorError(
     case 400:
     case 413:
     case 422:
+      if (says(details, unknownModelCodes, unknownModel)) return missingModel(cause);
+      if (says(details, tooLongCodes, tooLong) && details.code !== 'context_length_exceeded') {
+        const { param, message } = details;
+        const options = { param, vendorStatus: status, cause };
+        return new ApiError('context_length_exceeded', message ?? 'The prompt is too long for the model.', options);
+      }
       return new ApiError('invalid_request_error', details.message ?? "The model's vendor refused the request.", {
         param: details.param,
         vendorCode: details.code,
@@ -139,8 +189,8 @@ export function vendorError(
         cause,
       });
     case 404:
-      if (details.code !== 'model_not_found') break;
-      return new ApiError('model_not_found', "The model's vendor does not offer it.", { vendorStatus: status, cause });
+      if (!says(details, unknownModelCodes, unknownModel)) break;
+      return missingModel(cause);
     case 408:
     case 504:
       return new ApiError('timeout', "The model's vendor did not answer in time.", { cause, ...wait });
@@ -166,4 +216,9 @@ export function vendorError(
       });
   }
   return new ApiError('service_unavailable', 'The model is not available at the moment.', { cause, ...wait });
+}
+
+/** Without the vendor's message, which holds its own name of the model. The status tells that another route may have it. */
+function missingModel(cause: Error): ApiError {
+  return new ApiError('model_not_found', "The model's vendor does not offer it.", { vendorStatus: 404, cause });
 }
