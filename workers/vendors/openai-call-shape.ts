@@ -18,13 +18,13 @@ export function callPlace({ index, id, function: body }: JsonObject, calls: Read
 /** A call's function with its arguments as text, whichever way the vendor tells them. */
 export function shapeArguments(body: JsonObject): JsonObject {
   const { arguments: written } = body;
-  body.arguments = isObject(written) ? JSON.stringify(written) : (written ?? '');
+  if (typeof written !== 'string') body.arguments = isObject(written) ? JSON.stringify(written) : '';
   return body;
 }
 
 /** A later piece of a call: what was said of it at first stands, and an empty text says nothing. */
 export function shapePiece(piece: JsonObject, { id }: GrowingCall): void {
-  if (piece.id !== id) piece.id = undefined;
+  if (piece.id !== undefined && piece.id !== id) piece.id = undefined;
   if (piece.type === '') piece.type = undefined;
   if (!isObject(piece.function)) return;
   if (piece.function.name === '' || piece.function.name === null) piece.function.name = undefined;
