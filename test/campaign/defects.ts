@@ -118,7 +118,7 @@ export const defects: readonly Defect[] = [
       'const { refused, postponed } = await writeRecords(store, batch.map(({ item }) => item), log).catch(() => ({ refused: [], postponed: [] }));',
     rules: ['no_row', 'account_differs'],
     faults: ['database_locked'],
-    size: { gapMs: 4000 },
+    size: { faults: 8, gapMs: 4000 },
   },
   {
     name: 'a request stays in the store',
