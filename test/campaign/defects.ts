@@ -151,7 +151,7 @@ export const defects: readonly Defect[] = [
     files: /finish\.lua$/,
     text: "if expected ~= '' and tonumber(expected) ~= first then return answer('gap') end",
     replacement: '',
-    rules: ['lost_tokens', 'stuck'],
+    rules: ['lost_tokens', 'stuck', 'late_end'],
     faults: ['answers_rolled_back'],
     answers: { tokens: 3, firstMs: 100, gapMs: 800, writing: 'event_a_write', ending: 'whole' },
     size: { faults: 40, gapMs: 500 },
