@@ -145,6 +145,7 @@ export const defects: readonly Defect[] = [
     rules: ['wrong_tokens', 'lost_tokens', 'doubled_tokens'],
     faults: ['worker_stalled'],
     answers: { tokens: 40, firstMs: 6000, gapMs: 50, writing: 'event_a_write', ending: 'whole' },
+    size: { faults: 6, gapMs: 5000 },
   },
   {
     name: 'an end is taken behind frames that Redis has lost',
