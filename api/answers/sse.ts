@@ -128,8 +128,9 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
   }
 
   tick(now: number): void {
+    if (!this.isEnded) this.onTick?.(now);
+    // That may have been its end.
     if (this.isEnded) return;
-    this.onTick?.(now);
     const silent = now - this.#lastWriteAt;
     if (this.#isFull || silent < pingMs) return;
     if (this.isOpen) this.#ping();
