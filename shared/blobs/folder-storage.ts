@@ -35,8 +35,14 @@ export class FolderStorage implements BlobStorage {
     }
   }
 
-  write(id: string, content: string | Uint8Array): Promise<void> {
-    return this.#disk.put(id, content);
+  async write(id: string, content: string | Uint8Array): Promise<void> {
+    try {
+      await this.#disk.put(id, content);
+    } catch (error) {
+      // A full disk leaves an empty file, or a part of it.
+      await rm(join(this.location, id), { force: true }).catch(() => undefined);
+      throw error;
+    }
   }
 
   async writeStream(id: string, content: AsyncIterable<Uint8Array>): Promise<number> {
