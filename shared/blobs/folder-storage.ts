@@ -35,11 +35,11 @@ export class FolderStorage implements BlobStorage {
     }
   }
 
+  /** Of what a disk that is full has not taken no file stays behind. */
   async write(id: string, content: string | Uint8Array): Promise<void> {
     try {
       await this.#disk.put(id, content);
     } catch (error) {
-      // A full disk leaves an empty file, or a part of it.
       await rm(join(this.location, id), { force: true }).catch(() => undefined);
       throw error;
     }
