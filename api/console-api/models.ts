@@ -40,8 +40,9 @@ export function modelFacts(model: Model): Record<string, unknown> {
   };
 }
 
-/** Dollars: for a million tokens, for an image, a second, a character. */
-export function shownPrices({ above, imageOutput, audioInput, image, second, character, ...prices }: Prices): object {
+/** Dollars: for a million tokens, for an image, a second, a character, a request. */
+export function shownPrices(prices: Prices): object {
+  const { above, imageOutput, audioInput, image, second, character, request } = prices;
   return {
     ...shownTokenPrices(prices),
     image_output: forMillion(imageOutput),
@@ -49,8 +50,14 @@ export function shownPrices({ above, imageOutput, audioInput, image, second, cha
     image: forOne(image),
     second: forOne(second),
     character: forOne(character),
+    request: typeof request === 'object' ? shownSizes(request) : forOne(request),
     above: (above ?? []).map(({ tokens, ...longer }) => ({ tokens, ...shownTokenPrices(longer) })),
   };
+}
+
+/** Prices of a request by the size of its search context. */
+function shownSizes({ low, medium, high }: Exclude<Prices['request'], number | undefined>): object {
+  return { low: toDollars(low), medium: toDollars(medium), high: toDollars(high) };
 }
 
 type TokenPrices = Pick<Prices, 'input' | 'cachedInput' | 'cacheWrite' | 'output'>;

@@ -1,3 +1,4 @@
+import { askedSearchContext, type FeeFacts } from '../../shared/money/request-fee.ts';
 import type { Extent } from './prepared-request.ts';
 
 /**
@@ -7,4 +8,13 @@ import type { Extent } from './prepared-request.ts';
  */
 export function extentOf(outputTokens: number | null | undefined, choices?: number | null): Extent {
   return { outputTokens: outputTokens ?? undefined, choices: choices ?? undefined };
+}
+
+/**
+ * What of a request a price of the request counts by; nothing for most.
+ * @param requests as how many it counts
+ */
+export function feeExtent(options: unknown, requests = 1): FeeFacts {
+  const searchContext = options === undefined ? undefined : askedSearchContext(options);
+  return { ...(searchContext && { searchContext }), ...(requests !== 1 && { requests }) };
 }

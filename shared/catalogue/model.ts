@@ -36,6 +36,8 @@ const prices = z.strictObject({
   second: money.optional(),
   /** Nano-dollars for one character of text. */
   character: money.optional(),
+  /** Nano-dollars for one request beside all that, the same for each or by the size of its search context. */
+  request: z.union([money, z.strictObject({ low: money, medium: money, high: money })]).optional(),
 });
 
 /** What a model has, and a route of it may have otherwise. */

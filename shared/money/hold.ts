@@ -1,8 +1,9 @@
 import type { RoutedModel } from '../catalogue/catalogue.ts';
 import { type Prices, type TokenPrices, tokenPrices } from './prices.ts';
+import { type FeeFacts, highestRequestPrice, type SearchContextSize, searchContextSizes } from './request-fee.ts';
 
 /** What is known of a request before it is run. */
-export interface RequestFacts {
+export interface RequestFacts extends FeeFacts {
   /** Bytes of the request: no token is shorter. Files of audio are not among them: they count by `seconds`. */
   readonly bytes: number;
   /** Images that the request shows its model, whether by a link, as data or as an upload. */
@@ -66,6 +67,8 @@ interface Dearest {
   readonly image: bigint;
   readonly second: bigint;
   readonly character: bigint;
+  /** For a request, by what search context it asks for. */
+  readonly request: Readonly<Record<SearchContextSize, bigint>>;
 }
 
 /** By the lists of routes that the catalogue keeps: reckoning it anew would cost each request more than the rest here. */
@@ -77,9 +80,9 @@ const known = new WeakMap<readonly RoutedModel[], Dearest>();
  * @param routes the models by all their routes (`Catalogue.routes`)
  */
 export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hold {
-  const { images = 0, characters = 0, choices = 1 } = facts;
+  const { images = 0, characters = 0, choices = 1, requests = 1, searchContext = 'low' } = facts;
   const seconds = secondsOf(facts);
-  const { tiers, image, second, character } = dearest(routes);
+  const { tiers, image, second, character, request } = dearest(routes);
   const input = inputTokens(routes, facts);
   let [inputPrice, outputPrice] = [0, 0];
   for (const tier of tiers) {
@@ -92,8 +95,10 @@ export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hol
     thousandth(BigInt(input) * BigInt(inputPrice)) +
     BigInt(images) * image +
     thousandth(BigInt(Math.ceil(seconds * 1000)) * second) +
-    BigInt(characters) * character;
-  const hasPrice = image + second + character > 0n || tiers.some(({ input, output }) => input + output > 0);
+    BigInt(characters) * character +
+    BigInt(requests) * request[searchContext];
+  const hasPrice =
+    image + second + character + request.high > 0n || tiers.some(({ input, output }) => input + output > 0);
   return {
     fixed: safe(fixed === 0n && hasPrice ? 1n : fixed),
     outputPrice: safe(BigInt(outputPrice) * BigInt(choices)),
@@ -131,6 +136,9 @@ function dearest(routes: readonly RoutedModel[]): Dearest {
     image: largest((prices) => prices.image),
     second: largest(({ second }) => second),
     character: largest(({ character }) => character),
+    request: Object.fromEntries(
+      searchContextSizes.map((size) => [size, largest(({ request }) => highestRequestPrice(request, size))]),
+    ) as Dearest['request'],
   };
   known.set(routes, reckoned);
   return reckoned;

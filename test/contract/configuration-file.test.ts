@@ -62,6 +62,15 @@ describe("the operator's file", () => {
     });
   });
 
+  it('may name the price of a request, one for all or one for each size of its search context', async () => {
+    const { models } = await read(`models:
+  flat: { prices: { request: 0.02 } }
+  sized: { prices: { request: { low: 0.005, medium: 0.008, high: 0.012 } } }
+`);
+    assert.deepEqual(models.flat, { prices: { request: 20_000_000 } });
+    assert.deepEqual(models.sized, { prices: { request: { low: 5_000_000, medium: 8_000_000, high: 12_000_000 } } });
+  });
+
   it('may use anchors, and ids that look like numbers', async () => {
     const { models } = await read(
       'models:\n  4.1: &same { prices: { input: 1 } }\n  "other/4.1": *same\n  gpt-5: { alias_of: "4.1" }\n',
@@ -111,6 +120,11 @@ describe("the operator's file", () => {
       'a price beyond reason',
       'models: { m: { prices: { character: 15 } } }\n',
       ['1:37: models.m.prices.character: expected at most 1 dollars, got 15'],
+    ],
+    [
+      'a price of a request for some sizes only',
+      'models: { m: { prices: { request: { low: 1, high: 2 } } } }\n',
+      ['1:26: models.m.prices.request: expected dollars, or low, medium and high, got a mapping'],
     ],
     [
       'a price finer than a nano-dollar',
