@@ -21,7 +21,7 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
   readonly excludedRoutes?: readonly string[] | undefined;
   /** Tokens that the answer may have at most, where its caller has set no limit and the balance does. */
   readonly outputLimit?: number;
-  /** What of the request a price of the request counts by; left out: it is one request that asks for no search context. */
+  /** What prices of requests and images differ by; left out: it asks for what is usual. */
   readonly fee?: FeeFacts | undefined;
 }
 

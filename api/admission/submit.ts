@@ -267,12 +267,11 @@ function queuedBeside({
   prepared,
   caller,
 }: Submission): Pick<QueuedJob, 'uploads' | 'dropsUnsupported' | 'excludedRoutes' | 'fee'> {
-  const { searchContext, requests } = prepared?.extent ?? {};
   return {
     uploads: prepared?.files?.length ? recordsOf(prepared.files) : undefined,
     dropsUnsupported: caller.unsupportedParameters === 'drop' ? true : undefined,
     excludedRoutes: prepared?.excludedRoutes?.length ? prepared.excludedRoutes : undefined,
-    fee: searchContext === undefined && requests === undefined ? undefined : { searchContext, requests },
+    fee: prepared?.extent?.fee,
   };
 }
 

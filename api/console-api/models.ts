@@ -42,17 +42,22 @@ export function modelFacts(model: Model): Record<string, unknown> {
 
 /** Dollars: for a million tokens, for an image, a second, a character, a request. */
 export function shownPrices(prices: Prices): object {
-  const { above, imageOutput, audioInput, image, second, character, request } = prices;
+  const { above, imageOutput, audioInput, image, imageKinds, second, character, request } = prices;
   return {
     ...shownTokenPrices(prices),
     image_output: forMillion(imageOutput),
     audio_input: forMillion(audioInput),
     image: forOne(image),
+    image_kinds: imageKinds === undefined ? null : shownKinds(imageKinds),
     second: forOne(second),
     character: forOne(character),
     request: typeof request === 'object' ? shownSizes(request) : forOne(request),
     above: (above ?? []).map(({ tokens, ...longer }) => ({ tokens, ...shownTokenPrices(longer) })),
   };
+}
+
+function shownKinds(kinds: NonNullable<Prices['imageKinds']>): object {
+  return Object.fromEntries(Object.entries(kinds).map(([kind, price]) => [kind, toDollars(price)]));
 }
 
 /** Prices of a request by the size of its search context. */

@@ -14,8 +14,8 @@ export interface BilledExtra {
   readonly param: string;
   /** What operators call it: a field, `service_tier.priority`, the type of a tool. */
   readonly name: string;
-  /** Nothing but a search context: a price of the request by its size covers it. */
-  readonly isSearchContext?: true;
+  /** What covers it where the model has such prices: `search`, those of a request by its search context; `hd`, one of images. */
+  readonly coveredBy?: 'search' | 'hd';
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -134,14 +134,14 @@ export function mediaExtras(capability: MediaCapability, given: readonly string[
   return given.flatMap((field) => {
     const name = rootOf(field);
     // Pictures that are priced one by one have a price of their own in high definition.
-    if (name === 'quality' && fields.quality === 'hd') return [{ param: name, name: 'quality.hd' }];
+    if (name === 'quality' && fields.quality === 'hd') return [{ param: name, name: 'quality.hd', coveredBy: 'hd' }];
     return free.has(name) ? [] : extrasOf(name, fields);
   });
 }
 
 function extrasOf(field: string, { service_tier: tier, web_search_options: search }: Fields): BilledExtra[] {
   if (field === 'web_search_options' && isSearchContext(search)) {
-    return [{ param: field, name: field, isSearchContext: true }];
+    return [{ param: field, name: field, coveredBy: 'search' }];
   }
   if (field !== 'service_tier') return [{ param: field, name: field }];
   return usualTiers.has(tier)

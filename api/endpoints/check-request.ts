@@ -65,15 +65,16 @@ function findUnpriced(
   if (extras === undefined) return undefined;
   const { vendors } = catalogue.sources();
   const free = Object.hasOwn(vendors, vendor) ? (vendors[vendor]?.unbilled ?? []) : [];
-  // Where all requests cost the same, nobody has said what the search context costs.
-  const hasSearchPrice = typeof prices?.request === 'object';
   return extras.find(
-    ({ name, param, isSearchContext }) =>
-      !ignored.includes(name) &&
-      !ignored.includes(param) &&
-      !free.includes(name) &&
-      !(isSearchContext && hasSearchPrice),
+    ({ name, param, coveredBy }) =>
+      !ignored.includes(name) && !ignored.includes(param) && !free.includes(name) && !hasPrice(prices, coveredBy),
   );
+}
+
+function hasPrice(prices: RoutedModel['prices'], covering: BilledExtra['coveredBy']): boolean {
+  if (covering === 'hd') return prices?.imageKinds?.hd !== undefined;
+  // Where all requests cost the same, nobody has said what the search context costs.
+  return covering === 'search' && typeof prices?.request === 'object';
 }
 
 /**

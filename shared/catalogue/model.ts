@@ -32,6 +32,8 @@ const prices = z.strictObject({
   audioInput: money.optional(),
   /** Nano-dollars for one image. */
   image: money.optional(),
+  /** The same for images that cost otherwise, by size (`1792x1024`), quality (`hd`), or both (`1792x1024 hd`). */
+  imageKinds: z.record(z.string(), money).optional(),
   /** Nano-dollars for one second of audio or video. */
   second: money.optional(),
   /** Nano-dollars for one character of text. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { camelKeys, list, mapping, whole } from './shapes.ts';
+import { camelKeys, list, mapping, named, text, whole } from './shapes.ts';
 
 /** By what a price of tokens is multiplied: dollars for a million → whole nano-dollars for a thousand. */
 const forTokens = 1_000_000;
@@ -37,6 +37,7 @@ export const pricesShape = mapping({
   image_output: tokens(),
   audio_input: tokens(),
   image: each().optional(),
+  image_kinds: named(text('a size, a quality or both', 64), each()).optional(),
   second: each().optional(),
   character: dollars(forOne, 1).optional(),
   request: z

@@ -1,9 +1,15 @@
 import type { RoutedModel } from '../catalogue/catalogue.ts';
 import { type Prices, type TokenPrices, tokenPrices } from './prices.ts';
-import { type FeeFacts, highestRequestPrice, type SearchContextSize, searchContextSizes } from './request-fee.ts';
+import {
+  type FeeFacts,
+  highestImagePrice,
+  highestRequestPrice,
+  type SearchContextSize,
+  searchContextSizes,
+} from './request-fee.ts';
 
 /** What is known of a request before it is run. */
-export interface RequestFacts extends FeeFacts {
+export interface RequestFacts {
   /** Bytes of the request: no token is shorter. Files of audio are not among them: they count by `seconds`. */
   readonly bytes: number;
   /** Images that the request shows its model, whether by a link, as data or as an upload. */
@@ -20,6 +26,8 @@ export interface RequestFacts extends FeeFacts {
   /** Seconds of audio to be heard, or of video to be made, at most. */
   readonly seconds?: number | undefined;
   readonly characters?: number | undefined;
+  /** What prices of requests and images differ by; left out: it asks for what is usual. */
+  readonly fee?: FeeFacts | undefined;
 }
 
 /** The most that a request can cost. */
@@ -65,6 +73,8 @@ interface Dearest {
   /** Tokens of an image of the request. */
   readonly imageTokens: number;
   readonly image: bigint;
+  /** Those that have other prices for some images. */
+  readonly imageKinds: readonly Prices[];
   readonly second: bigint;
   readonly character: bigint;
   /** For a request, by what search context it asks for. */
@@ -80,9 +90,10 @@ const known = new WeakMap<readonly RoutedModel[], Dearest>();
  * @param routes the models by all their routes (`Catalogue.routes`)
  */
 export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hold {
-  const { images = 0, characters = 0, choices = 1, requests = 1, searchContext = 'low' } = facts;
+  const { images = 0, characters = 0, choices = 1, fee = {} } = facts;
+  const { requests = 1, searchContext = 'low' } = fee;
   const seconds = secondsOf(facts);
-  const { tiers, image, second, character, request } = dearest(routes);
+  const { tiers, image, imageKinds, second, character, request } = dearest(routes);
   const input = inputTokens(routes, facts);
   let [inputPrice, outputPrice] = [0, 0];
   for (const tier of tiers) {
@@ -93,17 +104,29 @@ export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hol
   }
   const fixed =
     thousandth(BigInt(input) * BigInt(inputPrice)) +
-    BigInt(images) * image +
+    BigInt(images) * (imageKinds.length === 0 ? image : dearestImage(imageKinds, image, fee)) +
     thousandth(BigInt(Math.ceil(seconds * 1000)) * second) +
     BigInt(characters) * character +
     BigInt(requests) * request[searchContext];
-  const hasPrice =
-    image + second + character + request.high > 0n || tiers.some(({ input, output }) => input + output > 0);
   return {
-    fixed: safe(fixed === 0n && hasPrice ? 1n : fixed),
+    fixed: safe(fixed === 0n && hasPrice(dearest(routes)) ? 1n : fixed),
     outputPrice: safe(BigInt(outputPrice) * BigInt(choices)),
     ...mostOutput(routes, facts),
   };
+}
+
+function hasPrice({ tiers, image, imageKinds, second, character, request }: Dearest): boolean {
+  const isPriced = (kinds: Prices['imageKinds'] = {}): boolean => Object.values(kinds).some((price) => price > 0);
+  return (
+    image + second + character + request.high > 0n ||
+    tiers.some(({ input, output }) => input + output > 0) ||
+    imageKinds.some((prices) => isPriced(prices.imageKinds))
+  );
+}
+
+function dearestImage(priced: readonly Prices[], usual: bigint, fee: FeeFacts): bigint {
+  const dearest = BigInt(Math.max(...priced.map((prices) => highestImagePrice(prices, fee))));
+  return dearest > usual ? dearest : usual;
 }
 
 /** The most tokens that the input can have. */
@@ -134,6 +157,7 @@ function dearest(routes: readonly RoutedModel[]): Dearest {
     ]),
     imageTokens: Math.max(tokensPerImageInput, ...routes.map(imageTokensOf)),
     image: largest((prices) => prices.image),
+    imageKinds: priced.filter((prices) => prices.imageKinds !== undefined),
     second: largest(({ second }) => second),
     character: largest(({ character }) => character),
     request: Object.fromEntries(

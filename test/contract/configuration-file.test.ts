@@ -62,11 +62,14 @@ describe("the operator's file", () => {
     });
   });
 
-  it('may name the price of a request, one for all or one for each size of its search context', async () => {
+  it('may name prices of requests by the size of their search context, and of images by size and quality', async () => {
     const { models } = await read(`models:
   flat: { prices: { request: 0.02 } }
   sized: { prices: { request: { low: 0.005, medium: 0.008, high: 0.012 } } }
+  painter: { prices: { image: 0.04, image_kinds: { hd: 0.08, 1792x1024 hd: 0.12 } } }
 `);
+    const imageKinds = { hd: 80_000_000, '1792x1024 hd': 120_000_000 };
+    assert.deepEqual(models.painter, { prices: { image: 40_000_000, imageKinds } });
     assert.deepEqual(models.flat, { prices: { request: 20_000_000 } });
     assert.deepEqual(models.sized, { prices: { request: { low: 5_000_000, medium: 8_000_000, high: 12_000_000 } } });
   });

@@ -225,6 +225,21 @@ const mediaCases: readonly Case[] = [
     quantities: { images: 3 },
     cost: 120_000_000,
   },
+  ...(
+    [
+      [undefined, undefined, 40],
+      ['1024x1024', 'standard', 40],
+      ['1792x1024', undefined, 80],
+      ['1792x1024', 'standard', 80],
+      ['1024x1024', 'hd', 90],
+      ['1792x1024', 'hd', 120],
+      ['constructor', '__proto__', 40],
+    ] as const
+  ).map(([imageSize, imageQuality, cost]) => ({
+    of: `images of the size ${imageSize} and the quality ${imageQuality}`,
+    prices: { image: 40, imageKinds: { '1792x1024': 80, hd: 90, '1792x1024 hd': 120 } },
+    ...{ usage: null, quantities: { images: 2 }, fee: { imageSize, imageQuality }, cost: 2 * cost },
+  })),
   {
     of: 'a transcription by tokens',
     prices: { input: 2_500_000, audioInput: 6_000_000, output: 10_000_000 },

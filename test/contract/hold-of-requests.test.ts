@@ -158,6 +158,14 @@ const change: fc.Arbitrary<Change> = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ place: fc.constant(0), key: fc.constant('web_search_options'), value: search }),
   },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      place: fc.constant(0),
+      key: fc.constantFrom('size', 'quality'),
+      value: fc.constantFrom<Json>('256x256', '1792x1024', 'hd', 'constructor', 'a b'),
+    }),
+  },
 );
 
 function objectsIn(json: Json): JsonObject[] {
@@ -214,6 +222,7 @@ function prepared({ prepare }: HeldEndpoint, text: string): PreparedRequest | un
 
 const prices = {
   ...{ input: 3_000_000, output: 5_000_000, image: 7, second: 11, character: 13 },
+  imageKinds: { '256x256': 3, '1792x1024': 900, hd: 5000, '1792x1024 hd': 10 },
   // An operator may have a size cost less than a smaller one.
   request: { low: 90_000_000, medium: 17_000_000, high: 290_000_000 },
   above: [

@@ -41,13 +41,18 @@ const said = (text: string) =>
     choices: [{ index: 0, delta: { ...begin, content: text }, finish_reason: null }],
   })}\n\n`;
 
-describe('the price of a request', () => {
+describe('a price that depends on what is asked for', () => {
   let vendor: FixtureVendor;
   let records: JobRecords;
   before(async () => {
     vendor = await startFixtureVendor();
     const perplexity = { base_url: vendor.baseUrl, api_key: 'none' };
-    records = await JobRecords.start({ configuration: { vendors: { perplexity } } });
+    const painter = {
+      capability: 'image',
+      prices: { image: 0.001, image_kinds: { '1792x1024': 0.002, hd: 0.003, '1792x1024 hd': 0.004 } },
+      routes: [{ vendor: 'sandbox', model: 'sandbox-image' }],
+    };
+    records = await JobRecords.start({ configuration: { vendors: { perplexity }, models: { painter } } });
   });
   after(async () => {
     await records?.stop();
@@ -77,7 +82,7 @@ describe('the price of a request', () => {
     return [cost, vendorCost];
   }
 
-  test('is charged beside the tokens, held and streamed, and what its vendor says is kept beside it', async () => {
+  test('of a request is charged beside the tokens, held and streamed, and what its vendor says is kept beside it', async () => {
     tell(asRecorded);
     const cost = 73 * token + fees.low;
     assert.deepEqual(await costs(chat), [cost, 5_070_000]);
@@ -85,7 +90,7 @@ describe('the price of a request', () => {
     assert.equal((await records.post(chat)).headers.get('x-sluice-cost'), '0.005073');
   });
 
-  test('is the one of the search context that was asked for, whatever the endpoint, unless the vendor tells one', async () => {
+  test('of a request is the one of the search context that was asked for, whatever the endpoint, unless the vendor tells one', async () => {
     tell({});
     const input = { model: 'sonar', input: 'Who made Ruby?', max_output_tokens: 100 };
     const asked: readonly (readonly [path: string, body: object])[] = [
@@ -104,7 +109,7 @@ describe('the price of a request', () => {
     assert.equal((await costs({ ...chat, ...searching('high') }))[0], 73 * token + fees.medium);
   });
 
-  test('is one for each prompt of a completion, and none for a count of tokens', async () => {
+  test('of a request is one for each prompt of a completion, and none for a count of tokens', async () => {
     tell(asRecorded);
     const two = { model: 'sonar', prompt: ['Who made Ruby?', 'When?'], ...searching('low') };
     assert.deepEqual(await costs(two, '/v1/completions'), [2 * (73 * token + fees.low), 2 * 5_070_000]);
@@ -115,7 +120,7 @@ describe('the price of a request', () => {
     assert.ok(!cost, String(cost));
   });
 
-  test('is charged for a stream that its caller cut, by the search context that was asked for', async () => {
+  test('of a request is charged for a stream that its caller cut, by the search context that was asked for', async () => {
     vendor.answer((response) => {
       beginStream(response);
       response.write(said('Matz'));
@@ -130,7 +135,7 @@ describe('the price of a request', () => {
     assert.deepEqual([outcome, cost, vendorCost], ['cancelled', total * token + fees.high, null]);
   });
 
-  test('is held: a balance below it is refused before the vendor is asked, one that covers it pays no more', async () => {
+  test('of a request is held: a balance below it is refused before the vendor is asked, one that covers it pays no more', async () => {
     tell({ search_context_size: 'high', cost: { total_cost: 0.0121 } });
     const { key: poor } = await makeLimitedAccount(records.gateway, { credit: 11_900_000 });
     const asking = { ...chat, max_tokens: 10, ...searching('high') };
@@ -150,7 +155,7 @@ describe('the price of a request', () => {
     assert.ok(cost !== null && cost <= 5_900_000, String(cost));
   });
 
-  test('covers a search context for limited accounts, and no other kind of search', async () => {
+  test('of a request covers a search context for limited accounts, and no other kind of search', async () => {
     tell(asRecorded);
     const { key } = await makeLimitedAccount(records.gateway, { credit: 1_000_000_000 });
     const ask = (options: object, model = 'sonar') =>
@@ -170,6 +175,24 @@ describe('the price of a request', () => {
     const research = await records.post({ ...chat, model: 'sonar-deep-research' }, { authorization: `Bearer ${key}` });
     const { param } = await assertErrorAnswer(research, 403, 'permission_denied');
     assert.equal(param, 'model');
+  });
+
+  test('an image costs what its size and its quality cost, also to a limited account', async () => {
+    const { key } = await makeLimitedAccount(records.gateway, { credit: 100_000_000 });
+    const asked: readonly (readonly [more: object, cost: number])[] = [
+      [{}, 1_000_000],
+      [{ size: '256x256', quality: 'standard' }, 1_000_000],
+      [{ size: '1792x1024' }, 2_000_000],
+      [{ quality: 'hd', size: '512x512', n: 2 }, 6_000_000],
+      [{ size: '1792x1024', quality: 'hd' }, 4_000_000],
+    ];
+    for (const [more, cost] of asked) {
+      const body = { model: 'painter', prompt: 'A sea otter', ...more };
+      const headers = { authorization: `Bearer ${key}` };
+      const response = await records.post(body, headers, { path: '/v1/images/generations' });
+      assert.equal(response.status, 200, await response.text());
+      assert.equal((await records.ended(jobIdOf(response))).cost, cost, JSON.stringify(more));
+    }
   });
 
   test('a job shows the cost that its vendor states, and none where that cannot be true', async () => {

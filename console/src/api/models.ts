@@ -13,6 +13,8 @@ export interface ModelPrices {
   readonly image_output?: number | null;
   readonly audio_input?: number | null;
   readonly image?: number | null;
+  /** Of images that cost otherwise, by size, quality or both. */
+  readonly image_kinds?: Readonly<Record<string, number>> | null;
   readonly second?: number | null;
   readonly character?: number | null;
   readonly request?: RequestPrice | null;

@@ -16,7 +16,8 @@ export function otherPrices(prices: ModelPrices | null): string {
   const told = named.filter(([, price]) => price !== null && price !== undefined);
   const texts = told.map(([name, price, unit]) => `${name} ${money(price)}${unit}`);
   const above = prices.above?.map((step) => `above ${(step.tokens ?? 0).toLocaleString('en-US')} tokens dearer`) ?? [];
-  return [...texts, ...requestTexts(prices.request), ...above].join(' · ');
+  const kinds = Object.entries(prices.image_kinds ?? {}).map(([kind, price]) => `picture ${kind} ${money(price)}`);
+  return [...texts, ...kinds, ...requestTexts(prices.request), ...above].join(' · ');
 }
 
 /** `request $0.005 each`, or `request $0.005, $0.008, $0.012 by search context (low, medium, high)`. */
