@@ -1,3 +1,5 @@
+import { isRefusal } from './redis-refusal.ts';
+
 /** One row of the error table: what a code means on the wire. */
 interface ErrorRow {
   readonly status: number;
@@ -126,9 +128,16 @@ export class ApiError extends Error {
     return new ApiError(code, data.message, data);
   }
 
-  /** Any thrown value as an ApiError. What was not meant for callers becomes a bare 500, the value kept as cause. */
+  /**
+   * Any thrown value as an ApiError. What was not meant for callers becomes a bare 500, the value kept as cause; what Redis
+   * refuses for now a 503, for the same request may succeed a moment later.
+   */
   static from(thrown: unknown): ApiError {
     if (thrown instanceof ApiError) return thrown;
+    if (isRefusal(thrown)) {
+      const message = 'The service cannot do this for now. Send the request again.';
+      return new ApiError('service_unavailable', message, { retryAfterMs: 2000, cause: thrown });
+    }
     return new ApiError('server_error', 'The server had an error while processing your request.', { cause: thrown });
   }
 }

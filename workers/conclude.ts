@@ -152,6 +152,7 @@ async function afterFinish(
   await settleOwn(context, run, called, ended, end.told);
   return 'done';
 }
+
 /** Settles a job that this run has ended. @param told what it took; undefined: it was cut, and that is yet to be counted */
 async function settleOwn(
   context: WorkerContext,
@@ -175,7 +176,7 @@ async function settleOwn(
     errorCode: end.errorCode,
     began: true,
     record,
-    cost,
+    cost: cost ?? 'held',
     tokens,
   });
 }

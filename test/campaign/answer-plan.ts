@@ -48,6 +48,16 @@ export function tokenAt(call: number, index: number): string {
   return ` c${call}t${index}`;
 }
 
+/** How many tokens a call's answer has. No two calls answer alike: what is made of several of them is no call's answer. */
+export function tokenCount({ tokens }: AnswerPlan, call: number): number {
+  return tokens + 3 * (call - 1);
+}
+
+/** Whether the first event of a stream brings a token, as some vendors' do; that of others brings the role alone. */
+export function opensWithToken(plan: AnswerPlan): boolean {
+  return promptTokens(plan) % 2 === 0;
+}
+
 /** Tokens that the vendor says it has read, different from request to request. */
 export function promptTokens({ marker }: AnswerPlan): number {
   let sum = 0;

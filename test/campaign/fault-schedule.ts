@@ -69,6 +69,11 @@ export class FaultSchedule {
     );
   }
 
+  /** Whether any has begun before that time. */
+  hasAny(before: number): boolean {
+    return this.past.some(({ from }) => from <= before);
+  }
+
   /** How many there were of each kind. */
   counts(): Record<string, number> {
     const counts: Record<string, number> = {};
