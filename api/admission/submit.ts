@@ -181,8 +181,8 @@ function queuedAtOnce(services: Services, submission: Submission): AdmitCall['qu
   if (services.isCluster || isRecordedFirst(job) || prepared === undefined) return undefined;
   const { request } = prepared;
   if (typeof request !== 'string' || !isInline(prepared)) return undefined;
-  const { uploads, dropsUnsupported, excludedRoutes } = queuedBeside(submission);
-  return { request, uploads, dropsUnsupported, excludedRoutes };
+  const { uploads, dropsUnsupported, excludedRoutes, fee } = queuedBeside(submission);
+  return { request, uploads, dropsUnsupported, excludedRoutes, fee };
 }
 
 /**
@@ -266,11 +266,12 @@ function isInline({ request, hasMedia }: PreparedRequest | PreparedLargeRequest)
 function queuedBeside({
   prepared,
   caller,
-}: Submission): Pick<QueuedJob, 'uploads' | 'dropsUnsupported' | 'excludedRoutes'> {
+}: Submission): Pick<QueuedJob, 'uploads' | 'dropsUnsupported' | 'excludedRoutes' | 'fee'> {
   return {
     uploads: prepared?.files?.length ? recordsOf(prepared.files) : undefined,
     dropsUnsupported: caller.unsupportedParameters === 'drop' ? true : undefined,
     excludedRoutes: prepared?.excludedRoutes?.length ? prepared.excludedRoutes : undefined,
+    fee: prepared?.extent?.fee,
   };
 }
 
