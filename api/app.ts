@@ -16,7 +16,7 @@ import { completions } from './endpoints/completions.ts';
 import { embeddings } from './endpoints/embeddings.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { handleEndpoint } from './endpoints/handle-endpoint.ts';
-import { healthz, metrics, readyz } from './endpoints/health.ts';
+import { healthz, livenessPaths, metrics, readinessPaths, readyz } from './endpoints/health.ts';
 import { imagesEdits } from './endpoints/images-edits.ts';
 import { imagesGenerations } from './endpoints/images-generations.ts';
 import { imagesVariations } from './endpoints/images-variations.ts';
@@ -78,8 +78,8 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   const video = videoRoutes(services);
 
   router.get('/', showStartPage(services));
-  router.get('/healthz', healthz);
-  router.get('/readyz', readyz(services, db, isClosing));
+  for (const path of livenessPaths) router.get(path, healthz);
+  for (const path of readinessPaths) router.get(path, readyz(services, db, isClosing));
   router.get('/metrics', metrics(services));
   router.get('/results/:hour/:name', readResult(services));
 
