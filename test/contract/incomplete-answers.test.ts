@@ -52,7 +52,7 @@ async function sendAnswer(
 }
 
 describe('a stream whose bytes are counted', () => {
-  const whole = 'id: 1.0\ndata: first\n\nid: 2.0\ndata: second ä\n\nid: 3.0\ndata: last\n\n';
+  const whole = 'data: first\nid: 1.0\n\ndata: second ä\nid: 2.0\n\ndata: last\nid: 3.0\n\n';
 
   it('lacks none when the connection has written them all', async () => {
     const { answer, text } = await sendAnswer(() => undefined);
