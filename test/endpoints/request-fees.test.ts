@@ -48,7 +48,7 @@ describe('a price that depends on what is asked for', () => {
     vendor = await startFixtureVendor();
     const perplexity = { base_url: vendor.baseUrl, api_key: 'none' };
     const painter = {
-      capability: 'image',
+      capability: 'image' as const,
       prices: { image: 0.001, image_kinds: { '1792x1024': 0.002, hd: 0.003, '1792x1024 hd': 0.004 } },
       routes: [{ vendor: 'sandbox', model: 'sandbox-image' }],
     };
