@@ -144,7 +144,8 @@ export const defects: readonly Defect[] = [
     replacement: '',
     rules: ['wrong_tokens', 'lost_tokens', 'doubled_tokens'],
     faults: ['worker_stalled'],
-    answers: { tokens: 40, firstMs: 9000, gapMs: 50, writing: 'event_a_write', ending: 'whole' },
+    // Whoever comes back has one event taken before it learns that its lease is another's.
+    answers: { tokens: 40, firstMs: 9000, gapMs: 50, writing: 'event_a_write', opening: 'token', ending: 'whole' },
     size: { faults: 6, gapMs: 8000 },
   },
   {

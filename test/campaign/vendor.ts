@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type AnswerPlan, opensWithToken, promptTokens, readPlan, tokenAt, tokenCount } from './answer-plan.ts';
+import { type AnswerPlan, promptTokens, readPlan, tokenAt, tokenCount } from './answer-plan.ts';
 
 /** One call as the vendor knows it: the truth that everything else is held against. */
 export interface VendorCall {
@@ -185,7 +185,7 @@ async function stream({ response, call }: Exchange): Promise<void> {
   const isWhole = plan.ending === 'whole';
   const planned = tokenCount(plan, call.number);
   const count = isWhole ? planned : Math.floor(planned / 2);
-  const opening = opensWithToken(plan) && count > 0 ? 1 : 0;
+  const opening = plan.opening === 'token' && count > 0 ? 1 : 0;
   const events = [chunk(call, { role: 'assistant', content: opening > 0 ? tokenAt(call.number, 0) : '' }, null)];
   for (let index = opening; index < count; index++)
     events.push(chunk(call, { content: tokenAt(call.number, index) }, null));
