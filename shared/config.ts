@@ -11,7 +11,14 @@ import { addressSettings, sandboxSetting } from './configuration/apply-vendors.t
 import { limitBounds } from './configuration/limit-bounds.ts';
 import { limitSettings } from './configuration/limit-settings.ts';
 import { type Configuration, readConfiguration } from './configuration/read-configuration.ts';
-import { isLoopback, publicUrls, type TrustedProxies, trustedProxies } from './ingress-settings.ts';
+import {
+  type DefaultModels,
+  defaultModels,
+  isLoopback,
+  publicUrls,
+  type TrustedProxies,
+  trustedProxies,
+} from './ingress-settings.ts';
 import { type RoutingSettings, routingDefaults } from './routing-settings.ts';
 import { address, readVendorSettings, type VendorSettings } from './vendor-settings.ts';
 
@@ -58,6 +65,7 @@ const settings = z.object({
   SLUICE_OUTBOX_MEGABYTES: whole(1, 1_000_000).default(64),
   SLUICE_SPOOL_MEGABYTES: whole(0, 1_000_000_000).default(4096),
   SLUICE_SOCKET_IDLE_SECONDS: whole(1, 3_600).default(600),
+  SLUICE_DEFAULT_MODELS: defaultModels.default({}),
   CORS_ORIGINS: origins.default([]),
   WORKER_CONCURRENCY_CHAT: whole(1, 100_000).default(500),
   WORKER_CONCURRENCY_EMBEDDING: whole(1, 100_000).default(100),
@@ -95,6 +103,8 @@ export interface Config extends AccountSettings, BoundsSettings {
   readonly vendors: Vendors;
   /** Every model, whether its vendors are on or not. */
   readonly models: readonly Model[];
+  /** Models of requests that name none, where none is required. */
+  readonly defaultModels: DefaultModels;
   readonly routing: RoutingSettings;
   /** Where this process runs, as routes name their regions; undefined: nowhere in particular. */
   readonly region: string | undefined;
@@ -157,6 +167,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     logLevel: env.LOG_LEVEL,
     workerPort: env.WORKER_PORT,
     ...applied,
+    defaultModels: env.SLUICE_DEFAULT_MODELS,
     region: env.SLUICE_REGION,
     workerConcurrency: {
       chat: env.WORKER_CONCURRENCY_CHAT,

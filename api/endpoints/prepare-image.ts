@@ -25,7 +25,7 @@ export interface ImageTraits {
 
 /** A checked request whose images have been taken out of it. */
 interface ImageRequest {
-  readonly model: string;
+  readonly model?: string | null | undefined;
   readonly n?: number | null | undefined;
   readonly size?: string | null | undefined;
   readonly response_format?: 'url' | 'b64_json' | null | undefined;
@@ -66,7 +66,7 @@ export function composeImageJob(
   for (const input of mask === null ? images : [...images, mask]) media.addImage(input.image_url);
   for (const _upload of uploads) media.addImage(undefined);
   return {
-    model,
+    model: model ?? '',
     stream: stream === true,
     request: JSON.stringify(job),
     hasMedia: images.length > 0 || uploads.length > 0,
