@@ -8,9 +8,10 @@ import { isRefusal, untilAccepted } from '../../shared/redis-refusal.ts';
 import type { BilledExtra } from '../endpoints/billed-extras.ts';
 import { assertInScope } from '../endpoints/key-scopes.ts';
 import { assertVendorIds } from '../endpoints/vendor-ids.ts';
-import type { Caller } from '../middleware/authenticate.ts';
+import { type Caller, notValid } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
 import { type AdmitCall, type AdmitReply, admit } from './admit.ts';
+import { rateLimitReached } from './rate-limit-reached.ts';
 import { requestFacts } from './request-facts.ts';
 import type { Submission } from './submit.ts';
 
@@ -208,7 +209,7 @@ export function refusal(
     case 'unasked':
       return new ApiError('service_unavailable', 'This API key is being changed. Try again.');
     default:
-      return new ApiError('invalid_api_key', 'The API key is not valid, or has been revoked.');
+      return notValid();
   }
 }
 
@@ -231,14 +232,13 @@ function extraUnpriced({ param, name }: BilledExtra): ApiError {
 /** @param detail `requests|tokens limit wait-ms asked model` */
 function rateRefusal(detail: string): ApiError {
   const [what = '', limit = '', wait = '', asked = '', model = ''] = detail.split(' ');
-  const whose = model === '' ? 'this API key' : `\`${decodeURIComponent(model)}\` with this API key`;
-  const need = what === 'tokens' ? `, and this request is counted as ${asked}` : '';
-  const seconds = (Number(wait) / 1000).toFixed(3);
-  return new ApiError(
-    'rate_limit_exceeded',
-    `Rate limit of ${whose} reached: ${limit} ${what} per minute${need}. Try again in ${seconds} s.`,
-    { retryAfterMs: Number(wait) },
-  );
+  return rateLimitReached({
+    whose: model === '' ? 'this API key' : `\`${decodeURIComponent(model)}\` with this API key`,
+    what: what === 'tokens' ? 'tokens' : 'requests',
+    limit,
+    ...(what === 'tokens' && { asked }),
+    retryAfterMs: Number(wait),
+  });
 }
 
 /** @param detail what the job may cost, and what is left, in nano-dollars */
@@ -246,6 +246,6 @@ function quotaRefusal(whose: string, detail: string): ApiError {
   const [cost, left] = detail.split(' ').map((amount) => formatDollars(Number(amount)));
   return new ApiError(
     'insufficient_quota',
-    `${whose} does not pay for this request: it may cost up to $${cost}, and $${left} is left. Add credit, or ask for less (a lower max_tokens).`,
+    `You exceeded your current quota, please check your plan and billing details. ${whose} does not pay for this request: it may cost up to $${cost}, and $${left} is left. Add credit, or ask for less (a lower max_tokens).`,
   );
 }

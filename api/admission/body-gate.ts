@@ -7,6 +7,7 @@ import type { RedisClient } from '../../shared/redis.ts';
 import { within } from '../../shared/within.ts';
 import type { Caller, CallerDirectory } from '../middleware/authenticate.ts';
 import type { AccountLoader } from './account-loader.ts';
+import { rateLimitReached } from './rate-limit-reached.ts';
 
 /** How long Redis may take to show an account. */
 const readMs = 5000;
@@ -21,6 +22,7 @@ export interface BodyGateParts {
 
 /** A request's part in a limit for a minute, by its level as of now. */
 interface Level {
+  readonly what: 'requests' | 'tokens';
   readonly limit: number;
   readonly level: number;
 }
@@ -142,7 +144,11 @@ function levelsOf({ rpm, tpm }: Caller, rates: (string | null | undefined)[]): L
   return [rpm, tpm].flatMap((limit, index) => {
     const [used, at] = (rates[index] ?? '0 0').split(' ').map(Number) as [number, number];
     if (limit === undefined) return [];
-    return { limit, level: Math.max(0, Math.min(used, 2 * limit) - (Math.max(0, now - at) * limit) / 60_000) };
+    return {
+      limit,
+      what: index === 0 ? ('requests' as const) : ('tokens' as const),
+      level: Math.max(0, Math.min(used, 2 * limit) - (Math.max(0, now - at) * limit) / 60_000),
+    };
   });
 }
 
@@ -150,9 +156,5 @@ function rateRefusal(levels: readonly Level[]): ApiError | undefined {
   const full = levels.find(({ limit, level }) => level + 1 > limit);
   if (full === undefined) return undefined;
   const retryAfterMs = Math.ceil(((full.level + 1 - full.limit) * 60_000) / full.limit);
-  return new ApiError(
-    'rate_limit_exceeded',
-    `Rate limit of this API key reached: ${full.limit} per minute. Try again in ${(retryAfterMs / 1000).toFixed(3)} s.`,
-    { retryAfterMs },
-  );
+  return rateLimitReached({ whose: 'this API key', what: full.what, limit: full.limit, retryAfterMs });
 }
