@@ -92,9 +92,9 @@ export class ResponseItemsAsChat {
   }
 
   #addOutput({ type, call_id: id, output }: ResponseItem, place: string): void {
+    const parts = chatParts(output, `${place}.output`);
     if (!this.#callIds.has(id)) throw noCall(type === 'function_call_output' ? 'function' : 'custom tool', id);
     this.#endTurn();
-    const parts = chatParts(output, `${place}.output`);
     const texts = parts.filter(isText);
     const others = parts.filter((part) => !isText(part));
     if (others.length > 0) {
