@@ -54,6 +54,8 @@ export interface ApiErrorOptions {
   readonly param?: string | null;
   /** The vendor's own, more exact code (`context_length_exceeded`, …), shown in place of ours. */
   readonly vendorCode?: string | null;
+  /** For clients of Anthropic's, which act on it: `error.details` of that API's errors. */
+  readonly details?: Readonly<Record<string, unknown>>;
   /** When to come back, in milliseconds; becomes `Retry-After` and `retry-after-ms`. */
   readonly retryAfterMs?: number;
   /** The status a vendor answered with: it tells whether another call may do better. It does not cross the queue. */
@@ -69,6 +71,7 @@ export interface ErrorData {
   readonly message: string;
   readonly param?: string | null;
   readonly vendorCode?: string | null;
+  readonly details?: Readonly<Record<string, unknown>>;
   readonly retryAfterMs?: number;
 }
 
@@ -88,6 +91,7 @@ export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly param: string | null;
   readonly vendorCode: string | null;
+  readonly details: Readonly<Record<string, unknown>> | undefined;
   readonly retryAfterMs: number | undefined;
   readonly vendorStatus: number | undefined;
   readonly #headers: Readonly<Record<string, string>> | undefined;
@@ -98,6 +102,7 @@ export class ApiError extends Error {
     this.code = code;
     this.param = options.param ?? null;
     this.vendorCode = options.vendorCode ?? null;
+    this.details = options.details;
     this.vendorStatus = options.vendorStatus;
     this.#headers = options.headers;
     this.retryAfterMs = options.retryAfterMs ?? (errorTable[code].status === 503 ? 1000 : undefined);
@@ -138,6 +143,7 @@ export class ApiError extends Error {
       message: this.message,
       ...(this.param === null ? {} : { param: this.param }),
       ...(this.vendorCode === null ? {} : { vendorCode: this.vendorCode }),
+      ...(this.details === undefined ? {} : { details: this.details }),
       ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
     };
   }

@@ -9,10 +9,11 @@ import { isRefusal, untilAccepted } from '../../shared/redis-refusal.ts';
 import type { BilledExtra } from '../endpoints/billed-extras.ts';
 import { assertInScope } from '../endpoints/key-scopes.ts';
 import { assertVendorIds } from '../endpoints/vendor-ids.ts';
-import type { Caller } from '../middleware/authenticate.ts';
+import { type Caller, notValid } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
 import { type AdmitCall, type AdmitReply, admit } from './admit.ts';
 import { type Limits, limitHeaders } from './limit-headers.ts';
+import { rateLimitReached } from './rate-limit-reached.ts';
 import { requestFacts } from './request-facts.ts';
 import type { Submission } from './submit.ts';
 
@@ -210,7 +211,7 @@ export function refusal(admission: Admission, { config }: Pick<Services, 'config
     case 'unasked':
       return new ApiError('service_unavailable', 'This API key is being changed. Try again.');
     default:
-      return new ApiError('invalid_api_key', 'The API key is not valid, or has been revoked.');
+      return notValid();
   }
 }
 
@@ -240,16 +241,15 @@ export function limitsOf({ reply, caller }: Admission, { keyConcurrency }: Pick<
 /** The refusal by a limit for a minute, whose detail is `requests|tokens limit wait-ms asked model`. */
 function rateRefusal(admission: Admission, config: Pick<Config, 'keyConcurrency'>): ApiError {
   const [what = '', limit = '', wait = '', asked = '', model = ''] = admission.reply.detail.split(' ');
-  // Of what has run out the limit shown is the one that did, be it the model's.
-  const limits = { ...limitsOf(admission, config), [what]: Number(limit) };
-  const whose = model === '' ? 'this API key' : `\`${decodeURIComponent(model)}\` with this API key`;
-  const need = what === 'tokens' ? `, and this request is counted as ${asked}` : '';
-  const seconds = (Number(wait) / 1000).toFixed(3);
-  return new ApiError(
-    'rate_limit_exceeded',
-    `Rate limit of ${whose} reached: ${limit} ${what} per minute${need}. Try again in ${seconds} s.`,
-    { retryAfterMs: Number(wait), headers: limitHeaders(limits) },
-  );
+  return rateLimitReached({
+    whose: model === '' ? 'this API key' : `\`${decodeURIComponent(model)}\` with this API key`,
+    what: what === 'tokens' ? 'tokens' : 'requests',
+    limit,
+    ...(what === 'tokens' && { asked }),
+    retryAfterMs: Number(wait),
+    // Of what has run out the limit shown is the one that did, be it the model's.
+    headers: limitHeaders({ ...limitsOf(admission, config), [what]: Number(limit) }),
+  });
 }
 
 /** @param detail what the job may cost, and what is left, in nano-dollars */
@@ -257,6 +257,6 @@ function quotaRefusal(whose: string, detail: string): ApiError {
   const [cost, left] = detail.split(' ').map((amount) => formatDollars(Number(amount)));
   return new ApiError(
     'insufficient_quota',
-    `${whose} does not pay for this request: it may cost up to $${cost}, and $${left} is left. Add credit, or ask for less (a lower max_tokens).`,
+    `You exceeded your current quota, please check your plan and billing details. ${whose} does not pay for this request: it may cost up to $${cost}, and $${left} is left. Add credit, or ask for less (a lower max_tokens).`,
   );
 }

@@ -8,6 +8,7 @@ import { within } from '../../shared/within.ts';
 import type { Caller, CallerDirectory } from '../middleware/authenticate.ts';
 import type { AccountLoader } from './account-loader.ts';
 import { limitHeaders } from './limit-headers.ts';
+import { rateLimitReached } from './rate-limit-reached.ts';
 
 /** How long Redis may take to show an account. */
 const readMs = 5000;
@@ -22,6 +23,7 @@ export interface BodyGateParts {
 
 /** A request's part in a limit for a minute, by its level as of now. */
 interface Level {
+  readonly what: 'requests' | 'tokens';
   readonly limit: number;
   readonly level: number;
 }
@@ -143,7 +145,11 @@ function levelsOf({ rpm, tpm }: Caller, rates: (string | null | undefined)[]): (
   return [rpm, tpm].map((limit, index) => {
     const [used, at] = (rates[index] ?? '0 0').split(' ').map(Number) as [number, number];
     if (limit === undefined) return undefined;
-    return { limit, level: Math.max(0, Math.min(used, 2 * limit) - (Math.max(0, now - at) * limit) / 60_000) };
+    return {
+      limit,
+      what: index === 0 ? ('requests' as const) : ('tokens' as const),
+      level: Math.max(0, Math.min(used, 2 * limit) - (Math.max(0, now - at) * limit) / 60_000),
+    };
   });
 }
 
@@ -153,11 +159,7 @@ function rateRefusal({ rpm, tpm }: Caller, levels: readonly (Level | undefined)[
   const left = levels.map((each) => (each === undefined ? '- -' : leftOf(each))).join(' ');
   const headers = limitHeaders({ running: 0, concurrency: undefined, requests: rpm, tokens: tpm, left });
   const retryAfterMs = Math.ceil(((full.level + 1 - full.limit) * 60_000) / full.limit);
-  return new ApiError(
-    'rate_limit_exceeded',
-    `Rate limit of this API key reached: ${full.limit} per minute. Try again in ${(retryAfterMs / 1000).toFixed(3)} s.`,
-    { retryAfterMs, headers },
-  );
+  return rateLimitReached({ whose: 'this API key', what: full.what, limit: full.limit, retryAfterMs, headers });
 }
 
 /** As admit.lua tells it. */

@@ -9,6 +9,7 @@ import type { BilledExtra } from './billed-extras.ts';
 import type { Endpoint, Prepared } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
 import { assertInScope, isInScope } from './key-scopes.ts';
+import { modelNotFound } from './missing.ts';
 import { assertVendorIds } from './vendor-ids.ts';
 
 /** What the routes of a request's model make of it. */
@@ -128,9 +129,7 @@ function findModel(
   if (model === undefined) {
     const near = catalogue.nearest(id).filter((name) => isInScope(scopes, catalogue.find(name)));
     const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`;
-    throw new ApiError('model_not_found', `The model \`${id}\` does not exist or is not available here.${hint}`, {
-      param: 'model',
-    });
+    throw modelNotFound(id, hint);
   }
   assertInScope(scopes, { id, capability: endpoint.capability });
   if (model.capability !== endpoint.capability) {

@@ -1,11 +1,11 @@
 import { type CompletionRequest, completionRequest } from '../../shared/capabilities/completion.ts';
 import { givenChatFields } from '../../shared/catalogue/chat-fields.ts';
 import { completionExtras, vendorFacts } from './billed-extras.ts';
-import { invalidRequest } from './invalid-request.ts';
 import { readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
 import { extentOf, feeExtent } from './request-extent.ts';
+import { readRequestFields } from './request-fields.ts';
 import { requestTags } from './request-tags.ts';
 import { forwardedStreamOptions } from './stream-options.ts';
 
@@ -14,8 +14,7 @@ import { forwardedStreamOptions } from './stream-options.ts';
  * `nativeOnly` names the first parameter that a chat cannot stand in for, if there is one, `chatFields` what is asked of a chat.
  */
 export const prepareCompletion: Prepare = (body) => {
-  const input = parseJson(body);
-  if (!completionRequest.validate(input)) throw invalidRequest(completionRequest, input);
+  const input = readRequestFields(completionRequest, parseJson(body));
   const { model, stream, stream_options: streamOptions, ...request } = input;
   const { prompt: _, ...fields } = request;
   return {

@@ -13,6 +13,7 @@ import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
 import { imageFeeExtent } from './request-extent.ts';
+import { leaveOutNulls } from './request-fields.ts';
 import { requestTags } from './request-tags.ts';
 
 /** What `check` holds against the model's row. */
@@ -34,8 +35,9 @@ interface ImageRequest {
   readonly metadata?: unknown;
 }
 
-/** @throws ApiError 400 for what the schema refuses. */
+/** The same as `readRequestFields`, in the order of the schema. @throws ApiError 400 for what the schema refuses. */
 export function checked<Schema extends z.ZodType>(schema: Schema, input: unknown): z.infer<Schema> {
+  leaveOutNulls(schema, input);
   const { success, data } = schema.safeParse(input);
   if (!success) throw invalidRequest(schema, input);
   return data;

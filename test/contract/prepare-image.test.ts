@@ -186,7 +186,6 @@ describe('a prepared image edit in a form', () => {
     ['a file of another field', {}, () => [upload(), upload('attachment')], 'attachment'],
     ['an n that is no number', { n: 'two' }, () => [upload()], 'n'],
     ['an n with a point', { n: '1.0' }, () => [upload()], 'n'],
-    ['an empty n', { n: '' }, () => [upload()], 'n'],
     ['an n with a space', { n: ' 1' }, () => [upload()], 'n'],
     ['an n that is too large', { n: '11' }, () => [upload()], 'n'],
     ['two values of n', { n: ['1', '2'] }, () => [upload()], 'n'],
