@@ -41,6 +41,7 @@ import { BodyShares } from './bounds/body-shares.ts';
 import { Connections } from './bounds/connections.ts';
 import { DiskFloor } from './bounds/disk-floor.ts';
 import { SocketShares } from './bounds/socket-shares.ts';
+import { answerClientErrors, routeExpectations } from './client-errors.ts';
 import type { View } from './endpoints/endpoint.ts';
 import { LargeBodies } from './large-bodies.ts';
 import { AcceptedJobs } from './ledger/accepted-jobs.ts';
@@ -227,6 +228,8 @@ async function start(): Promise<void> {
     handle,
   );
   routeUpgrades(server, handle);
+  routeExpectations(server, handle);
+  answerClientErrors(server, services);
   services.connections.watch(server);
   const unused = unusedConnections(server);
   const metrics = config.metricsPort === undefined ? undefined : metricsServer(config.metricsToken, services.scrapes);

@@ -6,7 +6,7 @@ import { invalidRequest } from './invalid-request.ts';
 import { readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
-import { extentOf } from './request-extent.ts';
+import { extentOf, feeExtent } from './request-extent.ts';
 import { requestTags } from './request-tags.ts';
 import { forwardedStreamOptions } from './stream-options.ts';
 
@@ -27,7 +27,11 @@ export const prepareChat: Prepare = (body) => {
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
     ...requestTags(input.metadata),
     ...vendorFacts(job, chatExtras(given, job)),
-    extent: { ...extentOf(largest(most.max_completion_tokens, most.max_tokens), input.n), ...media.extent },
+    extent: {
+      ...extentOf(largest(most.max_completion_tokens, most.max_tokens), input.n),
+      ...media.extent,
+      ...feeExtent(input.web_search_options),
+    },
     traits: {
       chatFields: [...given, ...fields],
       limits: readModelLimits('messages', input.messages, most),

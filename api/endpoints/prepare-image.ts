@@ -12,6 +12,7 @@ import { InputMedia } from './input-media.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
+import { imageFeeExtent } from './request-extent.ts';
 import { requestTags } from './request-tags.ts';
 
 /** What `check` holds against the model's row. */
@@ -70,7 +71,7 @@ export function composeImageJob(
     request: JSON.stringify(job),
     hasMedia: images.length > 0 || uploads.length > 0,
     viewOptions: {},
-    extent: { images: traits.n, ...media.extent },
+    extent: { images: traits.n, ...media.extent, ...imageFeeExtent(parameters) },
     ...requestTags(parameters.metadata),
     ...vendorFacts(job, mediaExtras('image', mediaFields, parameters)),
     traits: { ...traits, mediaFields },

@@ -15,7 +15,7 @@ import { toChatTurns } from './message-turns.ts';
 import { type ModelLimits, readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
-import { extentOf } from './request-extent.ts';
+import { extentOf, feeExtent } from './request-extent.ts';
 import { requestTags } from './request-tags.ts';
 
 /** What `check` holds against the model's row: names of what a request holds beyond a chat. */
@@ -71,7 +71,7 @@ export const prepareMessages: Prepare = (body) => {
     hasMedia: notes.hasMedia,
     viewOptions: { ...viewOptions },
     ...requestTags(input.metadata),
-    extent: { ...extentOf(input.max_tokens), ...notes.media.extent },
+    extent: { ...extentOf(input.max_tokens), ...notes.media.extent, ...feeExtent(input.web_search_options) },
     ...vendorFacts(chat, chatExtras(givenChatFields(chat as Record<string, unknown>), chat as Record<string, unknown>)),
     traits: {
       ...traitsOf(input, notes, chat),
@@ -90,8 +90,8 @@ export const prepareMessageCount: Prepare = (body) => {
   return {
     ...{ model, stream: false, request: JSON.stringify(chat), viewOptions: {} },
     hasMedia: notes.hasMedia,
-    // Nothing is said.
-    extent: { ...extentOf(0), ...notes.media.extent },
+    // Nothing is said, and the chat is not had.
+    extent: { ...extentOf(0), ...notes.media.extent, ...feeExtent(undefined, 0) },
     ...vendorFacts(chat, []),
     traits: { ...traitsOf(input, notes, chat) },
   };

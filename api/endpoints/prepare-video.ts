@@ -83,6 +83,13 @@ function readUpload(upload: Upload): Upload {
 export const prepareVideoRemix: Prepare = (body) =>
   compose({ model: '', ...checked(videoRemixRequest, parseJson(body)) }, null);
 
+/** Prepares its form, which is a prompt alone, too. */
+export const prepareVideoRemixForm: PrepareForm = (form) => {
+  const [file] = form.files;
+  if (file !== undefined) throw invalidField(file.field, 'a file is not expected here');
+  return compose({ model: '', ...checked(videoRemixRequest, readFormFields(form, { prompt: 'text' })) }, null);
+};
+
 function composeChecked({ input_reference: input, ...request }: z.infer<typeof videoRequest>): PreparedRequest {
   return compose(request, input?.image_url === undefined ? null : { image_url: input.image_url });
 }

@@ -72,7 +72,9 @@ export class Role {
     const { child } = this.#process;
     child.once('exit', (code, signal) => {
       if (this.#isKilled) return;
-      this.deaths.push(`${this.name} ended by itself (${code ?? signal}): ${this.#process?.output().slice(-3000)}`);
+      const output = this.#process?.output() ?? '';
+      this.#outputs.push(output);
+      this.deaths.push(`${this.name} ended by itself (${code ?? signal}): ${lastWords(output)}`);
       void this.start().catch(() => undefined);
     });
     if (this.clientLink !== undefined && 'url' in this.#process) {
@@ -99,6 +101,12 @@ export class Role {
   output(): string {
     return [...this.#outputs, this.#process?.output() ?? ''].join('\n');
   }
+}
+
+/** The errors that a process has logged, and the last it has said. */
+function lastWords(output: string): string {
+  const errors = output.split('\n').filter((line) => /"level":[56]0/.test(line));
+  return [...errors.slice(-5).map((line) => line.slice(0, 2000)), output.slice(-1000)].join('\n');
 }
 
 export interface DeploymentOptions {

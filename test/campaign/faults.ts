@@ -174,7 +174,7 @@ const specialMakers: Readonly<Record<(typeof specialKinds)[number], Maker>> = {
   worker_stalled: (_, role, random) =>
     spell(
       role.name,
-      random.int(11_000, 16_000),
+      random.int(13_000, 18_000),
       () => role.signal('SIGSTOP'),
       () => role.signal('SIGCONT'),
     ),

@@ -46,9 +46,10 @@ export class CampaignVendor {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1`;
   }
 
-  /** Calls that have not ended. */
+  /** Calls that have not ended. A video ends when its file is fetched, which nobody may do. */
   get open(): number {
-    return [...this.calls.values()].flat().filter(({ ended }) => ended === undefined).length;
+    const calls = [...this.calls.values()].flat();
+    return calls.filter(({ kind, ended }) => kind === 'chat' && ended === undefined).length;
   }
 
   async close(): Promise<void> {

@@ -20,7 +20,8 @@ const { renewLease, releaseLease } =
 const { readLog } = await loadProduct<typeof import('../../shared/jobs/answer-log.ts')>('shared/jobs/answer-log');
 const { finishWithError } = await loadProduct<typeof import('../../shared/jobs/finish.ts')>('shared/jobs/finish');
 const { endJob } = await loadProduct<typeof import('../../shared/jobs/end-job.ts')>('shared/jobs/end-job');
-const { Sweeper, sweepAfterMs } = await loadProduct<typeof import('../../shared/jobs/sweeper.ts')>('shared/jobs/sweeper');
+const { Sweeper, sweepAfterMs } =
+  await loadProduct<typeof import('../../shared/jobs/sweeper.ts')>('shared/jobs/sweeper');
 const { ApiError } = await loadProduct<typeof import('../../shared/errors.ts')>('shared/errors');
 const { conclude } = await loadProduct<typeof import('../../workers/conclude.ts')>('workers/conclude');
 const { FrameWriter } = await loadProduct<typeof import('../../workers/frame-writer.ts')>('workers/frame-writer');
