@@ -33,16 +33,8 @@ const programs = [
 ];
 /** Dependencies that stay in node_modules: those with files of their own beside them, and those loaded only when needed. */
 const unbundled = [
-  ...['libsql', 'pino', '@bull-board/api', '@bull-board/koa', 'js-redis-server', 'h264-mp4-encoder'],
-  ...[
-    'pg',
-    'better-auth',
-    'nodemailer',
-    '@aws-sdk/client-s3',
-    '@aws-sdk/s3-request-presigner',
-    'gpt-tokenizer',
-    '@breezystack/lamejs',
-  ],
+  ...['libsql', 'pino', '@bull-board/api', '@bull-board/koa', 'js-redis-server'],
+  ...['pg', 'better-auth', 'nodemailer', '@aws-sdk/client-s3', '@aws-sdk/s3-request-presigner'],
 ];
 
 /** A path of dist in a bundle's code, until it is known from which file it is seen. */
@@ -60,7 +52,11 @@ const placesOfModules = {
 };
 
 async function checkTypes() {
-  const compiler = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc');
+  const compiler = join(
+    dirname(createRequire(import.meta.url).resolve('typescript-compiler/package.json')),
+    'bin',
+    'tsc',
+  );
   const types = [compiler, '-p', 'tsconfig.build.json', '--noEmit'];
   await promisify(execFile)(process.execPath, types, { cwd: root }).catch(({ stdout, stderr }) => {
     console.error(`${stdout}${stderr}`.trimEnd());
