@@ -9,7 +9,7 @@ import {
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { mediaExtras, vendorFacts } from './billed-extras.ts';
 import { InputMedia } from './input-media.ts';
-import { invalidRequest } from './invalid-request.ts';
+import { invalidRequest, unlessUnreadable } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
 import { imageFeeExtent } from './request-extent.ts';
@@ -38,9 +38,9 @@ interface ImageRequest {
 /** The same as `readRequestFields`, in the order of the schema. @throws ApiError 400 for what the schema refuses. */
 export function checked<Schema extends z.ZodType>(schema: Schema, input: unknown): z.infer<Schema> {
   leaveOutNulls(schema, input);
-  const { success, data } = schema.safeParse(input);
-  if (!success) throw invalidRequest(schema, input);
-  return data;
+  const read = unlessUnreadable(() => schema.safeParse(input));
+  if (!read?.success) throw invalidRequest(schema, input);
+  return read.data;
 }
 
 /** What an image job is made from. */
