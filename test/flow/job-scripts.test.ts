@@ -324,6 +324,24 @@ describe('settle', () => {
     await settle(jobs.redis, [settlement(two)]);
   });
 
+  test('charges each of thousands that end at once, and puts the record of each into the outbox', async () => {
+    const account = 'crowd';
+    const ended = Array.from({ length: 8100 }, () => jobs.identity({ account }));
+    const key = accountKeys.account(account);
+    await jobs.redis.hset(key, 'n:chat', ended.length);
+    const holds = ended.flatMap((job) => [1, holdMember({ ...job, jobId: job.id })]);
+    await jobs.redis.zadd(accountKeys.holds(account), ...holds);
+    const outbox = accountKeys.outbox(account);
+    const before = await jobs.redis.xlen(outbox);
+    await settle(
+      jobs.redis,
+      ended.map((job) => ({ ...settlement(job), cost: 2 })),
+    );
+    assert.equal(await jobs.redis.zcard(accountKeys.holds(account)), 0);
+    assert.equal((await jobs.redis.xlen(outbox)) - before, ended.length);
+    assert.deepEqual(await jobs.redis.hmget(key, 'charged', 'n:chat'), [`${2 * ended.length}`, '0']);
+  });
+
   test('a job whose worker is at it is left to that one; the sweeper looks after it in good time', async () => {
     await knowCaller(jobs.redis);
     const queue = { has: async () => true, find: async () => undefined, remove: async () => false };
