@@ -31,11 +31,12 @@ const databaseSuites = [
   ...['endpoints/idempotency', 'endpoints/jobs', 'endpoints/responses-stored'],
 ];
 
-/** Suites that depend on Node itself: every kind of stream, and what is tested module by module. */
+/** Suites that depend on Node itself: every kind of stream, and what is tested module by module. Redis in memory, too, whose package promises less. */
 const nodeSuites = [
   ...['contract/', 'flow/whole-streams', 'endpoints/broken-streams', 'endpoints/cancellation', 'endpoints/drain'],
   ...['endpoints/chat.test', 'endpoints/completions', 'endpoints/responses.test', 'endpoints/messages.test'],
   ...['endpoints/speech', 'endpoints/transcriptions.test', 'endpoints/images.test', 'endpoints/idempotency'],
+  'launcher/in-memory-redis',
   ...['endpoints/jobs.test', 'endpoints/job-socket', 'endpoints/response-socket', 'endpoints/response-session'],
 ];
 

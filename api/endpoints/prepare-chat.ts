@@ -5,7 +5,7 @@ import { InputMedia } from './input-media.ts';
 import { readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
-import { extentOf } from './request-extent.ts';
+import { extentOf, feeExtent } from './request-extent.ts';
 import { readRequestFields } from './request-fields.ts';
 import { requestTags } from './request-tags.ts';
 import { forwardedStreamOptions } from './stream-options.ts';
@@ -26,7 +26,11 @@ export const prepareChat: Prepare = (body) => {
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
     ...requestTags(input.metadata),
     ...vendorFacts(job, chatExtras(given, job)),
-    extent: { ...extentOf(largest(most.max_completion_tokens, most.max_tokens), input.n), ...media.extent },
+    extent: {
+      ...extentOf(largest(most.max_completion_tokens, most.max_tokens), input.n),
+      ...media.extent,
+      ...feeExtent(input.web_search_options),
+    },
     traits: {
       chatFields: [...given, ...fields],
       limits: readModelLimits('messages', input.messages, most),

@@ -4,7 +4,7 @@ import { completionExtras, vendorFacts } from './billed-extras.ts';
 import { readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
-import { extentOf } from './request-extent.ts';
+import { extentOf, feeExtent } from './request-extent.ts';
 import { readRequestFields } from './request-fields.ts';
 import { requestTags } from './request-tags.ts';
 import { forwardedStreamOptions } from './stream-options.ts';
@@ -25,7 +25,10 @@ export const prepareCompletion: Prepare = (body) => {
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
     ...requestTags(input.metadata),
     ...vendorFacts(fields, completionExtras(givenChatFields(fields), fields)),
-    extent: extentOf((input as CompletionRequest).max_tokens, choices(input as CompletionRequest)),
+    extent: {
+      ...extentOf((input as CompletionRequest).max_tokens, choices(input as CompletionRequest)),
+      ...feeExtent(input.web_search_options, promptCount(input as CompletionRequest)),
+    },
     traits: {
       nativeOnly: nativeOnly(input as CompletionRequest),
       chatFields: chatFields(input as CompletionRequest),
@@ -36,8 +39,11 @@ export const prepareCompletion: Prepare = (body) => {
 
 /** Completions that are made: of each prompt as many as are asked for, or are made to choose among. */
 function choices({ prompt, n, best_of: bestOf }: CompletionRequest): number {
-  const prompts = Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt.length : 1;
-  return prompts * Math.max(1, n ?? 1, bestOf ?? 1);
+  return promptCount({ prompt }) * Math.max(1, n ?? 1, bestOf ?? 1);
+}
+
+function promptCount({ prompt }: Pick<CompletionRequest, 'prompt'>): number {
+  return Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt.length : 1;
 }
 
 /**

@@ -16,7 +16,7 @@ import { toChatTurns } from './message-turns.ts';
 import { type ModelLimits, readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
-import { extentOf } from './request-extent.ts';
+import { extentOf, feeExtent } from './request-extent.ts';
 import { readRequestFields } from './request-fields.ts';
 import { requestTags } from './request-tags.ts';
 
@@ -75,7 +75,7 @@ export const prepareMessages: Prepare = (body) => {
     hasMedia: notes.hasMedia,
     viewOptions: { ...viewOptions },
     ...requestTags(input.metadata),
-    extent: { ...extentOf(input.max_tokens), ...notes.media.extent },
+    extent: { ...extentOf(input.max_tokens), ...notes.media.extent, ...feeExtent(input.web_search_options) },
     ...vendorFacts(chat, chatExtras(givenChatFields(chat as Record<string, unknown>), chat as Record<string, unknown>)),
     traits: {
       ...traitsOf(input, notes, chat),
@@ -93,8 +93,8 @@ export const prepareMessageCount: Prepare = (body) => {
   return {
     ...{ model, stream: false, request: JSON.stringify(chat), viewOptions: {} },
     hasMedia: notes.hasMedia,
-    // Nothing is said.
-    extent: { ...extentOf(0), ...notes.media.extent },
+    // Nothing is said, and the chat is not had.
+    extent: { ...extentOf(0), ...notes.media.extent, ...feeExtent(undefined, 0) },
     ...vendorFacts(chat, []),
     traits: { ...traitsOf(input, notes, chat) },
   };

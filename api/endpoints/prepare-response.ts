@@ -6,7 +6,7 @@ import { invalidParameter } from './invalid-request.ts';
 import { type ModelLimits, readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
-import { extentOf } from './request-extent.ts';
+import { extentOf, feeExtent } from './request-extent.ts';
 import { readRequestFields } from './request-fields.ts';
 import { requestTags } from './request-tags.ts';
 import { responseChatFields } from './response-chat-fields.ts';
@@ -76,7 +76,7 @@ export function prepareResponseFields(fields: Record<string, unknown>): Prepared
     viewOptions,
     ...requestTags(wire.metadata),
     ...vendorFacts(wire, responseExtras(wire)),
-    extent: { ...extentOf(wire.max_output_tokens), ...media },
+    extent: { ...extentOf(wire.max_output_tokens), ...media, ...feeExtent(wire.web_search_options) },
     traits,
     store: store ?? true,
     background: background === true,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { invalidRequest } from './invalid-request.ts';
+import { invalidRequest, unlessUnreadable } from './invalid-request.ts';
 
 /**
  * A request's fields as its schema has them: the one place that decides what null means. Null on an optional field is the
@@ -10,7 +10,7 @@ import { invalidRequest } from './invalid-request.ts';
  */
 export function readRequestFields<Schema extends z.ZodType>(schema: Schema, input: unknown): z.infer<Schema> {
   leaveOutNulls(schema, input);
-  if (!schema.validate(input)) throw invalidRequest(schema, input);
+  if (!unlessUnreadable(() => schema.validate(input))) throw invalidRequest(schema, input);
   return input as z.infer<Schema>;
 }
 

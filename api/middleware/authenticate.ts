@@ -222,8 +222,8 @@ function assertNotExpired(caller: Caller): void {
 }
 
 /**
- * Knows the caller by `Authorization: Bearer …`, by `x-api-key`, which Anthropic's clients send, or by a WebSocket's
- * subprotocol, as browsers can set nothing else.
+ * Knows the caller by `Authorization: Bearer …`, by `x-api-key`, which Anthropic's clients send, by `api-key`, which Azure's
+ * do, or by a WebSocket's subprotocol, as browsers can set nothing else.
  * @throws ApiError 401, 403 for an operator key, which is for /admin/v1 only.
  */
 export function authenticate(callers: CallerDirectory, forwarded: ForwardedHeaders): Middleware<State> {
@@ -247,7 +247,8 @@ export function requireActiveKey(callers: CallerDirectory): Middleware<State> {
 
 /** The API key that a request carries. @throws ApiError 401. */
 export function readKey(headers: IncomingHttpHeaders): string {
-  const { authorization, 'x-api-key': apiKey } = headers;
+  const { authorization } = headers;
+  const apiKey = headers['x-api-key'] || headers['api-key'];
   if (authorization === undefined && typeof apiKey === 'string' && apiKey !== '') return apiKey.trim();
   const protocolKey = readProtocolKey(headers['sec-websocket-protocol']);
   if (authorization === undefined && protocolKey !== undefined) return protocolKey;

@@ -20,7 +20,8 @@ const { renewLease, releaseLease } =
 const { readLog } = await loadProduct<typeof import('../../shared/jobs/answer-log.ts')>('shared/jobs/answer-log');
 const { finishWithError } = await loadProduct<typeof import('../../shared/jobs/finish.ts')>('shared/jobs/finish');
 const { endJob } = await loadProduct<typeof import('../../shared/jobs/end-job.ts')>('shared/jobs/end-job');
-const { Sweeper } = await loadProduct<typeof import('../../shared/jobs/sweeper.ts')>('shared/jobs/sweeper');
+const { Sweeper, sweepAfterMs } =
+  await loadProduct<typeof import('../../shared/jobs/sweeper.ts')>('shared/jobs/sweeper');
 const { ApiError } = await loadProduct<typeof import('../../shared/errors.ts')>('shared/errors');
 const { conclude } = await loadProduct<typeof import('../../workers/conclude.ts')>('workers/conclude');
 const { FrameWriter } = await loadProduct<typeof import('../../workers/frame-writer.ts')>('workers/frame-writer');
@@ -345,7 +346,7 @@ describe('settle', () => {
       for (const job of [mine, lost]) await endJob(context, job, new ApiError('cancelled', 'It was cancelled.'));
       assert.deepEqual([...(await held()).keys()], [mine.id], 'what has no worker is settled at once');
       const left = (await held()).get(mine.id) as number;
-      assert.ok(left > settledByWorkerMs - 1000 && left <= settledByWorkerMs, `${left} ms`);
+      assert.ok(left > sweepAfterMs - 1000 && left <= sweepAfterMs, `${left} ms`);
       await jobs.redis.zadd(accountKeys.holds('account'), Date.now() - 1, holdMember({ ...mine, jobId: mine.id }));
       await sweeper.sweep();
       assert.ok(((await held()).get(mine.id) as number) > settledByWorkerMs - 1000, 'its time is not over');

@@ -135,7 +135,7 @@ export class AnthropicEvents {
 
   /** @throws AssertionError or ZodError */
   take(block: string): void {
-    const { name, data } = /^(?:id: \S+\n)?event: (?<name>\w+)\ndata: (?<data>.*)$/.exec(block)?.groups ?? {};
+    const { name, data } = /^event: (?<name>\w+)\ndata: (?<data>.*)(?:\nid: \S+)?$/.exec(block)?.groups ?? {};
     assert.ok(data !== undefined, `not an event: ${block}`);
     const event = JSON.parse(data);
     assert.equal(event.type, name);
