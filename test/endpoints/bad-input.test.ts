@@ -78,10 +78,6 @@ const headers: [name: string, value: string][] = [
   ['Idempotency-Key', ' '],
   ['Idempotency-Key', 'x'.repeat(256)],
   ['Idempotency-Key', 'schlüssel'],
-  ['X-Stainless-Timeout', 'soon'],
-  ['X-Stainless-Timeout', '0'],
-  ['X-Stainless-Timeout', '-1'],
-  ['X-Stainless-Timeout', 'Infinity'],
   ['X-Sluice-On-Disconnect', 'stay'],
   ['X-Sluice-On-Disconnect', ' '],
 ];

@@ -8,6 +8,7 @@ import { oneAttempt, TestGateway } from '../support/gateway.ts';
 import { pngFile } from '../support/image-files.ts';
 import { makeLimitedAccount } from '../support/limited-account.ts';
 import { makeApiKey, revokeKey } from '../support/make-api-key.ts';
+import { wav } from '../support/wav.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -226,8 +227,9 @@ describe('what published clients of OpenAI send', () => {
     });
 
     it('a model that is not there, also of GET /v1/models', async () => {
-      for (const request of [chat(client, { model: 'sandbox-nothing' }), client.models.retrieve('sandbox-nothing')]) {
-        const error = await failure(request);
+      const model = 'sandbox-nothing';
+      for (const ask of [() => chat(client, { model }), () => client.models.retrieve(model)]) {
+        const error = await failure(ask());
         assert.ok(error instanceof NotFoundError && error.code === 'model_not_found');
         assert.match(error.message, /The model `sandbox-nothing` does not exist or you do not have access to it\./);
       }
@@ -245,6 +247,31 @@ describe('what published clients of OpenAI send', () => {
       assert.match(late.message, /Rate limit reached for .* on requests per min \(RPM\): Limit 1\b/);
       assert.match(late.message, /Please try again in \d+(\.\d+)?s\./);
     });
+  });
+
+  it('the sandbox takes the fields that pass to a vendor natively', async () => {
+    const native = {
+      prompt_cache_options: { ttl: '30m' },
+      context_management: [{ type: 'compaction', compact_threshold: 1000 }],
+      moderation: { model: 'omni-moderation-latest' },
+    };
+    const response = await post('/v1/responses', { model: 'sandbox-responses', input: 'Hi', ...native });
+    assert.equal(response.status, 200, await response.text());
+    const form = new FormData();
+    form.append('file', new File([new Uint8Array(wav(1))], 'a.wav', { type: 'audio/wav' }));
+    form.append('model', 'sandbox-transcribe');
+    for (const [name, value] of [
+      ['keywords[]', 'otter'],
+      ['languages[]', 'en'],
+      ['languages[]', 'no'],
+    ] as const) {
+      form.append(name, value);
+    }
+    const transcript = await fetch(`${gateway.url}/v1/audio/transcriptions`, {
+      ...{ method: 'POST', body: form },
+      headers: { authorization: `Bearer ${gateway.apiKey}` },
+    });
+    assert.equal(transcript.status, 200, await transcript.text());
   });
 
   it('an id in an error is cut', async () => {
