@@ -30,7 +30,7 @@ function complaintOfError(wire: WireRequest, { status = 0, text }: FuzzAnswer): 
   // Node's own, before any of the gateway's code: what is no HTTP.
   if (status === 400 && text === '') return undefined;
   // Of the board of the queues, and of health checks: no API.
-  if (/^\/(console\/queues|readyz)/.test(wire.path)) return complaintOfStatus(status);
+  if (/^\/(console\/queues|readyz|health\/readiness)/.test(wire.path)) return complaintOfStatus(status);
   let body: { type?: unknown; error?: { type?: unknown; message?: unknown; code?: unknown } };
   try {
     body = JSON.parse(text);
