@@ -66,7 +66,7 @@ describe('npm start', () => {
 
     await appendFile(file('shared/ids.ts'), '// Changed.\n');
     const second = await start();
-    assert.equal(await second.exit, 1);
+    assert.equal(await Promise.race([second.exit, second.welcome()]), 1);
     assert.match(second.errors, /\nA Sluice runs from this folder, .*: stop that one first, then start again\.\n$/);
     const build = await run(file('build.mjs'), []);
     assert.deepEqual([build.code, build.stdout], [1, '']);
