@@ -21,11 +21,15 @@ const expireScript = loadScript<number>(new URL('./expire-states.lua', import.me
 /**
  * How long (ms) an ended job is its worker's to settle. A begun job is settled by the worker that is at it, whoever ended
  * it: only that one can tell what it took, which may have to be counted. Who cancels it frees its place only, and the
- * sweeper leaves it alone for this time. Mostly it takes a few ms; a worker's first count, which loads the tokenizer, takes a
- * good part of a second, and seconds where the processors are busy. Where the worker has died, or hangs, another one takes the
- * job from the queue 10 to 14 s later, and settles it by what it said: only where there is none the sweeper does.
+ * sweeper leaves it alone for this time, after which the worker is taken for dead. Mostly it takes a few ms; a worker's
+ * first count, which loads the tokenizer, takes a good part of a second, and seconds where the processors are busy.
  */
-export const settledByWorkerMs = 60_000;
+export const settledByWorkerMs = 10_000;
+/**
+ * The same where it is yet to be counted what the job took: another worker takes it from the queue 10 to 14 s after the first
+ * has died, or hangs, and settles it by what it said. Only where there is none the sweeper does.
+ */
+export const countedByWorkersMs = 60_000;
 
 /** What settlement needs to know of an ended job. */
 export interface Settlement {

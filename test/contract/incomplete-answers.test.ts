@@ -96,6 +96,6 @@ describe('a silent stream', () => {
     );
     assert.deepEqual(broken, []);
     const error = '{"error":{"message":"It is late.","type":"server_error","param":null,"code":"timeout"}}';
-    assert.equal(text, `id: 1.0\ndata: first\n\ndata: ${error}\n\n`);
+    assert.equal(text, `data: first\nid: 1.0\n\ndata: ${error}\n\n`);
   });
 });

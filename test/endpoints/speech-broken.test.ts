@@ -53,7 +53,9 @@ describe('speech that does not come to its end', () => {
 
   it('an error before the first byte is a real HTTP error', async () => {
     const limited = await post({ sandbox: { fault: { kind: 'rate_limit', retry_after: 30 } } });
-    assert.equal(limited.headers.get('retry-after'), '30');
+    // Those who are refused together are spread.
+    const after = Number(limited.headers.get('retry-after'));
+    assert.ok(after >= 30 && after <= 40, `${after} s`);
     await assertErrorAnswer(limited, 429, 'rate_limit_exceeded');
     // What the vendor made of these nobody knows, and speech is paid for: they are not asked for again.
     for (const [kind, status, code] of [
