@@ -51,7 +51,9 @@ async function upload(port: number, allSent: Promise<unknown>, sent: () => void)
 }
 
 describe('sandbox memory', () => {
-  it(`grows by less than ${LIMIT_MEGABYTES} MB with ${UPLOADS} uploads of 20 MB at once`, { timeout: 120_000 }, async () => {
+  it(`grows by less than ${LIMIT_MEGABYTES} MB with ${UPLOADS} uploads of 20 MB at once`, {
+    timeout: 120_000,
+  }, async () => {
     const main = fileURLToPath(new URL('../../sandbox/main.ts', import.meta.url));
     child = fork(main, [], { execArgv: ['--import', 'tsx'], silent: true });
     const [{ port }] = (await once(child, 'message')) as [{ port: number }];
