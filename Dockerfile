@@ -7,7 +7,7 @@ FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
-COPY build.mjs tsconfig.json tsconfig.build.json ./
+COPY build.mjs build-state.mjs tsconfig.json tsconfig.build.json ./
 COPY api api
 COPY console console
 COPY launcher launcher

@@ -1,17 +1,21 @@
 // Builds dist/: the types checked, every program bundled, Lua scripts and other assets copied to where their modules were,
 // the console bundled. A program in few files starts in half the time: most of it would go into finding and reading the
-// hundreds of files of the packages.
+// hundreds of files of the packages. It is built beside dist/ and then takes its place, and never under a gateway that runs
+// from there. With --quick, as `npm start` has it, the types are not checked, and what is built already stays.
 import { execFile } from 'node:child_process';
-import { cpSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'vite';
+import { hashSources, isBuilt, lockBuild, sourceFolders, stampBuild } from './build-state.mjs';
 
 const root = dirname(fileURLToPath(import.meta.url));
 const dist = join(root, 'dist');
-const sources = ['api', 'workers', 'shared', 'sandbox', 'launcher'];
+/** Where it is built, and where the one before goes until it is deleted: names that git ignores. */
+const [next, last] = [`${dist}.next`, `${dist}.last`];
+const isQuick = process.argv.includes('--quick');
 const assets = /\.(lua|sql|html|json|txt)$/;
 /** Modules that are started, as processes or as threads. */
 const programs = [
@@ -29,16 +33,8 @@ const programs = [
 ];
 /** Dependencies that stay in node_modules: those with files of their own beside them, and those loaded only when needed. */
 const unbundled = [
-  ...['libsql', 'pino', '@bull-board/api', '@bull-board/koa', 'js-redis-server', 'h264-mp4-encoder'],
-  ...[
-    'pg',
-    'better-auth',
-    'nodemailer',
-    '@aws-sdk/client-s3',
-    '@aws-sdk/s3-request-presigner',
-    'gpt-tokenizer',
-    '@breezystack/lamejs',
-  ],
+  ...['libsql', 'pino', '@bull-board/api', '@bull-board/koa', 'js-redis-server'],
+  ...['pg', 'better-auth', 'nodemailer', '@aws-sdk/client-s3', '@aws-sdk/s3-request-presigner'],
 ];
 
 /** A path of dist in a bundle's code, until it is known from which file it is seen. */
@@ -48,7 +44,7 @@ const distMark = '@sluice-dist/';
 const placesOfModules = {
   name: 'places-of-modules',
   transform(code, id) {
-    if (!sources.some((source) => id.startsWith(join(root, source, '/')))) return null;
+    if (!sourceFolders.some((source) => id.startsWith(join(root, source, '/')))) return null;
     const place = relative(root, id).replaceAll('\\', '/').replace(/\.ts$/, '.js');
     return code.replaceAll('import.meta.url', `new URL('${distMark}${place}', import.meta.url).href`);
   },
@@ -56,7 +52,11 @@ const placesOfModules = {
 };
 
 async function checkTypes() {
-  const compiler = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc');
+  const compiler = join(
+    dirname(createRequire(import.meta.url).resolve('typescript-compiler/package.json')),
+    'bin',
+    'tsc',
+  );
   const types = [compiler, '-p', 'tsconfig.build.json', '--noEmit'];
   await promisify(execFile)(process.execPath, types, { cwd: root }).catch(({ stdout, stderr }) => {
     console.error(`${stdout}${stderr}`.trimEnd());
@@ -76,7 +76,7 @@ async function bundlePrograms() {
     ssr: { noExternal: true, external: unbundled },
     build: {
       ssr: true,
-      outDir: dist,
+      outDir: next,
       target: 'node20',
       // Stack traces are to be read: names stay, and a mark tells where each module of a bundle begins.
       minify: false,
@@ -97,14 +97,35 @@ async function bundlePrograms() {
 }
 
 function copyAssets() {
-  for (const source of sources) {
+  for (const source of sourceFolders) {
     for (const file of readdirSync(join(root, source), { recursive: true })) {
-      if (assets.test(file)) cpSync(join(root, source, file), join(dist, source, file));
+      if (assets.test(file)) cpSync(join(root, source, file), join(next, source, file));
     }
   }
 }
 
-rmSync(dist, { recursive: true, force: true });
-await Promise.all([checkTypes(), bundlePrograms()]);
-copyAssets();
-await build({ configFile: join(root, 'console', 'vite.config.ts'), logLevel: 'warn' });
+async function buildAll() {
+  const hash = hashSources(root);
+  for (const folder of [next, last]) rmSync(folder, { recursive: true, force: true });
+  mkdirSync(next);
+  await Promise.all([isQuick ? undefined : checkTypes(), bundlePrograms()]);
+  copyAssets();
+  const console = { root: join(root, 'console'), build: { outDir: join(next, 'console') } };
+  await build({ configFile: join(console.root, 'vite.config.ts'), logLevel: 'warn', ...console });
+  stampBuild(next, hash);
+  if (existsSync(dist)) renameSync(dist, last);
+  renameSync(next, dist);
+  rmSync(last, { recursive: true, force: true });
+}
+
+const unlock = await lockBuild(root, () =>
+  console.error('Another build of this folder is under way: waiting for it …'),
+);
+if (unlock === undefined) {
+  console.error(
+    'A Sluice runs from this folder, and would break if it were built anew: stop that one first, then start again.',
+  );
+  process.exit(1);
+}
+if (!isQuick || !isBuilt(root)) await buildAll();
+unlock();

@@ -16,7 +16,7 @@ import { completions } from './endpoints/completions.ts';
 import { embeddings } from './endpoints/embeddings.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { handleEndpoint } from './endpoints/handle-endpoint.ts';
-import { healthz, metrics, readyz } from './endpoints/health.ts';
+import { healthz, livenessPaths, metrics, readinessPaths, readyz } from './endpoints/health.ts';
 import { imagesEdits } from './endpoints/images-edits.ts';
 import { imagesGenerations } from './endpoints/images-generations.ts';
 import { imagesVariations } from './endpoints/images-variations.ts';
@@ -40,7 +40,7 @@ import { cors } from './middleware/cors.ts';
 import { errorShape } from './middleware/error-shape.ts';
 import { errors } from './middleware/errors.ts';
 import { requestId } from './middleware/request-id.ts';
-import { requestTarget } from './middleware/request-target.ts';
+import { refuseOddRequests, requestTarget } from './middleware/request-target.ts';
 import { strictTransport } from './middleware/strict-transport.ts';
 import { readResult } from './results/result-route.ts';
 import type { Services } from './services.ts';
@@ -78,8 +78,8 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   const video = videoRoutes(services);
 
   router.get('/', showStartPage(services));
-  router.get('/healthz', healthz);
-  router.get('/readyz', readyz(services, db, isClosing));
+  for (const path of livenessPaths) router.get(path, healthz);
+  for (const path of readinessPaths) router.get(path, readyz(services, db, isClosing));
   router.get('/metrics', metrics(services));
   router.get('/results/:hour/:name', readResult(services));
 
@@ -116,13 +116,14 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   if (services.config.corsOrigins.length > 0) app.use(cors(services.config.corsOrigins));
   app.use(errorShape(endpoints));
   app.use(errors(services.log));
+  app.use(refuseOddRequests);
   const host = checkHost(services);
   if (host !== undefined) app.use(host);
   app.use(shortcut(handlers, known));
   // For browsers, which the busiest paths are not for.
   app.use(strictTransport(services));
   app.use(consoleHeaders);
-  app.use(unknownPath);
+  app.use(unknownPath(services));
   app.use(consoleFiles());
   app.use(router.routes());
   // Names the methods that a path does answer, in Allow.
@@ -147,11 +148,18 @@ function shortcut(
 }
 
 /** Stands before the routes: an unknown path, or one that does not answer this method, is an error in the error shape. */
-const unknownPath: Koa.Middleware<State> = async (ctx, next) => {
-  await next();
-  if (ctx.respond === false || ctx.body !== undefined) return;
-  if (ctx.status === 404) throw new ApiError('not_found', `Unknown path: ${ctx.method} ${ctx.path}`);
-  if (ctx.status === 405 || ctx.status === 501) {
-    throw new ApiError('method_not_allowed', 'This path does not answer that method.');
-  }
-};
+function unknownPath({ baseUrls }: Services): Koa.Middleware<State> {
+  return async (ctx, next) => {
+    await next();
+    if (ctx.respond === false || ctx.body !== undefined) return;
+    if (ctx.status === 404) {
+      // Where it is no path of ours at all, the caller's base URL may be the slip.
+      const isOurs = /^\/(v1|console|admin)(\/|$)/.test(ctx.path);
+      const hint = isOurs ? '' : `. The base URL of the API is ${baseUrls.of(ctx.req)}/v1`;
+      throw new ApiError('not_found', `Unknown path: ${ctx.method} ${ctx.path}${hint}`);
+    }
+    if (ctx.status === 405 || ctx.status === 501) {
+      throw new ApiError('method_not_allowed', 'This path does not answer that method.');
+    }
+  };
+}

@@ -5,7 +5,7 @@ import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { Blobs } from '../shared/blobs.ts';
 import { capabilities } from '../shared/capabilities/capability.ts';
 import { createCatalogue } from '../shared/catalogue/catalogue.ts';
-import { type Config, ConfigError, readConfig } from '../shared/config.ts';
+import { type Config, ConfigError, readConfig, readSettingNotices } from '../shared/config.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
 import { readSecret } from '../shared/database/secrets.ts';
 import { newProcessId } from '../shared/ids.ts';
@@ -15,6 +15,7 @@ import { Sweeper } from '../shared/jobs/sweeper.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
 import { type ApiMetrics, createApiMetrics, createFaultCounter, createRegistry } from '../shared/metrics.ts';
 import { Scrapes } from '../shared/metrics-access.ts';
+import { everyAddressNotice, ownBaseUrls } from '../shared/own-addresses.ts';
 import { keepFilesPrivate, tightenDataDir } from '../shared/private-files.ts';
 import { CapabilityQueue } from '../shared/queue.ts';
 import { connectRedis, type RedisHandle, redisWarnings } from '../shared/redis.ts';
@@ -40,6 +41,7 @@ import { BodyShares } from './bounds/body-shares.ts';
 import { Connections } from './bounds/connections.ts';
 import { DiskFloor } from './bounds/disk-floor.ts';
 import { SocketShares } from './bounds/socket-shares.ts';
+import { answerClientErrors, routeExpectations } from './client-errors.ts';
 import type { View } from './endpoints/endpoint.ts';
 import { LargeBodies } from './large-bodies.ts';
 import { AcceptedJobs } from './ledger/accepted-jobs.ts';
@@ -61,17 +63,11 @@ const housekeepingMs = 600_000;
 /** Requests that an API key may be sending at a time, however few unfinished ones it may have. */
 const leastBodies = 64;
 
-/** Base URLs of links, as callers reach this process. */
-function openBaseUrls({ publicUrls, host, port }: Config, forwarded: ForwardedHeaders): BaseUrls {
-  const [main = `http://${host.includes(':') ? `[${host}]` : host}:${port}`, ...others] = publicUrls;
-  return new BaseUrls([main, ...others], forwarded);
-}
-
 async function createServices(config: Config, redis: RedisHandle, db: Database, log: Logger): Promise<Services> {
   const queues = new Map(capabilities.map((capability) => [capability, new CapabilityQueue(capability, redis.client)]));
   const blobs = await Blobs.open(config.dataDir, config.bucket);
   const forwarded = new ForwardedHeaders(config.trustedProxies);
-  const baseUrls = openBaseUrls(config, forwarded);
+  const baseUrls = new BaseUrls(ownBaseUrls(config), forwarded);
   const registry = createRegistry('api', redis.client);
   const metrics = createApiMetrics(registry);
   const load = new LoadGauge(redis.client, queues, config.queueLimit);
@@ -201,6 +197,7 @@ async function start(): Promise<void> {
   keepFilesPrivate();
   const config = readConfig();
   const { log, flush } = createLogger(config.logLevel, 'api');
+  for (const { sentence } of readSettingNotices()) log.warn(sentence);
   if (config.redisUrl === undefined) {
     throw new ConfigError('REDIS_URL is not set: an api process needs it (npm start brings its own Redis).');
   }
@@ -209,7 +206,7 @@ async function start(): Promise<void> {
   const redis = await connectRedis(config.redisUrl, log);
   for (const warning of await redisWarnings(redis.client)) log.warn(warning);
   if (config.apiKey !== undefined && (await ensureApiKey(db, config.apiKey)) === 'revoked') {
-    log.warn('SLUICE_API_KEY names a key that has been revoked; it stays so.');
+    log.warn('SLUICE_BOOTSTRAP_KEY names a key that has been revoked; it stays so.');
   }
   const identity = await redisIdentity(redis.client);
   await syncRedis(db, redis.client);
@@ -231,6 +228,8 @@ async function start(): Promise<void> {
     handle,
   );
   routeUpgrades(server, handle);
+  routeExpectations(server, handle);
+  answerClientErrors(server, services);
   services.connections.watch(server);
   const unused = unusedConnections(server);
   const metrics = config.metricsPort === undefined ? undefined : metricsServer(config.metricsToken, services.scrapes);
@@ -238,6 +237,8 @@ async function start(): Promise<void> {
   await listen(server, config.port, config);
   const stopReloading = reloadOnHangup({ log, apply: (changed) => services.catalogue.replace(changed) });
   log.info({ host: config.host, port: config.port, cluster: redis.isCluster }, 'listening');
+  const notice = everyAddressNotice(config);
+  if (notice !== undefined) log.info(notice);
   process.send?.({ type: 'listening', url: services.baseUrl });
 
   closeOnSignal({

@@ -12,6 +12,8 @@ export interface State {
   caller: Caller;
   /** Who is signed in, on the console's routes. */
   session: Session;
+  /** The target of the request is no path, and its path made up. */
+  hasOddTarget?: boolean;
   /** Stable name of what answers, for metrics and the access log. */
   endpoint: string;
   /** Where it depends on who serves it which fields are left out: their names, by `serverName`. */

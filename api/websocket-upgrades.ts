@@ -2,6 +2,7 @@ import { IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { ApiError } from '../shared/errors.ts';
+import { gatewayPath } from './gateway-path.ts';
 import type { Context } from './state.ts';
 
 /** Paths that take a WebSocket; each has its route in app.ts. */
@@ -14,11 +15,22 @@ const subprotocol = 'sluice';
  * A request as the server makes it. Once a server listens for upgrades, Node takes every request with an `Upgrade` header
  * for one and reads no body of it, also those of clients that only ask for HTTP/2 by the way (`Upgrade: h2c`, as Java's
  * HttpClient sends it). So the flag stays down unless the request is a WebSocket's handshake on a path that takes one;
- * everything else is answered as if the header were not there (RFC 9110, section 7.8).
+ * everything else is answered as if the header were not there (RFC 9110, section 7.8). Its path is the one that is meant.
  */
 export class UpgradableRequest extends IncomingMessage {
-  // Not a private field: Node's constructor sets `upgrade` before such a field would be there.
+  // Not private fields: Node's constructor sets `url` and `upgrade` before such fields would be there.
   declare private asked: boolean | null;
+  declare private target: string;
+
+  /** The target, by the path that is meant: nothing sees another one. */
+  // @ts-expect-error: Node's type has it as a property.
+  override get url(): string {
+    return this.target;
+  }
+
+  override set url(target: string) {
+    this.target = gatewayPath(target);
+  }
 
   get upgrade(): boolean {
     return this.asked === true && isHandshake(this);

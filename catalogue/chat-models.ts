@@ -2,9 +2,10 @@ import type { Model } from '../shared/catalogue/model.ts';
 import { type ChatVendor, chatVendors, makers } from './chat-vendors.ts';
 import { type ModelsDevFact, readModelsDev } from './models-dev.ts';
 import { type PiAiModel, piAiDate, readPiAi } from './pi-ai.ts';
-import { pricesOfModelsDev, pricesOfPiAi } from './prices.ts';
+import { nano, pricesOfModelsDev, pricesOfPiAi } from './prices.ts';
 
 type Route = Model['routes'][number];
+type Prices = NonNullable<Model['prices']>;
 type Modality = NonNullable<Model['input']>[number];
 
 /** An offer of a chat model by one vendor, before offers of the same model are one row. */
@@ -29,6 +30,33 @@ export function seconds(date: string): number {
 }
 
 const modelsDev = readModelsDev();
+
+const searchPrices = (low: number, medium: number, high: number): Prices['request'] => ({
+  low: nano(low),
+  medium: nano(medium),
+  high: nano(high),
+});
+/**
+ * Prices of a request that no list has, by the vendor's name of the model: https://docs.perplexity.ai/getting-started/pricing,
+ * "Request Pricing".
+ */
+const requestPrices: Readonly<Record<string, Prices['request']>> = {
+  'perplexity/sonar': searchPrices(0.005, 0.008, 0.012),
+  'perplexity/sonar-pro': searchPrices(0.006, 0.01, 0.014),
+  'perplexity/sonar-reasoning-pro': searchPrices(0.006, 0.01, 0.014),
+};
+/**
+ * Models that cost more than a price here can say: Deep Research also costs its searches, citations and reasoning (the same
+ * page), and no request bounds those. Without a price it is refused to accounts that may not owe the rest.
+ */
+const beyondPrices: ReadonlySet<string> = new Set(['perplexity/sonar-deep-research']);
+
+function pricesOf(name: string, fact: ModelsDevFact, listed: PiAiModel | undefined): Prices | undefined {
+  if (beyondPrices.has(name)) return undefined;
+  const prices = listed ? pricesOfPiAi(listed) : pricesOfModelsDev(fact);
+  const request = requestPrices[name];
+  return request === undefined ? prices : { ...prices, request };
+}
 
 /** What a name of a model says of its release: `-2025-09-29`, `-20250929`, or the month, `-2509`. */
 function dateInName(name: string): string | undefined {
@@ -64,7 +92,7 @@ function profileRank({ profiles = [] }: ChatVendor, id: string): number {
 }
 
 function offerOf(vendor: ChatVendor, id: string, fact: ModelsDevFact, listed: PiAiModel | undefined): Offer {
-  const prices = listed ? pricesOfPiAi(listed) : pricesOfModelsDev(fact);
+  const prices = pricesOf(`${vendor.vendor}/${id}`, fact, listed);
   const contextWindow = listed ? windowOf(listed) : fact.context;
   // Some lists say more than the window holds.
   const most = listed?.maxTokens ?? fact.most;

@@ -30,10 +30,16 @@ const speech = (events: boolean): Traits => ({
   speech: { formats: speechFormats, events },
 });
 
-/** Prices that no package has, of the usual size and quality: https://github.com/Portkey-AI/models at f654307, 2026-08-21. */
+/** Prices that no package has: https://github.com/Portkey-AI/models at f654307, 2026-08-21. */
 const documentedPrices: Readonly<Record<string, Model['prices']>> = {
-  'dall-e-3': { image: nano(0.04) },
-  'dall-e-2': { image: nano(0.02) },
+  'dall-e-3': {
+    image: nano(0.04),
+    imageKinds: {
+      ...{ '1792x1024': nano(0.08), '1024x1792': nano(0.08), hd: nano(0.08) },
+      ...{ '1792x1024 hd': nano(0.12), '1024x1792 hd': nano(0.12) },
+    },
+  },
+  'dall-e-2': { image: nano(0.02), imageKinds: { '256x256': nano(0.016), '512x512': nano(0.018) } },
   'tts-1': { character: nano(0.000015) },
   'tts-1-hd': { character: nano(0.00003) },
 };

@@ -3,15 +3,17 @@ import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ensureApiKey } from '../shared/api-keys.ts';
 import { exampleModels } from '../shared/catalogue/example-models.ts';
-import { type Config, ConfigError, childEnvironment } from '../shared/config.ts';
+import { type Config, ConfigError, childEnvironment, readSettingNotices } from '../shared/config.ts';
 import { ensureDataDir, openDatabase } from '../shared/database/database.ts';
 import { createLogger } from '../shared/log.ts';
+import { everyAddressNotice, ownBaseUrls } from '../shared/own-addresses.ts';
 import { tightenDataDir } from '../shared/private-files.ts';
 import { connectRedis, redisWarnings } from '../shared/redis.ts';
 import { lockDataDir } from './data-lock.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './embedded-redis.ts';
 import { firstKey } from './first-key.ts';
 import { firstOperator } from './first-operator.ts';
+import { holdBuild } from './hold-build.ts';
 import { type Program, StartError, SupervisedChild } from './supervised-child.ts';
 import type { Welcome } from './welcome.ts';
 
@@ -29,8 +31,9 @@ const workerFlags = ['--max-semi-space-size=32', '--single-threaded-gc', '--no-m
 /** What a child may need beyond its own time for shutting down, to notice and to leave. */
 const closeGraceMs = 7000;
 
-/** Paths of the modules that run as children. */
+/** Paths of the modules that run as children, and of the lock of their build. */
 export interface Programs {
+  readonly buildLock: string;
   readonly api: string;
   readonly worker: string;
   readonly sandbox: string;
@@ -65,16 +68,23 @@ export class Launch {
    * @throws ConfigError or StartError.
    */
   async start(onRedisLost: () => void): Promise<Welcome> {
-    const { config } = this.#options;
+    const { config, programs, warn } = this.#options;
+    holdBuild(programs.buildLock);
     await ensureDataDir(config.dataDir);
     // Of what it cannot mend, the api tells.
     await tightenDataDir(config.dataDir);
     this.#closers.push(lockDataDir(config.dataDir));
+    const notices = readSettingNotices();
+    for (const { sentence } of notices) warn(sentence);
     const port = await checkPort(config);
+    const notice = everyAddressNotice({ ...config, port });
+    if (notice !== undefined) warn(notice);
     const redis = await this.#startRedis(onRedisLost);
     const { key, keyFile } = await this.#prepareKey();
     const operator = config.admin === undefined ? await firstOperator(config.dataDir) : 'environment';
     const settings = {
+      // Told above: an empty one counts as unset, and the children need not tell it again.
+      ...Object.fromEntries(notices.map(({ name }) => [name, ''])),
       REDIS_URL: redis.url,
       SLUICE_DATA_DIR: config.dataDir,
       PORT: String(port),
@@ -142,7 +152,8 @@ export class Launch {
     try {
       if (config.apiKey !== undefined) {
         const outcome = await ensureApiKey(db, config.apiKey);
-        if (outcome === 'revoked') warn('SLUICE_API_KEY is a key that was revoked, so requests with it are refused.');
+        if (outcome === 'revoked')
+          warn('SLUICE_BOOTSTRAP_KEY is a key that was revoked, so requests with it are refused.');
         return { key: 'environment', keyFile: '' };
       }
       const { text, file, revoked } = await firstKey(db, config.dataDir);
@@ -182,7 +193,7 @@ export class Launch {
     worker.supervise();
     const { url } = await api.listening(startDeadlineMs);
     api.supervise();
-    return config.publicUrls[0] ?? url ?? `http://${config.host}:${settings.PORT}`;
+    return url ?? ownBaseUrls({ ...config, port: Number(settings.PORT) })[0];
   }
 
   #startChild(program: Program, closeMs: number): SupervisedChild {

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { runLauncher } from './run-launcher.ts';
 
 await runLauncher({
+  buildLock: fileURLToPath(new URL('../../dist.lock', import.meta.url)),
   api: fileURLToPath(new URL('../api/main.js', import.meta.url)),
   worker: fileURLToPath(new URL('../workers/main.js', import.meta.url)),
   sandbox: fileURLToPath(new URL('../sandbox/main.js', import.meta.url)),

@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util';
 import { type Config, ConfigError, readConfig } from '../shared/config.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
+import { ownBaseUrls } from '../shared/own-addresses.ts';
 import { keepFilesPrivate } from '../shared/private-files.ts';
 import { makeResetLink } from '../shared/reset-link.ts';
 import { removeAuthenticator } from '../shared/users.ts';
@@ -18,8 +19,7 @@ class UsageError extends Error {
 type Command = (db: Database, config: Config, userId: string) => Promise<string>;
 
 const commands: Readonly<Record<string, Command>> = {
-  'reset-link': (db, { publicUrls, host, port }, userId) =>
-    makeResetLink(db, publicUrls[0] ?? `http://${host}:${port}`, userId),
+  'reset-link': (db, config, userId) => makeResetLink(db, ownBaseUrls(config)[0], userId),
   'remove-authenticator': async (db, _config, userId) => {
     await removeAuthenticator(db, userId);
     return 'The authenticator is removed, and all sessions of the user have ended.';

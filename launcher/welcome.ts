@@ -3,7 +3,7 @@ import type { FirstOperator } from './first-operator.ts';
 /** What the launcher knows once everything runs. */
 export interface Welcome {
   readonly baseUrl: string;
-  /** The key to use; `environment`: the one in SLUICE_API_KEY, which is not printed; `revoked`: there is none to show. */
+  /** The key to use; `environment`: the one in SLUICE_BOOTSTRAP_KEY, which is not printed; `revoked`: there is none to show. */
   readonly key: { readonly text: string } | 'environment' | 'revoked';
   /** Where the key's text is kept. */
   readonly keyFile: string;
@@ -23,7 +23,7 @@ export function welcomeText(welcome: Welcome): string {
   const { baseUrl, key, model, vendors, redis, dataDir } = welcome;
   const line = (name: string, value: string): string => `  ${name.padEnd(12)}${value}`;
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello!' }], stream: true });
-  const bearer = typeof key === 'object' ? key.text : '$SLUICE_API_KEY';
+  const bearer = typeof key === 'object' ? key.text : '$SLUICE_BOOTSTRAP_KEY';
   return [
     'Sluice is running.',
     '',
@@ -60,7 +60,7 @@ function operatorText({ operator }: Welcome): string {
 }
 
 function keyText({ key, keyFile }: Welcome): string {
-  if (key === 'environment') return 'the one in SLUICE_API_KEY';
+  if (key === 'environment') return 'the one in SLUICE_BOOTSTRAP_KEY';
   if (key === 'revoked') return `the one in ${keyFile} is revoked; npm run keys -- create makes another`;
   return key.text;
 }

@@ -33,7 +33,7 @@ export async function createApiKey(db: Database, key: NewApiKey): Promise<{ id: 
 export async function ensureApiKey(
   db: Database,
   text: string,
-  key: NewApiKey = { accountId: defaultAccountId, name: 'SLUICE_API_KEY' },
+  key: NewApiKey = { accountId: defaultAccountId, name: 'SLUICE_BOOTSTRAP_KEY' },
 ): Promise<'created' | 'active' | 'revoked'> {
   const { numInsertedOrUpdatedRows: inserted } = await db
     .insertInto('api_keys')

@@ -11,9 +11,17 @@ import { addressSettings, sandboxSetting } from './configuration/apply-vendors.t
 import { limitBounds } from './configuration/limit-bounds.ts';
 import { limitSettings } from './configuration/limit-settings.ts';
 import { type Configuration, readConfiguration } from './configuration/read-configuration.ts';
-import { isLoopback, publicUrls, type TrustedProxies, trustedProxies } from './ingress-settings.ts';
+import {
+  type DefaultModels,
+  defaultModels,
+  isLoopback,
+  publicUrls,
+  type TrustedProxies,
+  trustedProxies,
+} from './ingress-settings.ts';
 import { type RoutingSettings, routingDefaults } from './routing-settings.ts';
-import { address, readVendorSettings, type VendorSettings } from './vendor-settings.ts';
+import { type SettingNotice, settingNotices } from './setting-notices.ts';
+import { address, readVendorSettings, type VendorSettings, vendorSettingNames } from './vendor-settings.ts';
 
 export { ConfigError };
 
@@ -22,7 +30,13 @@ const whole = (least: number, most: number) => z.coerce.number().int().min(least
 const origins = z
   .string()
   .transform((list) => list.split(',').map((origin) => origin.trim()))
-  .pipe(z.array(z.union([z.literal('*'), address.transform((url) => new URL(url).origin)])));
+  .pipe(
+    z.array(
+      z.union([z.literal('*'), address.transform((url) => new URL(url).origin)], {
+        error: 'must be *, or origins such as https://a.example with commas between them',
+      }),
+    ),
+  );
 
 const settings = z.object({
   PORT: whole(0, 65_535).default(8080),
@@ -41,7 +55,10 @@ const settings = z.object({
   AWS_SESSION_TOKEN: z.string().optional(),
   AWS_REGION: z.string().optional(),
   SLUICE_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
+  SLUICE_BOOTSTRAP_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
+  // Its name until clients were found to call theirs so, too.
   SLUICE_API_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
+  SLUICE_CONFIG: z.string().optional(),
   SLUICE_REGION: z.string().optional(),
   SLUICE_SANDBOX: z.enum(['auto', 'on', 'off']).default('auto'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
@@ -58,6 +75,7 @@ const settings = z.object({
   SLUICE_OUTBOX_MEGABYTES: whole(1, 1_000_000).default(64),
   SLUICE_SPOOL_MEGABYTES: whole(0, 1_000_000_000).default(4096),
   SLUICE_SOCKET_IDLE_SECONDS: whole(1, 3_600).default(600),
+  SLUICE_DEFAULT_MODELS: defaultModels.default({}),
   CORS_ORIGINS: origins.default([]),
   WORKER_CONCURRENCY_CHAT: whole(1, 100_000).default(500),
   WORKER_CONCURRENCY_EMBEDDING: whole(1, 100_000).default(100),
@@ -68,6 +86,9 @@ const settings = z.object({
   ...accountSettings,
   ...boundsSettings,
 });
+
+/** The names of all settings. */
+export const settingNames: readonly string[] = [...Object.keys(settings.shape), ...vendorSettingNames];
 
 /** Settings as the rest of the code reads them. Times are milliseconds. */
 export interface Config extends AccountSettings, BoundsSettings {
@@ -95,6 +116,8 @@ export interface Config extends AccountSettings, BoundsSettings {
   readonly vendors: Vendors;
   /** Every model, whether its vendors are on or not. */
   readonly models: readonly Model[];
+  /** Models of requests that name none, where none is required. */
+  readonly defaultModels: DefaultModels;
   readonly routing: RoutingSettings;
   /** Where this process runs, as routes name their regions; undefined: nowhere in particular. */
   readonly region: string | undefined;
@@ -139,6 +162,8 @@ export type Vendors = Readonly<Record<string, VendorSettings>>;
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  // With the new name the old one is a client's own.
+  if (given.SLUICE_BOOTSTRAP_KEY !== undefined) delete given.SLUICE_API_KEY;
   const configuration = given.SLUICE_CONFIG === undefined ? undefined : readConfiguration(given.SLUICE_CONFIG, given);
   // What the environment says counts more than the file.
   const env = parseSettings(settings, { ...(configuration && limitSettings(configuration.file)), ...given });
@@ -153,10 +178,11 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     redisUrl: env.REDIS_URL,
     secret: env.SLUICE_SECRET,
     bucket: env.BLOBS_URL === undefined ? undefined : readBucket(env.BLOBS_URL, env),
-    apiKey: env.SLUICE_API_KEY,
+    apiKey: env.SLUICE_BOOTSTRAP_KEY ?? env.SLUICE_API_KEY,
     logLevel: env.LOG_LEVEL,
     workerPort: env.WORKER_PORT,
     ...applied,
+    defaultModels: env.SLUICE_DEFAULT_MODELS,
     region: env.SLUICE_REGION,
     workerConcurrency: {
       chat: env.WORKER_CONCURRENCY_CHAT,
@@ -200,6 +226,14 @@ function apply(
   const environment = { ...given, ...addressSettings(file) };
   const { vendors, sandbox } = readVendorSettings(environment, sandboxSetting(setting, file));
   return { ...applyConfiguration(configuration, { vendors, sandbox, environment, table: models }), sandbox };
+}
+
+/**
+ * What an operator should know of the names in the environment, whatever their values are: those that are no settings but
+ * look like some, and those of former days.
+ */
+export function readSettingNotices(environment: NodeJS.ProcessEnv = process.env): readonly SettingNotice[] {
+  return settingNotices(environment, settingNames);
 }
 
 function readBucket(url: string, env: z.infer<typeof settings>): BucketSettings {

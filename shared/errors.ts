@@ -1,3 +1,5 @@
+import { isRefusal } from './redis-refusal.ts';
+
 /** One row of the error table: what a code means on the wire. */
 interface ErrorRow {
   readonly status: number;
@@ -23,12 +25,15 @@ export const errorTable = {
   not_found: invalid(404),
   model_not_found: invalid(404),
   method_not_allowed: invalid(405),
+  request_timeout: invalid(408),
   resume_expired: invalid(410),
   request_too_large: invalid(413),
   unsupported_media_type: invalid(415),
   range_not_satisfiable: invalid(416),
+  expectation_failed: invalid(417),
   idempotency_key_reused: invalid(422),
   upgrade_required: invalid(426),
+  headers_too_large: invalid(431),
   insufficient_quota: { status: 429, type: 'insufficient_quota', retryable: false },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_exceeded', retryable: true },
   /** The caller (or another holder of the job id) cancelled; nginx's 499 is what proxies log for it. */
@@ -49,10 +54,14 @@ export interface ApiErrorOptions {
   readonly param?: string | null;
   /** The vendor's own, more exact code (`context_length_exceeded`, …), shown in place of ours. */
   readonly vendorCode?: string | null;
+  /** For clients of Anthropic's, which act on it: `error.details` of that API's errors. */
+  readonly details?: Readonly<Record<string, unknown>>;
   /** When to come back, in milliseconds; becomes `Retry-After` and `retry-after-ms`. */
   readonly retryAfterMs?: number;
   /** The status a vendor answered with: it tells whether another call may do better. It does not cross the queue. */
   readonly vendorStatus?: number;
+  /** Headers of the answer beside those that its code comes with. They do not cross the queue. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
 }
 
@@ -62,7 +71,19 @@ export interface ErrorData {
   readonly message: string;
   readonly param?: string | null;
   readonly vendorCode?: string | null;
+  readonly details?: Readonly<Record<string, unknown>>;
   readonly retryAfterMs?: number;
+}
+
+/** How far (ms) callers that are told to come back at the same moment are spread at most. */
+const maxSpreadMs = 10_000;
+/** OpenAI's clients come back within seconds where they are told to wait so long (ms), or longer. */
+const obeyedMs = 60_000;
+
+/** When to come back, later by up to as long again: callers that are refused together must not meet again. */
+function spread(ms: number): number {
+  const later = Math.ceil(ms + Math.random() * Math.min(ms, maxSpreadMs));
+  return ms < obeyedMs ? Math.min(later, obeyedMs - 1) : later;
 }
 
 /** A failure that a caller is meant to see. Its message must be free of secrets and prompts. */
@@ -70,8 +91,10 @@ export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly param: string | null;
   readonly vendorCode: string | null;
+  readonly details: Readonly<Record<string, unknown>> | undefined;
   readonly retryAfterMs: number | undefined;
   readonly vendorStatus: number | undefined;
+  readonly #headers: Readonly<Record<string, string>> | undefined;
 
   constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -79,7 +102,9 @@ export class ApiError extends Error {
     this.code = code;
     this.param = options.param ?? null;
     this.vendorCode = options.vendorCode ?? null;
+    this.details = options.details;
     this.vendorStatus = options.vendorStatus;
+    this.#headers = options.headers;
     this.retryAfterMs = options.retryAfterMs ?? (errorTable[code].status === 503 ? 1000 : undefined);
   }
 
@@ -101,10 +126,11 @@ export class ApiError extends Error {
 
   /** The headers that go with the answer. `x-should-retry` is what OpenAI's clients obey before their own rules. */
   headers(): Record<string, string> {
-    const headers: Record<string, string> = {};
+    const headers: Record<string, string> = { ...this.#headers };
     if (this.retryAfterMs !== undefined) {
-      headers['retry-after'] = String(Math.max(1, Math.ceil(this.retryAfterMs / 1000)));
-      headers['retry-after-ms'] = String(Math.ceil(this.retryAfterMs));
+      const ms = spread(this.retryAfterMs);
+      headers['retry-after'] = String(Math.max(1, Math.ceil(ms / 1000)));
+      headers['retry-after-ms'] = String(ms);
     }
     if (this.status >= 429 && !errorTable[this.code].retryable) headers['x-should-retry'] = 'false';
     return headers;
@@ -117,6 +143,7 @@ export class ApiError extends Error {
       message: this.message,
       ...(this.param === null ? {} : { param: this.param }),
       ...(this.vendorCode === null ? {} : { vendorCode: this.vendorCode }),
+      ...(this.details === undefined ? {} : { details: this.details }),
       ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
     };
   }
@@ -126,9 +153,16 @@ export class ApiError extends Error {
     return new ApiError(code, data.message, data);
   }
 
-  /** Any thrown value as an ApiError. What was not meant for callers becomes a bare 500, the value kept as cause. */
+  /**
+   * Any thrown value as an ApiError. What was not meant for callers becomes a bare 500, the value kept as cause; what Redis
+   * refuses for now a 503, for the same request may succeed a moment later.
+   */
   static from(thrown: unknown): ApiError {
     if (thrown instanceof ApiError) return thrown;
+    if (isRefusal(thrown)) {
+      const message = 'The service cannot do this for now. Send the request again.';
+      return new ApiError('service_unavailable', message, { retryAfterMs: 2000, cause: thrown });
+    }
     return new ApiError('server_error', 'The server had an error while processing your request.', { cause: thrown });
   }
 }

@@ -44,3 +44,20 @@ function isNetwork(text: string): boolean {
 export function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host);
 }
+
+/** Models of requests that name none, by capability: only where OpenAI's API requires none. */
+export type DefaultModels = Partial<Readonly<Record<'image' | 'video', string>>>;
+
+/** `SLUICE_DEFAULT_MODELS`: `image=gpt-image-1, video=sora-2`. */
+export const defaultModels = z.string().transform((list, context): DefaultModels => {
+  const models: Record<string, string> = {};
+  for (const entry of list.split(',')) {
+    const [, capability = '', model = ''] = /^\s*(image|video)\s*=\s*(\S{1,256})\s*$/.exec(entry) ?? [];
+    if (model === '' || models[capability] !== undefined) {
+      context.addIssue({ code: 'custom', message: 'expected image=MODEL, video=MODEL, or both with a comma between' });
+      return z.NEVER;
+    }
+    models[capability] = model;
+  }
+  return models;
+});

@@ -6,6 +6,7 @@ import { FairnessClock } from './fairness-clock.ts';
 import type { JobIdentity, StoredRequest } from './jobs/job-state.ts';
 import { loadScript } from './jobs/script.ts';
 import { jobKeys, queuePrefix } from './keys.ts';
+import type { FeeFacts } from './money/request-fee.ts';
 import type { RedisClient } from './redis.ts';
 
 /** What travels through BullMQ: who the job is, and its request, inline or (over 64 KiB, or with media) as a blob. */
@@ -20,6 +21,8 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
   readonly excludedRoutes?: readonly string[] | undefined;
   /** Tokens that the answer may have at most, where its caller has set no limit and the balance does. */
   readonly outputLimit?: number;
+  /** What prices of requests and images differ by; left out: it asks for what is usual. */
+  readonly fee?: FeeFacts | undefined;
 }
 
 /** Removes what lies beside a queued job once the job is over. A resource's request stays: it is read again. */

@@ -23,7 +23,7 @@ export interface VendorSettings {
 const keyList = z
   .string()
   .transform((list) => list.split(',').map((key) => key.trim()))
-  .pipe(z.array(z.string().min(1, 'there is an empty key in it')));
+  .pipe(z.array(z.string().min(1, 'must not have an empty key among its keys')));
 
 /** What a key of the form `pair` looks like. */
 export const keyPair = 'ACCESS_KEY:SECRET_KEY';
@@ -43,6 +43,9 @@ const keys = z.object(Object.fromEntries(vendorRows.map((row) => [`${settingName
 const addresses = z.object(
   Object.fromEntries(vendorRows.map((row) => [`${settingName(row)}_BASE_URL`, address.optional()])),
 );
+
+/** The names of all settings of vendors. */
+export const vendorSettingNames: readonly string[] = [...Object.keys(keys.shape), ...Object.keys(addresses.shape)];
 
 /**
  * The vendors that the environment turns on, in the order of their table, and whether the sandbox is wanted.
@@ -70,7 +73,7 @@ export function readVendorSettings(
       );
     }
     if (apiKeys?.some((key) => !isUsableKey(row, key))) {
-      throw new ConfigError(`The setting ${settingName(row)}_API_KEY cannot be used: expected ${keyPair}.`);
+      throw new ConfigError(`${settingName(row)}_API_KEY must be ${keyPair}.`);
     }
     // Who takes callers without a key takes them with any.
     vendors[name] = { row, baseUrl: baseUrl ?? row.baseUrl, apiKeys: apiKeys ?? ['none'], isOpen: row.isOpen === true };

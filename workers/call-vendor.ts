@@ -156,5 +156,11 @@ async function followTask(
 function logFailure(context: WorkerContext, run: JobRun, error: ApiError): void {
   if (error.cause === undefined || run.stopReason !== undefined) return;
   // Never the error's message: a vendor's often quotes the prompt.
-  context.log.warn({ err: error.cause, job: run.job.id, code: error.code }, 'the vendor call failed');
+  const about = { job: run.job.id, code: error.code };
+  // The caller's mistake, which the caller is told: nothing for the operator to look into.
+  if (error.status === 400) {
+    context.log.debug({ ...about, vendorStatus: error.vendorStatus }, 'the vendor refused the request');
+    return;
+  }
+  context.log.warn({ err: error.cause, ...about }, 'the vendor call failed');
 }

@@ -24,22 +24,29 @@ export const nothing: Charge = { usage: undefined, cost: 0, tokens: undefined };
 /** What nobody could count. */
 export const unknown: Charge = { usage: undefined, cost: undefined, tokens: undefined };
 
-/** What an answer took. @param row the model by the route that has served it; undefined: it is not known any more */
+/**
+ * What an answer took.
+ * @param row the model by the route that has served it; undefined: it is not known any more
+ */
 export function chargeFor(
   row: RoutedModel | undefined,
+  { fee }: Pick<QueuedJob, 'fee'>,
   { usage, quantities }: Pick<VendorAnswer, 'usage' | 'quantities'>,
 ): Charge {
   const told = quantities === undefined ? usage : recordedUsage(usage, quantities, row?.prices);
   return {
     usage: told === null ? undefined : JSON.stringify(told),
-    cost: costOf(row?.prices, usage, quantities),
+    cost: costOf(row?.prices, usage, quantities, fee),
     tokens: countAllTokens(usage),
   };
 }
 
-/** What was taken of a chat or of embeddings that came to no end; null: that could not be counted. */
-export function chargeForCut(row: RoutedModel | undefined, usage: VendorUsage): Charge {
-  return usage === null ? unknown : chargeFor(row, { usage });
+/**
+ * What was taken of a chat or of embeddings that came to no end.
+ * @param usage null: it could not be counted, and a price of the request is all that is known
+ */
+export function chargeForCut(row: RoutedModel | undefined, job: Pick<QueuedJob, 'fee'>, usage: VendorUsage): Charge {
+  return chargeFor(row, job, { usage });
 }
 
 /**
@@ -52,7 +59,7 @@ export function chargeForLate(
   { outcome, hasDelta }: Pick<JobState, 'outcome' | 'hasDelta'>,
   answer: VendorAnswer,
 ): Charge {
-  const charge = chargeFor(row, answer);
+  const charge = chargeFor(row, job, answer);
   const isCharged = outcome !== 'failed' || (hasDelta && hasTokens(job));
   return isCharged ? charge : { ...charge, cost: 0 };
 }

@@ -60,7 +60,7 @@ export async function conclude(
   const error = ending.outcome === 'failed' ? stopError(run.stopReason, ending.error) : writer.failure;
   let end: End =
     answer && said
-      ? { error: undefined, last: said, told: chargeFor(run.routed, answer) }
+      ? { error: undefined, last: said, told: chargeFor(run.routed, run.job, answer) }
       : await endWithError(run, writer, error ?? writer.lose());
   let reply = await finishRun(context, run, attempt, writer, end);
   if (reply.verdict === 'gap') {
@@ -152,6 +152,7 @@ async function afterFinish(
   await settleOwn(context, run, called, ended, end.told);
   return 'done';
 }
+
 /** Settles a job that this run has ended. @param told what it took; undefined: it was cut, and that is yet to be counted */
 async function settleOwn(
   context: WorkerContext,
@@ -175,7 +176,7 @@ async function settleOwn(
     errorCode: end.errorCode,
     began: true,
     record,
-    cost,
+    cost: cost ?? 'held',
     tokens,
   });
 }
@@ -245,7 +246,7 @@ async function countCut(
   const freed = freePlace(context.redis, { ...job, ...end, jobId: job.id, began: true });
   const counted = estimateCut(context, job, { outcome: end.outcome, hasDelta: true }, '');
   const [usage] = await Promise.all([counted, freed.catch((error) => logLeftOut(context, job, error))]);
-  const charge = chargeForCut(routed, usage ?? null);
+  const charge = chargeForCut(routed, job, usage ?? null);
   await noteCharge(context, job, charge);
   return charge;
 }

@@ -2,7 +2,6 @@ import { withEmbeddingUsage } from '../shared/capabilities/embedding.ts';
 import { ApiError } from '../shared/errors.ts';
 import { readLog } from '../shared/jobs/answer-log.ts';
 import type { JobState } from '../shared/jobs/job-state.ts';
-import { settledByWorkerMs } from '../shared/jobs/settle.ts';
 import type { QueuedJob } from '../shared/queue.ts';
 import { boundExchange } from './bound-usage.ts';
 import type { Exchange, TokenCounts } from './count-exchange.ts';
@@ -32,8 +31,8 @@ class Lanes {
 const lanes = 4;
 /** Characters of an answer's frames that are read at most; see `Exchange`. */
 const longestRead = 1024 * 1024;
-/** A count that takes longer is given up for a bound, for which the rest of the time is: then the sweeper settles without one. */
-const longestMs = settledByWorkerMs - 4000;
+/** A count that takes longer is given up for a bound. */
+const longestMs = 6000;
 
 /** Not the one of the endpoint that counts: its requests may take seconds each. */
 const counter = new TokenCounter();

@@ -2,7 +2,7 @@ import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { Blobs } from '../shared/blobs.ts';
 import { type Capability, capabilities, isCapability } from '../shared/capabilities/capability.ts';
 import { createCatalogue } from '../shared/catalogue/catalogue.ts';
-import { ConfigError, readConfig } from '../shared/config.ts';
+import { ConfigError, readConfig, readSettingNotices } from '../shared/config.ts';
 import { waitForCompany } from '../shared/gathered-writes.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
@@ -42,6 +42,7 @@ async function start(): Promise<void> {
   const config = readConfig();
   const wanted = readCapabilities(process.argv.slice(2));
   const { log, flush } = createLogger(config.logLevel, 'worker');
+  for (const { sentence } of readSettingNotices()) log.warn(sentence);
   if (config.redisUrl === undefined) {
     throw new ConfigError('REDIS_URL is not set: a worker process needs it (npm start brings its own Redis).');
   }

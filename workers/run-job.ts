@@ -111,7 +111,11 @@ async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict
     const [code, message] = errorOf[verdict];
     const error = new ApiError(code, message);
     if (verdict === 'interrupted') await endInterrupted(context, job, error);
-    else await endJob(context, job, error, isGuarded(verdict) ? 'abandoned' : undefined);
+    else {
+      const reply = await endJob(context, job, error, isGuarded(verdict) ? 'abandoned' : undefined);
+      // What it has said is counted here: it is out of its queue then, and no other worker takes it.
+      if (reply.verdict === 'finished' && !reply.isRunning) await settleEnded(context, job);
+    }
     return;
   }
   await settleEnded(context, job);

@@ -66,10 +66,10 @@ async function chargeEnded(
     // Whoever leaves in the middle has had his text spoken, as far as anybody can tell.
     const request = job.request ?? (await context.blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
     const characters = spokenCharacters(JSON.parse(request) as SpeechJobRequest);
-    return chargeFor(routed, { usage: null, quantities: { characters } });
+    return chargeFor(routed, job, { usage: null, quantities: { characters } });
   }
   const taken = await estimateCut(context, job, state, vendor);
-  return taken === undefined ? nothing : chargeForCut(routed, taken);
+  return taken === undefined ? nothing : chargeForCut(routed, job, taken);
 }
 
 /** Without the note the charge is in the settlement only: whatever comes of it, that follows. */

@@ -94,6 +94,31 @@ local function bucketOf(field)
   return bucket
 end
 
+-- How full a limit's bucket is by now, and that time. Time does not go back: a Redis that stands in for another may be late.
+local function levelOf(field, limit)
+  local bucket = bucketOf(field)
+  local time = math.max(now, bucket[2])
+  -- Under a limit that was lowered two minutes of it are owed at most.
+  return math.max(0, math.min(bucket[1], 2 * limit) - (time - bucket[2]) * limit / 60000), time
+end
+
+-- What is left of a limit, as the answer tells it.
+local function leftOf(limit, level)
+  return string.format('%.0f %.0f ', math.max(0, math.floor(limit - level)), level * 60000 / limit)
+end
+
+-- What is left of the key's limits for one that is refused by a limit: of that one where it is its model's.
+local function leftOfRefused(refusing, limit, level)
+  local left = ''
+  for index, field in ipairs({'requests ', 'tokens '}) do
+    local own = tonumber(keyLimits[index])
+    if refusing == index + 2 then left = left .. leftOf(limit, level)
+    elseif own > 0 then left = left .. leftOf(own, (levelOf(field, own)))
+    else left = left .. '- - ' end
+  end
+  return left
+end
+
 -- What a job would leave in the buckets of its limits, and what is left of those of the key; or the limit that refuses it.
 local function fill(limits)
   local modelRequests, modelTokens, tokens, model = string.match(limits, '^(%S+) (%S+) (%S+) (%S+)$')
@@ -104,19 +129,16 @@ local function fill(limits)
     if limit > 0 then
       local what, of = index % 2 == 1 and 'requests' or 'tokens', index > 2 and model or ''
       local field = what .. ' ' .. of
-      local bucket = bucketOf(field)
-      -- A Redis that stands in for another may be late: time does not go back. Under a limit that was lowered two minutes of it are owed at most.
-      local time = math.max(now, bucket[2])
-      local level = math.max(0, math.min(bucket[1], 2 * limit) - (time - bucket[2]) * limit / 60000)
+      local level, time = levelOf(field, limit)
       -- What is more than a minute's worth may pass when the bucket is empty: it would never fit otherwise.
       local taking = math.min(asked[index], limit)
       if level + taking > limit then
         local wait = math.ceil((level + taking - limit) * 60000 / limit)
-        return nil, what .. ' ' .. limit .. ' ' .. wait .. ' ' .. asked[index] .. ' ' .. of
+        return nil, what .. ' ' .. limit .. ' ' .. wait .. ' ' .. asked[index] .. ' ' .. of, leftOfRefused(index, limit, level)
       end
       levels[field] = {level + taking, time}
       if index <= 2 then
-        left = left .. string.format('%.0f %.0f ', math.floor(limit - level - taking), (level + taking) * 60000 / limit)
+        left = left .. leftOf(limit, level + taking)
       end
     elseif index <= 2 then
       left = left .. '- - '
@@ -220,7 +242,7 @@ local function admit(at, state)
   local levels, left, tokens = {}, '', 0
   if limits ~= '' then
     levels, left, tokens = fill(limits)
-    if not levels then return answer('rate', left, count) end
+    if not levels then return answer('rate', left, count, 0, 0, tokens) end
   end
   if budget == false then return answer('unloaded', 'budget') end
   local short, cost, lowered = price(hold)

@@ -1,5 +1,6 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { routeName } from '../../shared/catalogue/route-name.ts';
+import type { Config } from '../../shared/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { createJobState } from '../../shared/jobs/job-state.ts';
 import { formatDollars } from '../../shared/money/dollars.ts';
@@ -8,9 +9,11 @@ import { isRefusal, untilAccepted } from '../../shared/redis-refusal.ts';
 import type { BilledExtra } from '../endpoints/billed-extras.ts';
 import { assertInScope } from '../endpoints/key-scopes.ts';
 import { assertVendorIds } from '../endpoints/vendor-ids.ts';
-import type { Caller } from '../middleware/authenticate.ts';
+import { type Caller, notValid } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
 import { type AdmitCall, type AdmitReply, admit } from './admit.ts';
+import { type Limits, limitHeaders } from './limit-headers.ts';
+import { rateLimitReached } from './rate-limit-reached.ts';
 import { requestFacts } from './request-facts.ts';
 import type { Submission } from './submit.ts';
 
@@ -161,11 +164,11 @@ async function readChanged(services: Services, { job, prepared }: Submission, ol
  * Why a job was not admitted, as its caller is told.
  * @param unpriced what it asks for that no price covers
  */
-export function refusal(
-  { reply: { verdict, detail }, caller }: Admission,
-  { config }: Pick<Services, 'config'>,
-  unpriced?: BilledExtra,
-): ApiError {
+export function refusal(admission: Admission, { config }: Pick<Services, 'config'>, unpriced?: BilledExtra): ApiError {
+  const {
+    reply: { verdict, detail },
+    caller,
+  } = admission;
   switch (verdict) {
     case 'reused':
       return new ApiError('idempotency_key_reused', 'This Idempotency-Key was used with a different request body.', {
@@ -175,10 +178,10 @@ export function refusal(
       return new ApiError(
         'rate_limit_exceeded',
         `This API key has ${caller.concurrency ?? config.keyConcurrency} unfinished requests, which is as many as it may have at a time.`,
-        { retryAfterMs: 1000 },
+        { retryAfterMs: 1000, headers: limitHeaders(limitsOf(admission, config)) },
       );
     case 'rate':
-      return rateRefusal(detail);
+      return rateRefusal(admission, config);
     case 'balance':
       return quotaRefusal('The balance of this account', detail);
     case 'budget':
@@ -208,7 +211,7 @@ export function refusal(
     case 'unasked':
       return new ApiError('service_unavailable', 'This API key is being changed. Try again.');
     default:
-      return new ApiError('invalid_api_key', 'The API key is not valid, or has been revoked.');
+      return notValid();
   }
 }
 
@@ -228,17 +231,25 @@ function extraUnpriced({ param, name }: BilledExtra): ApiError {
   );
 }
 
-/** @param detail `requests|tokens limit wait-ms asked model` */
-function rateRefusal(detail: string): ApiError {
-  const [what = '', limit = '', wait = '', asked = '', model = ''] = detail.split(' ');
-  const whose = model === '' ? 'this API key' : `\`${decodeURIComponent(model)}\` with this API key`;
-  const need = what === 'tokens' ? `, and this request is counted as ${asked}` : '';
-  const seconds = (Number(wait) / 1000).toFixed(3);
-  return new ApiError(
-    'rate_limit_exceeded',
-    `Rate limit of ${whose} reached: ${limit} ${what} per minute${need}. Try again in ${seconds} s.`,
-    { retryAfterMs: Number(wait) },
-  );
+/** The limits in force, as the answer shows them. */
+export function limitsOf({ reply, caller }: Admission, { keyConcurrency }: Pick<Config, 'keyConcurrency'>): Limits {
+  const { running, left } = reply;
+  const { rpm: requests, tpm: tokens, concurrency = keyConcurrency } = caller;
+  return { running, concurrency, requests, tokens, left };
+}
+
+/** The refusal by a limit for a minute, whose detail is `requests|tokens limit wait-ms asked model`. */
+function rateRefusal(admission: Admission, config: Pick<Config, 'keyConcurrency'>): ApiError {
+  const [what = '', limit = '', wait = '', asked = '', model = ''] = admission.reply.detail.split(' ');
+  return rateLimitReached({
+    whose: model === '' ? 'this API key' : `\`${decodeURIComponent(model)}\` with this API key`,
+    what: what === 'tokens' ? 'tokens' : 'requests',
+    limit,
+    ...(what === 'tokens' && { asked }),
+    retryAfterMs: Number(wait),
+    // Of what has run out the limit shown is the one that did, be it the model's.
+    headers: limitHeaders({ ...limitsOf(admission, config), [what]: Number(limit) }),
+  });
 }
 
 /** @param detail what the job may cost, and what is left, in nano-dollars */
@@ -246,6 +257,6 @@ function quotaRefusal(whose: string, detail: string): ApiError {
   const [cost, left] = detail.split(' ').map((amount) => formatDollars(Number(amount)));
   return new ApiError(
     'insufficient_quota',
-    `${whose} does not pay for this request: it may cost up to $${cost}, and $${left} is left. Add credit, or ask for less (a lower max_tokens).`,
+    `You exceeded your current quota, please check your plan and billing details. ${whose} does not pay for this request: it may cost up to $${cost}, and $${left} is left. Add credit, or ask for less (a lower max_tokens).`,
   );
 }

@@ -7,6 +7,8 @@ import type { RedisClient } from '../../shared/redis.ts';
 import { within } from '../../shared/within.ts';
 import type { Caller, CallerDirectory } from '../middleware/authenticate.ts';
 import type { AccountLoader } from './account-loader.ts';
+import { limitHeaders } from './limit-headers.ts';
+import { rateLimitReached } from './rate-limit-reached.ts';
 
 /** How long Redis may take to show an account. */
 const readMs = 5000;
@@ -21,6 +23,7 @@ export interface BodyGateParts {
 
 /** A request's part in a limit for a minute, by its level as of now. */
 interface Level {
+  readonly what: 'requests' | 'tokens';
   readonly limit: number;
   readonly level: number;
 }
@@ -74,7 +77,7 @@ export class BodyGate {
       return new ApiError('permission_denied', 'This account is suspended. Ask the operator of this service.');
     }
     return (
-      rateRefusal(levelsOf(caller, rates)) ??
+      rateRefusal(caller, levelsOf(caller, rates)) ??
       this.#budgetRefusal(caller, spent) ??
       (credit ? this.#moneyRefusal('balance', Number(credit) - Number(charged ?? 0) - Number(held ?? 0)) : undefined)
     );
@@ -137,22 +140,29 @@ function hasFreeModel(catalogue: Catalogue): boolean {
 }
 
 /** The levels of the key's own limits, as admit.lua reckons them. Those of models are admission's: no model is known yet. */
-function levelsOf({ rpm, tpm }: Caller, rates: (string | null | undefined)[]): Level[] {
+function levelsOf({ rpm, tpm }: Caller, rates: (string | null | undefined)[]): (Level | undefined)[] {
   const now = Date.now();
-  return [rpm, tpm].flatMap((limit, index) => {
+  return [rpm, tpm].map((limit, index) => {
     const [used, at] = (rates[index] ?? '0 0').split(' ').map(Number) as [number, number];
-    if (limit === undefined) return [];
-    return { limit, level: Math.max(0, Math.min(used, 2 * limit) - (Math.max(0, now - at) * limit) / 60_000) };
+    if (limit === undefined) return undefined;
+    return {
+      limit,
+      what: index === 0 ? ('requests' as const) : ('tokens' as const),
+      level: Math.max(0, Math.min(used, 2 * limit) - (Math.max(0, now - at) * limit) / 60_000),
+    };
   });
 }
 
-function rateRefusal(levels: readonly Level[]): ApiError | undefined {
-  const full = levels.find(({ limit, level }) => level + 1 > limit);
+function rateRefusal({ rpm, tpm }: Caller, levels: readonly (Level | undefined)[]): ApiError | undefined {
+  const full = levels.find((each) => each !== undefined && each.level + 1 > each.limit);
   if (full === undefined) return undefined;
+  const left = levels.map((each) => (each === undefined ? '- -' : leftOf(each))).join(' ');
+  const headers = limitHeaders({ running: 0, concurrency: undefined, requests: rpm, tokens: tpm, left });
   const retryAfterMs = Math.ceil(((full.level + 1 - full.limit) * 60_000) / full.limit);
-  return new ApiError(
-    'rate_limit_exceeded',
-    `Rate limit of this API key reached: ${full.limit} per minute. Try again in ${(retryAfterMs / 1000).toFixed(3)} s.`,
-    { retryAfterMs },
-  );
+  return rateLimitReached({ whose: 'this API key', what: full.what, limit: full.limit, retryAfterMs, headers });
+}
+
+/** As admit.lua tells it. */
+function leftOf({ limit, level }: Level): string {
+  return `${Math.max(0, Math.floor(limit - level))} ${(level * 60_000) / limit}`;
 }

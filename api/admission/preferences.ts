@@ -42,10 +42,11 @@ function readIdempotencyKey(value: Header): string | undefined {
   return value;
 }
 
+/** A hint that SDKs write by themselves (`NOT_GIVEN`, `0` for less than a second): what is no positive number is ignored. */
 function readTimeout(value: Header): number | undefined {
   if (value === undefined) return undefined;
   const seconds = Number(value);
-  if (!Number.isFinite(seconds) || seconds <= 0) throw invalid('X-Stainless-Timeout', 'a positive number of seconds');
+  if (!Number.isFinite(seconds) || seconds <= 0) return undefined;
   return Math.min(Math.ceil(seconds * 1000), longestDeadlineMs);
 }
 

@@ -14,7 +14,8 @@ import type { Caller } from '../middleware/authenticate.ts';
 import type { Services } from '../services.ts';
 import { readViewOptions } from '../view-options.ts';
 import type { AdmitCall, AdmitReply } from './admit.ts';
-import { type Admission, askAdmission, notTaken, refusal, untilTaken } from './ask-admission.ts';
+import { type Admission, askAdmission, limitsOf, notTaken, refusal, untilTaken } from './ask-admission.ts';
+import type { Limits } from './limit-headers.ts';
 
 /** A request that is ready to be admitted. */
 export interface Submission {
@@ -34,16 +35,6 @@ export interface Submission {
   readonly onAdmitted: (limits: Limits) => void;
   /** Called when its request is not in memory any more. May be called again. */
   readonly onQueued?: (() => void) | undefined;
-}
-
-/** The limits in force: how many unfinished jobs the API key has, and may have, and its limits for a minute. */
-export interface Limits {
-  readonly running: number;
-  readonly concurrency: number;
-  readonly requests: number | undefined;
-  readonly tokens: number | undefined;
-  /** As of `AdmitReply`. */
-  readonly left: string;
 }
 
 /** What became of a submission. */
@@ -143,21 +134,14 @@ async function admitAndQueue(services: Services, submission: Submission, giveUpA
   // A resource's request stands in its state, which is made with the admission.
   if (job.resource !== undefined) submission.placed = await placeRequest(services, submission);
   const admission = await admitted(services, submission, giveUpAt);
-  const { caller, reply } = admission;
+  const { reply } = admission;
   if (reply.verdict !== 'admitted') {
     await withdraw(services, submission);
     if (reply.verdict === 'replay') return { jobId: reply.detail, isReplay: true };
     throw refusal(admission, services, submission.prepared?.unpriced);
   }
   services.load.added(job.capability);
-  const concurrency = caller.concurrency ?? services.config.keyConcurrency;
-  submission.onAdmitted({
-    running: reply.running,
-    concurrency,
-    requests: caller.rpm,
-    tokens: caller.tpm,
-    left: reply.left,
-  });
+  submission.onAdmitted(limitsOf(admission, services.config));
   if (isRecordedFirst(job)) await recordAccepted(services, submission);
   if (!reply.isQueued) await enqueue(services, submission, reply, giveUpAt);
   submission.prepared = undefined;
@@ -181,8 +165,8 @@ function queuedAtOnce(services: Services, submission: Submission): AdmitCall['qu
   if (services.isCluster || isRecordedFirst(job) || prepared === undefined) return undefined;
   const { request } = prepared;
   if (typeof request !== 'string' || !isInline(prepared)) return undefined;
-  const { uploads, dropsUnsupported, excludedRoutes } = queuedBeside(submission);
-  return { request, uploads, dropsUnsupported, excludedRoutes };
+  const { uploads, dropsUnsupported, excludedRoutes, fee } = queuedBeside(submission);
+  return { request, uploads, dropsUnsupported, excludedRoutes, fee };
 }
 
 /**
@@ -266,11 +250,12 @@ function isInline({ request, hasMedia }: PreparedRequest | PreparedLargeRequest)
 function queuedBeside({
   prepared,
   caller,
-}: Submission): Pick<QueuedJob, 'uploads' | 'dropsUnsupported' | 'excludedRoutes'> {
+}: Submission): Pick<QueuedJob, 'uploads' | 'dropsUnsupported' | 'excludedRoutes' | 'fee'> {
   return {
     uploads: prepared?.files?.length ? recordsOf(prepared.files) : undefined,
     dropsUnsupported: caller.unsupportedParameters === 'drop' ? true : undefined,
     excludedRoutes: prepared?.excludedRoutes?.length ? prepared.excludedRoutes : undefined,
+    fee: prepared?.extent?.fee,
   };
 }
 

@@ -211,7 +211,8 @@ export class AnswerReader implements JobItem<AnswerReader> {
   /** Nothing new in the log: make sure that something can still come. */
   async #checkThere(): Promise<void> {
     const progress = await readJobProgress(this.#context.redis, this.jobId);
-    const isOver = progress === undefined || (progress.hasEnded && progress.seq > this.#cursor);
+    // Its end comes after all that this reader has, unless Redis has lost some of that (a failover): nothing comes then either.
+    const isOver = progress === undefined || progress.hasEnded;
     if (!isOver || this.#isClosed) return;
     // The end may have been written between the two reads. A log that has it not is looked at once more, not for ever.
     if (progress !== undefined && !this.#isLastLook && (await hasLog(this.#context.redis, this.jobId))) {

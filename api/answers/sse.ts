@@ -8,6 +8,9 @@ import { GrowingAnswer } from './growing-answer.ts';
 /** A ping goes out after so long (ms) without an event, so that proxies and clients do not take the silence for death. */
 export const pingMs = 15_000;
 
+/** The last event of OpenAI's streams of text. Nothing comes after it, so that it needs no id. */
+export const endMark = 'data: [DONE]';
+
 /** What is folded before the first frame of a stream that opens at once; its events' ids are `0.<n>`. */
 export const openingFrame: Frame = { seq: 0, type: 'progress', text: '{}' };
 
@@ -128,8 +131,9 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
   }
 
   tick(now: number): void {
+    if (!this.isEnded) this.onTick?.(now);
+    // That may have been its end.
     if (this.isEnded) return;
-    this.onTick?.(now);
     const silent = now - this.#lastWriteAt;
     if (this.#isFull || silent < pingMs) return;
     if (this.isOpen) this.#ping();
@@ -165,7 +169,9 @@ export class SseAnswer extends GrowingAnswer implements AnswerSink {
 
   #event(text: string, seq: number, index: number): void {
     if (text === '' || isDelivered(this.#options.resumeAfter, seq, index)) return;
-    this.#pending += `id: ${seq}.${index}\n${text}\n\n`;
+    // The id stands behind the data, which some clients know by the line before it: an empty one, or the event's name.
+    // Those of the mark of the end some look for as OpenAI sends them.
+    this.#pending += text === endMark ? `${text}\n\n` : `${text}\nid: ${seq}.${index}\n\n`;
   }
 
   #open(): void {

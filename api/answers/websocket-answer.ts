@@ -6,6 +6,7 @@ import type { AnswerSink } from './answer-reader.ts';
 import {
   beyondEnd,
   type EventPosition,
+  endMark,
   errorEvent,
   isBeyondEnd,
   isDelivered,
@@ -152,7 +153,7 @@ export class WebSocketAnswer implements AnswerSink {
   #event(text: string, seq: number, index: number): void {
     if (isDelivered(this.#options.resumeAfter, seq, index)) return;
     this.position = `${seq}.${index}`;
-    this.#messages.push(toMessage(text, this.position));
+    this.#messages.push(toMessage(text, text === endMark ? null : this.position));
   }
 
   /** All messages that came together leave in one write; the close follows once the client has taken them. */

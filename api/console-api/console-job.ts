@@ -31,6 +31,8 @@ export interface ConsoleJob {
   readonly input_tokens: number | null;
   readonly output_tokens: number | null;
   readonly cost: number | null;
+  /** What its vendor says that it has cost there. */
+  readonly vendor_cost: number | null;
   /** The vendor's usage as it came. */
   readonly usage: unknown;
   readonly metadata: Readonly<Record<string, string>> | null;
@@ -63,6 +65,7 @@ export function consoleJob(row: ListedRow, progress?: JobProgress): ConsoleJob {
     input_tokens: row.input_tokens,
     output_tokens: row.output_tokens,
     cost: row.cost === null ? null : toDollars(row.cost),
+    vendor_cost: row.vendor_cost === null ? null : toDollars(row.vendor_cost),
     usage: row.usage === null ? null : JSON.parse(row.usage),
     metadata: row.metadata === null ? null : JSON.parse(row.metadata),
     has_body: row.has_body === 1,

@@ -39,6 +39,7 @@ const columns: Readonly<Record<string, (row: ListedRow) => string | number | nul
   input_tokens: ({ input_tokens: tokens }) => tokens,
   output_tokens: ({ output_tokens: tokens }) => tokens,
   cost_dollars: ({ cost }) => (cost === null ? null : formatDollars(cost)),
+  vendor_cost_dollars: ({ vendor_cost: cost }) => (cost === null ? null : formatDollars(cost)),
   metadata: ({ metadata }) => metadata,
 };
 

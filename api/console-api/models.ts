@@ -40,17 +40,29 @@ export function modelFacts(model: Model): Record<string, unknown> {
   };
 }
 
-/** Dollars: for a million tokens, for an image, a second, a character. */
-export function shownPrices({ above, imageOutput, audioInput, image, second, character, ...prices }: Prices): object {
+/** Dollars: for a million tokens, for an image, a second, a character, a request. */
+export function shownPrices(prices: Prices): object {
+  const { above, imageOutput, audioInput, image, imageKinds, second, character, request } = prices;
   return {
     ...shownTokenPrices(prices),
     image_output: forMillion(imageOutput),
     audio_input: forMillion(audioInput),
     image: forOne(image),
+    image_kinds: imageKinds === undefined ? null : shownKinds(imageKinds),
     second: forOne(second),
     character: forOne(character),
+    request: typeof request === 'object' ? shownSizes(request) : forOne(request),
     above: (above ?? []).map(({ tokens, ...longer }) => ({ tokens, ...shownTokenPrices(longer) })),
   };
+}
+
+function shownKinds(kinds: NonNullable<Prices['imageKinds']>): object {
+  return Object.fromEntries(Object.entries(kinds).map(([kind, price]) => [kind, toDollars(price)]));
+}
+
+/** Prices of a request by the size of its search context. */
+function shownSizes({ low, medium, high }: Exclude<Prices['request'], number | undefined>): object {
+  return { low: toDollars(low), medium: toDollars(medium), high: toDollars(high) };
 }
 
 type TokenPrices = Pick<Prices, 'input' | 'cachedInput' | 'cacheWrite' | 'output'>;

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { ApiError } from '../../shared/errors.ts';
-import { invalidRequest } from '../endpoints/invalid-request.ts';
+import { invalidRequest, unlessUnreadable } from '../endpoints/invalid-request.ts';
 import { parseJson } from '../endpoints/parse-json.ts';
 import { readBody } from '../middleware/json-body.ts';
 import type { Context } from '../state.ts';
@@ -19,7 +19,7 @@ export async function readFields<Schema extends z.ZodType>(ctx: Context, schema:
     throw new ApiError('unsupported_media_type', 'Send the body as JSON, with Content-Type application/json.');
   }
   const fields = parseJson(await readBody(ctx, { silenceMs, mostBytes }));
-  const { data, success } = schema.safeParse(fields);
-  if (!success) throw invalidRequest(schema, fields);
-  return data;
+  const read = unlessUnreadable(() => schema.safeParse(fields));
+  if (!read?.success) throw invalidRequest(schema, fields);
+  return read.data;
 }

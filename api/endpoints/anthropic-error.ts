@@ -4,7 +4,12 @@ import type { Context } from '../state.ts';
 /** An error in the shape of Anthropic's API (https://docs.claude.com/en/api/errors). */
 export interface AnthropicError {
   readonly type: 'error';
-  readonly error: { readonly type: string; readonly message: string };
+  readonly error: {
+    readonly type: string;
+    readonly message: string;
+    /** What a client can act on; left out where there is nothing of it. */
+    readonly details?: Readonly<Record<string, unknown>>;
+  };
 }
 
 /**
@@ -27,7 +32,7 @@ export function toAnthropicError(error: ApiError): AnthropicError {
   const type = types[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error');
   const isNamed = error.param === null || error.message.includes(error.param);
   const message = isNamed ? error.message : `${error.param}: ${error.message}`;
-  return { type: 'error', error: { type, message } };
+  return { type: 'error', error: { type, message, ...(error.details && { details: error.details }) } };
 }
 
 /** The body of an answer that is an error. */

@@ -14,6 +14,8 @@ export interface BilledExtra {
   readonly param: string;
   /** What operators call it: a field, `service_tier.priority`, the type of a tool. */
   readonly name: string;
+  /** What covers it where the model has such prices: `search`, those of a request by its search context; `hd`, one of images. */
+  readonly coveredBy?: 'search' | 'hd';
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -85,9 +87,9 @@ const freeMediaFields: Readonly<Record<MediaCapability, ReadonlySet<string>>> = 
  * The extras of a chat or of what becomes one.
  * @param given names of the fields that ask for anything (see `givenChatFields`)
  */
-export function chatExtras(given: readonly string[], { service_tier: tier }: Fields): BilledExtra[] {
+export function chatExtras(given: readonly string[], fields: Fields): BilledExtra[] {
   const extras = given.map(rootOf).filter((name) => !freeChatFields.has(name));
-  return extras.flatMap((name) => extrasOf(name, tier));
+  return extras.flatMap((name) => extrasOf(name, fields));
 }
 
 /** The extras of a legacy completion. @param given as of `chatExtras` */
@@ -97,13 +99,13 @@ export function completionExtras(given: readonly string[], request: Fields): Bil
 
 /** The extras of a request for a response: its fields, and tools wherever they are offered. */
 export function responseExtras(request: ResponseRequest): BilledExtra[] {
-  const { input, tools, tool_choice: choice, reasoning, service_tier: tier } = request;
+  const { input, tools, tool_choice: choice, reasoning } = request;
   const fields = Object.keys(request).filter(
     (name) => !isEmpty(request[name]) && !freeChatFields.has(name) && !freeResponseFields.has(name),
   );
   const items: readonly RequestItem[] = Array.isArray(input) ? input : [];
   return [
-    ...fields.flatMap((name) => extrasOf(name, tier)),
+    ...fields.flatMap((name) => extrasOf(name, request)),
     ...(reasoning?.mode == null || reasoning.mode === 'standard'
       ? []
       : [{ param: 'reasoning.mode', name: 'reasoning.mode' }]),
@@ -132,16 +134,25 @@ export function mediaExtras(capability: MediaCapability, given: readonly string[
   return given.flatMap((field) => {
     const name = rootOf(field);
     // Pictures that are priced one by one have a price of their own in high definition.
-    if (name === 'quality' && fields.quality === 'hd') return [{ param: name, name: 'quality.hd' }];
-    return free.has(name) ? [] : extrasOf(name, fields.service_tier);
+    if (name === 'quality' && fields.quality === 'hd') return [{ param: name, name: 'quality.hd', coveredBy: 'hd' }];
+    return free.has(name) ? [] : extrasOf(name, fields);
   });
 }
 
-function extrasOf(field: string, tier: unknown): BilledExtra[] {
+function extrasOf(field: string, { service_tier: tier, web_search_options: search }: Fields): BilledExtra[] {
+  if (field === 'web_search_options' && isSearchContext(search)) {
+    return [{ param: field, name: field, coveredBy: 'search' }];
+  }
   if (field !== 'service_tier') return [{ param: field, name: field }];
   return usualTiers.has(tier)
     ? []
     : [{ param: field, name: typeof tier === 'string' ? `service_tier.${tier}` : field }];
+}
+
+/** Whether options of a search say no more than where its caller is, and how much of what it finds the model is shown. */
+function isSearchContext(options: unknown): boolean {
+  if (typeof options !== 'object' || options === null) return false;
+  return Object.keys(options).every((name) => name === 'search_context_size' || name === 'user_location');
 }
 
 function rootOf(field: string): string {

@@ -32,7 +32,7 @@ export function checkModelLimits(limits: ModelLimits, model: Bounded): void {
   if (window !== undefined && characters > window * charactersPerToken) {
     throw new ApiError(
       'context_length_exceeded',
-      `The model \`${model.id}\` takes at most ${window} tokens, and the prompt is longer than that: shorten it.`,
+      `This model's maximum context length is ${window} tokens. However, your prompt is longer than that. Please reduce the length of the prompt.`,
       { param },
     );
   }

@@ -1,3 +1,4 @@
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
 import { routeName } from '../../shared/catalogue/route-name.ts';
 import { ApiError } from '../../shared/errors.ts';
@@ -8,6 +9,7 @@ import type { BilledExtra } from './billed-extras.ts';
 import type { Endpoint, Prepared } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
 import { assertInScope, isInScope } from './key-scopes.ts';
+import { modelNotFound } from './missing.ts';
 import { assertVendorIds } from './vendor-ids.ts';
 
 /** What the routes of a request's model make of it. */
@@ -42,7 +44,7 @@ export function checkRequest(
       const standIn = routed.id === model.id ? undefined : routed.id;
       const words = names.length === 0 ? '' : [...new Set(names.map(headerWord))].join(', ');
       ignored.set(serverName(routed.route.vendor, standIn), words);
-      unpriced ??= findUnpriced(catalogue, prepared, routed.route.vendor, names);
+      unpriced ??= findUnpriced(catalogue, prepared, routed, names);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       refusal ??= error;
@@ -54,17 +56,26 @@ export function checkRequest(
   return { excludedRoutes, ignored, unpriced };
 }
 
-/** The first extra of a request that a vendor would be asked for. @param ignored what is left out for it */
+/** The first extra of a request that a route would ask its vendor for. @param ignored what is left out for it */
 function findUnpriced(
   catalogue: Services['catalogue'],
   { extras }: Prepared,
-  vendor: string,
+  { route: { vendor }, prices }: RoutedModel,
   ignored: readonly string[],
 ): BilledExtra | undefined {
   if (extras === undefined) return undefined;
   const { vendors } = catalogue.sources();
   const free = Object.hasOwn(vendors, vendor) ? (vendors[vendor]?.unbilled ?? []) : [];
-  return extras.find(({ name, param }) => !ignored.includes(name) && !ignored.includes(param) && !free.includes(name));
+  return extras.find(
+    ({ name, param, coveredBy }) =>
+      !ignored.includes(name) && !ignored.includes(param) && !free.includes(name) && !hasPrice(prices, coveredBy),
+  );
+}
+
+function hasPrice(prices: RoutedModel['prices'], covering: BilledExtra['coveredBy']): boolean {
+  if (covering === 'hd') return prices?.imageKinds?.hd !== undefined;
+  // Where all requests cost the same, nobody has said what the search context costs.
+  return covering === 'search' && typeof prices?.request === 'object';
 }
 
 /**
@@ -118,9 +129,7 @@ function findModel(
   if (model === undefined) {
     const near = catalogue.nearest(id).filter((name) => isInScope(scopes, catalogue.find(name)));
     const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`;
-    throw new ApiError('model_not_found', `The model \`${id}\` does not exist or is not available here.${hint}`, {
-      param: 'model',
-    });
+    throw modelNotFound(id, hint);
   }
   assertInScope(scopes, { id, capability: endpoint.capability });
   if (model.capability !== endpoint.capability) {

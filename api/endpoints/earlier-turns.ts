@@ -8,6 +8,7 @@ import { viewedJob } from './answer.ts';
 import type { Endpoint, Prepared, ResolveContext, View } from './endpoint.ts';
 import { joinedMedia, type MediaExtent } from './input-media.ts';
 import { invalidParameter } from './invalid-request.ts';
+import { shownId } from './missing.ts';
 import { mediaOf, type ResponseViewOptions } from './prepare-response.ts';
 import { prependItems } from './prepend-items.ts';
 import { readFrames } from './resource.ts';
@@ -99,7 +100,7 @@ function tooLong(param: string): ApiError {
 }
 
 function notFound(id: string): ApiError {
-  return new ApiError('previous_response_not_found', `Previous response with id '${id}' not found.`, {
+  return new ApiError('previous_response_not_found', `Previous response with id '${shownId(id)}' not found.`, {
     param: 'previous_response_id',
   });
 }
@@ -179,7 +180,7 @@ async function replaceReferences(
     const reference = item.type === 'item_reference' ? named.get(String(item.id)) : undefined;
     const found = item.type === 'item_reference' ? reference?.text : JSON.stringify(item);
     if (found === undefined) {
-      throw invalidParameter(`input[${index}].id`, `Item with id '${item.id}' not found.`);
+      throw invalidParameter(`input[${index}].id`, `Item with id '${shownId(String(item.id))}' not found.`);
     }
     // A short reference may stand for a long item, and any number of times.
     length += found.length;

@@ -2,6 +2,7 @@ import type { UnsupportedParameters } from '../../shared/api-keys.ts';
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { ApiError } from '../../shared/errors.ts';
+import type { DefaultModels } from '../../shared/ingress-settings.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
 import type { PreparedLargeRequest } from '../large-bodies.ts';
@@ -114,6 +115,8 @@ export interface Endpoint {
   readonly name: EndpointName;
   readonly path: string;
   readonly capability: Capability;
+  /** A request may name no model: its capability's default is meant then. */
+  readonly defaultModel?: keyof DefaultModels;
   /** Reads a JSON body; left out where only a form is taken. */
   readonly prepare?: Prepare;
   /** Reads a form; left out where only JSON is taken. */

@@ -4,6 +4,7 @@ import { jobIdFromWire } from '../../shared/ids.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import type { ResolveContext } from './endpoint.ts';
 import type { EndpointName } from './endpoint-name.ts';
+import { shownId } from './missing.ts';
 import { readFrames } from './resource.ts';
 import { readVideoEnd, videoView } from './video-view.ts';
 
@@ -21,7 +22,7 @@ export async function findVideoJob({ services, account, connection }: Asking, id
   const jobId = jobIdFromWire(id);
   const job = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));
   if (!job || job.account !== account || !(videoEndpoints as readonly string[]).includes(job.endpoint)) {
-    throw new ApiError('not_found', `Video with id '${id}' not found.`);
+    throw new ApiError('not_found', `Video with id '${shownId(id)}' not found.`);
   }
   // Every video has a prompt, as long as anything of it is kept.
   if (job.viewOptions === '{}') throw new ApiError('resume_expired', 'This video has expired.');

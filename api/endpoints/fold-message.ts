@@ -18,6 +18,8 @@ export class MessageFold {
   #isRefusal = false;
   #finishReason: unknown;
   #stopText: unknown;
+  /** Thinking that nobody asked for, until a signature shows that its vendor wants it back. */
+  #withheld = '';
 
   constructor(job: Pick<ViewedJob, 'id' | 'model'>, options: MessageViewOptions) {
     this.#job = job;
@@ -52,8 +54,8 @@ export class MessageFold {
     for (const piece of saidBy(said)) {
       if (piece.kind === 'call') this.#hasCalls = true;
       if (piece.kind === 'refusal') this.#isRefusal = true;
-      if (this.#isHidden(piece)) continue;
-      events.push(...this.#blocks.say(piece));
+      if (this.#isHidden(piece) || this.#isWithheld(piece)) continue;
+      events.push(...this.#sayWithheld(piece), ...this.#blocks.say(piece));
     }
     if (choice.finish_reason == null) return events;
     this.#finishReason = choice.finish_reason;
@@ -68,6 +70,21 @@ export class MessageFold {
     if (!hidesThinking || !thoughts.has(piece.kind)) return false;
     if (piece.kind === 'thinking') return true;
     return !keepsSignatures && !(piece.kind === 'signature' && readThoughtSignature(piece.signature));
+  }
+
+  /** Only models of Anthropic's think unasked and sign it: all other thinking was not asked for, and has no use. */
+  #isWithheld(piece: SaidPiece): boolean {
+    if (this.#options.hidesUnsigned !== true || piece.kind !== 'thinking') return false;
+    this.#withheld += piece.text;
+    return true;
+  }
+
+  /** The thinking before a piece, where the piece signs it. */
+  #sayWithheld(piece: SaidPiece): MessageEvent[] {
+    const text = this.#withheld;
+    this.#withheld = '';
+    const isSigned = piece.kind === 'signature' && readThoughtSignature(piece.signature) === undefined;
+    return isSigned && text !== '' ? this.#blocks.say({ kind: 'thinking', text }) : [];
   }
 
   #emptyMessage(tier: unknown): Message {

@@ -8,15 +8,18 @@ const patterns = { integer: /^-?\d{1,9}$/, number: /^-?\d+(\.\d+)?(e[-+]?\d+)?$/
 const expectations = { integer: 'an integer', number: 'a number', boolean: "'true' or 'false'" };
 
 /**
- * A form's fields as JSON has them. Fields without a kind may be the vendor's own: texts, as often as they like.
+ * A form's fields as JSON has them. Fields without a kind may be the vendor's own: texts, as often as they like. An empty
+ * field is the field left out, as null is in JSON, but for the prompt: an empty one is a mistake to be told of.
  * @throws ApiError 400 that names the field at fault.
  */
 export function readFormFields({ fields }: Form, kinds: Readonly<Record<string, FieldKind>>): Record<string, unknown> {
   return Object.fromEntries(
-    [...fields].map(([name, values]) => {
+    [...fields].flatMap(([name, values]) => {
       // JSON bodies are refused for the same name.
       if (name === '__proto__') throw invalidField(name, 'it is not allowed');
-      return [name, readValues(name, values, Object.hasOwn(kinds, name) ? kinds[name] : undefined)];
+      const given = name === 'prompt' ? values : values.filter((text) => text !== '');
+      if (given.length === 0) return [];
+      return [[name, readValues(name, given, Object.hasOwn(kinds, name) ? kinds[name] : undefined)]];
     }),
   );
 }

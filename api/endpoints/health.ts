@@ -15,6 +15,11 @@ import type { State } from '../state.ts';
 /** How long the database may take to answer that it is there. */
 const databaseMs = 2000;
 
+/** Paths that tell whether the process lives: the usual ones, and those of other gateways that tools ask. */
+export const livenessPaths = ['/healthz', '/health', '/health/liveliness', '/health/liveness'] as const;
+/** Paths that tell whether it can take requests. */
+export const readinessPaths = ['/readyz', '/health/readiness'] as const;
+
 /** `GET /healthz`: the process lives. */
 export const healthz: Middleware<State> = (ctx) => {
   ctx.state.endpoint = 'healthz';

@@ -10,6 +10,7 @@ export const imagesEdits: Endpoint = {
   name: 'images.edits',
   path: '/v1/images/edits',
   capability: 'image',
+  defaultModel: 'image',
   prepare: prepareImageEdit,
   prepareForm: prepareImageEditForm,
   check: withFieldCheck('image', checkImage('edit')),

@@ -9,6 +9,7 @@ export const imagesGenerations: Endpoint = {
   name: 'images.generations',
   path: '/v1/images/generations',
   capability: 'image',
+  defaultModel: 'image',
   prepare: prepareImageGeneration,
   check: withFieldCheck('image', checkImage('generation')),
   view: imageView('image_generation'),

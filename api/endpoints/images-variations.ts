@@ -9,6 +9,7 @@ export const imagesVariations: Endpoint = {
   name: 'images.variations',
   path: '/v1/images/variations',
   capability: 'image',
+  defaultModel: 'image',
   prepareForm: prepareImageVariation,
   check: withFieldCheck('image', checkImage('variation')),
   view: imageView('image_variation'),

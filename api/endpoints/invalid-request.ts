@@ -12,11 +12,24 @@ const firstFault: z.core.ParseContextInternal<Issue> = { abortEarly: true };
  * caller wrote is not repeated (it may be part of a prompt), but for numbers.
  */
 export function invalidRequest(schema: z.ZodType, request: unknown): ApiError {
-  const issue = schema.safeParse(request, firstFault).error?.issues[0];
+  const issue = unlessUnreadable(() => schema.safeParse(request, firstFault))?.error?.issues[0];
   if (!issue) return new ApiError('invalid_request_error', 'The request is not valid.');
   const { path, fault } = describe(issue, request);
   const param = formatPath(path);
   return new ApiError('invalid_request_error', fault(param || 'request'), { param: param || null });
+}
+
+/**
+ * What a schema says of a value; undefined where its checks cannot read that. They look at the length of whatever names one,
+ * also of an object whose `length` is another that says how it is to be turned into a number, and throw a TypeError then.
+ */
+export function unlessUnreadable<Reply>(check: () => Reply): Reply | undefined {
+  try {
+    return check();
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
 }
 
 /** The 400 for a parameter whose fault no schema tells. @param message for the caller */

@@ -2,6 +2,7 @@ import { type ApiError, type ErrorCode, errorTable } from '../../shared/errors.t
 import type { JobIdentity, JobState } from '../../shared/jobs/job-state.ts';
 import { costOfEnded } from '../../shared/jobs/settle.ts';
 import { toDollars } from '../../shared/money/dollars.ts';
+import { readVendorCost } from '../../shared/money/vendor-cost.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 
@@ -24,6 +25,8 @@ export interface JobObject {
   readonly usage: unknown;
   /** Dollars; null until it has ended, and where it is not known. */
   readonly cost: number | null;
+  /** What its vendor says that it has cost there, in dollars; null where it does not say. */
+  readonly vendor_cost: number | null;
   readonly error: { readonly type: string; readonly code: string; readonly message: string } | null;
   readonly result: unknown;
 }
@@ -44,6 +47,8 @@ export async function jobObject(
   const status = jobStatus(state);
   const position = status === 'queued' ? await services.queue(state.capability).position(state.id) : undefined;
   const cost = state.outcome === undefined ? undefined : costOfEnded(state);
+  const usage = state.usage ? (JSON.parse(state.usage) as Record<string, unknown>) : null;
+  const vendorCost = usage === null ? undefined : readVendorCost(usage);
   const seconds = (time: number | undefined): number | null => (time === undefined ? null : Math.floor(time / 1000));
   return {
     id: `job_${state.id}`,
@@ -56,8 +61,9 @@ export async function jobObject(
     finished_at: seconds(state.endedAt),
     queue_position: position ?? null,
     urls: jobUrls(services.baseUrls.of(ctx.req), state),
-    usage: state.usage ? JSON.parse(state.usage) : null,
+    usage,
     cost: cost === undefined ? null : toDollars(cost),
+    vendor_cost: vendorCost === undefined ? null : toDollars(vendorCost),
     error: error ? describe(error) : state.errorCode ? unreadable(state.errorCode) : null,
     result,
   };

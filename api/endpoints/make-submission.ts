@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { idempotencyMs } from '../admission/admit.ts';
+import { type Limits, limitHeaders } from '../admission/limit-headers.ts';
 import type { Preferences } from '../admission/preferences.ts';
-import type { Limits, Submission } from '../admission/submit.ts';
+import type { Submission } from '../admission/submit.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import { packViewOptions } from '../view-options.ts';
@@ -82,29 +83,11 @@ function cancelsOnLeave({ state }: Context, preferences: Preferences): boolean {
   return (preferences.onDisconnect ?? state.caller.onDisconnect ?? 'cancel') === 'cancel';
 }
 
-/**
- * The limits of the key for a minute, as OpenAI names them. Without one on requests the limit in force is on unfinished ones:
- * a place is free again when one of them ends.
- */
-function showLimits({ res }: Context, { running, concurrency, requests, tokens, left }: Limits): void {
+/** Shows the limits of the key in the headers of an answer that is still to begin. */
+function showLimits({ res }: Context, limits: Limits): void {
   if (res.headersSent) return;
-  const [leftRequests = '-', requestsMs, leftTokens = '-', tokensMs] = left.split(' ');
-  const limited = requests !== undefined && leftRequests !== '-';
-  res.setHeader('x-ratelimit-limit-requests', limited ? requests : concurrency);
-  res.setHeader('x-ratelimit-remaining-requests', limited ? leftRequests : Math.max(0, concurrency - running));
-  res.setHeader('x-ratelimit-reset-requests', limited ? durationText(requestsMs) : '1s');
-  if (tokens === undefined || leftTokens === '-') return;
-  res.setHeader('x-ratelimit-limit-tokens', tokens);
-  res.setHeader('x-ratelimit-remaining-tokens', leftTokens);
-  res.setHeader('x-ratelimit-reset-tokens', durationText(tokensMs));
-}
-
-/** Milliseconds as OpenAI writes durations: `6m0s`, `1.5s`, `20ms`. */
-function durationText(milliseconds: string | undefined): string {
-  const ms = Math.ceil(Number(milliseconds ?? 0));
-  if (ms < 1000) return `${ms}ms`;
-  const [minutes, seconds] = [Math.floor(ms / 60_000), (ms % 60_000) / 1000];
-  return minutes === 0 ? `${seconds}s` : `${minutes}m${seconds}s`;
+  const headers = limitHeaders(limits);
+  for (const name in headers) res.setHeader(name, headers[name] as string);
 }
 
 /** Hexadecimal. */

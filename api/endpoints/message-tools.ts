@@ -6,15 +6,17 @@ type ToolChoice = NonNullable<MessageInput['tool_choice']>;
 type CustomTool = Extract<MessageTool, { input_schema: unknown }>;
 
 /** Fields of a tool that hint at how Anthropic is to show it to its model. */
-const hintFields = ['input_examples', 'defer_loading', 'eager_input_streaming', 'allowed_callers'];
+const hintFields = ['input_examples', 'eager_input_streaming', 'allowed_callers'];
 
 /**
  * The tools of a request, and the choice among them, as fields of a chat. Tools that Anthropic has defined (and mostly
- * runs) itself are left out.
+ * runs) itself are left out. Deferred ones (`defer_loading`) are held back, as Anthropic does, until the turns name them.
  * @throws ApiError 400 where the choice forces a tool that is left out, or is not there.
  */
 export function toChatTools({ tools, messages, tool_choice: choice }: MessageInput, notes: MessageNotes): object {
-  const all = [...(tools ?? []), ...addedTools(messages)];
+  const every = [...(tools ?? []), ...addedTools(messages)];
+  const named = every.some(isDeferred) ? namedTools(messages, choice) : undefined;
+  const all = named === undefined ? every : every.filter((tool) => !isDeferred(tool) || named.has(tool.name));
   const offered = all.filter(isCustom);
   for (const tool of all) if (!isCustom(tool)) notes.ignored.add(`tools.${tool.type}`);
   const chosen = choice == null ? undefined : toChatChoice(choice, all, offered);
@@ -32,6 +34,26 @@ function addedTools(messages: MessageInput['messages']): MessageTool[] {
   return changes.flatMap((block) =>
     block.type === 'tool_addition' && block.tool.type === 'tool_definition' ? block.tool.definition : [],
   );
+}
+
+function isDeferred(tool: MessageTool): boolean {
+  return tool.defer_loading === true;
+}
+
+/** The tools that a `tool_reference`, a call or the choice names. */
+function namedTools(messages: MessageInput['messages'], choice: ToolChoice | null | undefined): Set<unknown> {
+  const names = new Set<unknown>(choice?.type === 'tool' ? [choice.name] : []);
+  for (const { content } of messages) {
+    if (!Array.isArray(content)) continue;
+    for (const block of content) {
+      if (block.type === 'tool_use') names.add(block.name);
+      else if (block.type === 'tool_addition' && block.tool.type === 'tool_reference') names.add(block.tool.name);
+      else if (block.type === 'tool_result' && Array.isArray(block.content)) {
+        for (const part of block.content) if (part.type === 'tool_reference') names.add(part.tool_name);
+      }
+    }
+  }
+  return names;
 }
 
 function isCustom(tool: MessageTool): tool is CustomTool {

@@ -1,10 +1,10 @@
 import type { Middleware } from 'koa';
 import type { Model } from '../../shared/catalogue/models.ts';
-import { ApiError } from '../../shared/errors.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { anthropicModel, anthropicModelList } from './anthropic-models.ts';
 import { assertInScope, isInScope } from './key-scopes.ts';
+import { modelNotFound } from './missing.ts';
 
 interface WireModel {
   readonly id: string;
@@ -45,9 +45,7 @@ export function retrieveModel(services: Services): Middleware<State> {
     const id = ctx.params.id as string;
     const model = services.catalogue.find(id);
     if (model === undefined) {
-      throw new ApiError('model_not_found', `The model \`${id}\` does not exist or is not available here.`, {
-        param: 'model',
-      });
+      throw modelNotFound(id);
     }
     assertInScope(ctx.state.caller, model);
     ctx.vary('anthropic-version');

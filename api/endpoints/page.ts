@@ -19,10 +19,13 @@ export interface Page<Item> {
 }
 
 /** Reads `limit`, `order` (`desc` where it is left out) and `after`. @throws ApiError 400 that names the parameter. */
-export function readPageQuery(query: ParsedUrlQuery, { usual, most }: { usual: number; most: number }): PageQuery {
+export function readPageQuery(
+  query: ParsedUrlQuery,
+  { usual, most, least = 1 }: { usual: number; most: number; least?: number },
+): PageQuery {
   const { limit, order, after } = query;
-  const count = limit === undefined ? usual : /^\d{1,9}$/.test(String(limit)) ? Number(limit) : 0;
-  if (count < 1 || count > most) throw invalid('limit', `a whole number from 1 to ${most}`);
+  const count = limit === undefined ? usual : /^\d{1,9}$/.test(String(limit)) ? Number(limit) : -1;
+  if (count < least || count > most) throw invalid('limit', `a whole number from ${least} to ${most}`);
   if (order !== undefined && order !== 'asc' && order !== 'desc') throw invalid('order', '"asc" or "desc"');
   if (Array.isArray(after)) throw invalid('after', 'one id');
   return { limit: count, order: order ?? 'desc', after: after || undefined };

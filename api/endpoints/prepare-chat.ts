@@ -2,18 +2,17 @@ import { type ChatRequest, chatRequest } from '../../shared/capabilities/chat.ts
 import { givenChatFields } from '../../shared/catalogue/chat-fields.ts';
 import { chatExtras, vendorFacts } from './billed-extras.ts';
 import { InputMedia } from './input-media.ts';
-import { invalidRequest } from './invalid-request.ts';
 import { readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
-import { extentOf } from './request-extent.ts';
+import { extentOf, feeExtent } from './request-extent.ts';
+import { readRequestFields } from './request-fields.ts';
 import { requestTags } from './request-tags.ts';
 import { forwardedStreamOptions } from './stream-options.ts';
 
 /** Prepares `POST /v1/chat/completions`. The view option `includeUsage` asks for usage at the end of a stream. */
 export const prepareChat: Prepare = (body) => {
-  const input = parseJson(body);
-  if (!chatRequest.validate(input)) throw invalidRequest(chatRequest, input);
+  const input = readRequestFields(chatRequest, parseJson(body));
   const { model, stream, stream_options: streamOptions, ...request } = input;
   const job = { ...forwardedStreamOptions(streamOptions), ...request };
   const { hasMedia, fields, media } = readMessages(input.messages);
@@ -27,7 +26,11 @@ export const prepareChat: Prepare = (body) => {
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
     ...requestTags(input.metadata),
     ...vendorFacts(job, chatExtras(given, job)),
-    extent: { ...extentOf(largest(most.max_completion_tokens, most.max_tokens), input.n), ...media.extent },
+    extent: {
+      ...extentOf(largest(most.max_completion_tokens, most.max_tokens), input.n),
+      ...media.extent,
+      ...feeExtent(input.web_search_options),
+    },
     traits: {
       chatFields: [...given, ...fields],
       limits: readModelLimits('messages', input.messages, most),

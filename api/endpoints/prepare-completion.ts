@@ -1,11 +1,11 @@
 import { type CompletionRequest, completionRequest } from '../../shared/capabilities/completion.ts';
 import { givenChatFields } from '../../shared/catalogue/chat-fields.ts';
 import { completionExtras, vendorFacts } from './billed-extras.ts';
-import { invalidRequest } from './invalid-request.ts';
 import { readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
-import { extentOf } from './request-extent.ts';
+import { extentOf, feeExtent } from './request-extent.ts';
+import { readRequestFields } from './request-fields.ts';
 import { requestTags } from './request-tags.ts';
 import { forwardedStreamOptions } from './stream-options.ts';
 
@@ -14,8 +14,7 @@ import { forwardedStreamOptions } from './stream-options.ts';
  * `nativeOnly` names the first parameter that a chat cannot stand in for, if there is one, `chatFields` what is asked of a chat.
  */
 export const prepareCompletion: Prepare = (body) => {
-  const input = parseJson(body);
-  if (!completionRequest.validate(input)) throw invalidRequest(completionRequest, input);
+  const input = readRequestFields(completionRequest, parseJson(body));
   const { model, stream, stream_options: streamOptions, ...request } = input;
   const { prompt: _, ...fields } = request;
   return {
@@ -26,7 +25,10 @@ export const prepareCompletion: Prepare = (body) => {
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
     ...requestTags(input.metadata),
     ...vendorFacts(fields, completionExtras(givenChatFields(fields), fields)),
-    extent: extentOf((input as CompletionRequest).max_tokens, choices(input as CompletionRequest)),
+    extent: {
+      ...extentOf((input as CompletionRequest).max_tokens, choices(input as CompletionRequest)),
+      ...feeExtent(input.web_search_options, promptCount(input as CompletionRequest)),
+    },
     traits: {
       nativeOnly: nativeOnly(input as CompletionRequest),
       chatFields: chatFields(input as CompletionRequest),
@@ -37,8 +39,11 @@ export const prepareCompletion: Prepare = (body) => {
 
 /** Completions that are made: of each prompt as many as are asked for, or are made to choose among. */
 function choices({ prompt, n, best_of: bestOf }: CompletionRequest): number {
-  const prompts = Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt.length : 1;
-  return prompts * Math.max(1, n ?? 1, bestOf ?? 1);
+  return promptCount({ prompt }) * Math.max(1, n ?? 1, bestOf ?? 1);
+}
+
+function promptCount({ prompt }: Pick<CompletionRequest, 'prompt'>): number {
+  return Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt.length : 1;
 }
 
 /**

@@ -1,15 +1,14 @@
 import { embeddingRequest } from '../../shared/capabilities/embedding.ts';
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { mediaExtras, vendorFacts } from './billed-extras.ts';
-import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
+import { readRequestFields } from './request-fields.ts';
 import { requestTags } from './request-tags.ts';
 
 /** Prepares `POST /v1/embeddings`. The trait `dimensions` is the number of them that was asked for. */
 export const prepareEmbeddings: Prepare = (body) => {
-  const input = parseJson(body);
-  if (!embeddingRequest.validate(input)) throw invalidRequest(embeddingRequest, input);
+  const input = readRequestFields(embeddingRequest, parseJson(body));
   const { model, stream: _stream, ...request } = input;
   const { input: _input, ...fields } = request;
   const mediaFields = givenMediaFields('embedding', request);

@@ -9,9 +9,11 @@ import {
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { mediaExtras, vendorFacts } from './billed-extras.ts';
 import { InputMedia } from './input-media.ts';
-import { invalidRequest } from './invalid-request.ts';
+import { invalidRequest, unlessUnreadable } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
+import { imageFeeExtent } from './request-extent.ts';
+import { leaveOutNulls } from './request-fields.ts';
 import { requestTags } from './request-tags.ts';
 
 /** What `check` holds against the model's row. */
@@ -24,7 +26,7 @@ export interface ImageTraits {
 
 /** A checked request whose images have been taken out of it. */
 interface ImageRequest {
-  readonly model: string;
+  readonly model?: string | null | undefined;
   readonly n?: number | null | undefined;
   readonly size?: string | null | undefined;
   readonly response_format?: 'url' | 'b64_json' | null | undefined;
@@ -33,11 +35,12 @@ interface ImageRequest {
   readonly metadata?: unknown;
 }
 
-/** @throws ApiError 400 for what the schema refuses. */
+/** The same as `readRequestFields`, in the order of the schema. @throws ApiError 400 for what the schema refuses. */
 export function checked<Schema extends z.ZodType>(schema: Schema, input: unknown): z.infer<Schema> {
-  const { success, data } = schema.safeParse(input);
-  if (!success) throw invalidRequest(schema, input);
-  return data;
+  leaveOutNulls(schema, input);
+  const read = unlessUnreadable(() => schema.safeParse(input));
+  if (!read?.success) throw invalidRequest(schema, input);
+  return read.data;
 }
 
 /** What an image job is made from. */
@@ -65,12 +68,12 @@ export function composeImageJob(
   for (const input of mask === null ? images : [...images, mask]) media.addImage(input.image_url);
   for (const _upload of uploads) media.addImage(undefined);
   return {
-    model,
+    model: model ?? '',
     stream: stream === true,
     request: JSON.stringify(job),
     hasMedia: images.length > 0 || uploads.length > 0,
     viewOptions: {},
-    extent: { images: traits.n, ...media.extent },
+    extent: { images: traits.n, ...media.extent, ...imageFeeExtent(parameters) },
     ...requestTags(parameters.metadata),
     ...vendorFacts(job, mediaExtras('image', mediaFields, parameters)),
     traits: { ...traits, mediaFields },

@@ -6,16 +6,18 @@ import {
   messageRequest,
 } from '../../shared/capabilities/message.ts';
 import { givenChatFields } from '../../shared/catalogue/chat-fields.ts';
+import { ApiError } from '../../shared/errors.ts';
 import { chatExtras, vendorFacts } from './billed-extras.ts';
 import { InputMedia } from './input-media.ts';
-import { invalidParameter, invalidRequest } from './invalid-request.ts';
+import { invalidParameter } from './invalid-request.ts';
 import { cacheMark, type MessageNotes } from './message-content.ts';
 import { toChatTools } from './message-tools.ts';
 import { toChatTurns } from './message-turns.ts';
 import { type ModelLimits, readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare } from './prepared-request.ts';
-import { extentOf } from './request-extent.ts';
+import { extentOf, feeExtent } from './request-extent.ts';
+import { readRequestFields } from './request-fields.ts';
 import { requestTags } from './request-tags.ts';
 
 /** What `check` holds against the model's row: names of what a request holds beyond a chat. */
@@ -38,6 +40,8 @@ export interface MessageTraits {
 export interface MessageViewOptions {
   /** The caller does not want to see the model's thinking. */
   readonly hidesThinking: boolean;
+  /** The caller has not asked for thinking: only what is signed is shown, as the next turn is to bring it back. */
+  readonly hidesUnsigned?: boolean;
   /** Where it is hidden: its signatures are shown all the same, since the next turn is to bring them back. */
   readonly keepsSignatures?: boolean;
   readonly stopSequences: readonly string[];
@@ -52,8 +56,7 @@ export interface MessageViewOptions {
  * - `metadata.user_id` becomes `user`: where it is longer than the 64 characters that OpenAI takes, its SHA-256.
  */
 export const prepareMessages: Prepare = (body) => {
-  const input = parseJson(body);
-  if (!messageRequest.validate(input)) throw invalidRequest(messageRequest, input);
+  const input = readRequestFields(messageRequest, parseJson(body));
   refuseForeignFields(input);
   const notes = newNotes();
   const chat = { ...passedOn(input, notes), ...toChat(input, notes), ...chatParameters(input, notes) };
@@ -61,6 +64,7 @@ export const prepareMessages: Prepare = (body) => {
   const isOmitted = thinking != null && 'display' in thinking && thinking.display === 'omitted';
   const viewOptions: MessageViewOptions = {
     hidesThinking: isOmitted || thinking?.type === 'disabled',
+    ...(thinking == null && { hidesUnsigned: true }),
     keepsSignatures: isOmitted,
     stopSequences: input.stop_sequences ?? [],
   };
@@ -71,7 +75,7 @@ export const prepareMessages: Prepare = (body) => {
     hasMedia: notes.hasMedia,
     viewOptions: { ...viewOptions },
     ...requestTags(input.metadata),
-    extent: { ...extentOf(input.max_tokens), ...notes.media.extent },
+    extent: { ...extentOf(input.max_tokens), ...notes.media.extent, ...feeExtent(input.web_search_options) },
     ...vendorFacts(chat, chatExtras(givenChatFields(chat as Record<string, unknown>), chat as Record<string, unknown>)),
     traits: {
       ...traitsOf(input, notes, chat),
@@ -82,16 +86,15 @@ export const prepareMessages: Prepare = (body) => {
 
 /** Prepares `POST /v1/messages/count_tokens`: the chat whose tokens are to be counted. */
 export const prepareMessageCount: Prepare = (body) => {
-  const input = parseJson(body);
-  if (!messageCountRequest.validate(input)) throw invalidRequest(messageCountRequest, input);
+  const input = readRequestFields(messageCountRequest, parseJson(body));
   const notes = newNotes();
   const chat = toChat(input, notes);
   const { model } = input;
   return {
     ...{ model, stream: false, request: JSON.stringify(chat), viewOptions: {} },
     hasMedia: notes.hasMedia,
-    // Nothing is said.
-    extent: { ...extentOf(0), ...notes.media.extent },
+    // Nothing is said, and the chat is not had.
+    extent: { ...extentOf(0), ...notes.media.extent, ...feeExtent(undefined, 0) },
     ...vendorFacts(chat, []),
     traits: { ...traitsOf(input, notes, chat) },
   };
@@ -215,7 +218,16 @@ function refuseForeignFields(input: MessageRequest): void {
     return !isEmpty && !(name === 'inference_geo' && value === 'global');
   };
   const elsewhere = servedElsewhere.find(isGiven);
-  if (elsewhere !== undefined) throw invalidParameter(elsewhere, `'${elsewhere}' is not offered by this gateway.`);
+  if (elsewhere !== undefined) throw notOffered(elsewhere);
   const foreign = chatFields.find(isGiven);
   if (foreign !== undefined) throw invalidParameter(foreign, `'${foreign}' is not a parameter of this endpoint.`);
+}
+
+/** Anthropic's clients begin a thread unasked, and go on without one only where these details say that there is none. */
+function notOffered(param: string): ApiError {
+  const details = { error_code: 'thread_unsupported_request', unsupported: [param] };
+  return new ApiError('invalid_request_error', `'${param}' is not offered by this gateway.`, {
+    param,
+    ...(param === 'thread' && { details }),
+  });
 }

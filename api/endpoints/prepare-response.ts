@@ -2,11 +2,12 @@ import type { RequestItem } from '../../shared/capabilities/response-items.ts';
 import { type ResponseRequest, responseRequest } from '../../shared/capabilities/response-request.ts';
 import { responseExtras, vendorFacts } from './billed-extras.ts';
 import { InputMedia, type MediaExtent } from './input-media.ts';
-import { invalidParameter, invalidRequest } from './invalid-request.ts';
+import { invalidParameter } from './invalid-request.ts';
 import { type ModelLimits, readModelLimits } from './model-limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
-import { extentOf } from './request-extent.ts';
+import { extentOf, feeExtent } from './request-extent.ts';
+import { readRequestFields } from './request-fields.ts';
 import { requestTags } from './request-tags.ts';
 import { responseChatFields } from './response-chat-fields.ts';
 import { responseEcho } from './response-echo.ts';
@@ -41,14 +42,13 @@ export interface ResponseViewOptions {
 }
 
 /**
- * Prepares `POST /v1/responses`. Its request begins with `"input"`, so that earlier turns can be put before it as text, and
- * has no field that is null: that is how this API says "not given".
+ * Prepares `POST /v1/responses`. Its request begins with `"input"`, so that earlier turns can be put before it as text.
  */
 export const prepareResponse: Prepare = (body) => prepareResponseFields(parseJson(body));
 
 /** The same for a body that is parsed already. */
-export function prepareResponseFields(wire: Record<string, unknown>): PreparedRequest {
-  if (!responseRequest.validate(wire)) throw invalidRequest(responseRequest, wire);
+export function prepareResponseFields(fields: Record<string, unknown>): PreparedRequest {
+  const wire = readRequestFields(responseRequest, fields);
   refuseChatFields(wire);
   const { model, input, stream, store, background, previous_response_id: previous, ...rest } = wire;
   const items = inputItems(input);
@@ -76,7 +76,7 @@ export function prepareResponseFields(wire: Record<string, unknown>): PreparedRe
     viewOptions,
     ...requestTags(wire.metadata),
     ...vendorFacts(wire, responseExtras(wire)),
-    extent: { ...extentOf(wire.max_output_tokens), ...media },
+    extent: { ...extentOf(wire.max_output_tokens), ...media, ...feeExtent(wire.web_search_options) },
     traits,
     store: store ?? true,
     background: background === true,
@@ -106,7 +106,7 @@ function inputItems(input: ResponseRequest['input']): readonly RequestItem[] {
 
 /** What comes behind the input. Apart from it, because in one object a field named by a number would come before it. */
 function textAfterInput(fields: Record<string, unknown>): string {
-  const rest = JSON.stringify(Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null)));
+  const rest = JSON.stringify(fields);
   return `${rest === '{}' ? '' : ','}${rest.slice(1)}`;
 }
 

@@ -2,9 +2,9 @@ import type { SpeechFormat, SpeechJobRequest } from '../../shared/capabilities/s
 import { speechRequest } from '../../shared/capabilities/speech.ts';
 import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { mediaExtras, vendorFacts } from './billed-extras.ts';
-import { invalidRequest } from './invalid-request.ts';
 import { parseJson } from './parse-json.ts';
 import type { Prepare, PreparedRequest } from './prepared-request.ts';
+import { readRequestFields } from './request-fields.ts';
 import { requestTags } from './request-tags.ts';
 
 /** What `checkSpeech` holds against a model's row, and what the view shows by. */
@@ -20,8 +20,7 @@ export interface SpeechTraits extends Readonly<Record<string, unknown>> {
  * Prepares `POST /v1/audio/speech`. Audio always comes as it grows; its traits are the view's options too.
  */
 export const prepareSpeech: Prepare = (body) => {
-  const input = parseJson(body);
-  if (!speechRequest.validate(input)) throw invalidRequest(speechRequest, input);
+  const input = readRequestFields(speechRequest, parseJson(body));
   const { model, stream_format: streamFormat, response_format: format = 'mp3', ...rest } = input;
   const events = streamFormat === 'sse';
   const request: SpeechJobRequest = { ...rest, response_format: format, ...(events && { stream_format: 'sse' }) };

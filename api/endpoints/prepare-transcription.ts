@@ -7,8 +7,9 @@ import { givenMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { mediaExtras, vendorFacts } from './billed-extras.ts';
 import { type FieldKind, invalidField, readFormFields } from './form-fields.ts';
-import { invalidParameter, invalidRequest } from './invalid-request.ts';
+import { invalidParameter } from './invalid-request.ts';
 import type { Form, PreparedRequest, PrepareForm } from './prepared-request.ts';
+import { readRequestFields } from './request-fields.ts';
 
 /** The largest audio file, as at OpenAI. */
 const largestFile = 25 * 1024 * 1024;
@@ -51,9 +52,9 @@ export const prepareTranslation: PrepareForm = (form) => prepare(form, 'translat
 
 function prepare(form: Form, task: TranscriptionJobRequest['task']): PreparedRequest {
   const schema = task === 'translate' ? translationRequest : transcriptionRequest;
-  const input = readFormFields(form, fields);
+  const given = readFormFields(form, fields);
   const upload = readFile(form);
-  if (!schema.validate(input)) throw invalidRequest(schema, input);
+  const input = readRequestFields<typeof transcriptionRequest | typeof translationRequest>(schema, given);
   const { model, stream, response_format: format = 'json', ...rest } = input;
   const options = rest as TranscriptionJobRequest['options'];
   const request: TranscriptionJobRequest = { task, format, options };

@@ -45,7 +45,7 @@ const fields: Readonly<Record<string, FieldKind>> = {
 
 /** A checked request. */
 interface VideoRequest {
-  readonly model: string;
+  readonly model?: string | null | undefined;
   readonly prompt: string;
   readonly size?: string | undefined;
   readonly seconds?: string | number | undefined;
@@ -80,8 +80,14 @@ function readUpload(upload: Upload): Upload {
 }
 
 /** Prepares `POST /v1/videos/{id}/remix`. Model, size and length are those of the video, which `resolve` looks up. */
-export const prepareVideoRemix: Prepare = (body) =>
-  compose({ model: '', ...checked(videoRemixRequest, parseJson(body)) }, null);
+export const prepareVideoRemix: Prepare = (body) => compose(checked(videoRemixRequest, parseJson(body)), null);
+
+/** Prepares its form, which is a prompt alone, too. */
+export const prepareVideoRemixForm: PrepareForm = (form) => {
+  const [file] = form.files;
+  if (file !== undefined) throw invalidField(file.field, 'a file is not expected here');
+  return compose(checked(videoRemixRequest, readFormFields(form, { prompt: 'text' })), null);
+};
 
 function composeChecked({ input_reference: input, ...request }: z.infer<typeof videoRequest>): PreparedRequest {
   return compose(request, input?.image_url === undefined ? null : { image_url: input.image_url });
@@ -98,7 +104,7 @@ function compose(
   const isInputLinked = input !== null && /^https?:/i.test(input.image_url);
   const mediaFields = givenMediaFields('video', { ...job });
   return {
-    model,
+    model: model ?? '',
     stream: false,
     request: JSON.stringify(job),
     hasMedia: facts.hasInput,

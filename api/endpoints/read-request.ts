@@ -4,12 +4,14 @@ import { discardUploads } from '../admission/submit.ts';
 import { ClientConnection } from '../answers/client-connection.ts';
 import type { BodyShare, BodyShares } from '../bounds/body-shares.ts';
 import { isLargeBody, type LargeBodies, type PreparedLargeRequest } from '../large-bodies.ts';
+import { encodingOf } from '../middleware/body-encoding.ts';
 import { isForm, readForm } from '../middleware/form-body.ts';
 import { type BodyWatch, readBody } from '../middleware/json-body.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import { checkByNewestKey, ignoredByAll } from './check-request.ts';
 import type { Endpoint, Prepared } from './endpoint.ts';
+import { invalidParameter } from './invalid-request.ts';
 import { idempotencyHash, sha256 } from './make-submission.ts';
 
 /** How long Redis and the database may take to show a key. */
@@ -56,9 +58,9 @@ export async function readRequest(
   }
 }
 
-/** Most bodies come whole with their headers, and are small: they are not worth counting. */
+/** Most bodies come whole with their headers, and are small: they are not worth counting, unless they are to be unpacked. */
 function openShare({ req, state }: Context, shares: BodyShares): BodyShare | undefined {
-  return req.complete ? undefined : shares.open(state.caller);
+  return req.complete && encodingOf(req) === undefined ? undefined : shares.open(state.caller);
 }
 
 function watchOf({ ctx, services, endpoint, preferences, share }: Reading): BodyWatch | undefined {
@@ -128,7 +130,8 @@ async function readFormRequest(reading: Reading): Promise<Read> {
 /** Resolves what a request names, and holds it against its model. What it has uploaded goes when it is refused. */
 async function complete(ctx: Context, services: Services, endpoint: Endpoint, read: Prepared): Promise<Prepared> {
   try {
-    const prepared = endpoint.resolve === undefined ? read : await resolve(ctx, services, endpoint.resolve, read);
+    const named = withModel(services, endpoint, read);
+    const prepared = endpoint.resolve === undefined ? named : await resolve(ctx, services, endpoint.resolve, named);
     const checked = await checkByNewestKey(services, endpoint, prepared, ctx.state);
     const ignored = ignoredByAll(checked);
     if (ignored === undefined) ctx.state.ignored = checked.ignored;
@@ -139,6 +142,15 @@ async function complete(ctx: Context, services: Services, endpoint: Endpoint, re
     await discardUploads(services, ctx.state.caller.account, read.files);
     throw error;
   }
+}
+
+/** The request with the model that is meant where it names none. @throws ApiError 400 where the operator has set none. */
+function withModel({ config }: Services, { defaultModel }: Endpoint, read: Prepared): Prepared {
+  if (defaultModel === undefined || read.model !== '') return read;
+  const model = config.defaultModels[defaultModel];
+  if (model !== undefined) return { ...read, model };
+  const hint = `name one, or have the operator of this gateway set one by SLUICE_DEFAULT_MODELS (${defaultModel}=MODEL)`;
+  throw invalidParameter('model', `Missing required parameter: 'model'. There is no default model here: ${hint}.`);
 }
 
 async function resolve(

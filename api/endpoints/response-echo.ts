@@ -9,11 +9,13 @@ export function responseEcho(request: ResponseRequest): Record<string, unknown> 
   const { text, reasoning, tools } = request;
   return {
     background: request.background ?? false,
+    frequency_penalty: request.frequency_penalty ?? 0,
     instructions: request.instructions ?? null,
     max_output_tokens: request.max_output_tokens ?? null,
     max_tool_calls: request.max_tool_calls ?? null,
     metadata: request.metadata ?? {},
     parallel_tool_calls: request.parallel_tool_calls ?? true,
+    presence_penalty: request.presence_penalty ?? 0,
     previous_response_id: request.previous_response_id ?? null,
     prompt_cache_key: request.prompt_cache_key ?? null,
     prompt_cache_retention: request.prompt_cache_retention ?? null,

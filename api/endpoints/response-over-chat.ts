@@ -16,7 +16,31 @@ export function refusedByChat(request: ResponseRequest): ChatRefusal | undefined
   if (management != null && management.length > 0) {
     return { param: 'context_management', reason: 'it does not compact conversations' };
   }
-  return refusedChoice(request) ?? (Array.isArray(input) ? refusedItem(input) : undefined);
+  return unknownValue(request) ?? refusedChoice(request) ?? (Array.isArray(input) ? refusedItem(input) : undefined);
+}
+
+/**
+ * Values of OpenAI's Response object. A vendor with the Responses API checks what it is sent; over a chat nobody else would,
+ * and the response repeats them.
+ */
+const responseValues: readonly (readonly [param: string, read: (request: ResponseRequest) => unknown, string[]])[] = [
+  ['service_tier', (request) => request.service_tier, ['auto', 'default', 'flex', 'scale', 'priority', 'fast']],
+  ['prompt_cache_retention', (request) => request.prompt_cache_retention, ['in_memory', '24h']],
+  ['reasoning.context', ({ reasoning }) => reasoning?.context, ['auto', 'current_turn', 'all_turns']],
+  [
+    'reasoning.effort',
+    ({ reasoning }) => reasoning?.effort,
+    ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'],
+  ],
+  ['text.verbosity', ({ text }) => text?.verbosity, ['low', 'medium', 'high']],
+];
+
+function unknownValue(request: ResponseRequest): ChatRefusal | undefined {
+  for (const [param, read, values] of responseValues) {
+    const value = read(request);
+    if (value != null && !values.includes(String(value))) return { param, reason: `it takes ${values.join(', ')}` };
+  }
+  return undefined;
 }
 
 /** A choice is refused when no tool that it may mean is left. */

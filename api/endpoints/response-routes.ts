@@ -15,6 +15,7 @@ import type { View, ViewedJob } from './endpoint.ts';
 import { optionsOf } from './fold-response.ts';
 import { invalidParameter } from './invalid-request.ts';
 import { readPosition } from './jobs.ts';
+import { shownId } from './missing.ts';
 import { pageOf, readPageQuery } from './page.ts';
 import { readResource } from './resource.ts';
 import { isBackground, withoutUnasked } from './response-view.ts';
@@ -54,7 +55,7 @@ export function responseRoutes(services: Services, view: View): ResponseRoutes {
         const id = ctx.params.id as string;
         const { account } = ctx.state.caller;
         const job = await findResponseJob({ services, account, connection }, jobIdFromWire(id));
-        if (job === undefined) throw new ApiError('not_found', `Response with id '${id}' not found.`);
+        if (job === undefined) throw new ApiError('not_found', `Response with id '${shownId(id)}' not found.`);
         ctx.state.facts.job_id = job.id;
         await work({ services, ctx, view, job, connection });
       } finally {
@@ -182,7 +183,8 @@ async function listInputItems({ services, ctx, job, connection }: NamedResponse)
   const items = withItemIds(stored, job.id).map((item) => asResource(withoutUnasked(item, included)));
   const ordered = order === 'asc' ? items : items.reverse();
   const from = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1;
-  if (after !== undefined && from === 0) throw invalidParameter('after', `Item with id '${after}' not found.`);
+  if (after !== undefined && from === 0)
+    throw invalidParameter('after', `Item with id '${shownId(String(after))}' not found.`);
   ctx.body = pageOf(ordered.slice(from, from + limit + 1), limit);
 }
 

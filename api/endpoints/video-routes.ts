@@ -58,7 +58,7 @@ export function videoRoutes(services: Services): VideoRoutes {
 
 async function list(asked: Asked): Promise<void> {
   const { services, account, connection, ctx } = asked;
-  const { limit, order, after } = readPageQuery(ctx.query, { usual: 20, most: 100 });
+  const { limit, order, after } = readPageQuery(ctx.query, { usual: 20, most: 100, least: 0 });
   const afterId = after === undefined ? undefined : jobIdFromWire(after);
   if (after !== undefined && afterId === undefined)
     throw invalidParameter('after', `Invalid 'after': '${after}' is no id.`);

@@ -3,7 +3,7 @@ import { withFieldCheck } from './check-media-fields.ts';
 import { checkVideo } from './check-video.ts';
 import type { Endpoint } from './endpoint.ts';
 import { findVideoJob, requireVideoEnd } from './find-video.ts';
-import { prepareVideoRemix, withFacts } from './prepare-video.ts';
+import { prepareVideoRemix, prepareVideoRemixForm, withFacts } from './prepare-video.ts';
 import { videoView } from './video-view.ts';
 
 /** Makes of a prompt the remix of the video that the path names: by its vendor, which has it still. */
@@ -23,12 +23,13 @@ const resolveSource: NonNullable<Endpoint['resolve']> = async (read, context) =>
   );
 };
 
-/** `POST /v1/videos/{id}/remix` (https://platform.openai.com/docs/api-reference/videos/remix). */
+/** `POST /v1/videos/{id}/remix`, JSON or a form (https://platform.openai.com/docs/api-reference/videos/remix). */
 export const videosRemix: Endpoint = {
   name: 'videos.remix',
   path: '/v1/videos/:id/remix',
   capability: 'video',
   prepare: prepareVideoRemix,
+  prepareForm: prepareVideoRemixForm,
   resolve: resolveSource,
   check: withFieldCheck('video', checkVideo),
   view: videoView,

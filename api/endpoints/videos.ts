@@ -20,6 +20,7 @@ export const videos: Endpoint = {
   name: 'videos',
   path: '/v1/videos',
   capability: 'video',
+  defaultModel: 'video',
   prepare: prepareVideo,
   prepareForm: prepareVideoForm,
   resolve: fillIn,

@@ -4,13 +4,15 @@ import type { JobBodiesTable, JobsTable } from '../../shared/database/tables.ts'
 import type { ErrorCode } from '../../shared/errors.ts';
 import type { JobIdentity, JobState } from '../../shared/jobs/job-state.ts';
 import type { JobRecord } from '../../shared/jobs/outbox.ts';
+import { readTokenCounts } from '../../shared/money/token-counts.ts';
+import { readVendorCost } from '../../shared/money/vendor-cost.ts';
 
 type JobRow = Selectable<JobsTable>;
 
 /** Columns that a job's end sets. */
 export const changingColumns = [
   ...(['vendor', 'began_at', 'ended_at', 'outcome', 'error_code', 'attempts'] as const),
-  ...(['input_tokens', 'output_tokens', 'usage', 'cost', 'served_model', 'first_at'] as const),
+  ...(['input_tokens', 'output_tokens', 'usage', 'cost', 'vendor_cost', 'served_model', 'first_at'] as const),
 ] satisfies (keyof JobRow)[];
 
 /** All columns of a job's row. */
@@ -40,6 +42,7 @@ export function openJobRow(job: JobIdentity): JobRow {
     input_tokens: null,
     output_tokens: null,
     usage: null,
+    vendor_cost: null,
     retention_ms: job.retentionMs,
     cost: null,
     metadata: job.metadata ?? null,
@@ -65,7 +68,7 @@ export function recordedJobRow(record: JobRecord): JobRow {
     outcome: record.outcome,
     error_code: record.errorCode ?? null,
     attempts: record.attempts,
-    ...tokenCounts(record.usage),
+    ...usageColumns(record.usage),
     usage: record.usage ?? null,
     retention_ms: record.retentionMs,
     cost: record.cost ?? null,
@@ -75,13 +78,17 @@ export function recordedJobRow(record: JobRecord): JobRow {
   };
 }
 
-/** Vendors name the counts as OpenAI's chat does, or as its newer endpoints do. */
-function tokenCounts(usage: string | undefined): Pick<JobRow, 'input_tokens' | 'output_tokens'> {
-  const counts = (usage === undefined ? {} : JSON.parse(usage)) as Record<string, unknown>;
-  const whole = (value: unknown): number | null => (Number.isSafeInteger(value) ? (value as number) : null);
+/** What a usage says in numbers. What it does not count stays null; what it counts is what is charged. */
+function usageColumns(text: string | undefined): Pick<JobRow, 'input_tokens' | 'output_tokens' | 'vendor_cost'> {
+  if (text === undefined) return { input_tokens: null, output_tokens: null, vendor_cost: null };
+  const usage = JSON.parse(text) as Record<string, unknown>;
+  const counts = readTokenCounts(usage, false);
   return {
-    input_tokens: whole(counts.prompt_tokens ?? counts.input_tokens),
-    output_tokens: whole(counts.completion_tokens ?? counts.output_tokens),
+    input_tokens: Number.isSafeInteger(usage.prompt_tokens ?? usage.input_tokens) ? (counts?.input ?? null) : null,
+    output_tokens: Number.isSafeInteger(usage.completion_tokens ?? usage.output_tokens)
+      ? (counts?.output ?? null)
+      : null,
+    vendor_cost: readVendorCost(usage) ?? null,
   };
 }
 

@@ -67,7 +67,11 @@ export class CallerDirectory {
    * the database does not answer in time.
    */
   async find(key: string, from?: () => string | undefined): Promise<Caller> {
-    return await this.#find(hashApiKey(key), from);
+    try {
+      return await this.#find(hashApiKey(key), from);
+    } catch (error) {
+      throw showingKey(error, key);
+    }
   }
 
   /** The same again, for what lasts longer than a request: a socket, whose key may have expired since. @throws as `find` */
@@ -194,8 +198,19 @@ function callerOf(key: ApiKey): Caller {
   };
 }
 
-function notValid(): ApiError {
-  return new ApiError('invalid_api_key', 'The API key is not valid, or has been revoked.');
+/** OpenAI's words, by which clients tell a wrong key from a bad request. */
+const incorrectKey = 'Incorrect API key provided';
+
+/** The 401 for a key that is unknown or was revoked. */
+export function notValid(): ApiError {
+  return new ApiError('invalid_api_key', `${incorrectKey}. It is not valid, or has been revoked.`);
+}
+
+/** The same 401 with as much of the key as OpenAI shows; any other error as it is. */
+function showingKey(error: unknown, key: string): unknown {
+  if (!(error instanceof ApiError) || error.code !== 'invalid_api_key') return error;
+  const shown = /^[\w-]{20,}$/.test(key) ? `${key.slice(0, 5)}***${key.slice(-2)}` : '***';
+  return new ApiError(error.code, error.message.replace(incorrectKey, `${incorrectKey}: ${shown}`));
 }
 
 function isExpired({ expiresAt }: Caller): boolean {
@@ -203,12 +218,12 @@ function isExpired({ expiresAt }: Caller): boolean {
 }
 
 function assertNotExpired(caller: Caller): void {
-  if (isExpired(caller)) throw new ApiError('invalid_api_key', 'The API key has expired.');
+  if (isExpired(caller)) throw new ApiError('invalid_api_key', `${incorrectKey}. It has expired.`);
 }
 
 /**
- * Knows the caller by `Authorization: Bearer …`, by `x-api-key`, which Anthropic's clients send, or by a WebSocket's
- * subprotocol, as browsers can set nothing else.
+ * Knows the caller by `Authorization: Bearer …`, by `x-api-key`, which Anthropic's clients send, by `api-key`, which Azure's
+ * do, or by a WebSocket's subprotocol, as browsers can set nothing else.
  * @throws ApiError 401, 403 for an operator key, which is for /admin/v1 only.
  */
 export function authenticate(callers: CallerDirectory, forwarded: ForwardedHeaders): Middleware<State> {
@@ -232,7 +247,8 @@ export function requireActiveKey(callers: CallerDirectory): Middleware<State> {
 
 /** The API key that a request carries. @throws ApiError 401. */
 export function readKey(headers: IncomingHttpHeaders): string {
-  const { authorization, 'x-api-key': apiKey } = headers;
+  const { authorization } = headers;
+  const apiKey = headers['x-api-key'] || headers['api-key'];
   if (authorization === undefined && typeof apiKey === 'string' && apiKey !== '') return apiKey.trim();
   const protocolKey = readProtocolKey(headers['sec-websocket-protocol']);
   if (authorization === undefined && protocolKey !== undefined) return protocolKey;

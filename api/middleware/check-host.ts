@@ -3,11 +3,12 @@ import type { Middleware } from 'koa';
 import type { Config } from '../../shared/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { isLoopback } from '../../shared/ingress-settings.ts';
+import { livenessPaths, readinessPaths } from '../endpoints/health.ts';
 import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
 
 /** Who checks whether a process lives names it as it likes: by the address of a pod, say. */
-const healthPaths: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
+const healthPaths: ReadonlySet<string> = new Set([...livenessPaths, ...readinessPaths]);
 
 /**
  * Refuses requests under a name that is not the gateway's: a page of another site may have its own name lead to this machine

@@ -4,6 +4,7 @@ import type { Context, State } from '../state.ts';
 /** Headers that pages may send; those of the SDKs and of this gateway have names of their own kind. */
 const allowedHeaders = new Set([
   'accept',
+  'api-key',
   'authorization',
   'cache-control',
   'content-type',

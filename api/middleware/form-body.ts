@@ -8,8 +8,9 @@ import { Upload } from '../../shared/blobs/upload.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { takeTurn } from '../../shared/take-turn.ts';
 import type { Form } from '../endpoints/prepared-request.ts';
+import { encodingOf } from './body-encoding.ts';
 import { type PartHead, type PartHeaders, readBoundary, readPartHead } from './form-parts.ts';
-import { type BodyPace, type BodyWatch, discard, isCompressed, isTooSlow, usualPace } from './json-body.ts';
+import { type BodyPace, type BodyWatch, discard, isTooSlow, usualPace } from './json-body.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -80,7 +81,7 @@ export async function readForm(
 }
 
 function refuseByHeaders(req: IncomingMessage, boundary: string | undefined, bounds: FormBounds): ApiError | undefined {
-  if (isCompressed(req)) {
+  if (encodingOf(req) !== undefined) {
     return new ApiError('unsupported_media_type', 'Send the form uncompressed: Content-Encoding is not supported.');
   }
   if (boundary === undefined) return malformed('its Content-Type names no boundary');

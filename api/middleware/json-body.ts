@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Context } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
+import { encodingOf, refuseEncoding, unpackerOf } from './body-encoding.ts';
 
 /** The largest body that is read where no other limit is named, in bytes. */
 export const largestBody = 20 * 1024 * 1024;
@@ -50,8 +51,8 @@ const linger = { bytes: 64 * 1024 * 1024, ms: 30_000 };
 
 /**
  * Reads a request's body. A missing Content-Type counts as JSON.
- * @throws ApiError 415 for what is not JSON or is compressed, 413 for more than 20 MiB (at once where Content-Length says
- * so), `timeout` for a body that stands still for a minute or comes too slowly, `cancelled` when the caller leaves, and
+ * @throws ApiError 400 for a broken Content-Encoding, 415 for what is not JSON, or encoded otherwise than by gzip or zstd, 413 for more than 20 MiB (at once where Content-Length says
+ * so; unpacked it counts), `timeout` for a body that stands still for a minute or comes too slowly, `cancelled` when the caller leaves, and
  * what its watch throws.
  */
 export async function readBody(ctx: Context, bounds: BodyBounds = {}): Promise<Buffer> {
@@ -85,16 +86,9 @@ function refuseByHeaders(req: IncomingMessage, mostBytes: number): ApiError | un
       'Send the body as JSON in UTF-8, with Content-Type application/json.',
     );
   }
-  if (isCompressed(req)) {
-    return new ApiError('unsupported_media_type', 'Send the body uncompressed: Content-Encoding is not supported.');
-  }
+  const refusal = refuseEncoding(encodingOf(req));
+  if (refusal !== undefined) return refusal;
   return Number(req.headers['content-length'] ?? 0) > mostBytes ? tooLarge(mostBytes) : undefined;
-}
-
-/** Whether the body has a Content-Encoding, none of which is supported. */
-export function isCompressed(req: IncomingMessage): boolean {
-  const encoding = req.headers['content-encoding'];
-  return encoding !== undefined && encoding.trim().toLowerCase() !== 'identity';
 }
 
 /** Whether a Content-Type is `application/json` or `application/…+json`, in UTF-8 where it names a charset. */
@@ -114,12 +108,22 @@ function collect(req: IncomingMessage, { silenceMs, mostBytes, pace, watch }: Wh
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     const startedAt = Date.now();
+    const encoding = encodingOf(req);
+    // What is kept, and bounded, is what comes out of it; how fast it comes is what the caller sends.
+    const unpacker = encoding === undefined ? undefined : unpackerOf(encoding);
+    const source = unpacker ?? req;
     // One that says how long it is was looked at before.
-    let isLarge = watch === undefined || req.headers['content-length'] !== undefined;
+    let isLarge = watch === undefined || (unpacker === undefined && req.headers['content-length'] !== undefined);
     let size = 0;
+    let received = 0;
     const stop = (): void => {
       clearTimeout(timer);
-      req.off('data', take).off('end', end).off('close', leave).off('error', leave);
+      req.off('close', leave).off('error', leave).off('data', receive);
+      source.off('data', take).off('end', end);
+      if (unpacker === undefined) return;
+      // No byte more is unpacked of one that is refused.
+      req.unpipe(unpacker);
+      unpacker.destroy();
     };
     const fail = (error: unknown): void => {
       stop();
@@ -128,8 +132,13 @@ function collect(req: IncomingMessage, { silenceMs, mostBytes, pace, watch }: Wh
     const take = (chunk: Buffer): void => {
       size += chunk.length;
       if (size > mostBytes) fail(tooLarge(mostBytes));
-      else if (isTooSlow(size, startedAt, pace)) late();
+      else if (unpacker === undefined && isTooSlow(size, startedAt, pace)) late();
       else keep(chunk);
+    };
+    const receive = ({ length }: Buffer): void => {
+      received += length;
+      timer.refresh();
+      if (isTooSlow(received, startedAt, pace)) late();
     };
     const keep = (chunk: Buffer): void => {
       chunks.push(chunk);
@@ -143,20 +152,33 @@ function collect(req: IncomingMessage, { silenceMs, mostBytes, pace, watch }: Wh
       }
       if (isLarge || size <= largeBytes) return;
       isLarge = true;
-      req.pause();
-      watch.beforeLarge().then(() => req.resume(), fail);
+      source.pause();
+      watch.beforeLarge().then(() => source.resume(), fail);
     };
     const end = (): void => {
       stop();
       // A small body is one chunk, which needs no copy.
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
     };
-    const leave = (): void => fail(new ApiError('cancelled', 'The client left before its request was complete.'));
+    const leave = (): void => {
+      // A request that was read to its end closes, too, before all of it is unpacked.
+      if (unpacker !== undefined && req.readableEnded) return;
+      fail(new ApiError('cancelled', 'The client left before its request was complete.'));
+    };
+    const broken = (): void => {
+      fail(new ApiError('invalid_request_error', `The body is no proper ${encoding}, as its Content-Encoding says.`));
+    };
     const late = (): void => fail(new ApiError('timeout', 'The request body did not arrive in time.'));
     const timer = setTimeout(late, silenceMs);
     // It left while its key was looked up: no event will tell of it any more.
-    if (req.destroyed) leave();
-    else req.on('data', take).on('end', end).on('close', leave).on('error', leave);
+    if (req.destroyed) {
+      fail(new ApiError('cancelled', 'The client left before its request was complete.'));
+      return;
+    }
+    req.on('close', leave).on('error', leave);
+    source.on('data', take).on('end', end);
+    // The listener for errors stays: what an unpacker still says when all is settled comes too late.
+    if (unpacker !== undefined) req.on('data', receive).pipe(unpacker).on('error', broken);
   });
 }
 

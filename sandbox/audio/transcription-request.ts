@@ -29,7 +29,7 @@ const vadNames = ['type', 'prefix_padding_ms', 'silence_duration_ms', 'threshold
 );
 const transcriptionNames = [
   ...commonNames,
-  ...['language', 'timestamp_granularities', 'stream', 'include', 'chunking_strategy'],
+  ...['language', 'languages', 'keywords', 'timestamp_granularities', 'stream', 'include', 'chunking_strategy'],
   ...vadNames,
 ];
 

@@ -22,6 +22,8 @@ export interface ChoiceAnswer {
   content: readonly string[] | null;
   calls: readonly ToolCall[];
   finishReason: 'stop' | 'length' | 'tool_calls' | 'function_call';
+  /** The stop text that ended it, if one did: told as vLLM tells it, in `stop_reason`. */
+  stopText?: string;
 }
 
 /** An answer before it is put on the wire. */
@@ -94,24 +96,28 @@ function limitContent(
   const content = take(allContent, request.maximumTokens - reasoning.length);
   // A stop text counts only as far as it was generated: what lies beyond the limit never was.
   const stopped = request.stop.length === 0 ? undefined : cutAtStop(content, request.stop);
-  if (stopped !== undefined) return { reasoning, content: stopped, calls: [], finishReason: 'stop' };
+  if (stopped !== undefined) return { reasoning, calls: [], finishReason: 'stop', ...stopped };
   const whole = reasoning.length + content.length === allReasoning.length + allContent.length;
   return { reasoning, content, calls: [], finishReason: whole ? 'stop' : 'length' };
 }
 
-/** The tokens before the first stop text, the last of them perhaps in part; undefined if no stop text occurs. */
-function cutAtStop(tokens: readonly string[], stop: readonly string[]): readonly string[] | undefined {
+/** The tokens before the first stop text, the last of them perhaps in part, and that text; undefined if none occurs. */
+function cutAtStop(
+  tokens: readonly string[],
+  stop: readonly string[],
+): Required<Pick<ChoiceAnswer, 'content' | 'stopText'>> | undefined {
   const text = tokens.join('');
-  const starts = stop.map((stopText) => text.indexOf(stopText)).filter((start) => start >= 0);
-  if (starts.length === 0) return undefined;
-  let left = Math.min(...starts);
+  const found = stop.map((stopText) => ({ stopText, start: text.indexOf(stopText) })).filter(({ start }) => start >= 0);
+  if (found.length === 0) return undefined;
+  const first = found.reduce((best, next) => (next.start < best.start ? next : best));
+  let left = first.start;
   const kept: string[] = [];
   for (const token of tokens) {
     if (left <= 0) break;
     kept.push(token.slice(0, left));
     left -= token.length;
   }
-  return kept;
+  return { content: kept, stopText: first.stopText };
 }
 
 function limitCalls(request: ChatRequest, allReasoning: readonly string[], calls: readonly ToolCall[]): ChoiceAnswer {

@@ -63,7 +63,11 @@ function* choiceEvents(
       yield { text: `${head}${JSON.stringify(delta)}${end}`, isToken: true };
     }
   }
-  yield { text: `${head}{},"logprobs":null,"finish_reason":"${choice.finishReason}"}]${tail}`, isToken: false };
+  const stopped = choice.stopText === undefined ? '' : `,"stop_reason":${JSON.stringify(choice.stopText)}`;
+  yield {
+    text: `${head}{},"logprobs":null,"finish_reason":"${choice.finishReason}"${stopped}}]${tail}`,
+    isToken: false,
+  };
 }
 
 function endWithLogprobs(token: string, topLogprobs: number, tail: string): string {

@@ -25,6 +25,7 @@ export function completionBody({ id, created, request, answer, usage }: Completi
       message: toMessage(choice),
       logprobs: toLogprobs(choice, request.topLogprobs),
       finish_reason: choice.finishReason,
+      ...(choice.stopText !== undefined && { stop_reason: choice.stopText }),
     })),
     ...(tellsUsage && { usage }),
     service_tier: 'default',

@@ -2,8 +2,9 @@ import { exampleInstance, SchemaError } from '../json-schema/instance.ts';
 import { patternTexts } from '../json-schema/pattern-text.ts';
 import { textStart } from '../tokens.ts';
 import { WireError } from '../wire-error.ts';
-import { endsWithToolResult, lastUserMessage, lastUserText, messageText } from './chat-message.ts';
+import { endsWithToolResult, lastUserText } from './chat-message.ts';
 import type { ChatRequest } from './chat-request.ts';
+import { holdsTextDirective } from './text-answer.ts';
 import type { Tool } from './tool-use.ts';
 
 /** A tool to call, and its arguments (JSON text) or, for a custom tool, its input. */
@@ -14,19 +15,18 @@ export interface PlannedCall {
 
 /**
  * The tools this request is answered with; none means text. In this order: the directive `TOOL:<name> {json}`, a
- * tool the request insists on, the tools whose names the user's words touch.
+ * tool the request insists on, any other directive (text), the tools whose names the words of the user's last text touch.
  */
 export function planCalls(request: ChatRequest): readonly PlannedCall[] {
   const { allowed, mode, parallel } = request.tools;
   if (mode === 'none') return [];
   const answersResult = endsWithToolResult(request.messages);
-  const directed = answersResult ? [] : readDirectives(lastUserText(request.messages), allowed);
+  const text = lastUserText(request.messages);
+  const directed = answersResult ? [] : readDirectives(text, allowed);
   if (directed.length > 0) return parallel ? directed : directed.slice(0, 1);
-  const user = lastUserMessage(request.messages);
-  const text = user === undefined ? '' : messageText(user);
   const named = toolsNamedIn(text, allowed);
   if (mode === 'required') return [named[0] ?? (allowed[0] as Tool)].map((tool) => withExampleInput(tool, text));
-  if (answersResult) return [];
+  if (answersResult || holdsTextDirective(text)) return [];
   return (parallel ? named : named.slice(0, 1)).map((tool) => withExampleInput(tool, text));
 }
 

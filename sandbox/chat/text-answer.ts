@@ -35,8 +35,16 @@ export function exactText(text: string): string | undefined {
 /** Grown as needed and shared by all streams: thousands of long ones would hold the same words otherwise. */
 const words: string[] = [];
 
+const wordsDirective = /\bWORDS:(\d+)(?:@(\d+(?:\.\d+)?))?/;
+const countDirective = /\bcount (?:up |down )?from (-?\d+) to (-?\d+)/i;
+
+/** Whether a text demands a certain text. */
+export function holdsTextDirective(text: string): boolean {
+  return exactText(text) !== undefined || wordsDirective.test(text) || countDirective.test(text);
+}
+
 function numberedWords(text: string): TextAnswer | undefined {
-  const directive = /\bWORDS:(\d+)(?:@(\d+(?:\.\d+)?))?/.exec(text);
+  const directive = wordsDirective.exec(text);
   if (directive === null) return undefined;
   const count = Number(directive[1]);
   checkLength(count);
@@ -47,7 +55,7 @@ function numberedWords(text: string): TextAnswer | undefined {
 }
 
 function countedNumbers(text: string): TextAnswer | undefined {
-  const directive = /\bcount (?:up |down )?from (-?\d+) to (-?\d+)/i.exec(text);
+  const directive = countDirective.exec(text);
   if (directive === null) return undefined;
   const first = Number(directive[1]);
   const last = Number(directive[2]);

@@ -49,7 +49,8 @@ const fieldNames = [
   ],
   ...['tools', 'tool_choice', 'parallel_tool_calls', 'max_tool_calls', 'max_output_tokens', 'text', 'reasoning'],
   ...['include', 'truncation', 'temperature', 'top_p', 'top_logprobs', 'service_tier', 'prompt_cache_key'],
-  ...['prompt_cache_retention', 'safety_identifier', 'client_metadata'],
+  ...['prompt_cache_retention', 'safety_identifier', 'client_metadata', 'prompt_cache_options', 'context_management'],
+  'moderation',
 ];
 
 const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
@@ -154,7 +155,9 @@ function readReasoning(fields: RequestFields) {
 
 /** The members that change nothing here. */
 function readPlainFields(fields: RequestFields): JsonObject {
-  fields.object('client_metadata');
+  for (const name of ['client_metadata', 'prompt_cache_options', 'moderation']) fields.object(name);
+  const management = fields.raw('context_management');
+  if (management !== undefined && !Array.isArray(management)) throw wrongType('context_management', 'an array');
   fields.choice('service_tier', serviceTiers);
   return {
     temperature: fields.number('temperature', 0, 2) ?? 1,

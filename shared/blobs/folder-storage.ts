@@ -35,8 +35,14 @@ export class FolderStorage implements BlobStorage {
     }
   }
 
-  write(id: string, content: string | Uint8Array): Promise<void> {
-    return this.#disk.put(id, content);
+  /** Of what a disk that is full has not taken no file stays behind. */
+  async write(id: string, content: string | Uint8Array): Promise<void> {
+    try {
+      await this.#disk.put(id, content);
+    } catch (error) {
+      await rm(join(this.location, id), { force: true }).catch(() => undefined);
+      throw error;
+    }
   }
 
   async writeStream(id: string, content: AsyncIterable<Uint8Array>): Promise<number> {

@@ -42,12 +42,13 @@ const name = z.string().optional();
 const assistant = z
   .looseObject({
     role: z.literal('assistant'),
+    // Null beside calls is how OpenAI writes it, and some vendors want to read it.
     content: assistantContent.nullish(),
-    refusal: z.string().nullish(),
+    refusal: z.string().optional(),
     name,
-    audio: z.looseObject({ id: z.string() }).nullish(),
+    audio: z.looseObject({ id: z.string() }).optional(),
     tool_calls: z.array(toolCall).optional(),
-    function_call: z.looseObject({ name: z.string(), arguments: z.string() }).nullish(),
+    function_call: z.looseObject({ name: z.string(), arguments: z.string() }).optional(),
   })
   .check(({ value, issues }) => {
     const said = value.content ?? value.refusal ?? value.audio ?? value.function_call;

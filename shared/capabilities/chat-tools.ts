@@ -14,7 +14,7 @@ export const tool = z.discriminatedUnion('type', [
       name: toolName,
       description,
       parameters: jsonSchema.optional(),
-      strict: z.boolean().nullish(),
+      strict: z.boolean().optional(),
     }),
   }),
   z.looseObject({

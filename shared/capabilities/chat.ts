@@ -21,7 +21,7 @@ const responseFormat = z.discriminatedUnion('type', [
       name: toolName,
       description: z.string().optional(),
       schema: z.looseObject({}).optional(),
-      strict: z.boolean().nullish(),
+      strict: z.boolean().optional(),
     }),
   }),
 ]);
@@ -49,7 +49,7 @@ export const metadata = z
 const tokenLimit = z.int().min(1).nullish();
 
 // Lists that OpenAI keeps adding to (efforts, tiers, voices, formats) are plain strings here: what a vendor knows is for
-// the vendor to say. `null` is accepted where OpenAI's document has it.
+// the vendor to say. Null on an optional field is left out before (see `readRequestFields`).
 const fields = z.looseObject({
   model: z.string().min(1).max(256),
   messages: z.array(chatMessage).min(1),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 
-const penalty = z.number().min(-2).max(2).nullish();
+/** A penalty of tokens that were said before. */
+export const penalty = z.number().min(-2).max(2).nullish();
 
 /** The parameters that chat completions and legacy ones have in common, with the bounds of OpenAI's document. */
 export const completionFields = {

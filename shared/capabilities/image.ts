@@ -13,7 +13,8 @@ const mostInputs = 16;
 const longestImageUrl = 20_971_520;
 
 const options = {
-  model: z.string().min(1).max(256),
+  // An operator may have a model for those who name none.
+  model: z.string().min(1).max(256).nullish(),
   n: z.int().min(1).max(10).nullish(),
   // Which sizes there are depends on the model: they are held against its row.
   size: z.string().nullish(),

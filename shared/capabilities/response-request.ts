@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { metadata } from './chat.ts';
 import { type BrokenRule, toolName } from './chat-tools.ts';
 import { compiledOnUse } from './compiled-on-use.ts';
+import { penalty } from './completion-fields.ts';
 import { responseItem } from './response-items.ts';
 import { brokenResponseToolRule, responseTool, responseToolChoice } from './response-tools.ts';
 
@@ -51,6 +52,9 @@ const fields = z.looseObject({
   background: z.boolean().nullish(),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
+  // Of OpenAI's Response object, not of its request; a chat that stands in takes them.
+  presence_penalty: penalty,
+  frequency_penalty: penalty,
   max_output_tokens: z.int().min(16).nullish(),
   max_tool_calls: z.int().min(1).nullish(),
   top_logprobs: z.int().min(0).max(20).nullish(),

@@ -4,7 +4,8 @@ import { imageReference, upload } from './image.ts';
 const prompt = z.string().min(1).max(32_000);
 
 const options = {
-  model: z.string().min(1).max(256),
+  // An operator may have a model for those who name none.
+  model: z.string().min(1).max(256).nullish(),
   prompt,
   // Which there are depends on the model: they are held against its row.
   size: z.string().optional(),

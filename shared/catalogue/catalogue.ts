@@ -1,4 +1,5 @@
 import type { Capability } from '../capabilities/capability.ts';
+import { editDistance } from '../edit-distance.ts';
 import type { VendorSettings } from '../vendor-settings.ts';
 import { type Model, type ModelRoute, models } from './models.ts';
 import { passedThrough } from './passed-through.ts';
@@ -137,7 +138,7 @@ function nearestIds(id: string, known: readonly (Names & { readonly id: string }
   return known
     .map((candidate) => ({
       id: candidate.id,
-      distance: distance(bare, candidate.bare, furthest),
+      distance: editDistance(bare, candidate.bare, furthest),
       // Among names alike, the one with the same vendor before it.
       whole: whole === candidate.whole ? 0 : 1,
     }))
@@ -145,20 +146,4 @@ function nearestIds(id: string, known: readonly (Names & { readonly id: string }
     .sort((a, b) => a.distance - b.distance || a.whole - b.whole)
     .slice(0, 3)
     .map(({ id }) => id);
-}
-
-/** The edit distance (Levenshtein) of two texts, or `furthest + 1` for any that is larger. */
-function distance(a: string, b: string, furthest: number): number {
-  if (Math.abs(a.length - b.length) > furthest) return furthest + 1;
-  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let row = 1; row <= a.length; row++) {
-    const current = [row];
-    for (let column = 1; column <= b.length; column++) {
-      const substituted = (previous[column - 1] as number) + (a[row - 1] === b[column - 1] ? 0 : 1);
-      current.push(Math.min(substituted, (previous[column] as number) + 1, (current[column - 1] as number) + 1));
-    }
-    if (Math.min(...current) > furthest) return furthest + 1;
-    previous = current;
-  }
-  return previous[b.length] as number;
 }

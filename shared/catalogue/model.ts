@@ -32,10 +32,14 @@ const prices = z.strictObject({
   audioInput: money.optional(),
   /** Nano-dollars for one image. */
   image: money.optional(),
+  /** The same for images that cost otherwise, by size (`1792x1024`), quality (`hd`), or both (`1792x1024 hd`). */
+  imageKinds: z.record(z.string(), money).optional(),
   /** Nano-dollars for one second of audio or video. */
   second: money.optional(),
   /** Nano-dollars for one character of text. */
   character: money.optional(),
+  /** Nano-dollars for one request beside all that, the same for each or by the size of its search context. */
+  request: z.union([money, z.strictObject({ low: money, medium: money, high: money })]).optional(),
 });
 
 /** What a model has, and a route of it may have otherwise. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { camelKeys, list, mapping, whole } from './shapes.ts';
+import { camelKeys, list, mapping, named, text, whole } from './shapes.ts';
 
 /** By what a price of tokens is multiplied: dollars for a million → whole nano-dollars for a thousand. */
 const forTokens = 1_000_000;
@@ -26,16 +26,26 @@ function isWhole(price: number): boolean {
 
 const tokens = () => dollars(forTokens, 100_000).optional();
 
+/** Of something that there are few of in a request. */
+const each = () => dollars(forOne, 1000);
+
 const tokenPrices = { input: tokens(), cached_input: tokens(), cache_write: tokens(), output: tokens() };
 
-/** Prices in US dollars: for a million tokens, for an image, a second, a character; read as the catalogue has them. */
+/** Prices in US dollars: for a million tokens, for an image, a second, a character, a request; read as the catalogue has them. */
 export const pricesShape = mapping({
   ...tokenPrices,
   image_output: tokens(),
   audio_input: tokens(),
-  image: dollars(forOne, 1000).optional(),
-  second: dollars(forOne, 1000).optional(),
+  image: each().optional(),
+  image_kinds: named(text('a size, a quality or both', 64), each()).optional(),
+  second: each().optional(),
   character: dollars(forOne, 1).optional(),
+  request: z
+    .union(
+      [each(), mapping({ low: each(), medium: each(), high: each() })],
+      'expected dollars, or low, medium and high',
+    )
+    .optional(),
   above: list(
     mapping({ tokens: whole(1, 1_000_000_000), ...tokenPrices }).transform(camelKeys),
     'mappings with tokens and prices',

@@ -186,7 +186,7 @@ export interface JobsTable {
   outcome: Outcome | null;
   error_code: string | null;
   attempts: number;
-  /** Tokens as the vendor counted them; null where it did not. */
+  /** All tokens that the vendor counted, also those that it counts beside its sums; null where it counts none. */
   input_tokens: number | null;
   output_tokens: number | null;
   /** The vendor's usage as JSON text. */
@@ -195,6 +195,8 @@ export interface JobsTable {
   retention_ms: number;
   /** What it was charged, in nano-dollars; null where nothing was, or it has not ended. */
   cost: number | null;
+  /** What its vendor says that it has cost there, in nano-dollars; null where it says nothing that can be true. */
+  vendor_cost: number | null;
   /** The request's tags: a JSON object of strings. */
   metadata: string | null;
   /** The model that answered in the place of the one that was asked for. */

@@ -35,18 +35,20 @@ export async function endJob(
     },
     error,
   );
-  if (reply.verdict === 'finished' && reply.isRunning) {
-    // It has heard of the end already, and settles the job once it knows what that took.
+  if (reply.verdict !== 'finished') return reply;
+  // Of one that is not running only the state knows of its attempts, which the job's record tells.
+  const state = reply.isRunning ? undefined : await readJobState(context.redis, job.id);
+  if (reply.isRunning || state?.hasDelta) {
+    // Its worker has heard of the end, and settles the job once it knows what that took. Where it was lost, so does the next
+    // one that takes the job, by what it had said.
     const outcome = reply.outcome as Outcome;
     await freePlace(context.redis, { ...job, jobId: job.id, outcome, errorCode: error.code, began: true });
-  } else if (reply.verdict === 'finished') {
-    // Only the state knows of its attempts, which the job's record tells.
-    const state = await readJobState(context.redis, job.id);
-    const settlement = state && settlementOf(state);
-    if (settlement !== undefined) await settleNow(context.redis, settlement);
-    // A worker that has the job drops its request; of one that still waits nothing may stay behind.
-    if (!reply.began) await forget(context, job);
+    return reply;
   }
+  const settlement = state && settlementOf(state);
+  if (settlement !== undefined) await settleNow(context.redis, settlement);
+  // A worker that has the job drops its request; of one that still waits nothing may stay behind.
+  if (!reply.began) await forget(context, job);
   return reply;
 }
 

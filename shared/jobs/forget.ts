@@ -1,7 +1,7 @@
 import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
 import { loadScript } from './script.ts';
-import { settledByWorkerMs } from './settle.ts';
+import { countedByWorkersMs } from './settle.ts';
 
 /** How long the state of a deleted resource stays: long enough for its settlement and its record. */
 const deletedMs = 600_000;
@@ -10,5 +10,5 @@ const script = loadScript<number>(new URL('./forget.lua', import.meta.url));
 
 /** Marks an ended job's resource as deleted in Redis, where it is known there; see forget.lua. */
 export async function forgetResource(redis: RedisClient, jobId: string): Promise<void> {
-  await script(redis, [jobKeys.state(jobId), jobKeys.log(jobId)], [deletedMs, settledByWorkerMs]);
+  await script(redis, [jobKeys.state(jobId), jobKeys.log(jobId)], [deletedMs, countedByWorkersMs]);
 }

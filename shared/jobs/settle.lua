@@ -8,7 +8,8 @@
 -- ARGV[5n-2] member of the holds: '<job id> <account> <API key id> <capability>'
 -- ARGV[5n-1] '' or the hash of the idempotency key that is to be freed
 -- ARGV[5n] the job's record, or '' where nothing is known of it
--- ARGV[5n+1] what it has cost in nano-dollars, or '' where nobody knows   ARGV[5n+2] tokens it took, or ''
+-- ARGV[5n+1] what it has cost in nano-dollars; 'held' where that could not be told and what was held for it is charged; ''
+--   where nothing is   ARGV[5n+2] tokens it took, or ''
 -- Returns which of the jobs had no hold, by their numbers from 1 on.
 local time = redis.call('TIME')
 local prefix, now, isUnsettled = ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000), ARGV[2] == '1'
@@ -73,7 +74,7 @@ end
 
 local function record(text, cost, charged, ...)
   if text == '' then return end
-  if cost == '' then redis.call('XADD', KEYS[2], '*', 'r', text, ...)
+  if cost == '' or (cost == 'held' and charged == 0) then redis.call('XADD', KEYS[2], '*', 'r', text, ...)
   else redis.call('XADD', KEYS[2], '*', 'r', text, 'c', string.format('%.0f', charged), ...) end
 end
 
@@ -84,7 +85,7 @@ for index = 3, #ARGV, 5 do
   local isHeld = redis.call('ZREM', KEYS[1], member) == 1
   if reserving == nil then reserving = redis.call('EXISTS', reserved) == 1 end
   local entry = reserving and not reservations[job] and redis.call('HGET', reserved, job)
-  local charged = math.min(most, tonumber(cost ~= '' and cost or 0))
+  local charged = math.min(most, tonumber(cost) or 0)
   if isHeld or entry then
     local key = prefix .. 'account:' .. account
     local held, period = 0, '-'
@@ -96,7 +97,7 @@ for index = 3, #ARGV, 5 do
       period = counted
       if amount ~= '-' then
         held = tonumber(amount)
-        charged = math.min(charged, held)
+        charged = cost == 'held' and held or math.min(charged, held)
         add(accounts, key, 'held', -held)
       end
       if limits ~= '' then correct(prefix .. 'rate:' .. apiKey, limits, tonumber(tokens), tonumber(took ~= '' and took or 0)) end

@@ -25,6 +25,11 @@ const expireScript = loadScript<number>(new URL('./expire-states.lua', import.me
  * first count, which loads the tokenizer, takes a good part of a second, and seconds where the processors are busy.
  */
 export const settledByWorkerMs = 10_000;
+/**
+ * The same where it is yet to be counted what the job took: another worker takes it from the queue 10 to 14 s after the first
+ * has died, or hangs, and settles it by what it said. Only where there is none the sweeper does.
+ */
+export const countedByWorkersMs = 60_000;
 
 /** What settlement needs to know of an ended job. */
 export interface Settlement {
@@ -41,8 +46,11 @@ export interface Settlement {
   readonly began: boolean;
   /** What goes into the outbox (see `recordText`); '' where nothing is known of the job, or nothing is to be kept. */
   readonly record: string;
-  /** What it has cost, in nano-dollars, of which no more is charged than was held; undefined: nobody knows, and nothing is. */
-  readonly cost: number | undefined;
+  /**
+   * What it has cost, in nano-dollars, of which no more is charged than was held. `held`: it took what nobody could count, and
+   * is charged what was held for it, which is the most it can have cost. Undefined: nothing is charged.
+   */
+  readonly cost: number | 'held' | undefined;
   /** Tokens that it took, for the limits on them; undefined: none are known. */
   readonly tokens: number | undefined;
 }
@@ -60,7 +68,7 @@ export function settlementOf(state: Parameters<typeof recordOfState>[0], vendor 
   const { usage } = state;
   return {
     ...{ ...state, jobId: state.id, outcome, began: state.attempt > 0, record: recordOfState(state, vendor) },
-    cost: costOfEnded(state),
+    cost: costOfEnded(state) ?? boundOf(state),
     tokens: usage === undefined ? undefined : countAllTokens(JSON.parse(usage)),
   };
 }
@@ -68,6 +76,11 @@ export function settlementOf(state: Parameters<typeof recordOfState>[0], vendor 
 /** What an ended job has cost, in nano-dollars; undefined: nobody knows. What no vendor was asked for costs nothing. */
 export function costOfEnded({ cost, attempt }: Pick<JobState, 'cost' | 'attempt'>): number | undefined {
   return cost ?? (attempt > 0 ? undefined : 0);
+}
+
+/** What is charged for what nobody has counted: of an answer that somebody may have read, all that was held for it. */
+export function boundOf({ outcome, hasDelta }: Pick<JobState, 'outcome' | 'hasDelta'>): 'held' | undefined {
+  return outcome === 'completed' || hasDelta ? 'held' : undefined;
 }
 
 /** The member of the holds that stands for a job. */

@@ -6,7 +6,7 @@ import type { QueuedJob } from '../queue.ts';
 import { type EndJobContext, endJob } from './end-job.ts';
 import { type JobState, readJobState } from './job-state.ts';
 import { loadScript } from './script.ts';
-import { settledByWorkerMs, settlementOf, settleNow } from './settle.ts';
+import { countedByWorkersMs, settledByWorkerMs, settlementOf, settleNow } from './settle.ts';
 
 /** How often the sweeper looks. */
 const intervalMs = 2000;
@@ -95,7 +95,8 @@ export class Sweeper {
     }
     const settlement = settlementOf(state);
     if (settlement !== undefined) {
-      const dueAt = (state.endedAt ?? 0) + (settlement.began ? settledByWorkerMs : 0);
+      const ownMs = settlement.cost === 'held' ? countedByWorkersMs : settledByWorkerMs;
+      const dueAt = (state.endedAt ?? 0) + (settlement.began ? ownMs : 0);
       if (now < dueAt) await this.#context.redis.zadd(holdsKey, 'XX', dueAt, member);
       else await settleNow(this.#context.redis, settlement);
       return;

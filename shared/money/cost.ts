@@ -1,5 +1,6 @@
 import { maxAmount } from './impossible-amount.ts';
 import { type Prices, tokenPrices } from './prices.ts';
+import { type FeeFacts, imagePrice, requestFee } from './request-fee.ts';
 import { readTokenCounts, type TokenCounts } from './token-counts.ts';
 
 /** What a job has used that is not counted in tokens; what is not known is left out. */
@@ -22,6 +23,7 @@ const most = BigInt(Number.MAX_SAFE_INTEGER);
  * What a job costs, in whole nano-dollars, rounded up once at the end.
  * @param prices of the route that has served it
  * @param usage as its vendor told it, or as it was estimated; see `readTokenCounts`
+ * @param fee what was asked for, by which prices of requests and images differ
  * @returns undefined where the cost is not known: the model has no prices, or nothing is known of what they are for. That
  *   is recorded as null, and nothing is charged for it.
  */
@@ -29,14 +31,16 @@ export function costOf(
   prices: Prices | undefined,
   usage: Readonly<Record<string, unknown>> | null,
   quantities: Quantities = {},
+  fee: FeeFacts = {},
 ): number | undefined {
   if (prices === undefined) return undefined;
   const counts = usage === null ? undefined : readTokenCounts(usage, quantities.images !== undefined);
   const parts = [
     hasTokenPrice(prices) ? counts && costOfTokens(prices, counts) : undefined,
-    costOfEach(prices.image, quantities.images),
+    costOfEach(imagePrice(prices, fee), quantities.images),
     costOfEach(prices.character, quantities.characters),
     costOfSeconds(prices.second, quantities.seconds ?? secondsOf(usage)),
+    prices.request === undefined ? undefined : requestFee(prices.request, fee, usage?.search_context_size) * scale,
   ].filter((part) => part !== undefined);
   if (parts.length === 0) return undefined;
   const sum = parts.reduce((one, other) => one + other, 0n);

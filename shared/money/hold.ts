@@ -1,5 +1,12 @@
 import type { RoutedModel } from '../catalogue/catalogue.ts';
 import { type Prices, type TokenPrices, tokenPrices } from './prices.ts';
+import {
+  type FeeFacts,
+  highestImagePrice,
+  highestRequestPrice,
+  type SearchContextSize,
+  searchContextSizes,
+} from './request-fee.ts';
 
 /** What is known of a request before it is run. */
 export interface RequestFacts {
@@ -19,6 +26,8 @@ export interface RequestFacts {
   /** Seconds of audio to be heard, or of video to be made, at most. */
   readonly seconds?: number | undefined;
   readonly characters?: number | undefined;
+  /** What prices of requests and images differ by; left out: it asks for what is usual. */
+  readonly fee?: FeeFacts | undefined;
 }
 
 /** The most that a request can cost. */
@@ -64,8 +73,12 @@ interface Dearest {
   /** Tokens of an image of the request. */
   readonly imageTokens: number;
   readonly image: bigint;
+  /** Those that have other prices for some images. */
+  readonly imageKinds: readonly Prices[];
   readonly second: bigint;
   readonly character: bigint;
+  /** For a request, by what search context it asks for. */
+  readonly request: Readonly<Record<SearchContextSize, bigint>>;
 }
 
 /** By the lists of routes that the catalogue keeps: reckoning it anew would cost each request more than the rest here. */
@@ -77,9 +90,10 @@ const known = new WeakMap<readonly RoutedModel[], Dearest>();
  * @param routes the models by all their routes (`Catalogue.routes`)
  */
 export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hold {
-  const { images = 0, characters = 0, choices = 1 } = facts;
+  const { images = 0, characters = 0, choices = 1, fee = {} } = facts;
+  const { requests = 1, searchContext = 'low' } = fee;
   const seconds = secondsOf(facts);
-  const { tiers, image, second, character } = dearest(routes);
+  const { tiers, image, imageKinds, second, character, request } = dearest(routes);
   const input = inputTokens(routes, facts);
   let [inputPrice, outputPrice] = [0, 0];
   for (const tier of tiers) {
@@ -90,15 +104,29 @@ export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hol
   }
   const fixed =
     thousandth(BigInt(input) * BigInt(inputPrice)) +
-    BigInt(images) * image +
+    BigInt(images) * (imageKinds.length === 0 ? image : dearestImage(imageKinds, image, fee)) +
     thousandth(BigInt(Math.ceil(seconds * 1000)) * second) +
-    BigInt(characters) * character;
-  const hasPrice = image + second + character > 0n || tiers.some(({ input, output }) => input + output > 0);
+    BigInt(characters) * character +
+    BigInt(requests) * request[searchContext];
   return {
-    fixed: safe(fixed === 0n && hasPrice ? 1n : fixed),
+    fixed: safe(fixed === 0n && hasPrice(dearest(routes)) ? 1n : fixed),
     outputPrice: safe(BigInt(outputPrice) * BigInt(choices)),
     ...mostOutput(routes, facts),
   };
+}
+
+function hasPrice({ tiers, image, imageKinds, second, character, request }: Dearest): boolean {
+  const isPriced = (kinds: Prices['imageKinds'] = {}): boolean => Object.values(kinds).some((price) => price > 0);
+  return (
+    image + second + character + request.high > 0n ||
+    tiers.some(({ input, output }) => input + output > 0) ||
+    imageKinds.some((prices) => isPriced(prices.imageKinds))
+  );
+}
+
+function dearestImage(priced: readonly Prices[], usual: bigint, fee: FeeFacts): bigint {
+  const dearest = BigInt(Math.max(...priced.map((prices) => highestImagePrice(prices, fee))));
+  return dearest > usual ? dearest : usual;
 }
 
 /** The most tokens that the input can have. */
@@ -129,8 +157,12 @@ function dearest(routes: readonly RoutedModel[]): Dearest {
     ]),
     imageTokens: Math.max(tokensPerImageInput, ...routes.map(imageTokensOf)),
     image: largest((prices) => prices.image),
+    imageKinds: priced.filter((prices) => prices.imageKinds !== undefined),
     second: largest(({ second }) => second),
     character: largest(({ character }) => character),
+    request: Object.fromEntries(
+      searchContextSizes.map((size) => [size, largest(({ request }) => highestRequestPrice(request, size))]),
+    ) as Dearest['request'],
   };
   known.set(routes, reckoned);
   return reckoned;

@@ -26,13 +26,22 @@ export function readTokenCounts(usage: Fields, isOfImages: boolean): TokenCounts
   const said = number(usage.completion_tokens) ?? number(usage.output_tokens);
   const total = number(usage.total_tokens);
   if (given === undefined && said === undefined && total === undefined) return undefined;
-  const input = given ?? Math.max(0, (total ?? 0) - (said ?? 0));
   const inputDetails = firstObject(usage.prompt_tokens_details, usage.input_tokens_details, usage.input_token_details);
   const outputDetails = firstObject(usage.completion_tokens_details, usage.output_tokens_details);
-  const output = wholeOutput(input, said ?? 0, total, number(outputDetails.reasoning_tokens) ?? 0);
-  // DeepSeek and Moonshot have told it by names of their own.
+  const toldInput = given ?? Math.max(0, (total ?? 0) - (said ?? 0));
+  const beside = countedBeside(
+    (total ?? 0) - toldInput - (said ?? 0),
+    number(inputDetails.audio_tokens) ?? 0,
+    number(outputDetails.reasoning_tokens) ?? 0,
+  );
+  const input = Math.min(maxAmount, toldInput + beside.audio);
+  const output = Math.min(maxAmount, (said ?? 0) + beside.reasoning);
+  // DeepSeek, Moonshot and older answers of Mistral tell it by names of their own.
   const read =
-    number(inputDetails.cached_tokens) ?? number(usage.prompt_cache_hit_tokens) ?? number(usage.cached_tokens);
+    number(inputDetails.cached_tokens) ??
+    number(usage.prompt_cache_hit_tokens) ??
+    number(usage.cached_tokens) ??
+    number(usage.num_cached_tokens);
   const cached = Math.min(input, read ?? 0);
   const written = Math.min(input - cached, number(inputDetails.cache_write_tokens) ?? 0);
   // Of a transcription that is not split nearly all is audio.
@@ -49,10 +58,16 @@ export function countAllTokens(usage: unknown): number | undefined {
   return counts && counts.input + counts.output;
 }
 
-/** OpenAI's reasoning tokens are a part of the output; xAI counts them beside it, which its total tells. */
-function wholeOutput(input: number, said: number, total: number | undefined, reasoning: number): number {
-  const isBeside = total !== undefined && reasoning > 0 && total - input - said >= reasoning;
-  return isBeside ? said + reasoning : said;
+/**
+ * What a vendor counts beside the input and the output: xAI its reasoning, Mistral the audio of a chat. OpenAI counts both as
+ * parts of them. The total tells: as much as fits into what it has over is beside.
+ * @param left the total without the input and the output
+ */
+function countedBeside(left: number, audio: number, reasoning: number): { audio: number; reasoning: number } {
+  if (audio + reasoning <= left) return { audio, reasoning };
+  const isAudio = audio <= left && (audio > reasoning || reasoning > left);
+  const isReasoning = !isAudio && reasoning <= left;
+  return { audio: isAudio ? audio : 0, reasoning: isReasoning ? reasoning : 0 };
 }
 
 function firstObject(...values: readonly unknown[]): Fields {

@@ -9,6 +9,8 @@ export interface AnswerPlan {
   readonly gapMs: number;
   readonly firstMs: number;
   readonly writing: 'one_write' | 'event_a_write' | 'byte_by_byte';
+  /** What the first event of a stream brings: the role alone, or the first token with it. */
+  readonly opening: 'role' | 'token';
   /** Whether the vendor reports usage. */
   readonly usage: boolean;
   /** `whole`; `cut`: the connection breaks in the middle; `unfinished`: it ends without the last event. */
@@ -17,12 +19,12 @@ export interface AnswerPlan {
   readonly filling: number;
 }
 
-const pattern = /#(?<marker>[a-z0-9-]+);t=(\d+);g=(\d+);f=(\d+);w=(\w+);u=([01]);e=(\w+);p=(\d+)#/;
+const pattern = /#(?<marker>[a-z0-9-]+);t=(\d+);g=(\d+);f=(\d+);w=(\w+);u=([01]);e=(\w+);p=(\d+);o=(\w+)#/;
 
 /** The plan as text of a prompt. */
 export function planText(plan: AnswerPlan): string {
-  const { marker, tokens, gapMs, firstMs, writing, usage, ending, filling } = plan;
-  const text = `#${marker};t=${tokens};g=${gapMs};f=${firstMs};w=${writing};u=${usage ? 1 : 0};e=${ending};p=${filling}#`;
+  const { marker, tokens, gapMs, firstMs, writing, usage, ending, filling, opening } = plan;
+  const text = `#${marker};t=${tokens};g=${gapMs};f=${firstMs};w=${writing};u=${usage ? 1 : 0};e=${ending};p=${filling};o=${opening}#`;
   return text + 'x'.repeat(filling);
 }
 
@@ -30,7 +32,7 @@ export function planText(plan: AnswerPlan): string {
 export function readPlan(request: string): AnswerPlan | undefined {
   const match = pattern.exec(request);
   if (match === null) return undefined;
-  const [, marker, tokens, gapMs, firstMs, writing, usage, ending, filling] = match;
+  const [, marker, tokens, gapMs, firstMs, writing, usage, ending, filling, opening] = match;
   return {
     marker: marker as string,
     tokens: Number(tokens),
@@ -40,12 +42,18 @@ export function readPlan(request: string): AnswerPlan | undefined {
     usage: usage === '1',
     ending: ending as AnswerPlan['ending'],
     filling: Number(filling),
+    opening: opening as AnswerPlan['opening'],
   };
 }
 
 /** What one token says: whose it is, of which call and at which place, so that none can be taken for another. */
 export function tokenAt(call: number, index: number): string {
   return ` c${call}t${index}`;
+}
+
+/** How many tokens a call's answer has. No two calls answer alike: what is made of several of them is no call's answer. */
+export function tokenCount({ tokens }: AnswerPlan, call: number): number {
+  return tokens + 3 * (call - 1);
 }
 
 /** Tokens that the vendor says it has read, different from request to request. */
@@ -77,6 +85,7 @@ export function drawPlan(random: SeededRandom, marker: string): AnswerPlan {
       [1, random.int(1000, 3000)],
     ]),
     writing,
+    opening: random.pick(['role', 'token']),
     usage: random.chance(0.8),
     ending: random.weighted<AnswerPlan['ending']>([
       [92, 'whole'],

@@ -26,7 +26,14 @@ export async function judgeBlobs(
     const record = records.find(({ plan }) => plan.marker === marker);
     const at = record?.exchanges[0]?.at ?? 0;
     // Who is killed, or loses its disk, right after it has written cannot take it back; the store itself does, by the hour.
-    if (schedule.has(['process_killed', 'blobs_broken'], at, (record?.exchanges.at(-1)?.endedAt ?? 0) + 5000)) continue;
+    if (
+      schedule.has(
+        ['process_killed', 'worker_killed_before_settling', 'blobs_broken'],
+        at,
+        (record?.exchanges.at(-1)?.endedAt ?? 0) + 5000,
+      )
+    )
+      continue;
     const of = record && describe({ record, calls: vendor.calls.get(record.plan.marker) ?? [] });
     found.push({ rule: 'left_in_blobs', detail: `${name} of ${marker}: ${of}` });
   }

@@ -7,6 +7,9 @@ import { freePort } from '../support/free-port.ts';
 import { type ApiProcess, type GatewayProcess, TestGateway } from '../support/gateway.ts';
 import { makeApiKey } from '../support/make-api-key.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { drawPlan, planText } from './answer-plan.ts';
+import { exchange } from './exchange.ts';
 import { FaultProxy } from './fault-proxy.ts';
 import { CampaignVendor } from './vendor.ts';
 
@@ -69,7 +72,9 @@ export class Role {
     const { child } = this.#process;
     child.once('exit', (code, signal) => {
       if (this.#isKilled) return;
-      this.deaths.push(`${this.name} ended by itself (${code ?? signal}): ${this.#process?.output().slice(-3000)}`);
+      const output = this.#process?.output() ?? '';
+      this.#outputs.push(output);
+      this.deaths.push(`${this.name} ended by itself (${code ?? signal}): ${lastWords(output)}`);
       void this.start().catch(() => undefined);
     });
     if (this.clientLink !== undefined && 'url' in this.#process) {
@@ -96,6 +101,12 @@ export class Role {
   output(): string {
     return [...this.#outputs, this.#process?.output() ?? ''].join('\n');
   }
+}
+
+/** The errors that a process has logged, and the last it has said. */
+function lastWords(output: string): string {
+  const errors = output.split('\n').filter((line) => /"level":[56]0/.test(line));
+  return [...errors.slice(-5).map((line) => line.slice(0, 2000)), output.slice(-1000)].join('\n');
 }
 
 export interface DeploymentOptions {
@@ -140,6 +151,7 @@ export class Deployment {
     for (let index = 0; index < options.workers; index++) workers.push(await deployment.#makeWorker(index));
     await Promise.all(deployment.roles.map((role) => role.start()));
     await deployment.#makeCallers();
+    await deployment.#warmUp();
     return deployment;
   }
 
@@ -197,6 +209,19 @@ export class Deployment {
     } finally {
       await db.destroy();
     }
+  }
+
+  /** Lets each api see each key once: from then on it knows them, though the database is away. */
+  async #warmUp(): Promise<void> {
+    const plan = { ...drawPlan(new SeededRandom(1), 'warm-up'), tokens: 1, firstMs: 0, ending: 'whole' } as const;
+    const body = { model: 'sandbox-chat', messages: [{ role: 'user', content: planText(plan) }] };
+    const asked = this.callers.flatMap(({ key }) =>
+      this.apis.map((_, index) =>
+        exchange(this.apiUrl(index), '/v1/chat/completions', key, { body, patienceMs: 30_000 }),
+      ),
+    );
+    const failed = (await Promise.all(asked)).find(({ status }) => status !== 200);
+    if (failed !== undefined) throw new Error(`the deployment does not work: ${failed.status} ${failed.bytes}`);
   }
 
   async #makeApi(index: number): Promise<Role> {

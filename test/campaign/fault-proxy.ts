@@ -16,6 +16,7 @@ export class FaultProxy {
   /** Where connections go. May be changed: those that are open stay. */
   targetPort: number;
   #state: LinkState = 'open';
+  #trap: { readonly text: string; readonly sprung: () => void } | undefined;
   readonly #pairs = new Set<[Socket, Socket]>();
   readonly #server = createServer({ allowHalfOpen: true }, (client) => this.#accept(client));
 
@@ -38,7 +39,15 @@ export class FaultProxy {
   set(state: LinkState): void {
     const before = this.#state;
     this.#state = state;
+    this.#trap = undefined;
     if (state === 'cut' || (state === 'open' && before !== 'open')) this.reset();
+  }
+
+  /** Loses requests from the one on that contains this text. Resolves when it has come. */
+  loseFrom(text: string): Promise<void> {
+    return new Promise((resolve) => {
+      this.#trap = { text, sprung: resolve };
+    });
   }
 
   /** Resets every connection. */
@@ -78,6 +87,10 @@ export class FaultProxy {
 
   #forward(from: Socket, to: Socket, losing: LinkState): void {
     from.on('data', (bytes) => {
+      if (losing === 'requests_lost' && this.#trap !== undefined && bytes.includes(this.#trap.text)) {
+        this.#state = losing;
+        this.#trap.sprung();
+      }
       if (this.#state === losing || to.destroyed) return;
       if (!to.write(bytes)) {
         from.pause();

@@ -33,9 +33,11 @@ export class FaultSchedule {
     const { faults, gapMs, only = faultKinds } = options;
     for (let count = 0; count < faults && !this.#isStopped; count++) {
       const fault = drawFault(deployment, random, only);
-      const rest = random.int(0, 2 * gapMs);
+      // Before the first, too: what is not under way yet cannot be hit.
+      const rest = delay(random.int(0, 2 * gapMs));
       const before = this.#busy.get(fault.part) ?? Promise.resolve();
       const isFree = this.#busy.size < 4 ? undefined : Promise.race(this.#busy.values());
+      await rest;
       await isFree;
       await before;
       const past: PastFault = { kind: fault.kind, part: fault.part, from: Date.now(), to: undefined };
@@ -48,7 +50,6 @@ export class FaultSchedule {
           this.#busy.delete(fault.part);
         });
       this.#busy.set(fault.part, over);
-      await delay(rest);
     }
     await Promise.all(this.#busy.values());
   }
@@ -67,6 +68,11 @@ export class FaultSchedule {
         fault.from <= to &&
         (fault.to ?? Number.POSITIVE_INFINITY) >= from,
     );
+  }
+
+  /** Whether any has begun before that time. */
+  hasAny(before: number): boolean {
+    return this.past.some(({ from }) => from <= before);
   }
 
   /** How many there were of each kind. */

@@ -3,6 +3,7 @@ import { DatabaseLock } from '../support/database-lock.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import type { Deployment, Role } from './deployment.ts';
 import type { FaultProxy, LinkState } from './fault-proxy.ts';
+import { copyAnswers, restoreAnswers } from './rolled-back-answers.ts';
 
 /** One fault that is about to happen. Two that need the same part follow each other. */
 export interface Fault {
@@ -21,7 +22,12 @@ export const faultKinds = [
   ...['blobs_broken', 'disk_full', 'database_locked'],
 ] as const;
 
-export type FaultKind = (typeof faultKinds)[number];
+/** Kinds that come up only where they are asked for: they take long, or hit one step of the way alone. */
+const specialKinds = [
+  ...['worker_stalled', 'worker_killed_before_settling', 'redis_refuses_for_long', 'answers_rolled_back'],
+] as const;
+
+export type FaultKind = (typeof faultKinds)[number] | (typeof specialKinds)[number];
 
 /** How often each kind comes up. Processes and Redis itself cost seconds each, connections next to nothing. */
 const weights: Readonly<Record<FaultKind, number>> = {
@@ -41,6 +47,10 @@ const weights: Readonly<Record<FaultKind, number>> = {
   blobs_broken: 4,
   disk_full: 3,
   database_locked: 3,
+  worker_stalled: 1,
+  worker_killed_before_settling: 1,
+  redis_refuses_for_long: 1,
+  answers_rolled_back: 1,
 };
 
 const clockShiftMs = 11 * 60_000;
@@ -52,13 +62,14 @@ export function drawFault(
   only: readonly FaultKind[] = faultKinds,
 ): Fault {
   const kind = random.weighted(only.map((name) => [weights[name], name] as const));
-  const role = random.pick(kind.startsWith('client') ? deployment.apis : deployment.roles);
-  return { kind, ...makers[kind](deployment, role, random) };
+  const { apis, workers, roles } = deployment;
+  const role = random.pick(kind.startsWith('client') ? apis : kind.startsWith('worker') ? workers : roles);
+  return { kind, ...allMakers[kind](deployment, role, random) };
 }
 
 type Maker = (deployment: Deployment, role: Role, random: SeededRandom) => Omit<Fault, 'kind'>;
 
-const makers: Readonly<Record<FaultKind, Maker>> = {
+const makers: Readonly<Record<(typeof faultKinds)[number], Maker>> = {
   process_killed: (_, role, random) => {
     const ms = random.int(0, 2000);
     return {
@@ -145,7 +156,8 @@ const makers: Readonly<Record<FaultKind, Maker>> = {
       () => role.tell({ isDiskFull: false }),
     ),
   database_locked: ({ gateway }, _, random) => {
-    const ms = random.int(300, 5000);
+    // Some for longer than a statement waits.
+    const ms = random.chance(0.25) ? random.int(6000, 11_000) : random.int(300, 5000);
     return {
       ...{ part: 'database', ms },
       run: async () => {
@@ -156,6 +168,47 @@ const makers: Readonly<Record<FaultKind, Maker>> = {
     };
   },
 };
+
+const specialMakers: Readonly<Record<(typeof specialKinds)[number], Maker>> = {
+  // For longer than a lease lasts: its jobs are run elsewhere, and it comes back to them.
+  worker_stalled: (_, role, random) =>
+    spell(
+      role.name,
+      random.int(13_000, 18_000),
+      () => role.signal('SIGSTOP'),
+      () => role.signal('SIGCONT'),
+    ),
+  worker_killed_before_settling: (_, role) => ({
+    ...{ part: role.name, ms: 0 },
+    run: async () => {
+      await Promise.race([role.redisLink.loseFrom(':outbox'), delay(5000)]);
+      await role.kill();
+      role.redisLink.set('open');
+      await role.start();
+    },
+  }),
+  // For longer than anybody tries again.
+  redis_refuses_for_long: ({ redis }, _, random) =>
+    spell(
+      'redis',
+      random.int(16_500, 19_000),
+      () => redis.config('SET', 'min-replicas-to-write', '1'),
+      () => redis.config('SET', 'min-replicas-to-write', '0'),
+    ),
+  answers_rolled_back: ({ redis }, _, random) => {
+    const ms = random.int(50, 1500);
+    return {
+      ...{ part: 'redis', ms },
+      run: async () => {
+        const answers = await copyAnswers(redis);
+        await delay(ms);
+        await restoreAnswers(redis, answers);
+      },
+    };
+  },
+};
+
+const allMakers: Readonly<Record<FaultKind, Maker>> = { ...makers, ...specialMakers };
 
 function spell(part: string, ms: number, begin: () => unknown, end: () => unknown): Omit<Fault, 'kind'> {
   return {

@@ -4,7 +4,7 @@ import { readAccountMoney } from '../../shared/jobs/account-money.ts';
 import { promptTokens, readPlan, tokenAt } from './answer-plan.ts';
 import type { ClientRecord } from './clients.ts';
 import type { Deployment } from './deployment.ts';
-import type { Violation } from './oracle.ts';
+import { answerOf, type Violation } from './oracle.ts';
 import type { VendorCall } from './vendor.ts';
 
 /** A job as the ledger has it. */
@@ -99,11 +99,25 @@ function judgeRows(
     if (final.type === 'whole' && final.cost !== undefined && !completed.some(({ cost }) => cost === final.cost)) {
       complain('charge_differs', `its client was told ${final.cost}: ${text}`);
     }
+    const charged = final.type === 'whole' ? costOfAnswer(calls, final.text) : undefined;
+    if (charged !== undefined && completed.every(({ cost }) => cost !== charged)) {
+      complain('charge_differs', `its client was given an answer of ${charged}: ${text}`);
+    }
     const isOwn = final.type === 'error' && (final.status === 200 || final.status === undefined);
     if (isOwn && completed.length > 0 && record.kind !== 'keyed') {
       complain('outcome_differs', `its client was told ${final.code}: ${text}`);
     }
   }
+}
+
+/** What the call costs that gave this answer; undefined where none did, or none of which the usage is known. */
+function costOfAnswer(calls: readonly VendorCall[], text: string): number | undefined {
+  const call = calls.find((candidate) => candidate.kind === 'chat' && answerOf(candidate) === text);
+  return call?.usage && costOfUsage(call.usage);
+}
+
+function costOfUsage(usage: NonNullable<VendorCall['usage']>): number {
+  return usage.prompt_tokens * inputPrice + usage.completion_tokens * outputPrice;
 }
 
 /** The one row of a job: it has an end, and costs what the vendor has told, or was seen to send. */
@@ -132,7 +146,7 @@ function judgeRow(
   }
   if (row.outcome === 'completed') {
     const usages = calls.flatMap(({ usage }) => usage ?? []);
-    const costs = usages.map((usage) => usage.prompt_tokens * inputPrice + usage.completion_tokens * outputPrice);
+    const costs = usages.map(costOfUsage);
     const isRight = record.plan.usage ? costs.includes(cost) : cost > 0 && cost <= mostEstimated;
     if (!isRight) complain('charge_differs', `${told}, the vendor told ${JSON.stringify(usages)}`);
     return;

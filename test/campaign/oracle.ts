@@ -1,5 +1,5 @@
 import { type ErrorCode, errorTable } from '../../shared/errors.ts';
-import { tokenAt } from './answer-plan.ts';
+import { tokenAt, tokenCount } from './answer-plan.ts';
 import type { ClientRecord, Final } from './clients.ts';
 import { type Exchange, errorCode } from './exchange.ts';
 import type { FaultSchedule } from './fault-schedule.ts';
@@ -20,7 +20,15 @@ export interface Evidence {
 
 type Complain = (rule: string, detail: string) => void;
 
-/** How late after its vendor's answer a job may end: a worker is noticed to be dead, and another begins anew. */
+/** How long the log of an answer is there after its end at least, less what a request may take. */
+const keptMs = 4000;
+
+/** What the gateway says when something of its own has failed. */
+const ownErrors = ['server_error', 'stream_interrupted', 'outcome_unknown', 'resume_expired'];
+
+const freezes = ['process_frozen', 'worker_stalled'] as const;
+
+/** How late after its vendor's last call a job may end: a worker is noticed to be dead, and another begins anew. */
 const lateMs = 50_000;
 
 /** Holds what a client was told against what the vendor has sent. */
@@ -32,7 +40,10 @@ export function judgeClient(evidence: Evidence): Violation[] {
   for (const final of record.finals) {
     if (final.type === 'stuck') complain('stuck', final.why);
     if (final.type === 'whole') judgeWhole(evidence, final, complain);
-    if (final.type === 'error') judgeError(evidence, final, complain);
+    if (final.type === 'error') {
+      judgeError(evidence, final, complain);
+      judgeFailure(evidence, final, complain);
+    }
   }
   const texts = new Set(record.finals.flatMap((final) => (final.type === 'whole' ? [final.text] : [])));
   if (texts.size > 1) complain('answers_differ', 'the same key was answered in two ways');
@@ -43,9 +54,10 @@ export function judgeClient(evidence: Evidence): Violation[] {
 }
 
 /** All that a call's answer says. */
-function answerOf(call: VendorCall): string {
+export function answerOf(call: VendorCall): string {
   if (call.kind === 'video') return videoBytes(call.plan.marker, call.number).toString();
-  return Array.from({ length: call.plan.tokens }, (_, index) => tokenAt(call.number, index)).join('');
+  const length = tokenCount(call.plan, call.number);
+  return Array.from({ length }, (_, index) => tokenAt(call.number, index)).join('');
 }
 
 function judgeWhole(evidence: Evidence, final: Final & { type: 'whole' }, complain: Complain): void {
@@ -65,7 +77,7 @@ function judgeWhole(evidence: Evidence, final: Final & { type: 'whole' }, compla
 function judgeCallsAfter({ calls, schedule }: Evidence, seen: number, complain: Complain): void {
   for (const call of calls.slice(seen)) {
     // Who was frozen on the way to the vendor asks it once awake: nobody can take that back.
-    if (schedule.has(['process_frozen'], call.at - 3000, call.at)) continue;
+    if (schedule.has(freezes, call.at - 3000, call.at)) continue;
     complain('vendor_called_again', `call ${call.number} came after call ${seen} was seen by the client`);
   }
 }
@@ -81,6 +93,13 @@ function judgeError({ record }: Evidence, { code, status }: Final & { type: 'err
   if (status !== undefined && status !== 200 && status !== named) {
     complain('unnamed_error', `${code} with status ${status}`);
   }
+}
+
+/** Nothing fails by itself: there must have been a fault before, or the vendor must have broken its answer. */
+function judgeFailure({ record, schedule }: Evidence, { code }: Final & { type: 'error' }, complain: Complain): void {
+  const endedAt = Math.max(...record.exchanges.map((exchange) => exchange.endedAt));
+  if (record.plan.ending !== 'whole' || record.hasCancelled || schedule.hasAny(endedAt)) return;
+  if (code !== undefined && ownErrors.includes(code)) complain('failed_without_fault', code);
 }
 
 function judgeStreams(evidence: Evidence, complain: Complain): void {
@@ -112,20 +131,33 @@ function judgeExchange({ record, calls, schedule }: Evidence, exchange: Exchange
     const code = errorCode(exchange);
     if (code === undefined || !Object.hasOwn(errorTable, code)) complain('unnamed_error', `${of}: ${status} ${code}`);
   }
+  if (isWhole && status === 410) judgeExpired({ record, calls }, exchange, complain);
   const isRefused = status !== undefined && status >= 400 && method === 'POST' && record.kind !== 'keyed';
   for (const call of calls) {
-    if (isRefused && call.at > endedAt + 500 && !schedule.has(['process_frozen'], call.at - 3000, call.at)) {
+    if (isRefused && call.at > endedAt + 500 && !schedule.has(freezes, call.at - 3000, call.at)) {
       complain(
         'run_after_refusal',
         `call ${call.number} came ${call.at - endedAt} ms after the client was told ${status}`,
       );
     }
   }
-  const answered = calls.find(({ ended }) => ended === 'completed');
+  // Whatever became of the vendor's last call: another attempt would have made another.
+  const last = calls.at(-1);
   const isMaking = method === 'POST' && record.kind !== 'video' && record.kind !== 'async';
-  if (isMaking && answered?.endedAt !== undefined && answered.at >= at && endedAt - answered.endedAt > lateMs) {
-    complain('late_end', `${of}: ended ${endedAt - answered.endedAt} ms after the vendor's answer, with ${status}`);
+  if (isMaking && last?.endedAt !== undefined && last.at >= at && endedAt - last.endedAt > lateMs) {
+    complain('late_end', `${of}: ended ${endedAt - last.endedAt} ms after the vendor's ${last.ended}, with ${status}`);
   }
+}
+
+/** What has not ended, or only just has, can be resumed; with an idempotency key everything can for a day. */
+function judgeExpired(
+  { record, calls }: Pick<Evidence, 'record' | 'calls'>,
+  { at }: Exchange,
+  complain: Complain,
+): void {
+  const endedAt = Math.max(...calls.map((call) => call.endedAt ?? at));
+  if (record.kind === 'keyed' || at < endedAt + keptMs)
+    complain('expired_early', `asked ${at - endedAt} ms after its end`);
 }
 
 /** What happened to a request, in one line. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type AnswerPlan, promptTokens, readPlan, tokenAt } from './answer-plan.ts';
+import { type AnswerPlan, promptTokens, readPlan, tokenAt, tokenCount } from './answer-plan.ts';
 
 /** One call as the vendor knows it: the truth that everything else is held against. */
 export interface VendorCall {
@@ -46,9 +46,10 @@ export class CampaignVendor {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1`;
   }
 
-  /** Calls that have not ended. */
+  /** Calls that have not ended. A video ends when its file is fetched, which nobody may do. */
   get open(): number {
-    return [...this.calls.values()].flat().filter(({ ended }) => ended === undefined).length;
+    const calls = [...this.calls.values()].flat();
+    return calls.filter(({ kind, ended }) => kind === 'chat' && ended === undefined).length;
   }
 
   async close(): Promise<void> {
@@ -152,7 +153,7 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
 }
 
 function usageOf(call: VendorCall): NonNullable<VendorCall['usage']> {
-  const [prompt, completion] = [promptTokens(call.plan), call.plan.tokens];
+  const [prompt, completion] = [promptTokens(call.plan), tokenCount(call.plan, call.number)];
   call.usage = { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
   return call.usage;
 }
@@ -161,7 +162,8 @@ async function hold({ response, call }: Exchange): Promise<void> {
   const { plan, number } = call;
   await delay(plan.firstMs + Math.min(2000, plan.tokens * plan.gapMs));
   if (response.destroyed) return;
-  const content = Array.from({ length: plan.tokens }, (_, index) => tokenAt(number, index)).join('');
+  const count = tokenCount(plan, number);
+  const content = Array.from({ length: count }, (_, index) => tokenAt(number, index)).join('');
   const body = JSON.stringify({
     ...{ id: `chatcmpl-${plan.marker}`, object: 'chat.completion', created: 1_700_000_000, model: 'vendor' },
     choices: [{ index: 0, message: { role: 'assistant', content, refusal: null }, finish_reason: 'stop' }],
@@ -172,7 +174,7 @@ async function hold({ response, call }: Exchange): Promise<void> {
     response.write(body.slice(0, body.length / 2));
     return breakOff(response, call);
   }
-  call.tokens = plan.tokens;
+  call.tokens = count;
   response.end(body, () => end(call, 'completed'));
 }
 
@@ -181,9 +183,12 @@ async function stream({ response, call }: Exchange): Promise<void> {
   await delay(plan.firstMs);
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   const isWhole = plan.ending === 'whole';
-  const count = isWhole ? plan.tokens : Math.floor(plan.tokens / 2);
-  const events = [chunk(call, { role: 'assistant', content: '' }, null)];
-  for (let index = 0; index < count; index++) events.push(chunk(call, { content: tokenAt(call.number, index) }, null));
+  const planned = tokenCount(plan, call.number);
+  const count = isWhole ? planned : Math.floor(planned / 2);
+  const opening = plan.opening === 'token' && count > 0 ? 1 : 0;
+  const events = [chunk(call, { role: 'assistant', content: opening > 0 ? tokenAt(call.number, 0) : '' }, null)];
+  for (let index = opening; index < count; index++)
+    events.push(chunk(call, { content: tokenAt(call.number, index) }, null));
   if (isWhole) {
     events.push(chunk(call, {}, 'stop'));
     if (plan.usage) events.push(`data: ${JSON.stringify({ ...head(call), choices: [], usage: usageOf(call) })}\n\n`);
@@ -195,7 +200,7 @@ async function stream({ response, call }: Exchange): Promise<void> {
   } else {
     for (const [index, event] of events.entries()) {
       if (response.destroyed) return;
-      if (index > 0 && index <= count) call.tokens = index;
+      call.tokens = Math.min(count, index + opening);
       if (plan.writing === 'event_a_write') response.write(event);
       else for (const byte of Buffer.from(event)) response.write(Buffer.of(byte));
       if (plan.gapMs > 0) await delay(plan.gapMs);

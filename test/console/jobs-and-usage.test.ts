@@ -74,7 +74,7 @@ async function addJobs(user: User, facts: readonly Partial<Insertable<JobsTable>
         outcome: 'completed' as const,
       },
       ...{ error_code: null, input_tokens: 3, output_tokens: 4, usage: null, retention_ms: 0, metadata: null },
-      ...{ cost: 1_500_000, served_model: null },
+      ...{ cost: 1_500_000, vendor_cost: null, served_model: null },
       ...fact,
     };
   });
@@ -124,7 +124,7 @@ describe('the list of jobs', () => {
     const [id = ''] = await addJobs(user, [
       {
         ...{ outcome: 'failed', error_code: 'server_error', served_model: 'other', cost: 12_345 },
-        ...{ usage: JSON.stringify(usage), metadata: '{"customer":"a"}', vendor: '' },
+        ...{ usage: JSON.stringify(usage), metadata: '{"customer":"a"}', vendor: '', vendor_cost: 10_000 },
       },
     ]);
     const { data } = await get200(user, '/jobs');
@@ -134,7 +134,14 @@ describe('the list of jobs', () => {
         ...{ capability: 'chat', model: 'model', served_model: 'other', vendor: null, stream: true, attempts: 1 },
         key: { id: user.keyId, name: "facts's key" },
         ...{ created_at: morning, began_at: morning + 1, first_at: morning + 20, ended_at: morning + 100 },
-        ...{ error_code: 'server_error', input_tokens: 3, output_tokens: 4, cost: 0.000012345, usage },
+        ...{
+          error_code: 'server_error',
+          input_tokens: 3,
+          output_tokens: 4,
+          cost: 0.000012345,
+          vendor_cost: 0.00001,
+          usage,
+        },
         ...{ metadata: { customer: 'a' }, has_body: false },
       },
     ]);
@@ -314,7 +321,15 @@ describe('the jobs as CSV', () => {
     const user = await signUp('csv');
     await addJobs(user, [
       { model: '=HYPERLINK("http://x")', metadata: '{"a":"b, c"}' },
-      { model: '+1', served_model: '-1', vendor: '@x', error_code: 'a\r\nb', cost: null, first_at: null },
+      {
+        model: '+1',
+        served_model: '-1',
+        vendor: '@x',
+        error_code: 'a\r\nb',
+        cost: null,
+        first_at: null,
+        vendor_cost: 5_070_000,
+      },
       ...Array.from({ length: 1200 }, () => ({ model: 'plain' })),
     ]);
     const answer = await fetch(`${jobs.gateway.url}/console/api/jobs.csv`, {
@@ -325,6 +340,8 @@ describe('the jobs as CSV', () => {
     const text = await answer.text();
     const lines = text.split('\r\n');
     assert.match(lines[0] ?? '', /^id,status,account_id,endpoint,/);
+    assert.match(lines[0] ?? '', /,cost_dollars,vendor_cost_dollars,metadata$/);
+    assert.match(text, /,,0\.00507,/);
     // One cell has a line break of its own.
     assert.equal(lines.length, 1 + 1202 + 1 + 1);
     assert.match(text, /,"'=HYPERLINK\(""http:\/\/x""\)",/);

@@ -108,6 +108,31 @@ describe('passwords', () => {
     await assert.rejects(run('reset-link'), /takes one email address/);
   });
 
+  test('one that is guessed first is refused wherever a password is chosen: at sign-up, by a change, by a link', async () => {
+    const [email, common, own] = ['frances@example.com', 'Password123!', 'frances@example.com1'];
+    const frances = new ConsoleClient(gateway.url);
+    const signUp = (password: string) =>
+      frances.call('POST', '/console/api/auth/sign-up/email', { name: 'Frances', email, password });
+    const change = (newPassword: string) =>
+      frances.call('POST', '/console/api/auth/change-password', { currentPassword: 'a long password', newPassword });
+    const refused = async (answer: ReturnType<typeof change>, param: string): Promise<void> => {
+      const { status, body } = await answer;
+      assert.deepEqual([status, body.error?.type, body.error?.param], [400, 'invalid_request_error', param]);
+    };
+    for (const weak of [common, own]) await refused(signUp(weak), 'password');
+    await join(frances, email);
+    for (const weak of [common, own]) await refused(change(weak), 'newPassword');
+    assert.equal((await ask(email)).status, 200);
+    // The first mail was to confirm the address.
+    const token = tokenOf(linkOf(await server.mailTo(email, 1)));
+    for (const weak of [common, own]) await refused(reset(token, weak), 'newPassword');
+    assert.equal(
+      (await reset(token, 'a password of her own')).status,
+      200,
+      'the link is not used up by what is refused',
+    );
+  });
+
   test('without a mail server a link is asked for in vain, and answered alike', async () => {
     const api = await gateway.startApi({ SMTP_URL: '', MAIL_FROM: '' });
     const path = '/console/api/auth/request-password-reset';

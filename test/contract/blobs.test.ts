@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -8,6 +9,7 @@ import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
+import { promisify } from 'node:util';
 import { readBucketSettings } from '../../shared/blobs/bucket-settings.ts';
 import { Blobs } from '../../shared/blobs.ts';
 import { ConfigError } from '../../shared/config.ts';
@@ -48,7 +50,38 @@ describeBlobs('the data folder', openFolder);
 describeBlobs('a bucket', () => openBucket(''));
 describeBlobs('a part of a bucket', () => openBucket('some/prefix'));
 
+/** Writes a blob of this many bytes, says why that failed, and what is in the folder then. */
+const writeBlob = `
+import { readdir } from 'node:fs/promises';
+const [module, folder, bytes] = process.argv.slice(1);
+const { Blobs } = await import(module);
+const blobs = (await Blobs.open(folder)).of('account');
+const failure = await blobs.put('x'.repeat(Number(bytes))).then(() => undefined, (error) => (error.cause ?? error).code);
+const files = (await readdir(folder + '/blobs', { recursive: true, withFileTypes: true })).filter((file) => file.isFile());
+console.log(JSON.stringify({ failure, files: files.map(({ name }) => name) }));
+`;
+
 describe('A blob folder', () => {
+  test('keeps nothing of a blob that did not fit', async () => {
+    const folder = await newFolder();
+    try {
+      const module = new URL('../../shared/blobs.ts', import.meta.url).href;
+      const node = `exec ${process.execPath} --import tsx --input-type=module -e "$0" "$@"`;
+      const write = async (bytes: number): Promise<{ failure?: string; files: string[] }> => {
+        // Files of 8 KiB at most.
+        const given = ['-c', `trap '' XFSZ; ulimit -f 8; ${node}`, writeBlob, module, folder, String(bytes)];
+        const { stdout } = await promisify(execFile)('bash', given);
+        return JSON.parse(stdout) as { failure?: string; files: string[] };
+      };
+      const tooLarge = await write(100_000);
+      assert.equal(tooLarge.failure, 'EFBIG');
+      assert.deepEqual(tooLarge.files, ['identity']);
+      assert.equal((await write(1000)).files.length, 2);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
   test('is the same one for all who open it, at once or later, and another than its neighbour', async () => {
     const [folder, other] = [await newFolder(), await newFolder()];
     try {

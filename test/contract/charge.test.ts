@@ -11,9 +11,9 @@ const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
 
 describe('what a job is charged', () => {
   it('is what its vendor has counted, by the prices of its route', () => {
-    assert.deepEqual(chargeFor(row, { usage }), { usage: JSON.stringify(usage), cost: 7, tokens: 5 });
-    assert.deepEqual(chargeFor(undefined, { usage }), { usage: JSON.stringify(usage), cost: undefined, tokens: 5 });
-    assert.deepEqual(chargeForCut(row, null), { usage: undefined, cost: undefined, tokens: undefined });
+    assert.deepEqual(chargeFor(row, {}, { usage }), { usage: JSON.stringify(usage), cost: 7, tokens: 5 });
+    assert.deepEqual(chargeFor(undefined, {}, { usage }), { usage: JSON.stringify(usage), cost: undefined, tokens: 5 });
+    assert.deepEqual(chargeForCut(row, {}, null), { usage: undefined, cost: undefined, tokens: undefined });
   });
 
   it('is nothing where an answer came after a failure that nothing was said before', () => {
@@ -23,6 +23,20 @@ describe('what a job is charged', () => {
       chargeForLate(row, late, { outcome, hasDelta }, answer).cost;
     assert.deepEqual([costs('cancelled', false), costs('failed', true), costs('failed', false)], [7, 7, 0]);
     assert.equal(costs('failed', true, { ...job, capability: 'image', endpoint: 'images.generations' }), 0);
+  });
+
+  it('has the price of its request, also where it was cut, came late or could not be counted', () => {
+    const prices = { input: 1000, output: 2000, request: { low: 500, medium: 600, high: 700 } };
+    const searching = madeUpModel({ id: 'm', capability: 'chat', prices });
+    const job = { capability: 'chat', endpoint: 'chat', fee: { searchContext: 'high' } } as QueuedJob;
+    assert.equal(chargeFor(searching, job, { usage }).cost, 707);
+    assert.equal(chargeFor(searching, {}, { usage }).cost, 507);
+    assert.equal(chargeFor(searching, job, { usage: { ...usage, search_context_size: 'low' } }).cost, 507);
+    assert.equal(chargeForCut(searching, job, usage).cost, 707);
+    assert.deepEqual(chargeForCut(searching, job, null), { usage: undefined, cost: 700, tokens: undefined });
+    const late = (outcome: 'failed' | 'cancelled') =>
+      chargeForLate(searching, job, { outcome, hasDelta: false }, { body: '{}', usage }).cost;
+    assert.deepEqual([late('cancelled'), late('failed')], [707, 0]);
   });
 
   it('is recorded with what else it is paid by, where a price is for that or nothing else is known', () => {

@@ -28,6 +28,12 @@ function byDefault(text: string): string {
   return text.replace(/(?<!\$)\$\{(\w+)(?::-([^}]*)|:\?[^}]*)?\}/g, (_, _name, fallback) => fallback ?? '');
 }
 
+/** Bytes of a size as compose and redis.conf write it: 512m, 1gb; NaN where it is none. */
+function bytesOf(size: string): number {
+  const [, amount, unit = ''] = /^(\d+)([mg])b?$/.exec(size) ?? [];
+  return Number(amount) * 1024 ** (unit === 'g' ? 3 : 2);
+}
+
 /** A version that says exactly what runs: 24.11.0, or 15.14, which is how Postgres counts. */
 const exactVersion = /^[\w./-]+:\d+\.\d+(\.\d+)?-\w+(-\w+)?$/;
 
@@ -85,6 +91,14 @@ describe('docker-compose.yml', () => {
       assert.match(environment?.REDIS_URL ?? '', /^redis:\/\/:\$\{REDIS_PASSWORD:\?[^}]+\}@redis:6379$/, name);
     }
     assert.ok(api !== undefined);
+  });
+
+  test('lets Redis evict nothing, and take at most half of what its container may have: saving may double it', () => {
+    const settings = [services.redis?.command ?? ''].flat().join('\n');
+    assert.match(settings, /^ *maxmemory-policy noeviction$/m);
+    const [, mostMemory = ''] = /^ *maxmemory (\S+)$/m.exec(settings) ?? [];
+    const limit = bytesOf(byDefault(mostMemory));
+    assert.ok(limit > 0 && 2 * limit <= bytesOf(byDefault(services.redis?.mem_limit ?? '')), mostMemory);
   });
 
   test('publishes nothing beyond this machine, unless the operator says so', () => {

@@ -62,6 +62,18 @@ describe("the operator's file", () => {
     });
   });
 
+  it('may name prices of requests by the size of their search context, and of images by size and quality', async () => {
+    const { models } = await read(`models:
+  flat: { prices: { request: 0.02 } }
+  sized: { prices: { request: { low: 0.005, medium: 0.008, high: 0.012 } } }
+  painter: { prices: { image: 0.04, image_kinds: { hd: 0.08, 1792x1024 hd: 0.12 } } }
+`);
+    const imageKinds = { hd: 80_000_000, '1792x1024 hd': 120_000_000 };
+    assert.deepEqual(models.painter, { prices: { image: 40_000_000, imageKinds } });
+    assert.deepEqual(models.flat, { prices: { request: 20_000_000 } });
+    assert.deepEqual(models.sized, { prices: { request: { low: 5_000_000, medium: 8_000_000, high: 12_000_000 } } });
+  });
+
   it('may use anchors, and ids that look like numbers', async () => {
     const { models } = await read(
       'models:\n  4.1: &same { prices: { input: 1 } }\n  "other/4.1": *same\n  gpt-5: { alias_of: "4.1" }\n',
@@ -111,6 +123,11 @@ describe("the operator's file", () => {
       'a price beyond reason',
       'models: { m: { prices: { character: 15 } } }\n',
       ['1:37: models.m.prices.character: expected at most 1 dollars, got 15'],
+    ],
+    [
+      'a price of a request for some sizes only',
+      'models: { m: { prices: { request: { low: 1, high: 2 } } } }\n',
+      ['1:26: models.m.prices.request: expected dollars, or low, medium and high, got a mapping'],
     ],
     [
       'a price finer than a nano-dollar',

@@ -3,10 +3,12 @@ import { describe, it } from 'node:test';
 import { costOf, type Quantities } from '../../shared/money/cost.ts';
 import { formatDollars, parseDollars } from '../../shared/money/dollars.ts';
 import type { Prices } from '../../shared/money/prices.ts';
+import type { FeeFacts } from '../../shared/money/request-fee.ts';
 
 /** Nano-dollars for a thousand tokens: 2 dollars in, 8 out, for a million. */
 const plain: Prices = { input: 2_000_000, output: 8_000_000 };
 const cached: Prices = { ...plain, cachedInput: 500_000, cacheWrite: 2_500_000 };
+const searching: Prices = { ...plain, request: { low: 5_000_000, medium: 8_000_000, high: 12_000_000 } };
 const tiered: Prices = {
   ...cached,
   above: [{ tokens: 1000, input: 4_000_000, cachedInput: 1_000_000, output: 12_000_000 }],
@@ -17,6 +19,7 @@ interface Case {
   readonly prices?: Prices;
   readonly usage: Record<string, unknown> | null;
   readonly quantities?: Quantities;
+  readonly fee?: FeeFacts;
   readonly cost: number | undefined;
 }
 
@@ -63,6 +66,11 @@ const chatCases: readonly Case[] = [
   },
   { of: "DeepSeek's cache", prices: cached, usage: { prompt_tokens: 10, prompt_cache_hit_tokens: 4 }, cost: 14_000 },
   {
+    of: "the cache of Mistral's older answers",
+    ...{ prices: cached, usage: { prompt_tokens: 10, completion_tokens: 0, num_cached_tokens: 4 } },
+    cost: 14_000,
+  },
+  {
     of: 'a cache that claims more than there was',
     prices: cached,
     usage: { prompt_tokens: 10, prompt_tokens_details: { cached_tokens: 50, cache_write_tokens: 50 } },
@@ -73,6 +81,49 @@ const chatCases: readonly Case[] = [
     prices: { ...plain, audioInput: 10_000_000 },
     usage: { prompt_tokens: 10, completion_tokens: 0, prompt_tokens_details: { audio_tokens: 4 } },
     cost: 12_000 + 40_000,
+  },
+  {
+    of: 'audio in a chat that is counted beside its prompt, as the total tells',
+    prices: { ...plain, audioInput: 10_000_000 },
+    usage: {
+      ...{ prompt_tokens: 9, completion_tokens: 248, total_tokens: 632 },
+      prompt_tokens_details: { audio_tokens: 375 },
+    },
+    // 9 × 2,000 + 375 × 10,000 + 248 × 8,000
+    cost: 18_000 + 3_750_000 + 1_984_000,
+  },
+  {
+    of: 'audio beside its prompt, and thoughts that are part of the output',
+    prices: plain,
+    usage: {
+      ...{ prompt_tokens: 9, completion_tokens: 248, total_tokens: 632 },
+      ...{ prompt_tokens_details: { audio_tokens: 375 }, completion_tokens_details: { reasoning_tokens: 100 } },
+    },
+    cost: 384 * 2000 + 248 * 8000,
+  },
+  {
+    of: 'audio that is part of the prompt, and thoughts beside the output',
+    prices: plain,
+    usage: {
+      ...{ prompt_tokens: 400, completion_tokens: 248, total_tokens: 748 },
+      ...{ prompt_tokens_details: { audio_tokens: 375 }, completion_tokens_details: { reasoning_tokens: 100 } },
+    },
+    cost: 400 * 2000 + 348 * 8000,
+  },
+  {
+    of: 'audio and thoughts that are both counted beside',
+    prices: plain,
+    usage: {
+      ...{ prompt_tokens: 9, completion_tokens: 248, total_tokens: 732 },
+      ...{ prompt_tokens_details: { audio_tokens: 375 }, completion_tokens_details: { reasoning_tokens: 100 } },
+    },
+    cost: 384 * 2000 + 348 * 8000,
+  },
+  {
+    of: 'audio in a chat that is longer than the total leaves room for',
+    prices: plain,
+    usage: { prompt_tokens: 9, completion_tokens: 1, total_tokens: 20, prompt_tokens_details: { audio_tokens: 375 } },
+    cost: 9 * 2000 + 8000,
   },
   { of: 'a chat as long as its prices go', prices: tiered, usage: { prompt_tokens: 1000 }, cost: 2_000_000 },
   {
@@ -108,6 +159,42 @@ const chatCases: readonly Case[] = [
   },
   { of: 'embeddings', prices: { input: 20_000 }, usage: { prompt_tokens: 5, total_tokens: 5 }, cost: 100 },
   { of: 'embeddings that count in all only', prices: { input: 20_000 }, usage: { total_tokens: 5 }, cost: 100 },
+  {
+    of: 'a chat whose requests have a price',
+    ...{ prices: { ...plain, request: 5_000_000 }, usage: { prompt_tokens: 1 }, cost: 5_000_000 + 2000 },
+  },
+  {
+    of: 'a chat without counts whose requests have a price',
+    ...{ prices: { ...plain, request: 5_000_000 }, usage: null, cost: 5_000_000 },
+  },
+  {
+    of: 'a chat that asks for no search context',
+    ...{ prices: searching, usage: { prompt_tokens: 1 }, cost: 5_000_000 + 2000 },
+  },
+  {
+    of: 'a chat that asks for a large search context',
+    ...{ prices: searching, usage: { prompt_tokens: 1 }, fee: { searchContext: 'high' }, cost: 12_000_000 + 2000 },
+  },
+  {
+    of: 'a chat whose vendor tells another search context than was asked for',
+    prices: searching,
+    usage: { prompt_tokens: 1, search_context_size: 'medium' },
+    ...{ fee: { searchContext: 'high' }, cost: 8_000_000 + 2000 },
+  },
+  {
+    of: 'a chat whose vendor tells a search context that nobody knows',
+    prices: searching,
+    usage: { prompt_tokens: 1, search_context_size: 'constructor' },
+    ...{ fee: { searchContext: 'high' }, cost: 12_000_000 + 2000 },
+  },
+  {
+    of: 'a completion of three prompts',
+    ...{ prices: searching, usage: { prompt_tokens: 1 }, fee: { requests: 3 }, cost: 15_000_000 + 2000 },
+  },
+  {
+    of: 'a count of tokens, which is no request to the model',
+    ...{ prices: searching, usage: null, fee: { requests: 0 }, cost: 0 },
+  },
   { of: 'a free model', prices: { input: 0, output: 0 }, usage: { prompt_tokens: 5 }, cost: 0 },
   { of: 'a model without prices', usage: { prompt_tokens: 5 }, cost: undefined },
   { of: 'an answer without counts', prices: plain, usage: null, cost: undefined },
@@ -138,6 +225,21 @@ const mediaCases: readonly Case[] = [
     quantities: { images: 3 },
     cost: 120_000_000,
   },
+  ...(
+    [
+      [undefined, undefined, 40],
+      ['1024x1024', 'standard', 40],
+      ['1792x1024', undefined, 80],
+      ['1792x1024', 'standard', 80],
+      ['1024x1024', 'hd', 90],
+      ['1792x1024', 'hd', 120],
+      ['constructor', '__proto__', 40],
+    ] as const
+  ).map(([imageSize, imageQuality, cost]) => ({
+    of: `images of the size ${imageSize} and the quality ${imageQuality}`,
+    prices: { image: 40, imageKinds: { '1792x1024': 80, hd: 90, '1792x1024 hd': 120 } },
+    ...{ usage: null, quantities: { images: 2 }, fee: { imageSize, imageQuality }, cost: 2 * cost },
+  })),
   {
     of: 'a transcription by tokens',
     prices: { input: 2_500_000, audioInput: 6_000_000, output: 10_000_000 },
@@ -189,8 +291,8 @@ const mediaCases: readonly Case[] = [
 ];
 
 describe('the cost of a job', () => {
-  for (const { of, prices, usage, quantities, cost } of [...chatCases, ...mediaCases]) {
-    it(`is right for ${of}`, () => assert.equal(costOf(prices, usage, quantities), cost));
+  for (const { of, prices, usage, quantities, fee, cost } of [...chatCases, ...mediaCases]) {
+    it(`is right for ${of}`, () => assert.equal(costOf(prices, usage, quantities, fee), cost));
   }
 
   it('is never negative, and exact where counts are none', () => {

@@ -145,10 +145,27 @@ const value: fc.Arbitrary<Json> = fc.letrec<{ value: Json }>((tie) => ({
   ),
 })).value;
 
+/** A search context of any size, and of one that nobody knows. */
+const search = fc
+  .constantFrom<Json>(null, 'low', 'medium', 'high', 'huge', 'constructor')
+  .map((size): Json => (size === null ? {} : { search_context_size: size }));
+
 type Change = { readonly place: number; readonly key: string; readonly value: Json } | { readonly image: string };
 const change: fc.Arbitrary<Change> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ place: fc.nat(100), key, value }) },
   { weight: 1, arbitrary: fc.record({ image: url }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ place: fc.constant(0), key: fc.constant('web_search_options'), value: search }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      place: fc.constant(0),
+      key: fc.constantFrom('size', 'quality'),
+      value: fc.constantFrom<Json>('256x256', '1792x1024', 'hd', 'constructor', 'a b'),
+    }),
+  },
 );
 
 function objectsIn(json: Json): JsonObject[] {
@@ -205,6 +222,9 @@ function prepared({ prepare }: HeldEndpoint, text: string): PreparedRequest | un
 
 const prices = {
   ...{ input: 3_000_000, output: 5_000_000, image: 7, second: 11, character: 13 },
+  imageKinds: { '256x256': 3, '1792x1024': 900, hd: 5000, '1792x1024 hd': 10 },
+  // An operator may have a size cost less than a smaller one.
+  request: { low: 90_000_000, medium: 17_000_000, high: 290_000_000 },
   above: [
     { tokens: 150, input: 6_000_000, output: 9_000_000 },
     { tokens: 5000, input: 12_000_000, output: 20_000_000 },
@@ -252,6 +272,20 @@ describe('what is held for a request', () => {
         { numRuns: Math.ceil(runs / Object.keys(endpoints).length) },
       );
       assert.ok(accepted > runs / Object.keys(endpoints).length / 4, `only ${accepted} were looked at`);
+    });
+  }
+
+  for (const name of ['chat', 'messages', 'responses', 'a message of a response socket', 'completions']) {
+    test(`${name}: holds the price of a request by the search context that it asks for`, () => {
+      const endpoint = endpoints[name] as HeldEndpoint;
+      const of = (body: JsonObject): number =>
+        held(endpoint, prepared(endpoint, JSON.stringify({ ...endpoint.body, ...body })) as PreparedRequest);
+      const asking = (size: Json): number => of({ web_search_options: { search_context_size: size } });
+      // As many as there are prompts, and what the field itself takes besides.
+      const requests = name === 'completions' ? 2 : 1;
+      assert.equal(Math.round((asking('high') - asking('low')) / 200_000_000), requests);
+      assert.equal(asking('high'), asking('huge'), 'what nobody knows counts as the largest');
+      assert.equal(Math.round((asking('low') - of({})) / 90_000_000), 0);
     });
   }
 

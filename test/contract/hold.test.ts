@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { costOf } from '../../shared/money/cost.ts';
 import { amountOf, holdOf } from '../../shared/money/hold.ts';
 import type { Prices } from '../../shared/money/prices.ts';
+import { searchContextSizes } from '../../shared/money/request-fee.ts';
 import { madeUpModel } from '../support/routed-model.ts';
 
 const cheap = madeUpModel({
@@ -74,6 +75,34 @@ describe('the hold of a request', () => {
     assert.equal(holdOf([priced], { bytes: 9, images: 2, seconds: 1.5, characters: 4 }).fixed, 6 + 7500 + 28);
   });
 
+  it('holds the price of each request, and of no size of the search context more than of a larger one', () => {
+    const sized = (low: number, medium: number, high: number) =>
+      madeUpModel({ id: 'm', capability: 'chat', prices: { request: { low, medium, high } } });
+    const flat = madeUpModel({ id: 'm', capability: 'chat', prices: { request: 6 } });
+    const fixed = (routes: Parameters<typeof holdOf>[0]) =>
+      ([undefined, 'low', 'medium', 'high'] as const).map(
+        (searchContext) => holdOf(routes, { bytes: 9, fee: { searchContext } }).fixed,
+      );
+    assert.deepEqual(fixed([sized(5, 8, 12)]), [5, 5, 8, 12]);
+    assert.deepEqual(fixed([sized(8, 5, 12), flat]), [8, 8, 8, 12]);
+    assert.deepEqual(fixed([flat]), [6, 6, 6, 6]);
+    assert.equal(holdOf([flat], { bytes: 9, fee: { requests: 3 } }).fixed, 18);
+    assert.equal(holdOf([sized(0, 0, 4)], { bytes: 9 }).fixed, 1, 'never nothing where there is a price');
+  });
+
+  it('holds what images of the size and the quality cost, and never less than the usual ones', () => {
+    const imageKinds = { '256x256': 10, '1792x1024': 80, hd: 90, '1792x1024 hd': 50 };
+    const kinds = madeUpModel({ id: 'm', capability: 'image', prices: { image: 40, imageKinds } });
+    const other = madeUpModel({ id: 'm', capability: 'image', prices: { image: 60 } });
+    const fixed = (routes: Parameters<typeof holdOf>[0], imageSize?: string, imageQuality?: string) =>
+      holdOf(routes, { bytes: 9, images: 2, fee: { imageSize, imageQuality } }).fixed;
+    assert.deepEqual([fixed([kinds]), fixed([kinds], '256x256'), fixed([kinds], '1792x1024')], [80, 80, 160]);
+    assert.deepEqual([fixed([kinds], undefined, 'hd'), fixed([kinds], '1792x1024', 'hd')], [180, 180]);
+    assert.deepEqual([fixed([kinds, other]), fixed([kinds, other], '1792x1024')], [120, 160]);
+    const onlyKinds = madeUpModel({ id: 'm', capability: 'image', prices: { imageKinds: { hd: 90 } } });
+    assert.deepEqual([fixed([onlyKinds]), fixed([onlyKinds], undefined, 'hd')], [1, 180]);
+  });
+
   it('is nothing for a model without prices', () => {
     const free = madeUpModel({ id: 'free', capability: 'chat' });
     assert.equal(amountOf(holdOf([free], { bytes: 1_000_000 }), 1_000_000), 0);
@@ -85,6 +114,8 @@ describe('the hold of a request', () => {
   const prices = fc.record({
     ...tokenPrices,
     ...{ audioInput: maybe, imageOutput: maybe, image: maybe, second: maybe, character: maybe },
+    imageKinds: fc.option(fc.dictionary(fc.constantFrom('1x1', 'hd', '1x1 hd', '2x2'), price), { nil: undefined }),
+    request: fc.option(fc.oneof(price, fc.record({ low: price, medium: price, high: price })), { nil: undefined }),
     above: fc.uniqueArray(fc.record({ tokens: fc.integer({ min: 1, max: 2_000_000 }), ...tokenPrices }), {
       ...{ maxLength: 3, selector: ({ tokens }: { tokens: number }) => tokens },
     }),
@@ -93,6 +124,10 @@ describe('the hold of a request', () => {
   const used = fc.record({
     ...{ bytes: fc.nat(3_000_000), outputTokens: fc.nat(200_000), choices: fc.integer({ min: 1, max: 8 }) },
     ...{ images: fc.nat(10), seconds: fc.double({ min: 0, max: 1e5, noNaN: true }), characters: fc.nat(5000) },
+    fee: fc.record({
+      ...{ searchContext: fc.constantFrom(undefined, ...searchContextSizes), requests: fc.nat(9) },
+      ...{ imageSize: fc.constantFrom(undefined, '1x1', '2x2'), imageQuality: fc.constantFrom(undefined, 'hd', 'low') },
+    }),
     shares: fc.tuple(share, share, share, share, share, share),
   });
 
@@ -115,7 +150,7 @@ describe('the hold of a request', () => {
           completion_tokens_details: { image_tokens: part(output, 5) },
         };
         for (const { prices: list } of routes) {
-          const cost = costOf(list, usage, facts) ?? 0;
+          const cost = costOf(list, usage, facts, facts.fee) ?? 0;
           assert.ok(Number.isSafeInteger(cost) && cost >= 0);
           assert.ok(cost <= amount, `${cost} > ${amount}`);
         }

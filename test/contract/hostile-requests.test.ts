@@ -14,7 +14,13 @@ import { madeUpModel, routedModel } from '../support/routed-model.ts';
 const hostile: readonly unknown[] = [
   ...[null, true, false, 0, -1, 1.5, 1e308, '', 'x', 'constructor', '\ud800', [], {}, [null], [[]], [{}], ['x'], [0]],
   ...[{ type: null }, { type: 'text' }, { type: 'message' }, { type: ['a'] }, { type: {} }, { content: [null] }],
-  ...[{ length: -1 }, { toString: null, valueOf: null }, { toJSON: 1 }, [{ type: 'text', text: null }]],
+  ...[
+    { length: -1 },
+    { length: { toString: null, valueOf: null } },
+    { toString: null, valueOf: null },
+    { toJSON: 1 },
+    [{ type: 'text', text: null }],
+  ],
 ];
 
 const schema = { type: 'object', properties: { a: { type: 'string' } } };

@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
-import { SseAnswer } from '../../api/answers/sse.ts';
+import { pingMs, SseAnswer } from '../../api/answers/sse.ts';
+import { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 
 const frames: readonly Frame[] = [
@@ -12,8 +13,18 @@ const frames: readonly Frame[] = [
   { seq: 3, type: 'end', text: 'last' },
 ];
 
-/** Sends the frames as one answer, each by itself, over a real connection. */
-async function sendAnswer(prepare: (response: ServerResponse) => void): Promise<{ answer: SseAnswer; text: string }> {
+function sendFrames(answer: SseAnswer): void {
+  for (const frame of frames) {
+    answer.frame(frame);
+    answer.flush();
+  }
+}
+
+/** Sends one answer over a real connection. @param send what it consists of; left out: the frames, each by itself */
+async function sendAnswer(
+  prepare: (response: ServerResponse) => void,
+  send: (answer: SseAnswer) => void = sendFrames,
+): Promise<{ answer: SseAnswer; text: string }> {
   let answer: SseAnswer | undefined;
   const server = createServer((_request, response) => {
     prepare(response);
@@ -25,10 +36,7 @@ async function sendAnswer(prepare: (response: ServerResponse) => void): Promise<
       isRunning: async () => true,
       onDrain: () => undefined,
     });
-    for (const frame of frames) {
-      answer.frame(frame);
-      answer.flush();
-    }
+    send(answer);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -44,7 +52,7 @@ async function sendAnswer(prepare: (response: ServerResponse) => void): Promise<
 }
 
 describe('a stream whose bytes are counted', () => {
-  const whole = 'id: 1.0\ndata: first\n\nid: 2.0\ndata: second ä\n\nid: 3.0\ndata: last\n\n';
+  const whole = 'data: first\nid: 1.0\n\ndata: second ä\nid: 2.0\n\ndata: last\nid: 3.0\n\n';
 
   it('lacks none when the connection has written them all', async () => {
     const { answer, text } = await sendAnswer(() => undefined);
@@ -71,5 +79,23 @@ describe('a stream whose bytes are counted', () => {
     });
     assert.equal(text, '');
     assert.ok(answer.missingBytes >= Buffer.byteLength(whole) - 10, `${answer.missingBytes} are missing`);
+  });
+});
+
+describe('a silent stream', () => {
+  it('says nothing behind its end where that comes by the tick that would have broken the silence', async () => {
+    const broken: Error[] = [];
+    const { text } = await sendAnswer(
+      (response) => response.on('error', (error) => broken.push(error)),
+      (answer) => {
+        answer.frame(frames[0] as Frame);
+        answer.flush();
+        answer.onTick = () => answer.fail(new ApiError('timeout', 'It is late.'));
+        answer.tick(Date.now() + pingMs);
+      },
+    );
+    assert.deepEqual(broken, []);
+    const error = '{"error":{"message":"It is late.","type":"server_error","param":null,"code":"timeout"}}';
+    assert.equal(text, `data: first\nid: 1.0\n\ndata: ${error}\n\n`);
   });
 });

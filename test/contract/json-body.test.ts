@@ -3,10 +3,14 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
+import zlib, { gzipSync } from 'node:zlib';
 import Koa from 'koa';
 import OpenAI from 'openai';
 import { type BodyBounds, largestBody, readBody } from '../../api/middleware/json-body.ts';
 import { ApiError } from '../../shared/errors.ts';
+
+/** Node 20 has none. */
+const zstd = (zlib as unknown as { zstdCompressSync?: (bytes: Buffer) => Buffer }).zstdCompressSync;
 
 let server: Server;
 let url: string;
@@ -106,7 +110,14 @@ describe('readBody', () => {
       const { status, body } = await post('{}', { 'content-type': type });
       assert.deepEqual([status, body.error?.code], [415, 'unsupported_media_type'], type);
     }
-    for (const encoding of ['gzip', 'deflate', 'br', 'identity, gzip']) {
+    for (const encoding of [
+      'deflate',
+      'br',
+      'identity, gzip',
+      'gzip, gzip',
+      'constructor',
+      ...(zstd ? [] : ['zstd']),
+    ]) {
       const headers = { 'content-type': 'application/json', 'content-encoding': encoding };
       const { status, body } = await post(new Uint8Array(3_000_000), headers);
       assert.equal(status, 415, encoding);
@@ -114,6 +125,57 @@ describe('readBody', () => {
     }
     assert.equal((await post('{}', { 'content-encoding': 'identity' })).status, 200);
   });
+
+  const packers = { gzip: gzipSync, 'x-gzip': gzipSync, GZIP: gzipSync, ...(zstd && { zstd }) };
+  for (const [encoding, pack] of Object.entries(packers)) {
+    const headers = { 'content-encoding': encoding };
+
+    it(`unpacks ${encoding}, small and large, and counts what comes out`, async () => {
+      for (const length of [2, 100_000, 3_000_000]) {
+        let grown = 0;
+        let looks = 0;
+        more = {
+          watch: {
+            beforeLarge: async () => {
+              looks++;
+            },
+            grow: (bytes) => {
+              grown += bytes;
+            },
+          },
+        };
+        const { status, body } = await post(new Uint8Array(pack(Buffer.alloc(length, 'x'))), headers);
+        more = {};
+        assert.deepEqual([status, body.bytes, grown, looks], [200, length, length, length > 65_536 ? 1 : 0]);
+      }
+    });
+
+    it(`stops unpacking ${encoding} at the bound, and where its watch says so`, async () => {
+      const bomb = new Uint8Array(pack(Buffer.alloc(largestBody + 1)));
+      assert.ok(bomb.length < 100_000);
+      const { status, body } = await post(bomb, headers);
+      assert.deepEqual([status, body.error?.code], [413, 'request_too_large']);
+      assert.equal((await post(new Uint8Array(pack(Buffer.alloc(largestBody))), headers)).status, 200);
+      let grown = 0;
+      const grow = (bytes: number): void => {
+        grown += bytes;
+        if (grown > 1_000_000) throw new ApiError('rate_limit_exceeded', 'Too much.');
+      };
+      more = { watch: { beforeLarge: async () => undefined, grow } };
+      const refused = await post(bomb, headers);
+      more = {};
+      assert.equal(refused.status, 429);
+      assert.ok(grown < 1_500_000, `${grown} bytes were unpacked`);
+    });
+
+    it(`answers 400 to ${encoding} that is cut off, or is none`, async () => {
+      const whole = pack(Buffer.from(JSON.stringify({ text: 'x'.repeat(1000) })));
+      for (const broken of [whole.subarray(0, whole.length - 6), Buffer.from('{"a":1}')]) {
+        const { status, body } = await post(new Uint8Array(broken), headers);
+        assert.deepEqual([status, body.error?.code], [400, 'invalid_request_error']);
+      }
+    });
+  }
 
   it('accepts exactly 20 MiB', async () => {
     const headers = { 'content-type': 'application/json' };

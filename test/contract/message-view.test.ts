@@ -267,3 +267,32 @@ describe('the view of messages', () => {
     assert.deepEqual(block.input, { INVALID_JSON: '{"a":"cut o' });
   });
 });
+
+describe('thinking that nobody asked for', () => {
+  const held = (deltas: readonly object[], options: object): readonly Anthropic.ContentBlock[] => {
+    const chunk = (delta: object, reason: string | null): object => ({
+      choices: [{ index: 0, delta, finish_reason: reason }],
+    });
+    const texts = [...deltas.map((delta) => chunk(delta, null)), chunk({}, 'stop')].map((each) => JSON.stringify(each));
+    const lines = [...texts.map((each) => frameLine('delta', each)), frameLine('end', '{}')];
+    const { frames } = parseBatch(`1 1\n${lines.join('\n')}`);
+    const viewOptions = { hidesThinking: false, stopSequences: [], ...options };
+    return (JSON.parse(messages.view.held({ ...jobWith(false), viewOptions }, frames)) as Anthropic.Message).content;
+  };
+  const thoughts = [{ reasoning_content: 'I ' }, { reasoning_content: 'think' }];
+  const signed = { thinking_blocks: [{ type: 'thinking', thinking: 'I think', signature: 'sig' }] };
+  const said = { type: 'text', text: 'so', citations: [] };
+
+  it('is shown where it was asked for, signed or not', () => {
+    const [first] = held([...thoughts, { content: 'so' }], {});
+    assert.deepEqual(first, { type: 'thinking', thinking: 'I think', signature: '' });
+  });
+
+  it('is left out unless its vendor has signed it, as Claude does that thinks by its own default', () => {
+    const options = { hidesUnsigned: true };
+    assert.deepEqual(held([...thoughts, { content: 'so' }], options), [said]);
+    const whole = { type: 'thinking', thinking: 'I think', signature: 'sig' };
+    assert.deepEqual(held([...thoughts, signed, { content: 'so' }], options), [whole, said]);
+    assert.deepEqual(held([...thoughts, { content: 'so' }, signed], options), [said, { ...whole, thinking: '' }]);
+  });
+});

@@ -58,7 +58,9 @@ describe('a prepared chat request', () => {
         const rest = { ...top, messages: [{ ...inMessage, ...user }], temperature: 1 };
         fc.pre(!JSON.stringify(rest).includes('"__proto__"') && !JSON.stringify(rest).includes('"prototype"'));
         const prepared = prepare({ model: 'a/b', stream, ...(stream && { stream_options: {} }), ...rest });
-        assert.deepEqual(JSON.parse(prepared.request), rest);
+        // Null at the top is the field left out.
+        const given = Object.entries(rest).filter(([, value]) => value !== null);
+        assert.deepEqual(JSON.parse(prepared.request), Object.fromEntries(given));
         assert.equal(prepared.model, 'a/b');
         assert.equal(prepared.stream, stream);
       }),
@@ -100,8 +102,6 @@ describe('a prepared chat request', () => {
         {
           role: 'assistant',
           content: null,
-          refusal: null,
-          audio: null,
           tool_calls: [
             { id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{}' } },
             { id: 'call_2', type: 'custom', custom: { name: 'shell', input: 'ls' } },
@@ -142,7 +142,7 @@ describe('a prepared chat request', () => {
       temperature: 2,
       tool_choice: { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [weather] } },
       tools: [
-        { type: 'function', function: { name: 'weather', parameters: { type: 'object' }, strict: null } },
+        { type: 'function', function: { name: 'weather', parameters: { type: 'object' }, strict: true } },
         { type: 'custom', custom: { name: 'shell', format: { type: 'text' } } },
       ],
       top_logprobs: 20,
@@ -158,7 +158,7 @@ describe('a prepared chat request', () => {
     assert.deepEqual(JSON.parse(prepare(everything).request), rest);
   });
 
-  it('accepts null where OpenAI does', () => {
+  it('takes null on any optional field for the field left out', () => {
     const nullable = ['temperature', 'top_p', 'n', 'stop', 'max_tokens', 'max_completion_tokens', 'presence_penalty'];
     nullable.push('frequency_penalty', 'logit_bias', 'logprobs', 'top_logprobs', 'seed', 'metadata', 'store', 'audio');
     nullable.push(
@@ -170,10 +170,25 @@ describe('a prepared chat request', () => {
       'stream_options',
       'stream',
     );
-    for (const name of nullable) accepted({ [name]: null });
-    for (const name of ['tools', 'tool_choice', 'user', 'response_format', 'parallel_tool_calls']) {
-      assert.equal(refused({ [name]: null }), name);
+    nullable.push('tools', 'tool_choice', 'user', 'response_format', 'parallel_tool_calls', 'functions', 'anything');
+    for (const name of nullable) {
+      const { request } = prepare({ model: 'a', messages: [user], [name]: null });
+      assert.deepEqual(JSON.parse(request), { messages: [user] }, name);
     }
+    const assistant = {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: 'a', type: 'function', function: { name: 'b', arguments: '' } }],
+    };
+    const nulls = { refusal: null, audio: null, function_call: null, name: null };
+    const { request } = prepare({ model: 'a', messages: [user, { ...assistant, ...nulls, extra: null }] });
+    assert.deepEqual(JSON.parse(request).messages[1], { ...assistant, extra: null }, 'what the vendor may mean stays');
+    const schema = { type: 'object', properties: { a: { enum: [null], default: null } } };
+    const fn = { name: 'add', parameters: schema };
+    const tools = [{ type: 'function', function: { ...fn, description: null, strict: null } }];
+    const offered = prepare({ model: 'a', messages: [user], tools });
+    assert.deepEqual(JSON.parse(offered.request).tools, [{ type: 'function', function: fn }]);
+    for (const name of ['model', 'messages']) assert.equal(refused({ [name]: null }), name);
   });
 
   it('leaves lists that grow to the vendor: efforts, tiers, verbosities', () => {

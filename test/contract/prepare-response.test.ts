@@ -81,6 +81,7 @@ describe('a prepared request for a response', () => {
 
   it('repeats what the response object shows, with the defaults of OpenAI', () => {
     assert.deepEqual(echoOf({}), {
+      ...{ presence_penalty: 0, frequency_penalty: 0 },
       ...{ background: false, instructions: null, max_output_tokens: null, max_tool_calls: null, metadata: {} },
       ...{
         parallel_tool_calls: true,

@@ -84,7 +84,6 @@ describe('a transcription request', () => {
 
   const wrong: [string, string, Record<string, string | string[]>][] = [
     ['a temperature that is no number', 'temperature', { temperature: 'warm' }],
-    ['an empty temperature', 'temperature', { temperature: '' }],
     ['a temperature in hexadecimal', 'temperature', { temperature: '0x1' }],
     ['a temperature over 1', 'temperature', { temperature: '1.1' }],
     ['a temperature under 0', 'temperature', { temperature: '-0.1' }],

@@ -78,10 +78,6 @@ const headers: [name: string, value: string][] = [
   ['Idempotency-Key', ' '],
   ['Idempotency-Key', 'x'.repeat(256)],
   ['Idempotency-Key', 'schlüssel'],
-  ['X-Stainless-Timeout', 'soon'],
-  ['X-Stainless-Timeout', '0'],
-  ['X-Stainless-Timeout', '-1'],
-  ['X-Stainless-Timeout', 'Infinity'],
   ['X-Sluice-On-Disconnect', 'stay'],
   ['X-Sluice-On-Disconnect', ' '],
 ];
@@ -150,8 +146,8 @@ describe('bad input', () => {
     await assertErrorAnswer(await gateway.fetch(path, init as RequestInit), 413, 'request_too_large');
   });
 
-  it('a compressed body is 415', async () => {
-    await assertErrorAnswer(await post(good, { 'content-encoding': 'gzip' }), 415, 'unsupported_media_type');
+  it('a body that is compressed otherwise than by gzip or zstd is 415', async () => {
+    await assertErrorAnswer(await post(good, { 'content-encoding': 'br' }), 415, 'unsupported_media_type');
   });
 
   it('malformed and missing Authorization headers are 401, also before a body that is wrong', async () => {

@@ -140,7 +140,9 @@ describe('POST /v1/embeddings', () => {
     await assertErrorAnswer(await post({ model, input, sandbox: { fault } }), 503, 'service_unavailable');
     const limit = { kind: 'rate_limit', retry_after: 7 };
     const limited = await post({ model, input: 'x', sandbox: { fault: limit } });
-    assert.equal(limited.headers.get('retry-after'), '7');
+    // Those who are refused together are spread.
+    const after = Number(limited.headers.get('retry-after'));
+    assert.ok(after >= 7 && after <= 14, `${after} s`);
     await assertErrorAnswer(limited, 429, 'rate_limit_exceeded');
     for (const kind of ['malformed', 'eof', 'reset']) {
       await assertErrorAnswer(

@@ -41,6 +41,13 @@ describe('health and metrics', () => {
     }
   });
 
+  it('GET /health, and the paths that other gateways have for it, say the same', async () => {
+    for (const path of ['/health', '/health/liveliness', '/health/liveness', '/health/readiness']) {
+      const answer = await fetch(`${gateway.url}${path}`);
+      assert.deepEqual([answer.status, ((await answer.json()) as { status: string }).status], [200, 'ok'], path);
+    }
+  });
+
   it('GET /metrics counts requests, errors, first frames and frames, and shows the queue and the lags', async () => {
     const client = gateway.client();
     const before = await samples(gateway.url);

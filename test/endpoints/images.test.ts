@@ -251,7 +251,7 @@ describe('POST /v1/images/generations', () => {
     const response = await gateway.fetch(path, { method: 'POST', body: JSON.stringify(request) });
     const blocks = (await response.text()).trim().split('\n\n');
     assert.match(blocks[0] ?? '', /image_generation\.partial_image/);
-    assert.match(blocks.at(-1) ?? '', /^id: .*\ndata: \{"error":\{.*"code":"stream_interrupted"/);
+    assert.match(blocks.at(-1) ?? '', /^data: \{"error":\{.*"code":"stream_interrupted".*\nid: /);
   });
 
   const bad: [fields: object, param: string][] = [

@@ -148,7 +148,7 @@ describe('WebSocketAnswer', () => {
     client.on('message', (data) => messages.push(String(data)));
     const [code] = await once(client, 'close');
     assert.equal(code, 1000);
-    assert.deepEqual(messages, ['{"id":"1.1","event":null,"data":"[DONE]"}']);
+    assert.deepEqual(messages, ['{"id":null,"event":null,"data":"[DONE]"}']);
   });
 
   it('an answer that is lost on the way ends with the error and 1011', async () => {

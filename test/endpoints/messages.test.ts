@@ -300,7 +300,7 @@ describe('POST /v1/messages by the official client', () => {
       .withResponse();
     assert.equal(textOfMessage(data), 'agreed');
     const ignored = response.headers.get('x-sluice-ignored')?.split(', ').sort();
-    assert.deepEqual(ignored, ['context_management', 'tools.defer_loading', 'tools.web_search_20250305']);
+    assert.deepEqual(ignored, ['context_management', 'tools.web_search_20250305']);
   });
 
   it('nothing of all this is left behind', async () => {

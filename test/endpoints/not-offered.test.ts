@@ -76,7 +76,8 @@ describe('what is not offered', () => {
   it('leaves every other path as it was', async () => {
     for (const path of ['/v1/filesystem', '/v1/usages', '/v1/nothing', '/files', '/v1']) {
       const { message } = await assertErrorAnswer(await gateway.fetch(path), 404, 'not_found');
-      assert.equal(message, `Unknown path: GET ${path}`);
+      const hint = path.startsWith('/v1') ? '' : `. The base URL of the API is ${gateway.url}/v1`;
+      assert.equal(message, `Unknown path: GET ${path}${hint}`);
     }
     await assertErrorAnswer(await gateway.fetch('/v1/chat/completions'), 405, 'method_not_allowed');
     assert.equal((await gateway.fetch('/v1/models')).status, 200);

@@ -24,13 +24,12 @@ describe('A request whose target is no path', () => {
     return { status: Number(head.split(' ')[1]), head, body };
   }
 
-  const targets = [
-    ['CONNECT example.com:443', 405],
-    ['GET http://', 404],
-    ['GET http://[::1', 404],
-  ] as const;
-  for (const [line, expected] of targets) {
-    it(`${line} is a ${expected} in the error shape, with an id and a line in the log, and the last of its connection`, async () => {
+  const expected = 400;
+  for (const line of [
+    ...['CONNECT example.com:443', 'GET http://', 'GET http://[::1', 'GET http://[::bad/v1/models', 'POST x://y'],
+    ...['OPTIONS *', 'CONNECT models:443'],
+  ]) {
+    it(`${line} is a 400 in the error shape, with an id and a line in the log, and the last of its connection`, async () => {
       for (const headers of ['', 'origin: https://example.com\r\n', 'anthropic-version: 2023-06-01\r\n']) {
         const { status, head, body } = await ask(line, headers);
         assert.equal(status, expected, head);

@@ -103,7 +103,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       const answer = await post({ model, input: 'Count from 1 to 5', background: true, stream: true });
       const whole = sseEvents(await answer.text());
       const { id } = (JSON.parse((whole[0] as WireEvent).data) as { response: Response }).response;
-      for (let last = 0; last < whole.length; last++) {
+      for (let last = 0; last < whole.length - 1; last++) {
         const headers = { 'last-event-id': (whole[last] as WireEvent).id as string };
         const rest = sseEvents(await (await get(`${id}?stream=true&starting_after=3`, headers)).text());
         assert.deepEqual(rest, whole.slice(Math.max(3, last) + 1));

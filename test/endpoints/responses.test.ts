@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { saidInResponse } from '../support/said-in-response.ts';
+import { sseEvents } from '../support/sse-events.ts';
 
 type Create = OpenAI.Responses.ResponseCreateParams;
 type Response = OpenAI.Responses.Response;
@@ -102,7 +103,7 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
         order,
       );
       const raw = await (await post({ model, input: 'Hi', stream: true })).text();
-      assert.match(raw, /^id: 1\.0\nevent: response\.created\ndata: \{"type":"response\.created","sequence_number":0,/);
+      assert.match(raw, /^event: response\.created\ndata: \{"type":"response\.created","sequence_number":0,/);
       assert.ok(raw.endsWith('data: [DONE]\n\n'));
     });
 
@@ -234,7 +235,7 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
       const late = await post({ model, input: 'Reply with exactly: a b c d e f', stream: true, sandbox: { fault } });
       assert.equal(late.status, 200);
       const text = await late.text();
-      const last = JSON.parse(text.trimEnd().split('\ndata: ').at(-1) ?? '');
+      const last = JSON.parse(sseEvents(text).at(-1)?.data ?? '');
       assert.equal(last.type, 'response.failed');
       assert.equal(last.response.status, 'failed');
       assert.equal(last.response.error.code, 'server_error');

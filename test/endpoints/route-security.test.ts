@@ -61,7 +61,11 @@ function makerRows(prefix: string, guard: Guard): Record<string, Row> {
 const rows: Readonly<Record<string, Row>> = {
   'GET /': { guard: 'public' },
   'GET /healthz': { guard: 'public' },
+  'GET /health': { guard: 'public' },
+  'GET /health/liveliness': { guard: 'public' },
+  'GET /health/liveness': { guard: 'public' },
   'GET /readyz': { guard: 'public' },
+  'GET /health/readiness': { guard: 'public' },
   // To this machine, where the tests run.
   'GET /metrics': { guard: 'public' },
   // Its link is signed: see results.test.ts.

@@ -87,7 +87,9 @@ describe('POST /v1/chat/completions, where several routes lead to an answer', ()
     fails(429, { 'retry-after': '30' });
     const limited = await ask({ model: 'dead' });
     assert.deepEqual([limited.status, ...served(limited)], [429, 'broken', '1', null]);
-    assert.equal(limited.headers.get('retry-after'), '30');
+    // Those who are refused together are spread.
+    const after = Number(limited.headers.get('retry-after'));
+    assert.ok(after >= 30 && after <= 40, `${after} s`);
     fails(502);
     const failed = await ask({ model: 'dead' });
     assert.deepEqual([failed.status, ...served(failed)], [500, 'broken', '3', null]);

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import type { JobObject } from '../../api/endpoints/job-object.ts';
+import { isSoak } from '../flow/load.ts';
 import { megabytes, peakWhile } from '../flow/resident-memory.ts';
 import { endedJob } from '../support/ended-job.ts';
 import { assertErrorAnswer } from '../support/error-answers.ts';
@@ -52,7 +53,9 @@ describe('speech that does not come to its end', () => {
 
   it('an error before the first byte is a real HTTP error', async () => {
     const limited = await post({ sandbox: { fault: { kind: 'rate_limit', retry_after: 30 } } });
-    assert.equal(limited.headers.get('retry-after'), '30');
+    // Those who are refused together are spread.
+    const after = Number(limited.headers.get('retry-after'));
+    assert.ok(after >= 30 && after <= 40, `${after} s`);
     await assertErrorAnswer(limited, 429, 'rate_limit_exceeded');
     // What the vendor made of these nobody knows, and speech is paid for: they are not asked for again.
     for (const [kind, status, code] of [
@@ -98,7 +101,7 @@ describe('speech that does not come to its end', () => {
   });
 
   it('a client that reads slowly gets every byte, and costs the api no memory', async () => {
-    const unread = 8;
+    const unread = isSoak ? 8 : 2;
     const body = { model: 'sandbox-speech', voice: 'alloy', input: 'a'.repeat(4000), response_format: 'pcm' };
     const api = gateway.apis[0] as ApiProcess;
     const open = () => Promise.all(Array.from({ length: unread }, () => openUnread(api, body)));
@@ -120,7 +123,7 @@ describe('speech that does not come to its end', () => {
     console.log(`${unread} unread answers of ${answered} MB together: the api grew by ${grown} MB`);
     // An api that takes what its clients do not holds all of them. Beside other suites the collector of newer versions of Node
     // comes late, and what it leaves for later is as much: only the soak, where nothing else runs, tells one from the other.
-    if (process.env.SLUICE_SOAK) assert.ok(grown < answered / 2, `the api grew by ${grown} MB`);
+    if (isSoak) assert.ok(grown < answered / 2, `the api grew by ${grown} MB`);
   });
 
   /** An answer whose body nobody reads yet. */

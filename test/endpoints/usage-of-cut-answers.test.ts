@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
+import { readAccountMoney } from '../../shared/jobs/account-money.ts';
 import { held, streamed } from '../support/chat-requests.ts';
 import { eventually } from '../support/eventually.ts';
 import { JobRecords, jobIdOf, later } from '../support/job-records.ts';
 import { leftovers } from '../support/leftovers.ts';
+import { makeLimitedAccount } from '../support/limited-account.ts';
 import { makeApiKey } from '../support/make-api-key.ts';
 import { readSse, textOf, type WireEvent } from '../support/sse-events.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
@@ -230,6 +232,9 @@ describe('the usage of an answer whose worker', () => {
   });
   after(() => records.stop());
 
+  /** What an account has been charged. */
+  const charged = async (account: string) => (await readAccountMoney(records.redis, account))?.charged;
+
   it('had to ask twice tells so when it is cancelled', async () => {
     const worker = await records.gateway.startWorker();
     const fault = { kind: 'error', status: 503, times: 1, key: 'cut after a retry' };
@@ -316,25 +321,44 @@ describe('the usage of an answer whose worker', () => {
     await worker.stop();
   });
 
-  it('is frozen when it is cancelled is not known: the hold does not wait for it', async () => {
+  it('was killed before it is cancelled is counted by the next one that takes it', async () => {
     const worker = await records.gateway.startWorker();
     const id = await records.postLater(streamed(question));
-    const following = await records.gateway.fetch(`/v1/jobs/${id}/events`);
+    await read(await records.gateway.fetch(`/v1/jobs/${id}/events`), 10);
+    await worker.kill();
+    await records.gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
+    const next = await records.gateway.startWorker();
+    // Its lock has to run out first.
+    const { outcome, usage, cost } = await eventually(() => usageOf(records, id), 40_000);
+    assert.deepEqual([outcome, usage.estimated], ['cancelled', true]);
+    assert.ok(usage.completion_tokens >= 9 && (cost as number) > 0, JSON.stringify(usage));
+    await next.stop();
+  });
+
+  it('is frozen when it is cancelled is not known: after a minute what was held for it is charged', async () => {
+    const worker = await records.gateway.startWorker();
+    const limited = await makeLimitedAccount(records.gateway, { credit: 1_000_000_000 });
+    const authorization = `Bearer ${limited.key}`;
+    const id = await records.postLater(streamed(question, { max_tokens: 2000 }), { authorization });
+    const following = await records.gateway.fetch(`/v1/jobs/${id}/events`, { headers: { authorization } });
+    const held = (await readAccountMoney(records.redis, limited.id))?.held;
     await read(following, 5);
     worker.child.kill('SIGSTOP');
-    await records.gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
+    await records.gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE', headers: { authorization } });
     await eventually(async () => {
       const left = await leftovers(records.gateway.redisUrl);
       assert.deepEqual(
         left.filter((line) => /:(holds|running:.+) holds/.test(line)),
         [],
       );
-    }, 20_000);
-    const { outcome, usage } = await usageOf(records, id);
-    assert.deepEqual([outcome, usage], ['cancelled', null]);
+    }, 80_000);
+    const { outcome, usage, cost } = await usageOf(records, id);
+    assert.deepEqual([outcome, usage, cost], ['cancelled', null, held]);
+    assert.deepEqual([(held as number) > 0, await charged(limited.id)], [true, held]);
     worker.child.kill('SIGCONT');
     await worker.stop();
     assert.deepEqual((await usageOf(records, id)).usage, null, 'it is settled once');
+    assert.equal(await charged(limited.id), held);
     assert.equal(await records.outboxes(), 0);
   });
 });

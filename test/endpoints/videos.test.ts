@@ -243,6 +243,24 @@ describe('POST /v1/videos/{id}/remix', () => {
     assert.equal((await watch(remix.id)).at(-1)?.status, 'completed');
   });
 
+  it('takes a form, too, with a prompt and nothing else', async () => {
+    const source = await completed();
+    const remixes = `/v1/videos/${source.id}/remix`;
+    const headers = { authorization: `Bearer ${gateway.apiKey}` };
+    const send = (fields: Readonly<Record<string, string | File>>): Promise<Response> => {
+      const body = new FormData();
+      for (const [name, value] of Object.entries(fields)) body.set(name, value);
+      return fetch(`${gateway.url}${remixes}`, { method: 'POST', headers, body });
+    };
+    const answer = await send({ prompt: 'At night' });
+    const remix = (await answer.json()) as OpenAI.Video;
+    assert.deepEqual([answer.status, remix.remixed_from_video_id, remix.prompt], [200, source.id, 'At night']);
+    assert.equal((await watch(remix.id)).at(-1)?.status, 'completed');
+    assert.equal((await assertErrorAnswer(await send({}), 400, 'invalid_request_error')).param, 'prompt');
+    const withFile = await send({ prompt: 'x', image: new File(['x'], 'x.png') });
+    assert.equal((await assertErrorAnswer(withFile, 400, 'invalid_request_error')).param, 'image');
+  });
+
   it('refuses a video that is not completed, and does not know one that is not there', async () => {
     const { id } = await createVideo(client, { sandbox: { video: { duration_ms: 60_000 } } });
     await assertErrorAnswer(await post(`/v1/videos/${id}/remix`, { prompt: 'x' }), 400, 'invalid_request_error');
@@ -300,7 +318,9 @@ describe('GET /v1/videos and DELETE /v1/videos/{id}', () => {
       [ids[3], ids[2], ids[1]],
     );
     assert.equal(page.has_more, true);
-    for (const query of ['limit=0', 'limit=101', 'limit=0x10', 'order=up', 'after=nothing']) {
+    const none = await client.videos.list({ limit: 0 });
+    assert.deepEqual([none.data, none.has_more], [[], true]);
+    for (const query of ['limit=-1', 'limit=101', 'limit=0x10', 'order=up', 'after=nothing']) {
       await assertErrorAnswer(await gateway.fetch(`/v1/videos?${query}`), 400, 'invalid_request_error');
     }
   });

@@ -330,6 +330,19 @@ describe('An answer that cannot be shown', () => {
     assert.deepEqual([told[0]?.code, counted.reads], ['resume_expired', 2]);
   });
 
+  test('of a job that ended behind what its reader has, as after a failover, is looked at twice, and lost', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await jobs.write(job, 1, 1, ['a']);
+    await jobs.end(job, { attempt: 1 });
+    const { reader, told, failed, counted } = await readBroken(job, {});
+    reader.made();
+    reader.receive('1 1\nd"a"\nd"b"\nd"c"', 0);
+    reader.catchUp();
+    await failed;
+    assert.deepEqual([told[0]?.code, counted.reads], ['resume_expired', 2]);
+  });
+
   test('is a 503 for the request that made its job, and a 410 for those that came to it', async () => {
     const codes: (string | undefined)[] = [];
     for (const isCreator of [true, false]) {

@@ -160,10 +160,11 @@ function endingOf(record: StreamRecord, { finishReasons }: Answer, complain: Com
   return 'done';
 }
 
-/** Event ids `<seq>.<n>` follow on: an event that came twice, late or not at all shows. */
+/** Event ids `<seq>.<n>` follow on: an event that came twice, late or not at all shows. The mark of the end has none. */
 function checkIds(record: StreamRecord, complain: Complain): void {
   let [lastSeq, lastIndex] = [0, 0];
-  for (const { id } of record.events) {
+  for (const { id, data } of record.events) {
+    if (data === '[DONE]') continue;
     const match = /^(\d+)\.(\d+)$/.exec(id);
     const [seq, index] = [Number(match?.[1]), Number(match?.[2])];
     const follows = (seq === lastSeq + 1 && index === 0) || (seq === lastSeq && index === lastIndex + 1);

@@ -12,7 +12,7 @@ import { JobFixture } from './job-fixture.ts';
 const { accountKeys, jobKeys } = await loadProduct<typeof import('../../shared/keys.ts')>('shared/keys');
 const { createJobState, readJobState } =
   await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
-const { settle, settleNow, settledByWorkerMs, holdMember } =
+const { settle, settleNow, settledByWorkerMs, countedByWorkersMs, holdMember } =
   await loadProduct<typeof import('../../shared/jobs/settle.ts')>('shared/jobs/settle');
 const { storeUsage } = await loadProduct<typeof import('../../shared/jobs/store-usage.ts')>('shared/jobs/store-usage');
 const { renewLease, releaseLease } =
@@ -20,7 +20,8 @@ const { renewLease, releaseLease } =
 const { readLog } = await loadProduct<typeof import('../../shared/jobs/answer-log.ts')>('shared/jobs/answer-log');
 const { finishWithError } = await loadProduct<typeof import('../../shared/jobs/finish.ts')>('shared/jobs/finish');
 const { endJob } = await loadProduct<typeof import('../../shared/jobs/end-job.ts')>('shared/jobs/end-job');
-const { Sweeper } = await loadProduct<typeof import('../../shared/jobs/sweeper.ts')>('shared/jobs/sweeper');
+const { Sweeper, sweepAfterMs } =
+  await loadProduct<typeof import('../../shared/jobs/sweeper.ts')>('shared/jobs/sweeper');
 const { ApiError } = await loadProduct<typeof import('../../shared/errors.ts')>('shared/errors');
 const { conclude } = await loadProduct<typeof import('../../workers/conclude.ts')>('workers/conclude');
 const { FrameWriter } = await loadProduct<typeof import('../../workers/frame-writer.ts')>('workers/frame-writer');
@@ -295,7 +296,7 @@ describe('forgetting a resource', () => {
     const lifetimes = [whole, cut, counted].map(({ id }) => jobs.redis.pttl(jobKeys.log(id)));
     const [ofWhole, ofCut, ofCounted] = await Promise.all(lifetimes);
     assert.deepEqual([ofWhole, ofCounted], [-2, -2]);
-    assert.ok((ofCut as number) > 0 && (ofCut as number) <= settledByWorkerMs, `${ofCut} ms`);
+    assert.ok((ofCut as number) > 0 && (ofCut as number) <= countedByWorkersMs, `${ofCut} ms`);
     for (const { id } of [whole, cut]) assert.equal((await readJobState(jobs.redis, id))?.isDeleted, true);
   });
 });
@@ -323,6 +324,24 @@ describe('settle', () => {
     await settle(jobs.redis, [settlement(two)]);
   });
 
+  test('charges each of thousands that end at once, and puts the record of each into the outbox', async () => {
+    const account = 'crowd';
+    const ended = Array.from({ length: 8100 }, () => jobs.identity({ account }));
+    const key = accountKeys.account(account);
+    await jobs.redis.hset(key, 'n:chat', ended.length);
+    const holds = ended.flatMap((job) => [1, holdMember({ ...job, jobId: job.id })]);
+    await jobs.redis.zadd(accountKeys.holds(account), ...holds);
+    const outbox = accountKeys.outbox(account);
+    const before = await jobs.redis.xlen(outbox);
+    await settle(
+      jobs.redis,
+      ended.map((job) => ({ ...settlement(job), cost: 2 })),
+    );
+    assert.equal(await jobs.redis.zcard(accountKeys.holds(account)), 0);
+    assert.equal((await jobs.redis.xlen(outbox)) - before, ended.length);
+    assert.deepEqual(await jobs.redis.hmget(key, 'charged', 'n:chat'), [`${2 * ended.length}`, '0']);
+  });
+
   test('a job whose worker is at it is left to that one; the sweeper looks after it in good time', async () => {
     await knowCaller(jobs.redis);
     const queue = { has: async () => true, find: async () => undefined, remove: async () => false };
@@ -345,7 +364,7 @@ describe('settle', () => {
       for (const job of [mine, lost]) await endJob(context, job, new ApiError('cancelled', 'It was cancelled.'));
       assert.deepEqual([...(await held()).keys()], [mine.id], 'what has no worker is settled at once');
       const left = (await held()).get(mine.id) as number;
-      assert.ok(left > settledByWorkerMs - 1000 && left <= settledByWorkerMs, `${left} ms`);
+      assert.ok(left > sweepAfterMs - 1000 && left <= sweepAfterMs, `${left} ms`);
       await jobs.redis.zadd(accountKeys.holds('account'), Date.now() - 1, holdMember({ ...mine, jobId: mine.id }));
       await sweeper.sweep();
       assert.ok(((await held()).get(mine.id) as number) > settledByWorkerMs - 1000, 'its time is not over');

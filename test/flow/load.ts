@@ -8,6 +8,9 @@ import { runStream, type StreamPlan, type StreamRecord } from './stream-client.t
 /** Full figures (2,000 streams over all faults) instead of the ordinary ones. */
 export const isSoak = Boolean(process.env.SLUICE_SOAK);
 
+/** Whether the version of Node that counts runs this: on the others (see test/run.mjs) what takes long is tried with less. */
+export const isMainNode = process.env.SLUICE_TEST_OTHER_NODE === undefined;
+
 /** How many streams a fault gets. */
 export function streamCount(ordinary: number, soak: number): number {
   return isSoak ? soak : ordinary;

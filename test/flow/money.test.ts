@@ -30,7 +30,7 @@ async function newAccount(credit: number | '', more: Partial<AdmitCall['caller']
     job = jobs.identity({ account }),
   ): Promise<AdmitReply & { job: JobIdentity }> =>
     admit(jobs.redis, { ...admission(job), caller, ...changed }).then((reply) => ({ ...reply, job }));
-  const end = (job: JobIdentity, cost: number | undefined, tokens?: number) =>
+  const end = (job: JobIdentity, cost: Settlement['cost'], tokens?: number) =>
     settle(jobs.redis, [{ ...settlementOf(job), cost, tokens }]);
   const state = () => money.readAccountMoney(jobs.redis, account);
   return { account, caller, ask, end, state };
@@ -69,6 +69,16 @@ describe('a balance', () => {
     const { account, ask, end, state } = await newAccount(100);
     const { job } = await ask({ hold: costs(60) });
     await end(job, 80);
+    assert.deepEqual(await state(), { credit: 100, charged: 60, held: 0 });
+    assert.equal(await recorded(account), 60, 'the ledger says the same');
+  });
+
+  test('is charged what was held where nobody could count what a job took, once', async () => {
+    const { account, ask, end, state } = await newAccount(100);
+    const { job } = await ask({ hold: costs(60) });
+    await end(job, 'held');
+    await end(job, 'held');
+    await end(job, 25);
     assert.deepEqual(await state(), { credit: 100, charged: 60, held: 0 });
     assert.equal(await recorded(account), 60, 'the ledger says the same');
   });

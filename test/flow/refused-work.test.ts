@@ -101,7 +101,11 @@ describe('an api whose Redis is away, or refuses', () => {
   };
 
   test('answers 503 and runs none of it when it is back, large requests neither', async () => {
-    const before = await charged();
+    const before = await eventually(async () => {
+      const sum = await charged();
+      assert.ok(Number(sum) > 0, 'the first is not settled yet');
+      return sum;
+    });
     proxy.cut();
     const large = { metadata: { note: 'x'.repeat(400) }, prompt_cache_key: 'y'.repeat(100_000) };
     const answers = await Promise.all(
@@ -155,5 +159,39 @@ describe('an api whose Redis is away, or refuses', () => {
     assert.equal((await ask('back')).status, 200);
     assert.deepEqual(await vendorCalls(gateway, 'lasting'), []);
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 20_000);
+  });
+
+  test('answers 503 to whoever reads or follows a job while Redis refuses what that takes', async () => {
+    const made = await gateway.fetch('/v1/chat/completions', {
+      method: 'POST',
+      headers: { prefer: 'respond-async' },
+      body: JSON.stringify(held('Reply with exactly: x')),
+    });
+    const path = `/v1/jobs/${((await made.json()) as { id: string }).id}`;
+    const read = async (): Promise<unknown> => (await (await gateway.fetch(path)).json()) as unknown;
+    await eventually(async () => assert.equal(((await read()) as { status: string }).status, 'completed'), 20_000);
+    // One that has yet to be noted as a reader.
+    const elsewhere = await gateway.startApi();
+    const headers = { authorization: `Bearer ${gateway.apiKey}` };
+    const follow = (): Promise<Response> => fetch(`${elsewhere.url}${path}/events`, { headers });
+    await redis.config('SET', 'min-replicas-to-write', '1');
+    const followed = await follow();
+    await redis.config('SET', 'min-replicas-to-write', '0');
+    await assertErrorAnswer(followed, 503, 'service_unavailable');
+    assert.ok(Number(followed.headers.get('retry-after')) >= 1, 'it says when to come again');
+    assert.equal((await follow()).status, 200);
+    // A script that never ends keeps everybody from reading.
+    await redis.config('SET', 'busy-reply-threshold', '1');
+    const busy = redis.eval('while true do end', 0).catch(() => undefined);
+    const beside = new Redis(gateway.redisUrl, { enableReadyCheck: false });
+    try {
+      await eventually(async () => await assert.rejects(beside.get('any'), /^ReplyError: BUSY /));
+      await assertErrorAnswer(await gateway.fetch(path), 503, 'service_unavailable');
+    } finally {
+      await beside.script('KILL');
+      beside.disconnect();
+      await busy;
+    }
+    assert.equal((await gateway.fetch(path)).status, 200);
   });
 });

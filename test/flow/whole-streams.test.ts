@@ -10,6 +10,7 @@ import { openJobSocket } from '../support/job-socket-client.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { cuts, type RecuttingVendor, startRecuttingVendor } from '../support/recutting-vendor.ts';
 import { ResponseSocketClient } from '../support/response-socket-client.ts';
+import { sseEvents } from '../support/sse-events.ts';
 import { wav } from '../support/wav.ts';
 
 /** Streams of each kind, for each way in which the vendor cuts its answers. */
@@ -97,7 +98,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   messages: textKind(
     '/v1/messages',
     { model: 'sandbox-chat', max_tokens: 1000, messages: [{ role: 'user', content: prompt }], stream: true },
-    /event: message_stop\ndata: .*\n\n$/,
+    /event: message_stop\ndata: .*\nid: \S+\n\n$/,
   ),
   speech: async (gateway) => {
     const audio = Buffer.from(await (await post(gateway, '/v1/audio/speech', speech)).arrayBuffer());
@@ -108,16 +109,15 @@ const kinds: Readonly<Record<string, Kind>> = {
   },
   transcripts: async (gateway) => {
     const text = await (await post(gateway, '/v1/audio/transcriptions', transcriptionForm())).text();
-    assert.match(text, /data: \{"type":"transcript\.text\.done".*\n\n$/);
+    assert.match(text, /data: \{"type":"transcript\.text\.done".*\nid: \S+\n\n$/);
     assert.match(text, /transcript\.text\.delta/);
   },
   images: async (gateway) => {
     const text = await (await post(gateway, '/v1/images/generations', image)).text();
     assert.match(text, /image_generation\.partial_image/);
-    assert.match(text.slice(-2), /\n\n$/);
-    const last = text.trimEnd().split('\n\n').at(-1) ?? '';
+    const last = sseEvents(text).at(-1)?.data ?? '';
     assert.match(last, /image_generation\.completed/);
-    JSON.parse(last.slice(last.indexOf('data: ') + 6));
+    JSON.parse(last);
   },
   'a keyed request sent again': async (gateway) => {
     const headers = { 'idempotency-key': randomUUID() };

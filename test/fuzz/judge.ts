@@ -17,7 +17,7 @@ export function complaintOf(wire: WireRequest, answer: FuzzAnswer): string | und
   const type = String(headers['content-type'] ?? '');
   if (status >= 400) return wire.method === 'HEAD' ? complaintOfStatus(status) : complaintOfError(wire, answer);
   if (wire.method === 'HEAD') return undefined;
-  if (type.startsWith('text/event-stream')) return complaintOfStream(text);
+  if (type.startsWith('text/event-stream')) return complaintOfStream(wire, text);
   if (type.startsWith('application/json')) return complaintOfBody(text);
   return undefined;
 }
@@ -30,7 +30,7 @@ function complaintOfError(wire: WireRequest, { status = 0, text }: FuzzAnswer): 
   // Node's own, before any of the gateway's code: what is no HTTP.
   if (status === 400 && text === '') return undefined;
   // Of the board of the queues, and of health checks: no API.
-  if (/^\/(console\/queues|readyz)/.test(wire.path)) return complaintOfStatus(status);
+  if (/^\/(console\/queues|readyz|health\/readiness)/.test(wire.path)) return complaintOfStatus(status);
   let body: { type?: unknown; error?: { type?: unknown; message?: unknown; code?: unknown } };
   try {
     body = JSON.parse(text);
@@ -53,8 +53,10 @@ function complaintOfError(wire: WireRequest, { status = 0, text }: FuzzAnswer): 
 }
 
 /** Errors inside a stream: the gateway's own failures are as bad there. */
-function complaintOfStream(text: string): string | undefined {
-  if (text.trim() === '') return 'a stream without an event';
+function complaintOfStream({ headers }: WireRequest, text: string): string | undefined {
+  // Who has had the last event is told no more.
+  const isResumed = Object.keys(headers).some((name) => name.toLowerCase() === 'last-event-id');
+  if (text.trim() === '') return isResumed ? undefined : 'a stream without an event';
   const found = /"code":\s*"(server_error|stream_interrupted|outcome_unknown)"[^\n]{0,200}/.exec(text);
   return found === null ? undefined : `in a stream: ${found[0].slice(0, 160)}`;
 }

@@ -14,6 +14,8 @@ const startDeadlineMs = 60_000;
 export interface LauncherOptions {
   dataDir: string;
   settings?: Record<string, string>;
+  /** What is started instead of the built launcher. */
+  program?: string;
 }
 
 /** A launcher process as `npm start` runs it, with its output. */
@@ -46,9 +48,9 @@ async function dataSettings(dataDir: string): Promise<Record<string, string>> {
 }
 
 /** Starts the built launcher, as `npm start` does, on a free port with nothing of our own settings but the suites' database. */
-export async function startLauncher({ dataDir, settings }: LauncherOptions): Promise<LauncherProcess> {
+export async function startLauncher({ dataDir, settings, program }: LauncherOptions): Promise<LauncherProcess> {
   const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(process.execPath, [join(builtProduct, 'launcher/main.js')], {
+  const child = spawn(process.execPath, [program ?? join(builtProduct, 'launcher/main.js')], {
     cwd: root,
     env: { PATH, HOME, PORT: String(await freePort()), ...(await dataSettings(dataDir)), ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],

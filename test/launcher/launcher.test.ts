@@ -182,14 +182,61 @@ describe('the launcher', () => {
     assert.equal(await stopped(next), 0);
   });
 
-  test('SLUICE_API_KEY is a key, and is not printed', async () => {
+  test("SLUICE_BOOTSTRAP_KEY is a key, and is not printed; beside it SLUICE_API_KEY is a client's own", async () => {
     const secret = 'chosen-by-an-operator-01';
-    const launcher = await start({ dataDir: newDataDir(), settings: { SLUICE_API_KEY: secret } });
+    const settings = { SLUICE_BOOTSTRAP_KEY: secret, SLUICE_API_KEY: 'short' };
+    const launcher = await start({ dataDir: newDataDir(), settings });
     const { baseUrl } = await launcher.welcome();
     assert.equal((launcher.output + launcher.errors).includes(secret), false);
-    assert.match(launcher.output, /Authorization: Bearer \$SLUICE_API_KEY"/);
+    assert.match(launcher.output, /Authorization: Bearer \$SLUICE_BOOTSTRAP_KEY"/);
+    assert.equal(launcher.errors, '');
     const models = await clientOf({ baseUrl, key: secret }).models.list();
     assert.ok(models.data.length > 0);
+    assert.equal(await stopped(launcher), 0);
+  });
+
+  test('names that are no settings are told once, with the nearest right one, and so is the old name of the first key', async () => {
+    const secret = 'chosen-by-an-operator-02';
+    const settings = { SLUICE_SIGNUP: 'closed', OPENAI_APIKEY: 'sk-secret', SLUICE_API_KEY: secret };
+    const launcher = await start({ dataDir: newDataDir(), settings });
+    const { baseUrl } = await launcher.welcome();
+    assert.match(
+      launcher.errors,
+      /^SLUICE_SIGNUP is not a setting, so it has no effect\. Did you mean SLUICE_SIGN_UP\?\nOPENAI_APIKEY is not a setting, so it has no effect\. Did you mean OPENAI_API_KEY\?\nSLUICE_API_KEY, which clients use .* set SLUICE_BOOTSTRAP_KEY instead\. The old name still works\.\n$/,
+    );
+    assert.ok((await clientOf({ baseUrl, key: secret }).models.list()).data.length > 0);
+    assert.equal(await stopped(launcher), 0);
+    // A line of the log would be there by now.
+    assert.equal((launcher.output + launcher.errors).match(/SLUICE_SIGNUP/g)?.length, 1);
+    assert.equal((launcher.output + launcher.errors).includes('secret'), false);
+  });
+
+  test('HOST=0.0.0.0 says what to open and what to set, and no link says 0.0.0.0', async () => {
+    const launcher = await start({ dataDir: newDataDir(), settings: { HOST: '0.0.0.0' } });
+    const { baseUrl, key } = await launcher.welcome();
+    const { port } = new URL(baseUrl);
+    assert.match(
+      launcher.errors,
+      /^HOST=0\.0\.0\.0 listens on every address .* open http:\/\/.*\. Set PUBLIC_URL to .*\n$/,
+    );
+    assert.ok(launcher.errors.includes(`http://127.0.0.1:${port} on it`));
+    assert.doesNotMatch(launcher.output, /0\.0\.0\.0/);
+    // Whichever of its addresses was asked is the one that its links begin with.
+    for (const name of ['127.0.0.1', 'localhost', new URL(baseUrl).hostname]) {
+      const url = `http://${name}:${port}`;
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+      const body = JSON.stringify({
+        model: 'sandbox-image',
+        prompt: 'A boat',
+        size: '256x256',
+        response_format: 'url',
+      });
+      const answer = await fetch(`${url}/v1/images/generations`, { method: 'POST', headers, body });
+      const { data } = (await answer.json()) as { data: { url: string }[] };
+      assert.ok(data[0]?.url.startsWith(`${url}/`), `${data[0]?.url} for ${url}`);
+      const page = await (await fetch(`${url}/`)).text();
+      assert.ok(page.includes(`${url}/v1/`) && !page.includes('0.0.0.0'), url);
+    }
     assert.equal(await stopped(launcher), 0);
   });
 
@@ -379,7 +426,10 @@ describe('the launcher', () => {
     });
 
     test('a setting that makes no sense', async () => {
-      await refuses({ dataDir: newDataDir(), settings: { PORT: 'eighty' } }, /^The setting PORT cannot be used: .*\n$/);
+      await refuses(
+        { dataDir: newDataDir(), settings: { PORT: 'eighty' } },
+        /^PORT must be a whole number from 0 to 65535, not "eighty"\.\n$/,
+      );
     });
   });
 

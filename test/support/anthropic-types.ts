@@ -87,6 +87,8 @@ const error = z.discriminatedUnion('type', [
       ...['rate_limit_error', 'timeout_error', 'api_error', 'overloaded_error'],
     ] as const satisfies Anthropic.ErrorType[]),
     message: z.string().min(1),
+    // Of betas' errors.
+    details: z.looseObject({ error_code: z.string() }).optional(),
   }) satisfies z.ZodType<Anthropic.ErrorObject>,
   // In https://docs.claude.com/en/api/errors, although not in the type.
   z.strictObject({ type: z.literal('request_too_large'), message: z.string().min(1) }),
@@ -133,7 +135,7 @@ export class AnthropicEvents {
 
   /** @throws AssertionError or ZodError */
   take(block: string): void {
-    const { name, data } = /^(?:id: \S+\n)?event: (?<name>\w+)\ndata: (?<data>.*)$/.exec(block)?.groups ?? {};
+    const { name, data } = /^event: (?<name>\w+)\ndata: (?<data>.*)(?:\nid: \S+)?$/.exec(block)?.groups ?? {};
     assert.ok(data !== undefined, `not an event: ${block}`);
     const event = JSON.parse(data);
     assert.equal(event.type, name);

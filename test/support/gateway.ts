@@ -169,6 +169,8 @@ export class TestGateway {
       SLUICE_DATA_DIR: this.dataDir,
       // An empty one counts as unset.
       DATABASE_URL: this.databaseUrl ?? '',
+      SLUICE_BOOTSTRAP_KEY: this.apiKey,
+      // Its name in older builds.
       SLUICE_API_KEY: this.apiKey,
       SLUICE_SANDBOX: 'on',
       SANDBOX_BASE_URL: `${this.sandbox.url}/v1`,

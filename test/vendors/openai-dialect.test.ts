@@ -206,6 +206,19 @@ describe('the OpenAI dialect', () => {
     assert.deepEqual(sink.data(), plain.map(frameOf));
   });
 
+  it("takes the usage that Groq tells in a chunk's x_groq alone, and OpenAI's where there are both", async () => {
+    const told = { ...usage, queue_time: 0.018 };
+    const last = (rest: object) =>
+      chunk([{ delta: {}, finish_reason: 'stop' }], { x_groq: { id: 'r', usage: told }, ...rest });
+    const begun = { ...plain[0], x_groq: { id: 'r' } };
+    const alone = await stream(events([begun, ...plain.slice(1), last({})]));
+    assert.deepEqual(alone.end.usage, told);
+    const both = await stream(events([begun, ...plain.slice(1), last({ usage })]));
+    assert.deepEqual(both.end.usage, usage);
+    const neither = await stream(events([begun, ...plain.slice(1), { ...last({}), x_groq: { usage: 'none' } }]));
+    assert.equal(neither.end.usage, null);
+  });
+
   it('keeps the usage of a last chunk that has choices too', async () => {
     const last = chunk([{ delta: {}, finish_reason: 'stop' }], { usage });
     const { end, sink } = await stream(events([last]));

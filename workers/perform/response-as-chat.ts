@@ -54,7 +54,10 @@ function messagesOf(instructions: unknown, input: ResponseJob['input']): readonl
   input.forEach((item, index) => {
     chat.add(item, `input[${index}]`);
   });
-  return chat.end();
+  const messages = chat.end();
+  if (messages.length > 0) return messages;
+  const message = "Invalid 'input': it holds nothing that this model could be shown.";
+  throw new ApiError('invalid_request_error', message, { param: 'input' });
 }
 
 /** A chat shows log probabilities wherever they are asked for, a response only where they are included. */

@@ -8,6 +8,7 @@ import { isObject, type JsonObject } from '../vendors/json-object.ts';
  */
 export function chatParts(content: unknown, place: string): readonly JsonObject[] {
   if (!Array.isArray(content)) return [{ type: 'text', text: typeof content === 'string' ? content : '' }];
+  if (content.length === 0) throw refused(`Invalid '${place}': expected at least one part.`, place);
   return content.map((part, index) => chatPart(part, `${place}[${index}]`));
 }
 

@@ -20,6 +20,8 @@ interface AssistantTurn {
  */
 export class ResponseItemsAsChat {
   readonly #messages: JsonObject[] = [];
+  /** Ids of the calls so far. */
+  readonly #callIds = new Set<unknown>();
   #turn: AssistantTurn | undefined;
   /** The fields that hold Google's signatures, by the ids of the calls; by undefined that of the turn's text. */
   readonly #signatures = new Map<unknown, object>();
@@ -85,12 +87,14 @@ export class ResponseItemsAsChat {
 
   #addCall({ call_id: id, namespace, name }: ResponseItem, given: string): void {
     const flatName = flatToolName(typeof namespace === 'string' ? namespace : undefined, String(name));
+    this.#callIds.add(id);
     this.#assistant().calls.push({ id, type: 'function', function: { name: flatName, arguments: given } });
   }
 
-  #addOutput({ call_id: id, output }: ResponseItem, place: string): void {
-    this.#endTurn();
+  #addOutput({ type, call_id: id, output }: ResponseItem, place: string): void {
     const parts = chatParts(output, `${place}.output`);
+    if (!this.#callIds.has(id)) throw noCall(type === 'function_call_output' ? 'function' : 'custom tool', id);
+    this.#endTurn();
     const texts = parts.filter(isText);
     const others = parts.filter((part) => !isText(part));
     if (others.length > 0) {
@@ -148,6 +152,12 @@ function joinTexts(parts: unknown): string {
   if (!Array.isArray(parts)) return '';
   const texts = parts.map((part) => (isObject(part) ? part.text : undefined));
   return texts.filter((text) => typeof text === 'string').join('\n\n');
+}
+
+/** In OpenAI's words. */
+function noCall(kind: string, id: unknown): ApiError {
+  const message = `No tool call found for ${kind} call output with call_id ${String(id).slice(0, 200)}.`;
+  return new ApiError('invalid_request_error', message, { param: 'input' });
 }
 
 function notHeld(type: string, place: string): ApiError {

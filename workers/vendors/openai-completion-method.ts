@@ -140,6 +140,8 @@ class ChunkStream extends DeltaStream {
 
   private writeChunk(chunk: JsonObject): void {
     if (isObject(chunk.usage)) this.usage = chunk.usage;
+    // Groq has told it there alone.
+    else if (isObject(chunk.x_groq) && isObject(chunk.x_groq.usage)) this.usage = chunk.x_groq.usage;
     chunk.usage = undefined;
     chunk.choices ??= [];
     const { choices } = chunk;

@@ -24,6 +24,8 @@ export interface Job {
   readonly input_tokens: number | null;
   readonly output_tokens: number | null;
   readonly cost: number | null;
+  /** What its vendor says that it has cost there. */
+  readonly vendor_cost: number | null;
   readonly usage: unknown;
   readonly metadata: Readonly<Record<string, string>> | null;
   readonly has_body: boolean;

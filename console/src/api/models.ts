@@ -1,7 +1,10 @@
 import { queryOptions } from '@tanstack/react-query';
 import { request } from './request.ts';
 
-/** Dollars per million tokens; `image`, `second` and `character` are dollars each. */
+/** Dollars for a request, the same for each or by the size of its search context. */
+export type RequestPrice = number | { readonly low: number; readonly medium: number; readonly high: number };
+
+/** Dollars per million tokens; `image`, `second`, `character` and `request` are dollars each. */
 export interface ModelPrices {
   readonly input?: number | null;
   readonly cached_input?: number | null;
@@ -10,8 +13,11 @@ export interface ModelPrices {
   readonly image_output?: number | null;
   readonly audio_input?: number | null;
   readonly image?: number | null;
+  /** Of images that cost otherwise, by size, quality or both. */
+  readonly image_kinds?: Readonly<Record<string, number>> | null;
   readonly second?: number | null;
   readonly character?: number | null;
+  readonly request?: RequestPrice | null;
   readonly above?: readonly Readonly<Record<string, number | null>>[];
 }
 

@@ -77,6 +77,7 @@ function JobView({ job, scope }: { job: Job; scope: UsageScope }) {
           <Facts
             lines={{
               Cost: job.cost === null ? 'not settled yet' : money(job.cost),
+              "Vendor's own cost": job.vendor_cost === null ? null : money(job.vendor_cost),
               Took: duration(jobDuration(job)),
               Model: job.model,
               'Answered by': job.served_model,

@@ -1,0 +1,41 @@
+/** The limits in force: how many unfinished jobs the API key has, and may have, and its limits for a minute. */
+export interface Limits {
+  readonly running: number;
+  /** Undefined: nobody has looked. */
+  readonly concurrency: number | undefined;
+  readonly requests: number | undefined;
+  readonly tokens: number | undefined;
+  /** As of `AdmitReply`. */
+  readonly left: string;
+}
+
+/**
+ * The limits of the key for a minute, as OpenAI names them. Without one on requests the limit in force is on unfinished ones:
+ * a place is free again when one of them ends.
+ */
+export function limitHeaders({ running, concurrency, requests, tokens, left }: Limits): Record<string, string> {
+  const [leftRequests = '-', requestsMs, leftTokens = '-', tokensMs] = left.split(' ');
+  const headers: Record<string, string> = {};
+  if (requests !== undefined && leftRequests !== '-') {
+    headers['x-ratelimit-limit-requests'] = String(requests);
+    headers['x-ratelimit-remaining-requests'] = leftRequests;
+    headers['x-ratelimit-reset-requests'] = durationText(requestsMs);
+  } else if (concurrency !== undefined) {
+    headers['x-ratelimit-limit-requests'] = String(concurrency);
+    headers['x-ratelimit-remaining-requests'] = String(Math.max(0, concurrency - running));
+    headers['x-ratelimit-reset-requests'] = '1s';
+  }
+  if (tokens === undefined || leftTokens === '-') return headers;
+  headers['x-ratelimit-limit-tokens'] = String(tokens);
+  headers['x-ratelimit-remaining-tokens'] = leftTokens;
+  headers['x-ratelimit-reset-tokens'] = durationText(tokensMs);
+  return headers;
+}
+
+/** Milliseconds as OpenAI writes durations: `6m0s`, `1.5s`, `20ms`. */
+function durationText(milliseconds: string | undefined): string {
+  const ms = Math.ceil(Number(milliseconds ?? 0));
+  if (ms < 1000) return `${ms}ms`;
+  const [minutes, seconds] = [Math.floor(ms / 60_000), (ms % 60_000) / 1000];
+  return minutes === 0 ? `${seconds}s` : `${minutes}m${seconds}s`;
+}

@@ -1,0 +1,27 @@
+import { ApiError } from '../../shared/errors.ts';
+
+const short = { requests: 'RPM', tokens: 'TPM' };
+
+/** A limit for a minute that a request went over. */
+export interface ReachedLimit {
+  /** What it is the limit of. */
+  readonly whose: string;
+  readonly what: keyof typeof short;
+  readonly limit: string | number;
+  /** Tokens that the request is counted as. */
+  readonly asked?: string;
+  readonly retryAfterMs: number;
+  /** The limits in force, as the answer shows them. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The 429 for it, in OpenAI's words, out of which clients read how long to wait. */
+export function rateLimitReached({ whose, what, limit, asked, retryAfterMs, headers }: ReachedLimit): ApiError {
+  const need = asked === undefined ? '' : `, Requested ${asked}`;
+  const seconds = (retryAfterMs / 1000).toFixed(3);
+  return new ApiError(
+    'rate_limit_exceeded',
+    `Rate limit reached for ${whose} on ${what} per min (${short[what]}): Limit ${limit}${need}. Please try again in ${seconds}s.`,
+    { retryAfterMs, headers },
+  );
+}

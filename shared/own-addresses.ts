@@ -1,0 +1,46 @@
+import { networkInterfaces } from 'node:os';
+import type { Config } from './config.ts';
+
+/** A machine of containers has a network for each: the first ones are enough. */
+const maxAddresses = 16;
+
+/**
+ * The base URLs under which callers reach an api process, the main one first: those of PUBLIC_URL, else the one of host and
+ * port. One that listens on every address has a URL for each, and none for `0.0.0.0`, which nobody can open.
+ */
+export function ownBaseUrls({
+  publicUrls,
+  host,
+  port,
+}: Pick<Config, 'publicUrls' | 'host' | 'port'>): readonly [string, ...string[]] {
+  const [main, ...others] = publicUrls;
+  if (main !== undefined) return [main, ...others];
+  const urlOf = (address: string): string => `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
+  if (!isEveryAddress(host)) return [urlOf(host)];
+  const loopback = [urlOf('localhost'), ...(host.includes(':') ? [urlOf('::1')] : [])];
+  const [first = urlOf('127.0.0.1'), ...more] = machineAddresses(host.includes(':')).map(urlOf);
+  return [...new Set([first, ...more, urlOf('127.0.0.1'), ...loopback])] as [string, ...string[]];
+}
+
+/** Whether a HOST stands for all addresses of the machine: `0.0.0.0`, `::`. */
+export function isEveryAddress(host: string): boolean {
+  const url = `http://${host.includes(':') ? `[${host}]` : host}`;
+  return URL.canParse(url) && ['0.0.0.0', '[::]', '[::ffff:0:0]'].includes(new URL(url).hostname);
+}
+
+/** What to open, and what to set, where a gateway listens on every address and nobody has said how callers reach it. */
+export function everyAddressNotice(config: Pick<Config, 'publicUrls' | 'host' | 'port'>): string | undefined {
+  if (config.publicUrls.length > 0 || !isEveryAddress(config.host)) return undefined;
+  const [main] = ownBaseUrls(config);
+  const here = `http://127.0.0.1:${config.port}`;
+  const open = main === here ? `open ${here} on it` : `open ${main} from elsewhere, or ${here} on it`;
+  return `HOST=${config.host} listens on every address of this machine: ${open}. Set PUBLIC_URL to the address that callers use: links in answers begin with it.`;
+}
+
+/** Addresses by which other machines reach this one, those of IPv4 first. */
+function machineAddresses(withIpv6: boolean): readonly string[] {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  const outer = all.filter(({ internal, address }) => !internal && !/^(fe80|169\.254\.)/i.test(address));
+  const [ipv4, ipv6] = ['IPv4', 'IPv6'].map((family) => outer.filter((each) => each.family === family));
+  return [...(ipv4 ?? []), ...(withIpv6 ? (ipv6 ?? []) : [])].slice(0, maxAddresses).map(({ address }) => address);
+}

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, symlinkSync } from 'node:fs';
+import { appendFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { eventually } from '../support/eventually.ts';
+import { isAlive, type LauncherProcess, startLauncher } from './launcher-process.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const parts = ['api', 'workers', 'shared', 'sandbox', 'launcher', 'console', 'dist'];
+const files = ['start.mjs', 'build.mjs', 'build-state.mjs', 'package.json', 'package-lock.json', 'tsconfig.json'];
+
+/** What a program that ends by itself said, without any of our own settings. */
+async function run(file: string, args: string[], nodeFlags: string[] = []) {
+  const { PATH = '', HOME = '' } = process.env;
+  try {
+    const command = [...nodeFlags, file, ...args];
+    return { code: 0, ...(await promisify(execFile)(process.execPath, command, { env: { PATH, HOME } })) };
+  } catch (error) {
+    return error as { code: number; stdout: string; stderr: string };
+  }
+}
+
+describe('npm start', () => {
+  /** A checkout of its own that is built: the sources, and what was built of them. */
+  let checkout = '';
+  let data = 0;
+  const started: LauncherProcess[] = [];
+  const newDataDir = () => join(checkout, `data-${++data}`);
+  const file = (path: string) => join(checkout, path);
+
+  const start = async (): Promise<LauncherProcess> => {
+    const launcher = await startLauncher({ dataDir: newDataDir(), program: file('start.mjs') });
+    started.push(launcher);
+    return launcher;
+  };
+  const stop = async (launcher: LauncherProcess) => {
+    launcher.signal('SIGINT');
+    assert.equal(await launcher.exit, 0, launcher.errors);
+  };
+
+  before(() => {
+    checkout = realpathSync(mkdtempSync(join(tmpdir(), 'sluice-test-start-')));
+    const filter = (path: string) => !path.endsWith('/node_modules');
+    for (const part of [...parts, ...files]) cpSync(join(root, part), file(part), { recursive: true, filter });
+    symlinkSync(join(root, 'node_modules'), file('node_modules'));
+    // A build leaves it; the copy has none yet.
+    cpSync(join(root, 'dist.lock'), file('dist.lock'));
+  });
+  after(async () => {
+    for (const launcher of started) launcher.signal('SIGTERM');
+    await Promise.all(started.map(({ exit }) => exit));
+    await rm(checkout, { recursive: true, force: true });
+  });
+
+  it('builds nothing where the sources are as they were, and never under a gateway that runs', async () => {
+    const built = await stat(file('dist/launcher/main.js'));
+    const launcher = await start();
+    await launcher.welcome();
+    assert.match(launcher.errors, /^Starting Sluice …\n$/);
+    assert.equal((await stat(file('dist/launcher/main.js'))).ino, built.ino);
+
+    await appendFile(file('shared/ids.ts'), '// Changed.\n');
+    const second = await start();
+    assert.equal(await Promise.race([second.exit, second.welcome()]), 1);
+    assert.match(second.errors, /\nA Sluice runs from this folder, .*: stop that one first, then start again\.\n$/);
+    const build = await run(file('build.mjs'), []);
+    assert.deepEqual([build.code, build.stdout], [1, '']);
+    assert.match(build.stderr, /^A Sluice runs from this folder, .*\n$/);
+    assert.equal((await stat(file('dist/launcher/main.js'))).ino, built.ino);
+
+    // Its children come back from the build that they were started from.
+    const killed = launcher.children().api as number;
+    process.kill(killed, 'SIGKILL');
+    await eventually(() => {
+      const { api } = launcher.children();
+      assert.ok(api !== undefined && api !== killed && isAlive(api), 'the api is not back');
+    });
+    await stop(launcher);
+  });
+
+  it('builds what has changed, says so, and does it once', async () => {
+    await appendFile(file('shared/ids.ts'), '// Changed once more.\n');
+    const before = readFileSync(file('dist/sources.sha256'), 'utf8');
+    mkdirSync(file('dist.next/left-by-a-build-that-was-killed'), { recursive: true });
+    const launcher = await start();
+    await launcher.welcome();
+    assert.match(launcher.errors, /^Building Sluice, .*\nStarting Sluice …\n$/);
+    assert.notEqual(readFileSync(file('dist/sources.sha256'), 'utf8'), before);
+    assert.deepEqual([existsSync(file('dist.next')), existsSync(file('dist.last'))], [false, false]);
+    await stop(launcher);
+    const again = await start();
+    await again.welcome();
+    assert.match(again.errors, /^Starting Sluice …\n$/);
+    await stop(again);
+  });
+
+  it('explains itself, and takes no arguments that it does not know', async () => {
+    const { code, stdout, stderr } = await run(file('start.mjs'), ['--help']);
+    assert.deepEqual([code, stderr], [0, '']);
+    for (const name of ['PORT', 'OPENAI_API_KEY', 'PUBLIC_URL']) assert.ok(stdout.includes(name), name);
+    const unknown = await run(file('start.mjs'), ['--prot', '8081']);
+    assert.deepEqual([unknown.code, unknown.stdout], [2, '']);
+    assert.match(unknown.stderr, /^npm start takes no argument "--prot": .*\n\nusage:/);
+  });
+
+  it('says in one sentence that a Node is too old, and takes each that is not', async () => {
+    const asIf = async (version: string) => {
+      const stub = file('as-if.mjs');
+      const versions = JSON.stringify({ ...process.versions, node: version });
+      await writeFile(stub, `Object.defineProperty(process, 'versions', { value: ${versions} });\n`);
+      return await run(file('start.mjs'), ['--help'], ['--import', stub]);
+    };
+    for (const old of ['18.20.4', '20.9.0', '20.18.0']) {
+      const { code, stdout, stderr } = await asIf(old);
+      assert.deepEqual([code, stdout], [1, ''], old);
+      assert.match(stderr, new RegExp(`^Sluice needs Node 20\\.18\\.1 or newer, and \\S+ is Node ${old}: .*\\n$`));
+    }
+    for (const fine of ['20.18.1', '20.20.2', '22.0.0', '24.11.0', '26.0.0-nightly']) {
+      assert.equal((await asIf(fine)).code, 0, fine);
+    }
+  });
+
+  it('names the command that is missing where nothing is installed', async () => {
+    const bare = file('bare');
+    mkdirSync(bare);
+    for (const name of files) cpSync(join(root, name), join(bare, name));
+    const { code, stderr } = await run(join(bare, 'start.mjs'), []);
+    assert.deepEqual([code, stderr], [1, 'The packages of Sluice are not installed: run npm ci first.\n']);
+  });
+});
