@@ -185,7 +185,8 @@ describe("Google's thought signatures, through the views that have no word for t
     });
 
     it('are no block behind the last text, which is an answer to most clients', async () => {
-      const answer = await ask([thought, { text: 'Rain.' }, { text: '', thoughtSignature: 'EhQKEgFyz' }], true);
+      const parts = [thought, { text: 'Rain.' }, { text: '', thoughtSignature: 'EhQKEgFyz' }];
+      const answer = await ask(parts, true, { thinking: { type: 'adaptive' } });
       assert.deepEqual(
         answer.content.map(({ type }) => type),
         ['thinking', 'text'],
