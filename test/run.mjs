@@ -13,7 +13,7 @@ import { findNode, mainVersion, otherVersions, withNode } from './node-versions/
 
 const folder = dirname(fileURLToPath(import.meta.url));
 /** More than there are cores where there are two: most suites wait for a process that dies, or for time, longer than they work. */
-const concurrency = 6;
+const concurrency = 5;
 /** A suite that hangs ends; the soak has its time. */
 const timeoutMs = process.env.SLUICE_SOAK ? 2 * 3_600_000 : 300_000;
 /** Suites about what the database does. */

@@ -166,7 +166,7 @@ describe('chat', () => {
 
   test('is stopped, and says so', async () => {
     await onTab('chat', async (page) => {
-      await say(page, 'WORDS:5000@20');
+      await say(page, 'WORDS:5000@50');
       await answers(page)
         .getByText(/word1 word2/)
         .waitFor();

@@ -21,6 +21,9 @@ export interface ChatState {
   readonly results: Readonly<Record<string, string>>;
 }
 
+/** How often a growing answer is drawn anew. */
+const drawEveryMs = 50;
+
 /** A chat: its form, its turns, and the answer that is under way. */
 export class ChatSession {
   readonly store = new StateStore<ChatState>({
@@ -78,20 +81,33 @@ export class ChatSession {
       this.#show(withCompletion(emptyAnswer, (await response.json()) as WireCompletion));
       return;
     }
-    let answer = emptyAnswer;
-    let isWhole = false;
-    for await (const { data } of readEvents(response.body)) {
-      if (data === '[DONE]') {
-        isWhole = true;
-        break;
-      }
-      const chunk = JSON.parse(data) as WireCompletion;
-      if (chunk.error !== undefined) throw new Error(chunk.error.message);
-      answer = withCompletion(answer, chunk);
-      this.#show(answer);
-    }
+    const isWhole = await this.#stream(response.body);
     signal.throwIfAborted();
     if (!isWhole) throw new Error('The connection broke off before the answer was complete.');
+  }
+
+  /** Shows a streamed answer as it grows, and tells whether it came to its end. A fast model writes more tokens than a page can draw. */
+  async #stream(body: ReadableStream<Uint8Array>): Promise<boolean> {
+    let answer = emptyAnswer;
+    let timer: number | undefined;
+    try {
+      for await (const { data } of readEvents(body)) {
+        if (data === '[DONE]') return true;
+        const chunk = JSON.parse(data) as WireCompletion;
+        if (chunk.error !== undefined) throw new Error(chunk.error.message);
+        answer = withCompletion(answer, chunk);
+        if (timer !== undefined) continue;
+        this.#show(answer);
+        timer = window.setTimeout(() => {
+          timer = undefined;
+          this.#show(answer);
+        }, drawEveryMs);
+      }
+      return false;
+    } finally {
+      window.clearTimeout(timer);
+      this.#show(answer);
+    }
   }
 
   #show({ text, reasoning, toolCalls, finishReason }: ChatAnswer): void {
