@@ -33,6 +33,19 @@ function withRoles(chunks: readonly Record<string, unknown>[]): Record<string, u
   }));
 }
 
+/** The chunk that ends the choices to which no other gave a finish reason. */
+function endsOf(chunks: readonly Record<string, unknown>[]): Record<string, unknown>[] {
+  const choices = chunks.flatMap((each) => each.choices as Record<string, unknown>[]);
+  const open = [...new Set(choices.map(({ index }) => index))].filter(
+    (index) => !choices.some((choice) => choice.index === index && choice.finish_reason),
+  );
+  const ends = open.map((index) => {
+    const hasCalls = choices.some((choice) => choice.index === index && 'tool_calls' in (choice.delta as object));
+    return { index, delta: {}, finish_reason: hasCalls ? 'tool_calls' : 'stop' };
+  });
+  return ends.length === 0 ? [] : [{ choices: ends }];
+}
+
 const sendEvents =
   (...parts: string[]): Answer =>
   (response) =>
@@ -142,7 +155,7 @@ describe('the OpenAI dialect', () => {
         const all = chunks.map((each): Record<string, unknown> => ({ ...before, ...each }));
         const text = all.map((each) => `data: ${JSON.stringify(each, null, space).replaceAll('\n', '')}\n\n`).join('');
         const { sink, end } = await stream(`${text}data: [DONE]\n\n`);
-        assert.deepEqual(sink.data(), withRoles(all).map(frameOf));
+        assert.deepEqual(sink.data(), [...withRoles(all).map(frameOf), ...endsOf(all)]);
         assert.deepEqual(end.usage, all.some((each) => each.usage) ? usage : null);
       }),
       { numRuns: 200 },

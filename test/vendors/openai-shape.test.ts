@@ -146,6 +146,42 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     assert.ok(!JSON.stringify(frames).includes('message'));
   });
 
+  it('a stream that ends without finish reasons gives each choice one, and so does a whole answer', async () => {
+    const call = { index: 0, id: 'a', function: { name: 'f', arguments: '' } };
+    const frames = await stream([
+      chunk([{ index: 0, delta: { role: 'assistant', content: 'x' } }]),
+      chunk([{ index: 1, delta: { role: 'assistant', tool_calls: [call] } }]),
+      chunk([{ index: 2, delta: { content: 'x' }, finish_reason: 'length' }]),
+    ]);
+    assert.deepEqual(frames.at(-1)?.choices, [
+      { index: 0, delta: {}, finish_reason: 'stop' },
+      { index: 1, delta: { tool_calls: [{ index: 0, function: { arguments: '{}' } }] }, finish_reason: 'tool_calls' },
+    ]);
+    const choices = await hold([
+      { message: { content: 'x' }, finish_reason: '' },
+      { message: { content: '', tool_calls: [call] }, finish_reason: '' },
+    ]);
+    assert.deepEqual(
+      choices.map(({ finish_reason: reason }) => reason),
+      ['stop', 'tool_calls'],
+    );
+  });
+
+  it('content is one text, whether the vendor has parts or an object, and an empty function_call is none', async () => {
+    const empty = { function_call: { name: '', arguments: '' } };
+    const cases: [unknown, string][] = [
+      [{ title: 'Apples' }, '{"title":"Apples"}'],
+      [[{ type: 'text', text: 'Ap' }, { type: 'text', text: 'ples' }, { type: 'image' }], 'Apples'],
+    ];
+    for (const [content, text] of cases) {
+      const message = { role: 'assistant', content, ...empty };
+      const [held] = await hold([{ message, finish_reason: 'stop' }]);
+      assert.deepEqual(held?.message, { role: 'assistant', content: text });
+      const frames = await stream([chunk([{ delta: message }]), stop]);
+      assert.equal((await accumulate(frames)).message.content, text);
+    }
+  });
+
   it("finish reasons are OpenAI's, of chats and of legacy completions", async () => {
     const reasons: [unknown, string][] = [
       ['stop', 'stop'],

@@ -5,7 +5,7 @@ import { DeltaStream } from './delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import { type OpenAiAnswerReader, takeOffIdentity } from './openai-answer-reader.ts';
 import { composeRequest } from './openai-request.ts';
-import type { AnswerShape } from './openai-shape.ts';
+import type { AnswerShape, ChunkShape } from './openai-shape.ts';
 import { TokenTemplate } from './token-template.ts';
 import type { FrameSink, VendorAnswer, VendorMethod, VendorUsage } from './vendor.ts';
 
@@ -58,7 +58,7 @@ class ChunkStream extends DeltaStream {
   private readonly answerReader: OpenAiAnswerReader;
   private readonly kind: CompletionKind;
   private readonly events = new SseReader((data, type) => this.readEvent(data, type));
-  private readonly shapeChunk: (chunk: JsonObject) => void;
+  private readonly shape: ChunkShape;
   private usage: VendorUsage = null;
   private template: TokenTemplate | undefined;
   /** Chunks from which a template may yet be made: where none can be, trying costs as much as it would save. */
@@ -70,7 +70,7 @@ class ChunkStream extends DeltaStream {
     super(sink);
     this.answerReader = answerReader;
     this.kind = kind;
-    this.shapeChunk = kind.shape.chunks();
+    this.shape = kind.shape.chunks();
   }
 
   /** Some vendors answer a streamed request with a whole completion: it becomes one chunk that says it all. */
@@ -106,6 +106,8 @@ class ChunkStream extends DeltaStream {
   private readEvent(data: string, type: string | undefined): void {
     if (this.isDone || data === '') return;
     if (data.startsWith('[DONE]')) {
+      const ends = this.shape.end();
+      if (ends !== undefined) this.writeChunk({ choices: ends });
       this.isDone = true;
       return;
     }
@@ -118,7 +120,7 @@ class ChunkStream extends DeltaStream {
     if (chunk.error || type === 'error') this.fail(this.answerReader.reportedError(data));
     if (this.template === undefined && this.templateTries > 0) this.makeTemplate(data, chunk);
     takeOffIdentity(chunk);
-    this.shapeChunk(chunk);
+    this.shape.take(chunk);
     this.writeChunk(chunk);
   }
 
@@ -130,7 +132,7 @@ class ChunkStream extends DeltaStream {
     const toFrame = (text: string): string => {
       const sample = parseObject(text);
       takeOffIdentity(sample);
-      this.shapeChunk(sample);
+      this.shape.take(sample);
       sample.usage = undefined;
       return JSON.stringify(sample);
     };

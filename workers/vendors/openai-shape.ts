@@ -7,12 +7,23 @@ import { callPlace, type GrowingCall, shapeArguments, shapePiece } from './opena
 export interface AnswerShape {
   /** The choices of a whole answer. */
   readonly whole: (answer: JsonObject) => void;
-  /** A function for the chunks of one streamed answer, in their order. */
-  readonly chunks: () => (chunk: JsonObject) => void;
+  /** What does it with the chunks of one streamed answer. */
+  readonly chunks: () => ChunkShape;
+}
+
+/** The shape of the chunks of one streamed answer. */
+export interface ChunkShape {
+  /** Takes the next chunk. */
+  readonly take: (chunk: JsonObject) => void;
+  /** The choices that the vendor ended without a finish reason, as a last chunk tells it; undefined where there are none. */
+  readonly end: () => JsonObject[] | undefined;
 }
 
 /** What a streamed answer has said of one of its choices. */
-type GrowingChoice = Map<number, GrowingCall>;
+interface GrowingChoice {
+  readonly calls: Map<number, GrowingCall>;
+  isFinished: boolean;
+}
 
 const ownReasons: ReadonlySet<unknown> = new Set(['stop', 'length', 'tool_calls', 'content_filter', 'function_call']);
 
@@ -36,34 +47,61 @@ export function chatShape(adapt?: (said: JsonObject) => void): AnswerShape {
   return {
     whole: (answer) => {
       eachChoice(answer, (choice) => {
-        choice.finish_reason = toFinishReason(choice.finish_reason) ?? 'stop';
+        choice.finish_reason = toFinishReason(choice.finish_reason);
         const message = messageOf(choice);
         adapt?.(message);
+        choice.finish_reason ??= endOf(listOf(message.tool_calls).length);
         shapeMessage(message, choice.finish_reason === 'length');
         choice.message = message;
       });
     },
-    chunks: () => {
-      const growing = new Map<unknown, GrowingChoice>();
-      const shape = (choice: JsonObject): void => {
-        const known = growing.get(choice.index);
-        const calls = known ?? new Map<number, GrowingCall>();
-        if (known === undefined) growing.set(choice.index, calls);
-        if (choice.finish_reason !== null) choice.finish_reason = toFinishReason(choice.finish_reason);
-        let delta = deltaOf(choice, known === undefined);
-        adapt?.(delta);
-        if (known === undefined && !isText(delta.role)) delta = { ...delta, role: 'assistant' };
-        if (Array.isArray(delta.tool_calls)) shapePieces(delta.tool_calls, calls);
-        if (calls.size > 0 && isText(choice.finish_reason)) endCalls(delta, calls, choice.finish_reason);
-        choice.delta = delta;
-      };
-      return (chunk) => eachChoice(chunk, shape);
-    },
+    chunks: () => new ChatChunks(adapt),
   };
 }
 
+class ChatChunks implements ChunkShape {
+  readonly #adapt: ((said: JsonObject) => void) | undefined;
+  readonly #choices = new Map<unknown, GrowingChoice>();
+
+  constructor(adapt: ((said: JsonObject) => void) | undefined) {
+    this.#adapt = adapt;
+  }
+
+  take(chunk: JsonObject): void {
+    eachChoice(chunk, (choice) => this.#shape(choice));
+  }
+
+  end(): JsonObject[] | undefined {
+    const open = [...this.#choices].filter(([, { isFinished }]) => !isFinished);
+    if (open.length === 0) return undefined;
+    const ends = open.map(([index, { calls }]) => ({ index, delta: {}, finish_reason: endOf(calls.size) }));
+    this.take({ choices: ends });
+    return ends;
+  }
+
+  #shape(choice: JsonObject): void {
+    const known = this.#choices.get(choice.index);
+    const growing = known ?? { calls: new Map<number, GrowingCall>(), isFinished: false };
+    if (known === undefined) this.#choices.set(choice.index, growing);
+    if (choice.finish_reason !== null) choice.finish_reason = toFinishReason(choice.finish_reason);
+    let delta = deltaOf(choice, known === undefined);
+    this.#adapt?.(delta);
+    shapeContent(delta);
+    if (known === undefined && !isText(delta.role)) delta = { ...delta, role: 'assistant' };
+    if (Array.isArray(delta.tool_calls)) shapePieces(delta.tool_calls, growing.calls);
+    if (isText(choice.finish_reason)) {
+      growing.isFinished = true;
+      if (growing.calls.size > 0) endCalls(delta, growing.calls, choice.finish_reason);
+    }
+    choice.delta = delta;
+  }
+}
+
 /** Legacy completions, whose choices look alike in chunks and in whole answers. */
-export const completionShape: AnswerShape = { whole: shapeCompletion, chunks: () => shapeCompletion };
+export const completionShape: AnswerShape = {
+  whole: shapeCompletion,
+  chunks: () => ({ take: shapeCompletion, end: () => undefined }),
+};
 
 function shapeCompletion(answer: JsonObject): void {
   eachChoice(answer, (choice) => {
@@ -102,6 +140,25 @@ function messageOf(choice: JsonObject): JsonObject {
   throw new ApiError('server_error', "The model's vendor answered with a choice that has no message.");
 }
 
+/** How a choice ends whose vendor does not say it (Snowflake, some proxies). */
+function endOf(calls: number): string {
+  return calls > 0 ? 'tool_calls' : 'stop';
+}
+
+/** Content as one text: some vendors have a list of parts, Cloudflare the JSON that was asked for as an object. No call without a name. */
+function shapeContent(said: JsonObject): void {
+  const { content, function_call: call } = said;
+  if (typeof content === 'object' && content !== null) {
+    const texts = listOf(content).map((part) => (isObject(part) && isText(part.text) ? part.text : ''));
+    said.content = Array.isArray(content) ? texts.join('') : JSON.stringify(content);
+  }
+  if (isObject(call) && !isText(call.name) && !isText(call.arguments)) said.function_call = undefined;
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
 /**
  * What a chunk adds to its choice. The message that some vendors (Perplexity) repeat beside each delta holds all that was said so far: it
  * counts where there is no delta, and where the choice is told by this one chunk.
@@ -116,6 +173,7 @@ function deltaOf(choice: JsonObject, isFirst: boolean): JsonObject {
 
 function shapeMessage(message: JsonObject, isCut: boolean): void {
   if (!isText(message.role)) message.role = 'assistant';
+  shapeContent(message);
   message.content ??= null;
   if (!Array.isArray(message.tool_calls)) return;
   for (const call of message.tool_calls) {
@@ -128,11 +186,11 @@ function shapeMessage(message: JsonObject, isCut: boolean): void {
 /** What only the first piece of a call has, and a whole call. */
 function beginCall(call: JsonObject): void {
   if (!isText(call.id)) call.id = `call_${randomUUID().replaceAll('-', '')}`;
-  if (!isText(call.type)) call.type = isObject(call.custom) ? 'custom' : 'function';
+  if (!isText(call.type)) call.type = isObject(call.custom) && !isObject(call.function) ? 'custom' : 'function';
   if (call.type === 'function') call.function = shapeArguments(isObject(call.function) ? call.function : {});
 }
 
-function shapePieces(pieces: readonly unknown[], calls: GrowingChoice): void {
+function shapePieces(pieces: readonly unknown[], calls: Map<number, GrowingCall>): void {
   for (const piece of pieces) {
     if (!isObject(piece)) continue;
     const index = callPlace(piece, calls);
@@ -148,7 +206,7 @@ function shapePieces(pieces: readonly unknown[], calls: GrowingChoice): void {
 }
 
 /** No arguments are empty ones, which clients want to parse; those of a call that was cut off are not known. */
-function endCalls(delta: JsonObject, calls: GrowingChoice, reason: string): void {
+function endCalls(delta: JsonObject, calls: ReadonlyMap<number, GrowingCall>, reason: string): void {
   for (const [index, call] of calls) {
     if (!call.needsArguments || reason === 'length') continue;
     call.needsArguments = false;
