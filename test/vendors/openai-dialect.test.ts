@@ -175,7 +175,7 @@ describe('the OpenAI dialect', () => {
       ...chunk([{ delta: { content: inner } }]),
     });
     const chunks = [plain[0] ?? {}, twice('x', 'x'), twice('y', 'x'), twice('x', 'y'), twice('x', 'x')];
-    assert.deepEqual((await stream(events(chunks))).sink.data(), chunks.map(frameOf));
+    assert.deepEqual((await stream(events(chunks))).sink.data(), [...chunks.map(frameOf), ...endsOf(chunks)]);
   });
 
   it('takes an answer without [DONE] for whole when every choice has its finish reason', async () => {
