@@ -13,7 +13,9 @@ import { findNode, mainVersion, otherVersions, withNode } from './node-versions/
 
 const folder = dirname(fileURLToPath(import.meta.url));
 /** More than there are cores where there are two: most suites wait for a process that dies, or for time, longer than they work. */
-const concurrency = 5;
+const concurrency = 6;
+/** Those with a browser, which takes a core by itself, and whose pages have deadlines. */
+const browserConcurrency = 2;
 /** A suite that hangs ends; the soak has its time. */
 const timeoutMs = process.env.SLUICE_SOAK ? 2 * 3_600_000 : 300_000;
 /** Suites about what the database does. */
@@ -74,8 +76,18 @@ const compiled = mkdtempSync(join(tmpdir(), 'sluice-test-compiled-'));
 
 let running;
 
-/** One run of `node --test` with one version of Node. Returns whether all its tests passed. */
+/** Runs suites with one version of Node: first those with a browser. Returns whether all their tests passed. */
 async function run(version, files, settings = {}) {
+  const isBrowsers = (path) => path.endsWith('.browser.test.ts');
+  const browsers = files.filter(isBrowsers);
+  const others = files.filter((path) => !isBrowsers(path));
+  const inBrowsers = browsers.length === 0 || (await runTogether(version, browsers, browserConcurrency, settings));
+  const elsewhere = others.length === 0 || (await runTogether(version, others, concurrency, settings));
+  return inBrowsers && elsewhere;
+}
+
+/** One run of `node --test`: so many files at a time. Returns whether all its tests passed. */
+async function runTogether(version, files, concurrency, settings) {
   const node = findNode(version);
   const reports = mkdtempSync(join(tmpdir(), 'sluice-test-report-'));
   const tap = join(reports, 'report.tap');

@@ -211,6 +211,14 @@ describe('finish', () => {
     assert.equal((await jobs.end(await jobs.create(), { guard: 'queued' })).verdict, 'finished');
   });
 
+  test('ends a job as overdue only once its deadline has passed by Redis’s clock', async () => {
+    const job = await jobs.create();
+    assert.equal((await jobs.end(job, { guard: 'overdue' })).verdict, 'refused');
+    assert.deepEqual(await loggedTexts(job), []);
+    await jobs.redis.hset(jobKeys.state(job.id), 'deadline', Date.now() - 1);
+    assert.equal((await jobs.end(job, { guard: 'overdue' })).verdict, 'finished');
+  });
+
   test('tells whether a worker is still at the job, which then settles it', async () => {
     const [waiting, given, lost] = [await jobs.create(), await jobs.create(), await jobs.create()];
     await jobs.take(given);

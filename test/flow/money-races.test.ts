@@ -152,6 +152,20 @@ describe('a budget', () => {
     const [stands, held] = await jobs.redis.hmget(accountKeys.budget(account, 'key'), 'period', 'held');
     assert.deepEqual([stands, held], [period, '30']);
   });
+
+  test('keeps what was spent in its period when it is told again, of any period of that kind', async () => {
+    const { account, ask, end } = await newAccount('', daily);
+    const load = (period: string, spent: number) =>
+      money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period }, spent);
+    const { name: period } = money.budgetPeriodAt('day', Date.now());
+    await load(period, 0);
+    await end((await ask({ hold: costs(30) })).job, 20);
+    for (const told of [period, money.budgetPeriodAt('day', Date.now() - 86_400_000).name]) {
+      await load(told, 0);
+      const stands = await jobs.redis.hmget(accountKeys.budget(account, 'key'), 'period', 'spent');
+      assert.deepEqual(stands, [period, '20'], told);
+    }
+  });
 });
 
 describe('a limit for a minute', () => {
