@@ -140,7 +140,8 @@ export class Connections {
     let bytes = socket.writableLength;
     for (const response of this.#pipelined.get(socket) ?? [])
       if (response.socket === null) bytes += response.writableLength;
-    if (bytes === 0) {
+    // One that was cut is open until it says so; what it kept counts no more, or others would be cut for it.
+    if (bytes === 0 || socket.destroyed) {
       this.#unread.delete(socket);
       return;
     }
