@@ -105,13 +105,13 @@ describe('Idempotency-Key', () => {
 
   it('a keyed job is not cancelled by leaving: its repeat gets the answer', async () => {
     const controller = new AbortController();
-    const body = held('WORDS:20@40', { user: 'left' });
+    const body = held('WORDS:60@20', { user: 'left' });
     const left = post('left', body, { signal: controller.signal });
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'left')).length, 1));
     controller.abort();
     await assert.rejects(left);
     const answer = (await (await post('left', body)).json()) as OpenAI.Chat.ChatCompletion;
-    assert.equal(answer.choices[0]?.message.content?.split(' ').length, 20);
+    assert.equal(answer.choices[0]?.message.content?.split(' ').length, 60);
     const calls = await vendorCalls(gateway, 'left');
     assert.deepEqual(
       calls.map(({ ended }) => ended),

@@ -33,12 +33,12 @@ describe('sockets of jobs across processes', () => {
   }
 
   it('a job begun on one api is watched live on another', async () => {
-    const id = await postLater(streamed('WORDS:40@50', { user: 'elsewhere' }));
+    const id = await postLater(streamed('WORDS:100@25', { user: 'elsewhere' }));
     const client = await open(gateway.apis[1] as ApiProcess, `/v1/jobs/${id}/ws`);
     await once(client.webSocket, 'message');
     assert.equal((await vendorCalls(gateway, 'elsewhere'))[0]?.ended ?? null, null, 'it came while the vendor went on');
     assert.equal(await client.closed, 1000);
-    assert.equal(said(client.messages), words(40));
+    assert.equal(said(client.messages), words(100));
   });
 
   it('SIGTERM to an api closes with 1001, and the last message says where the rest is', async () => {

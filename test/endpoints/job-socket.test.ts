@@ -55,12 +55,12 @@ describe('GET /v1/jobs/{id}/ws', () => {
   }
 
   it('sends the events of a running stream as they come, from the start, and closes with 1000', async () => {
-    const { id } = await postLater(streamed('WORDS:30@40', { user: 'live' }));
+    const { id } = await postLater(streamed('WORDS:100@25', { user: 'live' }));
     const client = await open(id);
     await once(client.webSocket, 'message');
     assert.equal((await vendorCalls(gateway, 'live'))[0]?.ended ?? null, null, 'it came while the vendor went on');
     assert.equal(await client.closed, 1000);
-    assert.equal(said(client.messages), words(30));
+    assert.equal(said(client.messages), words(100));
     assert.equal(client.messages.at(-1)?.data, '[DONE]');
   });
 

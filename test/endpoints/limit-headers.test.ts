@@ -49,7 +49,7 @@ describe('a 429 of the gateway', () => {
 
   it('shows the unfinished requests where these are too many', async () => {
     const apiKey = await makeApiKey(gateway, { concurrency: 1 });
-    const running = ask(apiKey, held('WORDS:20@40', { user: 'unfinished' }));
+    const running = ask(apiKey, held('WORDS:60@20', { user: 'unfinished' }));
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'unfinished')).length, 1));
     const refused = await ask(apiKey);
     assert.equal(refused.status, 429);

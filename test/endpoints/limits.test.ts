@@ -28,7 +28,7 @@ describe('limits of an API key', () => {
     const authorization = `Bearer ${await makeApiKey(gateway, { concurrency: 2 })}`;
     const headers = { authorization };
     const running = gateway.apis.map(({ url }) =>
-      post(gateway, held('WORDS:20@40', { user: 'two' }), { url, headers }),
+      post(gateway, held('WORDS:60@20', { user: 'two' }), { url, headers }),
     );
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'two')).length, 2));
     for (const stream of [false, true]) {
