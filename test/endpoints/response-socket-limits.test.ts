@@ -25,7 +25,7 @@ describe('a socket on /v1/responses', () => {
     ResponseSocketClient.open(api.url, { key: gateway.apiKey, headers });
 
   async function ended(name: string, end: 'completed' | 'client_closed'): Promise<void> {
-    await eventually(async () => assert.equal((await vendorCalls(gateway, name))[0]?.ended, end), 20_000);
+    await eventually(async () => assert.equal((await vendorCalls(gateway, name))[0]?.ended, end), 60_000);
   }
 
   it('is for whom has a key, and no page of another site; so is the one of a job', async () => {

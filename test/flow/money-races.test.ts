@@ -239,9 +239,9 @@ describe('calls that are sent again after a cut connection', () => {
 });
 
 describe('asking for admission', () => {
-  /** Services of which admission uses these, and a job that is asked for. */
+  /** Services of which admission uses these, and a job that is asked for. The account has a key of its own: its id is the same. */
   function asking(account: string, missing: () => Promise<void>) {
-    const job = jobs.identity({ account });
+    const job = jobs.identity({ account, apiKeyId: account });
     const services = {
       ...{
         redis: jobs.redis,
@@ -259,18 +259,18 @@ describe('asking for admission', () => {
       ...{ clock: { now: () => job.createdAt, at: () => job.deadlineAt } },
       ...{ payingKeys: new PayingKeys(), accounts: { load: missing } },
     } as unknown as Services;
-    const caller = { ...unlimitedCaller, account };
+    const caller = { ...unlimitedCaller, account, apiKeyId: account };
     const submission = { job, caller, bodyHash: '', prepared: undefined } as unknown as Submission;
     return { job, services, submission };
   }
 
   test('queues nothing before the asking that decides, and then together with the admission', async () => {
     const account = 'missing';
-    await jobs.redis.set(accountKeys.keyActive(account, 'key'), '1');
+    await jobs.redis.set(accountKeys.keyActive(account, account), '1');
     const left: number[] = [];
     const { job, services, submission } = asking(account, async () => {
       left.push(await jobs.redis.exists(jobKeys.state(job.id), `${queueKeysPrefix('chat')}job_${job.id}`));
-      await knowCaller(jobs.redis, { account });
+      await knowCaller(jobs.redis, { account, apiKeyId: account });
     });
     const { reply } = await askAdmission(services, submission, { request: '{}' }, Number.POSITIVE_INFINITY);
     assert.deepEqual([reply.verdict, reply.isQueued, left], ['admitted', true, [0]]);
@@ -278,7 +278,7 @@ describe('asking for admission', () => {
 
   test('asks once where nothing is missing', async () => {
     const account = 'decided';
-    await knowCaller(jobs.redis, { account });
+    await knowCaller(jobs.redis, { account, apiKeyId: account });
     const { services, submission } = asking(account, () => Promise.reject(new Error('nothing is missing')));
     const { reply } = await askAdmission(services, submission, undefined, Number.POSITIVE_INFINITY);
     assert.deepEqual([reply.verdict, reply.isQueued], ['admitted', false]);

@@ -68,7 +68,7 @@ beforeEach(async () => {
   ledger = new JobLedger({ ...options, viewOf: () => view, metrics: createApiMetrics(new Registry()), log });
 });
 afterEach(async () => {
-  await Promise.all(consumers.splice(0).map((consumer) => consumer.close(2000)));
+  await Promise.all(consumers.splice(0).map((consumer) => consumer.close(30_000)));
   await db.destroy();
   await rm(dataDir, { recursive: true, force: true });
 });

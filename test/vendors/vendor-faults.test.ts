@@ -380,7 +380,7 @@ describe('what goes wrong at a vendor', () => {
       response = each;
       beginStream(each);
       for (let sent = 0; sent < count; sent += 1) each.write(part);
-      each.end('data: [DONE]\n\n');
+      each.end(events([{ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }]));
     });
     let drain = () => {};
     let blocked = () => {};
@@ -392,7 +392,7 @@ describe('what goes wrong at a vendor', () => {
     const sink: FrameSink = {
       write: (frame) => {
         frames += 1;
-        assert.ok(frame.text.length > text.length);
+        assert.ok(frame.text.length > text.length || frames > count);
         return released;
       },
       drained: () =>
@@ -415,7 +415,7 @@ describe('what goes wrong at a vendor', () => {
     released = true;
     drain();
     await call;
-    assert.equal(frames, count);
+    assert.equal(frames, count + 1);
   });
 
   it('a connection that the vendor has closed meanwhile is not used again', async () => {
