@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
 import { type Capability, repeatable } from '../shared/capabilities/capability.ts';
 import type { FairnessClock } from '../shared/fairness-clock.ts';
@@ -19,6 +20,11 @@ const stalledCheckMs = 2000;
 const takings = 20;
 /** BullMQ never forgets a stall, and a job that is polled for hours may live through the deaths of many workers. */
 const takingsOfTasks = 1000;
+
+/** A clock that is further off (ms) than this from Redis's is wrong. */
+const maxSkewMs = 2000;
+/** How often a job that waits here is asked whether its worker is closed, in ms. */
+const skewStepMs = 200;
 
 /** Consumes one capability's queue. Close it to stop; running jobs go on until `close` resolves. */
 export function consume(capability: Capability, redis: RedisHandle, context: WorkerContext): Consumer {
@@ -50,7 +56,7 @@ function consumeJobs(capability: Capability, redis: RedisHandle, context: Worker
 /** Consumes jobs that come back to their queue again and again, until their vendor's task is over. */
 function consumeTasks(capability: Capability, redis: RedisHandle, context: WorkerContext): Consumer {
   const { clock } = context.queue(capability);
-  const worker = new Worker<QueuedJob>(
+  const worker: Worker<QueuedJob> = new Worker<QueuedJob>(
     capability,
     async (job, token) => {
       noteTurn(clock, job.priority, job.stalledCounter);
@@ -60,7 +66,8 @@ function consumeTasks(capability: Capability, redis: RedisHandle, context: Worke
         return { pauseMs: lockMs };
       });
       if (taken === 'done') return;
-      await comeBack(context, job, taken === 'given back' ? 0 : taken.pauseMs, token);
+      const pauseMs = taken === 'given back' ? 0 : taken.pauseMs;
+      await comeBack(context, job, await waitOutSkew(context, worker, pauseMs), token);
       throw new DelayedError();
     },
     queueOptions(capability, redis.client, {
@@ -82,6 +89,22 @@ function consumeTasks(capability: Capability, redis: RedisHandle, context: Worke
 /** One that comes back after a stall was taken before, by a base that may be gone. */
 function noteTurn(clock: FairnessClock, priority: number, stalled: number): void {
   if (stalled === 0) clock.taken(priority);
+}
+
+/**
+ * BullMQ puts a job aside until a moment by the clock of whoever does it, and each worker looks by its own. Where this host's
+ * clock is wrong, others would take the job minutes late: it waits here instead, until this worker is closed at most.
+ * Returns the pause that is left: 0 after waiting.
+ */
+async function waitOutSkew(
+  { clock }: WorkerContext,
+  worker: Pick<Worker, 'closing'>,
+  pauseMs: number,
+): Promise<number> {
+  if (Math.abs(Date.now() - clock.now()) < maxSkewMs) return pauseMs;
+  const end = performance.now() + pauseMs;
+  while (performance.now() < end && worker.closing === undefined) await delay(Math.min(skewStepMs, pauseMs));
+  return 0;
 }
 
 /**

@@ -6,6 +6,7 @@ import { endedJob } from '../support/ended-job.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ApiProcess, TestGateway } from '../support/gateway.ts';
 import { leftovers } from '../support/leftovers.ts';
+import { createVideo } from '../support/sandbox-videos.ts';
 import { skewedClock } from '../support/skewed-clock.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
 
@@ -73,4 +74,29 @@ describe('apis whose clocks are eleven minutes apart from Redis’s', () => {
     }
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 30_000);
   });
+});
+
+describe('a worker whose clock is eleven minutes off', () => {
+  for (const skewMs of [elevenMinutes, -elevenMinutes]) {
+    test(`leaves a video to others with no delay (${skewMs} ms)`, async () => {
+      const gateway = await TestGateway.start({ workers: 0 });
+      try {
+        const wrong = await gateway.startWorker(skewedClock(skewMs), 'video');
+        const client = gateway.client();
+        const sandbox = { video: { duration_ms: 5000, queued_ms: 100 } };
+        const { id } = await createVideo(client, { sandbox });
+        await eventually(async () => assert.equal((await client.videos.retrieve(id)).status, 'in_progress'));
+        await wrong.stop();
+        await gateway.startWorker({}, 'video');
+        await eventually(async () => {
+          const { status, error } = await client.videos.retrieve(id);
+          assert.equal(status, 'completed', JSON.stringify(error));
+        }, 20_000);
+        await client.videos.delete(id);
+        await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 30_000);
+      } finally {
+        await gateway.stop();
+      }
+    });
+  }
 });
