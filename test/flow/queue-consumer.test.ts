@@ -187,14 +187,14 @@ describe('the consumer of a queue', () => {
         });
         return 'done';
       },
-      { lockMs: 400, stalledCheckMs: 100 },
+      { lockMs: 1600, stalledCheckMs: 100 },
     );
     await eventually(() => assert.equal(ran.length, 4));
     const lock = `${queues.keysPrefix}job_${long}:lock`;
     for (let renewed = 0; renewed < 3; renewed++) {
       const before = await queues.jobs.redis.pttl(lock);
       await eventually(async () =>
-        assert.ok((await queues.jobs.redis.pttl(lock)) > before || before > 350, 'its lock runs out'),
+        assert.ok((await queues.jobs.redis.pttl(lock)) > before || before > 1500, 'its lock runs out'),
       );
     }
     assert.deepEqual(
