@@ -1,13 +1,30 @@
-/** `npm run users -- reset-link | remove-authenticator EMAIL`: for users who cannot sign in, operators among them. */
+/** `npm run users -- COMMAND …`: users of the console from the command line, also where nobody can sign in. */
 import { parseArgs } from 'node:util';
+import { findAccount } from '../shared/accounts.ts';
 import { type Config, ConfigError, readConfig } from '../shared/config.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
 import { ownBaseUrls } from '../shared/own-addresses.ts';
 import { keepFilesPrivate } from '../shared/private-files.ts';
-import { makeResetLink } from '../shared/reset-link.ts';
-import { removeAuthenticator } from '../shared/users.ts';
+import { makeInvitation, makeResetLink } from '../shared/reset-link.ts';
+import {
+  changeUser,
+  createUser,
+  deleteUser,
+  listUsers,
+  removeAuthenticator,
+  type User,
+  type UserChanges,
+} from '../shared/users.ts';
 
 const usage = `usage:
+  npm run users -- list                        prints all users
+  npm run users -- invite EMAIL                makes a user, and prints a link to choose a password, once, within 7 days
+      --operator                               who may do everything
+      --account ID                             of this account; without it, of a new one
+  npm run users -- set-role EMAIL user|operator
+  npm run users -- disable EMAIL               ends all sessions; nobody signs in as this user until: enable EMAIL
+  npm run users -- enable EMAIL
+  npm run users -- delete EMAIL                removes the user; the account, its keys and its jobs stay
   npm run users -- reset-link EMAIL            prints a link to choose a new password, once, within the hour
   npm run users -- remove-authenticator EMAIL  lets a user who has lost it sign in by the password alone`;
 
@@ -16,36 +33,122 @@ class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-type Command = (db: Database, config: Config, userId: string) => Promise<string>;
+/** What a command works with. */
+interface Call {
+  readonly db: Database;
+  readonly config: Config;
+  /** What stands behind the command's name: the first is an email address, in lower case. */
+  readonly words: readonly string[];
+  readonly account: string | undefined;
+  readonly isOperator: boolean;
+}
+
+interface Command {
+  /** How many words stand behind its name. */
+  readonly words: number;
+  /** Returns what to print. @throws ConfigError */
+  readonly run: (call: Call) => Promise<string>;
+}
 
 const commands: Readonly<Record<string, Command>> = {
-  'reset-link': (db, config, userId) => makeResetLink(db, ownBaseUrls(config)[0], userId),
-  'remove-authenticator': async (db, _config, userId) => {
-    await removeAuthenticator(db, userId);
-    return 'The authenticator is removed, and all sessions of the user have ended.';
+  list: { words: 0, run: ({ db }) => list(db) },
+  invite: { words: 1, run: invite },
+  'set-role': { words: 2, run: setRole },
+  disable: {
+    words: 1,
+    run: (call) => change(call, { isDisabled: true }, 'The user is disabled, and all sessions ended.'),
+  },
+  enable: { words: 1, run: (call) => change(call, { isDisabled: false }, 'The user can sign in again.') },
+  delete: { words: 1, run: remove },
+  'reset-link': {
+    words: 1,
+    run: async (call) => makeResetLink(call.db, ownBaseUrls(call.config)[0], await idOf(call)),
+  },
+  'remove-authenticator': {
+    words: 1,
+    run: async (call) => {
+      await removeAuthenticator(call.db, await idOf(call));
+      return 'The authenticator is removed, and all sessions of the user have ended.';
+    },
   },
 };
 
-function readArguments(): { command: Command; email: string } | undefined {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: { help: { type: 'boolean', short: 'h', default: false } },
-  });
-  if (values.help) return undefined;
-  const [name = '', email = '', ...more] = positionals;
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (command === undefined) throw new UsageError(name === '' ? 'a command is missing' : `unknown command ${name}`);
-  if (email === '' || more.length > 0) throw new UsageError(`${name} takes one email address`);
-  return { command, email: email.toLowerCase() };
+async function list(db: Database): Promise<string> {
+  const lines = (await listUsers(db, { limit: 100_000 })).map(({ email, role, accountId, isDisabled }) =>
+    [email, role, accountId, ...(isDisabled ? ['disabled'] : [])].join('\t'),
+  );
+  return lines.join('\n');
 }
 
-async function run(command: Command, email: string): Promise<void> {
+async function invite({ db, config, words: [email = ''], account, isOperator }: Call): Promise<string> {
+  if (!/^[^@\s]+@[^@\s]+$/.test(email)) throw new UsageError(`${email} is no email address`);
+  if (account !== undefined && (await findAccount(db, account)) === undefined) {
+    throw new ConfigError(`There is no account ${account}.`);
+  }
+  const name = email.slice(0, email.indexOf('@'));
+  const role = isOperator ? 'operator' : 'user';
+  const user = await createUser(db, { email, name, role, accountId: account });
+  if (user === undefined) throw new ConfigError(`There is a user with the address ${email} already.`);
+  return makeInvitation(db, ownBaseUrls(config)[0], user.id);
+}
+
+function setRole(call: Call): Promise<string> {
+  const [, role] = call.words;
+  if (role !== 'user' && role !== 'operator') throw new UsageError('a role is user or operator');
+  return change(call, { role }, `The user's role is ${role} now.`);
+}
+
+async function change(call: Call, changes: UserChanges, done: string): Promise<string> {
+  refuseLastOperator(await changeUser(call.db, await idOf(call), changes));
+  return done;
+}
+
+async function remove(call: Call): Promise<string> {
+  refuseLastOperator(await deleteUser(call.db, await idOf(call)));
+  return 'The user is deleted.';
+}
+
+function refuseLastOperator(result: User | boolean | 'last_operator' | undefined): void {
+  if (result === 'last_operator') {
+    throw new ConfigError('This is the last operator who can sign in: name another one first.');
+  }
+}
+
+async function idOf({ db, words: [email = ''] }: Call): Promise<string> {
+  const user = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
+  if (user === undefined) throw new ConfigError(`There is no user with the address ${email}.`);
+  return user.id;
+}
+
+function readArguments(): { command: Command; call: Omit<Call, 'db' | 'config'> } | undefined {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      help: { type: 'boolean', short: 'h', default: false },
+      operator: { type: 'boolean', default: false },
+      account: { type: 'string' },
+    },
+  });
+  if (values.help) return undefined;
+  const [name = '', email, ...more] = positionals;
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (command === undefined) throw new UsageError(name === '' ? 'a command is missing' : `unknown command ${name}`);
+  const words = email === undefined ? [] : [email.toLowerCase(), ...more];
+  if (words.length !== command.words) {
+    const wanted = ['nothing', 'one email address', 'an email address and a role'][command.words];
+    throw new UsageError(`${name} takes ${wanted}`);
+  }
+  if (name !== 'invite' && (values.operator || values.account !== undefined)) {
+    throw new UsageError('--operator and --account belong to invite');
+  }
+  return { command, call: { words, account: values.account, isOperator: values.operator } };
+}
+
+async function run({ command, call }: NonNullable<ReturnType<typeof readArguments>>): Promise<void> {
   const config = readConfig();
   const db = await openDatabase(config);
   try {
-    const user = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
-    if (user === undefined) throw new ConfigError(`There is no user with the address ${email}.`);
-    console.log(await command(db, config, user.id));
+    console.log(await command.run({ ...call, db, config }));
   } finally {
     await db.destroy();
   }
@@ -56,7 +159,7 @@ async function main(): Promise<number> {
   try {
     const asked = readArguments();
     if (asked === undefined) console.log(usage);
-    else await run(asked.command, asked.email);
+    else await run(asked);
     return 0;
   } catch (error) {
     const isUsage = error instanceof UsageError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS');

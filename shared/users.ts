@@ -1,4 +1,6 @@
-import type { Selectable } from 'kysely';
+import { randomBytes } from 'node:crypto';
+import { type Selectable, sql } from 'kysely';
+import { newAccountId } from './accounts.ts';
 import type { Database } from './database/database.ts';
 import type { UsersTable } from './database/tables.ts';
 
@@ -9,17 +11,38 @@ export interface User {
   readonly name: string;
   readonly role: 'user' | 'operator';
   readonly accountId: string;
+  /** Cannot sign in. */
+  readonly isDisabled: boolean;
   /** Milliseconds since 1970. */
   readonly createdAt: number;
 }
 
-/** Users, the newest first. @param after id of the user behind whom to begin; an unknown one: nothing */
-export async function listUsers(
-  db: Database,
-  { limit, after, account }: { readonly limit: number; readonly after?: string | undefined; readonly account?: string },
-): Promise<User[]> {
+/** What an operator may change of a user. */
+export interface UserChanges {
+  readonly role?: User['role'] | undefined;
+  readonly accountId?: string | undefined;
+  readonly isDisabled?: boolean | undefined;
+}
+
+/** Which users to list. */
+export interface UserFilter {
+  readonly limit: number;
+  /** Id of the user behind whom to begin; an unknown one: nothing. */
+  readonly after?: string | undefined;
+  readonly account?: string | undefined;
+  /** A part of the address or the name, in capitals or not. */
+  readonly search?: string | undefined;
+}
+
+/** Lists users, the newest first. */
+export async function listUsers(db: Database, { limit, after, account, search }: UserFilter): Promise<User[]> {
   let users = db.selectFrom('users').selectAll();
   if (account !== undefined) users = users.where('account_id', '=', account);
+  if (search !== undefined) {
+    const pattern = `%${search.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`;
+    const has = (column: 'email' | 'name') => sql<boolean>`lower(${sql.ref(column)}) like ${pattern} escape '\\'`;
+    users = users.where((is) => is.or([has('email'), has('name')]));
+  }
   if (after !== undefined) {
     const last = await db.selectFrom('users').select('created_at').where('id', '=', after).executeTakeFirst();
     if (last === undefined) return [];
@@ -34,6 +57,32 @@ export async function findUser(db: Database, id: string): Promise<User | undefin
   return row && userOf(row);
 }
 
+/** What makes a user: in an account of their own where none is named. */
+export interface NewUser {
+  /** In lower case. */
+  readonly email: string;
+  readonly name: string;
+  readonly role: User['role'];
+  readonly accountId?: string | undefined;
+}
+
+/** Makes a user who cannot sign in yet: there is no password. Returns undefined where the address is taken. */
+export async function createUser(db: Database, { email, name, role, accountId }: NewUser): Promise<User | undefined> {
+  const now = new Date().toISOString();
+  const row = await db
+    .insertInto('users')
+    .values({
+      id: randomBytes(16).toString('hex'),
+      ...{ name, email, role, account_id: accountId ?? newAccountId() },
+      // The operator who invites vouches for the address.
+      ...{ email_verified: 1, image: null, created_at: now, updated_at: now },
+    })
+    .onConflict((conflict) => conflict.column('email').doNothing())
+    .returningAll()
+    .executeTakeFirst();
+  return row && userOf(row);
+}
+
 /**
  * Changes what a user may do, and whose account it is done for, from the user's next request on.
  * @returns `last_operator`: nobody would be left who could undo it
@@ -41,30 +90,46 @@ export async function findUser(db: Database, id: string): Promise<User | undefin
 export async function changeUser(
   db: Database,
   id: string,
-  { role, accountId }: { readonly role?: User['role'] | undefined; readonly accountId?: string | undefined },
+  { role, accountId, isDisabled }: UserChanges,
 ): Promise<User | 'last_operator' | undefined> {
   return db.transaction().execute(async (transaction) => {
-    if (role === 'user') {
-      // All of them are locked, so that two operators cannot take the role from each other at once.
-      const operators = await lockedOperators(transaction);
-      if (operators.length === 1 && operators[0]?.id === id) return 'last_operator';
-    }
+    if ((role === 'user' || isDisabled === true) && (await isLastOperator(transaction, id))) return 'last_operator';
     await transaction
       .updateTable('users')
       .set({
         ...(role === undefined ? {} : { role }),
         ...(accountId === undefined ? {} : { account_id: accountId }),
+        ...(isDisabled === undefined ? {} : { disabled: Number(isDisabled) }),
         updated_at: new Date().toISOString(),
       })
       .where('id', '=', id)
       .execute();
+    if (isDisabled === true) await transaction.deleteFrom('sessions').where('user_id', '=', id).execute();
     return findUser(transaction, id);
   });
 }
 
+/** Removes a user with all sessions; the account with its keys and jobs stays. Returns whether there was one. */
+export async function deleteUser(db: Database, id: string): Promise<boolean | 'last_operator'> {
+  return db.transaction().execute(async (transaction) => {
+    if (await isLastOperator(transaction, id)) return 'last_operator';
+    // What was sent to choose a password by.
+    await transaction.deleteFrom('verifications').where('value', '=', id).execute();
+    const { numDeletedRows } = await transaction.deleteFrom('users').where('id', '=', id).executeTakeFirst();
+    return numDeletedRows > 0n;
+  });
+}
+
+/** All operators who can sign in are locked meanwhile, so that two of them cannot take the role from each other at once. */
+async function isLastOperator(db: Database, id: string): Promise<boolean> {
+  const operators = await lockedOperators(db);
+  return operators.length === 1 && operators[0]?.id === id;
+}
+
 /** An update that changes nothing locks its rows in both databases. */
 function lockedOperators(db: Database): Promise<{ id: string }[]> {
-  return db.updateTable('users').set({ role: 'operator' }).where('role', '=', 'operator').returning('id').execute();
+  const operators = db.updateTable('users').set({ role: 'operator' }).where('role', '=', 'operator');
+  return operators.where('disabled', '=', 0).returning('id').execute();
 }
 
 function userOf(row: Selectable<UsersTable>): User {
@@ -74,6 +139,7 @@ function userOf(row: Selectable<UsersTable>): User {
     name: row.name,
     role: row.role,
     accountId: row.account_id,
+    isDisabled: row.disabled === 1,
     createdAt: Date.parse(row.created_at),
   };
 }

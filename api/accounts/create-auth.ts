@@ -1,5 +1,5 @@
 import { type Auth, type BetterAuthOptions, betterAuth } from 'better-auth';
-import { createAuthMiddleware } from 'better-auth/api';
+import { APIError, createAuthMiddleware } from 'better-auth/api';
 import { genericOAuth, twoFactor } from 'better-auth/plugins';
 import { type OidcSettings, passwordLength } from '../../shared/account-settings.ts';
 import { ensureAccount, newAccountId } from '../../shared/accounts.ts';
@@ -154,6 +154,7 @@ const tables = {
     additionalFields: {
       role: { type: 'string', input: false, defaultValue: 'user' },
       accountId: { type: 'string', input: false, fieldName: 'account_id' },
+      disabled: { type: 'boolean', input: false, defaultValue: false },
     },
   },
   session: {
@@ -198,6 +199,7 @@ function accountHooks({ db, config }: AuthContext): BetterAuthOptions['databaseH
     user: { create: { before: async (user) => ({ data: { ...user, accountId: newAccountId() } }) } },
     session: {
       create: {
+        before: async ({ userId }) => refuseDisabled(db, userId),
         after: async ({ userId }) => {
           const user = await db
             .selectFrom('users')
@@ -212,6 +214,14 @@ function accountHooks({ db, config }: AuthContext): BetterAuthOptions['databaseH
       },
     },
   };
+}
+
+/** Before a session is made, in whatever way the user has signed in. @throws APIError 403 */
+async function refuseDisabled(db: Database, userId: string): Promise<void> {
+  const user = await db.selectFrom('users').select('disabled').where('id', '=', userId).executeTakeFirst();
+  if (user?.disabled !== 1) return;
+  const message = 'This user is disabled. Ask an operator of this gateway';
+  throw APIError.from('FORBIDDEN', { code: 'USER_DISABLED', message });
 }
 
 function identityProvider({ issuer, clientId, clientSecret, name }: OidcSettings, baseUrl: string, isOpen: boolean) {

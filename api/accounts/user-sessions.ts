@@ -1,5 +1,5 @@
 import type { Database } from '../../shared/database/database.ts';
-import { makeResetLink } from '../../shared/reset-link.ts';
+import { makeInvitation, makeResetLink } from '../../shared/reset-link.ts';
 import { BoundedReads } from '../bounded-reads.ts';
 import type { Context } from '../state.ts';
 import type { AuthContext, GatewayAuth } from './create-auth.ts';
@@ -35,6 +35,7 @@ interface SignedInUser {
   readonly role: Session['role'];
   readonly accountId: string;
   readonly twoFactorEnabled: boolean;
+  readonly disabled: boolean;
 }
 
 /** Who is signed in, and everything that better-auth does with users. */
@@ -66,8 +67,9 @@ export class UserSessions {
     );
     for (const renewed of headers.getSetCookie()) ctx.append('set-cookie', renewed);
     if (response === null) return undefined;
-    const { session, user } = response;
-    return await this.#sessionOf(session.id, user as typeof user & SignedInUser);
+    const { session } = response;
+    const user = response.user as typeof response.user & SignedInUser;
+    return user.disabled ? undefined : await this.#sessionOf(session.id, user);
   }
 
   async #sessionOf(id: string, user: SignedInUser): Promise<Session> {
@@ -97,6 +99,11 @@ export class UserSessions {
   /** A link by which a user may choose a new password: once, within the hour. */
   async resetLink(baseUrl: string, userId: string): Promise<string> {
     return await makeResetLink(this.#db, baseUrl, userId);
+  }
+
+  /** A link by which a user who was made by an operator may choose the first password: once, within 7 days. */
+  async invitation(baseUrl: string, userId: string): Promise<string> {
+    return await makeInvitation(this.#db, baseUrl, userId);
   }
 
   /** Ends a session of a user's, or with `except` all others. One of somebody else's is left as it is. */

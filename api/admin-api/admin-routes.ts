@@ -43,7 +43,9 @@ export function addAdminRoutes(router: Router<State>, services: Services, db: Da
   router.get('/admin/v1/accounts/:id/credits', operator, credits.list);
   router.post('/admin/v1/accounts/:id/credits', operator, credits.add);
   router.get('/admin/v1/users', operator, users.list);
+  router.post('/admin/v1/users', operator, users.invite);
   router.patch('/admin/v1/users/:id', operator, users.change);
+  router.delete('/admin/v1/users/:id', operator, users.remove);
   router.post('/admin/v1/users/:id/password-reset', operator, users.resetPassword);
   router.get('/admin/v1/accounts/:id/keys', operator, keys.list);
   router.post('/admin/v1/accounts/:id/keys', operator, keys.create);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { findAccount } from '../../shared/accounts.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { changeUser, findUser, listUsers, type User } from '../../shared/users.ts';
+import { changeUser, createUser, deleteUser, findUser, listUsers, type User } from '../../shared/users.ts';
 import { listPage } from '../console-api/list-page.ts';
 import { readFields } from '../console-api/read-fields.ts';
 import { readText } from '../console-api/read-query.ts';
@@ -13,33 +13,59 @@ import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
 import { noAccount, pageSize } from './accounts.ts';
 
+const role = z.enum(['user', 'operator']);
+const accountId = z.string().max(100);
+
 const changed = z.strictObject({
-  role: z.enum(['user', 'operator']).optional(),
-  account_id: z.string().max(100).optional(),
+  role: role.optional(),
+  account_id: accountId.optional(),
+  disabled: z.boolean().optional(),
+});
+
+const invited = z.strictObject({
+  email: z.email().max(254).toLowerCase(),
+  name: z.string().trim().min(1).max(200).optional(),
+  role: role.default('user'),
+  account_id: accountId.optional(),
 });
 
 /** `/admin/v1/users`: who signs in, what they may do, and a link to a new password for those who cannot. */
 export function userRoutes(
   { sessions, baseUrls }: Services,
   db: Database,
-): Record<'list' | 'change' | 'resetPassword', Middleware<State>> {
+): Record<'list' | 'invite' | 'change' | 'remove' | 'resetPassword', Middleware<State>> {
   return {
     list: async (ctx) => {
       ctx.state.endpoint = 'admin.users';
       const { limit, after } = readPageQuery(ctx.query, pageSize);
-      const account = readText(ctx.query, 'account');
-      const whose = account === undefined ? {} : { account };
-      ctx.body = listPage((await listUsers(db, { limit: limit + 1, after, ...whose })).map(userObject), limit);
+      const filter = { account: readText(ctx.query, 'account'), search: readText(ctx.query, 'search') };
+      ctx.body = listPage((await listUsers(db, { limit: limit + 1, after, ...filter })).map(userObject), limit);
+    },
+    invite: async (ctx) => {
+      ctx.state.endpoint = 'admin.users';
+      const { email, name, role, account_id: accountId } = await readFields(ctx, invited);
+      await checkAccount(db, accountId);
+      const user = await createUser(db, { email, name: name ?? nameOf(email), role, accountId });
+      if (user === undefined) throw invalidParameter('email', 'There is a user with this address already.');
+      ctx.status = 201;
+      ctx.body = { ...userObject(user), invitation_url: await sessions.invitation(baseUrls.of(ctx.req), user.id) };
     },
     change: async (ctx) => {
       ctx.state.endpoint = 'admin.users';
-      const { role, account_id: accountId } = await readFields(ctx, changed);
-      if (accountId !== undefined && (await findAccount(db, accountId)) === undefined) throw noAccount('account_id');
-      const user = await changeUser(db, ctx.params.id as string, { role, accountId });
+      const { role, account_id: accountId, disabled: isDisabled } = await readFields(ctx, changed);
+      await checkAccount(db, accountId);
+      const user = await changeUser(db, ctx.params.id as string, { role, accountId, isDisabled });
       if (user === undefined) throw noUser();
-      if (user === 'last_operator')
-        throw invalidParameter('role', 'This is the last operator: name another one first.');
+      if (user === 'last_operator') throw lastOperator(role === 'user' ? 'role' : 'disabled');
       ctx.body = userObject(user);
+    },
+    remove: async (ctx) => {
+      ctx.state.endpoint = 'admin.users';
+      const id = ctx.params.id as string;
+      const isRemoved = await deleteUser(db, id);
+      if (isRemoved === 'last_operator') throw lastOperator(null);
+      if (!isRemoved) throw noUser();
+      ctx.body = { id, object: 'user', deleted: true };
     },
     resetPassword: async (ctx) => {
       ctx.state.endpoint = 'admin.password-reset';
@@ -49,6 +75,22 @@ export function userRoutes(
       ctx.body = { url: await sessions.resetLink(baseUrls.of(ctx.req), user.id) };
     },
   };
+}
+
+/** @throws ApiError 400 for an account that is not there. */
+async function checkAccount(db: Database, id: string | undefined): Promise<void> {
+  if (id !== undefined && (await findAccount(db, id)) === undefined) throw noAccount('account_id');
+}
+
+/** What people are called who have given no name yet. */
+function nameOf(email: string): string {
+  return email.slice(0, email.indexOf('@'));
+}
+
+function lastOperator(param: string | null): ApiError {
+  return new ApiError('invalid_request_error', 'This is the last operator who can sign in: name another one first.', {
+    param,
+  });
 }
 
 function noUser(): ApiError {
@@ -63,6 +105,7 @@ function userObject(user: User) {
     name: user.name,
     role: user.role,
     account_id: user.accountId,
+    disabled: user.isDisabled,
     created_at: user.createdAt,
   };
 }

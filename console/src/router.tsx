@@ -38,8 +38,12 @@ function readKeysSearch(search: Record<string, unknown>): { create?: true } {
   return search.create === true ? { create: true } : {};
 }
 
-function readToken(search: Record<string, unknown>): { token?: string } {
-  return typeof search.token === 'string' ? { token: search.token } : {};
+/** `invited`: the token is for a first password. */
+function readToken(search: Record<string, unknown>): { token?: string; invited?: true } {
+  return {
+    ...(typeof search.token === 'string' ? { token: search.token } : {}),
+    ...(search.invited === true ? { invited: true } : {}),
+  };
 }
 
 /** Around every page that needs a session: without one, the reader signs in first and comes back. */

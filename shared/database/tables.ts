@@ -63,6 +63,8 @@ export interface UsersTable {
   account_id: string;
   /** 1 where a password alone does not sign in, else 0. */
   two_factor_enabled: Generated<number>;
+  /** 1 where the user cannot sign in, else 0. */
+  disabled: Generated<number>;
 }
 
 export interface SessionsTable {

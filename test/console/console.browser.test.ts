@@ -82,6 +82,54 @@ describe('the console', () => {
     await context.close();
   });
 
+  test('copies a new key where the browser has no clipboard for pages (plain HTTP), or shows it to be copied by hand', async () => {
+    for (const isAllowed of [true, false]) {
+      const context = await browser.context(gateway.url, 'light', session);
+      const page = await openPage(context);
+      await page.addInitScript(`
+        Object.defineProperty(Navigator.prototype, 'clipboard', { value: undefined });
+        ${isAllowed ? '' : 'document.execCommand = () => false;'}
+      `);
+      await page.goto('/console/keys');
+      await page.getByRole('button', { name: 'Create key' }).first().click();
+      await page.getByLabel('Name').fill('Copied');
+      await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
+      const key = (await page.getByTestId('new-key').textContent()) ?? '';
+      await page.getByRole('button', { name: 'Copy the key' }).click();
+      if (isAllowed) {
+        await page.getByRole('button', { name: 'Copied', exact: true }).waitFor();
+        const reader = await openPage(await browser.context(gateway.url));
+        await reader.goto('/console/sign-in');
+        assert.equal(await reader.evaluate('navigator.clipboard.readText()'), key);
+        await reader.context().close();
+      } else {
+        const field = page.getByLabel('Your browser does not allow copying here');
+        await field.waitFor();
+        assert.equal(await field.inputValue(), key);
+        assert.equal(await page.evaluate('String(getSelection())'), key);
+      }
+      assert.deepEqual(page.troubles, []);
+      await context.close();
+    }
+  });
+
+  test('is loaded anew when the gateway was upgraded while it was open', async () => {
+    const context = await browser.context(gateway.url, 'light', session);
+    const page = await openPage(context);
+    await page.goto('/console/keys');
+    await settled(page);
+    let missing = 0;
+    await context.route(/usage-page[^/]*\.js$/, async (route) => {
+      // The file's name was that of the version before.
+      if (missing++ === 0) await route.fulfill({ status: 404 });
+      else await route.continue();
+    });
+    await page.getByRole('link', { name: 'Usage' }).click();
+    await page.getByRole('heading', { name: 'Usage', exact: true }).waitFor();
+    assert.equal(missing, 2);
+    await context.close();
+  });
+
   test('asks to sign in, and then shows the page that was asked for', async () => {
     const context = await browser.context(gateway.url);
     const page = await openPage(context);

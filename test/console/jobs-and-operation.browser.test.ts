@@ -205,9 +205,56 @@ describe('operation', () => {
 
   test('a user gets a reset link that is made for the page of this gateway', async () => {
     await onPage('/operator/users', async (page) => {
-      await page.getByRole('button', { name: `Reset link for ${operator.email}` }).click();
+      await page.getByRole('button', { name: `Actions for ${operator.email}` }).click();
+      await page.getByRole('menuitem', { name: 'Password reset link' }).click();
       const link = (await page.getByRole('region', { name: 'The link' }).textContent()) ?? '';
       assert.match(link, /\/console\/reset-password\?token=/);
+    });
+  });
+
+  test('somebody is invited, chooses a password and signs in; is made operator, disabled and deleted after a question', async () => {
+    const email = 'invited@example.com';
+    let link = '';
+    await onPage('/operator/users', async (page) => {
+      await page.getByRole('button', { name: 'Invite user' }).click();
+      await page.getByLabel('Email').fill(email);
+      await assertReadable(page, 'operator-invite');
+      await page.getByRole('button', { name: 'Invite', exact: true }).click();
+      link = (await page.getByRole('region', { name: 'The link' }).textContent()) ?? '';
+    });
+    const guest = await openPage(await browser.context(gateway.url));
+    await guest.goto(link);
+    await guest.getByRole('heading', { name: 'Choose your password' }).waitFor();
+    await guest.getByRole('textbox', { name: 'Password' }).fill('chosen by themselves');
+    await guest.getByRole('button', { name: 'Set the password' }).click();
+    await guest.getByRole('link', { name: 'Sign in' }).click();
+    await guest.getByLabel('E-mail').fill(email);
+    await guest.getByRole('textbox', { name: 'Password' }).fill('chosen by themselves');
+    await guest.getByRole('button', { name: 'Sign in' }).click();
+    await guest.getByRole('heading', { name: 'Overview' }).waitFor();
+    assert.deepEqual(guest.troubles, []);
+    await guest.context().close();
+    await onPage('/operator/users', async (page) => {
+      const row = page.getByRole('table', { name: 'Users' }).getByRole('row').filter({ hasText: email });
+      const act = async (item: string, confirm: string): Promise<void> => {
+        await page.getByRole('button', { name: `Actions for ${email}` }).click();
+        await page.getByRole('menuitem', { name: item }).click();
+        await page.getByRole('dialog').getByRole('button', { name: confirm }).click();
+        await page.getByRole('dialog').waitFor({ state: 'detached' });
+      };
+      await act('Make operator', 'Make operator');
+      await row.getByText('operator', { exact: true }).waitFor();
+      await act('Disable', 'Disable');
+      await row.getByText('disabled').waitFor();
+      await page.getByRole('textbox', { name: 'Search users' }).fill('invited@');
+      await page.getByText(operator.email).waitFor({ state: 'detached' });
+      await act('Delete', 'Delete');
+      await page.getByText('No user matches').waitFor();
+      await page.getByRole('textbox', { name: 'Search users' }).fill('');
+      // Nobody takes their own rights by mistake.
+      await page.getByRole('button', { name: `Actions for ${operator.email}` }).click();
+      await page.getByRole('menuitem', { name: 'Password reset link' }).waitFor();
+      assert.equal(await page.getByRole('menuitem', { name: 'Delete' }).count(), 0);
     });
   });
 

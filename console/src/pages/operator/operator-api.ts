@@ -28,6 +28,8 @@ export interface ConsoleUser {
   readonly name: string;
   readonly role: 'user' | 'operator';
   readonly account_id: string;
+  /** Cannot sign in. */
+  readonly disabled: boolean;
   readonly created_at: number;
 }
 
@@ -59,7 +61,26 @@ export async function addCredit(id: string, values: { amount: number; note: stri
   await readAgain('/admin/v1/accounts', '/session');
 }
 
-export async function changeUser(id: string, values: { role?: string; account_id?: string }): Promise<void> {
+/** Makes a user; `invitation_url` is the link to choose a password by. */
+export async function inviteUser(values: {
+  email: string;
+  role: string;
+  account_id?: string;
+}): Promise<ConsoleUser & { readonly invitation_url: string }> {
+  const user = await request<ConsoleUser & { invitation_url: string }>('POST', '/admin/v1/users', { body: values });
+  await readAgain('/admin/v1/users');
+  return user;
+}
+
+export async function deleteUser(id: string): Promise<void> {
+  await request('DELETE', `/admin/v1/users/${id}`);
+  await readAgain('/admin/v1/users');
+}
+
+export async function changeUser(
+  id: string,
+  values: { role?: string; account_id?: string; disabled?: boolean },
+): Promise<void> {
   await request('PATCH', `/admin/v1/users/${id}`, { body: values });
   await readAgain('/admin/v1/users', '/session');
 }

@@ -11,26 +11,32 @@ import { OutsideLayout } from '../../shell/outside-layout.tsx';
 
 const route = getRouteApi('/reset-password');
 
-/** Where a reset link leads: sets a new password with the link's token. */
+/** Where a reset link and an invitation lead: sets a password with the link's token. */
 export function ResetPasswordPage() {
-  const { token } = route.useSearch();
+  const { token, invited: isInvited = false } = route.useSearch();
   const reset = useMutation({ mutationFn: resetPassword });
   const isDead = token === undefined || (reset.error instanceof RequestError && reset.error.code === 'invalid_token');
   return (
     <OutsideLayout
-      title="Set a new password"
+      title={isInvited ? 'Choose your password' : 'Set a new password'}
       footer={!reset.isSuccess && <TextLink to="/sign-in">Go to sign in</TextLink>}
     >
       {isDead && (
         <Alert color="red" role="alert" title="This link does not work any more">
           It was used already, its time is over, or a part of it is missing.{' '}
-          <TextLink to="/forgot-password">Ask for another one.</TextLink>
+          {isInvited ? (
+            'Ask the operator who sent it for another one.'
+          ) : (
+            <TextLink to="/forgot-password">Ask for another one.</TextLink>
+          )}
         </Alert>
       )}
       {reset.isSuccess && (
         <>
-          <Alert color="green" role="status" title="The new password is set">
-            Your other sessions have ended. Sign in with the new password now.
+          <Alert color="green" role="status" title={isInvited ? 'Your password is set' : 'The new password is set'}>
+            {isInvited
+              ? 'Sign in with your email and this password now.'
+              : 'Your other sessions have ended. Sign in with the new password now.'}
           </Alert>
           <Button fullWidth renderRoot={(props) => <Link to="/sign-in" {...props} />}>
             Sign in
@@ -40,7 +46,7 @@ export function ResetPasswordPage() {
       {!isDead && !reset.isSuccess && (
         <form onSubmit={(event) => reset.mutate({ newPassword: readForm(event).password ?? '', token })}>
           <Stack gap="sm">
-            <NewPasswordInput label="New password" name="password" autoFocus />
+            <NewPasswordInput label={isInvited ? 'Password' : 'New password'} name="password" autoFocus />
             <FormError error={reset.error} />
             <Button type="submit" loading={reset.isPending} fullWidth>
               Set the password
