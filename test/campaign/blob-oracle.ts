@@ -24,17 +24,13 @@ export async function judgeBlobs(
   for (const name of blobs.filter((blob) => !blob.endsWith('.mp4'))) {
     const marker = readPlan(await readBlob(blobFolder, name))?.marker;
     const record = records.find(({ plan }) => plan.marker === marker);
-    const at = record?.exchanges[0]?.at ?? 0;
+    const made = vendor.calls.get(marker ?? '') ?? [];
+    // A job goes on for a while when its client is cut off: it is over after its last call.
+    const ends = [...(record?.exchanges ?? []), ...made].map(({ endedAt }) => endedAt ?? 0);
+    const [from, to] = [record?.exchanges[0]?.at ?? 0, Math.max(0, ...ends) + 5000];
     // Who is killed, or loses its disk, right after it has written cannot take it back; the store itself does, by the hour.
-    if (
-      schedule.has(
-        ['process_killed', 'worker_killed_before_settling', 'blobs_broken'],
-        at,
-        (record?.exchanges.at(-1)?.endedAt ?? 0) + 5000,
-      )
-    )
-      continue;
-    const of = record && describe({ record, calls: vendor.calls.get(record.plan.marker) ?? [] });
+    if (schedule.has(['process_killed', 'worker_killed_before_settling', 'blobs_broken'], from, to)) continue;
+    const of = record && describe({ record, calls: made });
     found.push({ rule: 'left_in_blobs', detail: `${name} of ${marker}: ${of}` });
   }
   return found;
