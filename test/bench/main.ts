@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import {
   type BenchCase,
@@ -18,7 +18,7 @@ import { endChildren, nextMessage, projectRoot, startModule } from './children.t
 import { type CaseResult, caseReport, comparisonReport, translationReport } from './report.ts';
 import { portkey } from './targets/portkey.ts';
 import { proxy } from './targets/proxy.ts';
-import { sluice } from './targets/sluice.ts';
+import { sluice, sluiceOf } from './targets/sluice.ts';
 import type { Target, TargetKind, TargetOptions } from './targets/target.ts';
 import { vendor } from './targets/vendor.ts';
 import { measureTranslations } from './translation.ts';
@@ -39,6 +39,7 @@ function options() {
       profile: { type: 'boolean', default: false },
       'profile-dir': { type: 'string' },
       'no-write': { type: 'boolean', default: false },
+      before: { type: 'string' },
     },
   });
   const seconds = wholeNumber('seconds', values.seconds, 120);
@@ -48,6 +49,8 @@ function options() {
   const cases = benchCases.filter((each) => named.includes(each));
   const targets = chosen('targets', values.targets, targetKinds);
   const whole = named.length === allCases.length && targets.length === targetKinds.length && !profileDirectory;
+  // Beside this checkout's in each round: a ratio of two runs would be one of two machines.
+  if (values.before !== undefined) targets.splice(1, 0, sluiceOf('before', resolve(values.before)));
   return {
     cases,
     withTranslation: named.includes(translation),
@@ -56,6 +59,7 @@ function options() {
     rounds: wholeNumber('rounds', values.rounds, 20),
     eventsPerWrite: wholeNumber('events-per-write', values['events-per-write'], 60),
     profileDirectory,
+    before: values.before,
     write: whole && !values['no-write'],
   };
 }
@@ -163,7 +167,7 @@ function command(name: string, ...args: string[]): string {
   }
 }
 
-function heading(times: CaseTimes, rounds: number, eventsPerWrite: number): string {
+function heading(times: CaseTimes, rounds: number, eventsPerWrite: number, before: string | undefined): string {
   const changes = command('git', 'status', '--porcelain') === '' ? '' : '+changes';
   const redis = /v=(\S+)/.exec(command('redis-server', '--version'))?.[1] ?? 'unknown';
   return [
@@ -173,13 +177,26 @@ function heading(times: CaseTimes, rounds: number, eventsPerWrite: number): stri
     `- Machine: ${cpus()[0]?.model.trim()}, ${cpus().length} cores for everything, load and vendor included; Node ${process.versions.node}, Redis ${redis}`,
     `- Medians of ${rounds} rounds of ${times.seconds} s after ${times.warmupSeconds} s of warm-up, targets in turns; ratios are medians of those of each round`,
     '- Targets: sluice (api, worker, Redis with AOF), proxy (Koa and undici, no queue), portkey (@portkey-ai/gateway 1.15.2), vendor (the minimal vendor alone)',
+    ...(before === undefined
+      ? []
+      : [`- before: Sluice of commit ${command('git', '-C', before, 'rev-parse', '--short', 'HEAD')}`]),
     `- Streams of 50 tokens leave the vendor as fast as they can, ${eventsPerWrite} events per write, each in its own HTTP chunk`,
   ].join('\n');
 }
 
 /** Whether everything was measured and nothing failed on the way. */
 async function main(): Promise<boolean> {
-  const { cases, withTranslation, targets: kinds, times, rounds, eventsPerWrite, profileDirectory, write } = options();
+  const {
+    cases,
+    withTranslation,
+    targets: kinds,
+    times,
+    rounds,
+    eventsPerWrite,
+    profileDirectory,
+    write,
+    before,
+  } = options();
   const directory = mkdtempSync(join(tmpdir(), 'sluice-bench-'));
   process.once('exit', (code) => {
     if (code === 1) console.error(`Logs are kept in ${directory}`);
@@ -227,7 +244,7 @@ async function main(): Promise<boolean> {
   );
   if (write && complete) {
     const parts = [
-      heading(times, rounds, eventsPerWrite),
+      heading(times, rounds, eventsPerWrite, before),
       ...results.map(caseReport),
       translationReport(translations),
       comparison,

@@ -2,76 +2,88 @@ import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { createApiKey } from '../../../shared/api-keys.ts';
-import { openDatabase } from '../../../shared/database/database.ts';
+import { pathToFileURL } from 'node:url';
 import { benchChatRequest } from '../chat-request.ts';
 import { type Child, endChild, freePort, projectRoot, startChild, untilReady } from '../children.ts';
-import type { TargetKind, TargetOptions } from './target.ts';
+import type { Target, TargetKind, TargetOptions } from './target.ts';
 
 /** As in package.json, Dockerfile and docker-compose.yml. */
 const apiFlags = ['--single-threaded-gc', '--no-minor-gc-task'];
 const workerFlags = ['--max-semi-space-size=32', '--single-threaded-gc', '--no-minor-gc-task'];
 
+/** Sluice of this checkout. */
+export const sluice = sluiceOf('sluice', projectRoot);
+
 /**
  * Sluice as `npm start` runs it: an api process, a worker process and a real Redis with AOF, over its socket. Its caller has
  * every limit there is, and a balance.
+ * @param root of a built checkout: this one, or one of another commit
  */
-export const sluice: TargetKind = {
-  name: 'sluice',
-  start: async (options) => {
-    for (const script of ['api', 'workers']) {
-      const file = join('dist', script, 'main.js');
-      if (!existsSync(join(projectRoot, file))) throw new Error(`${file} is missing (npm run build)`);
-    }
-    const started: Child[] = [];
-    const close = async () => {
-      // In this order: each drains while what it needs still runs.
-      for (const child of started.reverse()) await endChild(child, 15_000);
+export function sluiceOf(name: string, root: string): TargetKind {
+  return { name, start: (options) => startSluice(name, root, options) };
+}
+
+async function startSluice(name: string, root: string, options: TargetOptions): Promise<Target> {
+  const [apiFile, workerFile] = ['api', 'workers'].map((part) => join(root, 'dist', part, 'main.js')) as [
+    string,
+    string,
+  ];
+  for (const file of [apiFile, workerFile]) {
+    if (!existsSync(file)) throw new Error(`${file} is missing (npm run build)`);
+  }
+  const started: Child[] = [];
+  const close = async () => {
+    // In this order: each drains while what it needs still runs.
+    for (const child of started.reverse()) await endChild(child, 15_000);
+  };
+  try {
+    const redis = await startRedis(options.directory);
+    started.push(redis.child);
+    const apiKey = await makeLimitedKey(root, join(options.directory, 'data'));
+    const port = await freePort();
+    const environment = environmentOf(options, port, redis.socket);
+    const run = (role: string, ...args: string[]) => {
+      const child = startChild(role, [process.execPath, ...profiling(role, port, options), ...args], {
+        environment,
+        logFile: join(options.directory, `${role}.log`),
+      });
+      started.push(child);
+      return child;
     };
-    try {
-      const redis = await startRedis(options.directory);
-      started.push(redis.child);
-      const apiKey = await makeLimitedKey(join(options.directory, 'data'));
-      const port = await freePort();
-      const environment = environmentOf(options, port, redis.socket);
-      const run = (name: string, ...args: string[]) => {
-        const child = startChild(name, [process.execPath, ...profiling(name, port, options), ...args], {
-          environment,
-          logFile: join(options.directory, `${name}.log`),
-        });
-        started.push(child);
-        return child;
-      };
-      const worker = run('worker', ...workerFlags, join('dist', 'workers', 'main.js'), 'chat');
-      const api = run('api', ...apiFlags, join('dist', 'api', 'main.js'));
-      const target = {
-        name: 'sluice',
-        url: `http://127.0.0.1:${port}/v1/chat/completions`,
-        headers: { authorization: `Bearer ${apiKey}` },
-        processes: [api, worker, redis.child],
-        close,
-      };
-      await untilReady(api, 30_000, () => expectOk(fetch(`http://127.0.0.1:${port}/readyz`)));
-      await untilReady(worker, 30_000, () =>
-        expectOk(
-          fetch(target.url, {
-            method: 'POST',
-            headers: { 'content-type': 'application/json', ...target.headers },
-            body: JSON.stringify(benchChatRequest(false)),
-            signal: AbortSignal.timeout(10_000),
-          }),
-        ),
-      );
-      return target;
-    } catch (error) {
-      await close();
-      throw error;
-    }
-  },
-};
+    const worker = run('worker', ...workerFlags, workerFile, 'chat');
+    const api = run('api', ...apiFlags, apiFile);
+    const target = {
+      name,
+      url: `http://127.0.0.1:${port}/v1/chat/completions`,
+      headers: { authorization: `Bearer ${apiKey}` },
+      processes: [api, worker, redis.child],
+      close,
+    };
+    await untilReady(api, 30_000, () => expectOk(fetch(`http://127.0.0.1:${port}/readyz`)));
+    await untilReady(worker, 30_000, () =>
+      expectOk(
+        fetch(target.url, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', ...target.headers },
+          body: JSON.stringify(benchChatRequest(false)),
+          signal: AbortSignal.timeout(10_000),
+        }),
+      ),
+    );
+    return target;
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
 
 /** A key of a prepaid account, with limits for a minute, on tokens too, and with a budget: all are far away. */
-async function makeLimitedKey(dataDir: string): Promise<string> {
+async function makeLimitedKey(root: string, dataDir: string): Promise<string> {
+  // That checkout's own: an older build refuses the database of a newer one.
+  const load = (path: string) => import(pathToFileURL(join(root, path)).href);
+  const { createApiKey }: typeof import('../../../shared/api-keys.ts') = await load('shared/api-keys.ts');
+  const { openDatabase }: typeof import('../../../shared/database/database.ts') =
+    await load('shared/database/database.ts');
   const db = await openDatabase({ dataDir, databaseUrl: undefined });
   const account = 'bench';
   const amount = 1_000_000_000_000_000;
