@@ -1,4 +1,4 @@
-import { type Auth, type BetterAuthOptions, betterAuth } from 'better-auth';
+import { type Auth, type BetterAuthOptions, betterAuth, type GenericEndpointContext } from 'better-auth';
 import { APIError, createAuthMiddleware } from 'better-auth/api';
 import { genericOAuth, twoFactor } from 'better-auth/plugins';
 import { type OidcSettings, passwordLength } from '../../shared/account-settings.ts';
@@ -199,7 +199,7 @@ function accountHooks({ db, config }: AuthContext): BetterAuthOptions['databaseH
     user: { create: { before: async (user) => ({ data: { ...user, accountId: newAccountId() } }) } },
     session: {
       create: {
-        before: async ({ userId }) => refuseDisabled(db, userId),
+        before: async ({ userId }, call) => refuseDisabled(userId, call),
         after: async ({ userId }) => {
           const user = await db
             .selectFrom('users')
@@ -216,10 +216,14 @@ function accountHooks({ db, config }: AuthContext): BetterAuthOptions['databaseH
   };
 }
 
-/** Before a session is made, in whatever way the user has signed in. @throws APIError 403 */
-async function refuseDisabled(db: Database, userId: string): Promise<void> {
-  const user = await db.selectFrom('users').select('disabled').where('id', '=', userId).executeTakeFirst();
-  if (user?.disabled !== 1) return;
+/**
+ * Before a session is made, in whatever way the user has signed in. Asks by better-auth's own connection: it may be in a
+ * transaction. A session that is made all the same is of no use (see UserSessions).
+ * @throws APIError 403
+ */
+async function refuseDisabled(userId: string, call: GenericEndpointContext | null): Promise<void> {
+  const user = await call?.context.internalAdapter.findUserById(userId);
+  if ((user as { disabled?: boolean } | null | undefined)?.disabled !== true) return;
   const message = 'This user is disabled. Ask an operator of this gateway';
   throw APIError.from('FORBIDDEN', { code: 'USER_DISABLED', message });
 }

@@ -62,6 +62,9 @@ describe('POST /admin/v1/users with sign-up closed', () => {
     assert.equal((await choosePassword(body.invitation_url)).status, 200);
     assert.equal((await choosePassword(body.invitation_url, 'chosen by somebody else')).status, 400);
     assert.equal((await ada.signIn('ada@example.com', password)).status, 200);
+    // This makes a session within a transaction.
+    const change = { currentPassword: password, newPassword: 'another one of theirs' };
+    assert.equal((await ada.call('POST', '/console/api/auth/change-password', change)).status, 200);
     const { account } = (await ada.call('GET', '/console/api/session')).body;
     assert.deepEqual([account.id, account.name, account.balance], [body.account_id, 'ada@example.com', 2]);
     assert.ok(!gateway.apis.some((api) => api.output().includes(link.searchParams.get('token') ?? '')));
