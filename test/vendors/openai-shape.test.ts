@@ -210,4 +210,30 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     assert.equal((running as { choices: Fields[] }).choices[0]?.finish_reason, null);
     await assert.rejects(hold([{ message: { content: 'x' }, finish_reason: 'error' }]), { code: 'server_error' });
   });
+
+  it('cached tokens stand where OpenAI tells them, whatever the vendor calls them, and its own word for them stays', async () => {
+    const counted = { prompt_tokens: 9, completion_tokens: 1 };
+    const cases: [Fields, Fields | undefined][] = [
+      [{ num_cached_tokens: 4 }, { cached_tokens: 4 }],
+      [{ cached_tokens: 4, prompt_tokens_details: null }, { cached_tokens: 4 }],
+      [
+        { prompt_cache_hit_tokens: 4, prompt_tokens_details: { audio_tokens: 2 } },
+        { audio_tokens: 2, cached_tokens: 4 },
+      ],
+      [{ num_cached_tokens: 4, prompt_tokens_details: { cached_tokens: 3 } }, { cached_tokens: 3 }],
+      [{}, undefined],
+    ];
+    for (const [told, details] of cases) {
+      const usage = { ...counted, ...told };
+      const expected = { ...usage, ...(details && { prompt_tokens_details: details }) };
+      const choices = [{ index: 0, message: { content: 'x' }, finish_reason: 'stop' }];
+      bench.server.answer((response) => sendJson(response, 200, JSON.stringify({ choices, usage })));
+      const held = await bench.vendor.chat(callOf({ stream: false }), collect());
+      assert.deepEqual([held.usage, JSON.parse(held.body).usage], [expected, expected]);
+      const chunks = [chunk([{ delta: { content: 'x' } }]), stop, chunk([], { usage })];
+      bench.server.answer((response) => sendStream(response, [events(chunks)]));
+      const streamed = await bench.vendor.chat(callOf(), collect());
+      assert.deepEqual([streamed.usage, JSON.parse(streamed.body)], [expected, { usage: expected }]);
+    }
+  });
 });
