@@ -64,6 +64,9 @@ const tooLong = [
   /^Please reduce the length of the messages or completion/,
   // Moonshot.
   /^(Invalid request: )?Your request exceeded model token limit: \d+/,
+  // Together, and Hugging Face's server under others.
+  /^Input validation error: `inputs` (tokens \+ `max_new_tokens` must be <= \d+|must have less than \d+ tokens)/,
+  /^The input \(\d+ tokens\) is longer than the model's context length \(\d+ tokens\)/,
   // llama.cpp, under LM Studio and others.
   /^the request exceeds the available context size/,
 ];

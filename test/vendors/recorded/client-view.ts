@@ -151,11 +151,14 @@ export function readResponseEvents(body: string): Told {
   const failed = events.find((event) => event.type === 'error');
   const told = readResponse(object(last).response);
   if (failed !== undefined) told.code = text(failed.code) || text(object(failed.error).code);
-  const [texts, inputs] = ['response.output_text.delta', 'response.function_call_arguments.delta'].map(said);
-  const wholeText = texts + said('response.refusal.delta');
+  const wholeText = said('response.output_text.delta') + said('response.refusal.delta');
   if (told.code !== undefined) return { ...told, text: wholeText };
   assert.equal(wholeText, told.text);
-  assert.equal(inputs, told.calls.map(({ input }) => input).join(''));
+  const inputs = new Map<unknown, string>();
+  for (const { type, item_id: item, delta } of events) {
+    if (type === 'response.function_call_arguments.delta') inputs.set(item, (inputs.get(item) ?? '') + text(delta));
+  }
+  assert.deepEqual(told.calls.map(({ input }) => input).sort(), [...inputs.values()].sort());
   return told;
 }
 
