@@ -182,6 +182,22 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     }
   });
 
+  it('reasoning among the parts of the content is no content', async () => {
+    const thought = (text: string) => ({ type: 'reasoning', summary: [{ type: 'summary_text', text }] });
+    const parts = [thought('Hm'), thought('.'), { type: 'text', text: 'Yes' }];
+    const [held] = await hold([{ message: { role: 'assistant', content: parts }, finish_reason: 'stop' }]);
+    assert.deepEqual(held?.message, { role: 'assistant', content: 'Yes', reasoning_content: 'Hm.' });
+    const frames = await stream([
+      chunk([{ delta: { content: [thought('Hm.')] } }]),
+      chunk([{ delta: { content: 'Yes' } }]),
+      stop,
+    ]);
+    assert.deepEqual(
+      frames.map(({ choices }) => (choices as { delta: Fields }[])[0]?.delta),
+      [{ role: 'assistant', content: '', reasoning_content: 'Hm.' }, { content: 'Yes' }, {}],
+    );
+  });
+
   it("finish reasons are OpenAI's, of chats and of legacy completions", async () => {
     const reasons: [unknown, string][] = [
       ['stop', 'stop'],
