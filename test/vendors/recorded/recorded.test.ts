@@ -137,8 +137,9 @@ describe('what vendors say reaches clients, by whichever endpoint they ask and h
   const askLater = async (vendor: VendorExchanges, exchange: Exchange): Promise<void> => {
     const { expected } = exchange;
     const accepted = await post(chat.path, chat.ask(vendor, exchange), { prefer: 'respond-async' });
-    const { id } = (await accepted.json()) as { id: string };
-    assert.equal(accepted.status, 202);
+    const body = await accepted.text();
+    assert.equal(accepted.status, 202, body);
+    const { id } = JSON.parse(body) as { id: string };
     const job = await eventually(async () => {
       const read = (await (await gateway.fetch(`/v1/jobs/${id}`)).json()) as Fields;
       assert.ok(read.status === 'completed' || read.status === 'failed', 'it has not ended');
