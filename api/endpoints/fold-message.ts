@@ -138,12 +138,14 @@ function toUsage(usage: unknown): MessageUsage {
   const counts = (usage ?? {}) as Fields;
   const input = (counts.prompt_tokens_details ?? {}) as Fields;
   const output = (counts.completion_tokens_details ?? {}) as Fields;
-  const read = count(input.cached_tokens);
+  const prompt = count(counts.prompt_tokens);
+  // Each token is told once, also where a vendor has counted it as read and as written.
+  const read = Math.min(prompt, count(input.cached_tokens));
   // OpenRouter's name for it; OpenAI's own caches cost nothing to write.
-  const written = count(input.cache_write_tokens);
+  const written = Math.min(prompt - read, count(input.cache_write_tokens));
   const thinking = output.reasoning_tokens;
   return {
-    input_tokens: Math.max(0, count(counts.prompt_tokens) - read - written),
+    input_tokens: prompt - read - written,
     cache_creation_input_tokens: written,
     cache_read_input_tokens: read,
     output_tokens: count(counts.completion_tokens),

@@ -36,19 +36,21 @@ export function readTokenCounts(usage: Fields, isOfImages: boolean): TokenCounts
   );
   const input = Math.min(maxAmount, toldInput + beside.audio);
   const output = Math.min(maxAmount, (said ?? 0) + beside.reasoning);
-  // DeepSeek, Moonshot and older answers of Mistral tell it by names of their own.
-  const read =
-    number(inputDetails.cached_tokens) ??
-    number(usage.prompt_cache_hit_tokens) ??
-    number(usage.cached_tokens) ??
-    number(usage.num_cached_tokens);
-  const cached = Math.min(input, read ?? 0);
+  const cached = Math.min(input, number(inputDetails.cached_tokens) ?? cachedElsewhere(usage) ?? 0);
   const written = Math.min(input - cached, number(inputDetails.cache_write_tokens) ?? 0);
   // Of a transcription that is not split nearly all is audio.
   const heard = number(inputDetails.audio_tokens) ?? (usage.type === 'tokens' ? input : 0);
   const audio = Math.min(input - cached - written, heard);
   const images = Math.min(output, number(outputDetails.image_tokens) ?? (isOfImages ? output : 0));
   return { input, cached, written, audio, output, images };
+}
+
+/**
+ * The cached tokens of a usage that has them under a name of its vendor's own (DeepSeek, Moonshot, older answers of Mistral);
+ * undefined where it does not.
+ */
+export function cachedElsewhere(usage: Fields): number | undefined {
+  return number(usage.prompt_cache_hit_tokens) ?? number(usage.cached_tokens) ?? number(usage.num_cached_tokens);
 }
 
 /** All tokens of a usage, of input and output; undefined where it counts none. */

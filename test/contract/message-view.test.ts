@@ -206,6 +206,27 @@ describe('the view of messages', () => {
     );
   });
 
+  it('tells each token of the prompt once, also where its vendor has counted it as read and as written', () => {
+    const counts = (told: object): number[] => {
+      const text = JSON.stringify({
+        choices: [{ message: { content: 'x' } }],
+        usage: { completion_tokens: 1, ...told },
+      });
+      const { usage } = JSON.parse(messages.view.held(jobWith(false), [{ seq: 1, type: 'end', text }]));
+      return [usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens];
+    };
+    const told = (cached_tokens: number, cache_write_tokens: number) => ({
+      prompt_tokens: 9,
+      prompt_tokens_details: { cached_tokens, cache_write_tokens },
+    });
+    assert.deepEqual(counts(told(3, 2)), [4, 3, 2]);
+    // OpenRouter, of Gemini.
+    assert.deepEqual(counts(told(7, 7)), [0, 7, 2]);
+    // Grok on Azure: more of it was read than there is.
+    assert.deepEqual(counts(told(12, 0)), [0, 9, 0]);
+    assert.deepEqual(counts({}), [0, 0, 0]);
+  });
+
   const stopOf = async (said: { pieces: readonly Piece[]; reason: string; stopText?: string }) => {
     const frames = await framesOf(chunksOf({ stopText: null, ...said }), [], [1]);
     const held = JSON.parse(messages.view.held(jobWith(false), frames)) as Anthropic.Message;

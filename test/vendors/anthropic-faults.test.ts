@@ -114,6 +114,17 @@ describe('what goes wrong at Anthropic', () => {
     }
   });
 
+  it('an empty account, which Anthropic calls a bad request, is a 503 without a word of it', async () => {
+    const message = 'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.';
+    const error = await statusError(400, 'invalid_request_error', message);
+    assert.deepEqual([error.code, error.message], ['service_unavailable', 'The model is not available at the moment.']);
+    assert.equal((error.cause as Error).message, 'the vendor anthropic answered 402 (billing_error)');
+    const event = `event: error\ndata: ${errorBody('invalid_request_error', message)}\n\n`;
+    await assert.rejects(stream(event), { code: 'service_unavailable' });
+    const named = await statusError(400, 'invalid_request_error', 'messages.0: Your credit balance is too low');
+    assert.equal(named.code, 'invalid_request_error');
+  });
+
   it('an unknown model is model_not_found, which another call does not mend', async () => {
     const error = await statusError(404, 'not_found_error', 'model: claude-4-5-haiku');
     assert.deepEqual([error.status, error.code, error.vendorStatus], [404, 'model_not_found', 404]);

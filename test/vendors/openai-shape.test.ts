@@ -182,6 +182,22 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     }
   });
 
+  it('reasoning among the parts of the content is no content', async () => {
+    const thought = (text: string) => ({ type: 'reasoning', summary: [{ type: 'summary_text', text }] });
+    const parts = [thought('Hm'), thought('.'), { type: 'text', text: 'Yes' }];
+    const [held] = await hold([{ message: { role: 'assistant', content: parts }, finish_reason: 'stop' }]);
+    assert.deepEqual(held?.message, { role: 'assistant', content: 'Yes', reasoning_content: 'Hm.' });
+    const frames = await stream([
+      chunk([{ delta: { content: [thought('Hm.')] } }]),
+      chunk([{ delta: { content: 'Yes' } }]),
+      stop,
+    ]);
+    assert.deepEqual(
+      frames.map(({ choices }) => (choices as { delta: Fields }[])[0]?.delta),
+      [{ role: 'assistant', content: '', reasoning_content: 'Hm.' }, { content: 'Yes' }, {}],
+    );
+  });
+
   it("finish reasons are OpenAI's, of chats and of legacy completions", async () => {
     const reasons: [unknown, string][] = [
       ['stop', 'stop'],
@@ -209,5 +225,31 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     const [running] = await stream([chunk([{ delta: { content: 'x' }, finish_reason: '' as never }]), stop]);
     assert.equal((running as { choices: Fields[] }).choices[0]?.finish_reason, null);
     await assert.rejects(hold([{ message: { content: 'x' }, finish_reason: 'error' }]), { code: 'server_error' });
+  });
+
+  it('cached tokens stand where OpenAI tells them, whatever the vendor calls them, and its own word for them stays', async () => {
+    const counted = { prompt_tokens: 9, completion_tokens: 1 };
+    const cases: [Fields, Fields | undefined][] = [
+      [{ num_cached_tokens: 4 }, { cached_tokens: 4 }],
+      [{ cached_tokens: 4, prompt_tokens_details: null }, { cached_tokens: 4 }],
+      [
+        { prompt_cache_hit_tokens: 4, prompt_tokens_details: { audio_tokens: 2 } },
+        { audio_tokens: 2, cached_tokens: 4 },
+      ],
+      [{ num_cached_tokens: 4, prompt_tokens_details: { cached_tokens: 3 } }, { cached_tokens: 3 }],
+      [{}, undefined],
+    ];
+    for (const [told, details] of cases) {
+      const usage = { ...counted, ...told };
+      const expected = { ...usage, ...(details && { prompt_tokens_details: details }) };
+      const choices = [{ index: 0, message: { content: 'x' }, finish_reason: 'stop' }];
+      bench.server.answer((response) => sendJson(response, 200, JSON.stringify({ choices, usage })));
+      const held = await bench.vendor.chat(callOf({ stream: false }), collect());
+      assert.deepEqual([held.usage, JSON.parse(held.body).usage], [expected, expected]);
+      const chunks = [chunk([{ delta: { content: 'x' } }]), stop, chunk([], { usage })];
+      bench.server.answer((response) => sendStream(response, [events(chunks)]));
+      const streamed = await bench.vendor.chat(callOf(), collect());
+      assert.deepEqual([streamed.usage, JSON.parse(streamed.body)], [expected, { usage: expected }]);
+    }
   });
 });

@@ -110,6 +110,13 @@ describe('what goes wrong at a vendor', () => {
       ['Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length', {}],
       ['Your request exceeded model token limit: 8192', { type: 'invalid_request_error' }],
       ['the request exceeds the available context size, try increasing it', { type: 'exceed_context_size_error' }],
+      ['Input validation error: `inputs` tokens + `max_new_tokens` must be <= 32769. Given: 40000', {}],
+      ["The input (140000 tokens) is longer than the model's context length (131072 tokens).", {}],
+      ["Requested token count exceeds the model's maximum context length of 256000 tokens.", {}],
+      ['Prompt 超长', { code: '1261' }],
+      ['Prompt exceeds max length', { code: '1261' }],
+      ['max tokens of 200000 exceeded', {}],
+      ['{"message":"Input is too long for requested model."}', { error_code: 'BAD_REQUEST' }],
     ];
     for (const [message, fields] of told) {
       const body = JSON.stringify({ error: { message, ...fields } });
@@ -123,6 +130,7 @@ describe('what goes wrong at a vendor', () => {
     for (const message of [
       "messages[0].name: 'prompt too long; exceeded max context length'",
       'The tool name is too long.',
+      "messages[0].name: 'Input is too long for requested model'",
     ]) {
       assert.equal((await statusError(400, errorBody(message, null))).toWire().error.code, 'invalid_request_error');
     }
@@ -144,11 +152,32 @@ describe('what goes wrong at a vendor', () => {
       [404, 'Unable to access model x.', { code: 'model_not_available' }],
       [404, 'Model not found, inaccessible, and/or not deployed', { code: 'NOT_FOUND' }],
       [404, 'Not found the model kimi-nine or Permission denied', { type: 'resource_not_found_error' }],
+      [400, '模型不存在，请检查模型代码。', { code: '1211' }],
+      [400, 'Unknown Model, please check the model code.', { code: '1211' }],
+      [404, 'The given endpoint does not exist.', { error_code: 'RESOURCE_DOES_NOT_EXIST' }],
     ];
     for (const [status, message, fields] of told) {
       const error = await statusError(status, JSON.stringify({ error: { message, ...fields } }));
       assert.deepEqual([error.code, error.status, error.vendorStatus], ['model_not_found', 404, 404], message);
       assert.ok(!error.message.includes('nine'));
+    }
+  });
+
+  it("Cloudflare's list of errors is read, and Zhipu's arrears are the operator's, though their status is that of a limit", async () => {
+    const cloudflare = (code: number, message: string) =>
+      JSON.stringify({ errors: [{ code, message }], success: false, result: {}, messages: [] });
+    const bad = await statusError(400, cloudflare(5006, 'AiError: Bad input'));
+    assert.deepEqual([bad.code, bad.message], ['invalid_request_error', 'AiError: Bad input']);
+    assert.equal((await statusError(400, cloudflare(5007, 'No such model @cf/nine or task'))).code, 'model_not_found');
+    const tooLong =
+      'AiError: The estimated number of input and maximum output tokens (30000) exceeded this model context window limit (24000).';
+    assert.equal((await statusError(413, cloudflare(5021, tooLong))).code, 'context_length_exceeded');
+    for (const message of [
+      '您的账户已欠费，请充值后重试。',
+      'Your account is in arrears, please recharge and try again',
+    ]) {
+      const error = await statusError(429, JSON.stringify({ error: { code: '1113', message } }));
+      assert.equal(error.code, 'service_unavailable');
     }
   });
 

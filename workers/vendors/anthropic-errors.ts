@@ -22,6 +22,9 @@ const tooLong = [
   /^input length and `max_tokens` exceed context limit: \d+ \+ \d+ > \d+/,
 ];
 
+/** How it says, with status 400, that the operator's account is empty: no caller can mend that, another vendor may. */
+const unpaid = /^Your credit balance is too low\b/;
+
 /** Anthropic's errors as the caller is to see them. */
 export class AnthropicErrors {
   private readonly vendor: string;
@@ -50,7 +53,11 @@ export class AnthropicErrors {
   of(thrown: unknown): ApiError {
     const error = ApiError.from(thrown);
     const { code, message, param, cause } = error;
-    if (code !== 'invalid_request_error' || !tooLong.some((pattern) => pattern.test(message))) return error;
+    if (code !== 'invalid_request_error') return error;
+    if (unpaid.test(message)) {
+      return vendorError(this.vendor, 402, { message: null, param: null, code: 'billing_error', status: null });
+    }
+    if (!tooLong.some((pattern) => pattern.test(message))) return error;
     return new ApiError('context_length_exceeded', message, { param, cause });
   }
 }

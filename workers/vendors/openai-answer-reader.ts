@@ -1,6 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
-import { isObject, type JsonObject, parseObject } from './json-object.ts';
+import { type JsonObject, parseObject } from './json-object.ts';
 import type { AnswerShape } from './openai-shape.ts';
+import { shapeUsage } from './openai-usage.ts';
 import type { VendorAnswer } from './vendor.ts';
 import { readVendorError, vendorError } from './vendor-error.ts';
 
@@ -51,6 +52,8 @@ export class OpenAiAnswerReader {
   held(text: string | null, shape: AnswerShape): VendorAnswer {
     const answer = this.completion(text ?? '');
     shape.whole(answer);
-    return { body: JSON.stringify(answer), usage: isObject(answer.usage) ? answer.usage : null };
+    const usage = shapeUsage(answer.usage);
+    if (usage !== null) answer.usage = usage;
+    return { body: JSON.stringify(answer), usage };
   }
 }

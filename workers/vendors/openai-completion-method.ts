@@ -6,6 +6,7 @@ import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import { type OpenAiAnswerReader, takeOffIdentity } from './openai-answer-reader.ts';
 import { composeRequest } from './openai-request.ts';
 import type { AnswerShape, ChunkShape } from './openai-shape.ts';
+import { shapeUsage } from './openai-usage.ts';
 import { TokenTemplate } from './token-template.ts';
 import type { FrameSink, VendorAnswer, VendorMethod, VendorUsage } from './vendor.ts';
 
@@ -96,7 +97,8 @@ class ChunkStream extends DeltaStream {
     if (!this.isDone && (this.begun.size === 0 || this.finished.size < this.begun.size)) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
-    return { body: JSON.stringify({ usage: this.usage }), usage: this.usage };
+    const usage = shapeUsage(this.usage);
+    return { body: JSON.stringify({ usage }), usage };
   }
 
   protected override take(bytes: Buffer): void {

@@ -145,14 +145,27 @@ function endOf(calls: number): string {
   return calls > 0 ? 'tool_calls' : 'stop';
 }
 
-/** Content as one text: some vendors have a list of parts, Cloudflare the JSON that was asked for as an object. No call without a name. */
+/**
+ * Content as one text: some vendors have a list of parts, Databricks with its reasoning among them, Cloudflare the JSON that
+ * was asked for as an object. No call without a name.
+ */
 function shapeContent(said: JsonObject): void {
   const { content, function_call: call } = said;
-  if (typeof content === 'object' && content !== null) {
-    const texts = listOf(content).map((part) => (isObject(part) && isText(part.text) ? part.text : ''));
-    said.content = Array.isArray(content) ? texts.join('') : JSON.stringify(content);
+  if (Array.isArray(content)) {
+    const thoughts = content.map((part) => (isObject(part) && part.type === 'reasoning' ? joined(part.summary) : ''));
+    said.reasoning_content ??= thoughts.join('') || undefined;
+    said.content = joined(content);
+  } else if (isObject(content)) {
+    said.content = JSON.stringify(content);
   }
   if (isObject(call) && !isText(call.name) && !isText(call.arguments)) said.function_call = undefined;
+}
+
+/** The texts of a list of parts. */
+function joined(parts: unknown): string {
+  return listOf(parts)
+    .map((part) => (isObject(part) && isText(part.text) ? part.text : ''))
+    .join('');
 }
 
 function listOf(value: unknown): readonly unknown[] {

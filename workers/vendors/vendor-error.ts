@@ -48,7 +48,13 @@ const statusOfCode: Record<string, number> = {
   image_file_not_found: 400,
 };
 
-const quotaCodes = new Set(['insufficient_quota', 'billing_hard_limit_reached', 'billing_not_active']);
+const quotaCodes: ReadonlySet<unknown> = new Set([
+  'insufficient_quota',
+  'billing_hard_limit_reached',
+  'billing_not_active',
+]);
+/** What Zhipu says, in both of its languages, of an account that has nothing left; its status is that of a limit. */
+const outOfQuota = [/账户已欠费/, /^Your account is in arrears/, /^Insufficient balance or no resource package/];
 
 /** Codes, and messages, verbatim but for the numbers, with which vendors refuse what is longer than the context window. */
 const tooLongCodes: ReadonlySet<unknown> = new Set(['too_many_prompt_tokens', 'exceed_context_size_error']);
@@ -64,12 +70,26 @@ const tooLong = [
   /^Please reduce the length of the messages or completion/,
   // Moonshot.
   /^(Invalid request: )?Your request exceeded model token limit: \d+/,
+  // Together, and Hugging Face's server under others.
+  /^Input validation error: `inputs` (tokens \+ `max_new_tokens` must be <= \d+|must have less than \d+ tokens)/,
+  /^The input \(\d+ tokens\) is longer than the model's context length \(\d+ tokens\)/,
   // llama.cpp, under LM Studio and others.
   /^the request exceeds the available context size/,
+  // Cloudflare's own models, and those that SGLang serves.
+  /^(AiError: )?The estimated number of input and maximum output tokens \(\d+\) exceeded this model context window/,
+  /^Requested token count exceeds the model's maximum context length of \d+ tokens/,
+  // Zhipu, in both of its languages; Snowflake; Databricks, which passes on what Bedrock says.
+  /^Prompt (超长|exceeds max length)/,
+  /^max tokens of \d+ exceeded/,
+  /^(\{"message":")?Input is too long for requested model\b/,
 ];
 
 /** The same of a model that the vendor does not know. */
-const unknownModelCodes: ReadonlySet<unknown> = new Set(['model_not_found', 'model_not_available', 'invalid_model']);
+const unknownModelCodes: ReadonlySet<unknown> = new Set([
+  ...['model_not_found', 'model_not_available', 'invalid_model'],
+  // Databricks.
+  ...['RESOURCE_DOES_NOT_EXIST', 'ENDPOINT_NOT_FOUND'],
+]);
 const unknownModel = [
   // Anthropic; DeepSeek; SiliconFlow.
   /^model: \S+$/,
@@ -84,6 +104,10 @@ const unknownModel = [
   // Fireworks; Moonshot.
   /^Model not found, inaccessible/,
   /^Not found the model /,
+  // Zhipu, in both of its languages, and Snowflake; Cloudflare.
+  /^模型不存在/,
+  /^unknown model\b/i,
+  /^(AiError: )?No such model /,
 ];
 
 function says(
@@ -115,7 +139,8 @@ function placeOf(loc: unknown): string | null {
 
 /**
  * Reads an error body: OpenAI's `{"error": {message, type, param, code}}`, or the shapes of those who nearly speak it
- * (`{"error": "…"}`, `{"message": "…"}`, `{"detail": "…"}`, `{"detail": [{loc, msg, type}]}`). Anything else yields nulls.
+ * (`{"error": "…"}`, `{"errors": [{message, code}]}`, `{"message": "…"}`, `{"detail": "…"}`, `{"detail": [{loc, msg, type}]}`).
+ * Anything else yields nulls.
  * @param secret The vendor's key, which is taken out of the text before anything else sees it.
  */
 export function readVendorError(body: string, secret: string): VendorErrorDetails {
@@ -126,10 +151,13 @@ export function readVendorError(body: string, secret: string): VendorErrorDetail
     parsed = null;
   }
   const root = isObject(parsed) ? parsed : {};
-  const error = isObject(root.error) ? root.error : root;
+  // Cloudflare has a list of them.
+  const [first]: unknown[] = Array.isArray(root.errors) ? root.errors : [];
+  const error = [root.error, first].find(isObject) ?? root;
   // The type of a stream's event that is itself the error (`{"type":"error","message":…}`) says nothing.
   const type = error.type === 'error' ? null : shortCode(error.type);
-  const code = shortCode(error.code) ?? type;
+  // Databricks has another name for it.
+  const code = shortCode(error.code) ?? shortCode(error.error_code) ?? type;
   const known = [code, type].find((name) => name !== null && Object.hasOwn(statusOfCode, name));
   const status = [error.status, error.status_code, error.code].find(
     (value): value is number => Number.isInteger(value) && (value as number) >= 400 && (value as number) < 600,
@@ -196,7 +224,7 @@ export function vendorError(
       return new ApiError('timeout', "The model's vendor did not answer in time.", { cause, ...wait });
     case 429:
       // The vendor's own message is left out: it names the operator's organization.
-      if (details.code !== null && quotaCodes.has(details.code)) break;
+      if (says(details, quotaCodes, outOfQuota)) break;
       return new ApiError('rate_limit_exceeded', "The model's vendor is limiting requests: try again later.", {
         retryAfterMs: retryAfterMs ?? 1000,
         vendorStatus: status,
