@@ -1,0 +1,4 @@
+import OpenAI from 'openai-4';
+import { runOpenAiCases } from '../openai-cases.mjs';
+
+await runOpenAiCases(OpenAI);

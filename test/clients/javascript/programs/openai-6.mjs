@@ -1,0 +1,4 @@
+import OpenAI from 'openai-6';
+import { runOpenAiCases } from '../openai-cases.mjs';
+
+await runOpenAiCases(OpenAI);

@@ -1,0 +1,104 @@
+// The languages whose published clients are tested: which toolchain each needs, how its clients are installed, and the programs that use them.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { installPackages } from '../install-packages.mjs';
+
+const folder = dirname(fileURLToPath(import.meta.url));
+
+/** Programs in a language's folder, by the ending of their names, as the command that `toCommand` makes of each. */
+function programsIn(path, ending, toCommand) {
+  return readdirSync(join(folder, path))
+    .filter((file) => file.endsWith(ending))
+    .sort()
+    .map((file) => ({ client: file.slice(0, -ending.length), command: toCommand(join(folder, path, file)) }));
+}
+
+/** Python's clients that do not agree on a version of another are installed apart: a file of requirements each. */
+const pythonGroups = {
+  newest: ['anthropic-newest', 'langchain-chat', 'openai-agents', 'openai-newest', 'pydantic-ai'],
+  'with-openai-2': ['guidance-client', 'instructor-client', 'litellm-client', 'openai-2'],
+};
+
+const languages = {
+  javascript: {
+    toolchain: [],
+    install() {
+      installPackages(join(folder, 'javascript'), 'the JavaScript clients (test/clients/javascript)');
+    },
+    programs: () => programsIn('javascript/programs', '.mjs', (path) => [process.execPath, path]),
+  },
+  python: {
+    toolchain: [['python3', '-c', 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))']],
+    install() {
+      for (const group of Object.keys(pythonGroups)) installPythonGroup(group);
+    },
+    programs: () =>
+      Object.entries(pythonGroups).flatMap(([group, clients]) =>
+        clients.map((client) => ({
+          client,
+          command: [pythonOf(group), join(folder, 'python', 'programs', `${client}.py`)],
+        })),
+      ),
+  },
+};
+
+export const languageNames = Object.keys(languages);
+
+/** The first command of a language's toolchain that this machine lacks; undefined: it has them all. */
+export function missingTool(name) {
+  const lacking = languages[name].toolchain.find(([command, ...args]) => spawnSync(command, args).status !== 0);
+  return lacking?.[0];
+}
+
+/**
+ * Installs a language's clients, and builds their programs. Does nothing where that is done, so that it needs a registry only once.
+ * @throws Error where a tool is missing or fails.
+ */
+export function installClients(name) {
+  const missing = missingTool(name);
+  if (missing !== undefined) throw new Error(`The clients in ${name} need ${missing}.`);
+  languages[name].install();
+}
+
+/** The programs of a language, one a client: its name and how it is started. */
+export function clientPrograms(name) {
+  return languages[name].programs();
+}
+
+function pythonOf(group) {
+  return join(folder, 'python', '.installed', group, 'bin', 'python');
+}
+
+function installPythonGroup(group) {
+  const source = join(folder, 'python');
+  const target = join(source, '.installed', group);
+  const files = [`${group}.txt`, `${group}.lock.txt`].map((file) => join(source, 'requirements', file));
+  installOnce(target, files, `the Python clients (test/clients/python/requirements/${group}.txt)`, () => {
+    run('python3', ['-m', 'venv', target], source);
+    const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile'];
+    run(pythonOf(group), ['-m', 'pip', 'install', ...options, '-r', files[1]], source);
+  });
+}
+
+/** Runs `install` into an empty folder, unless it was done from the same files. */
+function installOnce(target, files, what, install) {
+  const hash = createHash('sha256');
+  for (const file of files) hash.update(readFileSync(file)).update('\0');
+  const wanted = hash.digest('hex');
+  const installedFrom = join(target, '.installed-from');
+  if (existsSync(installedFrom) && readFileSync(installedFrom, 'utf8') === wanted) return;
+  console.error(`Installing ${what} …`);
+  rmSync(target, { recursive: true, force: true });
+  mkdirSync(target, { recursive: true });
+  install();
+  writeFileSync(installedFrom, wanted);
+}
+
+function run(command, args, cwd) {
+  const { status, error } = spawnSync(command, args, { cwd, stdio: 'inherit' });
+  if (error !== undefined) throw error;
+  if (status !== 0) throw new Error(`${command} ${args.slice(0, 3).join(' ')} … failed: see above.`);
+}
