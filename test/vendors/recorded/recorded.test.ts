@@ -91,7 +91,7 @@ function codeIn(way: Way, isBegun: boolean, { status = 500, code }: Expected): s
 const vendors = readExchanges();
 
 describe('what vendors say reaches clients, by whichever endpoint they ask and however it is cut', {
-  concurrency: true,
+  concurrency: 4,
 }, () => {
   let gateway: TestGateway;
   let server: ReplayingVendor;
@@ -144,7 +144,7 @@ describe('what vendors say reaches clients, by whichever endpoint they ask and h
       const read = (await (await gateway.fetch(`/v1/jobs/${id}`)).json()) as Fields;
       assert.ok(read.status === 'completed' || read.status === 'failed', 'it has not ended');
       return read;
-    });
+    }, 60_000);
     if (expected.code !== undefined) {
       assert.deepEqual([job.status, (job.error as Fields).code], ['failed', expected.code]);
       return;
