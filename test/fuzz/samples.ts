@@ -454,7 +454,8 @@ export const samples: readonly Sample[] = [
       newPassword: 'another password',
     },
   },
-  ...reads('operator_key', 'limit=5', 'GET /admin/v1/accounts', 'GET /admin/v1/accounts/:id', 'GET /admin/v1/users'),
+  ...reads('operator_key', 'limit=5', 'GET /admin/v1/accounts', 'GET /admin/v1/accounts/:id'),
+  ...reads('operator_key', 'limit=5&search=a&account=default', 'GET /admin/v1/users'),
   { route: 'POST /admin/v1/accounts', credential: 'operator_key', json: { name: 'new', is_unlimited: true } },
   {
     route: 'PATCH /admin/v1/accounts/:id',
@@ -473,7 +474,17 @@ export const samples: readonly Sample[] = [
   { route: 'PATCH /admin/v1/keys/:id', credential: 'operator_key', json: keyFields },
   { route: 'DELETE /admin/v1/keys/:id', credential: 'operator_key' },
   { route: 'POST /admin/v1/keys/:id/rotate', credential: 'operator_key', json: { overlap_seconds: 0 } },
-  { route: 'PATCH /admin/v1/users/:id', credential: 'operator_key', json: { role: 'user', account_id: 'default' } },
+  {
+    route: 'POST /admin/v1/users',
+    credential: 'operator_key',
+    json: { email: 'invited@example.com', name: 'Invited', role: 'user', account_id: 'default' },
+  },
+  {
+    route: 'PATCH /admin/v1/users/:id',
+    credential: 'operator_key',
+    json: { role: 'user', account_id: 'default', disabled: true },
+  },
+  { route: 'DELETE /admin/v1/users/:id', credential: 'operator_key' },
   { route: 'POST /admin/v1/users/:id/password-reset', credential: 'operator_key', json: {} },
   ...reads('operator_key', usageQuery, 'GET /admin/v1/usage'),
   ...reads('operator_key', jobQuery, 'GET /admin/v1/jobs', 'GET /admin/v1/jobs.csv', 'GET /admin/v1/jobs/live'),
