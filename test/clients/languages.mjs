@@ -22,6 +22,8 @@ const pythonGroups = {
   'with-openai-2': ['guidance-client', 'instructor-client', 'litellm-client', 'openai-2'],
 };
 
+const goPrograms = ['anthropic-sdk-go', 'openai-go'];
+
 const languages = {
   javascript: {
     toolchain: [],
@@ -43,13 +45,28 @@ const languages = {
         })),
       ),
   },
+  go: {
+    // A version that is new enough, and none that would be downloaded.
+    toolchain: [['go', '-C', join(folder, 'go'), 'list', '-m']],
+    install() {
+      const source = join(folder, 'go');
+      const target = join(source, '.installed');
+      installOnce(target, sourcesIn(source), 'the Go clients (test/clients/go)', () => {
+        run('go', ['build', '-o', `${target}/`, ...goPrograms.map((program) => `./${program}`)], source);
+      });
+    },
+    programs: () => goPrograms.map((client) => ({ client, command: [join(folder, 'go', '.installed', client)] })),
+  },
 };
 
 export const languageNames = Object.keys(languages);
 
 /** The first command of a language's toolchain that this machine lacks; undefined: it has them all. */
 export function missingTool(name) {
-  const lacking = languages[name].toolchain.find(([command, ...args]) => spawnSync(command, args).status !== 0);
+  const env = { ...process.env, GOTOOLCHAIN: 'local' };
+  const lacking = languages[name].toolchain.find(
+    ([command, ...args]) => spawnSync(command, args, { env }).status !== 0,
+  );
   return lacking?.[0];
 }
 
@@ -81,6 +98,15 @@ function installPythonGroup(group) {
     const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile'];
     run(pythonOf(group), ['-m', 'pip', 'install', ...options, '-r', files[1]], source);
   });
+}
+
+/** The files that a language's programs are built from. */
+function sourcesIn(source) {
+  return readdirSync(source, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+    .filter((path) => !path.startsWith(join(source, '.installed')))
+    .sort();
 }
 
 /** Runs `install` into an empty folder, unless it was done from the same files. */
