@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { installPackages } from '../install-packages.mjs';
 
@@ -21,6 +21,9 @@ const pythonGroups = {
   newest: ['anthropic-newest', 'langchain-chat', 'openai-agents', 'openai-newest', 'pydantic-ai'],
   'with-openai-2': ['guidance-client', 'instructor-client', 'litellm-client', 'openai-2'],
 };
+
+/** The classes of Java's programs, by client. */
+const javaPrograms = { 'openai-java': 'OpenaiJava', langchain4j: 'Langchain4j', 'simple-openai': 'SimpleOpenai' };
 
 const goPrograms = ['anthropic-sdk-go', 'openai-go'];
 
@@ -56,6 +59,25 @@ const languages = {
       });
     },
     programs: () => goPrograms.map((client) => ({ client, command: [join(folder, 'go', '.installed', client)] })),
+  },
+  java: {
+    // `--release 17` is refused by an older one.
+    toolchain: [
+      ['javac', '--release', '17', '--version'],
+      ['mvn', '--version'],
+    ],
+    install() {
+      const source = join(folder, 'java');
+      const target = join(source, '.installed');
+      installOnce(target, sourcesIn(source), 'the Java clients (test/clients/java)', () => {
+        run('mvn', ['--quiet', '--batch-mode', 'compile'], source);
+      });
+    },
+    programs: () => {
+      const installed = join(folder, 'java', '.installed');
+      const path = [join(installed, 'classes'), join(installed, 'lib', '*')].join(delimiter);
+      return Object.entries(javaPrograms).map(([client, name]) => ({ client, command: ['java', '-cp', path, name] }));
+    },
   },
 };
 
