@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { installPackages } from '../install-packages.mjs';
 
@@ -21,6 +21,11 @@ const pythonGroups = {
   newest: ['anthropic-newest', 'langchain-chat', 'openai-agents', 'openai-newest', 'pydantic-ai'],
   'with-openai-2': ['guidance-client', 'instructor-client', 'litellm-client', 'openai-2'],
 };
+
+/** The classes of Java's programs, by client. */
+const javaPrograms = { 'openai-java': 'OpenaiJava', langchain4j: 'Langchain4j', 'simple-openai': 'SimpleOpenai' };
+
+const goPrograms = ['anthropic-sdk-go', 'openai-go'];
 
 const languages = {
   javascript: {
@@ -43,13 +48,47 @@ const languages = {
         })),
       ),
   },
+  go: {
+    // A version that is new enough, and none that would be downloaded.
+    toolchain: [['go', '-C', join(folder, 'go'), 'list', '-m']],
+    install() {
+      const source = join(folder, 'go');
+      const target = join(source, '.installed');
+      installOnce(target, sourcesIn(source), 'the Go clients (test/clients/go)', () => {
+        run('go', ['build', '-o', `${target}/`, ...goPrograms.map((program) => `./${program}`)], source);
+      });
+    },
+    programs: () => goPrograms.map((client) => ({ client, command: [join(folder, 'go', '.installed', client)] })),
+  },
+  java: {
+    // `--release 17` is refused by an older one.
+    toolchain: [
+      ['javac', '--release', '17', '--version'],
+      ['mvn', '--version'],
+    ],
+    install() {
+      const source = join(folder, 'java');
+      const target = join(source, '.installed');
+      installOnce(target, sourcesIn(source), 'the Java clients (test/clients/java)', () => {
+        run('mvn', ['--quiet', '--batch-mode', 'compile'], source);
+      });
+    },
+    programs: () => {
+      const installed = join(folder, 'java', '.installed');
+      const path = [join(installed, 'classes'), join(installed, 'lib', '*')].join(delimiter);
+      return Object.entries(javaPrograms).map(([client, name]) => ({ client, command: ['java', '-cp', path, name] }));
+    },
+  },
 };
 
 export const languageNames = Object.keys(languages);
 
 /** The first command of a language's toolchain that this machine lacks; undefined: it has them all. */
 export function missingTool(name) {
-  const lacking = languages[name].toolchain.find(([command, ...args]) => spawnSync(command, args).status !== 0);
+  const env = { ...process.env, GOTOOLCHAIN: 'local' };
+  const lacking = languages[name].toolchain.find(
+    ([command, ...args]) => spawnSync(command, args, { env }).status !== 0,
+  );
   return lacking?.[0];
 }
 
@@ -81,6 +120,15 @@ function installPythonGroup(group) {
     const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile'];
     run(pythonOf(group), ['-m', 'pip', 'install', ...options, '-r', files[1]], source);
   });
+}
+
+/** The files that a language's programs are built from. */
+function sourcesIn(source) {
+  return readdirSync(source, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+    .filter((path) => !path.startsWith(join(source, '.installed')))
+    .sort();
 }
 
 /** Runs `install` into an empty folder, unless it was done from the same files. */
