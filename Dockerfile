@@ -1,8 +1,7 @@
 # One image for every role: the command says which (api by default; `node dist/workers/main.js chat` for a worker).
-# The base by its exact version. A tag can be moved and a digest cannot: to pin that, too, build with
-#   --build-arg NODE_IMAGE=node:24.11.0-bookworm-slim@sha256:…
-# where the digest is what `docker buildx imagetools inspect node:24.11.0-bookworm-slim` prints.
-ARG NODE_IMAGE=node:24.11.0-bookworm-slim
+# The base by its digest (of the list for all platforms), since a tag can be moved. `docker buildx imagetools inspect NAME`
+# prints the digest of a newer one, for --build-arg NODE_IMAGE=…
+ARG NODE_IMAGE=node:24.18.0-bookworm-slim@sha256:6f7b03f7c2c8e2e784dcf9295400527b9b1270fd37b7e9a7285cf83b6951452d
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./

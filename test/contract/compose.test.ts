@@ -34,8 +34,8 @@ function bytesOf(size: string): number {
   return Number(amount) * 1024 ** (unit === 'g' ? 3 : 2);
 }
 
-/** A version that says exactly what runs: 24.11.0, or 15.14, which is how Postgres counts. */
-const exactVersion = /^[\w./-]+:\d+\.\d+(\.\d+)?-\w+(-\w+)?$/;
+/** A version and a digest, which say exactly what runs: 24.18.0, or 15.14, which is how Postgres counts. */
+const exactImage = /^[\w./-]+:\d+\.\d+(\.\d+)?-\w+(-\w+)?@sha256:[0-9a-f]{64}$/;
 
 describe('docker-compose.yml', () => {
   const { services } = parse(read('docker-compose.yml'), { merge: true }) as { services: Record<string, Service> };
@@ -61,10 +61,10 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('names each image by an exact version, which the operator can replace by a digest', () => {
+  test('pins each image by version and digest, which the operator can replace', () => {
     for (const [name, { image = '', build }] of all) {
       const from = build === undefined ? image : (build.args?.NODE_IMAGE ?? '');
-      assert.match(byDefault(from), exactVersion, name);
+      assert.match(byDefault(from), exactImage, name);
       assert.match(from, /^\$\{\w+_IMAGE:-/, name);
     }
   });
@@ -110,7 +110,7 @@ describe('docker-compose.yml', () => {
   test('builds every stage of the image from one exact base, and does not run as root', () => {
     const dockerfile = read('Dockerfile');
     const base = /^ARG NODE_IMAGE=(.+)$/m.exec(dockerfile)?.[1] ?? '';
-    assert.match(base, exactVersion);
+    assert.match(base, exactImage);
     for (const [name, { build }] of all) {
       if (build !== undefined) assert.equal(byDefault(build.args?.NODE_IMAGE ?? ''), base, name);
     }
