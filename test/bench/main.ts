@@ -129,11 +129,14 @@ function hasFailures(result: CaseResult): boolean {
   return [...result.targets.values()].flat().some((round) => round !== undefined && round.failed > 0);
 }
 
-/** All targets in turns, so that each round has all of them under the same weather. */
+/**
+ * All targets in turns, so that each round has all of them under the same weather; every second round from the last to the
+ * first, since who comes first is slower by a tenth, even beside itself.
+ */
 async function runInRounds(benchCase: BenchCase, bench: Bench): Promise<CaseResult> {
   const result: CaseResult = { benchCase, targets: new Map(bench.targets.map((target) => [target.name, []])) };
   for (let round = 0; round < bench.rounds; round += 1) {
-    for (const target of bench.targets) {
+    for (const target of round % 2 === 0 ? bench.targets : bench.targets.toReversed()) {
       const measurement = await tryMeasure(benchCase, target, bench.times, bench.directory);
       result.targets.get(target.name)?.push(measurement);
     }
@@ -175,7 +178,7 @@ function heading(times: CaseTimes, rounds: number, eventsPerWrite: number, befor
     '',
     `- Date: ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC, commit ${command('git', 'rev-parse', '--short', 'HEAD')}${changes}`,
     `- Machine: ${cpus()[0]?.model.trim()}, ${cpus().length} cores for everything, load and vendor included; Node ${process.versions.node}, Redis ${redis}`,
-    `- Medians of ${rounds} rounds of ${times.seconds} s after ${times.warmupSeconds} s of warm-up, targets in turns; ratios are medians of those of each round`,
+    `- Medians of ${rounds} rounds of ${times.seconds} s after ${times.warmupSeconds} s of warm-up, targets in turns, to and fro; ratios are medians of those of each round`,
     '- Targets: sluice (api, worker, Redis with AOF), proxy (Koa and undici, no queue), portkey (@portkey-ai/gateway 1.15.2), vendor (the minimal vendor alone)',
     ...(before === undefined
       ? []
