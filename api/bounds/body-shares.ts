@@ -1,5 +1,4 @@
 import { ApiError } from '../../shared/errors.ts';
-import { Tally } from './tally.ts';
 
 /** Whose body it is. */
 export interface BodyOwner {
@@ -17,14 +16,23 @@ export interface BodyShareLimits {
   readonly what: string;
 }
 
+/** What the bodies of an account, or of an API key, take. */
+interface Part {
+  bytes: number;
+  bodies: number;
+}
+
+/** The parts of those who send something, by their id; nobody else takes memory. */
+type Parts = Map<string, Part>;
+
 /**
  * What the bodies take that are being read, or wait to be queued. An account may have half of what others leave, so that
  * something is left for the next one whoever came before; an API key may have half of its account's part.
  */
 export class BodyShares {
   readonly #limits: BodyShareLimits;
-  readonly #bytes = new Tally();
-  readonly #bodies = new Tally();
+  readonly #accounts: Parts = new Map();
+  readonly #keys: Parts = new Map();
   #total = 0;
 
   constructor(limits: BodyShareLimits) {
@@ -38,20 +46,21 @@ export class BodyShares {
 
   /** Counts a body that begins. @throws ApiError 429. */
   open(owner: BodyOwner): BodyShare {
-    const { account, key } = namesOf(owner);
+    const account = this.#accounts.get(owner.account) ?? { bytes: 0, bodies: 0 };
+    const key = this.#keys.get(owner.apiKeyId) ?? { bytes: 0, bodies: 0 };
     const { bodies } = this.#limits;
-    if (this.#bodies.of(key) >= bodies || this.#bodies.of(account) >= 2 * bodies) {
+    if (key.bodies >= bodies || account.bodies >= 2 * bodies) {
       throw tooMuch(`This API key is sending ${bodies} requests at a time, which is as many as it may.`);
     }
-    this.#bodies.add(key, 1);
-    this.#bodies.add(account, 1);
+    join(this.#accounts, owner.account, account);
+    join(this.#keys, owner.apiKeyId, key);
     let held = 0;
     let isOpen = true;
     const count = (bytes: number): void => {
       held += bytes;
       this.#total += bytes;
-      this.#bytes.add(key, bytes);
-      this.#bytes.add(account, bytes);
+      key.bytes += bytes;
+      account.bytes += bytes;
     };
     return {
       grow: (bytes) => {
@@ -66,18 +75,27 @@ export class BodyShares {
         if (!isOpen) return;
         isOpen = false;
         count(-held);
-        this.#bodies.add(key, -1);
-        this.#bodies.add(account, -1);
+        leave(this.#accounts, owner.account, account);
+        leave(this.#keys, owner.apiKeyId, key);
       },
     };
   }
 
-  #assertRoom(account: string, key: string, bytes: number): void {
-    const own = this.#bytes.of(account);
-    const most = (this.#limits.bytes - (this.#total - own)) / 2;
-    if (own + bytes <= most && this.#bytes.of(key) + bytes <= most / 2) return;
+  #assertRoom(account: Part, key: Part, bytes: number): void {
+    const most = (this.#limits.bytes - (this.#total - account.bytes)) / 2;
+    if (account.bytes + bytes <= most && key.bytes + bytes <= most / 2) return;
     throw tooMuch(`Too many bytes of this account's ${this.#limits.what} are under way. Try again later.`);
   }
+}
+
+function join(parts: Parts, id: string, part: Part): void {
+  part.bodies += 1;
+  if (part.bodies === 1) parts.set(id, part);
+}
+
+function leave(parts: Parts, id: string, part: Part): void {
+  part.bodies -= 1;
+  if (part.bodies === 0) parts.delete(id);
 }
 
 /** One body's part. */
@@ -88,10 +106,6 @@ export interface BodyShare {
   shrink(bytes: number): void;
   /** All of it is gone; again it does nothing. */
   close(): void;
-}
-
-function namesOf({ account, apiKeyId }: BodyOwner): { account: string; key: string } {
-  return { account: `account ${account}`, key: `key ${apiKeyId}` };
 }
 
 function tooMuch(message: string): ApiError {

@@ -58,7 +58,7 @@ export async function readRequest(
   }
 }
 
-/** Most bodies come whole with their headers, and are small: they are not worth counting, unless they are to be unpacked. */
+/** What has come whole already is not worth counting, unless it is to be unpacked. */
 function openShare({ req, state }: Context, shares: BodyShares): BodyShare | undefined {
   return req.complete && encodingOf(req) === undefined ? undefined : shares.open(state.caller);
 }
