@@ -1,6 +1,7 @@
 /** What lies directly under `/v1`: each route's first segment. */
 export const resources = [
-  ...['audio', 'chat', 'completions', 'embeddings', 'images', 'jobs', 'messages', 'models', 'responses', 'videos'],
+  ...['audio', 'chat', 'completions', 'embeddings', 'images', 'jobs', 'key', 'messages', 'models', 'responses'],
+  ...['usage', 'videos'],
 ] as const;
 
 /** A path of the API under a base URL that is a slip: of other gateways, with `/v1` twice, or without it. */

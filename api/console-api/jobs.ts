@@ -21,7 +21,8 @@ const readMs = 5000;
 const pageLimits = { usual: 50, most: 100 };
 const mostLive = 200;
 
-const statuses = ['completed', 'failed', 'cancelled', 'unfinished'] as const;
+/** What `status` of a list of jobs can be: how a job ended, or that it has not. */
+export const jobStatuses = ['completed', 'failed', 'cancelled', 'unfinished'] as const;
 const liveStatuses = ['queued', 'in_progress'] as const;
 
 /** Whose jobs a request may see; undefined: everybody's. */
@@ -31,7 +32,7 @@ export type AccountOf = (ctx: Context) => string | undefined;
 export function readJobFilter(query: ParsedUrlQuery, account: string | undefined): JobFilter {
   return {
     account,
-    status: readWord(query, 'status', statuses),
+    status: readWord(query, 'status', jobStatuses),
     model: readText(query, 'model'),
     key: readText(query, 'key'),
     endpoint: readText(query, 'endpoint'),
@@ -139,7 +140,8 @@ async function rowOf({ redis }: Services, db: Database, id: string): Promise<Lis
   return rowOfState(state, names.get(state.apiKeyId) ?? null);
 }
 
-function readAfter(text: string): string {
+/** The id of the job that `after` names. @throws ApiError 400 */
+export function readAfter(text: string): string {
   const id = jobIdFromWire(text);
   if (id === undefined) throw invalidQuery('after', 'the id of a job');
   return id;

@@ -70,7 +70,7 @@ export async function jobObject(
 }
 
 /** Where a job can be read, followed (by SSE or WebSocket) and cancelled (by DELETE). */
-function jobUrls(baseUrl: string, job: JobIdentity): JobObject['urls'] {
+export function jobUrls(baseUrl: string, job: Pick<JobIdentity, 'id'>): JobObject['urls'] {
   const self = `${baseUrl}/v1/jobs/job_${job.id}`;
   return { self, events: `${self}/events`, ws: `${self.replace(/^http/, 'ws')}/ws`, cancel: self };
 }
@@ -81,6 +81,6 @@ function describe(error: ApiError): NonNullable<JobObject['error']> {
 }
 
 /** The error of a job whose log, with the message, has expired. */
-function unreadable(code: ErrorCode): NonNullable<JobObject['error']> {
+export function unreadable(code: ErrorCode): NonNullable<JobObject['error']> {
   return { type: errorTable[code]?.type ?? 'server_error', code, message: 'The details of this error have expired.' };
 }

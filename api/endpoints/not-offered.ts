@@ -14,7 +14,7 @@ const areas: readonly (readonly [name: string, ...prefixes: string[]])[] = [
   ['The Assistants API', '/v1/assistants', '/v1/threads'],
   ['Vector store management', '/v1/vector_stores'],
   ['Organization management', '/v1/organization', '/v1/organizations', '/v1/projects'],
-  ['Billing management', '/v1/dashboard', '/dashboard', '/v1/billing', '/v1/usage', '/v1/subscriptions'],
+  ['Billing management', '/v1/dashboard', '/dashboard', '/v1/billing', '/v1/subscriptions'],
   ['Moderation', '/v1/moderations'],
   ['The Realtime API', '/v1/realtime'],
   ['The Evals API', '/v1/evals'],

@@ -29,20 +29,25 @@ export interface ListedRow extends Selectable<JobsTable> {
   readonly has_body: number;
 }
 
+/** Which part of a list of jobs is asked for. */
+export interface JobPage {
+  readonly limit: number;
+  /** The job behind which the page begins. */
+  readonly after: string | undefined;
+  /** Left out: the newest first. */
+  readonly order?: 'asc' | 'desc';
+}
+
 /**
- * A page of jobs, newest first, from the one behind `after` on: new jobs come before every page. The ids are found first,
+ * A page of jobs, from the one behind `after` on; newest first, new jobs come before every page. The ids are found first,
  * from an index alone where it knows the columns asked for; only those of the page are looked up.
  */
-export async function listJobs(
-  db: Database,
-  filter: JobFilter,
-  { limit, after }: { readonly limit: number; readonly after: string | undefined },
-): Promise<ListedRow[]> {
+export async function listJobs(db: Database, filter: JobFilter, page: JobPage): Promise<ListedRow[]> {
   return await withNames(db)
     .where('jobs.id', 'in', (from) =>
-      from.selectFrom(idsOf(db, filter, after).limit(limit).as('page')).select('page.id'),
+      from.selectFrom(idsOf(db, filter, page).limit(page.limit).as('page')).select('page.id'),
     )
-    .orderBy('jobs.id', 'desc')
+    .orderBy('jobs.id', page.order ?? 'desc')
     .execute();
 }
 
@@ -69,9 +74,9 @@ function withNames(db: Database) {
 function idsOf(
   db: Database,
   { account, status, model, key, endpoint, vendor, capability, tag, from, to }: JobFilter,
-  after: string | undefined,
+  { after, order = 'desc' }: JobPage,
 ) {
-  let ids = db.selectFrom('jobs').select('id').orderBy('id', 'desc');
+  let ids = db.selectFrom('jobs').select('id').orderBy('id', order);
   if (account !== undefined) ids = ids.where('account_id', '=', account);
   if (status === 'unfinished') ids = ids.where('outcome', 'is', null);
   else if (status !== undefined) ids = ids.where('outcome', '=', sql.lit(status));
@@ -83,7 +88,7 @@ function idsOf(
   if (vendor !== undefined) ids = ids.where('vendor', '=', vendor);
   if (capability !== undefined) ids = ids.where('capability', '=', capability);
   if (tag !== undefined) ids = ids.where(tagCondition(tag));
-  if (after !== undefined) ids = ids.where('id', '<', after);
+  if (after !== undefined) ids = ids.where('id', order === 'desc' ? '<' : '>', after);
   // Ids sort by the time at which requests came; a job is made once its request is read.
   if (from !== undefined) ids = ids.where('id', '>=', firstIdAt(from - hourMs)).where('created_at', '>=', from);
   if (to !== undefined) ids = ids.where('id', '<', firstIdAt(to)).where('created_at', '<', to);

@@ -78,6 +78,25 @@ export async function readUsage(
   return { rows: rows.filter(isOfGroup), total: totalOf(rows.filter((row) => !isOfGroup(row))) };
 }
 
+/** Sums of one model in one hour or day. */
+export interface ModelUsageRow extends UsageSums {
+  /** The beginning of the hour or day, in ms since 1970. */
+  readonly group: number;
+  readonly model: string;
+}
+
+/** What an account has used, by hour or day and by model, in that order; `limit` rows at most. */
+export async function readUsageByModel(
+  db: Database,
+  question: UsageQuestion & { readonly account: string; readonly groupBy: 'hour' | 'day' },
+  limit: number,
+): Promise<ModelUsageRow[]> {
+  const { rows } = await sql<ModelUsageRow>`
+    select ${groupOf(question)} as "group", model, ${summedOn(db)} from (${hoursOf(db, question)}) as sums
+    group by 1, 2 order by 1, 2 limit ${sql.lit(limit)}`.execute(db);
+  return rows;
+}
+
 type TotalRow = UsageSums & { readonly group: null };
 
 function isOfGroup(row: UsageRow | TotalRow): row is UsageRow {

@@ -28,7 +28,7 @@ describe('what is not offered', () => {
     ['/v1/organization/costs', 'Organization management'],
     ['/v1/dashboard/billing/subscription', 'Billing management'],
     ['/dashboard/billing/credit_grants', 'Billing management'],
-    ['/v1/usage?date=2026-01-01', 'Billing management'],
+    ['/v1/billing/usage?date=2026-01-01', 'Billing management'],
     ['/v1/moderations', 'Moderation'],
     ['/v1/realtime/sessions', 'The Realtime API'],
     ['/v1/evals', 'The Evals API'],

@@ -399,6 +399,9 @@ export const samples: readonly Sample[] = [
   ...reads('key', 'variant=video', 'GET /v1/videos/:id/content', 'DELETE /v1/videos/:id'),
   ...reads('key', 'include=a&starting_after=2&stream=true', 'GET /v1/responses/:id', 'DELETE /v1/responses/:id'),
   ...reads('key', 'limit=2&order=asc&after=x', 'POST /v1/responses/:id/cancel', 'GET /v1/responses/:id/input_items'),
+  ...reads('key', '', 'GET /v1/key'),
+  ...reads('key', 'start_time=1700000000&end_time=1700086400&bucket_width=1h', 'GET /v1/usage'),
+  ...reads('key', 'limit=5&after=$job&order=asc&status=completed&model=sandbox-chat', 'GET /v1/jobs'),
   ...reads('key', 'starting_after=1.0', 'GET /v1/jobs/:id', 'GET /v1/jobs/:id/events', 'DELETE /v1/jobs/:id'),
   ...reads(
     'session',
