@@ -45,6 +45,7 @@ import { errors } from './middleware/errors.ts';
 import { requestId } from './middleware/request-id.ts';
 import { refuseOddRequests, requestTarget } from './middleware/request-target.ts';
 import { strictTransport } from './middleware/strict-transport.ts';
+import { referenceRoutes } from './reference/serve-reference.ts';
 import { readResult } from './results/result-route.ts';
 import type { Services } from './services.ts';
 import { showStartPage } from './show-start-page.ts';
@@ -79,8 +80,12 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   const jobs = jobRoutes(services, byName);
   const response = responseRoutes(services, responses.view);
   const video = videoRoutes(services);
+  const reference = referenceRoutes(services);
 
   router.get('/', showStartPage(services));
+  router.get('/docs', reference.page);
+  router.get('/openapi.json', reference.openapi);
+  router.get('/llms.txt', reference.llms);
   for (const path of livenessPaths) router.get(path, healthz);
   for (const path of readinessPaths) router.get(path, readyz(services, db, isClosing));
   router.get('/metrics', metrics(services));

@@ -1,11 +1,9 @@
-import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import type { Middleware } from 'koa';
 import { ApiError } from '../shared/errors.ts';
+import { type KeptFile, keepFile, sendKeptFile } from './kept-file.ts';
 import type { Context, State } from './state.ts';
 
 const mediaTypes: Readonly<Record<string, string>> = {
@@ -20,24 +18,12 @@ const mediaTypes: Readonly<Record<string, string>> = {
   txt: 'text/plain; charset=utf-8',
 };
 
-/** A built file, kept in memory: all of them are a few megabytes. */
-interface ConsoleFile {
-  readonly content: Buffer;
-  readonly mediaType: string;
-  readonly hash: string;
-  /** Its name has its content's hash in it, so that it never changes. */
-  readonly isImmutable: boolean;
-  /** Made when it is first asked for. */
-  gzipped?: Promise<Buffer>;
-}
-
-const compress = promisify(gzip);
 const builtFolder = fileURLToPath(new URL('../console/', import.meta.url));
 
-/** Reads what was built, by its path below `/console/`. Undefined: nothing was (from the source, `folder` is the sources'). */
-function readFolder(folder: string): ReadonlyMap<string, ConsoleFile> | undefined {
+/** Reads what was built, a few megabytes, by its path below `/console/`. Undefined: nothing was (from the source, `folder` is the sources'). */
+function readFolder(folder: string): ReadonlyMap<string, KeptFile> | undefined {
   if (!existsSync(join(folder, 'index.html')) || !existsSync(join(folder, 'assets'))) return undefined;
-  const files = new Map<string, ConsoleFile>();
+  const files = new Map<string, KeptFile>();
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
     const file = join(entry.parentPath, entry.name);
@@ -45,13 +31,8 @@ function readFolder(folder: string): ReadonlyMap<string, ConsoleFile> | undefine
       .slice(folder.length)
       .replace(/^[/\\]+/, '')
       .replaceAll('\\', '/');
-    const content = readFileSync(file);
-    files.set(path, {
-      content,
-      mediaType: mediaTypes[entry.name.slice(entry.name.lastIndexOf('.') + 1)] ?? 'application/octet-stream',
-      hash: createHash('sha256').update(content).digest('base64url').slice(0, 22),
-      isImmutable: path.startsWith('assets/'),
-    });
+    const mediaType = mediaTypes[entry.name.slice(entry.name.lastIndexOf('.') + 1)] ?? 'application/octet-stream';
+    files.set(path, keepFile(readFileSync(file), mediaType, path.startsWith('assets/')));
   }
   return files;
 }
@@ -78,7 +59,7 @@ export function consoleFiles(folder = builtFolder): Middleware<State> {
     const path = ctx.path.slice('/console/'.length);
     const file = files.get(path) ?? (path.startsWith('assets/') ? undefined : files.get('index.html'));
     if (file === undefined) throw new ApiError('not_found', `Unknown path: ${ctx.method} ${ctx.path}`);
-    await sendFile(ctx, file);
+    await sendKeptFile(ctx, file);
   };
 }
 
@@ -86,31 +67,4 @@ function tellNotBuilt(ctx: Context): void {
   ctx.status = 404;
   ctx.type = 'text/plain; charset=utf-8';
   ctx.body = 'The console is not there: it was not built. `npm run build` builds it.\n';
-}
-
-async function sendFile(ctx: Context, file: ConsoleFile): Promise<void> {
-  const isText = !/^(image\/(png|x-icon)|font\/)/.test(file.mediaType);
-  const isGzipped = isText && ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
-  ctx.status = 200;
-  ctx.set({
-    // The page itself names the files of today: it is asked for each time.
-    'cache-control': file.isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache',
-    etag: `"${file.hash}${isGzipped ? '-gzip' : ''}"`,
-    ...(isText ? { vary: 'accept-encoding' } : {}),
-    'x-content-type-options': 'nosniff',
-  });
-  if (ctx.fresh) {
-    ctx.status = 304;
-    return;
-  }
-  let content = file.content;
-  if (isGzipped) {
-    file.gzipped ??= compress(file.content);
-    content = await file.gzipped;
-    ctx.set('content-encoding', 'gzip');
-  }
-  ctx.type = file.mediaType;
-  ctx.length = content.length;
-  // Koa itself sends no body to HEAD.
-  ctx.body = content;
 }

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { ExampleModels } from '../shared/catalogue/example-models.ts';
+import { escapeHtml, policyOfStyle } from './page-parts.ts';
 
 /** What the start page tells. */
 export interface StartPageOptions {
@@ -14,11 +14,9 @@ export interface StartPageOptions {
 const template = readFileSync(new URL('./start-page.html', import.meta.url), 'utf8');
 /** Shown only where a model makes videos. */
 const videoSection = /<!--video-->\n([\s\S]*?)<!--\/video-->\n\n/;
-const style = /<style>([\s\S]*?)<\/style>/.exec(template)?.[1] ?? '';
-const styleHash = createHash('sha256').update(style).digest('base64');
 
 /** Value of the page's `Content-Security-Policy` header: its one inline style, and nothing else from anywhere. */
-export const startPagePolicy = `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+export const startPagePolicy = policyOfStyle(template);
 
 /**
  * The page at `/`: how to call what runs, as HTML. It shows no key, and neither the version nor who is behind it: anyone may
@@ -38,10 +36,4 @@ export function startPage(options: StartPageOptions): string {
   };
   const shown = template.replace(videoSection, examples.video === undefined ? '' : '$1');
   return shown.replace(/\{\{(\w+)\}\}/g, (_, name: string) => escapeHtml(values[name] ?? ''));
-}
-
-const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
 }

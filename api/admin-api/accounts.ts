@@ -21,8 +21,10 @@ import { accountObject } from './account-object.ts';
 export const pageSize = { usual: 50, most: 200 };
 
 const name = z.string().trim().min(1).max(200);
-const newAccount = z.strictObject({ name, is_unlimited: z.boolean().default(false) });
-const changed = z.strictObject({
+/** The body of `POST /admin/v1/accounts`. */
+export const newAccountFields = z.strictObject({ name, is_unlimited: z.boolean().default(false) });
+/** The body of `PATCH /admin/v1/accounts/{id}`. */
+export const accountChangeFields = z.strictObject({
   name: name.optional(),
   is_unlimited: z.boolean().optional(),
   suspended: z.boolean().optional(),
@@ -46,7 +48,7 @@ export function accountRoutes(
     },
     create: async (ctx) => {
       ctx.state.endpoint = 'admin.accounts';
-      const { name, is_unlimited: isUnlimited } = await readFields(ctx, newAccount);
+      const { name, is_unlimited: isUnlimited } = await readFields(ctx, newAccountFields);
       const id = newAccountId();
       await ensureAccount(db, { id, name, isUnlimited });
       ctx.status = 201;
@@ -58,7 +60,7 @@ export function accountRoutes(
     },
     change: async (ctx) => {
       ctx.state.endpoint = 'admin.accounts';
-      const { name, is_unlimited: isUnlimited, suspended: isSuspended } = await readFields(ctx, changed);
+      const { name, is_unlimited: isUnlimited, suspended: isSuspended } = await readFields(ctx, accountChangeFields);
       const id = ctx.params.id as string;
       ctx.body = await show(await changeAccount(db, redis, id, { name, isUnlimited, isSuspended }));
     },

@@ -13,7 +13,8 @@ import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
 import { noAccount, pageSize } from './accounts.ts';
 
-const newCredit = z.strictObject({
+/** The body of `POST /admin/v1/accounts/{id}/credits`. */
+export const newCreditFields = z.strictObject({
   /** Dollars; negative to take credit off. */
   amount: z.number(),
   note: z.string().trim().max(500).default(''),
@@ -31,7 +32,7 @@ export function creditRoutes({ redis }: Services, db: Database): Record<'list' |
     },
     add: async (ctx) => {
       ctx.state.endpoint = 'admin.credits';
-      const { amount: dollars, note } = await readFields(ctx, newCredit);
+      const { amount: dollars, note } = await readFields(ctx, newCreditFields);
       const credit = await addCredit(db, redis, {
         accountId: ctx.params.id as string,
         amount: nanosOf(dollars),

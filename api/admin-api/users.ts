@@ -16,13 +16,15 @@ import { noAccount, pageSize } from './accounts.ts';
 const role = z.enum(['user', 'operator']);
 const accountId = z.string().max(100);
 
-const changed = z.strictObject({
+/** The body of `PATCH /admin/v1/users/{id}`. */
+export const userChangeFields = z.strictObject({
   role: role.optional(),
   account_id: accountId.optional(),
   disabled: z.boolean().optional(),
 });
 
-const invited = z.strictObject({
+/** The body of `POST /admin/v1/users`. */
+export const invitationFields = z.strictObject({
   email: z.email().max(254).toLowerCase(),
   name: z.string().trim().min(1).max(200).optional(),
   role: role.default('user'),
@@ -43,7 +45,7 @@ export function userRoutes(
     },
     invite: async (ctx) => {
       ctx.state.endpoint = 'admin.users';
-      const { email, name, role, account_id: accountId } = await readFields(ctx, invited);
+      const { email, name, role, account_id: accountId } = await readFields(ctx, invitationFields);
       await checkAccount(db, accountId);
       const user = await createUser(db, { email, name: name ?? nameOf(email), role, accountId });
       if (user === undefined) throw invalidParameter('email', 'There is a user with this address already.');
@@ -52,7 +54,7 @@ export function userRoutes(
     },
     change: async (ctx) => {
       ctx.state.endpoint = 'admin.users';
-      const { role, account_id: accountId, disabled: isDisabled } = await readFields(ctx, changed);
+      const { role, account_id: accountId, disabled: isDisabled } = await readFields(ctx, userChangeFields);
       await checkAccount(db, accountId);
       const user = await changeUser(db, ctx.params.id as string, { role, accountId, isDisabled });
       if (user === undefined) throw noUser();

@@ -130,7 +130,10 @@ async function show(page: Page, view: View): Promise<void> {
   const { viewport, ...media } = views[view];
   await page.setViewportSize(viewport);
   await page.emulateMedia(media);
-  await page.locator(`html[data-mantine-color-scheme=${media.colorScheme}]`).waitFor({ state: 'attached' });
+  // Pages without a script have no theme of Mantine's to wait for.
+  if ((await page.locator('html[data-mantine-color-scheme]').count()) > 0) {
+    await page.locator(`html[data-mantine-color-scheme=${media.colorScheme}]`).waitFor({ state: 'attached' });
+  }
   for (const end of [drawn, transitionsEnd]) {
     await answered(page.evaluate(`Promise.race([${end}, ${patience}])`), end);
   }

@@ -60,6 +60,9 @@ function makerRows(prefix: string, guard: Guard): Record<string, Row> {
 /** Every route there is. A new one without a row here fails the first test. */
 const rows: Readonly<Record<string, Row>> = {
   'GET /': { guard: 'public' },
+  'GET /docs': { guard: 'public' },
+  'GET /llms.txt': { guard: 'public' },
+  'GET /openapi.json': { guard: 'public' },
   'GET /healthz': { guard: 'public' },
   'GET /health': { guard: 'public' },
   'GET /health/liveliness': { guard: 'public' },

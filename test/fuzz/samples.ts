@@ -383,7 +383,17 @@ const usageQuery = 'from=1700000000000&to=1900000000000&group_by=model&interval=
 
 /** Valid requests for every route that there is, except the files of the console and the board of the queues. */
 export const samples: readonly Sample[] = [
-  ...reads('none', '', 'GET /', 'GET /healthz', 'GET /readyz', 'GET /metrics'),
+  ...reads(
+    'none',
+    '',
+    'GET /',
+    'GET /openapi.json',
+    'GET /docs',
+    'GET /llms.txt',
+    'GET /healthz',
+    'GET /readyz',
+    'GET /metrics',
+  ),
   ...reads('none', '', 'GET /health', 'GET /health/liveliness', 'GET /health/liveness', 'GET /health/readiness'),
   ...reads('none', 'expires=1&signature=x', 'GET /results/:hour/:name'),
   ...makers('/v1', 'key'),

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { livenessPaths, readinessPaths } from '../endpoints/health.ts';
+import type { Operation, Operations } from './operation.ts';
+import { pascalCase } from './request-schemas.ts';
+
+const open = (operation: Omit<Operation, 'guard' | 'tag'>): Operation => ({
+  ...operation,
+  tag: 'Gateway',
+  guard: 'public',
+});
+
+function health(paths: readonly string[], summary: string, json: 'Health' | 'Readiness'): Operations {
+  return Object.fromEntries(
+    paths.map((path) => [`GET ${path}`, open({ id: `get${pascalCase(path)}`, summary, answer: { json } })]),
+  );
+}
+
+/** The operations outside of `/v1` that need no session. */
+export const gatewayOperations: Operations = {
+  'GET /': open({ id: 'startPage', summary: 'The start page', answer: { types: ['text/html'] } }),
+  'GET /docs': open({ id: 'docs', summary: 'This reference as a page', answer: { types: ['text/html'] } }),
+  'GET /openapi.json': open({
+    ...{ id: 'openapi', summary: 'This reference as an OpenAPI document', answer: { types: ['application/json'] } },
+  }),
+  'GET /llms.txt': open({
+    ...{ id: 'llmsTxt', summary: 'What the gateway is, for language models', answer: { types: ['text/plain'] } },
+  }),
+  ...health(livenessPaths, 'Whether this process lives', 'Health'),
+  ...health(readinessPaths, 'Whether it can take requests: 200, or 503 with what is missing', 'Readiness'),
+  'GET /metrics': open({
+    ...{ id: 'metrics', summary: 'Metrics for Prometheus', answer: { types: ['text/plain'] } },
+    description: 'For this machine; with `METRICS_TOKEN` for whoever sends it as a bearer token.',
+  }),
+  'GET /results/:hour/:name': open({
+    ...{ id: 'getResult', summary: 'Download a result file by the signed link in an answer' },
+    query: { expires: z.string(), signature: z.string() },
+    answer: { types: ['application/octet-stream'] },
+  }),
+};

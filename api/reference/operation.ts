@@ -1,0 +1,78 @@
+import type { z } from 'zod';
+import type { OwnObjectName } from './own-objects.ts';
+import type { RequestName } from './request-schemas.ts';
+import type { WireObjectName } from './wire-objects.ts';
+
+/** Groups of operations, in the order in which the reference shows them. */
+export const tags = [
+  { name: 'Chat', description: 'Text by the APIs of OpenAI and Anthropic, and embeddings.' },
+  { name: 'Responses', description: "OpenAI's Responses API; responses are stored by the gateway." },
+  { name: 'Images', description: 'Images are made, edited and varied.' },
+  { name: 'Audio', description: 'Speech from text, and text from speech.' },
+  { name: 'Videos', description: 'Videos are made in the background: read one until it has completed.' },
+  { name: 'Models', description: 'The models that a key may use.' },
+  { name: 'Jobs', description: 'Every request is a job, which can be read, followed and cancelled.' },
+  { name: 'Account', description: 'What the calling key is, and what its account has used.' },
+  { name: 'Gateway', description: 'Public pages, health, metrics and result files.' },
+  { name: 'Console', description: "The web console's own API, for a signed-in user." },
+  { name: 'Sign-in', description: 'Sign-up, sign-in, passwords and sessions of the console.' },
+  { name: 'Playground', description: 'The routes of `/v1` for a signed-in user instead of an API key.' },
+  { name: 'Operators', description: 'Accounts, users, keys, jobs and the state of the gateway, for operators.' },
+] as const;
+
+export type Tag = (typeof tags)[number]['name'];
+
+/** Who may call: anybody, an API key, a signed-in user, or an operator (a session or an operator key). */
+export type Guard = 'public' | 'key' | 'session' | 'operator';
+
+/** Headers that several operations take; described once, in request-schemas.ts. */
+export type HeaderName = 'Prefer' | 'Idempotency-Key' | 'X-Sluice-On-Disconnect' | 'Last-Event-ID';
+
+/** Models that examples name. */
+export type ExampleModel = 'chat' | 'completion' | 'embedding' | 'image' | 'transcription' | 'speech' | 'video';
+export type ExampleModels = Readonly<Record<ExampleModel, string>>;
+
+/** A request that works. */
+export interface Example {
+  /** The model that it names as `model`. */
+  readonly model?: ExampleModel;
+  readonly json?: Readonly<Record<string, unknown>>;
+  /** Fields of a form; one that begins with `@` is a file of that name, as in curl. */
+  readonly form?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string>>;
+  /** Where the answer is written to, for answers that are no text. */
+  readonly output?: string;
+}
+
+/** What a request that succeeds is answered with. */
+export interface Answer {
+  /** Left out: 200; 101 is a WebSocket. */
+  readonly status?: number;
+  readonly description?: string;
+  /** A JSON body; left out: none. */
+  readonly json?: OwnObjectName | WireObjectName;
+  /** Other media types that it may come in. */
+  readonly types?: readonly string[];
+}
+
+/** An operation of the HTTP API. */
+export interface Operation {
+  readonly id: string;
+  readonly tag: Tag;
+  readonly guard: Guard;
+  readonly summary: string;
+  readonly description?: string;
+  readonly query?: Readonly<Record<string, z.ZodType>>;
+  readonly headers?: readonly HeaderName[];
+  readonly json?: RequestName;
+  readonly form?: RequestName;
+  readonly answer: Answer;
+  /** It makes a job: with `Prefer: respond-async` it is answered by 202 and the job. */
+  readonly makesJob?: true;
+  /** Errors have Anthropic's shape. */
+  readonly isAnthropic?: true;
+  readonly example?: Example;
+}
+
+/** Operations by their routes, as the router has them: `GET /v1/jobs/:id`. */
+export type Operations = Readonly<Record<string, Operation>>;

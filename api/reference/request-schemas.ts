@@ -1,0 +1,148 @@
+import { z } from 'zod';
+import { chatRequest } from '../../shared/capabilities/chat.ts';
+import { completionRequest } from '../../shared/capabilities/completion.ts';
+import { embeddingRequest } from '../../shared/capabilities/embedding.ts';
+import {
+  imageEditForm,
+  imageEditRequest,
+  imageGenerationRequest,
+  imageVariationForm,
+  upload,
+} from '../../shared/capabilities/image.ts';
+import { messageCountRequest, messageRequest } from '../../shared/capabilities/message.ts';
+import { responseRequest } from '../../shared/capabilities/response-request.ts';
+import { speechRequest } from '../../shared/capabilities/speech.ts';
+import { transcriptionRequest, translationRequest } from '../../shared/capabilities/transcription.ts';
+import { videoForm, videoRemixRequest, videoRequest } from '../../shared/capabilities/video-request.ts';
+import { authCalls } from '../accounts/auth-calls.ts';
+import { accountChangeFields, newAccountFields } from '../admin-api/accounts.ts';
+import { newCreditFields } from '../admin-api/credits.ts';
+import { invitationFields, userChangeFields } from '../admin-api/users.ts';
+import {
+  keyChangeFields,
+  newKeyFields,
+  operatorKeyChangeFields,
+  operatorNewKeyFields,
+  rotationFields,
+} from '../api-keys/key-fields.ts';
+import type { HeaderName } from './operation.ts';
+
+/** A schema of JSON Schema 2020-12, which is that of OpenAPI 3.1. */
+export interface JsonSchema {
+  [keyword: string]: unknown;
+}
+
+/** The schemas that check the bodies of requests, by the names that the document gives them. */
+const checked = {
+  ChatCompletionRequest: chatRequest,
+  CompletionRequest: completionRequest,
+  EmbeddingRequest: embeddingRequest,
+  ImageGenerationRequest: imageGenerationRequest,
+  ImageEditRequest: imageEditRequest,
+  ImageEditForm: imageEditForm,
+  ImageVariationForm: imageVariationForm,
+  SpeechRequest: speechRequest,
+  ResponseRequest: responseRequest,
+  MessageRequest: messageRequest,
+  MessageCountRequest: messageCountRequest,
+  VideoRequest: videoRequest,
+  VideoForm: videoForm,
+  VideoRemixRequest: videoRemixRequest,
+  KeyFields: newKeyFields,
+  KeyChange: keyChangeFields,
+  OperatorKeyFields: operatorNewKeyFields,
+  OperatorKeyChange: operatorKeyChangeFields,
+  KeyRotation: rotationFields,
+  AccountFields: newAccountFields,
+  AccountChange: accountChangeFields,
+  CreditFields: newCreditFields,
+  Invitation: invitationFields,
+  UserChange: userChangeFields,
+} as const satisfies Record<string, z.ZodType>;
+
+/** Those whose file is read beside the fields that the schema checks. */
+const withFile = {
+  TranscriptionForm: transcriptionRequest,
+  TranslationForm: translationRequest,
+} as const satisfies Record<string, z.ZodType>;
+
+/** The name of the schema of a call of the sign-in. */
+export type AuthRequestName = `Auth${string}`;
+export type RequestName = keyof typeof checked | keyof typeof withFile | AuthRequestName;
+
+/** The name of the schema of a call's fields: `/sign-in/email` is `AuthSignInEmail`. */
+export function authRequestName(path: string): AuthRequestName {
+  return `Auth${pascalCase(path)}`;
+}
+
+/** `/sign-in/oauth2` as `SignInOauth2`. */
+export function pascalCase(path: string): string {
+  return path.replace(/[/-]+(\w?)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+const file: JsonSchema = { type: 'string', contentMediaType: 'application/octet-stream' };
+
+/**
+ * A schema as JSON Schema. Rules between fields are code, and are not in it.
+ * @param io whether it is of what is sent to the gateway, or of what the gateway sends
+ */
+export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
+  const { $schema: _, ...json } = z.toJSONSchema(schema, {
+    io,
+    // What only code can check is anything.
+    unrepresentable: 'any',
+    override: ({ zodSchema, jsonSchema }) => {
+      if (zodSchema === upload) Object.assign(jsonSchema, file);
+      // What they say is what is so without them.
+      // Only the pattern beside it says anything.
+      if (String(jsonSchema.format) === 'starts_with') delete jsonSchema.format;
+      if (isEmpty(jsonSchema.additionalProperties)) delete jsonSchema.additionalProperties;
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+    },
+  });
+  return json;
+}
+
+function isEmpty(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+}
+
+/** The schemas of all request bodies by name. */
+export function requestSchemas(): Record<string, JsonSchema> {
+  const schemas: Record<string, JsonSchema> = {};
+  for (const [name, schema] of Object.entries(checked)) schemas[name] = jsonSchemaOf(schema, 'input');
+  for (const [name, schema] of Object.entries(withFile)) schemas[name] = addFile(jsonSchemaOf(schema, 'input'));
+  for (const [path, { fields }] of Object.entries(authCalls)) {
+    if (fields !== undefined) schemas[authRequestName(path)] = jsonSchemaOf(fields, 'input');
+  }
+  return schemas;
+}
+
+function addFile(schema: JsonSchema): JsonSchema {
+  const { properties = {}, required = [] } = schema as { properties?: JsonSchema; required?: readonly string[] };
+  return { ...schema, properties: { file, ...properties }, required: ['file', ...required] };
+}
+
+/** What headers say, by name. */
+export const headerSchemas: Readonly<Record<HeaderName, { readonly description: string; readonly schema: z.ZodType }>> =
+  {
+    Prefer: {
+      description:
+        '`respond-async` returns 202 with the job at once; `respond-async, wait=10` waits up to ten seconds for the answer first.',
+      schema: z.string(),
+    },
+    'Idempotency-Key': {
+      description:
+        'A repeat with the same key and body within 24 hours gets the answer of the first request; another body is refused with 422.',
+      schema: z.string().max(255),
+    },
+    'X-Sluice-On-Disconnect': {
+      description: 'What becomes of the job if the client disconnects.',
+      schema: z.enum(['cancel', 'continue']),
+    },
+    'Last-Event-ID': {
+      description: 'The id of the last event received: the stream resumes after it.',
+      schema: z.string(),
+    },
+  };

@@ -1,0 +1,65 @@
+import type { Middleware } from 'koa';
+import type { Capability } from '../../shared/capabilities/capability.ts';
+import { exampleModels } from '../../shared/catalogue/example-models.ts';
+import { type KeptFile, keepFile, sendKeptFile } from '../kept-file.ts';
+import type { Services } from '../services.ts';
+import type { State } from '../state.ts';
+import { openApiDocument, type ReferenceFacts } from './document.ts';
+import { llmsText } from './llms-text.ts';
+import type { ExampleModels } from './operation.ts';
+import { referencePage, referencePagePolicy } from './reference-page.ts';
+
+/** The routes that tell what the API is. Anybody may call them. */
+export function referenceRoutes(services: Services): Record<'openapi' | 'page' | 'llms', Middleware<State>> {
+  const page = serve(services, 'docs', 'text/html; charset=utf-8', referencePage);
+  return {
+    /** `GET /docs` */
+    page: (ctx, next) => {
+      ctx.set('content-security-policy', referencePagePolicy);
+      return page(ctx, next);
+    },
+    /** `GET /llms.txt` */
+    llms: serve(services, 'llms', 'text/plain; charset=utf-8', llmsText),
+    /** `GET /openapi.json` */
+    openapi: serve(services, 'openapi', 'application/json', (facts) => JSON.stringify(openApiDocument(facts))),
+  };
+}
+
+/**
+ * Sends a text that is made when it is first asked for, once for each base URL there is (those are the operator's, and few).
+ * @param write makes it
+ */
+function serve(
+  services: Services,
+  endpoint: string,
+  mediaType: string,
+  write: (facts: ReferenceFacts) => string,
+): Middleware<State> {
+  const files = new Map<string, KeptFile>();
+  return async (ctx) => {
+    ctx.state.endpoint = endpoint;
+    const baseUrl = services.baseUrls.of(ctx.req);
+    let file = files.get(baseUrl);
+    if (file === undefined) {
+      file = keepFile(Buffer.from(write({ baseUrl, models: modelsOf(services) })), mediaType);
+      files.set(baseUrl, file);
+    }
+    await sendKeptFile(ctx, file);
+  };
+}
+
+/** The models that the examples name: of the sandbox where it is on, else some that can be used. */
+function modelsOf({ config, catalogue }: Services): ExampleModels {
+  const { chat, image, speech, video } = exampleModels(config.vendors, config.models);
+  const usable = catalogue.list();
+  const one = (capability: Capability, sandbox: string, isLegacy?: true): string =>
+    config.vendors.sandbox === undefined
+      ? (usable.find((model) => model.capability === capability && model.legacyCompletions === isLegacy)?.id ?? sandbox)
+      : sandbox;
+  return {
+    ...{ chat, image, speech, video: video ?? one('video', 'sandbox-video') },
+    completion: one('chat', 'sandbox-instruct', true),
+    embedding: one('embedding', 'sandbox-embedding'),
+    transcription: one('transcription', 'sandbox-transcribe'),
+  };
+}
