@@ -43,14 +43,13 @@ function operationPart(document: OpenApiDocument, name: string, operation: OpenA
     ([type, { schema }]) => `${schemaLink(schema)} as ${type}`,
   );
   const [curl] = operation['x-codeSamples'] ?? [];
-  const who =
-    security.length === 0 ? 'nobody in particular' : security.flatMap(Object.keys).map(credentialName).join(' or ');
+  const who = security.length === 0 ? 'none' : security.flatMap(Object.keys).map(credentialName).join(' or ');
   return [
     `<details id="${anchor(operationId)}">`,
     `<summary><code>${escapeHtml(name)}</code> <span>${escapeHtml(summary)}</span></summary>`,
     '<div>',
     description === undefined ? '' : `<p>${marked(description)}</p>`,
-    `<p>For ${who}.</p>`,
+    `<p>Authentication: ${who}.</p>`,
     rows.length === 0 ? '' : `<h3>Parameters</h3>${table(rows)}`,
     bodies.length === 0 ? '' : `<h3>Body</h3><p>${bodies.join(', or ')}</p>`,
     `<h3>Answers</h3>${answers(responses)}`,
