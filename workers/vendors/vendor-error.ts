@@ -201,6 +201,9 @@ export function vendorError(
   const wait = { vendorStatus: status, ...(retryAfterMs !== undefined && { retryAfterMs }) };
   const cause = new Error(`the vendor ${vendor} answered ${status}${details.code ? ` (${details.code})` : ''}`);
   switch (status) {
+    case 401:
+    case 403:
+      return refusedKey(status, details, cause);
     case 400:
     case 413:
     case 422:
@@ -237,13 +240,25 @@ export function vendorError(
         ...wait,
       });
     default:
-      if (status < 400 || status === 401 || status === 402 || status === 403) break;
+      if (status < 400 || status === 402) break;
       return new ApiError('server_error', `The model's vendor had an error (status ${status}).`, {
         vendorStatus: status,
         cause,
       });
   }
   return new ApiError('service_unavailable', 'The model is not available at the moment.', { cause, ...wait });
+}
+
+/**
+ * The vendor refuses the operator's key. Callers are not told the vendor's words, which name the operator's organization; and
+ * they need not ask again before the operator has mended it.
+ */
+function refusedKey(status: number, { message }: VendorErrorDetails, cause: Error): ApiError {
+  return new ApiError(
+    'service_unavailable',
+    "The model is not available: its vendor refuses this gateway's credentials. The gateway's operator must check the vendor settings.",
+    { retryable: false, vendorStatus: status, vendorSentence: message, cause },
+  );
 }
 
 /** Without the vendor's message, which holds its own name of the model. The status tells that another route may have it. */
