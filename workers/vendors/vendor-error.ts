@@ -57,7 +57,9 @@ const quotaCodes: ReadonlySet<unknown> = new Set([
 const outOfQuota = [/账户已欠费/, /^Your account is in arrears/, /^Insufficient balance or no resource package/];
 
 /** What xAI says, with status 400, of a wrong key. */
-const wrongKey = [/^Incorrect API key provided\b/];
+const wrongKey = /^Incorrect API key provided\b/;
+/** What OpenRouter says, with status 403, of a prompt that its moderation refuses. */
+const moderated = /\brequires moderation\b.*\bflagged\b/;
 /** Of a vendor that is overloaded, with the status of a limit: Moonshot. */
 const overloadedCodes: ReadonlySet<unknown> = new Set(['engine_overloaded_error']);
 
@@ -208,10 +210,15 @@ export function vendorError(
   const wait = { vendorStatus: status, ...(retryAfterMs !== undefined && { retryAfterMs }) };
   const cause = new Error(`the vendor ${vendor} answered ${status}${details.code ? ` (${details.code})` : ''}`);
   switch (status) {
+    case 401:
+    case 403:
+      if (moderated.test(details.message ?? '')) return vendorError(vendor, 400, details);
+      return refusedKey(status, details, cause);
     case 400:
     case 413:
     case 422:
-      if (says(details, quotaCodes, wrongKey)) break;
+      if (wrongKey.test(details.message ?? '')) return refusedKey(401, details, cause);
+      if (quotaCodes.has(details.code)) break;
       if (says(details, unknownModelCodes, unknownModel)) return missingModel(cause);
       if (says(details, tooLongCodes, tooLong) && details.code !== 'context_length_exceeded') {
         const { param, message } = details;
@@ -243,7 +250,7 @@ export function vendorError(
     case 529:
       return overloaded(wait, cause);
     default:
-      if (status < 400 || status === 401 || status === 402 || status === 403) break;
+      if (status < 400 || status === 402) break;
       return new ApiError('server_error', `The model's vendor had an error (status ${status}).`, {
         vendorStatus: status,
         cause,
@@ -254,6 +261,18 @@ export function vendorError(
 
 function overloaded(wait: { readonly vendorStatus: number; readonly retryAfterMs?: number }, cause: Error): ApiError {
   return new ApiError('service_unavailable', "The model's vendor is overloaded: try again later.", { cause, ...wait });
+}
+
+/**
+ * The vendor refuses the operator's key. Callers are not told the vendor's words, which name the operator's organization; and
+ * they need not ask again before the operator has mended it.
+ */
+function refusedKey(status: number, { message }: VendorErrorDetails, cause: Error): ApiError {
+  return new ApiError(
+    'service_unavailable',
+    "The model is not available: its vendor refuses this gateway's credentials. The gateway's operator must check the vendor settings.",
+    { retryable: false, vendorStatus: status, vendorSentence: message, cause },
+  );
 }
 
 /** Without the vendor's message, which holds its own name of the model. The status tells that another route may have it. */
