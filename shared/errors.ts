@@ -1,3 +1,4 @@
+import { BlobStorageError } from './blobs/blob-storage.ts';
 import { isRefusal } from './redis-refusal.ts';
 
 /** One row of the error table: what a code means on the wire. */
@@ -58,6 +59,10 @@ export interface ApiErrorOptions {
   readonly details?: Readonly<Record<string, unknown>>;
   /** When to come back, in milliseconds; becomes `Retry-After` and `retry-after-ms`. */
   readonly retryAfterMs?: number;
+  /** `false`: no repeat helps until somebody has mended something, whatever the code says. Left out: as the code says. */
+  readonly retryable?: false;
+  /** What a vendor said that refused the operator's key: for operators alone. It does not cross the queue. */
+  readonly vendorSentence?: string | null;
   /** The status a vendor answered with: it tells whether another call may do better. It does not cross the queue. */
   readonly vendorStatus?: number;
   /** Headers of the answer beside those that its code comes with. They do not cross the queue. */
@@ -73,6 +78,7 @@ export interface ErrorData {
   readonly vendorCode?: string | null;
   readonly details?: Readonly<Record<string, unknown>>;
   readonly retryAfterMs?: number;
+  readonly retryable?: false;
 }
 
 /** How far (ms) callers that are told to come back at the same moment are spread at most. */
@@ -94,6 +100,8 @@ export class ApiError extends Error {
   readonly details: Readonly<Record<string, unknown>> | undefined;
   readonly retryAfterMs: number | undefined;
   readonly vendorStatus: number | undefined;
+  readonly vendorSentence: string | null;
+  readonly isRetryable: boolean;
   readonly #headers: Readonly<Record<string, string>> | undefined;
 
   constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
@@ -104,8 +112,11 @@ export class ApiError extends Error {
     this.vendorCode = options.vendorCode ?? null;
     this.details = options.details;
     this.vendorStatus = options.vendorStatus;
+    this.vendorSentence = options.vendorSentence ?? null;
+    this.isRetryable = options.retryable ?? errorTable[code].retryable;
     this.#headers = options.headers;
-    this.retryAfterMs = options.retryAfterMs ?? (errorTable[code].status === 503 ? 1000 : undefined);
+    const usual = errorTable[code].status === 503 && this.isRetryable ? 1000 : undefined;
+    this.retryAfterMs = options.retryAfterMs ?? usual;
   }
 
   get status(): number {
@@ -132,7 +143,7 @@ export class ApiError extends Error {
       headers['retry-after'] = String(Math.max(1, Math.ceil(ms / 1000)));
       headers['retry-after-ms'] = String(ms);
     }
-    if (this.status >= 429 && !errorTable[this.code].retryable) headers['x-should-retry'] = 'false';
+    if (this.status >= 429 && !this.isRetryable) headers['x-should-retry'] = 'false';
     return headers;
   }
 
@@ -145,6 +156,7 @@ export class ApiError extends Error {
       ...(this.vendorCode === null ? {} : { vendorCode: this.vendorCode }),
       ...(this.details === undefined ? {} : { details: this.details }),
       ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
+      ...(this.isRetryable === errorTable[this.code].retryable ? {} : { retryable: false }),
     };
   }
 
@@ -155,11 +167,11 @@ export class ApiError extends Error {
 
   /**
    * Any thrown value as an ApiError. What was not meant for callers becomes a bare 500, the value kept as cause; what Redis
-   * refuses for now a 503, for the same request may succeed a moment later.
+   * or the storage of files refuses for now a 503, for the same request may succeed a moment later.
    */
   static from(thrown: unknown): ApiError {
     if (thrown instanceof ApiError) return thrown;
-    if (isRefusal(thrown)) {
+    if (isRefusal(thrown) || thrown instanceof BlobStorageError) {
       const message = 'The service cannot do this for now. Send the request again.';
       return new ApiError('service_unavailable', message, { retryAfterMs: 2000, cause: thrown });
     }

@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { RedisClient } from './redis.ts';
 import { within } from './within.ts';
+import type { KeyHealth } from './worker-registry.ts';
 
 export type { Registry };
 
@@ -139,8 +140,8 @@ export interface WorkerMetrics {
 export interface WorkerGauges {
   /** Retries that are allowed. */
   retryBudget(): number;
-  /** Keys of each vendor that are left alone. */
-  coolingKeys(): readonly { readonly vendor: string; readonly keys: number }[];
+  /** How the keys of each vendor fare. */
+  keyHealth(): readonly KeyHealth[];
 }
 
 /** The numbers of a worker process. */
@@ -160,7 +161,16 @@ export function createWorkerMetrics(registry: Registry, gauges: WorkerGauges): W
     labelNames: ['vendor'],
     registers,
     collect() {
-      for (const { vendor, keys } of gauges.coolingKeys()) this.set({ vendor }, keys);
+      for (const { vendor, cooling } of gauges.keyHealth()) this.set({ vendor }, cooling);
+    },
+  });
+  new Gauge({
+    name: 'sluice_vendor_keys_refused',
+    help: 'Keys of a vendor that it refuses.',
+    labelNames: ['vendor'],
+    registers,
+    collect() {
+      for (const { vendor, refused = 0 } of gauges.keyHealth()) this.set({ vendor }, refused);
     },
   });
   return {

@@ -22,12 +22,25 @@ export interface RouteHealth {
     | undefined;
 }
 
+/** How a vendor has refused a key. */
+export interface KeyRefusal {
+  readonly status: number;
+  /** The vendor's own sentence, without keys and what repeats a request; null where it said none. */
+  readonly message: string | null;
+  /** When, in ms since 1970. */
+  readonly at: number;
+}
+
 /** How the keys of a vendor fare with one worker. */
 export interface KeyHealth {
   readonly vendor: string;
   readonly keys: number;
   /** Those that are left alone for now, as a whole or for some model. */
   readonly cooling: number;
+  /** Those that the vendor refuses; workers of the release before do not say. */
+  readonly refused?: number;
+  /** What it said of the one that it refused last. */
+  readonly refusal?: KeyRefusal | undefined;
 }
 
 /** What a worker process says of itself every few seconds. Times are ms since 1970. */

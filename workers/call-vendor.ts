@@ -18,6 +18,7 @@ import { perform } from './perform/perform.ts';
 import { followVideo } from './perform/perform-video.ts';
 import type { Pause } from './perform/performance.ts';
 import { withOutputLimit } from './perform/with-output-limit.ts';
+import { isCallersFault, isRefusedKey } from './routing/failure.ts';
 import type { RouteTarget } from './routing/route-target.ts';
 import type { CallLimits } from './routing/router.ts';
 import type { VendorAnswer, VendorCall } from './vendors/vendor.ts';
@@ -72,6 +73,7 @@ async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWrit
       });
     },
     call: (target, limits) => performOn(context, run, target, limits, request),
+    request,
     ...wantedRoutes(context, run, request),
   });
 }
@@ -158,9 +160,11 @@ function logFailure(context: WorkerContext, run: JobRun, error: ApiError): void 
   // Never the error's message: a vendor's often quotes the prompt.
   const about = { job: run.job.id, code: error.code };
   // The caller's mistake, which the caller is told: nothing for the operator to look into.
-  if (error.status === 400) {
-    context.log.debug({ ...about, vendorStatus: error.vendorStatus }, 'the vendor refused the request');
+  if (isCallersFault(error)) {
+    context.log.info({ ...about, vendorStatus: error.vendorStatus }, 'the vendor refused the request');
     return;
   }
+  // The router has told the operator of it, once.
+  if (isRefusedKey(error)) return;
   context.log.warn({ err: error.cause, ...about }, 'the vendor call failed');
 }

@@ -1,4 +1,5 @@
 import { ApiError } from '../shared/errors.ts';
+import { errorDetails } from '../shared/jobs/error-details.ts';
 import { type FinishReply, finish } from '../shared/jobs/finish.ts';
 import type { Outcome } from '../shared/jobs/job-state.ts';
 import { releaseLease } from '../shared/jobs/lease.ts';
@@ -61,12 +62,12 @@ export async function conclude(
   let end: End =
     answer && said
       ? { error: undefined, last: said, told: chargeFor(run.routed, run.job, answer) }
-      : await endWithError(run, writer, error ?? writer.lose());
+      : await endWithError(context, run, writer, error ?? writer.lose());
   let reply = await finishRun(context, run, attempt, writer, end);
   if (reply.verdict === 'gap') {
     // Redis has lost frames that it had: what it has is no whole answer.
     const lost = writer.lose();
-    end = await endWithError(run, writer, end.error ?? lost);
+    end = await endWithError(context, run, writer, end.error ?? lost);
     reply = await finishRun(context, run, attempt, writer, end);
   }
   return await afterFinish(context, run, called, end, reply);
@@ -77,6 +78,8 @@ interface End {
   /** Undefined: the answer is whole. */
   readonly error: ApiError | undefined;
   readonly last: LastFrames;
+  /** Why it failed, as its record keeps it. */
+  readonly details?: string;
   /** What it has taken; undefined: it was cut, and that is yet to be counted. */
   readonly told: Charge | undefined;
 }
@@ -94,9 +97,28 @@ async function leave(context: WorkerContext, run: JobRun, writer: FrameWriter, c
 }
 
 /** What was said before an error is counted after the end: whoever waits for it need not wait for the count. */
-async function endWithError({ job }: JobRun, writer: FrameWriter, error: ApiError): Promise<End> {
+async function endWithError(
+  context: WorkerContext,
+  { job }: JobRun,
+  writer: FrameWriter,
+  error: ApiError,
+): Promise<End> {
   const isCut = writer.hasDelta && hasTokens(job);
-  return { error, last: await writer.endWithError(error), told: isCut ? undefined : nothing };
+  const last = await writer.endWithError(error);
+  return { error, last, details: await detailsOf(context, job, error), told: isCut ? undefined : nothing };
+}
+
+/** Why a job failed. What a vendor says of the request is compared with that, so that nothing of it stays in the record. */
+async function detailsOf({ blobs, log }: WorkerContext, job: QueuedJob, error: ApiError): Promise<string> {
+  const { vendorStatus, vendorCode } = error;
+  const isVendors = vendorStatus !== undefined || vendorCode !== null;
+  if (!isVendors || job.requestBlob === undefined) return errorDetails(error, job.request);
+  try {
+    return errorDetails(error, await blobs.ofRecords(job.account).text(job.requestBlob));
+  } catch (thrown) {
+    log.warn({ err: thrown, job: job.id }, 'the request of a failed job could not be read');
+    return errorDetails(error);
+  }
 }
 
 function finishRun(
@@ -115,6 +137,7 @@ function finishRun(
     usage,
     cost,
     errorCode: end.error?.code,
+    errorDetails: end.details,
     lines: end.last.lines,
     lineCount: end.last.lineCount,
     firstSeq: end.last.firstSeq,
@@ -148,17 +171,20 @@ async function afterFinish(
     await settleEnded(context, run.job, called);
     return 'done';
   }
-  const ended = { outcome, errorCode: error?.code, endedAt: context.clock.now() } as const;
+  const ended = { outcome, errorCode: error?.code, errorDetails: end.details, endedAt: context.clock.now() } as const;
   await settleOwn(context, run, called, ended, end.told);
   return 'done';
 }
+
+/** How a job ended, as its record tells it. */
+type RecordedEnd = Pick<JobRecord, 'outcome' | 'errorCode' | 'errorDetails' | 'endedAt'>;
 
 /** Settles a job that this run has ended. @param told what it took; undefined: it was cut, and that is yet to be counted */
 async function settleOwn(
   context: WorkerContext,
   run: JobRun,
   called: Called,
-  end: Pick<JobRecord, 'outcome' | 'errorCode' | 'endedAt'>,
+  end: RecordedEnd,
   told: Charge | undefined,
 ): Promise<void> {
   const { usage, cost, tokens } = told ?? (await countCut(context, run, end));
@@ -185,7 +211,7 @@ async function settleOwn(
 function recordOf(
   { job, task, beganAt }: JobRun,
   { vendor, attempts, servedModel, firstAt }: Called,
-  { outcome, errorCode, endedAt }: Pick<JobRecord, 'outcome' | 'errorCode' | 'endedAt'>,
+  { outcome, errorCode, errorDetails: details, endedAt }: RecordedEnd,
   usage: string | undefined,
 ): string {
   const { id, account, apiKeyId, endpoint, capability, model, stream, createdAt, retentionMs, metadata } = job;
@@ -208,6 +234,7 @@ function recordOf(
     endedAt,
     outcome,
     errorCode,
+    errorDetails: details,
     usage,
   });
 }

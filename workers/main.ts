@@ -50,7 +50,7 @@ async function start(): Promise<void> {
   const workerId = newProcessId('worker');
   const registry = createRegistry('worker', redis.client);
   const queues = new Map(capabilities.map((capability) => [capability, new CapabilityQueue(capability, redis.client)]));
-  const routing = new Routing(config, registry);
+  const routing = new Routing(config, registry, log);
   const running = new RunningJobs(redis.client, log);
   waitForCompany(redis.client, () => (running.size >= busy ? busyMs : 0));
   const clock = await RedisClock.open(redis.client);

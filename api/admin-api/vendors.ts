@@ -3,7 +3,7 @@ import type { CataloguedVendor } from '../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../shared/catalogue/model.ts';
 import { routeName } from '../../shared/catalogue/route-name.ts';
 import { type VendorRow, vendorRows } from '../../shared/catalogue/vendors.ts';
-import type { WorkerReport } from '../../shared/worker-registry.ts';
+import type { KeyHealth, WorkerReport } from '../../shared/worker-registry.ts';
 import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
 import { wholeList } from './whole-list.ts';
@@ -67,5 +67,13 @@ function healthView(name: string, { id, host, keys, routes }: WorkerReport): Rec
   const known = keys.find(({ vendor }) => vendor === name);
   if (known === undefined) return [];
   const own = routes.filter(({ vendor }) => vendor === name);
-  return [{ id, host, keys: known.keys, cooling_keys: known.cooling, routes: own.map(routeView) }];
+  return [
+    { id, host, keys: known.keys, cooling_keys: known.cooling, ...refusalView(known), routes: own.map(routeView) },
+  ];
+}
+
+/** The worst that can be said of a vendor's keys, and what the vendor says of one that it refuses. */
+function refusalView({ cooling, refused = 0, refusal }: KeyHealth): Record<string, unknown> {
+  const state = refused > 0 ? 'key_refused' : cooling > 0 ? 'keys_cooling' : 'healthy';
+  return { refused_keys: refused, key_state: state, refusal: refusal ?? null };
 }

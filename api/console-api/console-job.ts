@@ -1,4 +1,5 @@
 import type { Database } from '../../shared/database/database.ts';
+import { readErrorDetails } from '../../shared/jobs/error-details.ts';
 import type { JobIdentity, Outcome } from '../../shared/jobs/job-state.ts';
 import { toDollars } from '../../shared/money/dollars.ts';
 import type { RedisClient } from '../../shared/redis.ts';
@@ -28,6 +29,12 @@ export interface ConsoleJob {
   readonly first_at: number | null;
   readonly ended_at: number | null;
   readonly error_code: string | null;
+  /** Why it failed, as its caller was told; null where that is not kept. */
+  readonly error_message: string | null;
+  /** The request field at fault. */
+  readonly error_param: string | null;
+  /** The status that its vendor answered, where the vendor caused it. */
+  readonly vendor_status: number | null;
   readonly input_tokens: number | null;
   readonly output_tokens: number | null;
   readonly cost: number | null;
@@ -44,6 +51,7 @@ export interface ConsoleJob {
 export function consoleJob(row: ListedRow, progress?: JobProgress): ConsoleJob {
   const outcome: Outcome | undefined = row.outcome ?? progress?.outcome;
   const attempts = row.outcome === null ? (progress?.attempt ?? row.attempts) : row.attempts;
+  const details = readErrorDetails(row.error_details ?? progress?.errorDetails);
   return {
     id: `job_${row.id}`,
     object: 'job',
@@ -62,6 +70,9 @@ export function consoleJob(row: ListedRow, progress?: JobProgress): ConsoleJob {
     first_at: row.first_at,
     ended_at: row.ended_at ?? progress?.endedAt ?? null,
     error_code: row.error_code ?? progress?.errorCode ?? null,
+    error_message: details?.message ?? null,
+    error_param: details?.param ?? null,
+    vendor_status: details?.vendorStatus ?? null,
     input_tokens: row.input_tokens,
     output_tokens: row.output_tokens,
     cost: row.cost === null ? null : toDollars(row.cost),

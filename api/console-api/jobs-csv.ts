@@ -2,6 +2,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Middleware } from 'koa';
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { readErrorDetails } from '../../shared/jobs/error-details.ts';
 import { formatDollars } from '../../shared/money/dollars.ts';
 import { ClientConnection, stalledMs } from '../answers/client-connection.ts';
 import { BoundedReads } from '../bounded-reads.ts';
@@ -36,6 +37,9 @@ const columns: Readonly<Record<string, (row: ListedRow) => string | number | nul
   first_at: ({ first_at: first }) => time(first),
   ended_at: ({ ended_at: ended }) => time(ended),
   error_code: ({ error_code: code }) => code,
+  error_message: ({ error_details: details }) => readErrorDetails(details)?.message ?? null,
+  error_param: ({ error_details: details }) => readErrorDetails(details)?.param ?? null,
+  vendor_status: ({ error_details: details }) => readErrorDetails(details)?.vendorStatus ?? null,
   input_tokens: ({ input_tokens: tokens }) => tokens,
   output_tokens: ({ output_tokens: tokens }) => tokens,
   cost_dollars: ({ cost }) => (cost === null ? null : formatDollars(cost)),

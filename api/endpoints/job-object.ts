@@ -1,4 +1,5 @@
-import { type ApiError, type ErrorCode, errorTable } from '../../shared/errors.ts';
+import type { ApiError } from '../../shared/errors.ts';
+import { recordedError } from '../../shared/jobs/error-details.ts';
 import type { JobIdentity, JobState } from '../../shared/jobs/job-state.ts';
 import { costOfEnded } from '../../shared/jobs/settle.ts';
 import { toDollars } from '../../shared/money/dollars.ts';
@@ -64,7 +65,11 @@ export async function jobObject(
     usage,
     cost: cost === undefined ? null : toDollars(cost),
     vendor_cost: vendorCost === undefined ? null : toDollars(vendorCost),
-    error: error ? describe(error) : state.errorCode ? unreadable(state.errorCode) : null,
+    error: error
+      ? describeError(error)
+      : state.errorCode
+        ? describeError(recordedError(state.errorCode, state.errorDetails))
+        : null,
     result,
   };
 }
@@ -75,12 +80,8 @@ export function jobUrls(baseUrl: string, job: Pick<JobIdentity, 'id'>): JobObjec
   return { self, events: `${self}/events`, ws: `${self.replace(/^http/, 'ws')}/ws`, cancel: self };
 }
 
-function describe(error: ApiError): NonNullable<JobObject['error']> {
+/** An error as a job shows it. */
+export function describeError(error: ApiError): NonNullable<JobObject['error']> {
   const { type, code, message } = error.toWire().error;
   return { type, code, message };
-}
-
-/** The error of a job whose log, with the message, has expired. */
-export function unreadable(code: ErrorCode): NonNullable<JobObject['error']> {
-  return { type: errorTable[code]?.type ?? 'server_error', code, message: 'The details of this error have expired.' };
 }

@@ -1,14 +1,17 @@
 import type { Middleware } from 'koa';
 import type { Database } from '../../shared/database/database.ts';
 import type { ErrorCode } from '../../shared/errors.ts';
+import { recordedError } from '../../shared/jobs/error-details.ts';
+import type { RedisClient } from '../../shared/redis.ts';
 import { BoundedReads } from '../bounded-reads.ts';
-import { type ConsoleJob, consoleJobs } from '../console-api/console-job.ts';
+import { type ConsoleJob, consoleJob } from '../console-api/console-job.ts';
 import { jobStatuses, readAfter } from '../console-api/jobs.ts';
+import { readProgress } from '../console-api/live-jobs.ts';
 import { readText, readWord } from '../console-api/read-query.ts';
-import { listJobs } from '../ledger/job-list.ts';
+import { type ListedRow, listJobs } from '../ledger/job-list.ts';
 import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
-import { type JobObject, jobUrls, unreadable } from './job-object.ts';
+import { describeError, type JobObject, jobUrls } from './job-object.ts';
 import { pageOf, readPageQuery } from './page.ts';
 
 /** How long database and Redis may take. */
@@ -37,14 +40,20 @@ export function listOwnJobs(services: Services, db: Database): Middleware<State>
     };
     const page = { limit: limit + 1, order, after: after === undefined ? undefined : readAfter(after) };
     const rows = await reads.read(() => listJobs(db, filter, page));
-    const jobs = await reads.read(() => consoleJobs(services.redis, rows.slice(0, limit)));
     const baseUrl = services.baseUrls.of(ctx.req);
-    const data = jobs.map((job) => listedJob(baseUrl, job));
+    const data = await reads.read(() =>
+      Promise.all(rows.slice(0, limit).map((row) => readListedJob(services.redis, baseUrl, row))),
+    );
     ctx.body = { ...pageOf(data, limit), has_more: rows.length > limit };
   };
 }
 
-function listedJob(baseUrl: string, job: ConsoleJob): ListedJob {
+/** A job by its row; of one without an end, what Redis knows of it. */
+async function readListedJob(redis: RedisClient, baseUrl: string, row: ListedRow): Promise<ListedJob> {
+  const progress = row.outcome === null ? await readProgress(redis, row.id) : undefined;
+  const job = consoleJob(row, progress);
+  const details = row.error_details ?? progress?.errorDetails;
+  const error = recordedError((job.error_code ?? undefined) as ErrorCode | undefined, details);
   return {
     id: job.id,
     object: 'job',
@@ -54,13 +63,13 @@ function listedJob(baseUrl: string, job: ConsoleJob): ListedJob {
     created_at: Math.floor(job.created_at / 1000),
     started_at: seconds(job.began_at),
     finished_at: seconds(job.ended_at),
-    urls: jobUrls(baseUrl, { id: job.id.slice('job_'.length) }),
+    urls: jobUrls(baseUrl, row),
     usage: job.usage,
     input_tokens: job.input_tokens,
     output_tokens: job.output_tokens,
     cost: job.cost,
     vendor_cost: job.vendor_cost,
-    error: job.error_code === null ? null : unreadable(job.error_code as ErrorCode),
+    error: job.error_code === null ? null : describeError(error),
     metadata: job.metadata,
   };
 }

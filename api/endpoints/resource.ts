@@ -1,4 +1,5 @@
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
+import { recordedError } from '../../shared/jobs/error-details.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import type { ClientConnection } from '../answers/client-connection.ts';
@@ -47,7 +48,11 @@ async function readResourceState(
     // A job that ended well has no error: this one is of the reading.
     if (state.outcome === 'completed' || error === connection.ended) throw error;
     const isForgotten = error.code === 'resume_expired';
-    return { ...known, error: isForgotten ? forgotten(state) : error, frames: undefined };
+    return {
+      ...known,
+      error: isForgotten ? recordedError(state.errorCode, state.errorDetails) : error,
+      frames: undefined,
+    };
   }
 }
 
@@ -55,11 +60,6 @@ async function readResourceState(
 function errorIn(frames: readonly Frame[]): ApiError | undefined {
   const last = frames.at(-1);
   return last?.type === 'error' ? ApiError.fromData(JSON.parse(last.text) as ErrorData) : undefined;
-}
-
-/** The error of a job whose own words have expired. */
-function forgotten({ errorCode }: JobState): ApiError {
-  return new ApiError(errorCode ?? 'server_error', 'The details of this error have expired.');
 }
 
 /** All frames of a job that has completed, the end last. @throws ApiError what it ended with, 410, 503. */

@@ -11,7 +11,7 @@ type JobRow = Selectable<JobsTable>;
 
 /** Columns that a job's end sets. */
 export const changingColumns = [
-  ...(['vendor', 'began_at', 'ended_at', 'outcome', 'error_code', 'attempts'] as const),
+  ...(['vendor', 'began_at', 'ended_at', 'outcome', 'error_code', 'attempts', 'error_details'] as const),
   ...(['input_tokens', 'output_tokens', 'usage', 'cost', 'vendor_cost', 'served_model', 'first_at'] as const),
 ] satisfies (keyof JobRow)[];
 
@@ -38,6 +38,7 @@ export function openJobRow(job: JobIdentity): JobRow {
     ended_at: null,
     outcome: null,
     error_code: null,
+    error_details: null,
     attempts: 0,
     input_tokens: null,
     output_tokens: null,
@@ -67,6 +68,7 @@ export function recordedJobRow(record: JobRecord): JobRow {
     ended_at: record.endedAt,
     outcome: record.outcome,
     error_code: record.errorCode ?? null,
+    error_details: record.errorDetails ?? null,
     attempts: record.attempts,
     ...usageColumns(record.usage),
     usage: record.usage ?? null,
@@ -121,6 +123,7 @@ export function stateOfRow(row: JobRow, viewOptions: string): JobState {
     endedAt: row.ended_at ?? undefined,
     outcome: row.outcome ?? undefined,
     errorCode: (row.error_code ?? undefined) as ErrorCode | undefined,
+    errorDetails: row.error_details ?? undefined,
     usage: row.usage ?? undefined,
     cost: row.cost ?? undefined,
     seq: 0,

@@ -1,6 +1,7 @@
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { EndJobContext } from '../../shared/jobs/end-job.ts';
+import { errorDetails } from '../../shared/jobs/error-details.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { accountKeys, jobKeys } from '../../shared/keys.ts';
 import type { Logger } from '../../shared/log.ts';
@@ -109,7 +110,7 @@ export class LostJobs {
     await db.transaction().execute(async (transaction) => {
       const ended = await transaction
         .updateTable('jobs')
-        .set({ outcome: 'failed', error_code: error.code, ended_at: Date.now() })
+        .set({ outcome: 'failed', error_code: error.code, error_details: errorDetails(error), ended_at: Date.now() })
         .where('id', '=', job.id)
         .where('outcome', 'is', null)
         .returningAll()

@@ -67,6 +67,9 @@ const consoleJob = z.object({
   first_at: ms.nullable().describe('When the first piece of the answer came.'),
   ended_at: ms.nullable(),
   error_code: z.string().nullable(),
+  error_message: z.string().nullable(),
+  error_param: z.string().nullable(),
+  vendor_status: z.int().nullable().describe('What the vendor answered, where it caused the error.'),
   input_tokens: tokens,
   output_tokens: tokens,
   cost: dollars.nullable(),
@@ -180,7 +183,16 @@ const vendor = z.object({
   base_url: z.string(),
   routes: z.array(z.object({ model: z.string(), route: z.string() })),
   workers: z.array(
-    z.object({ id: z.string(), host: z.string(), keys: z.int(), cooling_keys: z.int(), routes: z.array(route) }),
+    z.object({
+      id: z.string(),
+      host: z.string(),
+      keys: z.int(),
+      cooling_keys: z.int(),
+      refused_keys: z.int(),
+      key_state: z.enum(['key_refused', 'keys_cooling', 'healthy']),
+      refusal: z.unknown(),
+      routes: z.array(route),
+    }),
   ),
 });
 

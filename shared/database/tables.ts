@@ -187,6 +187,8 @@ export interface JobsTable {
   /** Null until the job has ended; then it never changes again. */
   outcome: Outcome | null;
   error_code: string | null;
+  /** Why it failed, as JSON text, see `errorDetails`. */
+  error_details: string | null;
   attempts: number;
   /** All tokens that the vendor counted, also those that it counts beside its sums; null where it counts none. */
   input_tokens: number | null;

@@ -5,7 +5,7 @@
 --   1 job id   2 attempt, or '' for a caller that is not the job's worker (canceller, deadline, sweeper)
 --   3 guard: '' always; 'queued' only while no attempt has begun; 'abandoned' only while no lease lives; 'overdue' only once
 --     its deadline has passed by this clock
---   4 outcome   5 usage as JSON, or ''   6 error code, or ''
+--   4 outcome   5 usage as JSON, or ''   6 error code, or ''; a line break and its details as JSON may follow
 --   7 frame lines ending with the terminal one   8 how many lines
 --   9 inbox channel prefix   10 log lifetime in ms
 --   11 lifetime in ms of the state, which its settlement shortens   12 who served, or ''
@@ -41,7 +41,10 @@ local function finish(key, log, job, caller, guard, outcome, usage, code, lines,
   redis.call('XADD', log, last .. '-0', 'b', batch)
   redis.call('PEXPIRE', log, logLifetime)
   redis.call('PEXPIRE', key, lifetime)
+  local details = ''
+  if code ~= '' then code, details = string.match(code, '^([^\n]*)\n?(.*)$') end
   redis.call('HSET', key, 'terminal', outcome, 'seq', last, 'ended', nowText, 'lease', '0', 'usage', usage, 'error', code, 'cost', cost)
+  if details ~= '' then redis.call('HSET', key, 'details', details) end
   for reader in string.gmatch(state[4], '%S+') do
     redis.call(ARGV[1], inboxes .. reader, job .. ' ' .. batch)
   end

@@ -2,6 +2,7 @@ import type { ApiError } from '../errors.ts';
 import { jobKeys } from '../keys.ts';
 import type { RedisClient } from '../redis.ts';
 import { publishCommand } from './append.ts';
+import { errorDetails } from './error-details.ts';
 import { frameLine } from './frames.ts';
 import { inBatches, shareNode } from './in-batches.ts';
 import type { Outcome } from './job-state.ts';
@@ -32,6 +33,8 @@ export interface FinishCall {
   /** What it has cost, in nano-dollars; left out where that is not known (yet). */
   readonly cost?: number | undefined;
   readonly errorCode?: string | undefined;
+  /** Why it failed, as JSON text, see `errorDetails`; only with a code. */
+  readonly errorDetails?: string | undefined;
   /** Frame lines, the terminal one last, and how many they are. */
   readonly lines: string;
   readonly lineCount: number;
@@ -72,7 +75,7 @@ function argumentsOf(call: FinishCall): (string | number)[] {
     call.guard ?? '',
     call.outcome,
     call.usage ?? '',
-    call.errorCode ?? '',
+    call.errorDetails === undefined ? (call.errorCode ?? '') : `${call.errorCode}\n${call.errorDetails}`,
     call.lines,
     call.lineCount,
     jobKeys.inboxPrefix(call.jobId),
@@ -105,6 +108,7 @@ export function finishWithError(
     ...call,
     outcome: error.code === 'cancelled' ? 'cancelled' : 'failed',
     errorCode: error.code,
+    errorDetails: errorDetails(error),
     lines: frameLine('error', JSON.stringify(error.toData())),
     lineCount: 1,
   });

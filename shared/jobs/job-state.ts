@@ -53,6 +53,8 @@ export interface JobState extends JobIdentity, StoredRequest {
   readonly endedAt: number | undefined;
   readonly outcome: Outcome | undefined;
   readonly errorCode: ErrorCode | undefined;
+  /** Why it failed, as JSON text, see `errorDetails`. */
+  readonly errorDetails?: string | undefined;
   readonly usage: string | undefined;
   /** What an ended job has cost, in nano-dollars; undefined where it is not known (yet). */
   readonly cost: number | undefined;
@@ -115,6 +117,7 @@ export async function readJobState(redis: RedisClient, jobId: string): Promise<J
     endedAt: whole(fields.ended),
     outcome: fields.terminal as Outcome | undefined,
     errorCode: fields.error ? (fields.error as ErrorCode) : undefined,
+    errorDetails: fields.details,
     usage: fields.usage || undefined,
     cost: whole(fields.cost),
     seq: Number(fields.seq ?? 0),

@@ -24,6 +24,8 @@ export interface JobRecord {
   readonly endedAt: number;
   readonly outcome: Outcome;
   readonly errorCode: ErrorCode | undefined;
+  /** Why it failed, as JSON text, see `errorDetails`. */
+  readonly errorDetails?: string | undefined;
   /** How often a vendor was asked to do it; asking how far a task is does not count. */
   readonly attempts: number;
   /** The vendor's usage as JSON text, as it came; with `estimated: true` it was counted here. */
@@ -73,9 +75,10 @@ export function recordText(job: JobRecord): string {
     served: job.servedModel,
     first: job.firstAt,
   });
+  const details = job.errorDetails ? `,"details":${job.errorDetails}` : '';
   const tags = job.metadata ? `,"metadata":${job.metadata}` : '';
-  // Usage and tags are JSON text already.
-  return `${head.slice(0, -1)}${tags},"usage":${job.usage || 'null'}}`;
+  // Usage, tags and details are JSON text already.
+  return `${head.slice(0, -1)}${details}${tags},"usage":${job.usage || 'null'}}`;
 }
 
 /**
@@ -108,6 +111,7 @@ const wireRecord = z.compile(
     ended: time,
     outcome: z.enum(['completed', 'failed', 'cancelled']),
     error: z.string().optional(),
+    details: z.unknown().optional(),
     attempts: z.int().min(0),
     retention: z.number().min(0),
     served: z.string().optional(),
@@ -145,6 +149,7 @@ export function parseRecord(text: string, charge?: string, late?: string): JobRe
     endedAt: value.ended,
     outcome: value.outcome,
     errorCode: value.error as ErrorCode | undefined,
+    errorDetails: value.details === undefined ? undefined : JSON.stringify(value.details),
     attempts: value.attempts,
     usage: value.usage === null || value.usage === undefined ? undefined : JSON.stringify(value.usage),
     retentionMs: value.retention,

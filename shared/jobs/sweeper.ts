@@ -143,7 +143,15 @@ function queuedJobOf(state: JobState): QueuedJob {
     outcome: _outcome,
     ...rest
   } = state;
-  const { errorCode: _code, usage: _usage, cost: _cost, seq: _seq, hasDelta: _hasDelta, ...more } = rest;
+  const {
+    errorCode: _code,
+    errorDetails: _details,
+    usage: _usage,
+    cost: _cost,
+    seq: _seq,
+    hasDelta: _hasDelta,
+    ...more
+  } = rest;
   const { leaseUntil: _lease, progress: _progress, task: _task, isDeleted: _isDeleted, ...job } = more;
   return job;
 }

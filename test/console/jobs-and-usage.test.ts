@@ -73,7 +73,15 @@ async function addJobs(user: User, facts: readonly Partial<Insertable<JobsTable>
         ended_at: createdAt + 100,
         outcome: 'completed' as const,
       },
-      ...{ error_code: null, input_tokens: 3, output_tokens: 4, usage: null, retention_ms: 0, metadata: null },
+      ...{
+        error_code: null,
+        error_details: null,
+        input_tokens: 3,
+        output_tokens: 4,
+        usage: null,
+        retention_ms: 0,
+        metadata: null,
+      },
       ...{ cost: 1_500_000, vendor_cost: null, served_model: null },
       ...fact,
     };
@@ -125,6 +133,7 @@ describe('the list of jobs', () => {
       {
         ...{ outcome: 'failed', error_code: 'server_error', served_model: 'other', cost: 12_345 },
         ...{ usage: JSON.stringify(usage), metadata: '{"customer":"a"}', vendor: '', vendor_cost: 10_000 },
+        error_details: JSON.stringify({ message: 'It broke.', param: 'voice', code: 'x', vendorStatus: 400 }),
       },
     ]);
     const { data } = await get200(user, '/jobs');
@@ -136,6 +145,9 @@ describe('the list of jobs', () => {
         ...{ created_at: morning, began_at: morning + 1, first_at: morning + 20, ended_at: morning + 100 },
         ...{
           error_code: 'server_error',
+          error_message: 'It broke.',
+          error_param: 'voice',
+          vendor_status: 400,
           input_tokens: 3,
           output_tokens: 4,
           cost: 0.000012345,
@@ -326,6 +338,7 @@ describe('the jobs as CSV', () => {
         served_model: '-1',
         vendor: '@x',
         error_code: 'a\r\nb',
+        error_details: JSON.stringify({ message: '=1+1, it broke', param: 'voice', vendorStatus: 418 }),
         cost: null,
         first_at: null,
         vendor_cost: 5_070_000,
@@ -342,6 +355,8 @@ describe('the jobs as CSV', () => {
     assert.match(lines[0] ?? '', /^id,status,account_id,endpoint,/);
     assert.match(lines[0] ?? '', /,cost_dollars,vendor_cost_dollars,metadata$/);
     assert.match(text, /,,0\.00507,/);
+    assert.match(lines[0] ?? '', /,error_code,error_message,error_param,vendor_status,/);
+    assert.match(text, /,"'=1\+1, it broke",voice,418,/);
     // One cell has a line break of its own.
     assert.equal(lines.length, 1 + 1202 + 1 + 1);
     assert.match(text, /,"'=HYPERLINK\(""http:\/\/x""\)",/);

@@ -179,6 +179,45 @@ describe('what operators see of workers, vendors, models and queues', () => {
     assert.equal(made.workers[0]?.id, (await workerOf(worker)).id);
   });
 
+  it('a key that its vendor refuses is seen as such, in the words of the vendor, and logged once without a stack', async () => {
+    await gateway.workers.at(-1)?.stop();
+    const worker = await gateway.startWorker();
+    const key = 'sk-proj-0123456789abcdefghijKLMN';
+    const words = `Incorrect API key provided: ${key}. You said: ${secretWords}`;
+    const health = async () => {
+      const seen = (await read<VendorView>('/admin/v1/vendors')).find(({ name }) => name === 'made');
+      return seen?.workers.find(({ id }) => id.length > 0) as
+        | { refused_keys: number; key_state: string; refusal: { status: number; message: string } | null }
+        | undefined;
+    };
+    vendor.answer((response) => sendJson(response, 401, errorBody(words, 'invalid_api_key')));
+    for (let call = 0; call < 3; call++)
+      assert.equal((await ask({ ...held(secretWords), model: 'chats' })).status, 503);
+    const refused = await eventually(async () => {
+      const seen = await health();
+      assert.equal(seen?.key_state, 'key_refused');
+      assert.equal(seen.refused_keys, 2);
+      return seen;
+    });
+    assert.deepEqual(
+      [refused.refusal?.status, refused.refusal?.message],
+      [401, 'Incorrect API key provided: [key]. You said: […]'],
+    );
+    await eventually(() => assert.match(worker.output(), /the vendor refuses the key/));
+    vendor.answer((response) => sendJson(response, 400, errorBody(`no: ${secretWords}`, 'invalid_request_error')));
+    assert.equal((await ask({ ...held(secretWords), model: 'chats' })).status, 400);
+    await eventually(() => assert.match(worker.output(), /"level":30[^\n]*the vendor refused the request/));
+    const lines = worker
+      .output()
+      .split('\n')
+      .filter((line) => /the vendor (refuse|call failed)/.test(line));
+    // One of each key, and that of the caller's mistake.
+    assert.equal(lines.filter((line) => line.includes('refuses the key')).length, 2, lines.join('\n'));
+    assert.equal(lines.length, 3, lines.join('\n'));
+    for (const line of lines) assert.doesNotMatch(line, /stack|sk-proj/);
+    assert.ok(!worker.output().includes(secretWords));
+  });
+
   it('a vendor without a key is off, and so are the models that only it serves', async () => {
     const vendors = await read<VendorView>('/admin/v1/vendors');
     const openAi = vendors.find(({ name }) => name === 'openai') as VendorView;

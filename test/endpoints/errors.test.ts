@@ -156,8 +156,31 @@ describe('errors', () => {
       );
       const error = await errorOf(request, OpenAI.InternalServerError, 503, 'service_unavailable');
       assert.ok(!error.message.includes('secret'));
-      assert.ok(Number(error.headers?.get('retry-after')) >= 1);
+      // The client that the operator's key is refused by need not try again before the operator has seen to it.
+      if (status === 402) assert.ok(Number(error.headers?.get('retry-after')) >= 1);
+      else {
+        assert.match(error.message, /operator must check the vendor settings/);
+        assert.equal(error.headers?.get('x-should-retry'), 'false');
+        for (const name of ['retry-after', 'retry-after-ms']) assert.equal(error.headers?.get(name), null);
+      }
     }
+  });
+
+  it("a vendor's 401 is asked for once by a client that would try again, and by Anthropic's headers, too", async () => {
+    const body = { ...failing({ kind: 'error', status: 401 }), user: 'refused-key' };
+    await assert.rejects(gateway.client({ maxRetries: 3 }).chat.completions.create(body));
+    assert.equal((await vendorCalls(gateway, 'refused-key')).length, 1);
+    const fault = { kind: 'error', status: 401 };
+    const answer = await gateway.fetch('/v1/messages', {
+      method: 'POST',
+      body: JSON.stringify({
+        ...{ model: 'sandbox-chat', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] },
+        sandbox: { fault },
+      }),
+    });
+    assert.equal(answer.status, 503, await answer.text());
+    assert.equal(answer.headers.get('x-should-retry'), 'false');
+    assert.equal(answer.headers.get('retry-after'), null);
   });
 
   it("a vendor's 500 is 500, its 529 is 503, and what breaks before any output 500", async () => {

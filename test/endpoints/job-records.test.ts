@@ -141,6 +141,41 @@ describe('job records', () => {
     await assertErrorAnswer(await records.gateway.fetch(`/v1/jobs/${id}/events`), 400, 'context_length_exceeded');
   });
 
+  it('the reason of a failed job stands in its row, bounded and without prompt and keys, and is read from there', async () => {
+    const prompt = 'My neighbour, Jörg Müller of 12 Acacia Road, owes me money.';
+    const said = "Invalid value: 'nobody'. Supported values are: 'alloy', 'ash'.";
+    const key = 'sk-proj-4fT9vAbQ0123456789abcdefXYZ';
+    const failing = (message: string, status = 400) =>
+      records.post(held(prompt, { sandbox: { fault: { kind: 'error', status, code: 'invalid_voice', message } } }));
+    const plain = await failing(said);
+    const id = jobIdOf(plain);
+    const { message, code } = await assertErrorAnswer(plain, 400, 'invalid_voice');
+    assert.equal(message, said);
+    const row = await records.ended(id);
+    assert.deepEqual(JSON.parse(row.error_details ?? ''), { message, code, vendorStatus: 400 });
+    await records.redis.del(jobKeys.state(id), jobKeys.log(id));
+    const { error } = await records.read(id);
+    assert.deepEqual([error?.message, error?.code], [message, code]);
+    const quoting = await records.ended(jobIdOf(await failing(`${said} It was ${prompt.slice(3)} by ${key}`)));
+    const kept = JSON.parse(quoting.error_details ?? '') as { message: string };
+    assert.equal(kept.message, `${said} It was[…] by [key]`);
+    const long = await records.ended(jobIdOf(await failing('It is wrong. '.repeat(200))));
+    assert.equal((JSON.parse(long.error_details ?? '') as { message: string }).message.length, 1000);
+    const own = await records.ended(jobIdOf(await failing(`It is ${prompt}`, 500)));
+    assert.doesNotMatch(own.error_details ?? '', /Acacia/);
+    assert.match(own.error_details ?? '', /"vendorStatus":500/);
+    const well = await records.ended(jobIdOf(await records.post(held('Hi'))));
+    assert.equal(well.error_details, null);
+  });
+
+  it('the reason of a job that was cancelled from outside its worker stands in its row', async () => {
+    const id = await records.postLater(held('WORDS:400@5'));
+    const cancelled = await records.gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
+    assert.equal(((await cancelled.json()) as ReadJob).status, 'cancelled');
+    const row = await records.ended(id);
+    assert.deepEqual(JSON.parse(row.error_details ?? ''), { message: 'The job was cancelled by its owner.' });
+  });
+
   it("another account's job is the same 404 as an unknown one, also from the database", async () => {
     const id = await records.postLater(held('Hi'));
     await records.forget(id);

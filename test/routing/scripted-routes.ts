@@ -69,7 +69,7 @@ export class ScriptedRoutes {
     this.pool = new VendorPool(this.#vendors);
     const metrics = createWorkerMetrics(this.registry, {
       retryBudget: () => this.router.retryBalance,
-      coolingKeys: () => this.pool.keyHealth().map(({ vendor, cooling: keys }) => ({ vendor, keys })),
+      keyHealth: () => this.pool.keyHealth(),
     });
     const routing = { ...routingDefaults, ...settings };
     this.router = new Router({ pool: this.pool, settings: () => routing, silenceMs: 5000, region, metrics });

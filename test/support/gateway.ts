@@ -172,7 +172,7 @@ export class TestGateway {
       SLUICE_BOOTSTRAP_KEY: this.apiKey,
       // Its name in older builds.
       SLUICE_API_KEY: this.apiKey,
-      SLUICE_SANDBOX: 'on',
+      SLUICE_SANDBOX: 'priced',
       SANDBOX_BASE_URL: `${this.sandbox.url}/v1`,
       SLUICE_SHUTDOWN_SECONDS: '5',
       ...this.#settings,

@@ -106,10 +106,10 @@ describe('what goes wrong at Anthropic', () => {
       [404, 'not_found_error'],
     ] as const) {
       const error = await statusError(status, type, `Invalid key ${apiKey} of org-secret`);
-      assert.deepEqual(
-        [error.code, error.status, error.message],
-        ['service_unavailable', 503, 'The model is not available at the moment.'],
-      );
+      const isRefused = status === 401 || status === 403;
+      assert.deepEqual([error.code, error.status, error.isRetryable], ['service_unavailable', 503, !isRefused]);
+      assert.match(error.message, isRefused ? /its vendor refuses/ : /not available at the moment\.$/);
+      assert.equal(error.vendorSentence, isRefused ? 'Invalid key [key] of org-secret' : null);
       assert.equal((error.cause as Error).message, `the vendor anthropic answered ${status} (${type})`);
     }
   });

@@ -75,7 +75,8 @@ describe('what goes wrong at Gemini', () => {
       const body = errorBody(status, name, `API key not valid: ${apiKey}`, details as Record<string, unknown>[]);
       const error = await statusError(status, body);
       assert.equal(error.code, 'service_unavailable');
-      assert.equal(error.message, 'The model is not available at the moment.');
+      assert.match(error.message, status === 402 ? /not available at the moment\.$/ : /its vendor refuses/);
+      assert.equal(error.isRetryable, status === 402);
       assert.equal((error.cause as Error).message, `the vendor gemini answered ${cause}`);
     }
     assert.equal((await statusError(302, '', { location: 'http://127.0.0.1:1/' })).code, 'service_unavailable');

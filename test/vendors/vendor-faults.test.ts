@@ -86,7 +86,14 @@ describe('what goes wrong at a vendor', () => {
         location: 'http://127.0.0.1:1/',
       });
       assert.equal(error.code, 'service_unavailable');
-      assert.equal(error.message, 'The model is not available at the moment.');
+      const isRefused = status === 401 || status === 403;
+      assert.match(
+        error.message,
+        isRefused ? /its vendor refuses this gateway's credentials/ : /not available at the moment\.$/,
+      );
+      assert.equal(error.isRetryable, !isRefused);
+      assert.equal(error.vendorSentence, isRefused ? 'Incorrect API key provided: [key]' : null);
+      assert.doesNotMatch(JSON.stringify(error.toData()), /Incorrect/);
       assert.equal((error.cause as Error).message, `the vendor openai answered ${status}${code ? ` (${code})` : ''}`);
     }
   });

@@ -36,6 +36,16 @@ export function readFailure(error: unknown, repeatable: boolean): Failure | unde
   return repeatable || undone.has(status) ? { error, reason: 'status', inPlace: true } : undefined;
 }
 
+/** Whether a vendor has refused the key of the operator, altogether or for a model. */
+export function isRefusedKey({ vendorStatus: status }: Pick<ApiError, 'vendorStatus'>): boolean {
+  return status === 401 || status === 403;
+}
+
+/** Whether a failure is what the caller has asked for: it says nothing of the vendor. */
+export function isCallersFault({ status }: Pick<ApiError, 'status'>): boolean {
+  return status === 400;
+}
+
 /** Whether a failure is a route's own: it counts against its health. A limit, or a key, says nothing of that. */
 export function isRouteFailure(error: unknown): boolean {
   if (!(error instanceof ApiError)) return false;

@@ -9,7 +9,7 @@ import {
 import { ApiError } from '../../shared/errors.ts';
 import type { RoutingSettings } from '../../shared/routing-settings.ts';
 import type { RouteHealth } from '../../shared/worker-registry.ts';
-import { isCancelled, isRouteFailure } from './failure.ts';
+import { isCallersFault, isCancelled, isRouteFailure } from './failure.ts';
 
 /** Routes whose health is remembered: ids that pass through are the callers'. */
 const mostRoutes = 5000;
@@ -81,7 +81,7 @@ export class RouteBreakers {
     } catch (error) {
       if (isRouteFailure(error)) health.failedInARow++;
       else if (!isCancelled(error)) health.failedInARow = 0;
-      if (error instanceof ApiError && !isCancelled(error)) {
+      if (error instanceof ApiError && !isCancelled(error) && !isCallersFault(error)) {
         health.lastError = { code: error.code, status: error.vendorStatus, at: Date.now() };
       }
       throw error;

@@ -4,11 +4,12 @@ import { routeName } from '../../shared/catalogue/route-name.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { WorkerMetrics } from '../../shared/metrics.ts';
 import type { RoutingSettings } from '../../shared/routing-settings.ts';
-import type { RouteHealth } from '../../shared/worker-registry.ts';
+import type { KeyRefusal, RouteHealth } from '../../shared/worker-registry.ts';
 import { LostAnswerError } from '../http.ts';
 import type { FrameSink } from '../vendors/vendor.ts';
 import { AttemptSink } from './attempt-sink.ts';
-import { type Failure, readFailure } from './failure.ts';
+import { type Failure, isRefusedKey, readFailure } from './failure.ts';
+import { refusalSentence } from './key-refusal.ts';
 import { orderRoutes } from './order-routes.ts';
 import { RetryBudget } from './retry-budget.ts';
 import { RouteBreakers } from './route-breakers.ts';
@@ -45,6 +46,8 @@ export interface RoutedJob<T> {
   readonly deadlineAt: number;
   readonly signal: AbortSignal;
   readonly sink: FrameSink;
+  /** Its text, whose words no operator is shown. */
+  readonly request?: string;
   /** Called before each call, with its number. */
   readonly onCall: (target: RouteTarget, calls: number) => void;
   /** Makes one call. @throws ApiError */
@@ -58,6 +61,8 @@ export interface RouterOptions {
   /** How long a vendor may stay silent where its route says nothing, in ms. */
   readonly silenceMs: number;
   readonly region: string | undefined;
+  /** Is told of a key that its vendor refuses, once until the vendor takes it again. */
+  readonly onRefused?: (vendor: string, refusal: KeyRefusal) => void;
   readonly metrics: Pick<WorkerMetrics, 'vendorCalls' | 'vendorRetries' | 'routeState'>;
 }
 
@@ -105,7 +110,7 @@ export class Router {
         sink.close();
         const failure = readFailure(thrown, job.repeatable);
         if (failure === undefined || sink.hasWritten || job.signal.aborted) throw thrown;
-        this.#coolDown(next.target, failure);
+        this.#coolDown(next.target, failure, job.request);
         next = this.#afterFailure(job, plan, next, failure, calls);
       }
       if (next.waitMs > 0) await pause(next.waitMs, job.signal);
@@ -149,6 +154,7 @@ export class Router {
       const value = await this.#breakers.call(routeName(route), first);
       const answer = job.stream ? await work : value;
       outcome = 'answered';
+      if (target.account.refusal !== undefined) this.#options.pool.accept(target.account, route.model);
       return answer as T;
     } catch (error) {
       // What the vendor call says of being aborted is beside the point.
@@ -160,12 +166,21 @@ export class Router {
   }
 
   /** A limited key is left alone for that model, and so is one without the right to it; one that is refused altogether. */
-  #coolDown({ account, routed }: RouteTarget, { reason, error }: Failure): void {
+  #coolDown({ account, routed }: RouteTarget, { reason, error }: Failure, request: string | undefined): void {
     const { pool } = this.#options;
     const { model } = routed.route;
     if (reason === 'key') pool.coolDown(account, refusedMs, error.vendorStatus === 403 ? model : undefined);
+    if (isRefusedKey(error)) this.#refuse({ account, routed }, error, request);
     if (reason !== 'limit') return;
     pool.coolDown(account, Math.min(error.retryAfterMs ?? limitedMs, longestLimitedMs), model);
+  }
+
+  #refuse({ account, routed }: RouteTarget, error: ApiError, request: string | undefined): void {
+    const status = error.vendorStatus as number;
+    const refusal = { status, message: refusalSentence(error, request), at: Date.now() };
+    const model = status === 403 ? routed.route.model : undefined;
+    if (!this.#options.pool.refuse(account, { ...refusal, model })) return;
+    this.#options.onRefused?.(account.vendor.name, refusal);
   }
 }
 

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../../shared/config.ts';
+import type { Logger } from '../../shared/log.ts';
 import { createWorkerMetrics, type Registry, type WorkerMetrics } from '../../shared/metrics.ts';
 import { Router } from './router.ts';
 import { VendorPool } from './vendor-pool.ts';
@@ -11,12 +12,13 @@ export class Routing {
   readonly metrics: WorkerMetrics;
   #settings: Config['routing'];
 
-  constructor({ vendors, routing, vendorSilenceMs, region }: Config, registry: Registry) {
+  /** @param log is told of keys that their vendors refuse */
+  constructor({ vendors, routing, vendorSilenceMs, region }: Config, registry: Registry, log: Pick<Logger, 'warn'>) {
     this.#settings = routing;
     this.vendors = new VendorPool(vendors);
     this.metrics = createWorkerMetrics(registry, {
       retryBudget: () => this.router.retryBalance,
-      coolingKeys: () => this.vendors.keyHealth().map(({ vendor, cooling: keys }) => ({ vendor, keys })),
+      keyHealth: () => this.vendors.keyHealth(),
     });
     this.router = new Router({
       pool: this.vendors,
@@ -24,6 +26,8 @@ export class Routing {
       silenceMs: vendorSilenceMs,
       region,
       metrics: this.metrics,
+      onRefused: (vendor, { status, message }) =>
+        log.warn({ vendor, status, said: message }, 'the vendor refuses the key: check its setting'),
     });
   }
 

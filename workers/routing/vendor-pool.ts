@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { VendorSettings } from '../../shared/vendor-settings.ts';
-import type { KeyHealth } from '../../shared/worker-registry.ts';
+import type { KeyHealth, KeyRefusal } from '../../shared/worker-registry.ts';
 import { MediaGate } from '../media-gate.ts';
 import { createVendor } from '../vendors/registry.ts';
 import type { Vendor } from '../vendors/vendor.ts';
@@ -16,9 +16,17 @@ export interface Account {
   readonly media: MediaGate;
   /** A name for the key, which does not give it away: what one key has begun another may not see. */
   readonly id: string;
+  /** How the vendor has refused the key, which it has not taken since; undefined: it has not. */
+  readonly refusal: AccountRefusal | undefined;
+}
+
+/** How a vendor has refused a key: as a whole, or where a model is named for that one. */
+export interface AccountRefusal extends KeyRefusal {
+  readonly model: string | undefined;
 }
 
 interface CoolingAccount extends Account {
+  refusal: AccountRefusal | undefined;
   /** Until when the key is to be left alone, in ms since 1970: as a whole, or for one of its models. */
   coolsUntil: number;
   readonly coolingModels: Map<string, number>;
@@ -91,10 +99,27 @@ export class VendorPool {
     account.coolingModels.set(model, Math.max(account.coolingModels.get(model) ?? 0, until));
   }
 
+  /** Remembers that the vendor refuses a key. @returns whether that is news */
+  refuse({ vendor, id }: Account, refusal: AccountRefusal): boolean {
+    const account = this.#vendors.get(vendor.name)?.accounts.find((each) => each.id === id);
+    if (account === undefined) return false;
+    const isNews = account.refusal === undefined;
+    account.refusal = refusal;
+    return isNews;
+  }
+
+  /** Forgets that, once the vendor has taken the key again. @param model what it was taken for; left out: as a whole */
+  accept({ vendor, id }: Account, model?: string): void {
+    const account = this.#vendors.get(vendor.name)?.accounts.find((each) => each.id === id);
+    if (account === undefined || (account.refusal?.model ?? model) !== model) return;
+    account.refusal = undefined;
+  }
+
   /** How many keys each vendor has, and how many of them are left alone for now, as a whole or for some model. */
   keyHealth(): KeyHealth[] {
     const now = Date.now();
     return [...this.#vendors].map(([vendor, { accounts }]) => ({
+      ...refusalsOf(accounts),
       vendor,
       keys: accounts.length,
       cooling: accounts.filter((each) => Math.max(each.coolsUntil, ...each.coolingModels.values()) > now).length,
@@ -138,9 +163,18 @@ function openAccounts(name: string, settings: VendorSettings): CoolingAccount[] 
     vendor: createVendor(name, settings, apiKey),
     media,
     id: createHash('sha256').update(`sluice account ${apiKey}`).digest('hex').slice(0, 12),
+    refusal: undefined,
     coolsUntil: 0,
     coolingModels: new Map(),
   }));
+}
+
+/** How many of a vendor's keys it refuses, and what it said of the last. */
+function refusalsOf(accounts: readonly CoolingAccount[]): Pick<KeyHealth, 'refused' | 'refusal'> {
+  const refusals = accounts.flatMap(({ refusal }) => refusal ?? []);
+  if (refusals.length === 0) return { refused: 0 };
+  const { status, message, at } = refusals.reduce((last, each) => (each.at > last.at ? each : last));
+  return { refused: refusals.length, refusal: { status, message, at } };
 }
 
 /** A vendor's accounts, the one whose turn it is first. Another one's turn is next. */

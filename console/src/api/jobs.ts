@@ -21,6 +21,12 @@ export interface Job {
   readonly first_at: number | null;
   readonly ended_at: number | null;
   readonly error_code: string | null;
+  /** Why it failed; null where that is not kept. */
+  readonly error_message: string | null;
+  /** The request field at fault. */
+  readonly error_param: string | null;
+  /** The status that its vendor answered, where the vendor caused it. */
+  readonly vendor_status: number | null;
   readonly input_tokens: number | null;
   readonly output_tokens: number | null;
   readonly cost: number | null;

@@ -19,6 +19,7 @@ const colors: Record<string, string> = {
   expired: 'yellow',
   rotated: 'yellow',
   failing: 'red',
+  'key refused': 'red',
   'no worker': 'red',
   suspended: 'red',
   failed: 'red',

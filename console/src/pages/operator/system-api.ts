@@ -19,6 +19,9 @@ export interface Vendor {
     readonly host: string;
     readonly keys: number;
     readonly cooling_keys: number;
+    readonly refused_keys: number;
+    /** What the vendor said of the key that it refused last. */
+    readonly refusal: { readonly status: number; readonly message: string | null; readonly at: number } | null;
     /** Those that are not well, or were not a short time ago. */
     readonly routes: readonly RouteHealth[];
   }[];

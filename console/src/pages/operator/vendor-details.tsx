@@ -1,4 +1,5 @@
-import { Badge, Group, ScrollArea, Stack, Text, Title } from '@mantine/core';
+import { Alert, Badge, Group, ScrollArea, Stack, Text, Title } from '@mantine/core';
+import { IconKeyOff } from '@tabler/icons-react';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { StatusBadge } from '../../components/status-badge.tsx';
 import { fromNow } from '../../format/time.ts';
@@ -14,6 +15,18 @@ const columns: readonly Column<RouteHealth>[] = [
       error === null ? '–' : `${error.code}${error.status === null ? '' : ` (${error.status})`}, ${fromNow(error.at)}`,
   },
 ];
+
+/** That a vendor refuses a key, in its own words. */
+function Refusal({ worker, vendor }: { worker: Vendor['workers'][number]; vendor: string }) {
+  const { refusal, refused_keys: refused, keys } = worker;
+  if (refusal === null) return null;
+  return (
+    <Alert color="red" title={`Key refused (${refused} of ${keys})`} icon={<IconKeyOff size={18} aria-hidden />}>
+      {refusal.message === null ? `${vendor} answered ${refusal.status}.` : `${vendor} says: ${refusal.message}`}{' '}
+      {fromNow(refusal.at)}. Check the key in the gateway's settings.
+    </Alert>
+  );
+}
 
 /** A vendor's health with each worker, and the models that it serves. */
 export function VendorDetails({ vendor }: { vendor: Vendor }) {
@@ -44,6 +57,7 @@ export function VendorDetails({ vendor }: { vendor: Vendor }) {
                 </Badge>
               )}
             </Group>
+            {worker.refusal !== null && <Refusal worker={worker} vendor={vendor.name} />}
             {worker.routes.length === 0 ? (
               <Text size="sm" c="dimmed">
                 All its routes are well.

@@ -79,11 +79,12 @@ function VendorTable() {
 }
 
 /** What a vendor's health can be, the worst first. */
-const urgency = ['failing', 'no worker', 'recovering', 'keys cooling', 'healthy', 'off'] as const;
+const urgency = ['key refused', 'failing', 'no worker', 'recovering', 'keys cooling', 'healthy', 'off'] as const;
 
 /** The worst that any worker says of any route. */
 function health({ on, workers }: Vendor): (typeof urgency)[number] {
   if (!on) return 'off';
+  if (workers.some(({ refused_keys: refused }) => refused > 0)) return 'key refused';
   const states = workers.flatMap(({ routes }) => routes.map(({ state }) => state));
   if (states.includes('open')) return 'failing';
   if (states.includes('half-open')) return 'recovering';

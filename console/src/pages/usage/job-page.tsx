@@ -90,6 +90,9 @@ function JobView({ job, scope }: { job: Job; scope: UsageScope }) {
               'Input tokens': job.input_tokens === null ? null : count(job.input_tokens),
               'Output tokens': job.output_tokens === null ? null : count(job.output_tokens),
               Error: job.error_code === null ? null : <Code>{job.error_code}</Code>,
+              Reason: job.error_message,
+              'Field at fault': job.error_param === null ? null : <Code>{job.error_param}</Code>,
+              "Vendor's status": job.vendor_status === null ? null : String(job.vendor_status),
             }}
           />
           <Tags metadata={job.metadata} page={scope.usagePage} />
