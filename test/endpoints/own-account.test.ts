@@ -144,6 +144,19 @@ describe('GET /v1/jobs', () => {
     await jobs.gateway.fetch(`/v1/jobs/${running}`, { method: 'DELETE', headers });
   });
 
+  test('tells why a job failed, as the job itself does', async () => {
+    const ann = await tenant('ann');
+    const headers = { authorization: `Bearer ${ann.key.key}` };
+    const fault = { sandbox: { fault: { kind: 'error', status: 400 } } };
+    const id = await jobs.postLater({ ...chat, ...fault }, headers);
+    await jobs.ended(id);
+    const [listed] = (await ask(ann, '/v1/jobs?status=failed')).data;
+    const { error } = await ask(ann, `/v1/jobs/${id}`);
+    assert.equal(listed.id, `job_${id}`);
+    assert.ok(error.message.length > 0);
+    assert.deepEqual(listed.error, error);
+  });
+
   test('shows nothing of another account, nor by its ids', async () => {
     const [ann, bob] = [await tenant('ann'), await tenant('bob')];
     const [first] = await addJobs(ann, [{}, {}]);
