@@ -153,7 +153,7 @@ function TagField({ value, onChange }: { value: string; onChange: (value: string
   return (
     <TextInput
       label="Tag"
-      placeholder="name:value"
+      placeholder="metadata, e.g. team:blue"
       aria-invalid={isHalf}
       title="A metadata tag of the requests, as name:value"
       value={text}
