@@ -173,6 +173,8 @@ export class TestGateway {
       // Its name in older builds.
       SLUICE_API_KEY: this.apiKey,
       SLUICE_SANDBOX: 'on',
+      // Suites that want it turn it on.
+      SLUICE_CHECK_KEYS: 'off',
       SANDBOX_BASE_URL: `${this.sandbox.url}/v1`,
       SLUICE_SHUTDOWN_SECONDS: '5',
       ...this.#settings,
