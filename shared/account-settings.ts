@@ -25,6 +25,11 @@ export const accountSettings = {
       return z.NEVER;
     })
     .default(0),
+  SLUICE_CONTACT: z
+    .string()
+    .max(200)
+    .regex(/^[^\p{Cc}]*$/u, 'must be one line')
+    .default('Ask the operator of this service.'),
   OIDC_ISSUER: address.optional(),
   OIDC_CLIENT_ID: z.string().optional(),
   OIDC_CLIENT_SECRET: z.string().optional(),
@@ -57,6 +62,8 @@ export interface AccountSettings {
   readonly isSignUpOpen: boolean;
   /** What such an account begins with, in nano-dollars. */
   readonly signUpCredit: number;
+  /** A sentence that says whom to ask: for credit, or why an account is suspended. */
+  readonly contact: string;
   readonly oidc: OidcSettings | undefined;
   /** Undefined: nobody is sent a mail. */
   readonly mail: MailSettings | undefined;
@@ -73,6 +80,7 @@ export function readAccountSettings(given: Given, isLocal: boolean): AccountSett
     admin: readAdmin(given),
     isSignUpOpen: (given.SLUICE_SIGN_UP ?? (isLocal ? 'open' : 'closed')) === 'open',
     signUpCredit: given.SLUICE_SIGN_UP_CREDIT,
+    contact: given.SLUICE_CONTACT,
     oidc: readOidc(given),
     mail: readMail(given),
     requireTotp: given.SLUICE_REQUIRE_TOTP === 'operators',

@@ -4,7 +4,7 @@ import { type AccountSettings, accountSettings, readAccountSettings } from './ac
 import { type BucketSettings, readBucketSettings } from './blobs/bucket-settings.ts';
 import { type BoundsSettings, boundsSettings, readBoundsSettings } from './bounds-settings.ts';
 import type { Capability } from './capabilities/capability.ts';
-import { type Model, models } from './catalogue/models.ts';
+import { type Model, models, modelsWithFreeSandbox } from './catalogue/models.ts';
 import { ConfigError, parseSettings } from './config-error.ts';
 import { applyConfiguration } from './configuration/apply-configuration.ts';
 import { addressSettings, sandboxSetting } from './configuration/apply-vendors.ts';
@@ -21,7 +21,14 @@ import {
 } from './ingress-settings.ts';
 import { type RoutingSettings, routingDefaults } from './routing-settings.ts';
 import { type SettingNotice, settingNotices } from './setting-notices.ts';
-import { address, readVendorSettings, type VendorSettings, vendorSettingNames } from './vendor-settings.ts';
+import {
+  address,
+  readVendorSettings,
+  type SandboxSetting,
+  sandboxSettings,
+  type VendorSettings,
+  vendorSettingNames,
+} from './vendor-settings.ts';
 
 export { ConfigError };
 
@@ -61,7 +68,7 @@ const settings = z.object({
   SLUICE_CONFIG: z.string().optional(),
   SLUICE_REGION: z.string().optional(),
   SLUICE_CHECK_KEYS: z.enum(['on', 'off']).default('on'),
-  SLUICE_SANDBOX: z.enum(['auto', 'on', 'off']).default('auto'),
+  SLUICE_SANDBOX: z.enum(sandboxSettings).default('auto'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   WORKER_PORT: whole(0, 65_535).optional(),
   SLUICE_QUEUE_LIMIT: whole(...limitBounds.queue_limit).default(20_000),
@@ -223,13 +230,16 @@ function isLocal({ HOST: host, PUBLIC_URL: urls, TRUST_PROXY: proxies }: z.infer
 function apply(
   configuration: Configuration | undefined,
   given: Readonly<Record<string, string | undefined>>,
-  setting: 'auto' | 'on' | 'off',
+  setting: SandboxSetting,
 ): Pick<Config, 'vendors' | 'models' | 'routing' | 'sandbox'> {
-  if (configuration === undefined) return { ...readVendorSettings(given, setting), models, routing: routingDefaults };
+  const table = setting === 'priced' ? models : modelsWithFreeSandbox;
+  if (configuration === undefined) {
+    return { ...readVendorSettings(given, setting), models: table, routing: routingDefaults };
+  }
   const { file } = configuration;
   const environment = { ...given, ...addressSettings(file) };
   const { vendors, sandbox } = readVendorSettings(environment, sandboxSetting(setting, file));
-  return { ...applyConfiguration(configuration, { vendors, sandbox, environment, table: models }), sandbox };
+  return { ...applyConfiguration(configuration, { vendors, sandbox, environment, table }), sandbox };
 }
 
 /**

@@ -1,3 +1,4 @@
+import { BlobStorageError } from './blobs/blob-storage.ts';
 import { isRefusal } from './redis-refusal.ts';
 
 /** One row of the error table: what a code means on the wire. */
@@ -166,11 +167,11 @@ export class ApiError extends Error {
 
   /**
    * Any thrown value as an ApiError. What was not meant for callers becomes a bare 500, the value kept as cause; what Redis
-   * refuses for now a 503, for the same request may succeed a moment later.
+   * or the storage of files refuses for now a 503, for the same request may succeed a moment later.
    */
   static from(thrown: unknown): ApiError {
     if (thrown instanceof ApiError) return thrown;
-    if (isRefusal(thrown)) {
+    if (isRefusal(thrown) || thrown instanceof BlobStorageError) {
       const message = 'The service cannot do this for now. Send the request again.';
       return new ApiError('service_unavailable', message, { retryAfterMs: 2000, cause: thrown });
     }

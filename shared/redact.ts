@@ -31,6 +31,8 @@ const maxLooked = 1024 * 1024;
  * @returns undefined where the request is too long to tell, or is no JSON
  */
 export function withoutWordsOf(message: string, request: string): string | undefined {
+  // Parsing it alone would hold up everybody else.
+  if (request.length > 2 * maxLooked) return undefined;
   const texts = stringsOf(request);
   if (texts === undefined) return undefined;
   let rest = message;

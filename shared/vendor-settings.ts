@@ -47,18 +47,22 @@ const addresses = z.object(
 /** The names of all settings of vendors. */
 export const vendorSettingNames: readonly string[] = [...Object.keys(keys.shape), ...Object.keys(addresses.shape)];
 
+/** `SLUICE_SANDBOX`: `auto` is on while no vendor key is set; `priced` is on, with prices for its models. */
+export const sandboxSettings = ['auto', 'on', 'priced', 'off'] as const;
+export type SandboxSetting = (typeof sandboxSettings)[number];
+
 /**
  * The vendors that the environment turns on, in the order of their table, and whether the sandbox is wanted.
  * @throws ConfigError
  */
 export function readVendorSettings(
   given: Readonly<Record<string, unknown>>,
-  sandboxSetting: 'auto' | 'on' | 'off',
+  sandboxSetting: SandboxSetting,
 ): { readonly vendors: Readonly<Record<string, VendorSettings>>; readonly sandbox: boolean } {
   const keysOf = parseSettings(keys, given);
   const addressOf = parseSettings(addresses, given);
   const hasVendorKey = vendorRows.some((row) => row.needsKey && keysOf[`${settingName(row)}_API_KEY`] !== undefined);
-  const sandbox = sandboxSetting === 'on' || (sandboxSetting === 'auto' && !hasVendorKey);
+  const sandbox = sandboxSetting === 'auto' ? !hasVendorKey : sandboxSetting !== 'off';
   const vendors: Record<string, VendorSettings> = {};
   for (const row of vendorRows) {
     const { name, needsKey } = row;

@@ -6,6 +6,7 @@ import { createJobState } from '../../shared/jobs/job-state.ts';
 import { formatDollars } from '../../shared/money/dollars.ts';
 import { type Hold, holdOf } from '../../shared/money/hold.ts';
 import { isRefusal, untilAccepted } from '../../shared/redis-refusal.ts';
+import { accountSuspended } from '../accounts/account-suspended.ts';
 import type { BilledExtra } from '../endpoints/billed-extras.ts';
 import { assertInScope } from '../endpoints/key-scopes.ts';
 import { assertVendorIds } from '../endpoints/vendor-ids.ts';
@@ -183,13 +184,13 @@ export function refusal(admission: Admission, { config }: Pick<Services, 'config
     case 'rate':
       return rateRefusal(admission, config);
     case 'balance':
-      return quotaRefusal('The balance of this account', detail);
+      return quotaRefusal('The balance of this account', detail, `get more credit. ${config.contact}`);
     case 'budget':
-      return quotaRefusal('The budget of this API key', detail);
+      return quotaRefusal('The budget of this API key', detail, 'raise its budget.');
     case 'unpriced':
       return unpriced === undefined ? modelUnpriced() : extraUnpriced(unpriced);
     case 'suspended':
-      return new ApiError('permission_denied', 'This account is suspended. Ask the operator of this service.');
+      return accountSuspended(config);
     case 'late':
       return notTaken();
     case 'shed':
@@ -252,11 +253,14 @@ function rateRefusal(admission: Admission, config: Pick<Config, 'keyConcurrency'
   });
 }
 
-/** @param detail what the job may cost, and what is left, in nano-dollars */
-function quotaRefusal(whose: string, detail: string): ApiError {
+/**
+ * @param detail what the job may cost, and what is left, in nano-dollars
+ * @param remedy what helps besides asking for less
+ */
+function quotaRefusal(whose: string, detail: string, remedy: string): ApiError {
   const [cost, left] = detail.split(' ').map((amount) => formatDollars(Number(amount)));
   return new ApiError(
     'insufficient_quota',
-    `You exceeded your current quota, please check your plan and billing details. ${whose} does not pay for this request: it may cost up to $${cost}, and $${left} is left. Add credit, or ask for less (a lower max_tokens).`,
+    `You exceeded your current quota, please check your plan and billing details. ${whose} does not pay for this request: it may cost up to $${cost}, and $${left} is left. Ask for less (a lower max_tokens), or ${remedy}`,
   );
 }

@@ -1,10 +1,12 @@
 import type { Catalogue } from '../../shared/catalogue/catalogue.ts';
+import type { Config } from '../../shared/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { budgetPeriodAt } from '../../shared/jobs/account-money.ts';
 import { accountKeys } from '../../shared/keys.ts';
 import { holdOf } from '../../shared/money/hold.ts';
 import type { RedisClient } from '../../shared/redis.ts';
 import { within } from '../../shared/within.ts';
+import { accountSuspended } from '../accounts/account-suspended.ts';
 import type { Caller, CallerDirectory } from '../middleware/authenticate.ts';
 import type { AccountLoader } from './account-loader.ts';
 import { limitHeaders } from './limit-headers.ts';
@@ -19,6 +21,7 @@ export interface BodyGateParts {
   readonly callers: CallerDirectory;
   readonly accounts: AccountLoader;
   readonly catalogue: Catalogue;
+  readonly config: Pick<Config, 'contact'>;
 }
 
 /** A request's part in a limit for a minute, by its level as of now. */
@@ -74,7 +77,7 @@ export class BodyGate {
     ]);
     const [credit, charged, held, suspended] = money;
     if (suspended === '1') {
-      return new ApiError('permission_denied', 'This account is suspended. Ask the operator of this service.');
+      return accountSuspended(this.#parts.config);
     }
     return (
       rateRefusal(caller, levelsOf(caller, rates)) ??
@@ -103,7 +106,7 @@ export class BodyGate {
     return new ApiError(
       'insufficient_quota',
       what === 'balance'
-        ? 'Insufficient balance: nothing is left of the credit of this account. Add credit.'
+        ? `Insufficient balance: nothing is left of the credit of this account. ${this.#parts.config.contact}`
         : 'Insufficient budget: nothing is left of the budget of this API key.',
     );
   }

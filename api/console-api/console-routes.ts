@@ -25,7 +25,7 @@ export function addConsoleRoutes(
 ): void {
   const signedIn = requireSession(services);
   const keys = consoleKeyRoutes(services, db);
-  const inGoodStanding = requireGoodStanding(db);
+  const inGoodStanding = requireGoodStanding(db, services.config);
 
   const own = (ctx: Context): string => ctx.state.session.account;
   const { events } = jobRoutes(services, endpoints, own);

@@ -15,7 +15,16 @@ export class MissingBlobError extends Error {
   }
 }
 
-/** What was read of a blob, or undefined where it is missing. @throws Error when the storage does not answer. */
+/** The storage cannot be read for now: a disk or a bucket is away, or refuses. */
+export class BlobStorageError extends Error {
+  override readonly name = 'BlobStorageError';
+
+  constructor(cause: unknown) {
+    super('The storage of files cannot be read.', { cause });
+  }
+}
+
+/** What was read of a blob, or undefined where it is missing. @throws BlobStorageError */
 export async function unlessMissing<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;
@@ -27,7 +36,7 @@ export async function unlessMissing<T>(reading: Promise<T>): Promise<T | undefin
 
 /**
  * Where blobs lie: a folder, or a bucket. Ids are `<hour>/<name>`, checked by the caller. Reading what is not there is a
- * MissingBlobError.
+ * MissingBlobError, and a BlobStorageError where that cannot be told.
  */
 export interface BlobStorage {
   /** Names the place, without secrets: the same for all processes that can read each other's blobs, and for no other. */

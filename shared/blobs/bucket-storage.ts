@@ -7,7 +7,7 @@ import { GetObjectCommand, HeadObjectCommand, S3Client, S3ServiceException } fro
 import { Disk } from 'flydrive';
 import { S3Driver } from 'flydrive/drivers/s3';
 import { ConfigError } from '../config.ts';
-import { type BlobStorage, type ByteRange, MissingBlobError } from './blob-storage.ts';
+import { type BlobStorage, BlobStorageError, type ByteRange, MissingBlobError } from './blob-storage.ts';
 import type { BucketSettings } from './bucket-settings.ts';
 import { writeNewFile } from './write-new-file.ts';
 
@@ -169,7 +169,7 @@ async function orMissing<T>(sent: Promise<T>): Promise<T> {
     return await sent;
   } catch (error) {
     const isMissing = error instanceof S3ServiceException && /^(NoSuchKey|NotFound)$/.test(error.name);
-    throw isMissing ? new MissingBlobError() : error;
+    throw isMissing ? new MissingBlobError() : new BlobStorageError(error);
   }
 }
 

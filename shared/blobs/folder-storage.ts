@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import { Disk } from 'flydrive';
 import { FSDriver } from 'flydrive/drivers/fs';
 import { ConfigError } from '../config.ts';
-import { type BlobStorage, type ByteRange, MissingBlobError } from './blob-storage.ts';
+import { type BlobStorage, BlobStorageError, type ByteRange, MissingBlobError } from './blob-storage.ts';
 import { writeNewFile } from './write-new-file.ts';
 
 /** Name of the file that tells one blob folder from another, whatever path it is mounted under. */
@@ -107,6 +107,6 @@ async function orMissing<T>(opened: Promise<T>): Promise<T> {
   try {
     return await opened;
   } catch (error) {
-    throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? new MissingBlobError() : error;
+    throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? new MissingBlobError() : new BlobStorageError(error);
   }
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { catalogueFile, type Model } from './model.ts';
-import { sandboxModels } from './sandbox-models.ts';
+import { freeSandboxModels, sandboxModels } from './sandbox-models.ts';
 
 export type { Model, ModelRoute } from './model.ts';
 
@@ -9,5 +9,10 @@ function readModels(): readonly Model[] {
   return catalogueFile.parse(JSON.parse(readFileSync(new URL('./models.json', import.meta.url), 'utf8'))).models;
 }
 
-/** Every model the gateway knows. */
-export const models: readonly Model[] = [...readModels(), ...sandboxModels];
+const vendorModels = readModels();
+
+/** Every model the gateway knows, those of the sandbox with their prices. */
+export const models: readonly Model[] = [...vendorModels, ...sandboxModels];
+
+/** The same with a sandbox that is free of charge. */
+export const modelsWithFreeSandbox: readonly Model[] = [...vendorModels, ...freeSandboxModels];

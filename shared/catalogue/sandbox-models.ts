@@ -17,7 +17,7 @@ const image: Traits = {
 
 type Prices = NonNullable<Model['prices']>;
 
-/** A hundredth of what a small model costs: tests of money want prices, and play should cost next to nothing. */
+/** A hundredth of what a small model costs. */
 const textPrices: Prices = { input: 10_000, cachedInput: 2500, output: 40_000 };
 /** Whole transcripts tell their length, streamed ones their tokens. */
 const transcriptPrices: Prices = { second: 10_000, input: 10_000, audioInput: 20_000, output: 40_000 };
@@ -35,7 +35,10 @@ function sandbox(id: string, traits: Traits = {}, prices: Prices = textPrices): 
   };
 }
 
-/** The models of the built-in stand-in vendor (sandbox/): they are this project's own, so no source lists them. */
+/**
+ * The models of the built-in stand-in vendor (sandbox/): they are this project's own, so no source lists them. Their prices
+ * count with `SLUICE_SANDBOX=priced` only, to try credit and budgets with.
+ */
 export const sandboxModels: readonly Model[] = [
   sandbox('sandbox-chat'),
   sandbox('sandbox-reasoning'),
@@ -52,3 +55,9 @@ export const sandboxModels: readonly Model[] = [
   sandbox('sandbox-video', video('1280x720', '1792x1024'), { second: 1_000_000 }),
   sandbox('sandbox-video-portrait', video('720x1280', '1024x1792'), { second: 1_000_000 }),
 ];
+
+/** The same models at no charge: who plays needs no credit. */
+export const freeSandboxModels: readonly Model[] = sandboxModels.map((model) => ({
+  ...model,
+  prices: Object.fromEntries(Object.keys(model.prices ?? {}).map((name) => [name, 0])),
+}));

@@ -1,5 +1,5 @@
 import { findVendorRow, type VendorRow, vendorRows } from '../catalogue/vendors.ts';
-import { isUsableKey, keyPair, settingName, type VendorSettings } from '../vendor-settings.ts';
+import { isUsableKey, keyPair, type SandboxSetting, settingName, type VendorSettings } from '../vendor-settings.ts';
 import type { ConfigurationFile, VendorEntry } from './configuration-file.ts';
 import { expected, type Mistake } from './mistake.ts';
 
@@ -15,7 +15,7 @@ export interface VendorSources {
 }
 
 /** `SLUICE_SANDBOX` with what the file says of vendors: `auto` is off as soon as it turns one on. */
-export function sandboxSetting(setting: 'auto' | 'on' | 'off', file: ConfigurationFile): 'auto' | 'on' | 'off' {
+export function sandboxSetting(setting: SandboxSetting, file: ConfigurationFile): SandboxSetting {
   const { sandbox, ...others } = file.vendors;
   if (sandbox?.enabled === false) return 'off';
   const turnsOn = Object.values(others).some(({ enabled }) => enabled !== false);

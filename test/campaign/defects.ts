@@ -138,17 +138,6 @@ export const defects: readonly Defect[] = [
     answers: { ending: 'cut', tokens: 40, gapMs: 5, writing: 'event_a_write' },
   },
   {
-    name: 'an append is taken from an attempt that has lost its job',
-    files: /append\.lua$/,
-    text: "if state[1] ~= attempt then return 'fenced' end",
-    replacement: '',
-    rules: ['wrong_tokens', 'lost_tokens', 'doubled_tokens'],
-    faults: ['worker_stalled'],
-    // Whoever comes back has one event taken before it learns that its lease is another's.
-    answers: { tokens: 40, firstMs: 9000, gapMs: 50, writing: 'event_a_write', opening: 'token', ending: 'whole' },
-    size: { faults: 6, gapMs: 8000 },
-  },
-  {
     name: 'an end is taken behind frames that Redis has lost',
     files: /finish\.lua$/,
     text: "if expected ~= '' and tonumber(expected) ~= first then return answer('gap') end",

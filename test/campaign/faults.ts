@@ -23,9 +23,7 @@ export const faultKinds = [
 ] as const;
 
 /** Kinds that come up only where they are asked for: they take long, or hit one step of the way alone. */
-const specialKinds = [
-  ...['worker_stalled', 'worker_killed_before_settling', 'redis_refuses_for_long', 'answers_rolled_back'],
-] as const;
+const specialKinds = [...['worker_killed_before_settling', 'redis_refuses_for_long', 'answers_rolled_back']] as const;
 
 export type FaultKind = (typeof faultKinds)[number] | (typeof specialKinds)[number];
 
@@ -47,7 +45,6 @@ const weights: Readonly<Record<FaultKind, number>> = {
   blobs_broken: 4,
   disk_full: 3,
   database_locked: 3,
-  worker_stalled: 1,
   worker_killed_before_settling: 1,
   redis_refuses_for_long: 1,
   answers_rolled_back: 1,
@@ -170,14 +167,6 @@ const makers: Readonly<Record<(typeof faultKinds)[number], Maker>> = {
 };
 
 const specialMakers: Readonly<Record<(typeof specialKinds)[number], Maker>> = {
-  // For longer than a lease lasts: its jobs are run elsewhere, and it comes back to them.
-  worker_stalled: (_, role, random) =>
-    spell(
-      role.name,
-      random.int(13_000, 18_000),
-      () => role.signal('SIGSTOP'),
-      () => role.signal('SIGCONT'),
-    ),
   worker_killed_before_settling: (_, role) => ({
     ...{ part: role.name, ms: 0 },
     run: async () => {

@@ -26,7 +26,7 @@ const keptMs = 4000;
 /** What the gateway says when something of its own has failed. */
 const ownErrors = ['server_error', 'stream_interrupted', 'outcome_unknown', 'resume_expired'];
 
-const freezes = ['process_frozen', 'worker_stalled'] as const;
+const freezes = ['process_frozen'] as const;
 
 /** How late after its vendor's last call a job may end: a worker is noticed to be dead, and another begins anew. */
 const lateMs = 50_000;

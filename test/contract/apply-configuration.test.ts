@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { createCatalogue } from '../../shared/catalogue/catalogue.ts';
-import { type Model, models as table } from '../../shared/catalogue/models.ts';
+import { type Model, modelsWithFreeSandbox as table } from '../../shared/catalogue/models.ts';
 import { findVendorRow } from '../../shared/catalogue/vendors.ts';
 import { readConfig } from '../../shared/config.ts';
 import { routingDefaults } from '../../shared/routing-settings.ts';
@@ -133,6 +133,14 @@ describe("models of the operator's file", () => {
   it('leave the table as it is where they say nothing', () => {
     assert.deepEqual(settings('').models, table);
     assert.deepEqual(settings('models: { gpt-4o: {} }').models, table);
+  });
+
+  it('have a sandbox that is free of charge, unless it is to be priced', () => {
+    const prices = (environment: Record<string, string>) =>
+      settings('', environment).models.find(({ id }) => id === 'sandbox-chat')?.prices;
+    assert.deepEqual(prices({}), { input: 0, cachedInput: 0, output: 0 });
+    assert.deepEqual(prices({ SLUICE_SANDBOX: 'on' }), { input: 0, cachedInput: 0, output: 0 });
+    assert.deepEqual(prices({ SLUICE_SANDBOX: 'priced' }), { input: 10_000, cachedInput: 2500, output: 40_000 });
   });
 
   it('are changed field by field, prices one by one, in their place', () => {

@@ -27,7 +27,7 @@ describe('a setting that cannot be used', () => {
       [{ PORT: '70000' }, 'PORT must be a whole number from 0 to 65535, not "70000".'],
       [{ PORT: '1.5' }, 'PORT must be a whole number from 0 to 65535, not "1.5".'],
       [{ SLUICE_ACCOUNT_QUEUE_SHARE: '7' }, 'SLUICE_ACCOUNT_QUEUE_SHARE must be a number from 0.001 to 1, not "7".'],
-      [{ SLUICE_SANDBOX: 'maybe' }, 'SLUICE_SANDBOX must be auto, on or off, not "maybe".'],
+      [{ SLUICE_SANDBOX: 'maybe' }, 'SLUICE_SANDBOX must be auto, on, priced or off, not "maybe".'],
       [{ SLUICE_SIGN_UP: 'yes' }, 'SLUICE_SIGN_UP must be open or closed, not "yes".'],
       [{ SLUICE_SECRET: 'short' }, 'SLUICE_SECRET must have at least 32 characters.'],
       [{ DATABASE_URL: 'mysql://u:p@h/d' }, 'DATABASE_URL must begin with postgres://.'],

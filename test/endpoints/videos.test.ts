@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { rm } from 'node:fs/promises';
+import { rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
@@ -229,6 +229,19 @@ describe('GET /v1/videos/{id}/content', () => {
     await rm(join(gateway.dataDir, 'blobs', String(hour), String(name)));
     await assertErrorAnswer(await gateway.fetch(path), 410, 'resume_expired');
     assert.equal((await client.videos.retrieve(id)).status, 'completed');
+  });
+
+  it('answers 503 while the storage cannot be read, and with the file once it can', async () => {
+    const path = `/v1/videos/${video.id}/content`;
+    const { headers } = await gateway.fetch(path, { method: 'HEAD' });
+    const [, hour, name] = /^"(\d{10})-(.+)"$/.exec(headers.get('etag') ?? '') ?? [];
+    const file = join(gateway.dataDir, 'blobs', String(hour), String(name));
+    await rename(file, `${file}.aside`);
+    // Whoever follows it goes in a ring.
+    await symlink(file, file);
+    await assertErrorAnswer(await gateway.fetch(path), 503, 'service_unavailable');
+    await rename(`${file}.aside`, file);
+    assert.equal((await gateway.fetch(path, { method: 'HEAD' })).status, 200);
   });
 });
 

@@ -267,6 +267,16 @@ describe('audio of Deepgram', () => {
       await assert.rejects(speak({ extra: { a: 1 } }), { code: 'invalid_request_error', param: 'extra' });
       assert.equal(server.requests.length, 5);
     });
+
+    it('is refused, and its vendor not called, where its fields are too long for an address', async () => {
+      const many = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`field${index}`, 'x']));
+      for (const fields of [many, { tag: 'ü'.repeat(40_000) }]) {
+        await assert.rejects(speak(fields), { code: 'invalid_request_error', message: /too long/ });
+      }
+      assert.equal(server.requests.length, 0);
+      await speak({ tag: 'x'.repeat(7000) });
+      assert.equal(server.requests.length, 1);
+    });
   });
 
   it('says errors of both shapes in their own words', async () => {

@@ -155,7 +155,11 @@ class ChunkStream extends DeltaStream {
     if (choices.length === 0 && saysNothing(chunk)) return;
     for (const choice of choices) {
       this.begun.add(choice?.index);
-      if (choice?.finish_reason) this.finished.add(choice.index);
+      if (!choice?.finish_reason) continue;
+      this.finished.add(choice.index);
+      // Moonshot tells it there, too, and to some callers there alone.
+      if (isObject(choice.usage)) this.usage ??= choice.usage;
+      choice.usage = undefined;
     }
     this.write(JSON.stringify(chunk));
   }

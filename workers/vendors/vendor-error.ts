@@ -49,12 +49,19 @@ const statusOfCode: Record<string, number> = {
 };
 
 const quotaCodes: ReadonlySet<unknown> = new Set([
-  'insufficient_quota',
-  'billing_hard_limit_reached',
-  'billing_not_active',
+  ...['insufficient_quota', 'billing_hard_limit_reached', 'billing_not_active'],
+  // Moonshot; DashScope.
+  ...['exceeded_current_quota_error', 'Arrearage'],
 ]);
 /** What Zhipu says, in both of its languages, of an account that has nothing left; its status is that of a limit. */
 const outOfQuota = [/账户已欠费/, /^Your account is in arrears/, /^Insufficient balance or no resource package/];
+
+/** What xAI says, with status 400, of a wrong key. */
+const wrongKey = /^Incorrect API key provided\b/;
+/** What OpenRouter says, with status 403, of a prompt that its moderation refuses. */
+const moderated = /\brequires moderation\b.*\bflagged\b/;
+/** Of a vendor that is overloaded, with the status of a limit: Moonshot. */
+const overloadedCodes: ReadonlySet<unknown> = new Set(['engine_overloaded_error']);
 
 /** Codes, and messages, verbatim but for the numbers, with which vendors refuse what is longer than the context window. */
 const tooLongCodes: ReadonlySet<unknown> = new Set(['too_many_prompt_tokens', 'exceed_context_size_error']);
@@ -70,6 +77,8 @@ const tooLong = [
   /^Please reduce the length of the messages or completion/,
   // Moonshot.
   /^(Invalid request: )?Your request exceeded model token limit: \d+/,
+  // DashScope.
+  /^(<400> )?(InternalError\.Algo\.InvalidParameter: )?Range of input length should be \[/,
   // Together, and Hugging Face's server under others.
   /^Input validation error: `inputs` (tokens \+ `max_new_tokens` must be <= \d+|must have less than \d+ tokens)/,
   /^The input \(\d+ tokens\) is longer than the model's context length \(\d+ tokens\)/,
@@ -203,10 +212,13 @@ export function vendorError(
   switch (status) {
     case 401:
     case 403:
+      if (moderated.test(details.message ?? '')) return vendorError(vendor, 400, details);
       return refusedKey(status, details, cause);
     case 400:
     case 413:
     case 422:
+      if (wrongKey.test(details.message ?? '')) return refusedKey(401, details, cause);
+      if (quotaCodes.has(details.code)) break;
       if (says(details, unknownModelCodes, unknownModel)) return missingModel(cause);
       if (says(details, tooLongCodes, tooLong) && details.code !== 'context_length_exceeded') {
         const { param, message } = details;
@@ -228,6 +240,7 @@ export function vendorError(
     case 429:
       // The vendor's own message is left out: it names the operator's organization.
       if (says(details, quotaCodes, outOfQuota)) break;
+      if (overloadedCodes.has(details.code)) return overloaded(wait, cause);
       return new ApiError('rate_limit_exceeded', "The model's vendor is limiting requests: try again later.", {
         retryAfterMs: retryAfterMs ?? 1000,
         vendorStatus: status,
@@ -235,10 +248,7 @@ export function vendorError(
       });
     case 503:
     case 529:
-      return new ApiError('service_unavailable', "The model's vendor is overloaded: try again later.", {
-        cause,
-        ...wait,
-      });
+      return overloaded(wait, cause);
     default:
       if (status < 400 || status === 402) break;
       return new ApiError('server_error', `The model's vendor had an error (status ${status}).`, {
@@ -247,6 +257,10 @@ export function vendorError(
       });
   }
   return new ApiError('service_unavailable', 'The model is not available at the moment.', { cause, ...wait });
+}
+
+function overloaded(wait: { readonly vendorStatus: number; readonly retryAfterMs?: number }, cause: Error): ApiError {
+  return new ApiError('service_unavailable', "The model's vendor is overloaded: try again later.", { cause, ...wait });
 }
 
 /**
