@@ -46,7 +46,7 @@ function rawAnswer(error: ApiError, id: string): string {
     'connection: close',
     'content-type: application/json; charset=utf-8',
     `content-length: ${Buffer.byteLength(body)}`,
-    `x-request-id: job_${id}`,
+    `x-request-id: req_${id}`,
   ];
   return `${lines.join('\r\n')}\r\n\r\n${body}`;
 }

@@ -67,6 +67,7 @@ const settings = z.object({
   SLUICE_API_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
   SLUICE_CONFIG: z.string().optional(),
   SLUICE_REGION: z.string().optional(),
+  SLUICE_CHECK_KEYS: z.enum(['on', 'off']).default('on'),
   SLUICE_SANDBOX: z.enum(sandboxSettings).default('auto'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   WORKER_PORT: whole(0, 65_535).optional(),
@@ -128,6 +129,8 @@ export interface Config extends AccountSettings, BoundsSettings {
   readonly routing: RoutingSettings;
   /** Where this process runs, as routes name their regions; undefined: nowhere in particular. */
   readonly region: string | undefined;
+  /** Whether a worker asks each vendor at its start whether it takes the key. */
+  readonly checksKeys: boolean;
   /** Whether the sandbox vendor is wanted: `SLUICE_SANDBOX` resolved against the vendor keys. */
   readonly sandbox: boolean;
   /** Jobs that one worker process runs at a time, per capability. */
@@ -189,6 +192,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     logLevel: env.LOG_LEVEL,
     workerPort: env.WORKER_PORT,
     ...applied,
+    checksKeys: env.SLUICE_CHECK_KEYS === 'on',
     defaultModels: env.SLUICE_DEFAULT_MODELS,
     region: env.SLUICE_REGION,
     workerConcurrency: {

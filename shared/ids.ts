@@ -28,6 +28,11 @@ export function jobIdFromWire(id: string): string | undefined {
   return wirePattern.exec(id)?.[1];
 }
 
+/** Whether a wire id is that of a request that has made no job. */
+export function isRequestId(id: string): boolean {
+  return id.startsWith('req_');
+}
+
 /** A name for this process, unique among all that share a Redis: channels and leases carry it. */
 export function newProcessId(role: string): string {
   return `${role}-${randomBytes(9).toString('hex')}`;

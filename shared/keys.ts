@@ -71,6 +71,8 @@ export const workerKeys = {
   /** Sorted set of the workers that are there: member worker id, score when it was last heard of. */
   seen: `${root}:workers`,
   report: (workerId: string): string => `${root}:worker:${workerId}`,
+  /** A worker asks, or has just asked, whether a vendor takes a key. */
+  keyCheck: (vendor: string, keyId: string): string => `${root}:key-check:${vendor}:${keyId}`,
 };
 
 /** Names the place where the blobs of all processes lie, as long as one of them runs. */

@@ -31,6 +31,9 @@ export interface KeyRefusal {
   readonly at: number;
 }
 
+/** What came of asking a vendor whether it takes a key; `unclear`: its answer says nothing of that, or there was none. */
+export type KeyCheckOutcome = 'accepted' | 'refused' | 'unclear';
+
 /** How the keys of a vendor fare with one worker. */
 export interface KeyHealth {
   readonly vendor: string;
@@ -41,6 +44,8 @@ export interface KeyHealth {
   readonly refused?: number;
   /** What it said of the one that it refused last. */
   readonly refusal?: KeyRefusal | undefined;
+  /** What came of asking, at the worker's start, whether the vendor takes its keys: how many of each. Undefined: not asked. */
+  readonly checked?: Readonly<Partial<Record<KeyCheckOutcome, number>>> | undefined;
 }
 
 /** What a worker process says of itself every few seconds. Times are ms since 1970. */

@@ -16,6 +16,7 @@ import { RedisClock } from '../shared/redis-clock.ts';
 import { reloadOnHangup } from '../shared/reload.ts';
 import { closeOnSignal } from '../shared/shutdown.ts';
 import { within } from '../shared/within.ts';
+import { checkKeys } from './check-keys.ts';
 import { consume } from './consume.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { Routing } from './routing/routing.ts';
@@ -88,6 +89,8 @@ async function start(): Promise<void> {
     },
   });
   const heartbeat = new Heartbeat(context, wanted, routing);
+  const stopping = new AbortController();
+  if (config.checksKeys) void checkKeys(context, stopping.signal);
   process.send?.({ type: 'consuming', capabilities: wanted });
 
   closeOnSignal({
@@ -97,6 +100,7 @@ async function start(): Promise<void> {
     faults: createFaultCounter(registry),
     close: async (signal) => {
       stopReloading();
+      stopping.abort();
       // Takes no more jobs from here on, and resolves when the running ones are over.
       const closed = Promise.all(workers.map((worker) => worker.close()));
       signal.addEventListener('abort', () => running.giveBackAll(), { once: true });

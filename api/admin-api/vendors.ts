@@ -73,7 +73,7 @@ function healthView(name: string, { id, host, keys, routes }: WorkerReport): Rec
 }
 
 /** The worst that can be said of a vendor's keys, and what the vendor says of one that it refuses. */
-function refusalView({ cooling, refused = 0, refusal }: KeyHealth): Record<string, unknown> {
+function refusalView({ cooling, refused = 0, refusal, checked }: KeyHealth): Record<string, unknown> {
   const state = refused > 0 ? 'key_refused' : cooling > 0 ? 'keys_cooling' : 'healthy';
-  return { refused_keys: refused, key_state: state, refusal: refusal ?? null };
+  return { refused_keys: refused, key_state: state, refusal: refusal ?? null, key_check: checked ?? null };
 }

@@ -8,8 +8,8 @@ import type { State } from '../state.ts';
 import type { BilledExtra } from './billed-extras.ts';
 import type { Endpoint, Prepared } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
-import { assertInScope, isInScope } from './key-scopes.ts';
-import { modelNotFound } from './missing.ts';
+import { assertInScope } from './key-scopes.ts';
+import { missingModel } from './missing.ts';
 import { assertVendorIds } from './vendor-ids.ts';
 
 /** What the routes of a request's model make of it. */
@@ -126,11 +126,7 @@ function findModel(
   scopes: Pick<Caller, 'capabilities' | 'models'>,
 ): Model {
   const model = catalogue.find(id, endpoint.capability);
-  if (model === undefined) {
-    const near = catalogue.nearest(id).filter((name) => isInScope(scopes, catalogue.find(name)));
-    const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`;
-    throw modelNotFound(id, hint);
-  }
+  if (model === undefined) throw missingModel(catalogue, id, scopes, endpoint.capability);
   assertInScope(scopes, { id, capability: endpoint.capability });
   if (model.capability !== endpoint.capability) {
     throw invalidParameter('model', `The model \`${id}\` cannot be used with ${endpoint.path}.`);

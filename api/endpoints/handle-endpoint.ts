@@ -5,6 +5,7 @@ import { freesIdempotencyKey } from '../../shared/jobs/settle.ts';
 import { type Preferences, readPreferences } from '../admission/preferences.ts';
 import { discardUploads, forgetBinding, type Submission, submit } from '../admission/submit.ts';
 import { ClientConnection } from '../answers/client-connection.ts';
+import { nameJob } from '../middleware/request-id.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { answerJob, answerStream, attachTo, hasEvents, type Start, type Waiting } from './answer.ts';
@@ -132,7 +133,7 @@ async function submitOrFind(call: EndpointCall): Promise<{ job: JobIdentity; isR
     const live = await connection.wait(readJobState(services.redis, submitted.jobId), readMs);
     const bound = live ?? (await connection.wait(services.storedJobs.findEnded(submitted.jobId), readMs));
     if (bound !== undefined && isReplayed({ ...bound, idempotency: submission.job.idempotency })) {
-      for (const name of ['x-request-id', 'request-id']) if (ctx.res.hasHeader(name)) ctx.set(name, `job_${bound.id}`);
+      nameJob(ctx, bound.id);
       ctx.set('idempotent-replayed', 'true');
       if (submission.prepared !== undefined) {
         await discardUploads(services, submission.job.account, submission.prepared.files);

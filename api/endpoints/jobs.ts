@@ -1,6 +1,6 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
-import { jobIdFromWire } from '../../shared/ids.ts';
+import { isRequestId, jobIdFromWire } from '../../shared/ids.ts';
 import { endJob } from '../../shared/jobs/end-job.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import { type JobState, readJobState } from '../../shared/jobs/job-state.ts';
@@ -25,6 +25,10 @@ export interface JobRoutes {
   /** `DELETE /v1/jobs/{id}`: cancels; answers the job, unchanged if it had ended. */
   readonly cancel: Middleware<State>;
 }
+
+/** What is said of the id of a request that was refused, or asked for nothing that makes a job. */
+const noJob =
+  'This is the id of a request that has no job: it was refused, or made none. Its answer said why; ids of jobs begin with `job_`.';
 
 /** Whose jobs a request may see. */
 type AccountOf = (ctx: Context) => string;
@@ -110,7 +114,9 @@ export async function withJob(
 ): Promise<void> {
   const connection = new ClientConnection(ctx.res, services.handover);
   try {
-    const jobId = jobIdFromWire(ctx.params.id as string);
+    const id = ctx.params.id as string;
+    if (isRequestId(id)) throw new ApiError('not_found', noJob);
+    const jobId = jobIdFromWire(id);
     const state = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));
     if (!state || (account !== undefined && state.account !== account)) throw new ApiError('not_found', 'No such job.');
     ctx.state.facts.job_id = state.id;

@@ -4,6 +4,7 @@ import { idempotencyMs } from '../admission/admit.ts';
 import { type Limits, limitHeaders } from '../admission/limit-headers.ts';
 import type { Preferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submit.ts';
+import { nameJob } from '../middleware/request-id.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import { packViewOptions } from '../view-options.ts';
@@ -28,7 +29,10 @@ export async function makeSubmission(
     prepared,
     bodyHash,
     cancelsOnLeave: !prepared.background && cancelsOnLeave(ctx, preferences),
-    onAdmitted: (limits) => showLimits(ctx, limits),
+    onAdmitted: (limits) => {
+      nameJob(ctx, ctx.state.jobId);
+      showLimits(ctx, limits);
+    },
     onQueued: share && (() => share.close()),
   };
 }

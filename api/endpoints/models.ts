@@ -4,7 +4,7 @@ import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { anthropicModel, anthropicModelList } from './anthropic-models.ts';
 import { assertInScope, isInScope } from './key-scopes.ts';
-import { modelNotFound } from './missing.ts';
+import { missingModel } from './missing.ts';
 
 interface WireModel {
   readonly id: string;
@@ -44,9 +44,7 @@ export function retrieveModel(services: Services): Middleware<State> {
     ctx.state.endpoint = 'models';
     const id = ctx.params.id as string;
     const model = services.catalogue.find(id);
-    if (model === undefined) {
-      throw modelNotFound(id);
-    }
+    if (model === undefined) throw missingModel(services.catalogue, id, ctx.state.caller);
     assertInScope(ctx.state.caller, model);
     ctx.vary('anthropic-version');
     ctx.body = wantsAnthropicModels(ctx) ? anthropicModel(model) : toWire(model);

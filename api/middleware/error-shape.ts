@@ -14,7 +14,7 @@ export function errorShape(endpoints: readonly Endpoint[]): Middleware<State> {
     const endpoint = shaped.find(({ path }) => ctx.path === path || ctx.path.startsWith(`${path}/`));
     ctx.state.errorBody = endpoint?.errorBody ?? (wantsAnthropicModels(ctx) ? anthropicErrorBody : undefined);
     // The name under which Anthropic's clients look for the request's id.
-    if (ctx.state.errorBody === anthropicErrorBody) ctx.set('request-id', `job_${ctx.state.jobId}`);
+    if (ctx.state.errorBody === anthropicErrorBody) ctx.set('request-id', `req_${ctx.state.jobId}`);
     return next();
   };
 }

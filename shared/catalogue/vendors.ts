@@ -57,6 +57,11 @@ export interface VendorRow {
   readonly isOpen?: true;
   /** For the dialect `openai`: what of it the vendor documents. */
   readonly offers?: readonly Offer[];
+  /**
+   * For the dialect `openai`: the path that is asked for to see whether the vendor takes a key; `false`: it has none that asks
+   * for the key. Left out: `/models`.
+   */
+  readonly keyCheck?: string | false;
   /** Of the dialect `azure` the hints alone. */
   readonly chat?: ChatDeviations;
 }
@@ -67,11 +72,12 @@ function fates(fate: FieldFate, ...fields: readonly string[]): ChatFieldFates {
   return Object.fromEntries(fields.map((field) => [field, fate]));
 }
 
-type OpenAiRow = Pick<VendorRow, 'offers' | 'chat'>;
+type OpenAiRow = Pick<VendorRow, 'offers' | 'chat' | 'keyCheck'>;
 
 /** A hosted vendor that speaks OpenAI's wire; of chats only, where nothing else is said. */
-function hosted(name: string, baseUrl: string, { offers = ['chat'], chat }: OpenAiRow = {}): VendorRow {
-  return { name, dialect: 'openai', baseUrl, needsKey: true, offers, ...(chat && { chat }) };
+function hosted(name: string, baseUrl: string, { offers = ['chat'], chat, keyCheck }: OpenAiRow = {}): VendorRow {
+  const check = keyCheck !== undefined && { keyCheck };
+  return { name, dialect: 'openai', baseUrl, needsKey: true, offers, ...check, ...(chat && { chat }) };
 }
 
 /** A server that people run themselves. */
@@ -167,9 +173,11 @@ export const vendorRows: readonly VendorRow[] = [
     chat: { developerRole: false, reasoning: 'reasoning' },
   }),
   // https://openrouter.ai/docs/api/api-reference/chat: ChatStreamDelta of @openrouter/sdk 1.3.19
-  hosted('openrouter', 'https://openrouter.ai/api/v1', { chat: { reasoning: 'reasoning' } }),
+  // Its list of models asks for no key.
+  hosted('openrouter', 'https://openrouter.ai/api/v1', { keyCheck: '/key', chat: { reasoning: 'reasoning' } }),
   // https://docs.perplexity.ai/guides/chat-completions-guide; https://schemas.apis.io/schemas/perplexity/perplexity-apichatcompletionsrequest/
   hosted('perplexity', 'https://api.perplexity.ai', {
+    keyCheck: false,
     chat: {
       renamed: olderLimit,
       streamOptions: false,
@@ -210,7 +218,8 @@ export const vendorRows: readonly VendorRow[] = [
   // https://docs.siliconflow.com/en/api-reference/chat-completions/chat-completions
   hosted('siliconflow', 'https://api.siliconflow.com/v1'),
   // https://docs.api.nvidia.com/nim/reference/llm-apis
-  hosted('nvidia', 'https://integrate.api.nvidia.com/v1'),
+  // Its list of models asks for no key.
+  hosted('nvidia', 'https://integrate.api.nvidia.com/v1', { keyCheck: false }),
   // https://github.com/ollama/ollama/blob/main/docs/api/openai-compatibility.mdx and, in openai/openai.go, ChatCompletionRequest:
   // what it does not know it passes over without a word.
   local('ollama', 'http://127.0.0.1:11434/v1', {

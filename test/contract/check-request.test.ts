@@ -97,6 +97,25 @@ describe('a request held against all routes of its model', () => {
     assert.throws(() => check(models, { model: 'painter' }), { status: 400, param: 'model' });
   });
 
+  it('is a 404 that tells a model whose vendor is off from an unknown one, and names some of the same capability', () => {
+    const off = (id: string, ...vendors: string[]) =>
+      chatModel(
+        id,
+        vendors.map((vendor) => ({ vendor, model: id })),
+      );
+    const many = Array.from({ length: 7 }, (_, index) => chatModel(`chat-${index}`, [viaOpenAi]));
+    const models = [...many, chatModel('painter', [viaOpenAi], { capability: 'image' }), off('faraway', 'luma')];
+    assert.throws(() => check(models, { model: 'faraway' }), {
+      ...{ status: 404, code: 'model_not_found', param: 'model' },
+      message:
+        'The model `faraway` is known, but its vendor (luma) is off on this gateway. Available chat models: chat-0, chat-1, chat-2, chat-3, chat-4, ….',
+    });
+    assert.throws(() => check([off('faraway', 'luma', 'kling')], { model: 'faraway' }), {
+      message: 'The model `faraway` is known, but its vendors (luma, kling) are off on this gateway.',
+    });
+    assert.throws(() => check(models, { model: 'nothing-like-it' }), { message: /does not exist/ });
+  });
+
   it('of a model that only one vendor has is not stopped by what others would not take', () => {
     assert.deepEqual(
       check([chatModel('m', [viaOpenAi])], { n: 2, logit_bias: { 1: 2 }, nobody_knows_it: 1 }).excludedRoutes,

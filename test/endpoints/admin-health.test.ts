@@ -218,6 +218,37 @@ describe('what operators see of workers, vendors, models and queues', () => {
     assert.ok(!worker.output().includes(secretWords));
   });
 
+  it('at its start a worker asks once for each key whether the vendor takes it, and tells the operator', async () => {
+    await Promise.all(gateway.workers.map((each) => each.stop()));
+    const asked: string[] = [];
+    vendor.answer((response, { url, headers }) => {
+      asked.push(`${url} ${headers.authorization}`);
+      if (headers.authorization === 'Bearer sk-vendor-one') sendJson(response, 200, '{"object":"list","data":[]}');
+      else sendJson(response, 401, errorBody('Incorrect API key provided: sk-vend****-two.', 'invalid_api_key'));
+    });
+    const settings = { SLUICE_CHECK_KEYS: 'on' };
+    const workers = await Promise.all([gateway.startWorker(settings), gateway.startWorker(settings)]);
+    await eventually(async () => {
+      const made = (await read<VendorView>('/admin/v1/vendors')).find(({ name }) => name === 'made');
+      const seen = made?.workers as readonly unknown[] as { key_check: unknown; key_state: string; refusal: unknown }[];
+      const checks = seen.flatMap(({ key_check: check }) => Object.entries(check ?? {}));
+      assert.deepEqual(checks.sort(), [
+        ['accepted', 1],
+        ['refused', 1],
+      ]);
+      const refused = seen.find(({ key_state: state }) => state === 'key_refused');
+      assert.match(JSON.stringify(refused?.refusal), /"message":"Incorrect API key provided: \[key\]"/);
+    });
+    const path = new URL(vendor.baseUrl).pathname;
+    assert.deepEqual(asked.sort(), [`${path}/models Bearer sk-vendor-one`, `${path}/models Bearer sk-vendor-two`]);
+    const output = () => workers.map((each) => each.output()).join('');
+    await eventually(() => {
+      assert.equal(output().split('the vendor takes the key').length, 2);
+      assert.equal(output().split('the vendor refuses the key').length, 2);
+    });
+    assert.doesNotMatch(output(), /sk-vendor|"stack"/);
+  });
+
   it('a vendor without a key is off, and so are the models that only it serves', async () => {
     const vendors = await read<VendorView>('/admin/v1/vendors');
     const openAi = vendors.find(({ name }) => name === 'openai') as VendorView;

@@ -34,7 +34,7 @@ describe('errors', () => {
     assert.equal(error.status, status);
     assert.equal(error.code, code);
     assert.equal(error.type, status >= 500 ? 'server_error' : status === 429 ? code : 'invalid_request_error');
-    assert.match(error.requestID ?? '', /^job_/);
+    assert.match(error.requestID ?? '', /^(job|req)_/);
     return error;
   }
 

@@ -54,7 +54,7 @@ describe('the handshake of /v1/jobs/{id}/ws', () => {
   it('is answered 101 with a request id', async () => {
     const webSocket = new WebSocket(`${gateway.url.replace(/^http/, 'ws')}${path}`, bearer(gateway.apiKey));
     const [response] = await once(webSocket, 'upgrade');
-    assert.match(response.headers['x-request-id'], /^job_[0-9a-f]{32}$/);
+    assert.match(response.headers['x-request-id'], /^req_[0-9a-f]{32}$/);
     await once(webSocket, 'close');
     assert.equal(webSocket.protocol, '');
   });

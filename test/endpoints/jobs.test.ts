@@ -72,6 +72,29 @@ describe('jobs', () => {
     return sseEvents(await response.text());
   }
 
+  it('a request that was refused has an id of its own kind, and its job is a 404 that says that there is none', async () => {
+    const refused = await gateway.fetch('/v1/chat/completions', { method: 'POST', body: '{"model":"none"}' });
+    const id = refused.headers.get('x-request-id') ?? '';
+    assert.match(id, /^req_[0-9a-f]{32}$/);
+    assert.ok(refused.status >= 400 && refused.status < 500, await refused.text());
+    for (const path of [`/v1/jobs/${id}`, `/v1/jobs/${id}/events`]) {
+      const { message } = await assertErrorAnswer(await gateway.fetch(path), 404, 'not_found');
+      assert.match(message, /a request that has no job/);
+    }
+    const anthropic = await gateway.fetch('/v1/messages', { method: 'POST', body: '{"model":"none"}' });
+    assert.match(anthropic.headers.get('request-id') ?? '', /^req_/);
+    assert.equal(anthropic.headers.get('request-id'), anthropic.headers.get('x-request-id'));
+    assert.equal(((await anthropic.json()) as { request_id: string }).request_id, anthropic.headers.get('request-id'));
+    const failed = await gateway.fetch('/v1/chat/completions', {
+      method: 'POST',
+      body: JSON.stringify(held('Hi', { sandbox: { fault: { kind: 'error', status: 400 } } })),
+    });
+    assert.equal(failed.status, 400);
+    const job = failed.headers.get('x-request-id') ?? '';
+    assert.match(job, /^job_/);
+    assert.equal((await gateway.fetch(`/v1/jobs/${job}`)).status, 200);
+  });
+
   it('Prefer: respond-async answers 202 with the job, which comes to hold its result', async () => {
     const job = await postLater(held('Reply with exactly: later', { sandbox: { first_token_ms: 200 } }));
     assert.match(job.id, /^job_[0-9a-f]{32}$/);

@@ -38,7 +38,7 @@ describe('errors of /v1/messages', () => {
     assert.ok(error instanceof APIError);
     assert.equal(error.status, status);
     assert.equal(error.type, type);
-    assert.match(error.requestID ?? '', /^job_/);
+    assert.match(error.requestID ?? '', /^(job|req)_/);
     return error;
   }
 

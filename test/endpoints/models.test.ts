@@ -82,10 +82,10 @@ describe('models', () => {
     assert.equal(response.status, 200);
   });
 
-  it('every answer carries x-request-id', async () => {
+  it('every answer carries x-request-id, which is no id of a job where there is none', async () => {
     for (const path of ['/v1/models', '/v1/models/none', '/nowhere']) {
       const response = await gateway.fetch(path);
-      assert.match(response.headers.get('x-request-id') ?? '', /^job_[0-9a-f]{32}$/);
+      assert.match(response.headers.get('x-request-id') ?? '', /^req_[0-9a-f]{32}$/);
     }
   });
 });

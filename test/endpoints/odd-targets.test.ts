@@ -34,7 +34,7 @@ describe('A request whose target is no path', () => {
         const { status, head, body } = await ask(line, headers);
         assert.equal(status, expected, head);
         assert.match(head, /^connection: close$/im);
-        const id = /^x-request-id: job_(\w+)$/im.exec(head)?.[1];
+        const id = /^x-request-id: req_(\w+)$/im.exec(head)?.[1];
         assert.equal(JSON.parse(body).error.type, 'invalid_request_error');
         const { output } = gateway.apis[0] as ApiProcess;
         await eventually(() => assert.match(output(), new RegExp(`"job":"${id}".*"status":${expected}`)));

@@ -49,7 +49,7 @@ describe('what the HTTP parser refuses', () => {
       assert.match(head, /^connection: close$/im);
       const { error } = JSON.parse(body) as { error: Record<string, unknown> };
       assert.deepEqual([error.type, error.code], ['invalid_request_error', code]);
-      const id = /^x-request-id: job_(\w+)$/im.exec(head)?.[1];
+      const id = /^x-request-id: req_(\w+)$/im.exec(head)?.[1];
       assert.ok(id !== undefined, head);
       const { output } = gateway.apis[0] as ApiProcess;
       await eventually(() =>

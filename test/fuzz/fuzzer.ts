@@ -205,7 +205,7 @@ export class Fuzzer {
 
   /** What the api has logged of a request: log lines are buffered for up to a second. */
   async #stackOf(id: string, api: ApiProcess, hasEnded: boolean): Promise<string> {
-    const job = id.replace(/^job_/, '');
+    const job = id.replace(/^(job|req)_/, '');
     const found = async (): Promise<string> => {
       const processes = [api, ...this.#gateway.workers];
       const lines = processes.flatMap((process) => process.output().split('\n'));

@@ -20,7 +20,7 @@ export async function assertAnthropicError(
   const { details: _, ...shown } = error;
   assert.deepEqual(Object.keys(shown).sort(), ['message', 'type']);
   assert.equal(error.type, type, error.message);
-  assert.match(requestId, /^job_[0-9a-f]{32}$/);
+  assert.match(requestId, /^(job|req)_[0-9a-f]{32}$/);
   assert.equal(response.headers.get('x-request-id'), requestId);
   assert.equal(response.headers.get('request-id'), requestId);
   return error;

@@ -93,7 +93,7 @@ const error = z.discriminatedUnion('type', [
   // In https://docs.claude.com/en/api/errors, although not in the type.
   z.strictObject({ type: z.literal('request_too_large'), message: z.string().min(1) }),
 ]);
-const errorAnswer = z.strictObject({ type: z.literal('error'), error, request_id: z.string().regex(/^job_/) });
+const errorAnswer = z.strictObject({ type: z.literal('error'), error, request_id: z.string().regex(/^(job|req)_/) });
 const errorEvent = z.strictObject({ type: z.literal('error'), error });
 
 const model = z.strictObject({

@@ -25,7 +25,7 @@ export async function assertErrorAnswer(response: Response, status: number, code
   const text = await response.text();
   assert.equal(response.status, status, text);
   assert.match(response.headers.get('content-type') ?? '', /^application\/json/);
-  assert.match(response.headers.get('x-request-id') ?? '', /^job_[0-9a-f]{32}$/);
+  assert.match(response.headers.get('x-request-id') ?? '', /^(job|req)_[0-9a-f]{32}$/);
   const error = errorDetails(JSON.parse(text));
   assert.equal(error.code, code, error.message);
   const expectedType = status >= 500 ? 'server_error' : status === 429 ? code : 'invalid_request_error';

@@ -172,6 +172,8 @@ export class TestGateway {
       SLUICE_BOOTSTRAP_KEY: this.apiKey,
       // Its name in older builds.
       SLUICE_API_KEY: this.apiKey,
+      // Suites that want it turn it on.
+      SLUICE_CHECK_KEYS: 'off',
       SLUICE_SANDBOX: 'priced',
       SANDBOX_BASE_URL: `${this.sandbox.url}/v1`,
       SLUICE_SHUTDOWN_SECONDS: '5',

@@ -156,9 +156,10 @@ describe('every row sends each field of a chat as its table says, and nothing th
     });
 
     it(`${row.name}: it offers what its row says`, () => {
-      const { name, close, ...methods } = vendor;
+      const { name, close, checkKey, ...methods } = vendor;
       assert.equal(name, row.name);
       assert.ok(close);
+      assert.equal(checkKey !== undefined, row.keyCheck !== false);
       assert.deepEqual(Object.keys(methods).sort(), [...(row.offers ?? [])].sort());
     });
   }

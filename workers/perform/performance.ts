@@ -37,7 +37,7 @@ export type PerformTask = (
   performance: Performance & { readonly rememberTask: RememberTask },
 ) => Promise<VendorAnswer | Pause>;
 
-type MethodName = Exclude<keyof Vendor, 'name' | 'close' | 'video'>;
+type MethodName = Exclude<keyof Vendor, 'name' | 'close' | 'video' | 'checkKey'>;
 
 /** What the methods of a vendor do, in words that a caller understands. */
 const offerings: Readonly<Record<MethodName | 'video', string>> = {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { VendorSettings } from '../../shared/vendor-settings.ts';
-import type { KeyHealth, KeyRefusal } from '../../shared/worker-registry.ts';
+import type { KeyCheckOutcome, KeyHealth, KeyRefusal } from '../../shared/worker-registry.ts';
 import { MediaGate } from '../media-gate.ts';
 import { createVendor } from '../vendors/registry.ts';
 import type { Vendor } from '../vendors/vendor.ts';
@@ -27,6 +27,7 @@ export interface AccountRefusal extends KeyRefusal {
 
 interface CoolingAccount extends Account {
   refusal: AccountRefusal | undefined;
+  checked: KeyCheckOutcome | undefined;
   /** Until when the key is to be left alone, in ms since 1970: as a whole, or for one of its models. */
   coolsUntil: number;
   readonly coolingModels: Map<string, number>;
@@ -115,11 +116,23 @@ export class VendorPool {
     account.refusal = undefined;
   }
 
+  /** The accounts of the vendors that want a key, by vendor. */
+  keyed(): (readonly Account[])[] {
+    return [...this.#vendors.values()].flatMap(({ settings, accounts }) => (settings.row.needsKey ? [accounts] : []));
+  }
+
+  /** Remembers what came of asking whether the vendor takes a key. */
+  noteCheck({ vendor, id }: Account, outcome: KeyCheckOutcome): void {
+    const account = this.#vendors.get(vendor.name)?.accounts.find((each) => each.id === id);
+    if (account !== undefined) account.checked = outcome;
+  }
+
   /** How many keys each vendor has, and how many of them are left alone for now, as a whole or for some model. */
   keyHealth(): KeyHealth[] {
     const now = Date.now();
     return [...this.#vendors].map(([vendor, { accounts }]) => ({
       ...refusalsOf(accounts),
+      ...checksOf(accounts),
       vendor,
       keys: accounts.length,
       cooling: accounts.filter((each) => Math.max(each.coolsUntil, ...each.coolingModels.values()) > now).length,
@@ -164,6 +177,7 @@ function openAccounts(name: string, settings: VendorSettings): CoolingAccount[] 
     media,
     id: createHash('sha256').update(`sluice account ${apiKey}`).digest('hex').slice(0, 12),
     refusal: undefined,
+    checked: undefined,
     coolsUntil: 0,
     coolingModels: new Map(),
   }));
@@ -175,6 +189,12 @@ function refusalsOf(accounts: readonly CoolingAccount[]): Pick<KeyHealth, 'refus
   if (refusals.length === 0) return { refused: 0 };
   const { status, message, at } = refusals.reduce((last, each) => (each.at > last.at ? each : last));
   return { refused: refusals.length, refusal: { status, message, at } };
+}
+
+function checksOf(accounts: readonly CoolingAccount[]): Pick<KeyHealth, 'checked'> {
+  const counts: Partial<Record<KeyCheckOutcome, number>> = {};
+  for (const { checked } of accounts) if (checked !== undefined) counts[checked] = (counts[checked] ?? 0) + 1;
+  return Object.keys(counts).length === 0 ? {} : { checked: counts };
 }
 
 /** A vendor's accounts, the one whose turn it is first. Another one's turn is next. */

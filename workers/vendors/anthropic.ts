@@ -1,6 +1,7 @@
 import { createHttpClient } from '../http.ts';
 import { anthropicChat, anthropicTokenCount } from './anthropic-chat.ts';
 import { AnthropicErrors } from './anthropic-errors.ts';
+import { keyCheck } from './key-check.ts';
 import type { Offering } from './vendor.ts';
 
 /** Anthropic, or whoever speaks its Messages API, and the key to it. */
@@ -15,7 +16,11 @@ export interface AnthropicOptions {
 const version = '2023-06-01';
 
 /** A vendor that speaks Anthropic's Messages API. */
-export function createAnthropic({ name, baseUrl, apiKey }: AnthropicOptions): Offering<'chat' | 'countTokens'> {
+export function createAnthropic({
+  name,
+  baseUrl,
+  apiKey,
+}: AnthropicOptions): Offering<'chat' | 'countTokens' | 'checkKey'> {
   const http = createHttpClient({
     vendor: name,
     baseUrl,
@@ -27,6 +32,7 @@ export function createAnthropic({ name, baseUrl, apiKey }: AnthropicOptions): Of
     name,
     chat: anthropicChat(http, errors),
     countTokens: anthropicTokenCount(http, errors),
+    checkKey: keyCheck(http, '/models?limit=1'),
     close: () => http.close(),
   };
 }

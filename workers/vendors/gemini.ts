@@ -6,6 +6,7 @@ import { geminiEmbeddings } from './gemini-embeddings.ts';
 import { geminiImagen, isImagen } from './gemini-imagen.ts';
 import { geminiImages } from './gemini-images.ts';
 import { geminiVideos } from './gemini-videos.ts';
+import { keyCheck } from './key-check.ts';
 import type { Offering } from './vendor.ts';
 import type { VendorOptions } from './vendor-options.ts';
 import { createFilmDownloader } from './video-request.ts';
@@ -15,7 +16,7 @@ export function createGemini({
   name,
   baseUrl,
   apiKey,
-}: VendorOptions): Offering<'chat' | 'embed' | 'image' | 'countTokens' | 'video'> {
+}: VendorOptions): Offering<'chat' | 'embed' | 'image' | 'countTokens' | 'video' | 'checkKey'> {
   const reader = new GeminiAnswerReader(name, apiKey);
   const headers = { 'x-goog-api-key': apiKey };
   const http = createHttpClient({
@@ -38,6 +39,7 @@ export function createGemini({
       ofCallers: download,
       ofFilms: createFilmDownloader(baseUrl, undefined, headers),
     }),
+    checkKey: keyCheck(http, '/models?pageSize=1'),
     close: () => http.close(),
   };
 }

@@ -1,6 +1,7 @@
 import type { ChatDeviations } from '../../shared/catalogue/vendors.ts';
 import { createDownloader } from '../download.ts';
 import { createHttpClient } from '../http.ts';
+import { keyCheck } from './key-check.ts';
 import { OpenAiAnswerReader } from './openai-answer-reader.ts';
 import { openAiChat } from './openai-chat.ts';
 import { openAiCompletions } from './openai-completions.ts';
@@ -20,6 +21,8 @@ export interface OpenAiDialectOptions {
   readonly apiKey: string;
   /** In what its chats differ from OpenAI's; left out: in nothing. */
   readonly deviations?: ChatDeviations;
+  /** What is asked for to see whether the vendor takes the key; left out: its models. */
+  readonly keyCheck?: string;
 }
 
 /** A vendor that speaks OpenAI's wire; one file per thing it does. */
@@ -28,8 +31,9 @@ export function createOpenAiDialect({
   baseUrl,
   apiKey,
   deviations,
+  keyCheck: path = '/models',
 }: OpenAiDialectOptions): Offering<
-  'chat' | 'complete' | 'embed' | 'image' | 'transcribe' | 'speak' | 'respond' | 'video'
+  'chat' | 'checkKey' | 'complete' | 'embed' | 'image' | 'transcribe' | 'speak' | 'respond' | 'video'
 > {
   const http = createHttpClient({
     vendor: name,
@@ -48,6 +52,7 @@ export function createOpenAiDialect({
     speak: openAiSpeech(http, answerReader),
     respond: openAiResponses(http, answerReader),
     video: openAiVideos(http, answerReader),
+    checkKey: keyCheck(http, path),
     close: () => http.close(),
   };
 }

@@ -6,9 +6,14 @@ import type { Vendor } from './vendor.ts';
 export function createOpenAiRow({
   row,
   ...options
-}: Omit<OpenAiDialectOptions, 'deviations'> & { readonly row: Pick<VendorRow, 'offers' | 'chat'> }): Vendor {
-  const whole: Vendor = createOpenAiDialect({ ...options, ...(row.chat && { deviations: row.chat }) });
+}: Omit<OpenAiDialectOptions, 'deviations' | 'keyCheck'> & {
+  readonly row: Pick<VendorRow, 'offers' | 'chat' | 'keyCheck'>;
+}): Vendor {
+  const path = row.keyCheck === undefined || row.keyCheck === false ? {} : { keyCheck: row.keyCheck };
+  const whole: Vendor = createOpenAiDialect({ ...options, ...path, ...(row.chat && { deviations: row.chat }) });
   if (row.offers === undefined) return whole;
   const offered: Pick<Vendor, Offer> = Object.fromEntries(row.offers.map((offer) => [offer, whole[offer]]));
-  return { ...offered, name: whole.name, close: () => whole.close() };
+  const { checkKey } = whole;
+  const check = checkKey !== undefined && row.keyCheck !== false && { checkKey };
+  return { ...offered, ...check, name: whole.name, close: () => whole.close() };
 }

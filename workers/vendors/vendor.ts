@@ -97,6 +97,11 @@ export interface Vendor {
   readonly countTokens?: VendorMethod;
   /** Videos, which a vendor makes as tasks. */
   readonly video?: VideoTasks;
+  /**
+   * Asks for something that costs nothing, to see whether the vendor takes the key; left out where it has nothing of that kind.
+   * @throws ApiError as every call
+   */
+  readonly checkKey?: (call: Pick<VendorCall, 'signal' | 'silenceMs'>) => Promise<void>;
   /** Closes the connections. */
   close(): Promise<void>;
 }

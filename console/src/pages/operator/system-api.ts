@@ -22,6 +22,8 @@ export interface Vendor {
     readonly refused_keys: number;
     /** What the vendor said of the key that it refused last. */
     readonly refusal: { readonly status: number; readonly message: string | null; readonly at: number } | null;
+    /** What came of asking, at the worker's start, whether its keys are accepted: how many of each. */
+    readonly key_check: Readonly<Record<string, number>> | null;
     /** Those that are not well, or were not a short time ago. */
     readonly routes: readonly RouteHealth[];
   }[];

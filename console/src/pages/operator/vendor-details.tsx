@@ -16,6 +16,13 @@ const columns: readonly Column<RouteHealth>[] = [
   },
 ];
 
+/** `1 accepted, 1 refused`. */
+function checkOf(counts: Readonly<Record<string, number>>): string {
+  return Object.entries(counts)
+    .map(([outcome, count]) => `${count} ${outcome}`)
+    .join(', ');
+}
+
 /** That a vendor refuses a key, in its own words. */
 function Refusal({ worker, vendor }: { worker: Vendor['workers'][number]; vendor: string }) {
   const { refusal, refused_keys: refused, keys } = worker;
@@ -57,6 +64,11 @@ export function VendorDetails({ vendor }: { vendor: Vendor }) {
                 </Badge>
               )}
             </Group>
+            {worker.key_check !== null && (
+              <Text size="sm" c="dimmed">
+                Keys checked at start: {checkOf(worker.key_check)}
+              </Text>
+            )}
             {worker.refusal !== null && <Refusal worker={worker} vendor={vendor.name} />}
             {worker.routes.length === 0 ? (
               <Text size="sm" c="dimmed">
