@@ -190,7 +190,11 @@ const vendor = z.object({
       cooling_keys: z.int(),
       refused_keys: z.int(),
       key_state: z.enum(['key_refused', 'keys_cooling', 'healthy']),
-      refusal: z.unknown(),
+      refusal: z
+        .object({ status: z.int(), message: z.string().nullable(), at: ms })
+        .nullable()
+        .describe('What the vendor said of the key that it refused last.'),
+      key_check: z.unknown().describe('What came of the check at the start of the worker; null where there was none.'),
       routes: z.array(route),
     }),
   ),
