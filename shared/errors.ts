@@ -100,9 +100,10 @@ export class ApiError extends Error {
   readonly details: Readonly<Record<string, unknown>> | undefined;
   readonly retryAfterMs: number | undefined;
   readonly vendorStatus: number | undefined;
-  readonly vendorSentence: string | null;
   readonly isRetryable: boolean;
   readonly #headers: Readonly<Record<string, string>> | undefined;
+  /** Whoever logs or shows the error as a whole does not show it. */
+  readonly #vendorSentence: string | null;
 
   constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -112,11 +113,16 @@ export class ApiError extends Error {
     this.vendorCode = options.vendorCode ?? null;
     this.details = options.details;
     this.vendorStatus = options.vendorStatus;
-    this.vendorSentence = options.vendorSentence ?? null;
+    this.#vendorSentence = options.vendorSentence ?? null;
     this.isRetryable = options.retryable ?? errorTable[code].retryable;
     this.#headers = options.headers;
     const usual = errorTable[code].status === 503 && this.isRetryable ? 1000 : undefined;
     this.retryAfterMs = options.retryAfterMs ?? usual;
+  }
+
+  /** What a vendor said that refused the operator's key; null where none did. */
+  get vendorSentence(): string | null {
+    return this.#vendorSentence;
   }
 
   get status(): number {

@@ -64,8 +64,8 @@ describe('what goes wrong with a response at a vendor', () => {
     const invalid = errorBody(`Invalid 'input[0].id', says ${apiKey}`, 'invalid_value', 'x', 'input[0].id');
     const cases: [status: number, body: string, code: string, retryAfterMs?: number][] = [
       [400, invalid, 'invalid_request_error'],
-      [401, errorBody(`Incorrect API key provided: ${apiKey}`, 'invalid_api_key'), 'service_unavailable', 7000],
-      [403, errorBody('Country not supported', 'unsupported_country'), 'service_unavailable', 7000],
+      [401, errorBody(`Incorrect API key provided: ${apiKey}`, 'invalid_api_key'), 'service_unavailable'],
+      [403, errorBody('Country not supported', 'unsupported_country'), 'service_unavailable'],
       [429, errorBody('Rate limit reached', 'rate_limit_exceeded'), 'rate_limit_exceeded', 7000],
       [500, errorBody('Oops', null), 'server_error'],
       [529, '<html>', 'service_unavailable', 7000],
