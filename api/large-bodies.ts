@@ -24,18 +24,26 @@ export interface LargeBodyTask {
 /** What the thread answers to each task. */
 export type LargeBodyAnswer = { readonly prepared: PreparedLargeRequest } | { readonly error: ErrorData };
 
-/** What the thread and its queue may take. */
+/** What the threads and their queue may take. */
 export interface LargeBodyLimits {
-  /** Bodies that may wait for the thread, and the bytes they may have together; of more, those of whoever has most go. */
+  /** Threads at most. */
+  readonly threads: number;
+  /** Bodies that may wait for a thread, and the bytes they may have together; of more, those of whoever has most go. */
   readonly waiting: number;
   readonly waitingBytes: number;
-  /** How long (ms) the thread may take for one body before it is given up. */
+  /** How long (ms) a thread may take for one body before it is given up. */
   readonly taskMs: number;
-  /** The heap (MiB) that the thread may use. */
+  /** The heap (MiB) that a thread may use. */
   readonly heapMiB: number;
 }
 
-const defaults: LargeBodyLimits = { waiting: 64, waitingBytes: 256 * 1024 * 1024, taskMs: 30_000, heapMiB: 1024 };
+const defaults: LargeBodyLimits = {
+  threads: 2,
+  waiting: 64,
+  waitingBytes: 256 * 1024 * 1024,
+  taskMs: 30_000,
+  heapMiB: 1024,
+};
 
 interface PendingTask extends FairTask {
   readonly endpoint: EndpointName;
@@ -45,29 +53,32 @@ interface PendingTask extends FairTask {
 }
 
 /**
- * Prepares large bodies in one thread of its own, one after the other; accounts share its time. The thread starts with the
- * first body; when it crashes or hangs, the body it had is answered 500 and the next one gets a new thread.
+ * Prepares large bodies in threads of their own. Accounts share their time, and an account has one of them at a time: what
+ * it sends, however long it takes, leaves another thread for everybody else. A thread starts with the first body that
+ * needs it; when it crashes or hangs, the body it had is answered 500 and the next one gets a new thread.
  */
 export class LargeBodies {
   readonly #limits: LargeBodyLimits;
   readonly #waiting: FairQueue<PendingTask>;
-  #thread: Worker | undefined;
-  #running: PendingTask | undefined;
-  #runningSince = 0;
-  #deadline: NodeJS.Timeout | undefined;
+  readonly #threads: LargeBodyThread[];
   #closed = false;
 
   constructor(limits: Partial<LargeBodyLimits> = {}) {
     this.#limits = { ...defaults, ...limits };
     this.#waiting = new FairQueue({ tasks: this.#limits.waiting, bytes: this.#limits.waitingBytes });
+    const onFinished = (task: PendingTask, ms: number): void => {
+      this.#waiting.spend(task.account, ms);
+      this.#runNext();
+    };
+    this.#threads = Array.from({ length: this.#limits.threads }, () => new LargeBodyThread(this.#limits, onFinished));
   }
 
   /**
-   * Prepares a body in the thread.
+   * Prepares a body in a thread.
    * @param account whose it is
    * @param signal gives up when it is aborted (the caller left): code `cancelled`.
    * @throws ApiError what the endpoint's own `prepare` throws; 429 when too much of the account waits, 503 when too much
-   * waits of all; 500 when the thread failed.
+   * waits of all; 500 when its thread failed.
    */
   async prepare(
     endpoint: EndpointName,
@@ -91,35 +102,65 @@ export class LargeBodies {
     }
   }
 
-  /** Ends the thread. Whatever waits or runs is answered 503. */
+  /** Ends the threads. Whatever waits or runs is answered 503. */
   async close(): Promise<void> {
     this.#closed = true;
     const error = new ApiError('service_unavailable', 'The server is shutting down. Please try again.');
     for (const task of this.#waiting.clear()) task.reject(error);
-    this.#running?.reject(error);
-    await this.#thread?.terminate();
+    await Promise.all(this.#threads.map((thread) => thread.close(error)));
   }
 
   #enqueue(task: PendingTask): void {
     for (const dropped of this.#waiting.push(task)) {
-      const isOwnCrowd = dropped !== task || this.#waiting.has(task.account) || this.#running?.account === task.account;
+      const isOwnCrowd = dropped !== task || this.#waiting.has(task.account) || this.#isRunning(task.account);
       dropped.reject(isOwnCrowd ? crowdedByItself() : crowded());
     }
   }
 
   #giveUp(task: PendingTask): void {
-    // A body that the thread has already is prepared to its end; its answer goes nowhere.
+    // A body that a thread has already is prepared to its end; its answer goes nowhere.
     this.#waiting.remove(task);
     task.reject(callerLeft());
   }
 
+  #isRunning(account: string): boolean {
+    return this.#threads.some((thread) => thread.account === account);
+  }
+
   #runNext(): void {
-    if (this.#running) return;
-    const task = this.#waiting.take();
-    if (!task) return;
+    for (const thread of this.#threads) {
+      if (thread.account !== undefined) continue;
+      const task = this.#waiting.take((account) => !this.#isRunning(account));
+      if (!task) return;
+      thread.run(task);
+    }
+  }
+}
+
+/** One thread, which has one body at a time. */
+class LargeBodyThread {
+  readonly #limits: LargeBodyLimits;
+  readonly #onFinished: (task: PendingTask, ms: number) => void;
+  #thread: Worker | undefined;
+  #running: PendingTask | undefined;
+  #runningSince = 0;
+  #deadline: NodeJS.Timeout | undefined;
+
+  /** @param onFinished is called with each body, and the time (ms) it took, once the thread is free again */
+  constructor(limits: LargeBodyLimits, onFinished: (task: PendingTask, ms: number) => void) {
+    this.#limits = limits;
+    this.#onFinished = onFinished;
+  }
+
+  /** Whose body it has; undefined while it is free. */
+  get account(): string | undefined {
+    return this.#running?.account;
+  }
+
+  run(task: PendingTask): void {
     this.#running = task;
     this.#runningSince = performance.now();
-    this.#thread ??= this.#startThread();
+    this.#thread ??= this.#start();
     const thread = this.#thread;
     this.#deadline = setTimeout(() => void thread.terminate(), this.#limits.taskMs);
     // A copy is handed over, one at a time: the caller keeps its bytes (it may want their hash).
@@ -127,7 +168,12 @@ export class LargeBodies {
     thread.postMessage({ endpoint: task.endpoint, body } satisfies LargeBodyTask, [body.buffer]);
   }
 
-  #startThread(): Worker {
+  async close(error: ApiError): Promise<void> {
+    this.#running?.reject(error);
+    await this.#thread?.terminate();
+  }
+
+  #start(): Worker {
     const thread = new Worker(threadFile('./large-body-thread', import.meta.url), {
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: this.#limits.heapMiB },
@@ -154,11 +200,9 @@ export class LargeBodies {
     clearTimeout(this.#deadline);
     const task = this.#running;
     this.#running = undefined;
-    if (task) {
-      this.#waiting.spend(task.account, performance.now() - this.#runningSince);
-      settle(task);
-    }
-    this.#runNext();
+    if (!task) return;
+    settle(task);
+    this.#onFinished(task, performance.now() - this.#runningSince);
   }
 }
 

@@ -1,4 +1,5 @@
 /** The thread that prepares large bodies, one answer to each task, in order. Started by large-bodies.ts. */
+import { setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { ApiError } from '../shared/errors.ts';
 import type { EndpointName } from './endpoints/endpoint-name.ts';
@@ -43,6 +44,9 @@ function answer({ endpoint, body }: LargeBodyTask): LargeBodyAnswer {
     return { error: error.toData() };
   }
 }
+
+// Linux gives each thread a priority of its own: where cores are few, requests in the main thread come first.
+if (process.platform === 'linux') setPriority(10);
 
 parentPort?.on('message', (task: LargeBodyTask) => {
   const message = answer(task);

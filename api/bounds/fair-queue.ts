@@ -65,11 +65,11 @@ export class FairQueue<Task extends FairTask> {
     return (this.#lanes.get(account)?.tasks.length ?? 0) > 0;
   }
 
-  /** Takes the next task out. */
-  take(): Task | undefined {
+  /** Takes the next task out, of those accounts that may have one now. */
+  take(may: (account: string) => boolean = () => true): Task | undefined {
     let next: Lane<Task> | undefined;
-    for (const lane of this.#lanes.values()) {
-      if (lane.tasks.length > 0 && (next === undefined || lane.start < next.start)) next = lane;
+    for (const [account, lane] of this.#lanes) {
+      if (lane.tasks.length > 0 && (next === undefined || lane.start < next.start) && may(account)) next = lane;
     }
     const task = next?.tasks[0];
     if (next === undefined || task === undefined) return undefined;

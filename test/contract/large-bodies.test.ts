@@ -82,7 +82,7 @@ describe('LargeBodies', () => {
   });
 
   it('shares its time: who has used less of it is next, however many bodies of others came before', async () => {
-    const bodies = largeBodies();
+    const bodies = largeBodies({ threads: 1 });
     const order: string[] = [];
     const ask = async (account: string, body: Buffer): Promise<void> => {
       await bodies.prepare('chat', body, account).catch(() => undefined);
@@ -95,6 +95,21 @@ describe('LargeBodies', () => {
     // Only the body that the thread had already comes before theirs.
     assert.deepEqual(order.slice(0, 3).sort(), ['greedy', 'one', 'two']);
     assert.equal(order.length, 10);
+  });
+
+  it('keeps a thread free of an account that has one already, for all others', async () => {
+    const bodies = largeBodies();
+    const order: string[] = [];
+    const ask = async (account: string, body: Buffer): Promise<void> => {
+      await bodies.prepare('chat', body, account).catch(() => undefined);
+      order.push(account);
+    };
+    // Both threads have started by then.
+    await Promise.all([ask('greedy', chatBody('x')), ask('modest', chatBody('x'))]);
+    order.length = 0;
+    const long = chatBody('x', { objects: Array.from({ length: 2_000_000 }, () => ({})) });
+    await Promise.all([ask('greedy', long), ask('greedy', long), ask('modest', chatBody('x'.repeat(300_000)))]);
+    assert.deepEqual(order, ['modest', 'greedy', 'greedy']);
   });
 
   it('answers 500 to the body that the thread dies of, and goes on with the next ones', async () => {

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { WebSocket } from 'ws';
 import { held } from '../support/chat-requests.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { makeLimitedAccount } from '../support/limited-account.ts';
 import { makeApiKey } from '../support/make-api-key.ts';
-import { RawRequest } from '../support/raw-request.ts';
+import { type Attack, attacks } from './attacks.ts';
 
 const isSoak = Boolean(process.env.SLUICE_SOAK);
 /** How long each phase lasts, and how many connections each attack has. */
@@ -22,136 +23,22 @@ interface Phase {
   readonly statuses: Map<number, number>;
 }
 
-/** One attack: goes on until it is aborted. `key` is that of the hostile account. */
-interface Attack {
-  readonly name: string;
-  /** Credit of the hostile account, in dollars. */
-  readonly credit: 0 | 1;
-  readonly settings?: Record<string, string>;
-  /** @param index which of the attack's connections it is */
-  readonly run: (key: string, signal: AbortSignal, index: number) => Promise<void>;
-}
-
 let gateway: TestGateway;
 let victim: string;
 
 before(async () => {
   // So few that the queue fills in the time of a phase; the tenth of it that stays free is more than the attack's connections.
-  const few = { SLUICE_QUEUE_LIMIT: isSoak ? '500' : '100', WORKER_CONCURRENCY_CHAT: '8' };
+  const few = isSoak
+    ? { SLUICE_QUEUE_LIMIT: '1000', WORKER_CONCURRENCY_CHAT: '200' }
+    : { SLUICE_QUEUE_LIMIT: '100', WORKER_CONCURRENCY_CHAT: '8' };
   const settings = { ...few, SLUICE_BODIES_MIB: '64', TRUST_PROXY: '1' };
   gateway = await TestGateway.start({ settings });
   victim = await makeApiKey(gateway, { accountId: 'victim' });
 });
 after(() => gateway?.stop());
 
-const post = (key: string, body: string, more: RequestInit = {}): Promise<Response> => {
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...more.headers };
-  return gateway.fetch(path, { ...more, method: 'POST', body, headers });
-};
-
 const small = JSON.stringify(held('Hi', { max_tokens: 5 }));
 const large = JSON.stringify(held('x'.repeat(300_000), { max_tokens: 5 }));
-/** Valid JSON of many values, which is long to parse and then refused. */
-const values = `{"model":"sandbox-chat","messages":[${'{},'.repeat(600_000)}{}]}`;
-
-/** Repeats until the signal; what a request comes to is the attacker's own business. */
-async function repeat(signal: AbortSignal, once: () => Promise<unknown>): Promise<void> {
-  while (!signal.aborted) {
-    await once().catch(() => undefined);
-    await delay(1);
-  }
-}
-
-/** Keeps something open until the signal. */
-async function keep(signal: AbortSignal, open: () => Promise<() => void>): Promise<void> {
-  await repeat(signal, async () => {
-    const close = await open();
-    await delay(500, undefined, { signal }).catch(() => undefined);
-    close();
-  });
-}
-
-const unfinished = (head: Record<string, string>, bytes: number, start = ''): Attack['run'] => {
-  return (key, signal) =>
-    keep(signal, async () => {
-      const { path: at = path, ...headers } = head;
-      const request = await RawRequest.open(gateway.url, { key, path: at, headers });
-      await request.send(start);
-      void request.send(Buffer.alloc(bytes, 'x'));
-      return () => request.socket.destroy();
-    });
-};
-
-const json = { 'content-length': '19000000' };
-const form = {
-  path: '/v1/images/edits',
-  'content-type': 'multipart/form-data; boundary=b',
-  'content-length': '300000000',
-};
-const part = '--b\r\ncontent-disposition: form-data; name="image"; filename="a.png"\r\n\r\n';
-
-const sockets: Attack['run'] = (key, signal) =>
-  keep(signal, async () => {
-    const url = `${gateway.url.replace(/^http/, 'ws')}/v1/responses`;
-    const socket = new WebSocket(url, { headers: { authorization: `Bearer ${key}` } });
-    socket.on('error', () => undefined);
-    socket.once('open', () => socket.send(Buffer.alloc(16_000_000, 'x'), { fin: false, binary: false }));
-    return () => socket.terminate();
-  });
-
-const watchers: Attack['run'] = async (key, signal) => {
-  const made = await post(key, small, { headers: { prefer: 'respond-async' } });
-  const { id } = (await made.json()) as { id?: string };
-  await repeat(signal, async () => {
-    const answer = await gateway.fetch(`/v1/jobs/${id}/events`, {
-      headers: { authorization: `Bearer ${key}` },
-      signal,
-    });
-    await answer.text();
-  });
-};
-
-const attacks: Attack[] = [
-  {
-    name: 'large bodies of many values, without credit',
-    credit: 0,
-    run: (key, signal) => repeat(signal, () => post(key, values, { signal })),
-  },
-  {
-    name: 'large bodies of many values',
-    credit: 1,
-    run: (key, signal) => repeat(signal, () => post(key, values, { signal })),
-  },
-  {
-    name: 'a queue that is filled',
-    credit: 1,
-    run: (key, signal) => {
-      const body = JSON.stringify(held('WORDS:20@100', { max_tokens: 30 }));
-      return repeat(signal, () => post(key, body, { signal, headers: { prefer: 'respond-async' } }));
-    },
-  },
-  { name: 'unfinished bodies, without credit', credit: 0, run: unfinished(json, 18_000_000, '{') },
-  { name: 'unfinished bodies', credit: 1, run: unfinished(json, 18_000_000, '{') },
-  { name: 'unfinished forms', credit: 1, run: unfinished(form, 20_000_000, part) },
-  { name: 'response sockets with unfinished messages', credit: 0, run: sockets },
-  { name: 'watchers of one job', credit: 1, run: watchers },
-  {
-    name: 'scrapes of metrics from elsewhere',
-    credit: 0,
-    run: (_key, signal) =>
-      repeat(signal, () => gateway.fetch('/metrics', { signal, headers: { 'x-forwarded-for': '203.0.113.7' } })),
-  },
-  {
-    name: 'wrong API keys',
-    credit: 0,
-    run: (_key, signal, index) => {
-      let made = 0;
-      return repeat(signal, () =>
-        post(`sk-sluice-wrong-${index}-${++made}`, small, { signal, headers: { 'x-forwarded-for': '203.0.113.7' } }),
-      );
-    },
-  },
-];
 
 /** The victim's steady load: small requests, and a large one among them. */
 async function load(ms: number): Promise<Phase> {
@@ -160,7 +47,8 @@ async function load(ms: number): Promise<Phase> {
   const one = async (body: string, restMs: number): Promise<void> => {
     do {
       const started = performance.now();
-      const answer = await post(victim, body);
+      const headers = { authorization: `Bearer ${victim}`, 'content-type': 'application/json' };
+      const answer = await gateway.fetch(path, { method: 'POST', body, headers });
       await answer.text();
       phase.times.push(performance.now() - started);
       phase.statuses.set(answer.status, (phase.statuses.get(answer.status) ?? 0) + 1);
@@ -176,26 +64,34 @@ function p95({ times }: Phase): number {
   return sorted[Math.floor(sorted.length * 0.95)] ?? 0;
 }
 
+/** Starts the attack in a process of its own: in this one its work would be the victim's time. Returns what ends it. */
+async function startAttack({ name }: Attack, key: string): Promise<() => Promise<void>> {
+  const args = [name, String(width), gateway.url, key];
+  const child = fork(new URL('hostile-process.ts', import.meta.url), args, { execArgv: ['--import', 'tsx'] });
+  await once(child, 'message');
+  return async () => {
+    child.kill('SIGKILL');
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+  };
+}
+
 describe('one hostile account', () => {
-  for (const { name, credit, run } of attacks) {
-    test(`does not keep another from its answers: ${name}`, { timeout }, async () => {
+  for (const attack of attacks) {
+    test(`does not keep another from its answers: ${attack.name}`, { timeout }, async (t) => {
       const calm = await load(phaseMs);
-      const { key } = await makeLimitedAccount(gateway, { credit: credit * dollar });
-      const stop = new AbortController();
-      const attackers = Array.from({ length: width }, (_, index) => run(key, stop.signal, index));
+      const { key } = await makeLimitedAccount(gateway, { credit: attack.credit * dollar });
+      const end = await startAttack(attack, key);
       try {
         const hurt = await load(phaseMs);
-        if (isSoak) {
-          const ratio = (p95(hurt) / p95(calm)).toFixed(2);
-          console.log(
-            `${name}: p95 ${p95(calm).toFixed(0)} -> ${p95(hurt).toFixed(0)} ms (${ratio} times), ${hurt.times.length} answers`,
-          );
-        }
+        const [before, during] = [p95(calm), p95(hurt)];
+        const ratio = (during / before).toFixed(2);
+        t.diagnostic(
+          `p95 ${before.toFixed(0)} -> ${during.toFixed(0)} ms (${ratio} times), ${hurt.times.length} answers`,
+        );
         assert.deepEqual([...hurt.statuses.keys()], [200]);
         assert.ok(hurt.times.length >= 3, 'the victim was served');
       } finally {
-        stop.abort();
-        await Promise.all(attackers);
+        await end();
       }
     });
   }
