@@ -28,7 +28,7 @@ WORKDIR /app
 RUN mkdir -m 700 /data && chown node:node /data
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /app/dist dist
-COPY package.json ./
+COPY package.json LICENSE ./
 USER node
 VOLUME /data
 EXPOSE 8080

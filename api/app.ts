@@ -25,6 +25,7 @@ import { jobRoutes } from './endpoints/jobs.ts';
 import { listOwnJobs } from './endpoints/list-own-jobs.ts';
 import { messages } from './endpoints/messages.ts';
 import { messagesCountTokens } from './endpoints/messages-count-tokens.ts';
+import { methodNotAllowed } from './endpoints/missing.ts';
 import { listModels, retrieveModel } from './endpoints/models.ts';
 import { notOffered } from './endpoints/not-offered.ts';
 import { readOwnKey } from './endpoints/own-key.ts';
@@ -39,6 +40,7 @@ import { accessLog } from './middleware/access-log.ts';
 import { allowOrigin } from './middleware/allow-origin.ts';
 import { authenticate, requireActiveKey } from './middleware/authenticate.ts';
 import { checkHost } from './middleware/check-host.ts';
+import { compressObjects } from './middleware/compress-json.ts';
 import { cors } from './middleware/cors.ts';
 import { errorShape } from './middleware/error-shape.ts';
 import { errors } from './middleware/errors.ts';
@@ -136,6 +138,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   app.use(consoleHeaders);
   app.use(unknownPath(services));
   app.use(consoleFiles());
+  app.use(compressObjects);
   app.use(router.routes());
   // Names the methods that a path does answer, in Allow.
   app.use(router.allowedMethods());
@@ -170,7 +173,7 @@ function unknownPath({ baseUrls }: Services): Koa.Middleware<State> {
       throw new ApiError('not_found', `Unknown path: ${ctx.method} ${ctx.path}${hint}`);
     }
     if (ctx.status === 405 || ctx.status === 501) {
-      throw new ApiError('method_not_allowed', 'This path does not answer that method.');
+      throw methodNotAllowed(ctx.method, ctx.response.get('allow'));
     }
   };
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Middleware } from 'koa';
 import { ApiError } from '../shared/errors.ts';
+import { methodNotAllowed } from './endpoints/missing.ts';
 import { type KeptFile, keepFile, sendKeptFile } from './kept-file.ts';
 import type { Context, State } from './state.ts';
 
@@ -49,7 +50,7 @@ export function consoleFiles(folder = builtFolder): Middleware<State> {
     ctx.state.endpoint = 'console';
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
       ctx.set('allow', 'GET, HEAD');
-      throw new ApiError('method_not_allowed', 'This path does not answer that method.');
+      throw methodNotAllowed(ctx.method, 'GET, HEAD');
     }
     if (files === undefined) return tellNotBuilt(ctx);
     if (ctx.path === '/console') {

@@ -12,8 +12,11 @@ export interface SettingNotice {
 const ownPrefix = /^(SLUICE|WORKER)_/;
 /** Endings that many settings share, and so tell none from another. */
 const sharedSuffix = /_(API_KEY|BASE_URL)$/;
-/** Variables of docker-compose.yml and of the tests, which may be in the environment as well. */
-const elsewhere: ReadonlySet<string> = new Set(['SLUICE_BIND', 'SLUICE_MEMORY', 'SLUICE_SOAK']);
+/** Variables of the compose files and of the tests, which may be in the environment as well. */
+const elsewhere: ReadonlySet<string> = new Set([
+  ...['SLUICE_BIND', 'SLUICE_DOMAIN', 'SLUICE_MEMORY', 'SLUICE_STOP_GRACE'],
+  'SLUICE_SOAK',
+]);
 const ofTests = /^SLUICE_(TEST|FUZZ|CAMPAIGN)_/;
 /** Kubernetes tells each container where the services are: a service named `sluice` makes such names. */
 const ofKubernetes = /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT(_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)?$/;

@@ -2,6 +2,7 @@ import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
 import { within } from '../../shared/within.ts';
 import { readFields } from '../console-api/read-fields.ts';
+import { methodNotAllowed } from '../endpoints/missing.ts';
 import { networkOf } from '../network-of.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
@@ -27,7 +28,10 @@ export function answerAuth(services: Services): Middleware<State> {
     const path = ctx.path.slice(authPath.length);
     const call = Object.hasOwn(authCalls, path) ? authCalls[path] : undefined;
     if (call === undefined) throw new ApiError('not_found', `Unknown path: ${ctx.method} ${ctx.path}`);
-    if (call.method !== ctx.method) throw new ApiError('method_not_allowed', 'This path does not answer that method.');
+    if (call.method !== ctx.method) {
+      ctx.set('allow', call.method);
+      throw methodNotAllowed(ctx.method, call.method);
+    }
     refuseForeignPage(ctx, services);
     const fields = call.fields === undefined ? {} : await readFields(ctx, call.fields);
     const attempt = call.isSignIn ? signInOf(ctx, services, fields) : undefined;

@@ -13,6 +13,7 @@ import { expired, HeldAnswer } from '../answers/held.ts';
 import { beyondEnd, type EventPosition, SseAnswer } from '../answers/sse.ts';
 import { TurnAnswer } from '../answers/turn-answer.ts';
 import { WaitLimits } from '../answers/wait-limits.ts';
+import { compressed, minCompressed } from '../middleware/compress-json.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import { readViewOptions, viewOptionsBlob } from '../view-options.ts';
@@ -140,8 +141,11 @@ async function answerHeld(waiting: Waiting, start: Start): Promise<boolean> {
   if (body === undefined) return false;
   ctx.set('openai-processing-ms', String(Math.round(performance.now() - ctx.state.startedAt)));
   ctx.type = view.contentType?.(viewed) ?? 'application/json; charset=utf-8';
-  if (body.length > largeAnswer) services.connections.expect(body.length);
-  ctx.body = body;
+  // Pictures are compressed already.
+  const isText = body.length >= minCompressed && job.capability !== 'image';
+  const sent = isText ? await compressed(ctx, body) : body;
+  if (sent.length > largeAnswer) services.connections.expect(sent.length);
+  ctx.body = sent;
   observeFirstFrame(waiting, answer.firstFrameAt);
   if (isDelivery(waiting)) ctx.res.once('finish', () => services.delivered.add(job.id));
   return true;

@@ -9,7 +9,8 @@ import type { BilledExtra } from './billed-extras.ts';
 import type { Endpoint, Prepared } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
 import { assertInScope } from './key-scopes.ts';
-import { missingModel } from './missing.ts';
+import { missingModel, shownId } from './missing.ts';
+import { pathsOf } from './paths-of-model.ts';
 import { assertVendorIds } from './vendor-ids.ts';
 
 /** What the routes of a request's model make of it. */
@@ -129,7 +130,8 @@ function findModel(
   if (model === undefined) throw missingModel(catalogue, id, scopes, endpoint.capability);
   assertInScope(scopes, { id, capability: endpoint.capability });
   if (model.capability !== endpoint.capability) {
-    throw invalidParameter('model', `The model \`${id}\` cannot be used with ${endpoint.path}.`);
+    const message = `The model \`${shownId(id)}\` cannot be used with ${endpoint.path}: use ${pathsOf(model).join(' or ')}.`;
+    throw invalidParameter('model', message);
   }
   return model;
 }

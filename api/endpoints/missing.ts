@@ -12,6 +12,12 @@ export function shownId(id: string): string {
   return id.length <= maxId ? id : `${id.slice(0, maxId)}…`;
 }
 
+/** The 405 for a path that exists. @param allowed the methods that it has, as `Allow` lists them */
+export function methodNotAllowed(method: string, allowed: string): ApiError {
+  const hint = allowed === '' ? '' : ` Allowed: ${allowed}.`;
+  return new ApiError('method_not_allowed', `The method ${method} is not allowed on this path.${hint}`);
+}
+
 /** The 404 for a model that is not offered, in OpenAI's words. @param hint what follows */
 export function modelNotFound(id: string, hint = ''): ApiError {
   const message = `The model \`${shownId(id)}\` does not exist or you do not have access to it.${hint}`;

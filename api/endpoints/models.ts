@@ -1,5 +1,6 @@
 import type { Middleware } from 'koa';
 import type { Model } from '../../shared/catalogue/models.ts';
+import { modelFacts } from '../console-api/models.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { anthropicModel, anthropicModelList } from './anthropic-models.ts';
@@ -11,14 +12,25 @@ interface WireModel {
   readonly object: 'model';
   readonly created: number;
   readonly owned_by: string;
+  /** What OpenAI does not tell of a model; what nobody has said of it is left out. */
+  readonly [fact: string]: unknown;
 }
 
-const toWire = (model: Model): WireModel => ({
-  id: model.id,
-  object: 'model',
-  created: model.created,
-  owned_by: model.ownedBy,
-});
+function toWire(model: Model): WireModel {
+  const { id, created, ownedBy, deprecatedAt } = model;
+  const { capability, context_window, max_output_tokens, input, output, reasoning, prices } = modelFacts(model);
+  const facts = { capability, context_window, max_output_tokens, input, output, reasoning, prices };
+  const deprecated = deprecatedAt === undefined ? {} : { deprecated_at: deprecatedAt };
+  return { id, object: 'model', created, owned_by: ownedBy, ...said(facts), ...deprecated };
+}
+
+/** Without what is null: most of a model's prices are. */
+function said(facts: object): Record<string, unknown> {
+  const known = Object.entries(facts).filter(
+    ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
+  );
+  return Object.fromEntries(known.map(([name, value]) => [name, name === 'prices' ? said(value) : value]));
+}
 
 /** Whether a request for models is one of Anthropic's clients, which name the version of the API with each. */
 export function wantsAnthropicModels({ path, headers }: Pick<Context, 'path' | 'headers'>): boolean {

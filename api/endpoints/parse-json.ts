@@ -1,5 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { isMediaLink, mayHoldLink, mediaLinks } from '../../shared/media-links.ts';
+import { mistakePlace } from './json-mistake.ts';
 
 /** What the structure of a body may cost, whatever its size in bytes. */
 export interface JsonLimits {
@@ -65,7 +66,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw unusable('it is not valid JSON');
+    throw unusable(`it is not valid JSON ${mistakePlace(text)}`);
   }
 }
 

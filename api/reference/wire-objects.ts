@@ -12,7 +12,25 @@ const page = <Item extends z.ZodType>(item: Item) =>
     has_more: z.boolean(),
   });
 
-const model = z.looseObject({ id: z.string(), object: z.literal('model'), created: seconds, owned_by: z.string() });
+const model = z.looseObject({
+  id: z.string(),
+  object: z.literal('model'),
+  created: seconds,
+  owned_by: z.string(),
+  capability: z.string().describe('What it is for: chat, embedding, image, transcription, speech or video.'),
+  context_window: z.int().optional().describe('Tokens of input and output together.'),
+  max_output_tokens: z.int().optional(),
+  input: z.array(z.string()).optional().describe('What a request may hold.'),
+  output: z.array(z.string()).optional().describe('What an answer may hold.'),
+  reasoning: z.boolean().optional(),
+  prices: z
+    .looseObject({})
+    .optional()
+    .describe(
+      'Dollars: for a million tokens (`input`, `cached_input`, `cache_write`, `output`, `image_output`, `audio_input`), an `image`, a `second`, a `character`, a `request`.',
+    ),
+  deprecated_at: seconds.optional().describe('When its vendor shuts it down, in seconds since 1970.'),
+});
 const response = z.looseObject({
   id: z.string(),
   object: z.literal('response'),

@@ -1,5 +1,6 @@
 import { crc32, deflateSync } from 'node:zlib';
 import { CHARACTER_WIDTH, GLYPH_HEIGHT, glyphOf } from './bitmap-font.ts';
+import { encodeWebp } from './webp.ts';
 
 /** Red, green, blue from 0 to 255. */
 export type Colour = readonly [number, number, number];
@@ -72,6 +73,11 @@ export class Canvas {
       chunk('IDAT', deflateSync(this.#packRows(), { level: 1 })),
       chunk('IEND', Buffer.alloc(0)),
     ]);
+  }
+
+  /** The image as lossless WebP. @param transparent true: the background shows what is behind it. */
+  toWebp(palette: readonly Colour[], transparent: boolean): Buffer {
+    return encodeWebp(this.#pixels, this, palette, transparent);
   }
 
   /**

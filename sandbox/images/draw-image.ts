@@ -35,14 +35,18 @@ const sourceColours: readonly Colour[] = Array.from({ length: 12 }, (_, index) =
 /** Squares of this many pixels for the first, second and third partial image; the whole image is sharp. */
 const COARSE_SQUARES = [32, 16, 8];
 
+/** What a picture can be drawn as. */
+export const imageFormats = ['png', 'webp'] as const;
+export type ImageFormat = (typeof imageFormats)[number];
+
 /**
- * Draws the picture; the same picture is the same PNG.
+ * Draws the picture; the same picture is the same file.
  * @param partial which partial image, from 0; undefined: the whole image.
  */
-export function drawImage(picture: Picture, partial?: number): Buffer {
+export function drawImage(picture: Picture, format: ImageFormat, partial?: number): Buffer {
   const { canvas, palette } = paintPicture(picture);
   if (partial !== undefined) canvas.coarsen(COARSE_SQUARES[partial] ?? 1);
-  return canvas.toPng(palette, picture.transparent);
+  return format === 'webp' ? canvas.toWebp(palette, picture.transparent) : canvas.toPng(palette, picture.transparent);
 }
 
 /** A picture before it becomes a file. */

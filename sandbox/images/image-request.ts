@@ -5,6 +5,7 @@ import { jsonFaults } from '../media-answer.ts';
 import { findModel, type SandboxModel } from '../models.ts';
 import { type CallOptions, RequestFields, readCallOptions } from '../request-fields.ts';
 import { invalidParameter, WireError } from '../wire-error.ts';
+import { type ImageFormat, imageFormats } from './draw-image.ts';
 import { checkMask, readImageReference, type SourceImage, toSourceImage } from './source-image.ts';
 
 const standardSizes = ['1024x1024', '1536x1024', '1024x1536'] as const;
@@ -22,6 +23,7 @@ export interface ImageRequest extends CallOptions {
   height: number;
   quality: 'low' | 'medium' | 'high';
   background: 'opaque' | 'transparent';
+  format: ImageFormat;
   asUrl: boolean;
   stream: boolean;
   partialImages: number;
@@ -96,7 +98,15 @@ export function readVariation(form: Form<ImageHeader | undefined>, headers: Inco
   const size = fields.choice('size', ['256x256', '512x512', '1024x1024']) ?? '1024x1024';
   return {
     ...readRequester(fields, headers),
-    ...{ task: 'variation', prompt: '', ...toPixels(size), quality: 'medium', background: 'opaque', wishes: [] },
+    ...{
+      task: 'variation',
+      format: 'png',
+      prompt: '',
+      ...toPixels(size),
+      quality: 'medium',
+      background: 'opaque',
+      wishes: [],
+    },
     images: fields.number('n', 1, 10, 'integer') ?? 1,
     asUrl: fields.choice('response_format', ['url', 'b64_json']) === 'url',
     ...{ stream: false, partialImages: 0, sources, mask: undefined },
@@ -110,7 +120,7 @@ function readDrawing(
   sources: SourceImage[],
   mask: SourceImage | undefined,
 ): ImageRequest {
-  checkOutput(fields);
+  const format = readFormat(fields);
   const size = fields.choice('size', sizes) ?? 'auto';
   const wishes = [
     ['style', fields.choice('style', ['vivid', 'natural'])],
@@ -120,6 +130,7 @@ function readDrawing(
   const request: ImageRequest = {
     ...readRequester(fields, headers),
     task,
+    format,
     prompt: fields.requiredText('prompt', 32_000),
     images: fields.number('n', 1, 10, 'integer') ?? 1,
     ...toPixels(size === 'auto' ? '1024x1024' : size),
@@ -161,15 +172,19 @@ function readRequester(fields: RequestFields, headers: IncomingHttpHeaders): Cal
   };
 }
 
-function checkOutput(fields: RequestFields): void {
-  const format = fields.choice('output_format', ['png', 'jpeg', 'webp']) ?? 'png';
-  if (format !== 'png') {
-    throw invalidParameter('output_format', `The sandbox makes only PNG: 'output_format' cannot be '${format}'.`);
+function readFormat(fields: RequestFields): ImageFormat {
+  const wanted = fields.choice('output_format', ['png', 'jpeg', 'webp']) ?? 'png';
+  const format = imageFormats.find((name) => name === wanted);
+  if (format === undefined) {
+    throw invalidParameter('output_format', `The sandbox makes PNG and WebP: 'output_format' cannot be '${wanted}'.`);
   }
-  if ((fields.number('output_compression', 0, 100, 'integer') ?? 100) < 100) {
+  const compression = fields.number('output_compression', 0, 100, 'integer') ?? 100;
+  // WebP is lossless here, whatever is asked for.
+  if (format === 'png' && compression < 100) {
     const message = 'Compression less than 100 is not supported for PNG output format.';
     throw invalidParameter('output_compression', message);
   }
+  return format;
 }
 
 function toPixels(size: string): { width: number; height: number } {

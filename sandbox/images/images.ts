@@ -55,14 +55,14 @@ async function sendImages(delivery: Delivery, exchange: Exchange, request: Image
   for (let index = 0; index < request.images; index += 1) {
     // Other calls come between two images.
     if (index > 0) await nextTurn();
-    const png = drawImage(pictureOf(request, index));
-    data.push(request.asUrl ? { url: addressOf(exchange, png) } : { b64_json: png.toString('base64') });
+    const file = drawImage(pictureOf(request, index), request.format);
+    data.push(request.asUrl ? { url: addressOf(exchange, request, file) } : { b64_json: file.toString('base64') });
   }
   const body = {
     created: now(),
     background: request.background,
     data,
-    output_format: 'png',
+    output_format: request.format,
     quality: request.quality,
     ...(hasStandardSize(request) && { size: sizeOf(request) }),
     usage: addUsage(imageUsage(request, 0), request.images),
@@ -70,8 +70,8 @@ async function sendImages(delivery: Delivery, exchange: Exchange, request: Image
   await sendWhole(delivery, 'application/json', JSON.stringify(body), request.images);
 }
 
-function addressOf({ request, state }: Exchange, png: Buffer): string {
-  return `http://${request.headers.host}/v1/generated-images/${state.images.add(png)}`;
+function addressOf({ request, state }: Exchange, { format }: ImageRequest, file: Buffer): string {
+  return `http://${request.headers.host}/v1/generated-images/${state.images.add(file, format)}`;
 }
 
 /** One event per partial image and one per whole image, image after image. */
@@ -81,23 +81,24 @@ async function* imageEvents(request: ImageRequest): AsyncGenerator<Part> {
     const picture = pictureOf(request, index);
     for (let partial = 0; partial < request.partialImages; partial += 1) {
       await nextTurn();
-      yield eventOf(`${prefix}.partial_image`, request, drawImage(picture, partial), { partial_image_index: partial });
+      const file = drawImage(picture, request.format, partial);
+      yield eventOf(`${prefix}.partial_image`, request, file, { partial_image_index: partial });
     }
     await nextTurn();
     const usage = imageUsage(request, request.partialImages);
-    yield eventOf(`${prefix}.completed`, request, drawImage(picture), { usage });
+    yield eventOf(`${prefix}.completed`, request, drawImage(picture, request.format), { usage });
   }
 }
 
-function eventOf(type: string, request: ImageRequest, png: Buffer, more: object): Part {
+function eventOf(type: string, request: ImageRequest, file: Buffer, more: object): Part {
   const event = {
     type,
-    b64_json: png.toString('base64'),
+    b64_json: file.toString('base64'),
     created_at: now(),
     size: sizeOf(request),
     quality: request.quality,
     background: request.background,
-    output_format: 'png',
+    output_format: request.format,
     ...more,
   };
   return { data: `event: ${type}\ndata: ${JSON.stringify(event)}\n\n`, counts: true };

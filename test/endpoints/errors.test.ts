@@ -93,8 +93,32 @@ describe('errors', () => {
     ] as const) {
       const response = await gateway.fetch(path, { method });
       assert.ok((response.headers.get('allow') ?? '').length > 0, `${method} ${path}: Allow`);
-      await assertErrorAnswer(response, 405, 'method_not_allowed');
+      const { message } = await assertErrorAnswer(response, 405, 'method_not_allowed');
+      assert.ok(message.includes(`The method ${method} is not allowed`), message);
+      assert.ok(message.includes(`Allowed: ${response.headers.get('allow')}.`), message);
     }
+  });
+
+  it('a model of another kind is a 400 that names the paths to use', async () => {
+    for (const [path, model, use] of [
+      ['/v1/chat/completions', 'sandbox-image', 'use /v1/images/generations or /v1/images/edits'],
+      ['/v1/chat/completions', 'sandbox-speech', 'use /v1/audio/speech.'],
+      ['/v1/embeddings', 'sandbox-chat', 'use /v1/chat/completions or /v1/responses or /v1/messages.'],
+      ['/v1/messages', 'sandbox-embedding', 'use /v1/embeddings.'],
+      ['/v1/images/generations', 'sandbox-video', 'use /v1/videos.'],
+    ] as const) {
+      const body = JSON.stringify({ ...held('Hi'), model, max_tokens: 10, input: 'Hi', prompt: 'Hi' });
+      const response = await gateway.fetch(path, { method: 'POST', body });
+      assert.equal(response.status, 400);
+      const { error } = (await response.json()) as { error: { message: string } };
+      assert.ok(error.message.includes(`\`${model}\` cannot be used with ${path}: ${use}`), error.message);
+    }
+  });
+
+  it('JSON with a mistake is a 400 that tells its line and column', async () => {
+    const response = await gateway.fetch('/v1/chat/completions', { method: 'POST', body: '{\n  "model": nothing\n}' });
+    const { message } = await assertErrorAnswer(response, 400, 'invalid_request_error');
+    assert.ok(message.includes('at line 2, column 12'), message);
   });
 
   it('a body over 20 MiB is 413, one that is not JSON by its type 415', async () => {

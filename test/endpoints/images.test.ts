@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { createParser } from 'eventsource-parser';
 import OpenAI from 'openai';
+import { readImageHeader } from '../../sandbox/image-header.ts';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
@@ -96,6 +97,20 @@ describe('POST /v1/images/generations', () => {
     assert.deepEqual(Object.keys(image ?? {}), ['b64_json']);
     assert.equal(sizeOfBase64(image?.b64_json), '512x512');
     assert.deepEqual(Object.keys(answer).slice(0, 2), ['created', 'data']);
+  });
+
+  it('answers WebP where that is asked for: a file of that type, and a link to one', async () => {
+    const held = await client.images.generate(generation({ output_format: 'webp', response_format: 'b64_json' }));
+    assert.equal(held.output_format, 'webp');
+    const bytes = Buffer.from(held.data?.[0]?.b64_json ?? '', 'base64');
+    assert.equal(readImageHeader(bytes)?.mediaType, 'image/webp');
+    assert.equal(readImageHeader(bytes)?.width, 256);
+    const linked = await client.images.generate(generation({ output_format: 'webp', response_format: 'url' }));
+    const url = linked.data?.[0]?.url ?? '';
+    const file = await fetch(url);
+    assert.equal(file.headers.get('content-type'), 'image/webp');
+    assert.match(new URL(url).pathname, /\.webp$/);
+    assert.ok(Buffer.from(await file.arrayBuffer()).equals(bytes));
   });
 
   it('makes n images, each its own, in either format', async () => {

@@ -7,13 +7,28 @@ import { TestGateway } from '../support/gateway.ts';
 describe('models', () => {
   let gateway: TestGateway;
   before(async () => {
-    gateway = await TestGateway.start({ workers: 0 });
+    const routes = [{ vendor: 'sandbox', model: 'sandbox-chat' }];
+    const limits = {
+      context_window: 8192,
+      max_output_tokens: 1024,
+      input: ['text' as const],
+      output: ['text' as const],
+    };
+    const known = {
+      capability: 'chat' as const,
+      owned_by: 'sandbox',
+      routes,
+      ...limits,
+      prices: { input: 0.5, output: 2 },
+    };
+    gateway = await TestGateway.start({ workers: 0, configuration: { models: { 'my-chat': known } } });
   });
   after(() => gateway.stop());
 
   it('GET /v1/models lists the models of the vendors that are on', async () => {
     const { data } = await gateway.client().models.list();
     assert.deepEqual(data.map(({ id }) => id).sort(), [
+      'my-chat',
       'sandbox-chat',
       'sandbox-embedding',
       'sandbox-image',
@@ -38,6 +53,22 @@ describe('models', () => {
     for (const model of data) {
       const retrieved = await client.models.retrieve(model.id);
       assert.deepEqual({ ...retrieved }, { ...model });
+    }
+  });
+
+  it('GET /v1/models tells what a model is for, its limits and its prices, and leaves out what nobody has said', async () => {
+    const { data } = await gateway.client().models.list();
+    const facts = (id: string) => data.find((model) => model.id === id) as unknown as Record<string, unknown>;
+    const { id, object, created, ...known } = facts('my-chat');
+    assert.deepEqual([id, object, typeof created], ['my-chat', 'model', 'number']);
+    const limits = { context_window: 8192, max_output_tokens: 1024, input: ['text'], output: ['text'] };
+    const prices = { input: 0.5, output: 2 };
+    assert.deepEqual(known, { owned_by: 'sandbox', capability: 'chat', ...limits, prices });
+    assert.equal(facts('sandbox-embedding').capability, 'embedding');
+    assert.deepEqual(facts('sandbox-speech').prices, { character: 0.000001 });
+    for (const model of data) {
+      const told = JSON.stringify(model);
+      assert.ok(!/null|\[\]/.test(told), told);
     }
   });
 
