@@ -3,6 +3,7 @@ import type { Middleware } from 'koa';
 import type { Database } from '../../shared/database/database.ts';
 import { toDollars } from '../../shared/money/dollars.ts';
 import { BoundedReads } from '../bounded-reads.ts';
+import { readLatency } from '../ledger/latency.ts';
 import { dayMs, hourMs, type UsageSums } from '../ledger/usage-hours.ts';
 import { readUsage, type UsageQuestion, type UsageRow, usageGroups } from '../ledger/usage-report.ts';
 import type { Context, State } from '../state.ts';
@@ -18,7 +19,7 @@ const mostDaysByHour = 92;
 const mostDaysByTag = 92;
 
 /**
- * `GET …/usage`: what an account has used, in groups, and in all. Costs are in dollars, times in ms; `group` is the beginning
+ * `GET …/usage`: what an account has used, in groups, and in all, with the percentiles of its newest requests. Costs are in dollars, times in ms; `group` is the beginning
  * of an hour or a day (ms since 1970), or an id or a name.
  * @param accountOf whose usage; it answers undefined for that of all
  */
@@ -28,6 +29,7 @@ export function usage(db: Database, accountOf: (ctx: Context) => string | undefi
     ctx.state.endpoint = 'usage';
     const question = readQuestion(ctx.query, accountOf(ctx));
     const { rows, total } = await reads.read(() => readUsage(db, question));
+    const latency = await reads.read(() => readLatency(db, question));
     const names = await reads.read(() => namesOf(db, question, rows));
     ctx.body = {
       object: 'list',
@@ -37,6 +39,7 @@ export function usage(db: Database, accountOf: (ctx: Context) => string | undefi
         ...shownSums(row),
       })),
       total: shownSums(total),
+      latency,
     };
   };
 }

@@ -194,7 +194,8 @@ function jobsOfTag(db: Database, question: UsageQuestion, tag: NonNullable<Usage
     .where((expression) => expression.and([...conditionsOf(question, expression), tagCondition(tag)]));
 }
 
-function conditionsOf(
+/** The conditions that a question sets for columns, but for its span and its tag. */
+export function conditionsOf(
   { account, model, key, endpoint, capability, vendor }: UsageQuestion,
   expression: ExpressionBuilder<Tables, 'usage_hours'> | ExpressionBuilder<Tables, 'jobs'>,
 ) {

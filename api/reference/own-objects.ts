@@ -119,6 +119,8 @@ const sums = z.object({
   average_first_ms: z.int().nullable(),
 });
 
+const percentiles = z.object({ p50: ms, p95: ms, p99: ms }).nullable();
+
 const account = z.object({
   id: z.string(),
   object: z.literal('account'),
@@ -310,6 +312,11 @@ export const ownObjects = {
     object: z.literal('list'),
     data: z.array(sums.extend({ group: z.union([z.int(), z.string()]), label: z.string() })),
     total: sums,
+    latency: z.object({
+      requests: z.int().describe('How many of the newest 20,000 requests of the span fit: these were measured.'),
+      whole: percentiles.describe('From a request to the end of its answer.'),
+      first: percentiles.describe('From a request to the first piece of its streamed answer.'),
+    }),
   }),
   ConsoleModels: z.object({ data: z.array(model.extend({ vendors: z.array(z.string()) })) }),
   Key: key,

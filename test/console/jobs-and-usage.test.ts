@@ -326,6 +326,31 @@ describe('usage', () => {
       assert.deepEqual([status, body.error.param], [400, param]);
     }
   });
+  test('says how long requests took: half of them, 95 and 99 of a hundred', async () => {
+    const user = await signUp('latency');
+    const took = (ms: number) => ({ ended_at: morning + 10 * ms, first_at: ms % 2 === 0 ? morning + ms : null });
+    await addJobs(user, [
+      ...Array.from({ length: 100 }, (_, index) => ({ created_at: morning, ...took(100 - index) })),
+      { created_at: morning, model: 'slow', ended_at: morning + 60_000, first_at: null },
+      { created_at: morning, outcome: null, ended_at: null },
+      { created_at: morning - 3 * day, ended_at: morning },
+    ]);
+    const query = `from=${morning - day}&to=${morning + day}`;
+    const { latency } = await get200(user, `/usage?${query}&model=model`);
+    assert.deepEqual(latency, {
+      requests: 100,
+      whole: { p50: 500, p95: 950, p99: 990 },
+      first: { p50: 50, p95: 96, p99: 100 },
+    });
+    const slow = await get200(user, `/usage?${query}&model=slow`);
+    const minute = { p50: 60_000, p95: 60_000, p99: 60_000 };
+    assert.deepEqual(slow.latency, { requests: 1, whole: minute, first: null });
+    assert.equal((await get200(user, `/usage?${query}`)).latency.requests, 101);
+    const none = await get200(user, `/usage?${query}&model=none`);
+    assert.deepEqual(none.latency, { requests: 0, whole: null, first: null });
+    const ofOthers = await get200(bob, `/usage?${query}&model=slow`);
+    assert.equal(ofOthers.latency.requests, 0);
+  });
 });
 
 describe('the jobs as CSV', () => {

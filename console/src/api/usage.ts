@@ -19,9 +19,24 @@ export interface UsageRow extends UsageSums {
   readonly label: string;
 }
 
+/** Times in ms that half, 95 and 99 of a hundred requests stay within. */
+export interface Percentiles {
+  readonly p50: number;
+  readonly p95: number;
+  readonly p99: number;
+}
+
+/** How long the newest requests took; `requests`: how many were measured. */
+export interface Latency {
+  readonly requests: number;
+  readonly whole: Percentiles | null;
+  readonly first: Percentiles | null;
+}
+
 export interface Usage {
   readonly data: readonly UsageRow[];
   readonly total: UsageSums;
+  readonly latency: Latency;
 }
 
 /** The gateway sums by hours of UTC: where clocks are half an hour beside them, days begin at half past midnight. */

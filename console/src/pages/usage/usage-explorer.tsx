@@ -12,6 +12,7 @@ import { EmptyState } from '../../components/empty-state.tsx';
 import { ErrorPanel } from '../../components/error-panel.tsx';
 import { PageHeader } from '../../components/page-header.tsx';
 import { TextLink } from '../../components/text-link.tsx';
+import { LatencyTable } from './latency-table.tsx';
 import { type MeasureName, measureNames, measures } from './measures.ts';
 import { UsageFilters } from './usage-filters.tsx';
 import type { UsageScope } from './usage-scope.ts';
@@ -102,6 +103,11 @@ function UsageView({ usage, scope, search, group, span }: UsageViewProps) {
       <Card title={`By ${group}`}>
         <UsageTable usage={usage} scope={scope} group={group} search={search} span={span} />
       </Card>
+      {usage.latency.whole !== null && (
+        <Card title="Latency">
+          <LatencyTable latency={usage.latency} />
+        </Card>
+      )}
     </>
   );
 }
