@@ -4,7 +4,7 @@ import type { Middleware } from 'koa';
 import type { Context, State } from '../state.ts';
 
 /** Answers of fewer characters go as they are: compressing them costs more than it saves. */
-export const minCompressed = 8 * 1024;
+export const minCompressed = 64 * 1024;
 
 /** Longer ones would keep a thread for long, beside those that read files and check passwords. */
 const maxCompressed = 16 * 1024 * 1024;

@@ -17,8 +17,8 @@ interface RawAnswer {
 
 const { zstdDecompressSync } = zlib as unknown as { readonly zstdDecompressSync?: (body: Buffer) => Buffer };
 
-/** Some 20,000 characters of answer. */
-const long = 'WORDS:4000@0';
+/** Some 110,000 characters of answer. */
+const long = 'WORDS:12000@0';
 
 describe('JSON answers for clients that take compressed ones', () => {
   let gateway: TestGateway;
@@ -65,7 +65,7 @@ describe('JSON answers for clients that take compressed ones', () => {
     assert.equal(Number(answer.headers['content-length']), answer.body.length);
     const plain = gunzipSync(answer.body);
     assert.ok(answer.body.length < plain.length / 2, `${answer.body.length} of ${plain.length} bytes`);
-    assert.ok(JSON.parse(plain.toString()).choices[0].message.content.length > 8192);
+    assert.ok(JSON.parse(plain.toString()).choices[0].message.content.length > 65_536);
   });
 
   it('are zstd for those who prefer it, where this Node has it', async () => {
@@ -93,13 +93,13 @@ describe('JSON answers for clients that take compressed ones', () => {
   it('are never streams', async () => {
     const { headers, body } = await ask(chat, { body: streamed(long), encoding: 'gzip' });
     assert.equal(headers['content-encoding'], undefined);
-    assert.ok(textOf(sseEvents(body.toString())).length > 8192);
+    assert.ok(textOf(sseEvents(body.toString())).length > 65_536);
   });
 
   it('are never pictures, which are compressed already', async () => {
-    const body = { model: 'sandbox-image', prompt: 'An otter', size: '512x512', n: 10, response_format: 'b64_json' };
+    const body = { model: 'sandbox-image', prompt: 'An otter', size: '1536x1024', n: 10, response_format: 'b64_json' };
     const { headers, body: answer } = await ask('/v1/images/generations', { body, encoding: 'gzip' });
-    assert.ok(answer.length > 8192, `${answer.length} bytes`);
+    assert.ok(answer.length > 65_536, `${answer.length} bytes`);
     assert.equal(headers['content-encoding'], undefined);
   });
 
@@ -110,10 +110,10 @@ describe('JSON answers for clients that take compressed ones', () => {
     assert.equal(read.headers['content-encoding'], 'gzip');
     assert.match(String(read.headers['content-type']), /^application\/json/);
     assert.equal(JSON.parse(gunzipSync(read.body).toString()).id, id);
-    const vectors = { model: 'sandbox-embedding', input: Array.from({ length: 16 }, (_, at) => `text ${at}`) };
+    const vectors = { model: 'sandbox-embedding', input: Array.from({ length: 300 }, (_, at) => `text ${at}`) };
     const embedded = await ask('/v1/embeddings', { body: vectors, encoding: 'gzip' });
     assert.equal(embedded.headers['content-encoding'], 'gzip');
-    assert.equal(JSON.parse(gunzipSync(embedded.body).toString()).data.length, 16);
+    assert.equal(JSON.parse(gunzipSync(embedded.body).toString()).data.length, 300);
   });
 
   it('are whole for the official client, and for twenty that ask at once', async () => {
@@ -142,11 +142,11 @@ describe('JSON answers for clients that take compressed ones', () => {
     const { cookie } = await signUp(gateway, 'ada@example.com');
     const { status, headers, body } = await ask('/console/api/models', { cookie, encoding: 'gzip' });
     assert.equal(status, 200);
-    assert.ok(body.length > 8192);
+    assert.ok(body.length > 65_536);
     assert.equal(headers['content-encoding'], undefined);
     const played = await ask('/console/api/v1/chat/completions', { body: held(long), cookie, encoding: 'gzip' });
     assert.equal(played.status, 200, played.body.toString());
-    assert.ok(played.body.length > 8192);
+    assert.ok(played.body.length > 65_536);
     assert.equal(played.headers['content-encoding'], undefined);
   });
 });

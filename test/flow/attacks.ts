@@ -84,7 +84,7 @@ const sockets: Attack['run'] = ({ url, key }, signal) =>
 const watchers: Attack['run'] = async (target, signal) => {
   const made = await post(target, small, { headers: { prefer: 'respond-async' } });
   const { id } = (await made.json()) as { id?: string };
-  await repeat(signal, 1, async () => {
+  await repeat(signal, smallRestMs, async () => {
     const answer = await fetch(`${target.url}/v1/jobs/${id}/events`, {
       headers: { authorization: `Bearer ${target.key}` },
       signal,
@@ -110,7 +110,7 @@ export const attacks: readonly Attack[] = [
     credit: 1,
     run: (target, signal) => {
       const body = JSON.stringify(held('WORDS:2@1000', { max_tokens: 30 }));
-      return repeat(signal, 1, () => post(target, body, { signal, headers: { prefer: 'respond-async' } }));
+      return repeat(signal, smallRestMs, () => post(target, body, { signal, headers: { prefer: 'respond-async' } }));
     },
   },
   { name: 'unfinished bodies, without credit', credit: 0, run: unfinished(json, 18_000_000, '{') },
