@@ -1,4 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
+import { baseRespFault } from './base-resp.ts';
 import { type JsonObject, parseObject } from './json-object.ts';
 import type { AnswerShape } from './openai-shape.ts';
 import { shapeUsage } from './openai-usage.ts';
@@ -35,7 +36,7 @@ export class OpenAiAnswerReader {
   /** A whole answer. @throws ApiError for the error that may stand in its place, and for what is no JSON object. */
   answer(text: string): JsonObject {
     const answer = parseObject(text);
-    if (answer.error) throw this.reportedError(text);
+    if (answer.error || baseRespFault(answer) !== undefined) throw this.reportedError(text);
     return answer;
   }
 

@@ -1,6 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { HttpClient } from '../http.ts';
 import { SseReader } from '../sse-reader.ts';
+import { baseRespFault } from './base-resp.ts';
 import { DeltaStream } from './delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from './json-object.ts';
 import { type OpenAiAnswerReader, takeOffIdentity } from './openai-answer-reader.ts';
@@ -119,7 +120,8 @@ class ChunkStream extends DeltaStream {
       return;
     }
     const chunk = parseObject(data);
-    if (chunk.error || type === 'error') this.fail(this.answerReader.reportedError(data));
+    const isError = chunk.error || type === 'error' || baseRespFault(chunk) !== undefined;
+    if (isError) this.fail(this.answerReader.reportedError(data));
     if (this.template === undefined && this.templateTries > 0) this.makeTemplate(data, chunk);
     takeOffIdentity(chunk);
     this.shape.take(chunk);

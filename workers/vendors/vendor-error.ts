@@ -1,4 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
+import { baseRespFault } from './base-resp.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 
 /** What a vendor says about its error, as far as it says it. */
@@ -91,6 +92,11 @@ const tooLong = [
   /^Prompt (超长|exceeds max length)/,
   /^max tokens of \d+ exceeded/,
   /^(\{"message":")?Input is too long for requested model\b/,
+  // Fireworks; SiliconFlow; Vertex; MiniMax.
+  /^The prompt is too long: \d+, model maximum context length: \d+/,
+  /^length of prompt_tokens \(\d+\) must be less than max_seq_len\b/,
+  /^The input token count \(\d+\) exceeds the maximum number of tokens allowed/,
+  /^invalid params, context window exceeds limit\b/,
 ];
 
 /** The same of a model that the vendor does not know. */
@@ -117,6 +123,10 @@ const unknownModel = [
   /^模型不存在/,
   /^unknown model\b/i,
   /^(AiError: )?No such model /,
+  // NVIDIA; Vertex; MiniMax.
+  /^Function '[^']+': Not found for account/,
+  /^Publisher Model `[^`]+` was not found\b/,
+  /^invalid params, unknown model\b/,
 ];
 
 function says(
@@ -159,7 +169,11 @@ export function readVendorError(body: string, secret: string): VendorErrorDetail
   } catch {
     parsed = null;
   }
+  // Vertex puts its error into a list.
+  if (Array.isArray(parsed)) [parsed] = parsed;
   const root = isObject(parsed) ? parsed : {};
+  const fault = baseRespFault(root);
+  if (fault !== undefined) return { ...fault, message: shortText(fault.message, longestMessage), param: null };
   // Cloudflare has a list of them.
   const [first]: unknown[] = Array.isArray(root.errors) ? root.errors : [];
   const error = [root.error, first].find(isObject) ?? root;
@@ -171,14 +185,14 @@ export function readVendorError(body: string, secret: string): VendorErrorDetail
   const status = [error.status, error.status_code, error.code].find(
     (value): value is number => Number.isInteger(value) && (value as number) >= 400 && (value as number) < 600,
   );
-  const fault = readFault(root.detail);
+  const detail = readFault(root.detail);
   return {
     message:
       shortText(error.message, longestMessage) ??
       shortText(root.error ?? root.detail, longestMessage) ??
-      shortText(fault.msg, longestMessage),
-    param: shortText(error.param, longestParam) ?? shortText(placeOf(fault.loc), longestParam),
-    code: code ?? shortCode(fault.type),
+      shortText(detail.msg, longestMessage),
+    param: shortText(error.param, longestParam) ?? shortText(placeOf(detail.loc), longestParam),
+    code: code ?? shortCode(detail.type),
     status: status ?? (known ? (statusOfCode[known] ?? null) : null),
   };
 }
@@ -250,7 +264,8 @@ export function vendorError(
     case 529:
       return overloaded(wait, cause);
     default:
-      if (status < 400 || status === 402) break;
+      // 412 is Fireworks's for an account that it has suspended.
+      if (status < 400 || status === 402 || status === 412) break;
       return new ApiError('server_error', `The model's vendor had an error (status ${status}).`, {
         vendorStatus: status,
         cause,
