@@ -64,6 +64,19 @@ describe('jobs', () => {
       await assertReadable(page, 'job-watched');
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
+      await live.getByRole('link', { name: 'sandbox-chat' }).click();
+      // Its page tells of the answer what is known before its end.
+      await page.getByText(/^Took so far\d/).waitFor();
+      const firstOutput = page.locator('.mantine-Timeline-item').filter({ hasText: 'First output' });
+      await firstOutput.getByText(/later$/).waitFor();
+      await page.getByRole('button', { name: 'Watch' }).click();
+      await page
+        .getByTestId('watched')
+        .getByText(/word1 word2/)
+        .waitFor();
+      await page.keyboard.press('Escape');
+      await assertReadable(page, 'job-running');
+      await page.goBack();
       await live.getByRole('button', { name: /^Cancel/ }).click();
       await page.getByRole('button', { name: 'Cancel the job' }).click();
       await page.getByText('Nothing is running').waitFor();
