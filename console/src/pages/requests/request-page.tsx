@@ -5,6 +5,7 @@ import { getRouteApi, Navigate } from '@tanstack/react-router';
 import { RequestError } from '../../api/request.ts';
 import { type FoundRequest, requestQuery } from '../../api/requests.ts';
 import { useSession } from '../../api/session.ts';
+import { AccountLink } from '../../components/account-link.tsx';
 import { Card } from '../../components/card.tsx';
 import { EmptyState } from '../../components/empty-state.tsx';
 import { ErrorPanel } from '../../components/error-panel.tsx';
@@ -73,13 +74,5 @@ function Refused({ request: { refusal, account_id: account }, isOfAll }: { reque
         }}
       />
     </Card>
-  );
-}
-
-function AccountLink({ id }: { id: string }) {
-  return (
-    <TextLink to="/operator/accounts/$accountId" params={{ accountId: id }}>
-      {id}
-    </TextLink>
   );
 }
