@@ -12,6 +12,7 @@ import { cancelOneJob, jobList, liveJobs, oneJob } from './jobs.ts';
 import { jobsCsv } from './jobs-csv.ts';
 import { consoleKeyRoutes } from './keys.ts';
 import { modelList } from './models.ts';
+import { oneModel } from './one-model.ts';
 import { readSession } from './read-session.ts';
 import { readSettings } from './read-settings.ts';
 import { usage } from './usage.ts';
@@ -31,6 +32,7 @@ export function addConsoleRoutes(
   const { events } = jobRoutes(services, endpoints, own);
 
   router.get('/console/api/models', signedIn, modelList(services));
+  router.get('/console/api/models/*id', signedIn, oneModel(services));
   router.get('/console/api/usage', signedIn, usage(db, own));
   router.get('/console/api/jobs', signedIn, jobList(services, db, own));
   router.get('/console/api/jobs.csv', signedIn, jobsCsv(services, db, own));

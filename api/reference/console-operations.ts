@@ -3,7 +3,7 @@ import { authCalls } from '../accounts/auth-calls.ts';
 import { authPath } from '../accounts/auth-path.ts';
 import { makerOperations } from './maker-operations.ts';
 import type { Answer, Operation, Operations, Tag } from './operation.ts';
-import { accountQuery, jobQuery, liveJobQuery, pageQuery, usageQuery } from './queries.ts';
+import { accountQuery, jobQuery, liveJobQuery, modelsQuery, pageQuery, usageQuery } from './queries.ts';
 import { readingOperations } from './reading-operations.ts';
 import { authRequestName, pascalCase } from './request-schemas.ts';
 
@@ -99,7 +99,11 @@ export const consoleOperations: Operations = {
     ...{ id: 'session', summary: 'Get the signed-in user and the account', answer: { json: 'Session' } },
   }),
   'GET /console/api/models': signedIn({
-    ...{ id: 'modelsOwn', summary: 'List all models with limits and prices', answer: { json: 'ConsoleModels' } },
+    ...{ id: 'modelsOwn', summary: 'List all models with limits and prices', query: modelsQuery },
+    answer: { json: 'ConsoleModels' },
+  }),
+  'GET /console/api/models/*id': signedIn({
+    ...{ id: 'modelOwn', summary: 'Get a model with its routes', answer: { json: 'ConsoleModel' } },
   }),
   ...sharedOperations('/console/api', 'Console', 'session', {}),
   'GET /console/api/jobs/:id/events': signedIn({

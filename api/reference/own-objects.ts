@@ -216,6 +216,7 @@ const model = z.object({
   prices,
   available: z.boolean(),
 });
+const consoleModel = model.extend({ vendors: z.array(z.string()) });
 const modelRoute = z.object({
   route: z.string(),
   vendor: z.string(),
@@ -318,7 +319,25 @@ export const ownObjects = {
       first: percentiles.describe('From a request to the first piece of its streamed answer.'),
     }),
   }),
-  ConsoleModels: z.object({ data: z.array(model.extend({ vendors: z.array(z.string()) })) }),
+  ConsoleModels: z.object({ data: z.array(consoleModel) }),
+  ConsoleModel: consoleModel.extend({
+    paths: z.array(z.string()).describe('Where requests for it are sent.'),
+    alias_of: z.string().nullable().describe('The model that it is another name of.'),
+    aliases: z.array(z.string()).describe('Its other names.'),
+    fallbacks: z.array(z.string()).describe('Models that serve requests once all its routes have failed.'),
+    routes: z.array(
+      z.object({
+        route: z.string(),
+        vendor: z.string(),
+        on: z.boolean(),
+        settings: z.array(z.string()).describe('What an operator sets to turn the vendor on.'),
+        region: z.string().nullable(),
+        context_window: z.int().nullable(),
+        max_output_tokens: z.int().nullable(),
+        prices,
+      }),
+    ),
+  }),
   Key: key,
   KeyWithText: key.extend({ key: z.string().describe('The key itself: it is shown only here.') }),
   KeyPage: consolePage(key),

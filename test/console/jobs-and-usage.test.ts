@@ -251,6 +251,10 @@ describe('running jobs', () => {
       assert.equal(found?.status, 'in_progress');
       return found;
     });
+    await eventually(async () => {
+      const { first_at: at } = await get200(ann, `/jobs/${id}`);
+      assert.ok(at >= live.created_at, 'when its answer began is known while it goes on');
+    });
     assert.deepEqual([live.key.name, live.metadata, live.ended_at], ["ann's key", { run: '1' }, null]);
     assert.equal((await get200(ann, `/jobs/${id}`)).status, 'in_progress');
     assert.deepEqual((await get200(bob, '/jobs/live')).data, []);

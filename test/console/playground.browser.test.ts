@@ -202,6 +202,14 @@ describe('chat', () => {
       await assertReadable(page, 'playground-code');
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
+      // After the answer it is the request that the answer came of.
+      await page.getByLabel('Message').press('Enter');
+      await page.getByTestId('job-cost').waitFor();
+      await page.getByRole('button', { name: 'Copy as code' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: /Cop/ }).click();
+      const curl = await page.evaluate<string>('navigator.clipboard.readText()');
+      assert.match(curl, /"content": "It'\\''s me"/);
+      assert.doesNotMatch(curl, /assistant/);
     });
   });
 });

@@ -97,6 +97,7 @@ const rows: Readonly<Record<string, Row>> = {
   'ALL /console/api/auth/*path': { guard: 'public' },
   'GET /console/api/session': { guard: 'session' },
   'GET /console/api/models': { guard: 'session' },
+  'GET /console/api/models/*id': { guard: 'session' },
   'GET /console/api/usage': { guard: 'session' },
   'GET /console/api/jobs': { guard: 'session' },
   'GET /console/api/jobs.csv': { guard: 'session' },

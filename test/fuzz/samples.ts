@@ -439,9 +439,9 @@ export const samples: readonly Sample[] = [
     '',
     'GET /console/api/settings',
     'GET /console/api/session',
-    'GET /console/api/models',
     'GET /console/api/keys',
   ),
+  ...reads('session', 'available=true', 'GET /console/api/models', 'GET /console/api/models/*id'),
   ...reads('session', usageQuery, 'GET /console/api/usage'),
   ...reads('session', jobQuery, 'GET /console/api/jobs', 'GET /console/api/jobs.csv', 'GET /console/api/jobs/live'),
   ...reads(

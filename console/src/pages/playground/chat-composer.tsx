@@ -1,7 +1,15 @@
 import { Button, Group, Stack, Textarea, TextInput } from '@mantine/core';
 import { IconPlayerStop, IconSend } from '@tabler/icons-react';
 import type { KeyboardEvent } from 'react';
-import { chatRequest, openCalls, schemaMistake, type ToolCall, type ToolTurn, toolsMistake } from './chat-request.ts';
+import {
+  askedTurns,
+  chatRequest,
+  openCalls,
+  schemaMistake,
+  type ToolCall,
+  type ToolTurn,
+  toolsMistake,
+} from './chat-request.ts';
 import type { ChatSession } from './chat-session.ts';
 import { ImageInputs } from './image-inputs.tsx';
 import { RequestCode } from './request-code.tsx';
@@ -41,10 +49,10 @@ export function ChatComposer({ chat }: { chat: ChatSession }) {
         <ImageInputs images={images} onChange={(next) => chat.store.set({ images: next })} />
         <Group gap="xs">
           <RequestCode
-            disabled={isBroken || settings.model === ''}
+            disabled={isBroken || settings.model === '' || (!isSaid && turns.length === 0)}
             request={() => ({
               path: '/v1/chat/completions',
-              body: chatRequest(settings, isSaid ? [...turns, said] : turns),
+              body: chatRequest(settings, isSaid ? [...turns, said] : askedTurns(turns)),
             })}
           />
           {isRunning ? (
