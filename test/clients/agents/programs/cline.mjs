@@ -8,13 +8,13 @@ const apis = {
   'native responses': { provider: 'openai-native', model: 'sandbox-responses' },
 };
 
-async function configure({ provider, model }, key = apiKey) {
-  const run = await runAgent(script, ['auth', '-p', provider, '-k', key, '-m', model, '-b', `${baseUrl}/v1`]);
+async function configure({ provider, model }) {
+  const run = await runAgent(script, ['auth', '-p', provider, '-k', apiKey, '-m', model, '-b', `${baseUrl}/v1`]);
   assert.equal(run.code, 0, run.output);
 }
 
-async function ask(prompt, { provider, model }) {
-  const run = await runAgent(script, ['--json', '-P', provider, '-m', model, prompt]);
+async function ask(prompt, { provider, model }, key = apiKey) {
+  const run = await runAgent(script, ['--json', '-P', provider, '-k', key, '-m', model, prompt]);
   const { events } = run;
   return { ...run, events: events.filter(({ type }) => type === 'agent_event').map(({ event }) => event), all: events };
 }
@@ -45,8 +45,7 @@ for (const [api, target] of Object.entries(apis)) {
       const unknown = await ask(exactly, { ...target, model: 'no-such-model' });
       assert.equal(unknown.code, 1, unknown.output);
       assert.match(result(unknown).text, /no-such-model/);
-      await configure(target, wrongKey);
-      const refused = await ask(exactly, target);
+      const refused = await ask(exactly, target, wrongKey);
       assert.equal(refused.code, 1, refused.output);
       assert.match(result(refused).text, /Incorrect API key provided/);
     },
