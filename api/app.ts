@@ -128,7 +128,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   app.use(accessLog(services.log, services.metrics));
   if (services.config.corsOrigins.length > 0) app.use(cors(services.config.corsOrigins));
   app.use(errorShape(endpoints));
-  app.use(errors(services.log));
+  app.use(errors(services));
   app.use(refuseOddRequests);
   const host = checkHost(services);
   if (host !== undefined) app.use(host);

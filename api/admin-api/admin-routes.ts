@@ -5,6 +5,7 @@ import { requireSession } from '../accounts/require-session.ts';
 import { cancelOneJob, jobList, liveJobs, oneJob } from '../console-api/jobs.ts';
 import { jobsCsv } from '../console-api/jobs-csv.ts';
 import { readText } from '../console-api/read-query.ts';
+import { findRequest } from '../console-api/requests.ts';
 import { usage } from '../console-api/usage.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
@@ -36,6 +37,7 @@ export function addAdminRoutes(router: Router<State>, services: Services, db: Da
   router.get('/admin/v1/jobs/live', operator, liveJobs(services, db, asked));
   router.get('/admin/v1/jobs/:id', operator, oneJob(services, db, asked));
   router.delete('/admin/v1/jobs/:id', operator, cancelOneJob(services, db, asked, 'an operator'));
+  router.get('/admin/v1/requests/:id', operator, findRequest(services, db, asked));
   router.get('/admin/v1/accounts', operator, accounts.list);
   router.post('/admin/v1/accounts', operator, accounts.create);
   router.get('/admin/v1/accounts/:id', operator, accounts.retrieve);

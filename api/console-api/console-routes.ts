@@ -15,6 +15,7 @@ import { modelList } from './models.ts';
 import { oneModel } from './one-model.ts';
 import { readSession } from './read-session.ts';
 import { readSettings } from './read-settings.ts';
+import { findRequest } from './requests.ts';
 import { usage } from './usage.ts';
 
 /** Adds the console's routes, one line each: behind `signedIn` a handler finds who it is in `ctx.state.session`. */
@@ -41,6 +42,7 @@ export function addConsoleRoutes(
   router.get('/console/api/jobs/:id', signedIn, oneJob(services, db, own));
   router.delete('/console/api/jobs/:id', signedIn, cancelOneJob(services, db, own, 'its owner'));
   router.get('/console/api/jobs/:id/events', signedIn, events);
+  router.get('/console/api/requests/:id', signedIn, findRequest(services, db, own));
   router.get('/console/api/session', signedIn, readSession(services, db));
   router.get('/console/api/settings', readSettings(services));
   router.all(`${authPath}/*path`, answerAuth(services));

@@ -23,6 +23,9 @@ function sharedOperations(base: string, tag: Tag, guard: Operation['guard'], mor
     [`GET ${base}/jobs.csv`]: one('jobsCsv', 'Download jobs as CSV', { types: ['text/csv'] }, jobQuery),
     [`GET ${base}/jobs/live`]: one('liveJobs', 'List unfinished jobs', { json: 'ConsoleJobPage' }, liveJobQuery),
     [`GET ${base}/jobs/:id`]: one('job', 'Get a job', { json: 'ConsoleJob' }),
+    [`GET ${base}/requests/:id`]: one('request', 'Find a request by its id, or the id of its job', {
+      json: 'FoundRequest',
+    }),
     [`DELETE ${base}/jobs/:id`]: one('cancelJob', 'Cancel a job', { json: 'ConsoleJob' }),
   };
 }

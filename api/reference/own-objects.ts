@@ -309,6 +309,28 @@ export const ownObjects = {
   }),
   ConsoleJob: consoleJob,
   ConsoleJobPage: consolePage(consoleJob),
+  FoundRequest: z.object({
+    id: z.string(),
+    object: z.literal('request'),
+    account_id: z.string().nullable().describe('Null: it came without a valid key.'),
+    job_id: z.string().nullable(),
+    refusal: z
+      .object({
+        created_at: ms,
+        method: z.string(),
+        path: z.string(),
+        status: z.int(),
+        error: z.object({
+          type: z.string(),
+          code: z.string(),
+          message: z.string(),
+          param: z.string().nullable(),
+        }),
+        key: z.object({ id: z.string(), name: z.string().nullable() }).nullable(),
+      })
+      .nullable()
+      .describe('Why it made no job. It is kept for 7 days.'),
+  }),
   ConsoleUsage: z.object({
     object: z.literal('list'),
     data: z.array(sums.extend({ group: z.union([z.int(), z.string()]), label: z.string() })),

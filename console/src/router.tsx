@@ -144,6 +144,11 @@ const shellRoutes = [
   }),
   createRoute({
     getParentRoute: inShell,
+    path: '/requests/$requestId',
+    component: page(() => import('./pages/requests/request-page.tsx'), 'RequestPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
     path: '/settings',
     component: page(() => import('./pages/settings/settings-page.tsx'), 'SettingsPage'),
   }),

@@ -85,15 +85,39 @@ describe('jobs', () => {
     assert.match(await answer.text(), /cancelled/);
   });
 
-  test('filters are in the address, and a row leads to its job', async () => {
-    await gateway
+  test('filters are in the address, a row leads to its job, and so does any id of it in the search', async () => {
+    const answer = await gateway
       .client()
       .chat.completions.create({ model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hi' }] });
+    const body = JSON.stringify({ model: 'no-such-model', messages: [{ role: 'user', content: 'Hi' }] });
+    const refused = await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
+    const refusedId = refused.headers.get('x-request-id') ?? '';
     await onPage('/jobs?model=no-such-model', async (page) => {
       await page.getByText('No job is like that').waitFor();
       await page.getByRole('button', { name: 'Clear filters' }).click();
       await page.getByRole('link', { name: 'sandbox-chat' }).first().click();
       await page.waitForURL(/\/console\/jobs\/job_/);
+      const search = async (id: string): Promise<void> => {
+        await page.keyboard.press('Control+k');
+        const dialog = page.getByRole('dialog', { name: 'Find a request' });
+        await dialog.getByLabel('Id').fill(` "${id}", `);
+        if (id === refusedId) await assertReadable(page, 'search');
+        await page.keyboard.press('Enter');
+        await dialog.waitFor({ state: 'detached' });
+      };
+      await eventually(async () => {
+        assert.equal((await page.request.get(`/console/api/requests/${refusedId}`)).status(), 200);
+      });
+      await search(refusedId);
+      await page.getByRole('heading', { name: 'It was refused' }).waitFor();
+      await page.getByText('`no-such-model`').waitFor();
+      await assertReadable(page, 'request-refused');
+      await search(answer.id);
+      await page.waitForURL(new RegExp(`/console/jobs/job_${answer.id.split('-')[1]}`));
+      await page.getByRole('heading', { name: 'Timeline' }).waitFor();
+      await search(`req_${'0'.repeat(32)}`);
+      await page.getByText('Nothing is kept under this id').waitFor();
+      await assertReadable(page, 'request-missing');
     });
   });
 });

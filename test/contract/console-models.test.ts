@@ -36,7 +36,7 @@ const models: readonly Model[] = [
 
 it("the console's list of models has every model with its prices in dollars, those that can be used first", async () => {
   const catalogue = createCatalogue({ vendors: vendorsOn('openai'), models });
-  const ctx = { state: {} } as Context;
+  const ctx = { state: {}, query: {} } as Context;
   await modelList({ catalogue } as Services)(ctx as never, async () => undefined);
   const [usable, other] = (ctx.body as { data: Record<string, unknown>[] }).data;
   const none = {

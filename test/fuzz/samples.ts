@@ -434,13 +434,7 @@ export const samples: readonly Sample[] = [
     'GET /console/api/v1/jobs/:id/events',
     'DELETE /console/api/v1/jobs/:id',
   ),
-  ...reads(
-    'session',
-    '',
-    'GET /console/api/settings',
-    'GET /console/api/session',
-    'GET /console/api/keys',
-  ),
+  ...reads('session', '', 'GET /console/api/settings', 'GET /console/api/session', 'GET /console/api/keys'),
   ...reads('session', 'available=true', 'GET /console/api/models', 'GET /console/api/models/*id'),
   ...reads('session', usageQuery, 'GET /console/api/usage'),
   ...reads('session', jobQuery, 'GET /console/api/jobs', 'GET /console/api/jobs.csv', 'GET /console/api/jobs/live'),
@@ -450,6 +444,7 @@ export const samples: readonly Sample[] = [
     'GET /console/api/jobs/:id',
     'DELETE /console/api/jobs/:id',
     'GET /console/api/jobs/:id/events',
+    'GET /console/api/requests/:id',
   ),
   { route: 'POST /console/api/keys', credential: 'session', json: keyFields },
   { route: 'PATCH /console/api/keys/:id', credential: 'session', json: keyFields },
@@ -501,7 +496,14 @@ export const samples: readonly Sample[] = [
   { route: 'POST /admin/v1/users/:id/password-reset', credential: 'operator_key', json: {} },
   ...reads('operator_key', usageQuery, 'GET /admin/v1/usage'),
   ...reads('operator_key', jobQuery, 'GET /admin/v1/jobs', 'GET /admin/v1/jobs.csv', 'GET /admin/v1/jobs/live'),
-  ...reads('operator_key', '', 'GET /admin/v1/jobs/:id', 'DELETE /admin/v1/jobs/:id', 'GET /admin/v1/vendors'),
+  ...reads(
+    'operator_key',
+    '',
+    'GET /admin/v1/jobs/:id',
+    'DELETE /admin/v1/jobs/:id',
+    'GET /admin/v1/requests/:id',
+    'GET /admin/v1/vendors',
+  ),
   ...reads('operator_key', '', 'GET /admin/v1/models', 'GET /admin/v1/queues', 'GET /console/queues{/*path}'),
 ];
 

@@ -7,6 +7,7 @@ import { useState } from 'react';
 import { hasEnded, type Job, jobDuration, jobQuery } from '../../api/jobs.ts';
 import { queryClient } from '../../api/query-client.ts';
 import { request } from '../../api/request.ts';
+import { AccountLink } from '../../components/account-link.tsx';
 import { Card } from '../../components/card.tsx';
 import { CodeBlock } from '../../components/code-block.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
@@ -133,14 +134,6 @@ function Duration({ job }: { job: Job }) {
   useInterval(() => setNow(Date.now()), 1000, { autoInvoke: isRunning });
   // The reader's clock may be behind the gateway's.
   return duration(isRunning ? Math.max(0, now - job.created_at) : jobDuration(job));
-}
-
-function AccountLink({ id }: { id: string }) {
-  return (
-    <TextLink to="/operator/accounts/$accountId" params={{ accountId: id }}>
-      {id}
-    </TextLink>
-  );
 }
 
 function Tags({ metadata, page }: { metadata: Job['metadata']; page: UsageScope['usagePage'] }) {
