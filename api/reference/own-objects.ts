@@ -318,7 +318,15 @@ export const ownObjects = {
       first: percentiles.describe('From a request to the first piece of its streamed answer.'),
     }),
   }),
-  ConsoleModels: z.object({ data: z.array(model.extend({ vendors: z.array(z.string()) })) }),
+  ConsoleModels: z.object({
+    data: z.array(
+      model.extend({
+        vendors: z.array(z.string()),
+        paths: z.array(z.string()).describe('Where requests for it are sent.'),
+        timestamps: z.boolean().nullable().describe('Of transcription: whether it tells the time of each part.'),
+      }),
+    ),
+  }),
   Key: key,
   KeyWithText: key.extend({ key: z.string().describe('The key itself: it is shown only here.') }),
   KeyPage: consolePage(key),

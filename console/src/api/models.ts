@@ -34,6 +34,10 @@ export interface Model {
   readonly output: readonly string[] | null;
   readonly reasoning: unknown;
   readonly deprecated_at: number | null;
+  /** Where requests for it are sent: `/v1/chat/completions`. */
+  readonly paths: readonly string[];
+  /** Of transcription: whether it tells the time of each part. */
+  readonly timestamps: boolean | null;
   readonly prices: ModelPrices | null;
 }
 
