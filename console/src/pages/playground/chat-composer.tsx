@@ -43,7 +43,7 @@ export function ChatComposer({ chat }: { chat: ChatSession }) {
         onKeyDown={(event) => sendOnEnter(event, send)}
         autosize
         minRows={2}
-        maxRows={10}
+        maxRows={6}
       />
       <Group justify="space-between" gap="xs">
         <ImageInputs images={images} onChange={(next) => chat.store.set({ images: next })} />
