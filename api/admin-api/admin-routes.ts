@@ -6,7 +6,7 @@ import { cancelOneJob, jobList, liveJobs, oneJob } from '../console-api/jobs.ts'
 import { jobsCsv } from '../console-api/jobs-csv.ts';
 import { readText } from '../console-api/read-query.ts';
 import { findRequest } from '../console-api/requests.ts';
-import { usage } from '../console-api/usage.ts';
+import { usage, usageCsv } from '../console-api/usage.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { accountRoutes } from './accounts.ts';
@@ -31,6 +31,7 @@ export function addAdminRoutes(router: Router<State>, services: Services, db: Da
   const asked = (ctx: Context): string | undefined => readText(ctx.query, 'account');
 
   router.get('/admin/v1/usage', operator, usage(db, asked));
+  router.get('/admin/v1/usage.csv', operator, usageCsv(db, asked));
   router.get('/admin/v1/jobs', operator, jobList(services, db, asked));
   router.get('/admin/v1/jobs.csv', operator, jobsCsv(services, db, asked));
   // Before the one for an id, which would take its name for one.

@@ -16,7 +16,7 @@ import { oneModel } from './one-model.ts';
 import { readSession } from './read-session.ts';
 import { readSettings } from './read-settings.ts';
 import { findRequest } from './requests.ts';
-import { usage } from './usage.ts';
+import { usage, usageCsv } from './usage.ts';
 
 /** Adds the console's routes, one line each: behind `signedIn` a handler finds who it is in `ctx.state.session`. */
 export function addConsoleRoutes(
@@ -35,6 +35,7 @@ export function addConsoleRoutes(
   router.get('/console/api/models', signedIn, modelList(services));
   router.get('/console/api/models/*id', signedIn, oneModel(services));
   router.get('/console/api/usage', signedIn, usage(db, own));
+  router.get('/console/api/usage.csv', signedIn, usageCsv(db, own));
   router.get('/console/api/jobs', signedIn, jobList(services, db, own));
   router.get('/console/api/jobs.csv', signedIn, jobsCsv(services, db, own));
   // Before the one for an id, which would take its name for one.

@@ -19,6 +19,7 @@ function sharedOperations(base: string, tag: Tag, guard: Operation['guard'], mor
   const page = pageQuery(50, 100);
   return {
     [`GET ${base}/usage`]: one('usage', 'Get usage in groups', { json: 'ConsoleUsage' }, usageQuery),
+    [`GET ${base}/usage.csv`]: one('usageCsv', 'Download usage in groups as CSV', { types: ['text/csv'] }, usageQuery),
     [`GET ${base}/jobs`]: one('jobs', 'List jobs', { json: 'ConsoleJobPage' }, { ...page, ...jobQuery }),
     [`GET ${base}/jobs.csv`]: one('jobsCsv', 'Download jobs as CSV', { types: ['text/csv'] }, jobQuery),
     [`GET ${base}/jobs/live`]: one('liveJobs', 'List unfinished jobs', { json: 'ConsoleJobPage' }, liveJobQuery),

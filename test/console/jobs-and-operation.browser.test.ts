@@ -241,6 +241,10 @@ describe('operation', () => {
       await page.getByRole('img', { name: 'Chart: Spend by account' }).waitFor();
       const accounts = page.getByRole('table', { name: 'Usage by account' });
       await accounts.getByRole('link').first().waitFor();
+      const table = await page.getByRole('link', { name: 'Export the table' }).getAttribute('href');
+      assert.match(await (await page.request.get(table ?? '')).text(), /^account,account_id,requests,.*\r\n.*default,/);
+      const all = await page.getByRole('link', { name: 'Export the jobs' }).getAttribute('href');
+      assert.match(await (await page.request.get(all ?? '')).text(), /^id,status,/);
       await assertReadable(page, 'operator-usage-by-account');
       await page.getByLabel('Tag').fill('team:blue');
       await page.waitForURL(/tag=/);

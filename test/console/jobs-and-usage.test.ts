@@ -311,6 +311,22 @@ describe('usage', () => {
       },
     ]);
     assert.equal(total.requests, 3);
+    const file = async (asked: string): Promise<string[]> => {
+      const headers = { cookie: user.client.cookie };
+      const answer = await fetch(`${jobs.gateway.url}/console/api/usage.csv?${query}${asked}`, { headers });
+      assert.match(answer.headers.get('content-type') ?? '', /^text\/csv/);
+      assert.match(answer.headers.get('content-disposition') ?? '', /filename="usage-by-(day|key)\.csv"/);
+      return (await answer.text()).split('\r\n');
+    };
+    assert.deepEqual(await file(''), [
+      'day,requests,failed,cancelled,input_tokens,output_tokens,average_ms,average_first_ms,cost_dollars',
+      `${date(morning - day)},1,0,0,3,4,100,20,0.000000001`,
+      `${date(morning)},2,1,0,3,8,151,20,0.0015`,
+      '',
+    ]);
+    const [head, byKey] = await file('&group_by=key');
+    assert.match(head ?? '', /^key,key_id,requests,/);
+    assert.match(byKey ?? '', new RegExp(`^days's key,${user.keyId},3,1,0,`));
     const west = await get200(user, `/usage?${query}&time_zone_offset_minutes=-240`);
     assert.deepEqual(
       west.data.map(({ label, requests }: { label: string; requests: number }) => [label, requests]),

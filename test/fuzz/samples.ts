@@ -436,7 +436,7 @@ export const samples: readonly Sample[] = [
   ),
   ...reads('session', '', 'GET /console/api/settings', 'GET /console/api/session', 'GET /console/api/keys'),
   ...reads('session', 'available=true', 'GET /console/api/models', 'GET /console/api/models/*id'),
-  ...reads('session', usageQuery, 'GET /console/api/usage'),
+  ...reads('session', usageQuery, 'GET /console/api/usage', 'GET /console/api/usage.csv'),
   ...reads('session', jobQuery, 'GET /console/api/jobs', 'GET /console/api/jobs.csv', 'GET /console/api/jobs/live'),
   ...reads(
     'session',
@@ -494,7 +494,7 @@ export const samples: readonly Sample[] = [
   },
   { route: 'DELETE /admin/v1/users/:id', credential: 'operator_key' },
   { route: 'POST /admin/v1/users/:id/password-reset', credential: 'operator_key', json: {} },
-  ...reads('operator_key', usageQuery, 'GET /admin/v1/usage'),
+  ...reads('operator_key', usageQuery, 'GET /admin/v1/usage', 'GET /admin/v1/usage.csv'),
   ...reads('operator_key', jobQuery, 'GET /admin/v1/jobs', 'GET /admin/v1/jobs.csv', 'GET /admin/v1/jobs/live'),
   ...reads(
     'operator_key',

@@ -39,8 +39,8 @@ export function RequestPage() {
           <EmptyState title="Nothing is kept under this id" icon={IconSearchOff}>
             <span>
               {isOperator ? 'No job has it' : 'No job of your account has it'}, and no request with it was refused in
-              the last 7 days. A request that read something, and succeeded, is not kept. Of many refusals in one second
-              only some are.
+              the last 7 days. Requests that succeeded without a job, such as a list of models, are not kept; of many
+              refusals in one second, only the first are.
             </span>
             <TextLink to={isOperator ? '/operator/jobs' : '/jobs'}>See the jobs</TextLink>
           </EmptyState>
