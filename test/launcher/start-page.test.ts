@@ -70,7 +70,7 @@ describe('the start page', () => {
 
   test('has the colours, the fonts and the mark of the console', () => {
     const page = startPage(options);
-    const { light, dark } = cssVariables(theme as never) as Record<string, Record<string, string>>;
+    const { light, dark } = cssVariables(theme as never) as unknown as Record<string, Record<string, string>>;
     const names = ['--sluice-ground', '--sluice-card', '--sluice-line', '--mantine-color-dimmed'];
     const accents = [theme.colors?.sluice?.[7], theme.colors?.sluice?.[3]];
     for (const color of [...names.flatMap((name) => [light?.[name], dark?.[name]]), ...accents]) {
