@@ -1,8 +1,15 @@
 // Installs packages that only tests need, apart from the project's own: each folder has a package.json and a lock file.
 // Does nothing where they are already there, so that it needs a registry only once.
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+
+/** A registry that is silent, or a build that hangs, is a failure. */
+const deadlineMs = 20 * 60_000;
+
+/** Installations that this process has begun, by folder: two at a time would spoil it. */
+const begun = new Map();
 
 /**
  * @param folder where package-lock.json is
@@ -10,6 +17,12 @@ import { join } from 'node:path';
  * @throws Error when npm fails.
  */
 export function installPackages(folder, what) {
+  const installation = begun.get(folder) ?? install(folder, what);
+  begun.set(folder, installation);
+  return installation;
+}
+
+async function install(folder, what) {
   const wanted = readFileSync(join(folder, 'package-lock.json'), 'utf8');
   // A copy of the package-lock.json that was installed. npm removes it with the rest before it installs anew.
   const installedFrom = join(folder, 'node_modules', '.installed-from.json');
@@ -17,10 +30,19 @@ export function installPackages(folder, what) {
   console.error(`Installing ${what} …`);
   // What these packages' install scripts do is not needed, and some `engines` speak of a Node they do not run on.
   const options = ['--ignore-scripts', '--engine-strict=false', '--loglevel=error', '--no-audit', '--no-fund'];
-  const { status, error } = spawnSync('npm', ['ci', ...options], { cwd: folder, stdio: 'inherit' });
-  if (error !== undefined) throw error;
-  if (status !== 0) throw new Error(`Installing ${what} failed: see npm above.`);
+  await runTool('npm', ['ci', ...options], folder);
   writeFileSync(installedFrom, wanted);
+}
+
+/**
+ * Runs a tool that installs or builds, to its end.
+ * @param cwd the folder that it runs in
+ * @throws Error when it is missing, fails or takes too long.
+ */
+export async function runTool(command, args, cwd) {
+  const child = spawn(command, args, { cwd, stdio: 'inherit', timeout: deadlineMs, killSignal: 'SIGKILL' });
+  const [status] = await once(child, 'exit');
+  if (status !== 0) throw new Error(`${command} ${args.slice(0, 3).join(' ')} … failed: see above.`);
 }
 
 function readIfThere(path) {

@@ -9,6 +9,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { installClients, languageNames, missingTool } from './clients/languages.mjs';
 import { findNode, mainVersion, otherVersions, withNode } from './node-versions/find-node.mjs';
 
 const folder = dirname(fileURLToPath(import.meta.url));
@@ -45,17 +46,48 @@ const nodeSuites = [
 /** Of a version that is yet to become the one that counts: streams. */
 const newestSuites = ['flow/whole-streams', 'contract/incomplete-answers'];
 
-/** Published clients in many languages, which are installed first: they run only where they are named. See `npm run clients`. */
+/** Published clients, by language, which are installed first. See `npm run clients`. */
 const clientSuites = 'clients/';
+
+/** Clients in these languages are part of every run of all suites; the soak has those in the others, too, where the machine has what builds them. */
+const everyRunsClients = ['javascript', 'python'];
 
 /** Node 20's own search knows no TypeScript. */
 function listFiles(parts) {
-  return readdirSync(folder, { recursive: true })
+  const suites = readdirSync(folder, { recursive: true })
     .filter((path) => path.endsWith('.test.ts') && !path.startsWith('bench') && !path.includes('node_modules'))
-    .filter((path) => parts.length === 0 || parts.some((part) => path.includes(part)))
-    .filter((path) => !path.startsWith(clientSuites) || parts.some((part) => part.startsWith(clientSuites)))
-    .sort()
-    .map((path) => join(folder, path));
+    .sort();
+  const isClients = (path) => path.startsWith(clientSuites);
+  const named = suites.filter((path) => parts.some((part) => path.includes(part)));
+  // Naming a part of all paths, such as `sdk`, does not mean them.
+  if (parts.length > 0) return named.filter((path) => !isClients(path) || parts.some(isClients));
+  const clients = clientsOfWholeRun().map(clientSuite);
+  return suites.filter((path) => !isClients(path) || clients.includes(path));
+}
+
+function clientSuite(language) {
+  return `${clientSuites}${language}.test.ts`;
+}
+
+function clientsOfWholeRun() {
+  if (!process.env.SLUICE_SOAK) return everyRunsClients;
+  return languageNames.filter((name) => {
+    const missing = everyRunsClients.includes(name) ? undefined : missingTool(name);
+    if (missing !== undefined) console.error(`Published clients, ${name}: left out, for want of a fitting ${missing}.`);
+    return missing === undefined;
+  });
+}
+
+/** What the suites test that are packages of their own, apart from the project's. @throws Error where one cannot be installed. */
+async function installFor(suites) {
+  const languages = languageNames.filter((name) => suites.includes(clientSuite(name)));
+  const isAgents = suites.some((path) => path.startsWith('agents'));
+  const outcomes = await Promise.allSettled([
+    isAgents ? import('./agents/install.mjs') : undefined,
+    ...languages.map(installClients),
+  ]);
+  const failed = outcomes.find(({ status }) => status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
 }
 
 /** This shell's settings must neither change what the tests see nor let them call a vendor with a real key. */
@@ -112,13 +144,14 @@ async function runTogether(version, files, concurrency, settings) {
   return code === 0 && missing === 0;
 }
 
-const files = listFiles(process.argv.slice(2));
-if (files.length === 0) {
+const parts = process.argv.slice(2);
+const suites = listFiles(parts);
+if (suites.length === 0) {
   console.error('No test file matches.');
   process.exit(1);
 }
-// What these suites test are packages of their own, apart from the project's.
-if (files.some((path) => path.startsWith(join(folder, 'agents')))) await import('./agents/install.mjs');
+await installFor(suites);
+const files = suites.map((path) => join(folder, path));
 // Both get a terminal's Ctrl-C; this one waits for the other's end.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => running?.kill('SIGTERM'));
@@ -136,7 +169,7 @@ if (passed && onPostgres.length > 0) {
   passed = await run(version, onPostgres, { SLUICE_TEST_DATABASE: 'postgres' });
 }
 // Who names suites wants to see them quickly.
-const isWhole = files.length === listFiles([]).length;
+const isWhole = parts.length === 0;
 for (const other of process.env.SLUICE_TEST_NODE === undefined && isWhole ? otherVersions : []) {
   if (!passed) break;
   console.log(`\nOn Node ${other}:`);

@@ -2,6 +2,7 @@ import type { Middleware } from 'koa';
 import type { Model } from '../../shared/catalogue/models.ts';
 import { toDollars } from '../../shared/money/dollars.ts';
 import type { Prices } from '../../shared/money/prices.ts';
+import { pathsOf } from '../endpoints/paths-of-model.ts';
 import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
 import { readWord } from './read-query.ts';
@@ -31,7 +32,13 @@ export function modelList({ catalogue }: Services): Middleware<State> {
 
 /** A model as the console shows it; null is what nobody has said. Vendors of one that can be used are those that are on. */
 export function shownModel(model: Model, available: boolean): Record<string, unknown> {
-  return { ...modelFacts(model), vendors: [...new Set(model.routes.map(({ vendor }) => vendor))], available };
+  return {
+    ...modelFacts(model),
+    vendors: [...new Set(model.routes.map(({ vendor }) => vendor))],
+    available,
+    paths: pathsOf(model),
+    timestamps: model.transcription?.timestamps ?? null,
+  };
 }
 
 /** What there is to know of a model, but for who serves it. */

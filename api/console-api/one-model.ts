@@ -6,7 +6,6 @@ import { findVendorRow } from '../../shared/catalogue/vendors.ts';
 import { withFactsOf } from '../../shared/catalogue/with-facts-of.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { settingsToTurnOn } from '../../shared/vendor-settings.ts';
-import { pathsOf } from '../endpoints/paths-of-model.ts';
 import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
 import { modelFacts, shownModel, shownPrices } from './models.ts';
@@ -22,7 +21,6 @@ export function oneModel({ catalogue }: Services): Middleware<State> {
     const usable = catalogue.list().find((model) => model.id === id);
     ctx.body = {
       ...shownModel(usable ?? known, usable !== undefined),
-      paths: pathsOf(known),
       ...namesOf(known, models),
       fallbacks: known.fallbacks ?? [],
       routes: known.routes.map((route, index) =>

@@ -216,7 +216,11 @@ const model = z.object({
   prices,
   available: z.boolean(),
 });
-const consoleModel = model.extend({ vendors: z.array(z.string()) });
+const consoleModel = model.extend({
+  vendors: z.array(z.string()),
+  paths: z.array(z.string()).describe('Where requests for it are sent.'),
+  timestamps: z.boolean().nullable().describe('Of transcription: whether it tells the time of each part.'),
+});
 const modelRoute = z.object({
   route: z.string(),
   vendor: z.string(),
@@ -343,7 +347,6 @@ export const ownObjects = {
   }),
   ConsoleModels: z.object({ data: z.array(consoleModel) }),
   ConsoleModel: consoleModel.extend({
-    paths: z.array(z.string()).describe('Where requests for it are sent.'),
     alias_of: z.string().nullable().describe('The model that it is another name of.'),
     aliases: z.array(z.string()).describe('Its other names.'),
     fallbacks: z.array(z.string()).describe('Models that serve requests once all its routes have failed.'),

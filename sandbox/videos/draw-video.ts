@@ -28,14 +28,14 @@ export function* drawFrames(clip: Clip): Generator<Uint8Array> {
   }
 }
 
-/** The frame in the middle, as PNG of the video's size. */
+/** The frame in the middle, as WebP of the video's size. */
 export function drawThumbnail(clip: Clip): Buffer {
   const painting = paintPicture(pictureOf(clip, clip.width, clip.height));
   drawBar(painting, 0.5);
-  return painting.canvas.toPng(painting.palette, false);
+  return painting.canvas.toWebp(painting.palette, false);
 }
 
-/** A small frame per second, four in a row, as PNG of the video's width. */
+/** A small frame per second, four in a row, as WebP of the video's width. */
 export function drawSpritesheet(clip: Clip): Buffer {
   const width = clip.width / SHEET_COLUMNS;
   const height = clip.height / SHEET_COLUMNS;
@@ -45,7 +45,7 @@ export function drawSpritesheet(clip: Clip): Buffer {
     drawBar(painting, (second + 1) / clip.seconds);
     sheet.paste(painting.canvas, (second % SHEET_COLUMNS) * width, Math.floor(second / SHEET_COLUMNS) * height);
   }
-  return sheet.toPng(painting.palette, false);
+  return sheet.toWebp(painting.palette, false);
 }
 
 function pictureOf(clip: Clip, width: number, height: number): Picture {

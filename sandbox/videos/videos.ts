@@ -82,7 +82,7 @@ export function sendVideoContent(exchange: Exchange): void {
   // All but a refusal falls in the middle: there is a file to break.
   const midway = fault && !isRefusal(fault) ? { ...fault, afterTokens: 0 } : fault;
   const delivery = { call: openLaterCall(exchange, task), pace: new Pace(0, undefined), fault: midway };
-  const type = variant === 'video' ? 'video/mp4' : 'image/png';
+  const type = variant === 'video' ? 'video/mp4' : 'image/webp';
   deliver(delivery, false, async () => {
     await sendWhole(delivery, type, await state.videos.renderer.render(variant, task.toClip()), 1);
   });

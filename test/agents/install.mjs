@@ -3,4 +3,4 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { installPackages } from '../install-packages.mjs';
 
-installPackages(dirname(fileURLToPath(import.meta.url)), 'the agents that are tested as clients (test/agents)');
+await installPackages(dirname(fileURLToPath(import.meta.url)), 'the agents that are tested as clients (test/agents)');

@@ -5,5 +5,5 @@ export interface ClientProgram {
 }
 export const languageNames: readonly string[];
 export function missingTool(name: string): string | undefined;
-export function installClients(name: string): void;
+export function installClients(name: string): Promise<void>;
 export function clientPrograms(name: string): ClientProgram[];

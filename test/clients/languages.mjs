@@ -1,10 +1,11 @@
-// The languages whose published clients are tested: which toolchain each needs, how its clients are installed, and the programs that use them.
+// The languages whose published clients are tested, and agents of the command line beside them: which toolchain each needs, how its
+// clients are installed, and the programs that use them.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { installPackages } from '../install-packages.mjs';
+import { installPackages, runTool } from '../install-packages.mjs';
 
 const folder = dirname(fileURLToPath(import.meta.url));
 
@@ -27,19 +28,27 @@ const javaPrograms = { 'openai-java': 'OpenaiJava', langchain4j: 'Langchain4j', 
 
 const goPrograms = ['anthropic-sdk-go', 'openai-go'];
 
+const rustPrograms = ['async-openai', 'genai'];
+
 const languages = {
   javascript: {
     toolchain: [],
-    install() {
-      installPackages(join(folder, 'javascript'), 'the JavaScript clients (test/clients/javascript)');
-    },
+    install: () => installPackages(join(folder, 'javascript'), 'the JavaScript clients (test/clients/javascript)'),
     programs: () => programsIn('javascript/programs', '.mjs', (path) => [process.execPath, path]),
+  },
+  agents: {
+    toolchain: [],
+    // Their cases are those of the JavaScript clients.
+    install: () =>
+      Promise.all([
+        languages.javascript.install(),
+        installPackages(join(folder, 'agents'), 'the agents, some 650 MB (test/clients/agents)'),
+      ]),
+    programs: () => programsIn('agents/programs', '.mjs', (path) => [process.execPath, path]),
   },
   python: {
     toolchain: [['python3', '-c', 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))']],
-    install() {
-      for (const group of Object.keys(pythonGroups)) installPythonGroup(group);
-    },
+    install: () => Promise.all(Object.keys(pythonGroups).map(installPythonGroup)),
     programs: () =>
       Object.entries(pythonGroups).flatMap(([group, clients]) =>
         clients.map((client) => ({
@@ -54,9 +63,9 @@ const languages = {
     install() {
       const source = join(folder, 'go');
       const target = join(source, '.installed');
-      installOnce(target, sourcesIn(source), 'the Go clients (test/clients/go)', () => {
-        run('go', ['build', '-o', `${target}/`, ...goPrograms.map((program) => `./${program}`)], source);
-      });
+      const build = () =>
+        runTool('go', ['build', '-o', `${target}/`, ...goPrograms.map((program) => `./${program}`)], source);
+      return installOnce(target, sourcesIn(source), 'the Go clients (test/clients/go)', build);
     },
     programs: () => goPrograms.map((client) => ({ client, command: [join(folder, 'go', '.installed', client)] })),
   },
@@ -69,15 +78,26 @@ const languages = {
     install() {
       const source = join(folder, 'java');
       const target = join(source, '.installed');
-      installOnce(target, sourcesIn(source), 'the Java clients (test/clients/java)', () => {
-        run('mvn', ['--quiet', '--batch-mode', 'compile'], source);
-      });
+      const build = () => runTool('mvn', ['--quiet', '--batch-mode', 'compile'], source);
+      return installOnce(target, sourcesIn(source), 'the Java clients (test/clients/java)', build);
     },
     programs: () => {
       const installed = join(folder, 'java', '.installed');
       const path = [join(installed, 'classes'), join(installed, 'lib', '*')].join(delimiter);
       return Object.entries(javaPrograms).map(([client, name]) => ({ client, command: ['java', '-cp', path, name] }));
     },
+  },
+  rust: {
+    // An older one does not know the edition.
+    toolchain: [['cargo', 'metadata', '--no-deps', '--quiet', '--manifest-path', join(folder, 'rust', 'Cargo.toml')]],
+    install() {
+      const source = join(folder, 'rust');
+      const target = join(source, '.installed');
+      const build = () => runTool('cargo', ['build', '--quiet', '--locked', '--target-dir', target], source);
+      return installOnce(target, sourcesIn(source), 'the Rust clients (test/clients/rust)', build);
+    },
+    programs: () =>
+      rustPrograms.map((client) => ({ client, command: [join(folder, 'rust', '.installed', 'debug', client)] })),
   },
 };
 
@@ -96,10 +116,10 @@ export function missingTool(name) {
  * Installs a language's clients, and builds their programs. Does nothing where that is done, so that it needs a registry only once.
  * @throws Error where a tool is missing or fails.
  */
-export function installClients(name) {
+export async function installClients(name) {
   const missing = missingTool(name);
-  if (missing !== undefined) throw new Error(`The clients in ${name} need ${missing}.`);
-  languages[name].install();
+  if (missing !== undefined) throw new Error(`Published clients, ${name}: they need a fitting ${missing}.`);
+  await languages[name].install();
 }
 
 /** The programs of a language, one a client: its name and how it is started. */
@@ -111,14 +131,14 @@ function pythonOf(group) {
   return join(folder, 'python', '.installed', group, 'bin', 'python');
 }
 
-function installPythonGroup(group) {
+async function installPythonGroup(group) {
   const source = join(folder, 'python');
   const target = join(source, '.installed', group);
   const files = [`${group}.txt`, `${group}.lock.txt`].map((file) => join(source, 'requirements', file));
-  installOnce(target, files, `the Python clients (test/clients/python/requirements/${group}.txt)`, () => {
-    run('python3', ['-m', 'venv', target], source);
+  await installOnce(target, files, `the Python clients (test/clients/python/requirements/${group}.txt)`, async () => {
+    await runTool('python3', ['-m', 'venv', target], source);
     const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile'];
-    run(pythonOf(group), ['-m', 'pip', 'install', ...options, '-r', files[1]], source);
+    await runTool(pythonOf(group), ['-m', 'pip', 'install', ...options, '-r', files[1]], source);
   });
 }
 
@@ -132,7 +152,7 @@ function sourcesIn(source) {
 }
 
 /** Runs `install` into an empty folder, unless it was done from the same files. */
-function installOnce(target, files, what, install) {
+async function installOnce(target, files, what, install) {
   const hash = createHash('sha256');
   for (const file of files) hash.update(readFileSync(file)).update('\0');
   const wanted = hash.digest('hex');
@@ -141,12 +161,6 @@ function installOnce(target, files, what, install) {
   console.error(`Installing ${what} …`);
   rmSync(target, { recursive: true, force: true });
   mkdirSync(target, { recursive: true });
-  install();
+  await install();
   writeFileSync(installedFrom, wanted);
-}
-
-function run(command, args, cwd) {
-  const { status, error } = spawnSync(command, args, { cwd, stdio: 'inherit' });
-  if (error !== undefined) throw error;
-  if (status !== 0) throw new Error(`${command} ${args.slice(0, 3).join(' ')} … failed: see above.`);
 }

@@ -16,9 +16,9 @@ if (unknown.length > 0) {
 const summary = [];
 let failed = false;
 
-function secondsOf(work) {
+async function secondsOf(work) {
   const start = performance.now();
-  work();
+  await work();
   return Math.round((performance.now() - start) / 1000);
 }
 
@@ -31,14 +31,14 @@ for (const name of named.length > 0 ? named : languageNames) {
   }
   let installed;
   try {
-    installed = secondsOf(() => installClients(name));
+    installed = await secondsOf(() => installClients(name));
   } catch (error) {
     summary.push(`${name}: not installed: ${error.message}`);
     failed = true;
     continue;
   }
   let passed = false;
-  const ran = secondsOf(() => {
+  const ran = await secondsOf(() => {
     const suite = [join(folder, '..', 'run.mjs'), `clients/${name}.test.ts`];
     passed = spawnSync(process.execPath, suite, { stdio: 'inherit' }).status === 0;
   });

@@ -61,6 +61,7 @@ function makerRows(prefix: string, guard: Guard): Record<string, Row> {
 const rows: Readonly<Record<string, Row>> = {
   'GET /': { guard: 'public' },
   'GET /docs': { guard: 'public' },
+  'GET /favicon.ico': { guard: 'public' },
   'GET /llms.txt': { guard: 'public' },
   'GET /openapi.json': { guard: 'public' },
   'GET /healthz': { guard: 'public' },

@@ -389,6 +389,7 @@ export const samples: readonly Sample[] = [
     'GET /',
     'GET /openapi.json',
     'GET /docs',
+    'GET /favicon.ico',
     'GET /llms.txt',
     'GET /healthz',
     'GET /readyz',

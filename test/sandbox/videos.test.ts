@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import type OpenAI from 'openai';
-import { PNG } from 'pngjs';
+import { readImageHeader } from '../../sandbox/image-header.ts';
 import { type RunningSandbox, startSandbox } from '../../sandbox/server.ts';
 import { VideoRenderer } from '../../sandbox/videos/video-renderer.ts';
 import { pngBytes, pngFile } from '../support/image-files.ts';
@@ -195,16 +195,16 @@ describe('POST /v1/videos', () => {
 });
 
 describe('GET /v1/videos/{id}/content', () => {
-  it('answers a thumbnail and a spritesheet as PNG', async () => {
+  it('answers a thumbnail and a spritesheet as WebP', async () => {
     const { id } = await createCompleted(client, { seconds: '12' });
     const [thumbnail, sheet] = [await contentOf(id, 'thumbnail'), await contentOf(id, 'spritesheet')];
     const sizes = [thumbnail, sheet].map(({ type, bytes }) => {
-      const { width, height } = PNG.sync.read(bytes);
-      return [type, width, height];
+      const { format, width, height } = readImageHeader(bytes) ?? {};
+      return [type, format, width, height];
     });
     assert.deepEqual(sizes, [
-      ['image/png', 1280, 720],
-      ['image/png', 1280, 540],
+      ['image/webp', 'WebP', 1280, 720],
+      ['image/webp', 'WebP', 1280, 540],
     ]);
   });
 

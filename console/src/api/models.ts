@@ -34,6 +34,10 @@ export interface Model {
   readonly output: readonly string[] | null;
   readonly reasoning: unknown;
   readonly deprecated_at: number | null;
+  /** Where requests for it are sent: `/v1/chat/completions`. */
+  readonly paths: readonly string[];
+  /** Of transcription: whether it tells the time of each part. */
+  readonly timestamps: boolean | null;
   readonly prices: ModelPrices | null;
 }
 
@@ -53,8 +57,6 @@ export interface RouteOfModel {
 
 /** All that there is to know of one model. */
 export interface ModelDetails extends Model {
-  /** Where requests for it are sent. */
-  readonly paths: readonly string[];
   /** The model that it is another name of. */
   readonly alias_of: string | null;
   readonly aliases: readonly string[];

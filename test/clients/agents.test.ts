@@ -1,0 +1,3 @@
+import { testClients } from './run-clients.ts';
+
+testClients('agents');
