@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { RefusedRequests } from '../../api/refused-requests/refused-requests.ts';
+import { type RefusedBounds, RefusedRequests } from '../../api/refused-requests/refused-requests.ts';
 import type { Context } from '../../api/state.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { newJobId } from '../../shared/ids.ts';
@@ -127,30 +127,30 @@ describe('refused requests', () => {
   it('are the newest of an account, and in all, and go with the time', async () => {
     await redis.client.flushall();
     const bounds = { keptMs: 60_000, maxOfAccount: 3, maxInAll: 5 };
-    const ids: string[] = [];
-    for (const account of ['a b', 'a b', 'a b', 'a b', 'c', 'c', 'd']) {
-      const requests = new RefusedRequests(redis.client, log, bounds);
+    const keep = async (account: string, by: RefusedBounds = bounds): Promise<string> => {
+      const requests = new RefusedRequests(redis.client, log, by);
       const [ctx, id] = request(account);
       requests.note(ctx, error);
-      ids.push(id);
       await requests.close();
       // The order within a millisecond is nobody's.
       await eventually(async () => assert.notEqual(newJobId().slice(0, 12), id.slice(0, 12)));
-    }
-    const reader = new RefusedRequests(redis.client, log, bounds);
-    const kept = await Promise.all(ids.map(async (id) => (await reader.find(id)) !== undefined));
-    assert.deepEqual(kept, [false, false, true, true, true, true, true]);
-    assert.equal(await redis.client.hlen(refusedKeys.rows), 5);
-    assert.equal(await redis.client.zcard(`${refusedKeys.accounts}a b`), 2);
+      return id;
+    };
+    const kept = async (): Promise<string[]> => (await redis.client.hkeys(refusedKeys.rows)).toSorted();
+    const first = await keep('c');
+    const [, ...ofOne] = [await keep('a b'), await keep('a b'), await keep('a b'), await keep('a b')];
+    const other = await keep('d');
+    assert.deepEqual(await kept(), [first, ...ofOne, other], 'of one account the newest three');
+    const sixth = await keep('d');
+    assert.deepEqual(await kept(), [...ofOne, other, sixth], 'in all the newest five');
+    assert.equal(await redis.client.zcard(`${refusedKeys.accounts}c`), 0);
+    assert.equal(await redis.client.zcard(`${refusedKeys.accounts}a b`), 3);
     for (const key of await redis.client.keys('*')) assert.ok((await redis.client.pttl(key)) > 0, key);
     // Its time is over.
-    await redis.client.zadd(refusedKeys.all, 1, `${ids.at(-1)} d`);
-    const later = new RefusedRequests(redis.client, log, bounds);
-    const [ctx, newest] = request('e');
-    later.note(ctx, error);
-    await later.close();
-    assert.deepEqual(await redis.client.zrange(`${refusedKeys.accounts}d`, 0, '-1'), []);
-    assert.deepEqual((await redis.client.hkeys(refusedKeys.rows)).toSorted(), [...ids.slice(2, 6), newest].toSorted());
+    await redis.client.zadd(refusedKeys.all, 1, `${sixth} d`);
+    const newest = await keep('e', { ...bounds, maxInAll: 10 });
+    assert.deepEqual(await kept(), [...ofOne, other, newest]);
+    assert.deepEqual(await redis.client.zrange(`${refusedKeys.accounts}d`, 0, '-1'), [other]);
     const impatient = new RefusedRequests(redis.client, log, { ...bounds, keptMs: -1 });
     assert.equal(await impatient.find(newest), undefined);
   });
