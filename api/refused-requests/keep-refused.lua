@@ -4,9 +4,11 @@
 -- ARGV[1] for how long, in ms   ARGV[2] so many of an account at most   ARGV[3] so many in all at most, then three of each:
 --   id, account, what is kept
 local rows, all, accounts = KEYS[1], KEYS[2], KEYS[3]
-local lifetime, mostOfAccount, mostInAll = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local lifetime, maxOfAccount, maxInAll = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local milliseconds = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = string.format('%.0f', milliseconds)
+local oldest = string.format('%.0f', milliseconds - lifetime)
 
 local function forget(members)
   for _, member in ipairs(members) do
@@ -24,14 +26,14 @@ for index = 4, #ARGV, 3 do
   redis.call('ZADD', all, now, id .. ' ' .. account)
   redis.call('ZADD', own, now, id)
   redis.call('PEXPIRE', own, lifetime)
-  local over = redis.call('ZCARD', own) - mostOfAccount
+  local over = redis.call('ZCARD', own) - maxOfAccount
   if over > 0 then
-    for _, oldest in ipairs(redis.call('ZRANGE', own, 0, over - 1)) do forget({oldest .. ' ' .. account}) end
+    for _, first in ipairs(redis.call('ZRANGE', own, 0, over - 1)) do forget({first .. ' ' .. account}) end
   end
 end
 
-forget(redis.call('ZRANGEBYSCORE', all, '-inf', now - lifetime, 'LIMIT', 0, 1000))
-local over = redis.call('ZCARD', all) - mostInAll
+forget(redis.call('ZRANGEBYSCORE', all, '-inf', oldest, 'LIMIT', 0, 1000))
+local over = redis.call('ZCARD', all) - maxInAll
 if over > 0 then forget(redis.call('ZRANGE', all, 0, over - 1)) end
 redis.call('PEXPIRE', rows, lifetime)
 redis.call('PEXPIRE', all, lifetime)

@@ -166,9 +166,15 @@ describe('models', () => {
       const text = (await code.textContent()) ?? '';
       assert.ok(text.includes(`base_url="${gateway.url}/v1"`) && text.includes('model="sandbox-image"'), text);
       await assertReadable(page, 'model');
+      const lists = new Set<string>();
+      page.on('request', (request) => {
+        const { pathname, search } = new URL(request.url());
+        if (pathname === '/console/api/models') lists.add(search);
+      });
       await page.getByRole('link', { name: 'Try it' }).click();
       await page.getByRole('tab', { name: 'Image', selected: true }).waitFor();
       await page.waitForFunction(`document.querySelector('input[value="sandbox-image"]') !== null`);
+      assert.deepEqual([...lists], ['?available=true'], 'of hundreds of models those that can be used are read');
     });
     await onPage('/models/sandbox-embedding', async (page) => {
       await page.getByText('Python', { exact: true }).click();

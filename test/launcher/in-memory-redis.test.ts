@@ -70,6 +70,19 @@ describe('without a redis-server on the PATH', () => {
     }
   });
 
+  test('a refused request is found by its id', async () => {
+    const { key } = JSON.parse((await runKeys(dataDir, ['create', '--operator', '--json'])).stdout) as { key: string };
+    const refused = await send('POST', '/chat/completions', { body: { model: 'sandbox-chat' } });
+    const id = refused.headers.get('x-request-id');
+    await eventually(async () => {
+      const headers = { authorization: `Bearer ${key}` };
+      const found = await fetch(baseUrl.replace(/v1$/, `admin/v1/requests/${id}`), { headers });
+      const text = await found.text();
+      assert.equal(found.status, 200, text);
+      assert.equal((JSON.parse(text) as { refusal: { status: number } }).refusal.status, 400);
+    });
+  });
+
   test('requests that come together are all answered', async () => {
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, at) => send('POST', '/chat/completions', chat(`Reply with exactly: ${at}`))),
