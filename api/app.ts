@@ -50,7 +50,7 @@ import { strictTransport } from './middleware/strict-transport.ts';
 import { referenceRoutes } from './reference/serve-reference.ts';
 import { readResult } from './results/result-route.ts';
 import type { Services } from './services.ts';
-import { showStartPage } from './show-start-page.ts';
+import { showIcon, showStartPage } from './show-start-page.ts';
 import type { State } from './state.ts';
 
 /** Every endpoint that makes jobs. */
@@ -85,6 +85,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   const reference = referenceRoutes(services);
 
   router.get('/', showStartPage(services));
+  router.get('/favicon.ico', showIcon);
   router.get('/docs', reference.page);
   router.get('/openapi.json', reference.openapi);
   router.get('/llms.txt', reference.llms);
@@ -128,7 +129,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   app.use(accessLog(services.log, services.metrics));
   if (services.config.corsOrigins.length > 0) app.use(cors(services.config.corsOrigins));
   app.use(errorShape(endpoints));
-  app.use(errors(services.log));
+  app.use(errors(services));
   app.use(refuseOddRequests);
   const host = checkHost(services);
   if (host !== undefined) app.use(host);

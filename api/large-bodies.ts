@@ -41,7 +41,7 @@ const defaults: LargeBodyLimits = {
   threads: 2,
   waiting: 64,
   waitingBytes: 256 * 1024 * 1024,
-  taskMs: 30_000,
+  taskMs: 60_000,
   heapMiB: 1024,
 };
 

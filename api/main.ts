@@ -52,6 +52,7 @@ import { StoredJobs } from './ledger/stored-jobs.ts';
 import { raiseMoney, syncRedis } from './ledger/sync-redis.ts';
 import { Mailer } from './mail/mailer.ts';
 import { CallerDirectory } from './middleware/authenticate.ts';
+import { RefusedRequests } from './refused-requests/refused-requests.ts';
 import { ResultLinks } from './results/result-links.ts';
 import type { Services } from './services.ts';
 import { ForwardedHeaders } from './trusted-proxies.ts';
@@ -93,6 +94,7 @@ async function createServices(config: Config, redis: RedisHandle, db: Database, 
     accounts,
     readers: new AnswerReaders({ redis: redis.client, blobs, log }),
     delivered: new DeliveredLogs(redis.client, log),
+    refused: new RefusedRequests(redis.client, log),
     acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
     storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
     blobs,
@@ -267,6 +269,7 @@ async function start(): Promise<void> {
       await Promise.all([...services.queues.values()].map((queue) => queue.close()));
       await services.mailer?.close();
       await services.callers.close();
+      await services.refused.close();
       await redis.close();
       await db.destroy();
     },

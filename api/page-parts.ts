@@ -1,13 +1,30 @@
 import { createHash } from 'node:crypto';
 
+/** The product's mark. */
+export const logo =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Sluice</title><rect width="32" height="32" rx="7" fill="#0b6e8f"/><path d="M7 11c3-3 6-3 9 0s6 3 9 0M7 17c3-3 6-3 9 0s6 3 9 0M7 23c3-3 6-3 9 0s6 3 9 0" fill="none" stroke="#fff" stroke-width="2.4" stroke-linecap="round"/></svg>';
+
 /**
- * The `Content-Security-Policy` of a page that has one inline style, and loads nothing from anywhere.
+ * The `Content-Security-Policy` of a page that has one inline style and at most one inline script, shows the icon, and loads
+ * nothing else from anywhere.
  * @param page its HTML, or the template of it
  */
-export function policyOfStyle(page: string): string {
-  const style = /<style>([\s\S]*?)<\/style>/.exec(page)?.[1] ?? '';
-  const hash = createHash('sha256').update(style).digest('base64');
-  return `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+export function policyOf(page: string): string {
+  const script = hashOf(page, 'script');
+  return [
+    "default-src 'none'",
+    `style-src ${hashOf(page, 'style') ?? "'none'"}`,
+    ...(script === undefined ? [] : [`script-src ${script}`]),
+    "img-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}
+
+function hashOf(page: string, element: 'style' | 'script'): string | undefined {
+  const text = new RegExp(`<${element}>([\\s\\S]*?)</${element}>`).exec(page)?.[1];
+  return text === undefined ? undefined : `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };

@@ -29,6 +29,7 @@ import type { AcceptedJobs } from './ledger/accepted-jobs.ts';
 import type { StoredJobs } from './ledger/stored-jobs.ts';
 import type { Mailer } from './mail/mailer.ts';
 import type { CallerDirectory } from './middleware/authenticate.ts';
+import type { RefusedRequests } from './refused-requests/refused-requests.ts';
 import type { ResultLinks } from './results/result-links.ts';
 import type { ForwardedHeaders } from './trusted-proxies.ts';
 
@@ -46,6 +47,7 @@ export interface Services extends EndJobContext {
   readonly accounts: AccountLoader;
   readonly readers: AnswerReaders;
   readonly delivered: DeliveredLogs;
+  readonly refused: RefusedRequests;
   readonly acceptedJobs: AcceptedJobs;
   readonly storedJobs: StoredJobs;
   readonly blobs: Blobs;

@@ -1,5 +1,7 @@
 import type { Middleware } from 'koa';
 import { exampleModels } from '../shared/catalogue/example-models.ts';
+import { keepFile, sendKeptFile } from './kept-file.ts';
+import { logo } from './page-parts.ts';
 import type { Services } from './services.ts';
 import { startPage, startPagePolicy } from './start-page.ts';
 import type { State } from './state.ts';
@@ -19,3 +21,11 @@ export function showStartPage(services: Services): Middleware<State> {
     ctx.body = pages.get(baseUrls.of(ctx.req));
   };
 }
+
+const icon = keepFile(Buffer.from(logo), 'image/svg+xml');
+
+/** `GET /favicon.ico`: what browsers ask for by themselves. It is an SVG, whatever its name ends with. */
+export const showIcon: Middleware<State> = async (ctx) => {
+  ctx.state.endpoint = 'favicon';
+  await sendKeptFile(ctx, icon);
+};

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { ExampleModels } from '../shared/catalogue/example-models.ts';
-import { escapeHtml, policyOfStyle } from './page-parts.ts';
+import { escapeHtml, logo, policyOf } from './page-parts.ts';
 
 /** What the start page tells. */
 export interface StartPageOptions {
@@ -11,12 +11,16 @@ export interface StartPageOptions {
   readonly sandbox: boolean;
 }
 
-const template = readFileSync(new URL('./start-page.html', import.meta.url), 'utf8');
+/** Code scrolls where it is too wide: the keyboard reaches it, and it has a name. */
+const template = readFileSync(new URL('./start-page.html', import.meta.url), 'utf8').replaceAll(
+  '<pre title=',
+  '<pre tabindex="0" role="region" aria-label=',
+);
 /** Shown only where a model makes videos. */
 const videoSection = /<!--video-->\n([\s\S]*?)<!--\/video-->\n\n/;
 
-/** Value of the page's `Content-Security-Policy` header: its one inline style, and nothing else from anywhere. */
-export const startPagePolicy = policyOfStyle(template);
+/** Value of the page's `Content-Security-Policy` header: its one inline style and script and the icon, and nothing else from anywhere. */
+export const startPagePolicy = policyOf(template);
 
 /**
  * The page at `/`: how to call what runs, as HTML. It shows no key, and neither the version nor who is behind it: anyone may
@@ -35,5 +39,7 @@ export function startPage(options: StartPageOptions): string {
       : '',
   };
   const shown = template.replace(videoSection, examples.video === undefined ? '' : '$1');
-  return shown.replace(/\{\{(\w+)\}\}/g, (_, name: string) => escapeHtml(values[name] ?? ''));
+  return shown.replace(/\{\{(\w+)\}\}/g, (_, name: string) =>
+    name === 'logo' ? logo : escapeHtml(values[name] ?? ''),
+  );
 }

@@ -75,6 +75,16 @@ export const workerKeys = {
   keyCheck: (vendor: string, keyId: string): string => `${root}:key-check:${vendor}:${keyId}`,
 };
 
+/** Requests that were refused, see api/refused-requests. */
+export const refusedKeys = {
+  /** What is kept of each (hash, by id). */
+  rows: `${root}:{refused}:rows`,
+  /** Sorted set of `id account`, by time. */
+  all: `${root}:{refused}:all`,
+  /** Start of the names of accounts' own: sorted sets of ids, by time. */
+  accounts: `${root}:{refused}:of:`,
+};
+
 /** Names the place where the blobs of all processes lie, as long as one of them runs. */
 export const blobStorageKey = `${root}:blob-storage`;
 

@@ -38,6 +38,15 @@ export function settingName({ name }: VendorRow): string {
   return name.toUpperCase().replaceAll('-', '_');
 }
 
+/** The settings that turn a vendor of the table on. */
+export function settingsToTurnOn(row: VendorRow): string[] {
+  const setting = settingName(row);
+  return [
+    ...(row.needsKey ? [`${setting}_API_KEY`] : []),
+    ...(!row.needsKey || row.needsBaseUrl === true ? [`${setting}_BASE_URL`] : []),
+  ];
+}
+
 /** `<VENDOR>_API_KEY` and `<VENDOR>_BASE_URL` of every vendor. */
 const keys = z.object(Object.fromEntries(vendorRows.map((row) => [`${settingName(row)}_API_KEY`, keyList.optional()])));
 const addresses = z.object(

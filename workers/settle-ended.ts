@@ -47,7 +47,7 @@ export async function settleEnded(context: WorkerContext, job: QueuedJob, known?
   const called = known ?? (await calledByLog(context, state));
   const { usage, cost } = await chargeEnded(context, job, state, called);
   if (state.usage === undefined) await noteCharge(context, job, { usage, cost });
-  const { vendor, attempts, servedModel, firstAt } = called;
+  const { vendor, attempts, servedModel, firstAt = state.firstAt } = called;
   const settlement = settlementOf({ ...state, servedModel, firstAt, usage, cost, attempt: attempts }, vendor);
   if (settlement !== undefined) await settleNow(context.redis, settlement);
 }

@@ -5,7 +5,8 @@ import { requireSession } from '../accounts/require-session.ts';
 import { cancelOneJob, jobList, liveJobs, oneJob } from '../console-api/jobs.ts';
 import { jobsCsv } from '../console-api/jobs-csv.ts';
 import { readText } from '../console-api/read-query.ts';
-import { usage } from '../console-api/usage.ts';
+import { findRequest } from '../console-api/requests.ts';
+import { usage, usageCsv } from '../console-api/usage.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { accountRoutes } from './accounts.ts';
@@ -30,12 +31,14 @@ export function addAdminRoutes(router: Router<State>, services: Services, db: Da
   const asked = (ctx: Context): string | undefined => readText(ctx.query, 'account');
 
   router.get('/admin/v1/usage', operator, usage(db, asked));
+  router.get('/admin/v1/usage.csv', operator, usageCsv(db, asked));
   router.get('/admin/v1/jobs', operator, jobList(services, db, asked));
   router.get('/admin/v1/jobs.csv', operator, jobsCsv(services, db, asked));
   // Before the one for an id, which would take its name for one.
   router.get('/admin/v1/jobs/live', operator, liveJobs(services, db, asked));
   router.get('/admin/v1/jobs/:id', operator, oneJob(services, db, asked));
   router.delete('/admin/v1/jobs/:id', operator, cancelOneJob(services, db, asked, 'an operator'));
+  router.get('/admin/v1/requests/:id', operator, findRequest(services, db, asked));
   router.get('/admin/v1/accounts', operator, accounts.list);
   router.post('/admin/v1/accounts', operator, accounts.create);
   router.get('/admin/v1/accounts/:id', operator, accounts.retrieve);

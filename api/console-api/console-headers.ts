@@ -25,6 +25,8 @@ const headers = {
   'x-frame-options': 'DENY',
   // Reset links have a secret in their query.
   'referrer-policy': 'no-referrer',
+  // A name that a link of a model's answer holds is not to be looked up before the link is clicked: it may carry off what was said.
+  'x-dns-prefetch-control': 'off',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
 };

@@ -67,7 +67,7 @@ export function consoleJob(row: ListedRow, progress?: JobProgress): ConsoleJob {
     attempts,
     created_at: row.created_at,
     began_at: row.began_at ?? progress?.beganAt ?? null,
-    first_at: row.first_at,
+    first_at: row.first_at ?? progress?.firstAt ?? null,
     ended_at: row.ended_at ?? progress?.endedAt ?? null,
     error_code: row.error_code ?? progress?.errorCode ?? null,
     error_message: details?.message ?? null,

@@ -12,9 +12,11 @@ import { cancelOneJob, jobList, liveJobs, oneJob } from './jobs.ts';
 import { jobsCsv } from './jobs-csv.ts';
 import { consoleKeyRoutes } from './keys.ts';
 import { modelList } from './models.ts';
+import { oneModel } from './one-model.ts';
 import { readSession } from './read-session.ts';
 import { readSettings } from './read-settings.ts';
-import { usage } from './usage.ts';
+import { findRequest } from './requests.ts';
+import { usage, usageCsv } from './usage.ts';
 
 /** Adds the console's routes, one line each: behind `signedIn` a handler finds who it is in `ctx.state.session`. */
 export function addConsoleRoutes(
@@ -31,7 +33,9 @@ export function addConsoleRoutes(
   const { events } = jobRoutes(services, endpoints, own);
 
   router.get('/console/api/models', signedIn, modelList(services));
+  router.get('/console/api/models/*id', signedIn, oneModel(services));
   router.get('/console/api/usage', signedIn, usage(db, own));
+  router.get('/console/api/usage.csv', signedIn, usageCsv(db, own));
   router.get('/console/api/jobs', signedIn, jobList(services, db, own));
   router.get('/console/api/jobs.csv', signedIn, jobsCsv(services, db, own));
   // Before the one for an id, which would take its name for one.
@@ -39,6 +43,7 @@ export function addConsoleRoutes(
   router.get('/console/api/jobs/:id', signedIn, oneJob(services, db, own));
   router.delete('/console/api/jobs/:id', signedIn, cancelOneJob(services, db, own, 'its owner'));
   router.get('/console/api/jobs/:id/events', signedIn, events);
+  router.get('/console/api/requests/:id', signedIn, findRequest(services, db, own));
   router.get('/console/api/session', signedIn, readSession(services, db));
   router.get('/console/api/settings', readSettings(services));
   router.all(`${authPath}/*path`, answerAuth(services));

@@ -108,13 +108,13 @@ export function cancelOneJob(
     ctx.state.endpoint = 'job.cancel';
     await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
       const ended = await cancelJob(services, state, connection, by);
-      const row = await reads.read(() => rowOf(services, db, state.id));
+      const row = await reads.read(() => findRow(services, db, state.id));
       ctx.body = row === undefined ? consoleJob(rowOfState(ended, null), ended) : consoleJob(row, ended);
     });
   };
 }
 
-/** @throws ApiError 404 for an unknown job, and for another account's; 503. */
+/** A job by its wire id. @throws ApiError 404 for an unknown job, and for another account's; 503. */
 async function findJob(
   services: Services,
   db: Database,
@@ -123,7 +123,7 @@ async function findJob(
   account: string | undefined,
 ): Promise<ConsoleJob> {
   const id = jobIdFromWire(wireId);
-  const row = id === undefined ? undefined : await reads.read(() => rowOf(services, db, id));
+  const row = id === undefined ? undefined : await reads.read(() => findRow(services, db, id));
   if (row === undefined || (account !== undefined && row.account_id !== account)) {
     throw new ApiError('not_found', 'No such job.');
   }
@@ -131,7 +131,8 @@ async function findJob(
   return job as ConsoleJob;
 }
 
-async function rowOf({ redis }: Services, db: Database, id: string): Promise<ListedRow | undefined> {
+/** A job by its row, or by its state where there is no row yet; whosever it is. */
+export async function findRow({ redis }: Services, db: Database, id: string): Promise<ListedRow | undefined> {
   const row = await findListedJob(db, id);
   if (row !== undefined) return row;
   const state = await readJobState(redis, id);

@@ -24,7 +24,10 @@ export interface LiveJobFilter {
 }
 
 /** How far a job is, by its state. */
-export type JobProgress = Pick<JobState, 'attempt' | 'beganAt' | 'endedAt' | 'outcome' | 'errorCode' | 'errorDetails'>;
+export type JobProgress = Pick<
+  JobState,
+  'attempt' | 'beganAt' | 'firstAt' | 'endedAt' | 'outcome' | 'errorCode' | 'errorDetails'
+>;
 
 /** An unfinished job, without its request. */
 export type LiveJob = JobIdentity & JobProgress;
@@ -61,12 +64,13 @@ async function readLiveJob(redis: RedisClient, id: string): Promise<LiveJob | un
 
 /** Without the request, which a state may hold: nobody is shown it here, and it may be long. */
 async function readState(redis: RedisClient, id: string): Promise<{ job: string; progress: JobProgress } | undefined> {
-  const fields = ['job', 'attempt', 'began', 'ended', 'terminal', 'error', 'details'] as const;
-  const [job, attempt, began, ended, outcome, error, details] = await redis.hmget(jobKeys.state(id), ...fields);
+  const fields = ['job', 'attempt', 'began', 'first', 'ended', 'terminal', 'error', 'details'] as const;
+  const [job, attempt, began, first, ended, outcome, error, details] = await redis.hmget(jobKeys.state(id), ...fields);
   if (!job) return undefined;
   const progress = {
     attempt: Number(attempt ?? 0),
     beganAt: began ? Number(began) : undefined,
+    firstAt: first ? Number(first) : undefined,
     endedAt: ended ? Number(ended) : undefined,
     outcome: (outcome || undefined) as Outcome | undefined,
     errorCode: (error || undefined) as ErrorCode | undefined,

@@ -2,25 +2,43 @@ import type { Middleware } from 'koa';
 import type { Model } from '../../shared/catalogue/models.ts';
 import { toDollars } from '../../shared/money/dollars.ts';
 import type { Prices } from '../../shared/money/prices.ts';
+import { pathsOf } from '../endpoints/paths-of-model.ts';
 import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
+import { readWord } from './read-query.ts';
 
-/** `GET /console/api/models`: every model there is, those that can be used now first, with its limits and prices. */
+/** What `available` of the list of models can be. */
+export const availableOnly = ['true', 'false'] as const;
+
+/**
+ * `GET /console/api/models`: every model there is, those that can be used now first, with its limits and prices;
+ * `available=true`: only those that can be used.
+ */
 export function modelList({ catalogue }: Services): Middleware<State> {
   return (ctx) => {
     ctx.state.endpoint = 'console.models';
     const usable = catalogue.list();
+    if (readWord(ctx.query, 'available', availableOnly) === 'true') {
+      ctx.body = { data: usable.map((model) => shownModel(model, true)) };
+      return;
+    }
     const ids = new Set(usable.map(({ id }) => id));
     const others = catalogue.sources().models.filter(({ id }) => !ids.has(id));
     ctx.body = {
-      data: [...usable.map((model) => shown(model, true)), ...others.map((model) => shown(model, false))],
+      data: [...usable.map((model) => shownModel(model, true)), ...others.map((model) => shownModel(model, false))],
     };
   };
 }
 
 /** A model as the console shows it; null is what nobody has said. Vendors of one that can be used are those that are on. */
-function shown(model: Model, available: boolean): Record<string, unknown> {
-  return { ...modelFacts(model), vendors: [...new Set(model.routes.map(({ vendor }) => vendor))], available };
+export function shownModel(model: Model, available: boolean): Record<string, unknown> {
+  return {
+    ...modelFacts(model),
+    vendors: [...new Set(model.routes.map(({ vendor }) => vendor))],
+    available,
+    paths: pathsOf(model),
+    timestamps: model.transcription?.timestamps ?? null,
+  };
 }
 
 /** What there is to know of a model, but for who serves it. */

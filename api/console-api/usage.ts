@@ -1,12 +1,14 @@
 import type { ParsedUrlQuery } from 'node:querystring';
 import type { Middleware } from 'koa';
 import type { Database } from '../../shared/database/database.ts';
-import { toDollars } from '../../shared/money/dollars.ts';
+import { formatDollars, toDollars } from '../../shared/money/dollars.ts';
 import { BoundedReads } from '../bounded-reads.ts';
 import { readLatency } from '../ledger/latency.ts';
 import { dayMs, hourMs, type UsageSums } from '../ledger/usage-hours.ts';
 import { readUsage, type UsageQuestion, type UsageRow, usageGroups } from '../ledger/usage-report.ts';
-import type { Context, State } from '../state.ts';
+import type { State } from '../state.ts';
+import { csvLine } from './csv.ts';
+import type { AccountOf } from './jobs.ts';
 import { invalidQuery, readText, readTime, readWord } from './read-query.ts';
 import { readTag } from './read-tag.ts';
 
@@ -23,7 +25,7 @@ const mostDaysByTag = 92;
  * of an hour or a day (ms since 1970), or an id or a name.
  * @param accountOf whose usage; it answers undefined for that of all
  */
-export function usage(db: Database, accountOf: (ctx: Context) => string | undefined): Middleware<State> {
+export function usage(db: Database, accountOf: AccountOf): Middleware<State> {
   const reads = new BoundedReads(readMs, 'The usage cannot be read for now.');
   return async (ctx) => {
     ctx.state.endpoint = 'usage';
@@ -41,6 +43,42 @@ export function usage(db: Database, accountOf: (ctx: Context) => string | undefi
       total: shownSums(total),
       latency,
     };
+  };
+}
+
+/** The columns of a file behind those that name the group. */
+const fileColumns = [
+  ...(['requests', 'failed', 'cancelled', 'input_tokens', 'output_tokens'] as const),
+  ...(['average_ms', 'average_first_ms'] as const),
+];
+
+/**
+ * `GET …/usage.csv`: the groups as a file, a line each. The first column is named by what they are groups of; days and hours
+ * are those of the time zone that is asked for.
+ */
+export function usageCsv(db: Database, accountOf: AccountOf): Middleware<State> {
+  const reads = new BoundedReads(readMs, 'The usage cannot be read for now.');
+  return async (ctx) => {
+    ctx.state.endpoint = 'usage.csv';
+    const question = readQuestion(ctx.query, accountOf(ctx));
+    const { groupBy } = question;
+    const { rows } = await reads.read(() => readUsage(db, question));
+    const names = await reads.read(() => namesOf(db, question, rows));
+    // What has a name has an id, too.
+    const hasId = groupBy === 'key' || groupBy === 'account';
+    const lines = rows.map((row) => {
+      const sums = shownSums(row);
+      const label = labelOf(question, row.group, names);
+      const cells = fileColumns.map((name) => sums[name]);
+      return csvLine([label, ...(hasId ? [row.group] : []), ...cells, formatDollars(row.cost)]);
+    });
+    const head = [groupBy, ...(hasId ? [`${groupBy}_id`] : []), ...fileColumns, 'cost_dollars'];
+    ctx.set({
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': `attachment; filename="usage-by-${groupBy}.csv"`,
+      'x-content-type-options': 'nosniff',
+    });
+    ctx.body = [csvLine(head), ...lines].join('');
   };
 }
 

@@ -1,10 +1,12 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
+import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
 import type { State } from '../state.ts';
 
-/** The only catch: every error becomes an answer in the API's error shape, and what nobody expected is logged. */
-export function errors(log: Logger): Middleware<State> {
+/** The only catch: every error becomes an answer in the API's error shape, which can be looked up by the
+ * request's id, and what nobody expected is logged. */
+export function errors({ log, refused }: { log: Logger; refused: RefusedRequests }): Middleware<State> {
   return async (ctx, next) => {
     try {
       await next();
@@ -24,6 +26,7 @@ export function errors(log: Logger): Middleware<State> {
       ctx.status = error.status;
       ctx.set(error.headers());
       ctx.body = ctx.state.errorBody?.(error, ctx) ?? error.toWire();
+      refused.note(ctx, error);
     }
   };
 }

@@ -46,8 +46,12 @@ export interface BodyBounds {
 
 type WholeBounds = Required<Omit<BodyBounds, 'watch'>> & Pick<BodyBounds, 'watch'>;
 
-/** What is still taken in of a refused body, so that its sender reads the answer instead of a reset connection. */
-const linger = { bytes: 64 * 1024 * 1024, ms: 30_000 };
+/**
+ * What is still taken in of a refused body, so that its sender reads the answer instead of a reset connection; `bytesPerMs`
+ * of all together. What is thrown away must not cost others: each 64 MiB that a process reads is one long collection of its
+ * garbage.
+ */
+const linger = { bytes: 64 * 1024 * 1024, ms: 30_000, bytesPerMs: 32 * 1024, burstMs: 100 };
 
 /**
  * Reads a request's body. A missing Content-Type counts as JSON.
@@ -182,6 +186,9 @@ function collect(req: IncomingMessage, { silenceMs, mostBytes, pace, watch }: Wh
   });
 }
 
+/** When what was thrown away so far may have come, at that pace (ms, as `performance.now`). */
+let discardedUntil = 0;
+
 /**
  * Takes in the rest of a refused body while the answer goes out, up to a limit; beyond it the connection is cut. Closing
  * at once would reset the connection, and a client still sending would see that reset in place of the answer.
@@ -193,12 +200,21 @@ export function discard(req: IncomingMessage): void {
   };
   const timer = setTimeout(cut, linger.ms);
   timer.unref();
-  req.on('data', (chunk: Buffer) => {
-    left -= chunk.length;
+  let pause: NodeJS.Timeout | undefined;
+  req.on('data', ({ length }: Buffer) => {
+    left -= length;
     if (left < 0) cut();
+    const now = performance.now();
+    discardedUntil = Math.max(discardedUntil, now - linger.burstMs) + length / linger.bytesPerMs;
+    if (discardedUntil <= now) return;
+    req.pause();
+    pause = setTimeout(() => req.resume(), discardedUntil - now);
   });
   req.on('error', () => undefined);
-  req.once('close', () => clearTimeout(timer));
+  req.once('close', () => {
+    clearTimeout(timer);
+    clearTimeout(pause);
+  });
   // One that was piped somewhere stands still since.
   req.resume();
 }

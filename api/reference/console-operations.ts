@@ -3,7 +3,7 @@ import { authCalls } from '../accounts/auth-calls.ts';
 import { authPath } from '../accounts/auth-path.ts';
 import { makerOperations } from './maker-operations.ts';
 import type { Answer, Operation, Operations, Tag } from './operation.ts';
-import { accountQuery, jobQuery, liveJobQuery, pageQuery, usageQuery } from './queries.ts';
+import { accountQuery, jobQuery, liveJobQuery, modelsQuery, pageQuery, usageQuery } from './queries.ts';
 import { readingOperations } from './reading-operations.ts';
 import { authRequestName, pascalCase } from './request-schemas.ts';
 
@@ -19,10 +19,14 @@ function sharedOperations(base: string, tag: Tag, guard: Operation['guard'], mor
   const page = pageQuery(50, 100);
   return {
     [`GET ${base}/usage`]: one('usage', 'Get usage in groups', { json: 'ConsoleUsage' }, usageQuery),
+    [`GET ${base}/usage.csv`]: one('usageCsv', 'Download usage in groups as CSV', { types: ['text/csv'] }, usageQuery),
     [`GET ${base}/jobs`]: one('jobs', 'List jobs', { json: 'ConsoleJobPage' }, { ...page, ...jobQuery }),
     [`GET ${base}/jobs.csv`]: one('jobsCsv', 'Download jobs as CSV', { types: ['text/csv'] }, jobQuery),
     [`GET ${base}/jobs/live`]: one('liveJobs', 'List unfinished jobs', { json: 'ConsoleJobPage' }, liveJobQuery),
     [`GET ${base}/jobs/:id`]: one('job', 'Get a job', { json: 'ConsoleJob' }),
+    [`GET ${base}/requests/:id`]: one('request', 'Find a request by its id, or the id of its job', {
+      json: 'FoundRequest',
+    }),
     [`DELETE ${base}/jobs/:id`]: one('cancelJob', 'Cancel a job', { json: 'ConsoleJob' }),
   };
 }
@@ -99,7 +103,11 @@ export const consoleOperations: Operations = {
     ...{ id: 'session', summary: 'Get the signed-in user and the account', answer: { json: 'Session' } },
   }),
   'GET /console/api/models': signedIn({
-    ...{ id: 'modelsOwn', summary: 'List all models with limits and prices', answer: { json: 'ConsoleModels' } },
+    ...{ id: 'modelsOwn', summary: 'List all models with limits and prices', query: modelsQuery },
+    answer: { json: 'ConsoleModels' },
+  }),
+  'GET /console/api/models/*id': signedIn({
+    ...{ id: 'modelOwn', summary: 'Get a model with its routes', answer: { json: 'ConsoleModel' } },
   }),
   ...sharedOperations('/console/api', 'Console', 'session', {}),
   'GET /console/api/jobs/:id/events': signedIn({

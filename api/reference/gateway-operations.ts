@@ -22,6 +22,9 @@ export const gatewayOperations: Operations = {
   'GET /openapi.json': open({
     ...{ id: 'openapi', summary: 'This reference as an OpenAPI document', answer: { types: ['application/json'] } },
   }),
+  'GET /favicon.ico': open({
+    ...{ id: 'favicon', summary: 'The icon of the pages', answer: { types: ['image/svg+xml'] } },
+  }),
   'GET /llms.txt': open({
     ...{ id: 'llmsTxt', summary: 'What the gateway is, for language models', answer: { types: ['text/plain'] } },
   }),

@@ -216,6 +216,11 @@ const model = z.object({
   prices,
   available: z.boolean(),
 });
+const consoleModel = model.extend({
+  vendors: z.array(z.string()),
+  paths: z.array(z.string()).describe('Where requests for it are sent.'),
+  timestamps: z.boolean().nullable().describe('Of transcription: whether it tells the time of each part.'),
+});
 const modelRoute = z.object({
   route: z.string(),
   vendor: z.string(),
@@ -308,6 +313,28 @@ export const ownObjects = {
   }),
   ConsoleJob: consoleJob,
   ConsoleJobPage: consolePage(consoleJob),
+  FoundRequest: z.object({
+    id: z.string(),
+    object: z.literal('request'),
+    account_id: z.string().nullable().describe('Null: it came without a valid key.'),
+    job_id: z.string().nullable(),
+    refusal: z
+      .object({
+        created_at: ms,
+        method: z.string(),
+        path: z.string(),
+        status: z.int(),
+        error: z.object({
+          type: z.string(),
+          code: z.string(),
+          message: z.string(),
+          param: z.string().nullable(),
+        }),
+        key: z.object({ id: z.string(), name: z.string().nullable() }).nullable(),
+      })
+      .nullable()
+      .describe('Why it made no job. It is kept for 7 days.'),
+  }),
   ConsoleUsage: z.object({
     object: z.literal('list'),
     data: z.array(sums.extend({ group: z.union([z.int(), z.string()]), label: z.string() })),
@@ -318,7 +345,24 @@ export const ownObjects = {
       first: percentiles.describe('From a request to the first piece of its streamed answer.'),
     }),
   }),
-  ConsoleModels: z.object({ data: z.array(model.extend({ vendors: z.array(z.string()) })) }),
+  ConsoleModels: z.object({ data: z.array(consoleModel) }),
+  ConsoleModel: consoleModel.extend({
+    alias_of: z.string().nullable().describe('The model that it is another name of.'),
+    aliases: z.array(z.string()).describe('Its other names.'),
+    fallbacks: z.array(z.string()).describe('Models that serve requests once all its routes have failed.'),
+    routes: z.array(
+      z.object({
+        route: z.string(),
+        vendor: z.string(),
+        on: z.boolean(),
+        settings: z.array(z.string()).describe('What an operator sets to turn the vendor on.'),
+        region: z.string().nullable(),
+        context_window: z.int().nullable(),
+        max_output_tokens: z.int().nullable(),
+        prices,
+      }),
+    ),
+  }),
   Key: key,
   KeyWithText: key.extend({ key: z.string().describe('The key itself: it is shown only here.') }),
   KeyPage: consolePage(key),

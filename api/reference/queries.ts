@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { capabilities } from '../../shared/capabilities/capability.ts';
 import { jobStatuses } from '../console-api/jobs.ts';
+import { availableOnly } from '../console-api/models.ts';
 import { usageGroups } from '../ledger/usage-report.ts';
 
 /** The parameters of a page of a list. */
@@ -38,6 +39,8 @@ export const liveJobQuery = {
   model,
   endpoint: z.string(),
 };
+
+export const modelsQuery = { available: z.enum(availableOnly).describe('`true`: only models that can be used now.') };
 
 /** The parameters of the usage of the console and of operators. */
 export const usageQuery = {

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { escapeHtml, policyOfStyle } from '../page-parts.ts';
+import { escapeHtml, policyOf } from '../page-parts.ts';
 import { type OpenApiDocument, type OpenApiOperation, openApiDocument, type ReferenceFacts } from './document.ts';
 import type { JsonSchema } from './request-schemas.ts';
 import { type FieldRow, fieldRows, typeText } from './schema-text.ts';
 
 const template = readFileSync(new URL('./reference-page.html', import.meta.url), 'utf8');
 
-/** Value of the page's `Content-Security-Policy` header: its one inline style, and nothing else from anywhere. */
-export const referencePagePolicy = policyOfStyle(template);
+/** Value of the page's `Content-Security-Policy` header: its one inline style and the icon, and nothing else from anywhere. */
+export const referencePagePolicy = policyOf(template);
 
 /** The page at `/docs`: the API document for people, as HTML without a script. */
 export function referencePage(facts: ReferenceFacts): string {

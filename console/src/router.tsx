@@ -98,6 +98,24 @@ const routes = [
   }),
 ] as const;
 
+const models = createRoute({ getParentRoute: inShell, path: '/models' });
+const inModels = () => models;
+
+const modelRoutes = [
+  createRoute({
+    getParentRoute: inModels,
+    path: '/',
+    validateSearch: readModelsSearch,
+    component: page(() => import('./pages/models/models-page.tsx'), 'ModelsPage'),
+  }),
+  // The rest of the address: a model's id may hold slashes.
+  createRoute({
+    getParentRoute: inModels,
+    path: '$',
+    component: page(() => import('./pages/models/model-page.tsx'), 'ModelPage'),
+  }),
+] as const;
+
 const shellRoutes = [
   // Any address that no other page has.
   createRoute({ getParentRoute: inShell, path: '/$', component: PageNotFound }),
@@ -126,6 +144,11 @@ const shellRoutes = [
   }),
   createRoute({
     getParentRoute: inShell,
+    path: '/requests/$requestId',
+    component: page(() => import('./pages/requests/request-page.tsx'), 'RequestPage'),
+  }),
+  createRoute({
+    getParentRoute: inShell,
     path: '/settings',
     component: page(() => import('./pages/settings/settings-page.tsx'), 'SettingsPage'),
   }),
@@ -141,12 +164,7 @@ const shellRoutes = [
     validateSearch: readJobsSearch,
     component: page(() => import('./pages/jobs/jobs-page.tsx'), 'JobsPage'),
   }),
-  createRoute({
-    getParentRoute: inShell,
-    path: '/models',
-    validateSearch: readModelsSearch,
-    component: page(() => import('./pages/models/models-page.tsx'), 'ModelsPage'),
-  }),
+  models.addChildren(modelRoutes),
   createRoute({
     getParentRoute: inShell,
     path: '/operator/accounts',

@@ -78,6 +78,8 @@ const modelRow = z.strictObject({
   capability: z.enum(capabilities),
   /** Who serves it, the preferred first, and what the model is called there. */
   routes: z.array(route).min(1),
+  /** The id of the model that this one is another name of; the configuration file makes such. */
+  aliasOf: z.string().min(1).optional(),
   /** Ids of models that stand in when all its routes have failed, in this order. Theirs are not asked in turn. */
   fallbacks: z.array(z.string().min(1)).optional(),
   /** What a request may hold; absent where nobody has said. */

@@ -44,7 +44,7 @@ export function applyModels(
     const unseen = hidden.has(aliasOf) ? rows.get(aliasOf) : undefined;
     const target = aliases.has(aliasOf) ? undefined : (targets.get(aliasOf) ?? unseen);
     if (target === undefined) mistakes.push(expected(['models', id, 'alias_of'], 'the id of a model, not of an alias'));
-    else named.set(id, { ...target, id });
+    else named.set(id, { ...target, id, aliasOf });
   }
   checkFallbacks(entries, named, mistakes);
   return { models: [...named.values()], mistakes };

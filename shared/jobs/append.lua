@@ -9,7 +9,8 @@
 -- gap (the log lacks frames before these: Redis has lost them); 'error message' where this one could not be appended.
 -- Answers an error for all of them where Redis refuses to write.
 local time = redis.call('TIME')
-local lease = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1])
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local lease = string.format('%.0f', now + ARGV[1])
 
 local function append(key, log, job, attempt, first, last, lines, inboxes, lifetime, hasDelta)
   local state = redis.call('HMGET', key, 'attempt', 'terminal', 'seq', 'readers')
@@ -22,7 +23,10 @@ local function append(key, log, job, attempt, first, last, lines, inboxes, lifet
   if tonumber(string.match(first, '^%d+')) ~= seq + 1 then return 'gap' end
   local batch = attempt .. ' ' .. first .. '\n' .. lines
   redis.call('XADD', log, last .. '-0', 'b', batch)
-  if seq == 0 then redis.call('PEXPIRE', log, lifetime) end
+  if seq == 0 then
+    redis.call('PEXPIRE', log, lifetime)
+    redis.call('HSET', key, 'first', string.format('%.0f', now))
+  end
   if hasDelta == '1' then redis.call('HSET', key, 'seq', last, 'lease', lease, 'delta', '1')
   else redis.call('HSET', key, 'seq', last, 'lease', lease) end
   for reader in string.gmatch(state[4], '%S+') do

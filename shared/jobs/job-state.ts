@@ -50,6 +50,8 @@ export interface JobState extends JobIdentity, StoredRequest {
   readonly readers: string[];
   readonly attempt: number;
   readonly beganAt: number | undefined;
+  /** When the first piece of its answer was appended. */
+  readonly firstAt?: number | undefined;
   readonly endedAt: number | undefined;
   readonly outcome: Outcome | undefined;
   readonly errorCode: ErrorCode | undefined;
@@ -114,6 +116,7 @@ export async function readJobState(redis: RedisClient, jobId: string): Promise<J
     readers: (fields.readers ?? '').split(' ').filter(Boolean),
     attempt: Number(fields.attempt ?? 0),
     beganAt: whole(fields.began),
+    firstAt: whole(fields.first),
     endedAt: whole(fields.ended),
     outcome: fields.terminal as Outcome | undefined,
     errorCode: fields.error ? (fields.error as ErrorCode) : undefined,

@@ -85,7 +85,7 @@ export function recordText(job: JobRecord): string {
  * The record of a job by its state, which knows no vendor but that of a task; '' while it has not ended. What of its run the
  * state does not know is taken as it is given.
  */
-export function recordOfState(state: JobState & Pick<JobRecord, 'servedModel' | 'firstAt'>, vendor = ''): string {
+export function recordOfState(state: JobState & Pick<JobRecord, 'servedModel'>, vendor = ''): string {
   const { outcome } = state;
   if (outcome === undefined) return '';
   const endedAt = state.endedAt ?? Date.now();

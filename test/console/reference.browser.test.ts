@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { TestGateway } from '../support/gateway.ts';
 import { faultsInEveryView, openPage, TestBrowser } from './browser.ts';
 
-describe('the reference page in a browser', () => {
+describe('the start page and the reference in a browser', () => {
   let gateway: TestGateway;
   let browser: TestBrowser;
 
@@ -15,7 +15,36 @@ describe('the reference page in a browser', () => {
     await gateway?.stop();
   });
 
-  test('is found from the start page, opens an operation, and can be read in light, in dark and on a phone', async () => {
+  test('the start page copies its code, leads nobody to a refusal, and can be read in light, in dark and on a phone', async () => {
+    const context = await browser.context(gateway.url);
+    const page = await openPage(context);
+    await page.goto('/');
+    await page.getByRole('button', { name: 'Copy: curl' }).click();
+    await page.getByRole('button', { name: 'Copied: curl' }).waitFor();
+    const clipboard = 'navigator.clipboard.readText()';
+    const curl = await page.evaluate<string>(clipboard);
+    assert.equal(curl, await page.getByRole('region', { name: 'curl', exact: true }).textContent());
+    assert.ok(curl.startsWith(`curl -N ${gateway.url}/v1/chat/completions`), curl);
+    // As over plain HTTP: no clipboard for pages.
+    await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })");
+    await page.getByRole('button', { name: 'Copy: Python' }).click();
+    await page.getByRole('button', { name: 'Copied: Python' }).waitFor();
+    const links = await page
+      .locator('a')
+      .evaluateAll((all: { getAttribute(name: string): string }[]) => all.map((link) => link.getAttribute('href')));
+    for (const link of new Set([...links, '/favicon.ico'])) {
+      assert.equal((await page.request.get(link)).status(), 200, link);
+    }
+    assert.deepEqual(await faultsInEveryView(browser, page, 'start-page'), []);
+    assert.deepEqual(page.troubles, []);
+    // As the console is shown to the same reader.
+    await page.evaluate("localStorage.setItem('mantine-color-scheme-value', 'dark')");
+    await page.reload();
+    assert.equal(await page.evaluate('getComputedStyle(document.body).backgroundColor'), 'rgb(16, 21, 27)');
+    await context.close();
+  });
+
+  test('the reference is found from the start page, opens an operation, and can be read in light, in dark and on a phone', async () => {
     const context = await browser.context(gateway.url);
     const page = await openPage(context);
     await page.goto('/');

@@ -262,9 +262,9 @@ models:
     const byId = new Map(models.map((each) => [each.id, each]));
     const small = { ...known('gpt-4o-mini'), prices: { ...known('gpt-4o-mini').prices, input: 1_000_000 } };
     assert.deepEqual(byId.get('small'), { ...small, id: 'small' });
-    assert.deepEqual(byId.get('fast'), { ...small, id: 'fast' });
+    assert.deepEqual(byId.get('fast'), { ...small, id: 'fast', aliasOf: 'small' });
     assert.deepEqual(byId.get('gpt-4o'), { ...known('o3'), id: 'gpt-4o' });
-    assert.deepEqual(byId.get('gpt-5'), { ...known('o3'), id: 'gpt-5' });
+    assert.deepEqual(byId.get('gpt-5'), { ...known('o3'), id: 'gpt-5', aliasOf: 'gpt-4o' });
   });
 
   it('may be known by another name only', () => {
@@ -273,7 +273,7 @@ models:
       models.some(({ id }) => id === 'gpt-4o'),
       false,
     );
-    assert.deepEqual(models.at(-1), { ...known('gpt-4o'), id: 'flagship' });
+    assert.deepEqual(models.at(-1), { ...known('gpt-4o'), id: 'flagship', aliasOf: 'gpt-4o' });
   });
 
   it('have fallbacks, by the names of the file, or none', () => {

@@ -36,7 +36,7 @@ const models: readonly Model[] = [
 
 it("the console's list of models has every model with its prices in dollars, those that can be used first", async () => {
   const catalogue = createCatalogue({ vendors: vendorsOn('openai'), models });
-  const ctx = { state: {} } as Context;
+  const ctx = { state: {}, query: {} } as Context;
   await modelList({ catalogue } as Services)(ctx as never, async () => undefined);
   const [usable, other] = (ctx.body as { data: Record<string, unknown>[] }).data;
   const none = {
@@ -46,6 +46,7 @@ it("the console's list of models has every model with its prices in dollars, tho
   assert.deepEqual(usable, {
     ...{ id: 'on', owned_by: 'maker', capability: 'chat', vendors: ['openai'], available: true, context_window: 1000 },
     ...{ max_output_tokens: 100, input: ['text'], output: ['text'], reasoning: true, deprecated_at: 5000 },
+    ...{ paths: ['/v1/chat/completions', '/v1/responses', '/v1/messages'], timestamps: null },
     prices: {
       ...{ ...none, input: 2.5, cached_input: 1.25, output: 10, image: 0.04, image_kinds: { hd: 0.08 } },
       above: [{ tokens: 200, input: 5, cached_input: null, cache_write: null, output: null }],

@@ -32,7 +32,7 @@ before(async () => {
       end = resolve;
     });
     try {
-      const body = await readBody(ctx, { silenceMs: 300, ...more });
+      const body = await readBody(ctx, more);
       ctx.body = { bytes: body.length, text: body.subarray(0, 100).toString() };
       end('read');
     } catch (error) {
@@ -235,6 +235,21 @@ describe('readBody', () => {
     assert.ok(sent < 200_000_000, `${sent} bytes went out`);
   });
 
+  it('throws away what is refused at a pace, that of all together, so that others are served meanwhile', async () => {
+    const bytes = 40_000_000;
+    const startedAt = performance.now();
+    const senders = Array.from({ length: 2 }, async () => {
+      const socket = await open(`${head}content-length: ${bytes}\r\n\r\n`);
+      socket.write(Buffer.alloc(bytes));
+      socket.write(`${head}connection: close\r\ncontent-length: 2\r\n\r\n{}`);
+      return await textUntilEnd(socket);
+    });
+    for (const text of await Promise.all(senders)) assert.match(text, /^HTTP\/1\.1 413 .*HTTP\/1\.1 200 /s);
+    const ms = performance.now() - startedAt;
+    // 80 MB at 32 MiB/s, but for what may come at once.
+    assert.ok(ms > 2000, `${2 * bytes} bytes were taken within ${ms} ms`);
+  });
+
   it('stops quietly when the caller leaves in the middle', async () => {
     const connections = once(server, 'request');
     const socket = await open(`${head}content-length: 100\r\n\r\n{"a"`);
@@ -244,10 +259,15 @@ describe('readBody', () => {
   });
 
   it('gives up a body that stands still, and closes the connection', async () => {
-    const socket = await open(`${head}content-length: 100\r\n\r\n{"a"`);
-    const text = await textUntilEnd(socket);
-    assert.equal(await ended, 'timeout');
-    assert.match(text, /^HTTP\/1\.1 504 .*connection: close/is);
+    more = { silenceMs: 300 };
+    try {
+      const socket = await open(`${head}content-length: 100\r\n\r\n{"a"`);
+      const text = await textUntilEnd(socket);
+      assert.equal(await ended, 'timeout');
+      assert.match(text, /^HTTP\/1\.1 504 .*connection: close/is);
+    } finally {
+      more = {};
+    }
   });
 
   it('gives up a body that comes too slowly, byte by byte', async () => {

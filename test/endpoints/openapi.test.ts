@@ -345,7 +345,7 @@ describe('the document tells the truth', () => {
       const content = (operation.responses['200']?.content ?? {}) as object;
       const isAsked = /^\/(admin|console)\//.test(template) && !template.startsWith(authPath);
       if (method !== 'GET' || !isAsked || !('application/json' in content) || template === '/console/queues') continue;
-      const id = template.includes('/jobs/') ? job : template.includes('videos') ? job : account.id;
+      const id = /\/(jobs|requests|videos)\//.test(template) ? job : account.id;
       const isModel = template.endsWith('/models/{id}');
       await ask(method, template.replace('{id}', isModel ? 'sandbox-chat' : id), template);
     }

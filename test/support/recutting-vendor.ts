@@ -63,9 +63,9 @@ async function write(response: ServerResponse, body: Buffer, cut: Cut): Promise<
   response.end();
 }
 
-/** Every byte by itself; of what is long only the first and the last thousand, or an image would take a minute. */
+/** Every byte by itself; of what is long only the first and the last ones, more than an event has, or an image would take a minute. */
 function* bytesOf(body: Buffer): Generator<Buffer> {
-  const single = 1000;
+  const single = 400;
   const [head, tail] = body.length <= 2 * single ? [body.length, body.length] : [single, body.length - single];
   for (let index = 0; index < head; index++) yield body.subarray(index, index + 1);
   if (tail > head) yield body.subarray(head, tail);

@@ -1,6 +1,7 @@
 import { authProblem } from './auth-problem.ts';
 import { queryClient } from './query-client.ts';
 import { RequestError, request } from './request.ts';
+import { forgetKept } from './tab-storage.ts';
 
 /** One of the reader's own sessions, as the sign-in routes list it. */
 export interface ListedSession {
@@ -71,7 +72,12 @@ export const confirmEmail = (token: string): Promise<unknown> => post('/confirm-
 export const signUp = (values: { name: string; email: string; password: string }): Promise<unknown> =>
   post('/sign-up/email', values);
 
-export const signOut = (): Promise<unknown> => andForget(post('/sign-out'));
+/** What was written in the playground goes along. */
+export const signOut = async (): Promise<unknown> => {
+  const done = await andForget(post('/sign-out'));
+  forgetKept();
+  return done;
+};
 
 /** Answers the identity provider's address, to go to. */
 export const startOidc = (callbackURL: string): Promise<{ url: string }> =>

@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { request } from './request.ts';
+import { type Query, request } from './request.ts';
 
 /** Dollars for a request, the same for each or by the size of its search context. */
 export type RequestPrice = number | { readonly low: number; readonly medium: number; readonly high: number };
@@ -34,11 +34,56 @@ export interface Model {
   readonly output: readonly string[] | null;
   readonly reasoning: unknown;
   readonly deprecated_at: number | null;
+  /** Where requests for it are sent: `/v1/chat/completions`. */
+  readonly paths: readonly string[];
+  /** Of transcription: whether it tells the time of each part. */
+  readonly timestamps: boolean | null;
   readonly prices: ModelPrices | null;
 }
 
-export const modelsQuery = queryOptions({
-  queryKey: ['/models'],
-  queryFn: ({ signal }) => request<{ data: readonly Model[] }>('GET', '/models', { signal }).then(({ data }) => data),
-  staleTime: 5 * 60_000,
-});
+/** A vendor's offer of a model. */
+export interface RouteOfModel {
+  /** `vendor/model`, by the vendor's name of it. */
+  readonly route: string;
+  readonly vendor: string;
+  readonly on: boolean;
+  /** What an operator sets to turn the vendor on; none where only the configuration file can. */
+  readonly settings: readonly string[];
+  readonly region: string | null;
+  readonly context_window: number | null;
+  readonly max_output_tokens: number | null;
+  readonly prices: ModelPrices | null;
+}
+
+/** All that there is to know of one model. */
+export interface ModelDetails extends Model {
+  /** The model that it is another name of. */
+  readonly alias_of: string | null;
+  readonly aliases: readonly string[];
+  /** Ids of models that serve a request once all its routes have failed. */
+  readonly fallbacks: readonly string[];
+  readonly routes: readonly RouteOfModel[];
+}
+
+function listQuery(query: Query) {
+  return queryOptions({
+    queryKey: ['/models', query],
+    queryFn: ({ signal }) =>
+      request<{ data: readonly Model[] }>('GET', '/models', { query, signal }).then(({ data }) => data),
+    staleTime: 5 * 60_000,
+  });
+}
+
+/** The models that can be used now. */
+export const modelsQuery = listQuery({ available: true });
+
+/** Every model of the catalogue: a long list. */
+export const allModelsQuery = listQuery({});
+
+export function modelQuery(id: string) {
+  return queryOptions({
+    queryKey: ['/models/', id],
+    queryFn: ({ signal }) => request<ModelDetails>('GET', `/models/${encodeURIComponent(id)}`, { signal }),
+    staleTime: 60_000,
+  });
+}

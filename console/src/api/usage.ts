@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { type Query, request } from './request.ts';
+import { address, type Query, request } from './request.ts';
 
 /** Money in dollars, times in ms; null: nothing was measured. */
 export interface UsageSums {
@@ -44,14 +44,20 @@ function wholeHours(minutes: number): number {
   return Math.floor(minutes / 60) * 60;
 }
 
+/** Days and hours as the reader has them. */
+function inReadersZone(query: Query): Query {
+  return { ...query, time_zone_offset_minutes: wholeHours(-new Date().getTimezoneOffset()) };
+}
+
+/** Where the groups are as a file. @param path as of `usageQuery` */
+export function usageFile(query: Query, path: string): string {
+  return address(`${path}.csv`, inReadersZone(query));
+}
+
 /** @param path `/usage`, or `/admin/v1/usage` for all accounts */
 export function usageQuery(query: Query, path = '/usage') {
   return queryOptions({
     queryKey: [path, query],
-    queryFn: ({ signal }) =>
-      request<Usage>('GET', path, {
-        query: { ...query, time_zone_offset_minutes: wholeHours(-new Date().getTimezoneOffset()) },
-        signal,
-      }),
+    queryFn: ({ signal }) => request<Usage>('GET', path, { query: inReadersZone(query), signal }),
   });
 }

@@ -1,5 +1,6 @@
 import { Box } from '@mantine/core';
 import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from 'recharts';
+import { type UnitName, units } from './units.ts';
 
 export interface GroupValue {
   readonly name: string;
@@ -10,15 +11,9 @@ const rowHeight = 34;
 const mostNameLetters = 24;
 
 /** A bar for each group, the greatest first. The table beside it tells the same in words. */
-export function GroupChart({
-  label,
-  groups,
-  format,
-}: {
-  label: string;
-  groups: readonly GroupValue[];
-  format: (value: number) => string;
-}) {
+export function GroupChart({ label, groups, unit }: { label: string; groups: readonly GroupValue[]; unit: UnitName }) {
+  const { format, axis } = units[unit];
+  const { ticks, format: formatTick } = axis(groups.reduce((max, { value }) => Math.max(max, value), 0));
   const height = groups.length * rowHeight + 40;
   return (
     <Box role="img" aria-label={`Chart: ${label}`} h={height}>
@@ -35,7 +30,10 @@ export function GroupChart({
             tick={{ fill: 'var(--mantine-color-dimmed)', fontSize: 12 }}
             tickLine={false}
             axisLine={false}
-            tickFormatter={format}
+            ticks={[...ticks]}
+            domain={[0, ticks.at(-1) ?? 0]}
+            interval="preserveStartEnd"
+            tickFormatter={formatTick}
           />
           <YAxis
             type="category"

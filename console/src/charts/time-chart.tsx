@@ -14,7 +14,7 @@ import {
   YAxis,
 } from 'recharts';
 import { DataTable } from '../components/data-table.tsx';
-import { shortCount } from '../format/number.ts';
+import { type Unit, type UnitName, units } from './units.ts';
 
 /** A bucket of time with its values; null: nothing was measured. */
 export interface TimePoint {
@@ -41,7 +41,7 @@ export function TimeChart({
   points,
   series,
   kind,
-  format,
+  unit,
 }: {
   title: string;
   /** What all of it comes to, shown beside the title. */
@@ -49,8 +49,9 @@ export function TimeChart({
   points: readonly TimePoint[];
   series: readonly Series[];
   kind: 'bar' | 'area' | 'line';
-  format: (value: number | null) => string;
+  unit: UnitName;
 }) {
+  const { format } = units[unit];
   const [isTable, { toggle }] = useDisclosure(false);
   const heading = useId();
   return (
@@ -100,7 +101,7 @@ export function TimeChart({
         </Box>
       ) : (
         <Box role="img" aria-label={`Chart: ${title}${total === undefined ? '' : `, ${total}`}`} h={chartHeight}>
-          <Drawing points={points} series={series} kind={kind} format={format} />
+          <Drawing points={points} series={series} kind={kind} unit={units[unit]} />
         </Box>
       )}
     </Paper>
@@ -112,34 +113,53 @@ function numberOf(point: TimePoint, key: string): number | null {
   return typeof value === 'number' ? value : null;
 }
 
+/** The greatest value that is drawn; bars stand on one another. */
+function greatest(points: readonly TimePoint[], series: readonly Series[], kind: 'bar' | 'area' | 'line'): number {
+  const values = points.map((point) => series.map(({ key }) => numberOf(point, key) ?? 0));
+  const heights = kind === 'bar' ? values.map((parts) => parts.reduce((sum, part) => sum + part, 0)) : values.flat();
+  return heights.reduce((max, height) => Math.max(max, height), 0);
+}
+
+/** The same for all charts: so times stand below one another. */
+const axisWidth = 64;
+
+const noValue = (): null => null;
+
 const axisText = { fill: 'var(--mantine-color-dimmed)', fontSize: 12 };
 
 function Drawing({
   points,
   series,
   kind,
-  format,
+  unit: { format, axis },
 }: {
   points: readonly TimePoint[];
   series: readonly Series[];
   kind: 'bar' | 'area' | 'line';
-  format: (value: number | null) => string;
+  unit: Unit;
 }) {
-  // Counts are whole; money and times have parts.
-  const hasParts = format !== shortCount;
+  const { ticks, format: formatTick } = axis(greatest(points, series, kind));
   return (
     <ResponsiveContainer width="100%" height={chartHeight}>
       {/* The keyboard's way to the values is the table: nothing inside of an image can take the focus. */}
-      <ComposedChart data={[...points]} margin={{ top: 8, right: 4, bottom: 0, left: 0 }} accessibilityLayer={false}>
+      <ComposedChart
+        data={[...points]}
+        margin={{ top: 8, right: 4, bottom: 0, left: 0 }}
+        accessibilityLayer={false}
+        // All charts of a page have the same points: what is pointed at in one is told in each.
+        syncId="time"
+      >
         <CartesianGrid vertical={false} stroke="var(--sluice-line)" />
         <XAxis dataKey="label" tick={axisText} tickLine={false} axisLine={false} minTickGap={28} />
         <YAxis
           tick={axisText}
           tickLine={false}
           axisLine={false}
-          width="auto"
-          tickFormatter={(value: number) => format(value).replaceAll(' ', '\u00a0')}
-          allowDecimals={hasParts}
+          width={axisWidth}
+          ticks={[...ticks]}
+          domain={[0, ticks.at(-1) ?? 0]}
+          interval={0}
+          tickFormatter={(value: number) => formatTick(value).replaceAll(' ', '\u00a0')}
         />
         <Tooltip
           isAnimationActive={false}
@@ -163,6 +183,8 @@ function Drawing({
             formatter={(name) => <span style={{ color: 'var(--mantine-color-text)' }}>{name}</span>}
           />
         )}
+        {/* Bars that are not there: beside them lines have their points where other charts' bars have their middles. */}
+        {kind !== 'bar' && <Bar dataKey={noValue} legendType="none" tooltipType="none" isAnimationActive={false} />}
         {series.map((one) => drawSeries(one, kind))}
       </ComposedChart>
     </ResponsiveContainer>
@@ -174,20 +196,10 @@ function drawSeries({ key, name, color }: Series, kind: 'bar' | 'area' | 'line')
   if (kind === 'bar')
     return <Bar key={key} {...common} fill={color} stackId="all" maxBarSize={36} radius={[2, 2, 0, 0]} />;
   if (kind === 'area') {
-    return (
-      <Area key={key} {...common} type="monotone" stroke={color} strokeWidth={2} fill={color} fillOpacity={0.18} />
-    );
+    return <Area key={key} {...common} type="linear" stroke={color} strokeWidth={2} fill={color} fillOpacity={0.18} />;
   }
   // A bucket without a measurement is bridged: a gap would leave single points invisible.
   return (
-    <Line
-      key={key}
-      {...common}
-      type="monotone"
-      stroke={color}
-      strokeWidth={2}
-      dot={{ r: 2, fill: color }}
-      connectNulls
-    />
+    <Line key={key} {...common} type="linear" stroke={color} strokeWidth={2} dot={{ r: 2, fill: color }} connectNulls />
   );
 }

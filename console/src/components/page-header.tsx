@@ -17,7 +17,9 @@ export function PageHeader({
   return (
     <Group justify="space-between" align="flex-end" mb="lg" gap="sm">
       <Stack gap={4} flex="1 1 20rem" miw={0}>
-        <Title order={1}>{title}</Title>
+        <Title order={1} style={{ overflowWrap: 'anywhere' }}>
+          {title}
+        </Title>
         {description !== undefined && (
           <Text c="dimmed" size="sm">
             {description}

@@ -8,6 +8,7 @@ import { TextLink } from '../components/text-link.tsx';
 import { AccountMenu } from './account-menu.tsx';
 import { Brand } from './brand.tsx';
 import { ColorSchemeSwitch } from './color-scheme-switch.tsx';
+import { IdSearch } from './id-search.tsx';
 import { NavigationLinks } from './navigation-links.tsx';
 
 /** What stands around every page of somebody signed in. */
@@ -38,6 +39,7 @@ export function Shell() {
             <Brand />
           </Group>
           <Group gap="xs" wrap="nowrap">
+            <IdSearch />
             <ColorSchemeSwitch />
             <AccountMenu />
           </Group>

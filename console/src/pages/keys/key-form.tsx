@@ -13,7 +13,7 @@ import {
 } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { modelsQuery } from '../../api/models.ts';
+import { allModelsQuery } from '../../api/models.ts';
 import { FormError } from '../../components/error-panel.tsx';
 import type { KeyFormValues } from './key-form-values.ts';
 import { ModelLimits } from './model-limits.tsx';
@@ -145,7 +145,7 @@ const capabilityNames = [
 ];
 
 function ScopeFields({ values, onChange }: FieldsProps) {
-  const models = useQuery(modelsQuery);
+  const models = useQuery(allModelsQuery);
   return (
     <Part legend="What it may call">
       <Input.Wrapper label="Capabilities" description="None chosen: all of them." labelElement="div">

@@ -1,4 +1,4 @@
-import { Box, Button, Center, Stack, Text } from '@mantine/core';
+import { Box, Button, Center, Group, Stack, Text } from '@mantine/core';
 import { IconSearchOff } from '@tabler/icons-react';
 import { useDeferredValue, useMemo, useState } from 'react';
 import type { Model } from '../../api/models.ts';
@@ -15,18 +15,26 @@ const pageSize = 50;
 export function ModelBrowser<Listed extends Model>({
   models,
   search,
+  hidesOthers = false,
   onChange,
   columnsOf,
 }: {
   models: readonly Listed[];
   search: ModelsSearch;
+  /** Whether those that cannot be used are left out where the search does not say. */
+  hidesOthers?: boolean;
   onChange: (search: ModelsSearch) => void;
   columnsOf: (search: ModelsSearch, sortBy: (order: ModelOrder) => void) => readonly Column<Listed>[];
 }) {
   const [pages, setPages] = useState(1);
   // Typing goes before listing.
   const asked = useDeferredValue(search);
-  const found = useMemo(() => listModels(models, asked), [models, asked]);
+  const isOfAvailable = asked.available ?? hidesOthers;
+  const found = useMemo(
+    () => listModels(models, { ...asked, available: isOfAvailable }),
+    [models, asked, isOfAvailable],
+  );
+  const showAll = (): void => onChange({ ...search, available: false });
   const sortBy = (order: ModelOrder): void => {
     const isFalling = (search.order ?? 'model') === order && search.falling !== true;
     const { falling: _, ...rest } = search;
@@ -35,17 +43,24 @@ export function ModelBrowser<Listed extends Model>({
   const shown = found.slice(0, pages * pageSize);
   return (
     <>
-      <ModelFilters models={models} search={search} onChange={onChange} />
+      <ModelFilters models={models} search={search} hidesOthers={hidesOthers} onChange={onChange} />
       {found.length === 0 ? (
-        <EmptyState title="No model is like that" icon={IconSearchOff}>
-          <Button variant="default" onClick={() => onChange({})}>
-            Clear filters
-          </Button>
+        <EmptyState title={isOfAvailable ? 'No available model matches' : 'No model matches'} icon={IconSearchOff}>
+          <Group gap="xs" justify="center">
+            {isOfAvailable && (
+              <Button variant="default" onClick={showAll}>
+                Show models that are not available
+              </Button>
+            )}
+            <Button variant="default" onClick={() => onChange({})}>
+              Clear filters
+            </Button>
+          </Group>
         </EmptyState>
       ) : (
         <Stack gap="sm">
           <Text size="sm" c="dimmed" role="status" className="numbers">
-            {found.length} of {models.length} models
+            {isOfAvailable ? `${found.length} available models` : `${found.length} of ${models.length} models`}
           </Text>
           <Box>
             <DataTable label="Models" columns={columnsOf(search, sortBy)} rows={shown} rowKey={({ id }) => id} />

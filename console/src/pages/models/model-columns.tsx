@@ -2,6 +2,7 @@ import { Badge, Box, Group, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { Model } from '../../api/models.ts';
 import type { Column } from '../../components/data-table.tsx';
+import { TextLink } from '../../components/text-link.tsx';
 import { money } from '../../format/money.ts';
 import { count } from '../../format/number.ts';
 import { time } from '../../format/time.ts';
@@ -53,15 +54,16 @@ function Name({ model }: { model: Model }) {
   return (
     <Box miw={{ sm: 230 }}>
       <Group gap={6}>
-        <Text
+        <TextLink
+          to="/models/$"
+          params={{ _splat: model.id }}
           size="sm"
-          component="span"
           fw={500}
           style={{ overflowWrap: 'anywhere' }}
           {...(!model.available && { c: 'dimmed' })}
         >
           {model.id}
-        </Text>
+        </TextLink>
         {model.reasoning === true && (
           <Badge size="xs" variant="light" color="gray" tt="none">
             reasons
@@ -82,9 +84,12 @@ function Name({ model }: { model: Model }) {
   );
 }
 
-function whyNot({ vendors }: Model): string {
-  if (vendors.length === 0) return 'No vendor serves it.';
-  return `Not available: no key is set for ${vendors.join(' or ')}.`;
+/** Why a model cannot be used, in a line; its page says what to do. */
+export function whyNot({ vendors }: Pick<Model, 'vendors'>): string {
+  const [first, ...others] = vendors;
+  if (first === undefined) return 'Not available: no vendor serves it.';
+  if (others.length === 0) return `Not available: ${first} is off on this gateway.`;
+  return `Not available: ${vendors.join(', ')} are off on this gateway.`;
 }
 
 function Other({ model }: { model: Model }) {

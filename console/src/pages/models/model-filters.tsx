@@ -15,18 +15,18 @@ const contexts = [
 interface ModelFiltersProps {
   readonly models: readonly Model[];
   readonly search: ModelsSearch;
+  /** Whether those that cannot be used are left out where the search does not say. */
+  readonly hidesOthers: boolean;
   readonly onChange: (search: ModelsSearch) => void;
 }
 
 /** Narrows the price list down. */
-export function ModelFilters({ models, search, onChange }: ModelFiltersProps) {
+export function ModelFilters({ models, search, hidesOthers, onChange }: ModelFiltersProps) {
   const vendors = useMemo(() => [...new Set(models.flatMap((model) => model.vendors))].sort(), [models]);
   const capabilities = useMemo(() => [...new Set(models.map((model) => model.capability))].sort(), [models]);
   const set = (name: keyof ModelsSearch, value: string | number | boolean | undefined | null): void => {
     const { [name]: _, ...rest } = search;
-    onChange(
-      value === undefined || value === null || value === '' || value === false ? rest : { ...rest, [name]: value },
-    );
+    onChange(value === undefined || value === null || value === '' ? rest : { ...rest, [name]: value });
   };
   const width = { base: '100%', xs: 160 };
   const clear = (label: string) => ({ clearable: true, clearButtonProps: { 'aria-label': `Clear ${label}` } });
@@ -81,8 +81,8 @@ export function ModelFilters({ models, search, onChange }: ModelFiltersProps) {
       />
       <Checkbox
         label="Available only"
-        checked={search.available === true}
-        onChange={(event) => set('available', event.currentTarget.checked)}
+        checked={search.available ?? hidesOthers}
+        onChange={({ currentTarget: { checked } }) => set('available', checked === hidesOthers ? undefined : checked)}
         my={8}
       />
       {Object.keys(search).length > 0 && (

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import { modelsQuery } from '../../api/models.ts';
+import { allModelsQuery, modelsQuery } from '../../api/models.ts';
 import { Card } from '../../components/card.tsx';
 import { TableSkeleton } from '../../components/data-table.tsx';
 import { ErrorPanel } from '../../components/error-panel.tsx';
@@ -9,19 +9,22 @@ import { ModelBrowser } from './model-browser.tsx';
 import { modelColumns } from './model-columns.tsx';
 import type { ModelsSearch } from './models-search.ts';
 
-const route = getRouteApi('/shell/models');
+const route = getRouteApi('/shell/models/');
 
-/** Every model of the catalogue with its prices, those that cannot be used now in grey. */
+/** The models that can be used now with their prices; on request every model of the catalogue, the others in grey. */
 export function ModelsPage() {
   const search = route.useSearch();
   const navigate = useNavigate();
-  const models = useQuery(modelsQuery);
+  const models = useQuery({
+    ...(search.available === false ? allModelsQuery : modelsQuery),
+    placeholderData: (before) => before,
+  });
   const change = (next: ModelsSearch): void => void navigate({ to: '/models', search: next, replace: true });
   return (
     <>
       <PageHeader
         title="Models and prices"
-        description="Input and output in dollars per million tokens; what is counted otherwise says so."
+        description="Prices per million tokens unless noted. Choose a model for its limits, prices and a code sample."
       />
       <Card>
         {models.isPending && <TableSkeleton rows={10} />}
@@ -30,6 +33,7 @@ export function ModelsPage() {
           <ModelBrowser
             models={models.data}
             search={search}
+            hidesOthers
             onChange={change}
             columnsOf={(asked, sortBy) => modelColumns(asked, sortBy)}
           />

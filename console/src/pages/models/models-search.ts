@@ -9,6 +9,7 @@ export interface ModelsSearch {
   readonly capability?: string;
   /** Tokens at least. */
   readonly context?: number;
+  /** Whether only those that can be used are shown; left out: as is usual for the page. */
   readonly available?: boolean;
   readonly order?: ModelOrder;
   readonly falling?: boolean;
@@ -24,7 +25,7 @@ export function readModelsSearch(given: Record<string, unknown>): ModelsSearch {
     ...text('vendor'),
     ...text('capability'),
     ...(typeof given.context === 'number' && { context: given.context }),
-    ...(given.available === true && { available: true }),
+    ...(typeof given.available === 'boolean' && { available: given.available }),
     ...(order !== undefined && { order }),
     ...(given.falling === true && { falling: true }),
   };

@@ -1,9 +1,6 @@
 import { SimpleGrid, Skeleton } from '@mantine/core';
 import type { Usage } from '../../api/usage.ts';
 import { TimeChart } from '../../charts/time-chart.tsx';
-import { money } from '../../format/money.ts';
-import { shortCount } from '../../format/number.ts';
-import { duration } from '../../format/time.ts';
 import { usageSeries } from '../usage/usage-series.ts';
 
 /** Spend, requests with errors, tokens and latency over time. */
@@ -32,14 +29,14 @@ export function OverviewCharts({
         title="Spend"
         points={points}
         kind="bar"
-        format={money}
+        unit="money"
         series={[{ key: 'cost', name: 'Spend', color: 'var(--chart-1)' }]}
       />
       <TimeChart
         title="Requests and errors"
         points={points}
         kind="bar"
-        format={shortCount}
+        unit="count"
         series={[
           { key: 'succeeded', name: 'Succeeded', color: 'var(--chart-1)' },
           { key: 'cancelled', name: 'Cancelled', color: 'var(--chart-2)' },
@@ -50,7 +47,7 @@ export function OverviewCharts({
         title="Tokens"
         points={points}
         kind="area"
-        format={shortCount}
+        unit="count"
         series={[
           { key: 'input_tokens', name: 'Input', color: 'var(--chart-1)' },
           { key: 'output_tokens', name: 'Output', color: 'var(--chart-2)' },
@@ -60,7 +57,7 @@ export function OverviewCharts({
         title="Latency (average)"
         points={points}
         kind="line"
-        format={duration}
+        unit="duration"
         series={[
           { key: 'average_ms', name: 'Whole request', color: 'var(--chart-1)' },
           { key: 'average_first_ms', name: 'First token', color: 'var(--chart-2)' },

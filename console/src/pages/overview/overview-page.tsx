@@ -1,7 +1,6 @@
 import { SegmentedControl, SimpleGrid, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useMemo } from 'react';
 import { type UsageSums, usageQuery } from '../../api/usage.ts';
 import { ErrorPanel } from '../../components/error-panel.tsx';
 import { PageHeader } from '../../components/page-header.tsx';
@@ -9,7 +8,7 @@ import { StatTile } from '../../components/stat-tile.tsx';
 import { money } from '../../format/money.ts';
 import { count, percent, shortCount } from '../../format/number.ts';
 import { duration } from '../../format/time.ts';
-import { spanOf } from '../usage/usage-span.ts';
+import { refreshMs, useSpan } from '../usage/use-span.ts';
 import { FirstSteps } from './first-steps.tsx';
 import { OverviewCharts } from './overview-charts.tsx';
 import { TopModels } from './top-models.tsx';
@@ -20,9 +19,13 @@ const route = getRouteApi('/shell/');
 export function OverviewPage() {
   const { period = '24h' } = route.useSearch();
   const navigate = route.useNavigate();
-  const span = useMemo(() => spanOf({ period }), [period]);
+  const span = useSpan({ period });
   const size = period === '24h' ? 'hour' : 'day';
-  const usage = useQuery({ ...usageQuery({ ...span, group_by: size }), placeholderData: (before) => before });
+  const usage = useQuery({
+    ...usageQuery({ ...span, group_by: size }),
+    refetchInterval: refreshMs,
+    placeholderData: (before) => before,
+  });
   const { data } = usage;
   return (
     <>

@@ -9,12 +9,17 @@ import { money } from '../../format/money.ts';
 import { count, percent, shortCount } from '../../format/number.ts';
 import { duration } from '../../format/time.ts';
 import type { Period } from '../usage/usage-search.ts';
+import { refreshMs } from '../usage/use-span.ts';
 
 const shown = 5;
 
 /** The models that cost most in a span; where nothing cost anything, those that were asked most. */
 export function TopModels({ span, period }: { span: { from: number; to: number }; period: Period }) {
-  const usage = useQuery({ ...usageQuery({ ...span, group_by: 'model' }), placeholderData: (before) => before });
+  const usage = useQuery({
+    ...usageQuery({ ...span, group_by: 'model' }),
+    refetchInterval: refreshMs,
+    placeholderData: (before) => before,
+  });
   const rows = [...(usage.data?.data ?? [])].sort((a, b) => b.cost - a.cost || b.requests - a.requests).slice(0, shown);
   const all = usage.data?.total;
   const share = (row: UsageRow): [part: number, of: number] =>

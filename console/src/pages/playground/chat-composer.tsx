@@ -1,7 +1,15 @@
 import { Button, Group, Stack, Textarea, TextInput } from '@mantine/core';
 import { IconPlayerStop, IconSend } from '@tabler/icons-react';
 import type { KeyboardEvent } from 'react';
-import { chatRequest, openCalls, schemaMistake, type ToolCall, type ToolTurn, toolsMistake } from './chat-request.ts';
+import {
+  askedTurns,
+  chatRequest,
+  openCalls,
+  schemaMistake,
+  type ToolCall,
+  type ToolTurn,
+  toolsMistake,
+} from './chat-request.ts';
 import type { ChatSession } from './chat-session.ts';
 import { ImageInputs } from './image-inputs.tsx';
 import { RequestCode } from './request-code.tsx';
@@ -35,16 +43,16 @@ export function ChatComposer({ chat }: { chat: ChatSession }) {
         onKeyDown={(event) => sendOnEnter(event, send)}
         autosize
         minRows={2}
-        maxRows={10}
+        maxRows={6}
       />
       <Group justify="space-between" gap="xs">
         <ImageInputs images={images} onChange={(next) => chat.store.set({ images: next })} />
         <Group gap="xs">
           <RequestCode
-            disabled={isBroken || settings.model === ''}
+            disabled={isBroken || settings.model === '' || (!isSaid && turns.length === 0)}
             request={() => ({
               path: '/v1/chat/completions',
-              body: chatRequest(settings, isSaid ? [...turns, said] : turns),
+              body: chatRequest(settings, isSaid ? [...turns, said] : askedTurns(turns)),
             })}
           />
           {isRunning ? (

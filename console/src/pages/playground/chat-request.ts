@@ -155,6 +155,11 @@ export function chatRequest(settings: ChatSettings, turns: readonly ChatTurn[]):
   };
 }
 
+/** The turns of the request that the last answer came of: what a model says at the end would be a prefill, which vendors refuse or go on with. */
+export function askedTurns(turns: readonly ChatTurn[]): readonly ChatTurn[] {
+  return turns.slice(0, turns.findLastIndex(({ role }) => role !== 'assistant') + 1);
+}
+
 /** An answer that said nothing (it failed, say) is no part of the talk that goes on. */
 function isSent(turn: ChatTurn): boolean {
   return turn.role !== 'assistant' || turn.text !== '' || turn.toolCalls.length > 0;

@@ -13,7 +13,7 @@ interface FormProps {
 export function ChatSettingsForm({ settings, change }: FormProps) {
   return (
     <Stack gap="md">
-      <ModelPicker capability="chat" value={settings.model} onChange={(model) => change({ model })} />
+      <ModelPicker path="/v1/chat/completions" value={settings.model} onChange={(model) => change({ model })} />
       <Textarea
         label="System prompt"
         placeholder="You are a helpful assistant."

@@ -1,16 +1,19 @@
-import { Button, Grid, Group, Stack } from '@mantine/core';
+import { Box, Button, Grid, Group, Stack } from '@mantine/core';
 import { IconMessage } from '@tabler/icons-react';
 import { Card } from '../../components/card.tsx';
 import { EmptyState } from '../../components/empty-state.tsx';
 import { ChatComposer } from './chat-composer.tsx';
 import type { ChatSession } from './chat-session.ts';
 import { ChatSettingsForm } from './chat-settings-form.tsx';
+import classes from './chat-tab.module.css';
 import { ChatTurnView } from './chat-turn-view.tsx';
 import { useStore } from './state-store.ts';
+import { useFollowedEnd } from './use-followed-end.ts';
 
 /** A talk with a chat model, its settings beside it. */
 export function ChatTab({ chat }: { chat: ChatSession }) {
   const { settings, turns } = useStore(chat.store);
+  const { list, end } = useFollowedEnd(turns.length);
   const last = turns.at(-1);
   const isEnded = last?.role === 'assistant' && last.state !== 'running';
   return (
@@ -42,10 +45,10 @@ export function ChatTab({ chat }: { chat: ChatSession }) {
             </Group>
           }
         >
-          <Stack gap="sm">
+          <Stack gap="sm" ref={list} className={classes.turns}>
             {turns.length === 0 && (
               <EmptyState title="Nothing said yet" icon={IconMessage}>
-                Write a message below. It takes the same way as a request with one of your keys, and costs the same.
+                Write a message below. It works and costs exactly like a request with your API key.
               </EmptyState>
             )}
             {turns.map((turn, index) => (
@@ -53,8 +56,11 @@ export function ChatTab({ chat }: { chat: ChatSession }) {
               // biome-ignore lint/suspicious/noArrayIndexKey: see above
               <ChatTurnView key={index} turn={turn} />
             ))}
-            <ChatComposer chat={chat} />
           </Stack>
+          <Box ref={end} className={classes.end} h={12} />
+          <Box className={classes.composer}>
+            <ChatComposer chat={chat} />
+          </Box>
         </Card>
       </Grid.Col>
     </Grid>

@@ -2,6 +2,7 @@ import { Alert, Badge, Box, Button, Code, Collapse, Group, Loader, Paper, Stack,
 import { useDisclosure } from '@mantine/hooks';
 import { IconAlertCircle, IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { duration } from '../../format/time.ts';
+import { AnswerText } from './answer-text.tsx';
 import type { AssistantTurn, ChatTurn, ToolCall } from './chat-request.ts';
 import { Preview } from './image-inputs.tsx';
 import { JobCost } from './job-cost.tsx';
@@ -39,7 +40,7 @@ function AssistantView({ turn }: { turn: AssistantTurn }) {
       <Stack gap="xs">
         {turn.reasoning !== '' && <Reasoning text={turn.reasoning} />}
         {isWaiting && <Loader size="sm" type="dots" aria-label="Waiting for the answer" />}
-        {turn.text !== '' && <Text className="said">{turn.text}</Text>}
+        {turn.text !== '' && <AnswerText text={turn.text} isGrowing={turn.state === 'running'} />}
         {turn.toolCalls.map((call) => (
           <ToolCallView key={call.id} call={call} />
         ))}
@@ -54,7 +55,7 @@ function AssistantView({ turn }: { turn: AssistantTurn }) {
             {turn.error}
           </Alert>
         )}
-        {turn.state !== 'running' && turn.jobId !== undefined && <JobCost jobId={turn.jobId} />}
+        {turn.state !== 'running' && <JobCost requestId={turn.jobId} hasTime={false} />}
       </Stack>
     </Paper>
   );
@@ -77,6 +78,7 @@ function TurnState({ turn }: { turn: AssistantTurn }) {
   return (
     <Text size="xs" c="dimmed" className="numbers">
       first word after {duration(turn.firstAt - turn.startedAt)}
+      {turn.endedAt !== undefined && `, all after ${duration(turn.endedAt - turn.startedAt)}`}
     </Text>
   );
 }

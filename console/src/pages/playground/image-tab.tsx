@@ -32,7 +32,7 @@ function ImageForm({ session }: { session: Playground['images'] }) {
   return (
     <TaskForm
       session={session}
-      capability="image"
+      path="/v1/images/generations"
       action="Make pictures"
       isFilled={prompt.trim() !== ''}
       onSend={() => void session.run(prompt, model, makeImages(body))}

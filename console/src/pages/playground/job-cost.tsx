@@ -15,22 +15,32 @@ function isSettled({ cost, ended_at: ended }: Job): boolean {
   return ended !== null && (cost !== null || Date.now() - ended > settlementMs);
 }
 
-/** What a job used and cost, read once its answer is here, and the way to its page. */
-export function JobCost({ jobId }: { jobId: string }) {
+interface JobCostProps {
+  /** The id that the answer names: `job_…`, or `req_…` of what was refused before it became a job. */
+  readonly requestId: string | undefined;
+  /** Whether it tells how long the job took: not beside times that are measured here. */
+  readonly hasTime?: boolean;
+}
+
+/** What a job used and cost, read once its answer is here, and the way to its page; nothing for what became no job. */
+export function JobCost({ requestId, hasTime = true }: JobCostProps) {
+  return requestId?.startsWith('job_') === true ? <CostOf jobId={requestId} hasTime={hasTime} /> : null;
+}
+
+function CostOf({ jobId, hasTime }: { jobId: string; hasTime: boolean }) {
   const job = useQuery({
     ...jobQuery(jobId),
     retry: 3,
     staleTime: 0,
     refetchInterval: ({ state }) => (state.data !== undefined && !isSettled(state.data) ? everyMs : false),
   });
-  // What was refused before it became a job has no cost, and no page.
   if (job.isError && job.data === undefined) return null;
   const facts: string[] = [];
   if (job.data !== undefined) {
     const { input_tokens: input, output_tokens: output, cost, created_at: created, ended_at: ended } = job.data;
     if (input !== null || output !== null) facts.push(`${count(input ?? 0)} in, ${count(output ?? 0)} out`);
     if (isSettled(job.data)) facts.push(cost === null ? 'no charge' : money(cost));
-    if (ended !== null) facts.push(duration(ended - created));
+    if (hasTime && ended !== null) facts.push(duration(ended - created));
   }
   return (
     <Group gap="xs" aria-live="polite">

@@ -6,20 +6,22 @@ import { type Model, modelsQuery } from '../../api/models.ts';
 /** Shown at once: what is typed narrows them down. */
 const mostShown = 100;
 
-/** Whether a model is offered where this is to be done. `chat` leaves out those that only complete texts. */
-function isOffered(model: Model, capability: string): boolean {
-  return model.available && model.capability === capability;
+/** Whether a model can be used now, where requests are sent to a path. */
+function isOffered(model: Model, path: string): boolean {
+  return model.available && model.paths.includes(path);
 }
 
-/** Chooses among the models of a capability that can be used now; the first, until one is chosen. */
-export function ModelPicker(props: { capability: string; value: string; onChange: (model: string) => void }) {
-  const { capability, value, onChange } = props;
+/** Chooses among the models that a path takes and that can be used now; the first, until one of them is chosen. */
+export function ModelPicker(props: { path: string; value: string; onChange: (model: string) => void }) {
+  const { path, value, onChange } = props;
   const models = useQuery(modelsQuery);
-  const offered = (models.data ?? []).filter((model) => isOffered(model, capability));
+  const offered = (models.data ?? []).filter((model) => isOffered(model, path));
   const first = offered[0]?.id;
+  // The one that was kept for a reload may be gone since.
+  const isChosen = models.data === undefined || offered.some(({ id }) => id === value);
   useEffect(() => {
-    if (value === '' && first !== undefined) onChange(first);
-  }, [value, first, onChange]);
+    if (!isChosen && first !== undefined) onChange(first);
+  }, [isChosen, first, onChange]);
   return (
     <Select
       label="Model"

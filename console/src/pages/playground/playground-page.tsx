@@ -2,9 +2,11 @@ import { Tabs } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { IconMessage, IconMicrophone, IconMovie, IconPhoto, IconVolume } from '@tabler/icons-react';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { useEffect } from 'react';
 import { useSession } from '../../api/session.ts';
 import { PageHeader } from '../../components/page-header.tsx';
 import { ChatTab } from './chat-tab.tsx';
+import { chooseModel } from './choose-model.ts';
 import { ImageTab } from './image-tab.tsx';
 import { type PlaygroundTab, playgroundTabs } from './playground-search.ts';
 import { type Playground, playgroundOf } from './sessions.ts';
@@ -29,9 +31,15 @@ const tabs = {
 /** Tries models of every kind, with the account's own limits and money. */
 export function PlaygroundPage() {
   const { user } = useSession();
-  const { tab = 'chat' } = route.useSearch();
+  const { tab = 'chat', model } = route.useSearch();
   const navigate = useNavigate();
   const playground = playgroundOf(user.id);
+  useEffect(() => {
+    if (model === undefined) return;
+    chooseModel(playground, tab, model);
+    // From now on the choice is the reader's.
+    void navigate({ to: '/playground', search: { tab }, replace: true });
+  }, [playground, tab, model, navigate]);
   // With their signs they take two lines there.
   const isPhone = useMediaQuery('(max-width: 48em)') ?? false;
   return (

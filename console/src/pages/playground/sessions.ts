@@ -1,4 +1,6 @@
+import { onForget } from '../../api/tab-storage.ts';
 import { ChatSession } from './chat-session.ts';
+import { keepPlayground } from './kept-playground.ts';
 import type { MadeImage, MadeSpeech, MadeVideo, Transcript } from './media-work.ts';
 import { TaskSession } from './task-session.ts';
 
@@ -28,10 +30,22 @@ function makePlayground(user: string): Playground {
   };
 }
 
-let current: Playground | undefined;
+/** The playground of who is signed in, and what ends its being kept for a reload. */
+let current: { readonly playground: Playground; readonly endKeeping: () => void } | undefined;
 
 /** The playground of who is signed in: another user never sees what the last one wrote. @param user the user's id */
 export function playgroundOf(user: string): Playground {
-  if (current?.user !== user) current = makePlayground(user);
-  return current;
+  if (current?.playground.user === user) return current.playground;
+  leave();
+  const playground = makePlayground(user);
+  current = { playground, endKeeping: keepPlayground(playground) };
+  return playground;
 }
+
+function leave(): void {
+  current?.endKeeping();
+  current?.playground.chat.stop();
+  current = undefined;
+}
+
+onForget(leave);

@@ -34,7 +34,7 @@ function SpeechForm({ session }: { session: Playground['speech'] }) {
   return (
     <TaskForm
       session={session}
-      capability="speech"
+      path="/v1/audio/speech"
       action="Speak"
       isFilled={input.trim() !== '' && voice !== ''}
       onSend={() => void session.run(input, model, makeSpeech(body, format))}

@@ -44,7 +44,7 @@ export function TaskCard<Result>({ task, onRemove, children }: TaskCardProps<Res
           </Alert>
         )}
         {task.result !== undefined && children(task.result)}
-        {!isRunning && task.jobId !== undefined && <JobCost jobId={task.jobId} />}
+        {!isRunning && <JobCost requestId={task.jobId} />}
       </Stack>
     </Paper>
   );

@@ -8,8 +8,8 @@ import type { TaskSession } from './task-session.ts';
 
 interface TaskFormProps<Form extends { model: string }, Result> {
   readonly session: TaskSession<Form, Result>;
-  /** What its models can do. */
-  readonly capability: string;
+  /** Where its requests are sent. */
+  readonly path: string;
   readonly action: string;
   /** Whether the fields suffice; there must be a model in any case. */
   readonly isFilled: boolean;
@@ -21,7 +21,7 @@ interface TaskFormProps<Form extends { model: string }, Result> {
 
 /** A request's model and other fields, with its two buttons: send it, and show it as code. */
 export function TaskForm<Form extends { model: string }, Result>(props: TaskFormProps<Form, Result>) {
-  const { session, capability, action, isFilled, onSend, code, children } = props;
+  const { session, path, action, isFilled, onSend, code, children } = props;
   const { model } = useStore(session.store).form;
   const canSend = isFilled && model !== '';
   const submit = (event: FormEvent): void => {
@@ -31,11 +31,7 @@ export function TaskForm<Form extends { model: string }, Result>(props: TaskForm
   return (
     <form onSubmit={submit}>
       <Stack gap="md">
-        <ModelPicker
-          capability={capability}
-          value={model}
-          onChange={(next) => session.setForm({ model: next } as Partial<Form>)}
-        />
+        <ModelPicker path={path} value={model} onChange={(next) => session.setForm({ model: next } as Partial<Form>)} />
         {children}
         <Group gap="xs">
           <Button type="submit" disabled={!canSend}>

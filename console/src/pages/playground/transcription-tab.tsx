@@ -1,5 +1,7 @@
 import { FileInput, Group, Stack, Table, Text, TextInput } from '@mantine/core';
 import { IconFileMusic, IconMicrophone } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { modelsQuery } from '../../api/models.ts';
 import { CopyButton } from '../../components/copy-button.tsx';
 import { type Transcript, transcribe } from './media-work.ts';
 import type { Playground } from './sessions.ts';
@@ -30,15 +32,16 @@ function TranscriptionForm({ session }: { session: Playground['transcripts'] }) 
   const { form } = useStore(session.store);
   const { model, file, language, prompt } = form;
   const isTooLarge = file !== null && file.size > largestFile;
+  const models = useQuery(modelsQuery);
+  const hasTimes = models.data?.find(({ id }) => id === model)?.timestamps !== false;
   const body = {
     ...given({ model, language, prompt }),
-    response_format: 'verbose_json',
-    timestamp_granularities: ['segment'],
+    ...(hasTimes ? { response_format: 'verbose_json', timestamp_granularities: ['segment'] } : {}),
   };
   return (
     <TaskForm
       session={session}
-      capability="transcription"
+      path="/v1/audio/transcriptions"
       action="Write down"
       isFilled={file !== null && !isTooLarge}
       onSend={() => file !== null && void session.run(file.name, model, transcribe(file, body))}

@@ -32,7 +32,7 @@ function VideoForm({ session }: { session: Playground['videos'] }) {
   return (
     <TaskForm
       session={session}
-      capability="video"
+      path="/v1/videos"
       action="Make video"
       isFilled={prompt.trim() !== ''}
       onSend={() => void session.run(prompt, model, makeVideo(body))}

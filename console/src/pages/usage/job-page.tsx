@@ -1,10 +1,13 @@
 import { Button, Code, Group, SimpleGrid, Skeleton, Stack } from '@mantine/core';
+import { useInterval } from '@mantine/hooks';
+import { IconEye } from '@tabler/icons-react';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import { hasEnded, type Job, jobDuration, jobQuery } from '../../api/jobs.ts';
 import { queryClient } from '../../api/query-client.ts';
 import { request } from '../../api/request.ts';
+import { AccountLink } from '../../components/account-link.tsx';
 import { Card } from '../../components/card.tsx';
 import { CodeBlock } from '../../components/code-block.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
@@ -16,6 +19,7 @@ import { TextLink } from '../../components/text-link.tsx';
 import { money } from '../../format/money.ts';
 import { count } from '../../format/number.ts';
 import { duration } from '../../format/time.ts';
+import { WatchDialog } from '../jobs/watch-dialog.tsx';
 import { JobTimeline } from './job-timeline.tsx';
 import { ownScope, type UsageScope } from './usage-scope.ts';
 
@@ -29,14 +33,30 @@ export function JobPage() {
 /** One request: what it was, its timeline, what it used and cost. Follows a job that is under way. */
 export function JobById({ id, scope }: { id: string; scope: UsageScope }) {
   const job = useQuery(jobQuery(id, scope.jobsPath));
+  // Stays open when the job ends meanwhile.
+  const [watched, setWatched] = useState<Job>();
   return (
     <>
       <PageHeader title="Job" description={<Code style={{ overflowWrap: 'anywhere' }}>{id}</Code>}>
-        {job.data !== undefined && !hasEnded(job.data) && <CancelButton id={id} path={scope.jobsPath} />}
+        {job.data !== undefined && !hasEnded(job.data) && (
+          <>
+            {!scope.isOfAll && (
+              <Button
+                variant="default"
+                leftSection={<IconEye size={18} aria-hidden />}
+                onClick={() => setWatched(job.data)}
+              >
+                Watch
+              </Button>
+            )}
+            <CancelButton id={id} path={scope.jobsPath} />
+          </>
+        )}
       </PageHeader>
       {job.error !== null && <ErrorPanel error={job.error} onRetry={() => void job.refetch()} />}
       {job.isPending && <Skeleton height={360} />}
       {job.data !== undefined && <JobView job={job.data} scope={scope} />}
+      {watched !== undefined && <WatchDialog job={watched} onClose={() => setWatched(undefined)} />}
     </>
   );
 }
@@ -78,7 +98,7 @@ function JobView({ job, scope }: { job: Job; scope: UsageScope }) {
             lines={{
               Cost: job.cost === null ? 'not settled yet' : money(job.cost),
               "Vendor's own cost": job.vendor_cost === null ? null : money(job.vendor_cost),
-              Took: duration(jobDuration(job)),
+              [hasEnded(job) ? 'Took' : 'Took so far']: <Duration job={job} />,
               Model: job.model,
               'Answered by': job.served_model,
               Vendor: job.vendor,
@@ -107,12 +127,13 @@ function JobView({ job, scope }: { job: Job; scope: UsageScope }) {
   );
 }
 
-function AccountLink({ id }: { id: string }) {
-  return (
-    <TextLink to="/operator/accounts/$accountId" params={{ accountId: id }}>
-      {id}
-    </TextLink>
-  );
+/** How long a job took, or has taken up to now. */
+function Duration({ job }: { job: Job }) {
+  const isRunning = !hasEnded(job);
+  const [now, setNow] = useState(Date.now);
+  useInterval(() => setNow(Date.now()), 1000, { autoInvoke: isRunning });
+  // The reader's clock may be behind the gateway's.
+  return duration(isRunning ? Math.max(0, now - job.created_at) : jobDuration(job));
 }
 
 function Tags({ metadata, page }: { metadata: Job['metadata']; page: UsageScope['usagePage'] }) {

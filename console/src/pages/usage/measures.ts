@@ -1,15 +1,13 @@
 import type { UsageRow } from '../../api/usage.ts';
 import type { Series } from '../../charts/time-chart.tsx';
-import { money } from '../../format/money.ts';
-import { shortCount } from '../../format/number.ts';
-import { duration } from '../../format/time.ts';
+import type { UnitName } from '../../charts/units.ts';
 
 /** What the usage chart can show. */
 export interface Measure {
   readonly label: string;
   readonly series: readonly Series[];
   readonly kind: 'bar' | 'area' | 'line';
-  readonly format: (value: number | null) => string;
+  readonly unit: UnitName;
   /** The one number of a group. */
   readonly of: (row: UsageRow) => number;
 }
@@ -19,7 +17,7 @@ export const measures = {
     label: 'Spend',
     series: [{ key: 'cost', name: 'Spend', color: 'var(--chart-1)' }],
     kind: 'bar',
-    format: money,
+    unit: 'money',
     of: (row) => row.cost,
   },
   requests: {
@@ -30,7 +28,7 @@ export const measures = {
       { key: 'failed', name: 'Failed', color: 'var(--chart-bad)' },
     ],
     kind: 'bar',
-    format: shortCount,
+    unit: 'count',
     of: (row) => row.requests,
   },
   tokens: {
@@ -40,7 +38,7 @@ export const measures = {
       { key: 'output_tokens', name: 'Output', color: 'var(--chart-2)' },
     ],
     kind: 'bar',
-    format: shortCount,
+    unit: 'count',
     of: (row) => row.input_tokens + row.output_tokens,
   },
   latency: {
@@ -50,7 +48,7 @@ export const measures = {
       { key: 'average_first_ms', name: 'First token', color: 'var(--chart-2)' },
     ],
     kind: 'line',
-    format: duration,
+    unit: 'duration',
     of: (row) => row.average_ms ?? 0,
   },
 } as const satisfies Record<string, Measure>;

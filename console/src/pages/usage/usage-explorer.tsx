@@ -1,9 +1,9 @@
 import { Group, NativeSelect, SegmentedControl, Skeleton, Stack } from '@mantine/core';
 import { IconChartBarOff } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useMemo, useState } from 'react';
+import { useState } from 'react';
 import { address, type Query } from '../../api/request.ts';
-import { type Usage, usageQuery } from '../../api/usage.ts';
+import { type Usage, usageFile, usageQuery } from '../../api/usage.ts';
 import { GroupChart } from '../../charts/group-chart.tsx';
 import { TimeChart } from '../../charts/time-chart.tsx';
 import { Card } from '../../components/card.tsx';
@@ -18,8 +18,8 @@ import { UsageFilters } from './usage-filters.tsx';
 import type { UsageScope } from './usage-scope.ts';
 import { type Grouping, type SearchChange, type UsageSearch, withChange } from './usage-search.ts';
 import { usageSeries } from './usage-series.ts';
-import { spanOf } from './usage-span.ts';
 import { UsageTable } from './usage-table.tsx';
+import { refreshMs, useSpan } from './use-span.ts';
 
 interface UsageExplorerProps {
   readonly title: string;
@@ -32,9 +32,10 @@ interface UsageExplorerProps {
 /** What was used, by time, model, key and more, as a chart and a table; every line leads to its jobs. */
 export function UsageExplorer({ title, description, scope, search, onSearch }: UsageExplorerProps) {
   const { group = 'day', period, from, to, ...filters } = search;
-  const span = useMemo(() => spanOf({ period, from, to }), [period, from, to]);
+  const span = useSpan({ period, from, to });
   const usage = useQuery({
     ...usageQuery({ ...span, ...filters, group_by: group }, scope.usagePath),
+    refetchInterval: refreshMs,
     // Another grouping's lines are not this one's.
     placeholderData: (before, query) =>
       (query?.queryKey[1] as Query | undefined)?.group_by === group ? before : undefined,
@@ -43,7 +44,11 @@ export function UsageExplorer({ title, description, scope, search, onSearch }: U
   return (
     <>
       <PageHeader title={title} description={description}>
-        <DownloadButton href={address(`${scope.jobsPath}.csv`, { ...span, ...filters })} label="Export CSV" />
+        <DownloadButton
+          href={usageFile({ ...span, ...filters, group_by: group }, scope.usagePath)}
+          label="Export the table"
+        />
+        <DownloadButton href={address(`${scope.jobsPath}.csv`, { ...span, ...filters })} label="Export the jobs" />
       </PageHeader>
       <Stack gap="md">
         <Card>
@@ -120,16 +125,10 @@ function UsageChart({
   span,
   measure,
 }: Pick<UsageViewProps, 'usage' | 'group' | 'span'> & { measure: MeasureName }) {
-  const { label, series, kind, format, of } = measures[measure];
+  const { label, series, kind, unit, of } = measures[measure];
   if (group === 'day' || group === 'hour') {
     return (
-      <TimeChart
-        title={label}
-        points={usageSeries(usage.data, span, group)}
-        series={series}
-        kind={kind}
-        format={format}
-      />
+      <TimeChart title={label} points={usageSeries(usage.data, span, group)} series={series} kind={kind} unit={unit} />
     );
   }
   const bars = usage.data
@@ -138,7 +137,7 @@ function UsageChart({
     .slice(0, mostBars);
   return (
     <Card title={label}>
-      <GroupChart label={`${label} by ${group}`} groups={bars} format={format} />
+      <GroupChart label={`${label} by ${group}`} groups={bars} unit={unit} />
     </Card>
   );
 }

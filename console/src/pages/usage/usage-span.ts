@@ -1,6 +1,6 @@
 import { periods, type UsageFilters, usualPeriod } from './usage-search.ts';
 
-type SpanFilters = Pick<UsageFilters, 'period' | 'from' | 'to'>;
+export type SpanFilters = Pick<UsageFilters, 'period' | 'from' | 'to'>;
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;

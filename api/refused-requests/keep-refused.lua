@@ -1,0 +1,38 @@
+-- Keeps refused requests for a time: of each account, and in all, the newest.
+-- KEYS[1] what is kept of each (hash, by id)   KEYS[2] all of them (sorted set of `id account`, by time)
+-- KEYS[3] start of the names of the accounts' own (sorted sets of ids, by time); all share a hash tag
+-- ARGV[1] for how long, in ms   ARGV[2] so many of an account at most   ARGV[3] so many in all at most, then three of each:
+--   id, account, what is kept
+local rows, all, accounts = KEYS[1], KEYS[2], KEYS[3]
+local lifetime, mostOfAccount, mostInAll = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function forget(members)
+  for _, member in ipairs(members) do
+    local id, account = string.match(member, '^(%S+) (.*)$')
+    redis.call('HDEL', rows, id)
+    redis.call('ZREM', accounts .. account, id)
+    redis.call('ZREM', all, member)
+  end
+end
+
+for index = 4, #ARGV, 3 do
+  local id, account, row = ARGV[index], ARGV[index + 1], ARGV[index + 2]
+  local own = accounts .. account
+  redis.call('HSET', rows, id, row)
+  redis.call('ZADD', all, now, id .. ' ' .. account)
+  redis.call('ZADD', own, now, id)
+  redis.call('PEXPIRE', own, lifetime)
+  local over = redis.call('ZCARD', own) - mostOfAccount
+  if over > 0 then
+    for _, oldest in ipairs(redis.call('ZRANGE', own, 0, over - 1)) do forget({oldest .. ' ' .. account}) end
+  end
+end
+
+forget(redis.call('ZRANGEBYSCORE', all, '-inf', now - lifetime, 'LIMIT', 0, 1000))
+local over = redis.call('ZCARD', all) - mostInAll
+if over > 0 then forget(redis.call('ZRANGE', all, 0, over - 1)) end
+redis.call('PEXPIRE', rows, lifetime)
+redis.call('PEXPIRE', all, lifetime)
+return over

@@ -1,0 +1,9 @@
+import type { PlaygroundTab } from './playground-search.ts';
+import type { Playground } from './sessions.ts';
+
+/** Has a tab begin with a model, as if it had been picked there. */
+export function chooseModel(playground: Playground, tab: PlaygroundTab, model: string): void {
+  const { chat, images, videos, speech, transcripts } = playground;
+  if (tab === 'chat') chat.store.set({ settings: { ...chat.store.get().settings, model } });
+  else ({ image: images, video: videos, speech, transcription: transcripts })[tab].setForm({ model });
+}
