@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { findNode, mainVersion, withNode } from './node-versions/find-node.mjs';
 
-const node = findNode(mainVersion);
+const node = await findNode(mainVersion);
 const child = spawn(node, process.argv.slice(2), { stdio: 'inherit', env: withNode(node, process.env) });
 // Both get a terminal's Ctrl-C; this one waits for the other's end.
 process.on('SIGINT', () => {});

@@ -124,7 +124,7 @@ async function run(version, files, settings = {}) {
 
 /** One run of `node --test`: so many files at a time. Returns whether all its tests passed. */
 async function runTogether(version, files, concurrency, settings) {
-  const node = findNode(version);
+  const node = await findNode(version);
   const reports = mkdtempSync(join(tmpdir(), 'sluice-test-report-'));
   const tap = join(reports, 'report.tap');
   const options = ['--import', 'tsx', '--test', `--test-concurrency=${concurrency}`, `--test-timeout=${timeoutMs}`];

@@ -99,6 +99,11 @@ export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonSch
       if (isEmpty(jsonSchema.additionalProperties)) delete jsonSchema.additionalProperties;
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+      // A choice of one is none.
+      if (jsonSchema.oneOf?.length === 1) {
+        Object.assign(jsonSchema, jsonSchema.oneOf[0]);
+        delete jsonSchema.oneOf;
+      }
     },
   });
   return json;

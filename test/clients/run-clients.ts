@@ -21,6 +21,9 @@ const without: Record<string, readonly string[]> = {
   'instructor-client': ['tools, tool turn', 'json schema, tool turn'],
 };
 
+/** Programs at a time: they load modules longer than they ask. */
+const concurrency = 2;
+
 /** A program that hangs is a failure. */
 const deadlineMs = 240_000;
 
@@ -42,7 +45,7 @@ interface Run {
  * gateway is by SLUICE_BASE_URL (without `/v1`) and SLUICE_API_KEY, and prints a line of JSON for each case: `name`, `ok`, `detail`.
  */
 export function testClients(language: string): void {
-  describe(`published clients: ${language}`, () => {
+  describe(`published clients: ${language}`, { concurrency }, () => {
     let gateway: TestGateway;
     before(async () => {
       gateway = await TestGateway.start();

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import type OpenAI from 'openai';
 import { AuthenticationError, NotFoundError, RateLimitError } from 'openai';
 import { assertErrorAnswer, type ErrorDetails } from '../support/error-answers.ts';
@@ -195,6 +196,18 @@ describe('what published clients of OpenAI send', () => {
     assert.equal(refused.param, 'prompt');
     const unnamed = await assertErrorAnswer(await send({ ...good, model: '' }), 400, 'invalid_request_error');
     assert.equal(unnamed.param, 'model');
+  });
+
+  it('a prompt may be packed by gzip', async () => {
+    const messages = [{ role: 'user', content: `${'word '.repeat(2000)}\nReply with exactly: packed` }];
+    const response = await gateway.fetch('/v1/chat/completions', {
+      method: 'POST',
+      headers: { 'content-encoding': 'gzip' },
+      body: new Uint8Array(gzipSync(JSON.stringify({ model: 'sandbox-chat', messages }))),
+    });
+    assert.equal(response.status, 200);
+    const { choices } = (await response.json()) as OpenAI.ChatCompletion;
+    assert.equal(choices[0]?.message.content, 'packed');
   });
 
   describe('error texts that clients read are worded as OpenAI’s', () => {

@@ -16,9 +16,9 @@ export const otherVersions = [20, 22, 26];
  * The path of a Node of this major version: the one that runs this where it is of that version, else npm's.
  * @throws Error where npm has none for this system.
  */
-export function findNode(major) {
+export async function findNode(major) {
   if (process.versions.node.startsWith(`${major}.`)) return process.execPath;
-  installPackages(folder, 'the versions of Node that are tested (test/node-versions)');
+  await installPackages(folder, 'the versions of Node that are tested (test/node-versions)');
   const path = join(folder, 'node_modules', `node-${major}-${process.platform}-${process.arch}`, 'bin', 'node');
   if (existsSync(path)) return path;
   throw new Error(`There is no Node ${major} for this system in test/node-versions: run this with Node ${major}.`);
