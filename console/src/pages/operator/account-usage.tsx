@@ -43,7 +43,7 @@ export function AccountUsage({ account }: { account: Account }) {
           <StatTile
             label="Errors"
             value={count(total?.failed)}
-            hint={total === undefined ? undefined : `${percent(total.failed, total.requests)} of requests`}
+            hint={total?.requests ? `${percent(total.failed, total.requests)} of requests` : undefined}
             isLoading={isLoading}
           />
         </SimpleGrid>
