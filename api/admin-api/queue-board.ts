@@ -23,8 +23,50 @@ export function queueBoard({ queues }: Services): Middleware<State> {
     if (Number(ctx.query.jobsPerPage) > mostJobs) ctx.query = { ...ctx.query, jobsPerPage: String(mostJobs) };
     board ??= openBoard([...queues.values()]);
     await (await board)(ctx, next);
+    if (typeof ctx.body === 'string' && ctx.response.is('html')) ctx.body = withinConsole(ctx.body);
   };
 }
+
+/** The way back, in a corner: the board's own header is fixed, and has no room on a phone. */
+const wayBack =
+  '<nav aria-label="Console" style="position:fixed;right:1rem;bottom:1rem;z-index:50">' +
+  '<a href="/console/operator/workers" style="display:block;padding:0.5rem 1rem;border-radius:8px;background:#0b6e8f;' +
+  'color:#ffffff;font:600 0.875rem/1.5 system-ui,sans-serif">← Back to the Sluice console</a></nav>';
+
+/** The board's page with a way back and names for its buttons, and without what it would load from other sites (fonts). */
+function withinConsole(page: string): string {
+  return page
+    .replace(/<link\b[^>]*\shref="(https?:)?\/\/[^>]*>/g, '')
+    .replace('<div id="root">', `${wayBack}<div id="root">`)
+    .replace('</body>', '<script defer src="/console/queue-board.js"></script></body>');
+}
+
+const fonts = {
+  'font-sans': 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif',
+  'font-mono': 'ui-monospace, SFMono-Regular, Menlo, Consolas, monospace',
+};
+
+/** The board's looks: those of the console, and without links to its maker's pages. */
+const looks = {
+  boardTitle: 'Sluice queues',
+  boardLogo: { path: '/console/favicon.svg', width: 28, height: 28 },
+  favIcon: { default: '/console/favicon.svg', alternative: '/favicon.ico' },
+  miscLinks: [{ text: 'Back to the console', url: '/console/operator/workers' }],
+  hideDocsLink: true,
+  theme: {
+    // Its own quiet colour has too little contrast.
+    light: {
+      ...fonts,
+      primary: '#0b6e8f',
+      ring: '#0b6e8f',
+      'muted-foreground': '#4a5561',
+      'sidebar-foreground': '#1c2530',
+      'sidebar-state-selected-foreground': '#085a76',
+      'state-selected-foreground': '#085a76',
+    },
+    dark: { ...fonts, primary: '#73c2dd', ring: '#73c2dd', 'muted-foreground': '#a3b0bd' },
+  },
+};
 
 async function openBoard(queues: readonly CapabilityQueue[]): Promise<Middleware> {
   const [{ createBullBoard }, { BullMQAdapter }, { KoaAdapter }] = await Promise.all([
@@ -41,7 +83,7 @@ async function openBoard(queues: readonly CapabilityQueue[]): Promise<Middleware
       return queue;
     }),
     serverAdapter: server,
-    options: { uiConfig: { boardTitle: 'Queues' } },
+    options: { uiConfig: looks },
   });
   return server.registerPlugin();
 }

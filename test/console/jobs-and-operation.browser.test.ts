@@ -191,6 +191,13 @@ describe('operation', () => {
       await page.getByLabel('Name').fill('Research');
       await page.getByRole('button', { name: 'Create' }).click();
       await page.getByRole('heading', { level: 1, name: 'Research' }).waitFor();
+      await page.getByText('No users').waitFor();
+      await page.getByRole('heading', { name: 'Usage of the last 30 days' }).waitFor();
+      await page.getByRole('button', { name: 'Invite user' }).click();
+      // It is for this account.
+      assert.equal(await page.getByRole('dialog').getByRole('combobox', { name: 'Account' }).inputValue(), 'Research');
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
       await page.getByLabel('Dollars').fill('12.5');
       await page.getByLabel('Note').fill('Invoice 17');
       await page.getByRole('button', { name: 'Add credit' }).click();
@@ -212,6 +219,9 @@ describe('operation', () => {
       return key;
     };
     await onPage('/operator/accounts/default', async (page) => {
+      await page.getByRole('table', { name: 'Users' }).getByText(operator.email).waitFor();
+      const usage = page.locator('section').filter({ hasText: 'Usage of the last 30 days' });
+      await usage.getByRole('link', { name: 'All its usage' }).waitFor();
       await page.getByRole('button', { name: 'Create key' }).click();
       await page.getByRole('dialog').getByLabel('Name').fill('For the team');
       await assertReadable(page, 'operator-key-form');
@@ -351,6 +361,26 @@ describe('operation', () => {
       const chat = page.getByRole('table', { name: 'Queues' }).getByRole('row').filter({ hasText: 'chat' });
       await chat.getByRole('cell').last().getByText('1').waitFor();
     });
+  });
+
+  test('the queue browser is a part of the console: its name, its way back, nothing from elsewhere, every button named', async () => {
+    const page = await openPage(context);
+    const elsewhere: string[] = [];
+    page.on('request', (request) => {
+      if (!request.url().startsWith(gateway.url)) elsewhere.push(request.url());
+    });
+    await page.goto('/console/queues/queue/chat');
+    await page.getByRole('link', { name: 'Sluice queues' }).waitFor();
+    await page.getByRole('button', { name: 'Settings' }).waitFor();
+    // On a phone the page of one queue has nothing else to name.
+    const faults = await faultsInEveryView(browser, page, 'queue-of-chat');
+    await page.getByRole('link', { name: 'Sluice queues' }).click();
+    await page.getByRole('button', { name: 'Sort and view' }).waitFor();
+    faults.push(...(await faultsInEveryView(browser, page, 'queues')));
+    assert.deepEqual([...faults, ...elsewhere, ...page.troubles], []);
+    await page.getByRole('link', { name: 'Back to the Sluice console' }).click();
+    await page.getByRole('link', { name: 'Open queue browser' }).waitFor();
+    await page.close();
   });
 
   test('users are told that these pages are not for them', async () => {

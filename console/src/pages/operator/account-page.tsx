@@ -8,12 +8,14 @@ import { PageHeader } from '../../components/page-header.tsx';
 import { AccountCredit } from './account-credit.tsx';
 import { AccountForm } from './account-form.tsx';
 import { AccountKeys } from './account-keys.tsx';
+import { AccountUsage } from './account-usage.tsx';
+import { AccountUsers } from './account-users.tsx';
 import type { Account } from './operator-api.ts';
 import { OperatorsOnly } from './operators-only.tsx';
 
 const route = getRouteApi('/shell/operator/accounts/$accountId');
 
-/** One account: what it may, its credit and its keys. */
+/** One account: what it may, its credit, usage, users and keys. */
 export function AccountPage() {
   const { accountId } = route.useParams();
   return (
@@ -43,6 +45,8 @@ function AccountView({ id }: { id: string }) {
           <AccountForm key={id} account={account.data} />
           <AccountCredit account={account.data} />
         </SimpleGrid>
+        <AccountUsage key={`usage ${id}`} account={account.data} />
+        <AccountUsers key={`users ${id}`} account={account.data} />
         <AccountKeys account={account.data} />
       </Stack>
     </>

@@ -73,10 +73,10 @@ export function ConfirmUserAction(props: { what: keyof typeof questions; user: C
 }
 
 /** Makes a user, and then shows the link by which that user chooses a password. */
-export function InviteDialog({ onClose }: { onClose: () => void }) {
+export function InviteDialog({ onClose, account: first }: { onClose: () => void; account?: string }) {
   const [email, setEmail] = useState('');
   const [role, setRole] = useState('user');
-  const [account, setAccount] = useState<string | null>(null);
+  const [account, setAccount] = useState<string | null>(first ?? null);
   const invite = useMutation({
     mutationFn: () => inviteUser({ email: email.trim(), role, ...(account === null ? {} : { account_id: account }) }),
   });

@@ -1,17 +1,11 @@
-import { Button, Stack, TextInput } from '@mantine/core';
-import { useDebouncedValue } from '@mantine/hooks';
-import { IconPlus, IconSearch, IconUsers } from '@tabler/icons-react';
+import { Button } from '@mantine/core';
+import { IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
-import { useList } from '../../api/lists.ts';
-import { useSession } from '../../api/session.ts';
 import { Card } from '../../components/card.tsx';
-import { ListTable } from '../../components/data-table.tsx';
-import { EmptyState } from '../../components/empty-state.tsx';
 import { PageHeader } from '../../components/page-header.tsx';
-import type { ConsoleUser } from './operator-api.ts';
 import { OperatorsOnly } from './operators-only.tsx';
-import { type UserAction, userColumns } from './user-columns.tsx';
-import { ConfirmUserAction, InviteDialog, MoveUserDialog, ResetLinkDialog } from './user-dialogs.tsx';
+import { InviteDialog } from './user-dialogs.tsx';
+import { UserTable } from './user-table.tsx';
 
 /** Who can sign in, what they may do, and whose usage they see. */
 export function UsersPage() {
@@ -28,43 +22,5 @@ export function UsersPage() {
       </Card>
       {isInviting && <InviteDialog onClose={() => setIsInviting(false)} />}
     </OperatorsOnly>
-  );
-}
-
-function UserTable() {
-  const [text, setText] = useState('');
-  const [search] = useDebouncedValue(text.trim(), 250);
-  const users = useList<ConsoleUser>('/admin/v1/users', search === '' ? {} : { search });
-  const { user } = useSession();
-  const [doing, setDoing] = useState<{ readonly what: UserAction; readonly user: ConsoleUser }>();
-  const stop = (): void => setDoing(undefined);
-  return (
-    <Stack gap="md">
-      <TextInput
-        aria-label="Search users"
-        placeholder="Search by email or name"
-        leftSection={<IconSearch size={16} aria-hidden />}
-        value={text}
-        maxLength={200}
-        onChange={(event) => setText(event.currentTarget.value)}
-        maw={360}
-      />
-      <ListTable
-        list={users}
-        label="Users"
-        columns={userColumns(user.id, (what, chosen) => setDoing({ what, user: chosen }))}
-        rowKey={({ id }) => id}
-        empty={
-          <EmptyState title={search === '' ? 'No users' : 'No user matches'} icon={IconUsers}>
-            {search === '' ? 'Invite somebody.' : 'Search for another part of the email or the name.'}
-          </EmptyState>
-        }
-      />
-      {doing?.what === 'move' && <MoveUserDialog user={doing.user} onClose={stop} />}
-      {doing?.what === 'reset' && <ResetLinkDialog user={doing.user} onClose={stop} />}
-      {doing !== undefined && doing.what !== 'move' && doing.what !== 'reset' && (
-        <ConfirmUserAction what={doing.what} user={doing.user} onClose={stop} />
-      )}
-    </Stack>
   );
 }

@@ -21,7 +21,7 @@ export function WorkersPage() {
     <OperatorsOnly>
       <PageHeader
         title="Queues and workers"
-        description="What waits, and who works at it; read anew every three seconds."
+        description="Queue depth and active workers. A delayed job waits until its vendor is asked again whether it is done. Refreshes every 3 s."
       />
       <QueuesAndWorkers />
     </OperatorsOnly>
@@ -46,9 +46,9 @@ function queueColumns(workers: List<Worker>): readonly Column<Queue>[] {
     { title: 'Queue', isMain: true, render: ({ capability }) => capability },
     { title: 'Waiting', align: 'right', render: ({ waiting }) => count(waiting) },
     { title: 'Active', align: 'right', render: ({ active }) => count(active) },
-    { title: 'Put aside', align: 'right', render: ({ delayed }) => count(delayed) },
+    { title: 'Delayed', align: 'right', render: ({ delayed }) => count(delayed) },
     {
-      title: 'Oldest waits',
+      title: 'Oldest job age',
       align: 'right',
       render: ({ waiting, oldest_wait_seconds: seconds }) => (waiting === 0 ? '–' : duration(seconds * 1000)),
     },
@@ -79,7 +79,7 @@ function Queues({ workers }: { workers: List<Worker> }) {
           size="xs"
           rightSection={<IconExternalLink size={16} aria-label="(new window)" />}
         >
-          Look inside
+          Open queue browser
         </Button>
       }
     >

@@ -9,7 +9,7 @@ const maxTildes = 500;
 /** Quotes inside quotes. */
 const maxDepth = 20;
 /** A short row of a table is filled up to the columns of its head. */
-const maxCells = 20_000;
+const maxCells = 8_000;
 
 /**
  * Whether a text may be parsed as Markdown. Some texts take a parser minutes, or become millions of elements: an answer must
