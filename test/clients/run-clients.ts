@@ -24,8 +24,8 @@ const without: Record<string, readonly string[]> = {
 /** Programs at a time: they load modules longer than they ask. */
 const concurrency = 2;
 
-/** A program that hangs is a failure. */
-const deadlineMs = 240_000;
+/** A program that hangs is a failure; agents start a process for each case. */
+const deadlineMs = { agents: 900_000, others: 240_000 };
 
 /** A line that a program prints: one case. */
 interface Case {
@@ -45,6 +45,7 @@ interface Run {
  * gateway is by SLUICE_BASE_URL (without `/v1`) and SLUICE_API_KEY, and prints a line of JSON for each case: `name`, `ok`, `detail`.
  */
 export function testClients(language: string): void {
+  const timeout = language === 'agents' ? deadlineMs.agents : deadlineMs.others;
   describe(`published clients: ${language}`, { concurrency }, () => {
     let gateway: TestGateway;
     before(async () => {
@@ -53,8 +54,8 @@ export function testClients(language: string): void {
     after(() => gateway.stop());
 
     for (const program of clientPrograms(language)) {
-      it(`${program.client} gets what it asks for`, { timeout: deadlineMs + 10_000 }, async (test) => {
-        const { cases, code, output } = await runProgram(program, gateway);
+      it(`${program.client} gets what it asks for`, { timeout: timeout + 10_000 }, async (test) => {
+        const { cases, code, output } = await runProgram(program, gateway, timeout);
         for (const { name, ok, detail } of cases) await test.test(name, () => assert.ok(ok, detail));
         assert.equal(code, 0, `the program ends by itself: ${output}`);
         const apis = [...new Set(cases.map(({ name }) => name.split(', ')[0] as string))];
@@ -71,12 +72,16 @@ export function testClients(language: string): void {
   });
 }
 
-async function runProgram({ command: [command, ...args] }: ClientProgram, gateway: TestGateway): Promise<Run> {
+async function runProgram(
+  { command: [command, ...args] }: ClientProgram,
+  gateway: TestGateway,
+  timeout: number,
+): Promise<Run> {
   const child = spawn(command as string, args, {
     // Python's clients share modules, which need not be compiled for each anew.
     env: { ...process.env, SLUICE_BASE_URL: gateway.url, SLUICE_API_KEY: gateway.apiKey, PYTHONDONTWRITEBYTECODE: '' },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: deadlineMs,
+    timeout,
     killSignal: 'SIGKILL',
   });
   let lines = '';

@@ -3,18 +3,24 @@ import { apiKey, assertSaid, baseUrl, exactly, runCases, said, wrongKey } from '
 import { calls, runAgent } from '../run-agent.mjs';
 
 const script = 'cline/bin/cline';
+/** Its sessions are its own: no daemon of them is left behind. */
+const settings = { CLINE_SESSION_BACKEND_MODE: 'local' };
 const apis = {
   chat: { provider: 'openai-compatible', model: 'sandbox-chat' },
   'native responses': { provider: 'openai-native', model: 'sandbox-responses' },
 };
 
 async function configure({ provider, model }) {
-  const run = await runAgent(script, ['auth', '-p', provider, '-k', apiKey, '-m', model, '-b', `${baseUrl}/v1`]);
+  const run = await runAgent(
+    script,
+    ['auth', '-p', provider, '-k', apiKey, '-m', model, '-b', `${baseUrl}/v1`],
+    settings,
+  );
   assert.equal(run.code, 0, run.output);
 }
 
 async function ask(prompt, { provider, model }, key = apiKey) {
-  const run = await runAgent(script, ['--json', '-P', provider, '-k', key, '-m', model, prompt]);
+  const run = await runAgent(script, ['--json', '-P', provider, '-k', key, '-m', model, prompt], settings);
   const { events } = run;
   return { ...run, events: events.filter(({ type }) => type === 'agent_event').map(({ event }) => event), all: events };
 }
