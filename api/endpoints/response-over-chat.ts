@@ -11,8 +11,7 @@ export interface ChatRefusal {
 
 /** The first parameter of a request that only a vendor with the Responses API can do, or undefined. */
 export function refusedByChat(request: ResponseRequest): ChatRefusal | undefined {
-  const { truncation, context_management: management, input } = request;
-  if (truncation === 'auto') return { param: 'truncation', reason: "it takes 'disabled' only" };
+  const { context_management: management, input } = request;
   if (management != null && management.length > 0) {
     return { param: 'context_management', reason: 'it does not compact conversations' };
   }
@@ -97,6 +96,7 @@ export function ignoredByChat(request: ResponseRequest): string[] {
   const calls = (Array.isArray(input) ? input : []).filter(({ type }) => type != null && hostedCalls.has(type));
   return [
     ...hints,
+    ...(request.truncation === 'auto' ? ['truncation'] : []),
     ...reasoningHints.map((name) => `reasoning.${name}`),
     ...(include?.some((name) => name !== 'message.output_text.logprobs') ? ['include'] : []),
     ...(options?.include_obfuscation === true ? ['stream_options.include_obfuscation'] : []),

@@ -188,7 +188,6 @@ describe('a request for a response, held against its model', () => {
 
   it('over a chat is refused for what only a vendor with the API can do, and never by such a vendor', () => {
     const bad: [object, string][] = [
-      [{ truncation: 'auto' }, 'truncation'],
       [{ context_management: [{ type: 'compaction', compact_threshold: 5000 }] }, 'context_management'],
       [{ tools: [search], tool_choice: 'required' }, 'tool_choice'],
       [{ tools: [weather, search], tool_choice: { type: 'web_search_preview' } }, 'tool_choice'],
