@@ -89,7 +89,7 @@ test('a first start leads to a request by the shown command, to its traces, and 
   await guest.goto(link);
   await guest.getByRole('textbox', { name: 'Password' }).fill('chosen by themselves');
   await guest.getByRole('button', { name: 'Set the password' }).click();
-  await guest.getByRole('link', { name: 'Sign in' }).click();
+  await guest.getByRole('link', { name: 'Sign in', exact: true }).click();
   await guest.getByLabel('E-mail').fill('second@example.com');
   await guest.getByRole('textbox', { name: 'Password' }).fill('chosen by themselves');
   await guest.getByRole('button', { name: 'Sign in' }).click();

@@ -318,7 +318,7 @@ describe('operation', () => {
     await guest.getByRole('heading', { name: 'Choose your password' }).waitFor();
     await guest.getByRole('textbox', { name: 'Password' }).fill('chosen by themselves');
     await guest.getByRole('button', { name: 'Set the password' }).click();
-    await guest.getByRole('link', { name: 'Sign in' }).click();
+    await guest.getByRole('link', { name: 'Sign in', exact: true }).click();
     await guest.getByLabel('E-mail').fill(email);
     await guest.getByRole('textbox', { name: 'Password' }).fill('chosen by themselves');
     await guest.getByRole('button', { name: 'Sign in' }).click();
