@@ -53,7 +53,7 @@ export function AccountUsage({ account }: { account: Account }) {
           title="Spend"
           points={usageSeries(usage.data.data, span, 'day')}
           kind="bar"
-          format={money}
+          unit="money"
           series={[{ key: 'cost', name: 'Spend', color: 'var(--chart-1)' }]}
         />
       )}
