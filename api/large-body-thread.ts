@@ -45,9 +45,9 @@ function answer({ endpoint, body }: LargeBodyTask): LargeBodyAnswer {
   }
 }
 
-// Linux gives each thread a priority of its own: where cores are few, requests in the main thread come first. At 5, a third
+// Linux gives each thread a priority of its own: where cores are few, requests in the main thread come first. At 8, a sixth
 // of its share is left to a thread; at 10, a tenth, which a busy machine turns into half a minute for one body.
-if (process.platform === 'linux') setPriority(5);
+if (process.platform === 'linux') setPriority(8);
 
 parentPort?.on('message', (task: LargeBodyTask) => {
   const message = answer(task);
