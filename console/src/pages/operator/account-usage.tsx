@@ -1,4 +1,4 @@
-import { SimpleGrid } from '@mantine/core';
+import { SimpleGrid, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { usageQuery } from '../../api/usage.ts';
@@ -30,33 +30,35 @@ export function AccountUsage({ account }: { account: Account }) {
         </TextLink>
       }
     >
-      {usage.error !== null && <ErrorPanel error={usage.error} onRetry={() => void usage.refetch()} />}
-      {usage.error === null && (
-        <SimpleGrid cols={{ base: 2, md: 4 }} spacing="sm">
-          <StatTile label="Spend" value={money(total?.cost)} isLoading={isLoading} />
-          <StatTile label="Requests" value={count(total?.requests)} isLoading={isLoading} />
-          <StatTile
-            label="Tokens"
-            value={shortCount(total === undefined ? null : total.input_tokens + total.output_tokens)}
-            isLoading={isLoading}
+      <Stack gap="sm">
+        {usage.error !== null && <ErrorPanel error={usage.error} onRetry={() => void usage.refetch()} />}
+        {usage.error === null && (
+          <SimpleGrid cols={{ base: 2, md: 4 }} spacing="sm">
+            <StatTile label="Spend" value={money(total?.cost)} isLoading={isLoading} />
+            <StatTile label="Requests" value={count(total?.requests)} isLoading={isLoading} />
+            <StatTile
+              label="Tokens"
+              value={shortCount(total === undefined ? null : total.input_tokens + total.output_tokens)}
+              isLoading={isLoading}
+            />
+            <StatTile
+              label="Errors"
+              value={count(total?.failed)}
+              hint={total?.requests ? `${percent(total.failed, total.requests)} of requests` : undefined}
+              isLoading={isLoading}
+            />
+          </SimpleGrid>
+        )}
+        {usage.data !== undefined && usage.data.total.requests > 0 && (
+          <TimeChart
+            title="Spend"
+            points={usageSeries(usage.data.data, span, 'day')}
+            kind="bar"
+            unit="money"
+            series={[{ key: 'cost', name: 'Spend', color: 'var(--chart-1)' }]}
           />
-          <StatTile
-            label="Errors"
-            value={count(total?.failed)}
-            hint={total?.requests ? `${percent(total.failed, total.requests)} of requests` : undefined}
-            isLoading={isLoading}
-          />
-        </SimpleGrid>
-      )}
-      {usage.data !== undefined && usage.data.total.requests > 0 && (
-        <TimeChart
-          title="Spend"
-          points={usageSeries(usage.data.data, span, 'day')}
-          kind="bar"
-          unit="money"
-          series={[{ key: 'cost', name: 'Spend', color: 'var(--chart-1)' }]}
-        />
-      )}
+        )}
+      </Stack>
     </Card>
   );
 }
