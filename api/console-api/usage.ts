@@ -21,8 +21,8 @@ const mostDaysByHour = 92;
 const mostDaysByTag = 92;
 
 /**
- * `GET …/usage`: what an account has used, in groups, and in all, with the percentiles of its newest requests. Costs are in dollars, times in ms; `group` is the beginning
- * of an hour or a day (ms since 1970), or an id or a name.
+ * `GET …/usage`: what an account has used, in groups, and in all, with the percentiles of its newest requests. Costs are in
+ * dollars, times in ms; `group` is the beginning of an hour or a day (ms since 1970), or an id or a name.
  * @param accountOf whose usage; it answers undefined for that of all
  */
 export function usage(db: Database, accountOf: AccountOf): Middleware<State> {

@@ -4,8 +4,10 @@ import type { Logger } from '../../shared/log.ts';
 import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
 import type { State } from '../state.ts';
 
-/** The only catch: every error becomes an answer in the API's error shape, which can be looked up by the
- * request's id, and what nobody expected is logged. */
+/**
+ * The only catch: every error becomes an answer in the API's error shape, which can be looked up by the request's id, and
+ * what nobody expected is logged.
+ */
 export function errors({ log, refused }: { log: Logger; refused: RefusedRequests }): Middleware<State> {
   return async (ctx, next) => {
     try {
