@@ -5,8 +5,8 @@ import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { Logger } from '../../shared/log.ts';
 import { bodyRow, openJobRow } from './job-rows.ts';
 
-/** How long the database may take before the caller is answered 503. */
-const patienceMs = 2000;
+/** How long the database may take before the caller is answered 503: a disk that others use can stand still for seconds. */
+const patienceMs = 5000;
 /** What one statement inserts at most: jobs, and characters of their requests. */
 const batchJobs = 100;
 const batchCharacters = 4 * 1024 * 1024;
@@ -53,7 +53,7 @@ export class AcceptedJobs {
    * Puts a job into the database, as one that has not ended.
    * @param job with its view options as they are, not packed
    * @param request its text, where that is kept
-   * @throws ApiError 503 when the database does not do it within 2 s; then no row stays, or it goes with the next write.
+   * @throws ApiError 503 when the database does not do it within 5 s; then no row stays, or it goes with the next write.
    */
   async add(job: JobIdentity, request: string | undefined): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
