@@ -2,6 +2,7 @@ import type { Middleware } from 'koa';
 import type { CatalogueSources } from '../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../shared/catalogue/model.ts';
 import { routeName } from '../../shared/catalogue/route-name.ts';
+import { withFactsOf } from '../../shared/catalogue/with-facts-of.ts';
 import { modelFacts, shownPrices } from '../console-api/models.ts';
 import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
@@ -17,17 +18,20 @@ export function listAllModels({ catalogue }: Services): Middleware<State> {
 }
 
 function modelView(model: Model, vendors: CatalogueSources['vendors']): Record<string, unknown> {
-  const routes = model.routes.map((route) => ({
-    route: routeName(route),
-    vendor: route.vendor,
-    model: route.model,
-    on: Object.hasOwn(vendors, route.vendor),
-    order: route.order ?? null,
-    weight: route.weight ?? null,
-    region: route.region ?? null,
-    // Null: the model's.
-    prices: route.prices === undefined ? null : shownPrices(route.prices),
-  }));
+  const routes = model.routes.map((route, place) => {
+    // A row's facts are those of its first route; a later one has its own, or none.
+    const { prices } = place === 0 ? model : withFactsOf(route, model);
+    return {
+      route: routeName(route),
+      vendor: route.vendor,
+      model: route.model,
+      on: Object.hasOwn(vendors, route.vendor),
+      order: route.order ?? null,
+      weight: route.weight ?? null,
+      region: route.region ?? null,
+      prices: prices === undefined ? null : shownPrices(prices),
+    };
+  });
   return {
     ...modelFacts(model),
     available: routes.some(({ on }) => on),

@@ -256,11 +256,13 @@ describe('what operators see of workers, vendors, models and queues', () => {
     assert.ok(openAi.routes.length > 20);
     const sandbox = vendors.find(({ name }) => name === 'sandbox') as VendorView;
     assert.deepEqual([sandbox.on, sandbox.keys], [true, 0]);
-    const models = await read<{ id: string; available: boolean; routes: { vendor: string; on: boolean }[] }>(
+    type RouteFacts = { vendor: string; on: boolean; prices: object | null };
+    const models = await read<{ id: string; available: boolean; prices: object | null; routes: RouteFacts[] }>(
       '/admin/v1/models',
     );
     assert.ok(models.length > 400);
-    for (const { id, available, routes } of models) {
+    for (const { id, available, prices, routes } of models) {
+      assert.deepEqual(routes[0]?.prices, prices, id);
       assert.equal(
         available,
         routes.some(({ vendor: name }) => ['sandbox', 'made'].includes(name)),

@@ -16,7 +16,7 @@ interface ModelRoute {
   /** Its share among those of its order; null: 1. */
   readonly weight: number | null;
   readonly region: string | null;
-  /** Null: the model's. */
+  /** Null: none is known, so what it costs is not charged. */
   readonly prices: ModelPrices | null;
 }
 
@@ -33,7 +33,7 @@ export function ModelRoutes({ model }: { model: RoutedModel }) {
   const routes = [...model.routes].sort((one, other) => (place.get(one) ?? 0) - (place.get(other) ?? 0));
   return (
     <Stack gap="md">
-      <DataTable label="Routes" columns={columnsOf(model)} rows={routes} rowKey={({ route }) => route} />
+      <DataTable label="Routes" columns={columns} rows={routes} rowKey={({ route }) => route} />
       <Facts
         lines={{
           'Other prices': otherPrices(model.prices),
@@ -49,14 +49,12 @@ export function ModelRoutes({ model }: { model: RoutedModel }) {
   );
 }
 
-function columnsOf({ prices }: RoutedModel): readonly Column<ModelRoute>[] {
-  return [
-    { title: 'Route', isMain: true, render: ({ route }) => <span className="said">{route}</span> },
-    { title: 'State', render: ({ on }) => <StatusBadge status={on ? 'on' : 'off'} /> },
-    { title: 'Order', align: 'right', render: ({ order }) => order ?? 'as listed' },
-    { title: 'Weight', align: 'right', render: ({ weight }) => weight ?? 1 },
-    { title: 'Region', render: ({ region }) => region ?? 'any' },
-    { title: 'Input $/M', align: 'right', render: (route) => money((route.prices ?? prices)?.input) },
-    { title: 'Output $/M', align: 'right', render: (route) => money((route.prices ?? prices)?.output) },
-  ];
-}
+const columns: readonly Column<ModelRoute>[] = [
+  { title: 'Route', isMain: true, render: ({ route }) => <span className="said">{route}</span> },
+  { title: 'State', render: ({ on }) => <StatusBadge status={on ? 'on' : 'off'} /> },
+  { title: 'Order', align: 'right', render: ({ order }) => order ?? 'as listed' },
+  { title: 'Weight', align: 'right', render: ({ weight }) => weight ?? 1 },
+  { title: 'Region', render: ({ region }) => region ?? 'any' },
+  { title: 'Input $/M', align: 'right', render: (route) => money(route.prices?.input) },
+  { title: 'Output $/M', align: 'right', render: (route) => money(route.prices?.output) },
+];
