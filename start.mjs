@@ -13,7 +13,7 @@ const usage = `usage: npm start
 Runs all of Sluice on this machine: Redis, an api process, a worker process and, while no vendor key is set, a sandbox
 vendor. It builds Sluice first where its sources have changed. Ctrl-C stops everything.
 
-Settings are environment variables; README.md lists them all. The first ones to know:
+Settings are environment variables; docs/configuration.md lists them all. The first ones to know:
   PORT, HOST        where it listens (8080, 127.0.0.1)
   OPENAI_API_KEY    turns a vendor on; there is one for each vendor, such as ANTHROPIC_API_KEY
   PUBLIC_URL        the address that callers use, where it is another than HOST and PORT say

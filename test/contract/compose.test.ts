@@ -159,14 +159,6 @@ describe('docker-compose.yml', () => {
     for (const name of apisOwn) assert.ok(settingNames.includes(name), name);
   });
 
-  test('has no setting that README does not tell of', () => {
-    const readme = read('README.md');
-    for (const name of settingNames) {
-      const ofVendors = /_(API_KEY|BASE_URL)$/.test(name);
-      assert.ok(ofVendors || readme.includes(`\`${name}\``), name);
-    }
-  });
-
   test('gives each role settings that it can read where the operator sets none', () => {
     for (const [role, { environment = {}, build }] of all) {
       if (build === undefined) continue;
