@@ -81,7 +81,7 @@ function clientsOfWholeRun() {
 /** What the suites test that are packages of their own, apart from the project's. @throws Error where one cannot be installed. */
 async function installFor(suites) {
   const languages = languageNames.filter((name) => suites.includes(clientSuite(name)));
-  const isAgents = suites.some((path) => path.startsWith('agents'));
+  const isAgents = suites.some((path) => path.startsWith('agents') || path === 'launcher/documented-commands.test.ts');
   const outcomes = await Promise.allSettled([
     isAgents ? import('./agents/install.mjs') : undefined,
     ...languages.map(installClients),
