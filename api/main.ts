@@ -155,8 +155,10 @@ async function openLedger(services: Services, db: Database): Promise<LedgerProce
 /** Charges jobs that were settled without their holds: the ledger has them now. Where that fails, the next start does it. */
 function raiseLate({ redis, log }: Services, db: Database, records: readonly JobRecord[]): void {
   const accounts = [...new Set(records.map(({ account }) => account))];
-  log.warn({ jobs: records.length }, 'jobs whose holds Redis had lost are recorded, and charged now');
-  raiseMoney(db, redis, accounts).catch((error) => log.warn({ err: error }, 'charging them failed'));
+  log.warn({ jobs: records.length }, 'charging jobs whose holds Redis lost');
+  raiseMoney(db, redis, accounts).catch((error) =>
+    log.warn({ err: error }, 'charging jobs whose holds Redis lost failed'),
+  );
 }
 
 /** How long an answer is kept at most, from its job's end on. */

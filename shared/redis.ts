@@ -43,7 +43,7 @@ export async function connectRedis(url: string, log: Logger): Promise<RedisHandl
   const nodes = url.split(',').map((node) => node.trim());
   const first = nodes[0] as string;
   const isCluster = await probe(first);
-  const onError = (error: Error): void => log.warn({ err: error.message }, 'redis connection');
+  const onError = (error: Error): void => log.warn({ err: error.message }, 'Redis connection error');
   const open = (): RedisClient => {
     const client = isCluster ? openCluster(nodes) : new Redis(first, options);
     if (client instanceof Redis) gatherWrites(client);

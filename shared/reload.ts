@@ -16,10 +16,10 @@ export function reloadOnHangup(options: { log: Logger; apply: (config: Config) =
       const config = readConfig();
       apply(config);
       const [models, vendors] = [config.models.length, Object.keys(config.vendors).length];
-      log.info({ models, vendors }, 'settings read again');
+      log.info({ models, vendors }, 'configuration reloaded');
     } catch (error) {
       if (error instanceof ConfigError) log.error(`The settings stay as they were. ${error.message}`);
-      else log.error({ err: error }, 'reading the settings again failed');
+      else log.error({ err: error }, 'reloading the configuration failed');
     }
   });
   return () => {

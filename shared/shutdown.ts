@@ -36,10 +36,10 @@ export function closeOnSignal({ close, timeoutMs, log, flush, faults }: ClosingO
       process.exit(1);
     }
     closingSince = Date.now();
-    log.info({ reason }, 'closing');
+    log.info({ reason }, 'shutting down');
     // The grace lets the closers notice the aborted signal and leave things tidy before the process ends.
     const hardStop = setTimeout(() => {
-      log.error('closing took too long');
+      log.error('shutdown timed out');
       flush();
       process.exit(1);
     }, timeoutMs + 5000);
@@ -47,17 +47,17 @@ export function closeOnSignal({ close, timeoutMs, log, flush, faults }: ClosingO
     try {
       await close(AbortSignal.timeout(timeoutMs));
     } catch (error) {
-      log.error({ err: error }, 'closing failed');
+      log.error({ err: error }, 'shutdown failed');
       code = 1;
     }
-    log.info('closed');
+    log.info('shutdown complete');
     flush();
     process.exit(code);
   };
   const onFault = (kind: 'unhandled_rejection' | 'uncaught_exception', error: unknown): void => {
     faults.inc({ kind });
     code = 1;
-    log.error({ err: error, kind }, 'an error that nothing took: the process closes');
+    log.error({ err: error, kind }, 'unhandled error; the process shuts down');
     if (closingSince === undefined) void stop(kind);
   };
   process.on('unhandledRejection', (error) => onFault('unhandled_rejection', error));

@@ -161,10 +161,10 @@ function logFailure(context: WorkerContext, run: JobRun, error: ApiError): void 
   const about = { job: run.job.id, code: error.code };
   // The caller's mistake, which the caller is told: nothing for the operator to look into.
   if (isCallersFault(error)) {
-    context.log.info({ ...about, vendorStatus: error.vendorStatus }, 'the vendor refused the request');
+    context.log.info({ ...about, vendorStatus: error.vendorStatus }, 'vendor rejected the request');
     return;
   }
   // The router has told the operator of it, once.
   if (isRefusedKey(error)) return;
-  context.log.warn({ err: error.cause, ...about }, 'the vendor call failed');
+  context.log.warn({ err: error.cause, ...about }, 'vendor call failed');
 }

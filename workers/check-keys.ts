@@ -35,7 +35,7 @@ async function checkKey({ vendors, redis, log }: CheckContext, account: Account,
       silenceMs: deadlineMs,
     });
     vendors.noteCheck(account, 'accepted');
-    log.info(about, 'the vendor takes the key');
+    log.info(about, 'vendor accepted the API key');
   } catch (thrown) {
     if (signal.aborted) return;
     const error = ApiError.from(thrown);
@@ -43,12 +43,12 @@ async function checkKey({ vendors, redis, log }: CheckContext, account: Account,
     vendors.noteCheck(account, outcome);
     const { vendorStatus: status } = error;
     if (outcome === 'unclear' || status === undefined) {
-      log.info({ ...about, status, code: error.code }, 'whether the vendor takes the key is not known');
+      log.info({ ...about, status, code: error.code }, 'vendor key check was inconclusive');
       return;
     }
     const refusal = { status, message: refusalSentence(error), at: Date.now(), model: undefined };
     if (!vendors.refuse(account, refusal)) return;
-    log.warn({ ...about, status, said: refusal.message }, 'the vendor refuses the key: check its setting');
+    log.warn({ ...about, status, said: refusal.message }, 'vendor rejected the API key: check its setting');
   }
 }
 

@@ -116,7 +116,7 @@ async function detailsOf({ blobs, log }: WorkerContext, job: QueuedJob, error: A
   try {
     return errorDetails(error, await blobs.ofRecords(job.account).text(job.requestBlob));
   } catch (thrown) {
-    log.warn({ err: thrown, job: job.id }, 'the request of a failed job could not be read');
+    log.warn({ err: thrown, job: job.id }, 'reading the request of a failed job failed');
     return errorDetails(error);
   }
 }

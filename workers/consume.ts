@@ -62,7 +62,7 @@ function consumeTasks(capability: Capability, redis: RedisHandle, context: Worke
       noteTurn(clock, job.priority, job.stalledCounter);
       if (typeof job.data?.id !== 'string') throw new UnrecoverableError('the queued job has no id');
       const taken = await runJob(context, job.data, token ?? job.data.id).catch((error) => {
-        context.log.error({ err: error, job: job.data.id }, 'a job could not be run: it is taken again');
+        context.log.error({ err: error, job: job.data.id }, 'starting a job failed; it will be claimed again');
         return { pauseMs: lockMs };
       });
       if (taken === 'done') return;
@@ -81,7 +81,7 @@ function consumeTasks(capability: Capability, redis: RedisHandle, context: Worke
   );
   worker.on('error', (error) => context.log.warn({ err: error.message, capability }, 'queue'));
   worker.on('failed', (job, error) => {
-    context.log.error({ err: error, job: job?.data?.id, capability }, 'a job could not be run');
+    context.log.error({ err: error, job: job?.data?.id, capability }, 'running a job failed');
   });
   return worker;
 }
@@ -123,7 +123,7 @@ async function comeBack(
       pauseMs === 0 ? job.moveToWait(token) : job.moveToDelayed(Date.now() + pauseMs, token),
     );
   } catch (error) {
-    log.warn({ err: error, job: job.data.id }, 'a job could not be put back into its queue: it comes back as stalled');
+    log.warn({ err: error, job: job.data.id }, 'requeueing a job failed; it returns as stalled');
   }
 }
 

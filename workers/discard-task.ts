@@ -50,6 +50,6 @@ async function discardTask(
     const files = callFiles(context.blobs, job.account);
     await vendor?.video?.discard?.({ model, task, signal, silenceMs: discardMs, files });
   } catch (error) {
-    context.log.info({ job: job.id, vendor: name, code: ApiError.from(error).code }, 'a task could not be discarded');
+    context.log.info({ job: job.id, vendor: name, code: ApiError.from(error).code }, 'discarding a vendor task failed');
   }
 }

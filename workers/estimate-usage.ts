@@ -98,12 +98,15 @@ async function count(context: EstimatedContext, job: QueuedJob, body?: string): 
     });
   } catch (error) {
     // Never the error's message: it may quote the prompt.
-    context.log.warn({ job: job.id, code: ApiError.from(error).code }, 'usage could not be counted, and is bounded');
+    context.log.warn(
+      { job: job.id, code: ApiError.from(error).code },
+      'counting usage failed; an upper bound is charged',
+    );
   }
   try {
     return await bounding.run(async () => boundExchange(await readExchange(context, job, body)));
   } catch (error) {
-    context.log.warn({ job: job.id, code: ApiError.from(error).code }, 'usage could not be estimated');
+    context.log.warn({ job: job.id, code: ApiError.from(error).code }, 'estimating usage failed');
     return undefined;
   }
 }

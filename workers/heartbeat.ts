@@ -55,7 +55,7 @@ export class Heartbeat {
     if (this.#beating !== undefined || this.#isClosed) return;
     const { redis, log } = this.#context;
     this.#beating = reportWorker(redis, this.#report())
-      .catch((error) => log.warn({ err: error }, 'telling that this worker is there failed'))
+      .catch((error) => log.warn({ err: error }, 'heartbeat failed'))
       .finally(() => {
         this.#beating = undefined;
       });

@@ -124,7 +124,7 @@ export class QueueConsumer implements Consumer {
     this.#stalledCheck.on('error', (error) => log.warn({ err: error.message, capability }, 'queue'));
     this.#stalledCheck
       .startStalledCheckTimer()
-      .catch((error) => log.error({ err: error, capability }, 'nobody looks for lost jobs here'));
+      .catch((error) => log.error({ err: error, capability }, 'searching for stalled jobs failed'));
     // Redis may be away: renewals do not queue up before it.
     this.#renewing = setInterval(() => {
       this.#renewal ??= this.#renew().finally(() => {
@@ -166,7 +166,7 @@ export class QueueConsumer implements Consumer {
         }
       } catch (error) {
         if (this.#isClosing) return;
-        this.#options.log.warn({ err: error, capability: this.#options.capability }, 'jobs cannot be taken');
+        this.#options.log.warn({ err: error, capability: this.#options.capability }, 'claiming jobs failed');
         waits = false;
         await this.#pause(retryMs);
       }
@@ -222,7 +222,7 @@ export class QueueConsumer implements Consumer {
     running
       .then((taken) => (taken === 'done' ? this.#end(taking) : this.#giveBack(taking)))
       .catch((error) => {
-        this.#options.log.error({ err: error, job: job?.id }, 'a job could not be run: it is taken again');
+        this.#options.log.error({ err: error, job: job?.id }, 'starting a job failed; it will be claimed again');
       })
       .finally(() => {
         this.#running.delete(taking);
@@ -233,7 +233,7 @@ export class QueueConsumer implements Consumer {
   /** What cannot be read, or has been taken again and again, would come back for ever. */
   async #quarantine(id: string): Promise<'done'> {
     const { log, capability } = this.#options;
-    log.error({ job: id, capability }, 'a queued job cannot be read, or was lost too often: it is taken out');
+    log.error({ job: id, capability }, 'queued job is unreadable or stalled too often; it is removed');
     return 'done';
   }
 
@@ -275,7 +275,7 @@ export class QueueConsumer implements Consumer {
   }
 
   #logStaying(error: unknown): void {
-    this.#options.log.warn({ err: error }, 'jobs that are over could not be taken out of their queue yet');
+    this.#options.log.warn({ err: error }, 'removing ended jobs from their queue failed; retrying');
   }
 
   async #giveBack({ id, token }: Taking): Promise<void> {
@@ -283,7 +283,7 @@ export class QueueConsumer implements Consumer {
     const [wait, active, , marker] = this.#keys;
     const job = this.#jobPrefix + id;
     await untilAccepted(() => returnJob(redis, [wait, active, marker, job, `${job}:lock`], [id, token]), lockMs).catch(
-      (error) => log.warn({ err: error }, 'a job could not be given back; it is put back as stalled'),
+      (error) => log.warn({ err: error }, 'requeueing a job failed; it returns as stalled'),
     );
   }
 
@@ -296,7 +296,7 @@ export class QueueConsumer implements Consumer {
       const keys = some.map(({ id }) => `${this.#jobPrefix}${id}:lock`);
       const tokens = some.map(({ token }) => token);
       await untilAccepted(() => renewLocks(redis, keys, [lockMs, ...tokens]), lockMs / 2).catch((error) =>
-        log.warn({ err: error }, 'locks could not be renewed'),
+        log.warn({ err: error }, 'renewing locks failed'),
       );
     }
   }

@@ -40,7 +40,7 @@ export async function runJob(
       taken = await relay(context, run, verdict.attempt, verdict.lastSeq);
     } else {
       if (verdict.verdict === 'unreadable') {
-        context.log.error({ job: job.id, reason: verdict.reason }, 'the state of a job cannot be read: it is ended');
+        context.log.error({ job: job.id, reason: verdict.reason }, 'job state is unreadable; the job is ended');
       }
       await endWithoutRunning(context, job, verdict.verdict);
     }
@@ -64,7 +64,7 @@ async function cleanUp(context: WorkerContext, job: QueuedJob): Promise<void> {
     await deleteRequest(context.blobs, job);
     if (job.capability === 'video') await discardUnwantedTask(context, job);
   } catch (error) {
-    context.log.warn({ err: error, job: job.id }, 'what is left of a job could not be dropped');
+    context.log.warn({ err: error, job: job.id }, 'cleaning up after a job failed');
   }
 }
 
@@ -137,7 +137,7 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
     },
     onLost: (reason) => {
       if (reason instanceof ApiError && reason.cause !== undefined) {
-        context.log.warn({ err: reason.cause, job: job.id }, 'frames of an answer could not be written');
+        context.log.warn({ err: reason.cause, job: job.id }, 'writing the frames of an answer failed');
       }
       run.stop(reason);
     },

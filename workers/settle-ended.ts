@@ -84,7 +84,7 @@ export async function noteCharge(
 
 /** Logs a failed step that a settlement does without. */
 export function logLeftOut({ log }: WorkerContext, job: QueuedJob, error: unknown): void {
-  log.warn({ err: error, job: job.id }, 'a step before the settlement was left out');
+  log.warn({ err: error, job: job.id }, 'a step before settlement was skipped');
 }
 
 /** What the log of an answer, or its task, tells of the run that has called vendors. */

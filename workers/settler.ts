@@ -49,7 +49,7 @@ export class Settler {
         for (const { jobId, retentionMs } of jobs) this.#settled.push({ jobId, retentionMs });
         this.#expireTimer ??= setTimeout(() => void this.#expire(), expireMs);
       },
-      (error) => this.#log.warn({ err: error }, 'settling failed; the sweeper will do it'),
+      (error) => this.#log.warn({ err: error }, 'settling a job failed; the sweeper retries it'),
     );
     this.#settling = Promise.all([this.#settling, settled]).then(() => undefined);
   }

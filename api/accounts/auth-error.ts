@@ -21,7 +21,8 @@ const params: Readonly<Record<string, string>> = {
 export function authError(status: number, body: unknown, sent: Readonly<Record<string, unknown>>): ApiError {
   const { code, message } = (body ?? {}) as { code?: unknown; message?: unknown };
   // What went wrong was logged by then.
-  if (status >= 500) return new ApiError('service_unavailable', 'This cannot be done for now. Try again later.');
+  if (status >= 500)
+    return new ApiError('service_unavailable', 'The service is temporarily unavailable. Try again later.');
   const sentence = `${message ?? 'The request is not valid'}`.replace(/\.?$/, '.');
   return new ApiError(codes[status] ?? 'invalid_request_error', sentence, {
     param: typeof code === 'string' ? (params[code] ?? passwordParam(code, sent)) : null,

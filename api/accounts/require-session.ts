@@ -20,6 +20,7 @@ export function requireSession(services: Services): Middleware<State> {
 /** The session of a request. @throws ApiError 401 without one that is still valid. */
 export async function signedIn(ctx: Context, { sessions, baseUrls }: Services): Promise<Session> {
   const session = await sessions.find(ctx, baseUrls.of(ctx.req));
-  if (session === undefined) throw new ApiError('invalid_api_key', 'You are not signed in, or not any more.');
+  if (session === undefined)
+    throw new ApiError('invalid_api_key', 'You are not signed in, or your session has expired.');
   return session;
 }

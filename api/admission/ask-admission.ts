@@ -91,7 +91,7 @@ export async function untilTaken<T>(call: () => Promise<T>, giveUpAt: number): P
 
 /** The 503 for a request that did not come into the queue in time, of which nothing is left there. */
 export function notTaken(cause?: unknown): ApiError {
-  return new ApiError('service_unavailable', 'The queue does not take requests for now. Send it again.', {
+  return new ApiError('service_unavailable', 'The queue is temporarily unavailable. Retry the request.', {
     retryAfterMs: 2000,
     cause,
   });
@@ -194,9 +194,13 @@ export function refusal(admission: Admission, { config }: Pick<Services, 'config
     case 'late':
       return notTaken();
     case 'shed':
-      return new ApiError('service_unavailable', 'The service is short of memory and takes no new work for now.', {
-        retryAfterMs: 5000,
-      });
+      return new ApiError(
+        'service_unavailable',
+        'The service is short of memory and accepts no new work at the moment. Try again later.',
+        {
+          retryAfterMs: 5000,
+        },
+      );
     case 'queue_full':
       return new ApiError('service_unavailable', 'The queue is full. Try again later.', {
         retryAfterMs: Math.min(config.queueWaitMs, 10_000),
@@ -261,6 +265,6 @@ function quotaRefusal(whose: string, detail: string, remedy: string): ApiError {
   const [cost, left] = detail.split(' ').map((amount) => formatDollars(Number(amount)));
   return new ApiError(
     'insufficient_quota',
-    `You exceeded your current quota, please check your plan and billing details. ${whose} does not pay for this request: it may cost up to $${cost}, and $${left} is left. Ask for less (a lower max_tokens), or ${remedy}`,
+    `You exceeded your current quota, please check your plan and billing details. ${whose} is insufficient: this request may cost up to $${cost}; $${left} remains. Lower max_tokens, or ${remedy}`,
   );
 }

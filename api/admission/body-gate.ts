@@ -119,7 +119,7 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
     readMs,
   );
   if (done !== undefined) return done.value;
-  throw new ApiError('service_unavailable', 'Accounts cannot be checked for now. Try again later.', {
+  throw new ApiError('service_unavailable', 'Accounts cannot be checked at the moment. Try again later.', {
     retryAfterMs: 2000,
   });
 }

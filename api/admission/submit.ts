@@ -79,7 +79,9 @@ export async function submit(
   } catch (error) {
     const isWanted = connection.hasLeft ? !submission.cancelsOnLeave : submission.job.idempotency !== '';
     wait.isAbandoned = !isWanted;
-    work.catch((cause) => services.log.debug({ err: cause, job: submission.job.id }, 'abandoned while queueing'));
+    work.catch((cause) =>
+      services.log.debug({ err: cause, job: submission.job.id }, 'queueing a job failed after its caller left'),
+    );
     throw error;
   }
 }
@@ -229,14 +231,14 @@ async function enqueue(
     const verdict = await untilTaken(() => queue.enqueue(queued, turn, services.clock.at(giveUpAt)), giveUpAt);
     if (verdict === 'late') throw new Error('Redis came to it too late');
   } catch (error) {
-    const failure = new ApiError('service_unavailable', 'The request could not be queued.', { cause: error });
+    const failure = new ApiError('service_unavailable', 'The request could not be queued. Retry it.', { cause: error });
     try {
       await endUnwanted(services, job, failure);
       // Only now: a queue that took the job, and whose reply was lost, has it run as long as it has no end.
       await deleteRequest(services.blobs, { ...job, ...placed });
     } catch (cause) {
       // Where Redis refuses a part of this too, the sweeper does the rest, at the latest at the job's deadline.
-      services.log.warn({ err: cause, job: job.id }, 'a job that could not be queued could not be ended');
+      services.log.warn({ err: cause, job: job.id }, 'ending a job that failed to queue failed');
     }
     throw failure;
   }

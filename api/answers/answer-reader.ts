@@ -238,11 +238,11 @@ export class AnswerReader implements JobItem<AnswerReader> {
     if (this.#failure !== undefined) return;
     this.close();
     this.#failure = ApiError.from(thrown);
-    this.#context.log.error({ err: thrown, job: this.jobId }, 'an answer cannot be shown');
+    this.#context.log.error({ err: thrown, job: this.jobId }, 'rendering an answer failed');
     try {
       this.#sink.fail(this.#failure);
     } catch (error) {
-      this.#context.log.error({ err: error, job: this.jobId }, 'an answer that cannot be shown could not be ended');
+      this.#context.log.error({ err: error, job: this.jobId }, 'ending an answer that failed to render failed');
     }
   }
 

@@ -104,7 +104,7 @@ export class ClientConnection implements CrowdMember {
 
   handOver(): void {
     this.#end(
-      new ApiError('service_unavailable', 'This instance of the gateway is closing. Send the request again.', {
+      new ApiError('service_unavailable', 'The server is shutting down. Retry the request.', {
         retryAfterMs: 1000,
       }),
     );
@@ -123,5 +123,5 @@ export class ClientConnection implements CrowdMember {
 }
 
 function late(): ApiError {
-  return new ApiError('service_unavailable', 'The queue does not answer. Try again later.', { retryAfterMs: 2000 });
+  return new ApiError('service_unavailable', 'The queue is unavailable. Try again later.', { retryAfterMs: 2000 });
 }

@@ -9,7 +9,7 @@ export function expired(): ApiError {
 
 /** Error for the request that made a job of which Redis has nothing left: sent again, it is a new job. */
 export function lostJob(): ApiError {
-  return new ApiError('service_unavailable', 'The gateway lost track of this request. Send it again.', {
+  return new ApiError('service_unavailable', 'The gateway lost this request. Retry it.', {
     retryAfterMs: 1000,
   });
 }

@@ -38,7 +38,7 @@ export class DiskFloor {
     if (this.free >= this.#floor) return;
     throw new ApiError(
       'service_unavailable',
-      'The server is short of disk space and takes no large requests for now.',
+      'The server is short of disk space and accepts no large requests at the moment. Try again later.',
       {
         retryAfterMs: 10_000,
       },

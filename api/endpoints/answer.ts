@@ -304,14 +304,14 @@ async function endLater({ services, job }: Waiting, error: ApiError): Promise<vo
   try {
     await endJob(services, job, error);
   } catch (thrown) {
-    services.log.warn({ err: thrown, job: job.id }, 'cancelling failed');
+    services.log.warn({ err: thrown, job: job.id }, 'cancelling a job failed');
   }
 }
 
 function handedOver(job: JobIdentity): ApiError {
   return new ApiError(
     'service_unavailable',
-    `This instance of the gateway is closing. The job goes on: GET /v1/jobs/job_${job.id}/events with Last-Event-ID resumes it.`,
+    `The server is shutting down. The job continues: GET /v1/jobs/job_${job.id}/events with Last-Event-ID resumes it.`,
   );
 }
 

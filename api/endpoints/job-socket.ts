@@ -68,7 +68,7 @@ async function untilClosed(answer: WebSocketAnswer, connection: ClientConnection
     answer.handOver(
       new ApiError(
         'service_unavailable',
-        `This instance of the gateway is closing. The job goes on: /v1/jobs/job_${jobId}/ws${after} resumes it.`,
+        `The server is shutting down. The job continues: /v1/jobs/job_${jobId}/ws${after} resumes it.`,
       ),
     );
     await answer.closed;

@@ -91,7 +91,7 @@ function sessionWork(context: TurnContext, intake: MessageIntake, left: AbortSig
       ctx.state.facts.turns = Number(ctx.state.facts.turns) + 1;
       return new ResponseTurn(context, envelope);
     },
-    onFault: (error) => services.log.error({ err: error, socket: ctx.state.jobId }, 'a response socket broke'),
+    onFault: (error) => services.log.error({ err: error, socket: ctx.state.jobId }, 'response socket failed'),
   };
 }
 
@@ -107,5 +107,5 @@ function readSocketPreferences(ctx: Context): Preferences {
 }
 
 function closing(): ApiError {
-  return new ApiError('service_unavailable', 'This instance of the gateway is closing. Open another WebSocket.');
+  return new ApiError('service_unavailable', 'The server is shutting down. Open another WebSocket.');
 }

@@ -152,7 +152,7 @@ export class ResponseTurn {
           await submit(services, submission, this.#waits);
           this.#endJob = () => {
             endJob(services, job, cancelled()).catch((error) =>
-              services.log.warn({ err: error, job: job.id }, 'cancelling failed'),
+              services.log.warn({ err: error, job: job.id }, 'cancelling a job failed'),
             );
           };
           if (this.#isCancelled) this.#endJob();

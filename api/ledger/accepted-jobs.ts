@@ -93,7 +93,7 @@ export class AcceptedJobs {
         this.#doubtful.push(...batch.filter(({ isRefused }) => isRefused).map(({ job }) => job.id));
         await this.#removeDoubtful();
       } catch (error) {
-        this.#log.warn({ err: error, jobs: batch.length }, 'accepted jobs could not be written to the database');
+        this.#log.warn({ err: error, jobs: batch.length }, 'writing accepted jobs to the database failed');
         for (const { reject } of batch) reject(unavailable(error));
       }
     }
@@ -140,7 +140,7 @@ export class AcceptedJobs {
 }
 
 function unavailable(cause?: unknown): ApiError {
-  return new ApiError('service_unavailable', 'The database cannot take the job for now. Try again later.', {
+  return new ApiError('service_unavailable', 'The database cannot accept the job at the moment. Try again later.', {
     retryAfterMs: 2000,
     cause,
   });

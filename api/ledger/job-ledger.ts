@@ -132,7 +132,7 @@ export class JobLedger {
     try {
       return { ...(await this.#readAnswer(record)), isRead: true };
     } catch (error) {
-      this.#options.log.warn({ err: error, job: record.id }, 'the answer of a job cannot be read, trying again later');
+      this.#options.log.warn({ err: error, job: record.id }, 'reading the answer of a job failed; retrying later');
       return undefined;
     }
   }
@@ -235,7 +235,7 @@ export class JobLedger {
       return await readFinalAnswer({ redis, blobs }, job, view, !stream);
     } catch (error) {
       if (!(error instanceof UnshownAnswer)) throw error;
-      log.error({ job: id, error: error.message }, 'the answer of a job cannot be shown, and is not stored');
+      log.error({ job: id, error: error.message }, 'rendering the answer of a job failed; it is not stored');
       return undefined;
     }
   }
@@ -263,7 +263,7 @@ export class JobLedger {
     const keys = stored.flatMap((id) => [jobKeys.state(id), jobKeys.log(id)]);
     // They expire later by themselves: what is written need not be written again for that.
     await Promise.all(keys.map((key) => redis.pexpire(key, afterStoredMs))).catch((error) =>
-      log.warn({ err: error }, 'stored answers could not be let go'),
+      log.warn({ err: error }, 'releasing stored answers failed'),
     );
   }
 }

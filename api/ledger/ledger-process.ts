@@ -73,7 +73,7 @@ export class LedgerProcess {
     return new LedgerProcess(options, consumer, async () => {
       const bytes = await backlog.measure();
       if (bytes > config.outboxBytes)
-        log.warn({ bytes }, 'the outboxes are over their bound: is the database slow or away?');
+        log.warn({ bytes }, 'outbox exceeds its limit: is the database slow or unavailable?');
     });
   }
 

@@ -46,7 +46,7 @@ export class LostJobs {
     this.#options = options;
     this.#timer = setInterval(() => {
       this.#round ??= this.sweep()
-        .catch((error) => options.log.warn({ err: error }, 'looking for lost jobs failed'))
+        .catch((error) => options.log.warn({ err: error }, 'searching for lost jobs failed'))
         .finally(() => {
           this.#round = undefined;
         });
@@ -105,8 +105,8 @@ export class LostJobs {
     // Where its queue still has it, and no worker, nobody has begun it; and without a state nobody will.
     const neverBegan = (await waiting.has(job.id)) && (await waiting.remove(job.id));
     const error = neverBegan
-      ? new ApiError('service_unavailable', 'The request was lost before it could be run. Send it again.')
-      : new ApiError('outcome_unknown', 'The gateway lost track of this request. Whether it was run is not known.');
+      ? new ApiError('service_unavailable', 'The request was lost before it ran. Retry it.')
+      : new ApiError('outcome_unknown', 'The gateway lost this request. It may or may not have run.');
     await db.transaction().execute(async (transaction) => {
       const ended = await transaction
         .updateTable('jobs')
@@ -122,7 +122,7 @@ export class LostJobs {
         .where('job_id', '=', job.id)
         .execute();
       await addToUsageHours(transaction, ended);
-      log.warn({ job: job.id, code: error.code }, 'a job was lost, and is ended');
+      log.warn({ job: job.id, code: error.code }, 'job was lost; it is ended');
     });
   }
 }

@@ -82,7 +82,7 @@ export class OutboxConsumer {
         }
         await this.#pause(this.#options.isCluster ? clusterIdleMs : idleMs);
       } catch (error) {
-        log.warn({ err: error }, 'job records cannot be read or written, trying again');
+        log.warn({ err: error }, 'reading or writing job records failed; retrying');
         await this.#pauseAfterFailure();
       }
     }
@@ -100,7 +100,7 @@ export class OutboxConsumer {
     if (now < this.#takeOverAt || fresh.isFull) return fresh;
     // What was read is this consumer's by now: it is written whatever comes of the rest.
     const left = await group.takeOver().catch((error) => {
-      log.warn({ err: error }, 'job records that others have left cannot be taken over, trying again');
+      log.warn({ err: error }, 'taking over the job records of another process failed; retrying');
       return { entries: [], isFull: false };
     });
     // Where something was left there may be more.
@@ -129,7 +129,7 @@ export class OutboxConsumer {
         spool?.databaseIsBack();
         this.#failures = 0;
       } catch (error) {
-        this.#options.log.warn({ err: error, records: batch.length }, 'job records cannot be written, trying again');
+        this.#options.log.warn({ err: error, records: batch.length }, 'writing job records failed; retrying');
         if (await spool?.takeIfOver(readable.slice(start), this.#closing.signal)) return;
         await this.#pauseAfterFailure();
       }

@@ -73,7 +73,7 @@ export class OutboxSpool {
     if (!(await backlog.isOver())) return false;
     if (!this.#isWarned) {
       this.#isWarned = true;
-      log.warn({ bytes: backlog.bytes }, 'the database is away, and job records go to the spool on this disk');
+      log.warn({ bytes: backlog.bytes }, 'database unavailable; job records go to the spool on disk');
     }
     let batch = entries;
     do {
@@ -139,7 +139,7 @@ export class OutboxSpool {
     if (lines.length === 0) return taken;
     try {
       if (!(await spool.hasRoom(characters))) {
-        if (!this.#isFull) log.error({ bytes: spool.bytes }, 'the spool is full: job records stay in Redis');
+        if (!this.#isFull) log.error({ bytes: spool.bytes }, 'spool is full; job records stay in Redis');
         this.#isFull = true;
         return 0;
       }
@@ -147,7 +147,7 @@ export class OutboxSpool {
       await this.#announce(spool.records + lines.length);
       await spool.add(lines);
     } catch (error) {
-      log.error({ err: error }, 'the spool cannot be written: job records stay in Redis');
+      log.error({ err: error }, 'writing the spool failed; job records stay in Redis');
       return 0;
     }
     await group.acknowledge(spooled);

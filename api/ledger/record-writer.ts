@@ -66,6 +66,6 @@ async function writeAlone(store: RecordStore, item: LedgerItem, cause: unknown, 
   await store.probe();
   // Never the error's message: a database's words may quote the row, and with it tags of the caller.
   const { name, code } = error as { name?: unknown; code?: unknown };
-  log.error({ job: item.record.id, error: name, code }, 'a job record was refused by the database, and is set aside');
+  log.error({ job: item.record.id, error: name, code }, 'database rejected a job record; it is quarantined');
   return { refused: [item], postponed: [] };
 }

@@ -23,7 +23,7 @@ export class RedisWatch {
   readonly #timer: NodeJS.Timeout;
   readonly #look = (): void => {
     this.#looking ??= this.#compare()
-      .catch((error) => this.#options.log.warn({ err: error }, 'a changed Redis could not be brought up to date'))
+      .catch((error) => this.#options.log.warn({ err: error }, 'raising Redis to the ledger failed'))
       .finally(() => {
         this.#looking = undefined;
       });
@@ -56,7 +56,7 @@ export class RedisWatch {
   async #compare(): Promise<void> {
     const identity = await redisIdentity(this.#options.redis);
     if (identity === this.#known) return;
-    this.#options.log.warn('Redis is not the one that it was: it is brought up to date with the database');
+    this.#options.log.warn('Redis was restarted or replaced; raising it to the ledger');
     await this.#options.onChange();
     this.#known = identity;
   }

@@ -19,10 +19,7 @@ export class UnreadableEntries {
   add({ key, id }: Pick<OutboxEntry, 'key' | 'id'>): void {
     const name = `${key} ${id}`;
     if (!this.#seen.delete(name)) {
-      this.#log.error(
-        { outbox: key, entry: id },
-        'an entry of the outbox is no job record of this version, and stays there',
-      );
+      this.#log.error({ outbox: key, entry: id }, 'outbox entry has an unknown version; it is kept');
     }
     this.#seen.set(name, Date.now());
     const [oldest] = this.#seen.keys();

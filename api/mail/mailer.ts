@@ -33,12 +33,12 @@ export class Mailer {
   /** Begins to send a mail. A failure is logged. */
   send(mail: Mail): void {
     if (this.#pending.size >= maxPending) {
-      this.#log.warn('a mail is not sent: the mail server does not keep up');
+      this.#log.warn('mail dropped: the mail server is too slow');
       return;
     }
     const sending = this.#send(mail).catch((error: { code?: string; responseCode?: number }) => {
       // Its message repeats addresses.
-      this.#log.warn({ code: error.code, smtp: error.responseCode }, 'a mail could not be sent');
+      this.#log.warn({ code: error.code, smtp: error.responseCode }, 'sending mail failed');
     });
     this.#pending.add(sending);
     void sending.then(() => this.#pending.delete(sending));

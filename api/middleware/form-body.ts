@@ -89,7 +89,7 @@ function refuseByHeaders(req: IncomingMessage, boundary: string | undefined, bou
 }
 
 function malformed(reason: string): ApiError {
-  return new ApiError('invalid_request_error', `The body is no proper multipart/form-data: ${reason}.`);
+  return new ApiError('invalid_request_error', `The body is not valid multipart/form-data: ${reason}.`);
 }
 
 function tooLarge(what: string, bytes: number): ApiError {

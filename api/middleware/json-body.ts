@@ -170,7 +170,12 @@ function collect(req: IncomingMessage, { silenceMs, mostBytes, pace, watch }: Wh
       fail(new ApiError('cancelled', 'The client left before its request was complete.'));
     };
     const broken = (): void => {
-      fail(new ApiError('invalid_request_error', `The body is no proper ${encoding}, as its Content-Encoding says.`));
+      fail(
+        new ApiError(
+          'invalid_request_error',
+          `The body is not valid ${encoding}, which its Content-Encoding says it is.`,
+        ),
+      );
     };
     const late = (): void => fail(new ApiError('timeout', 'The request body did not arrive in time.'));
     const timer = setTimeout(late, silenceMs);

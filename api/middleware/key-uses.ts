@@ -77,7 +77,7 @@ export class KeyUses {
           .execute();
       }
     } catch (error) {
-      this.#log.debug({ err: error }, 'when keys were used last could not be written');
+      this.#log.debug({ err: error }, 'writing the last-used times of keys failed');
       for (const id of ids) this.#noted.delete(id);
     }
   }

@@ -27,7 +27,7 @@ export const refuseOddRequests: Middleware<State> = (ctx, next) => {
   }
   if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') {
     ctx.res.shouldKeepAlive = false;
-    throw new ApiError('expectation_failed', "The only expectation that is met is '100-continue'.");
+    throw new ApiError('expectation_failed', "The only supported expectation is '100-continue'.");
   }
   return next();
 };

@@ -135,7 +135,7 @@ export class RefusedRequests {
     try {
       await keep(this.#redis, [kept, all, accounts], [keptMs, maxOfAccount, maxInAll, ...texts]);
     } catch (error) {
-      this.#log.debug({ err: error }, 'refused requests could not be kept');
+      this.#log.debug({ err: error }, 'storing refused requests failed');
     }
   }
 }

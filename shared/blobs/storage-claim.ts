@@ -49,7 +49,9 @@ export class StorageClaim {
     this.#isRenewing = true;
     try {
       if (!(await claim(this.#redis, this.#identity))) {
-        this.#log.error('another process on this Redis keeps its files elsewhere: they cannot read each other’s');
+        this.#log.error(
+          "another process on this Redis uses a different blob storage; neither can read the other's files",
+        );
       }
     } catch (error) {
       this.#log.warn({ err: error }, 'renewing the claim on the file storage failed');

@@ -45,7 +45,7 @@ export class Inbox {
     await inbox.#subscribe();
     inbox.#subscriber.on(
       'ready',
-      () => void inbox.#subscribe().catch((error) => log.warn({ err: error }, 'subscribe')),
+      () => void inbox.#subscribe().catch((error) => log.warn({ err: error }, 'subscribing to answers failed')),
     );
     return inbox;
   }
@@ -68,7 +68,7 @@ export class Inbox {
       if (head === 'abort') this.#listener.abort?.(message.slice(space + 1));
       else this.#listener.frames?.(head, message, space + 1);
     } catch (error) {
-      this.#log.error({ err: error }, 'a live message could not be handled');
+      this.#log.error({ err: error }, 'handling a live message failed');
     }
   }
 

@@ -90,7 +90,7 @@ export class Sweeper {
         cost: undefined,
         tokens: undefined,
       });
-      this.#log.warn({ job: jobId }, 'a job was held but had no state');
+      this.#log.warn({ job: jobId }, 'job had a hold but no state');
       return;
     }
     const settlement = settlementOf(state);
@@ -123,7 +123,7 @@ export class Sweeper {
       return undefined;
     }
     if (state.attempt > 0) return new ApiError('outcome_unknown', 'The process that ran this request was lost.');
-    return new ApiError('service_unavailable', 'The request was lost before it could be run. Send it again.');
+    return new ApiError('service_unavailable', 'The request was lost before it ran. Retry it.');
   }
 
   /** Whether a begun job has lost its worker for good. One without output may yet be run, while it waits in its queue. */

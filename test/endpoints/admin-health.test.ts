@@ -206,7 +206,7 @@ describe('what operators see of workers, vendors, models and queues', () => {
     await eventually(() => assert.match(worker.output(), /the vendor refuses the key/));
     vendor.answer((response) => sendJson(response, 400, errorBody(`no: ${secretWords}`, 'invalid_request_error')));
     assert.equal((await ask({ ...held(secretWords), model: 'chats' })).status, 400);
-    await eventually(() => assert.match(worker.output(), /"level":30[^\n]*the vendor refused the request/));
+    await eventually(() => assert.match(worker.output(), /"level":30[^\n]*vendor rejected the request/));
     const lines = worker
       .output()
       .split('\n')
@@ -243,7 +243,7 @@ describe('what operators see of workers, vendors, models and queues', () => {
     assert.deepEqual(asked.sort(), [`${path}/models Bearer sk-vendor-one`, `${path}/models Bearer sk-vendor-two`]);
     const output = () => workers.map((each) => each.output()).join('');
     await eventually(() => {
-      assert.equal(output().split('the vendor takes the key').length, 2);
+      assert.equal(output().split('vendor accepted the API key').length, 2);
       assert.equal(output().split('the vendor refuses the key').length, 2);
     });
     assert.doesNotMatch(output(), /sk-vendor|"stack"/);

@@ -59,7 +59,7 @@ models:
   sandbox-chat: { hide: true }
   second: { capability: chat, routes: [{ vendor: my-own, model: sandbox-chat }] }
 `;
-      reloaded = reload(text, /settings read again/g, 1);
+      reloaded = reload(text, /configuration reloaded/g, 1);
       answered = reloaded.then(async () => {
         const isRunning = events.length < 150;
         const { choices } = await gateway
@@ -99,7 +99,7 @@ models:
   });
 
   it('takes the file again once it is right', async () => {
-    await reload('models: { fifth: { alias_of: sandbox-chat } }\n', /settings read again/g, 2);
+    await reload('models: { fifth: { alias_of: sandbox-chat } }\n', /configuration reloaded/g, 2);
     const { choices } = await gateway
       .client()
       .chat.completions.create(held('Reply with exactly: right', { model: 'fifth' }));

@@ -123,9 +123,13 @@ export class RoutePlan {
       return new ApiError('service_unavailable', 'No vendor is set up for this model.');
     }
     const pauses = this.#routes.map(({ name }) => this.#breakers.pauseMs(name));
-    return new ApiError('service_unavailable', 'The model is not available at the moment: its vendors do not answer.', {
-      retryAfterMs: Math.max(1000, Math.min(...pauses)),
-    });
+    return new ApiError(
+      'service_unavailable',
+      'The model is not available at the moment: its vendors do not respond.',
+      {
+        retryAfterMs: Math.max(1000, Math.min(...pauses)),
+      },
+    );
   }
 }
 

@@ -27,7 +27,7 @@ export class Routing {
       region,
       metrics: this.metrics,
       onRefused: (vendor, { status, message }) =>
-        log.warn({ vendor, status, said: message }, 'the vendor refuses the key: check its setting'),
+        log.warn({ vendor, status, said: message }, 'vendor rejected the API key: check its setting'),
     });
   }
 
