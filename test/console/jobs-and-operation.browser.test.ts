@@ -93,7 +93,7 @@ describe('jobs', () => {
     const refused = await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
     const refusedId = refused.headers.get('x-request-id') ?? '';
     await onPage('/jobs?model=no-such-model', async (page) => {
-      await page.getByText('No job is like that').waitFor();
+      await page.getByText('No matching jobs').waitFor();
       await page.getByRole('button', { name: 'Clear filters' }).click();
       await page.getByRole('link', { name: 'sandbox-chat' }).first().click();
       await page.waitForURL(/\/console\/jobs\/job_/);
@@ -352,7 +352,7 @@ describe('operation', () => {
   test('vendors show the health of their routes, workers their load, and queues their figures', async () => {
     await onPage('/operator/vendors', async (page) => {
       await page.getByRole('button', { name: 'Details of sandbox' }).click();
-      await page.getByRole('dialog').getByText('All its routes are well.').waitFor();
+      await page.getByRole('dialog').getByText('All its routes are healthy.').waitFor();
       await assertReadable(page, 'operator-vendor');
     });
     await onPage('/operator/workers', async (page) => {

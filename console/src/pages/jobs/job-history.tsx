@@ -49,7 +49,7 @@ export function JobHistory({ scope, columns, search, onSearch }: JobHistoryProps
           columns={columns}
           rowKey={({ id }) => id}
           empty={
-            <EmptyState title={isFiltered ? 'No job is like that' : 'No jobs yet'} icon={IconListSearch}>
+            <EmptyState title={isFiltered ? 'No matching jobs' : 'No jobs yet'} icon={IconListSearch}>
               {isFiltered ? (
                 'Take a filter away, or choose a longer period.'
               ) : (

@@ -72,7 +72,7 @@ export function VendorDetails({ vendor }: { vendor: Vendor }) {
             {worker.refusal !== null && <Refusal worker={worker} vendor={vendor.name} />}
             {worker.routes.length === 0 ? (
               <Text size="sm" c="dimmed">
-                All its routes are well.
+                All its routes are healthy.
               </Text>
             ) : (
               <DataTable

@@ -62,7 +62,7 @@ function VendorTable() {
         columns={vendorColumns(setShown)}
         rowKey={({ name }) => name}
         empty={
-          <EmptyState title="No vendor is like that" icon={IconPlug}>
+          <EmptyState title="No matching vendors" icon={IconPlug}>
             <span>
               A vendor is on once its key is set, <Code>OPENAI_API_KEY</Code> say, or the configuration file names it.
             </span>
