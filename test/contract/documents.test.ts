@@ -7,7 +7,15 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Every page of the project's own: at the root, and in docs and test. */
-const pages = ['README.md', 'CHANGELOG.md', ...pagesIn('docs'), 'test/README.md', 'test/bench/README.md'];
+const pages = [
+  'README.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  ...pagesIn('docs'),
+  'test/README.md',
+  'test/bench/README.md',
+];
 
 function pagesIn(folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
