@@ -48,7 +48,7 @@ export interface Submitted {
 const keptRequestLimit = 1024 * 1024;
 
 /** How long Redis may take to queue a request before its caller is answered 503. */
-const queueingMs = 5000;
+const queueingMs = 7000;
 /**
  * After so long a request is neither admitted nor queued any more, so that what was answered 503 is never run. What is less
  * than `queueingMs` is for the reply's way, and for what the clocks are apart.

@@ -14,6 +14,7 @@ import { beyondEnd, type EventPosition, SseAnswer } from '../answers/sse.ts';
 import { TurnAnswer } from '../answers/turn-answer.ts';
 import { WaitLimits } from '../answers/wait-limits.ts';
 import { compressed, minCompressed } from '../middleware/compress-json.ts';
+import { nameJob } from '../middleware/request-id.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import { readViewOptions, viewOptionsBlob } from '../view-options.ts';
@@ -251,7 +252,11 @@ async function run<T>(waiting: Waiting, sink: LimitedSink, start: Start, wait: (
   const { services, connection, job } = waiting;
   const release = waiting.isWatcher ? takeWatcher(waiting) : undefined;
   const reader = services.readers.open(job, sink, {
-    onServed: (served) => showServed(waiting.ctx, served),
+    onServed: (served) => {
+      // Its first frame may be here before the word that it was admitted, which a broken connection can cost.
+      if (waiting.isCreator) nameJob(waiting.ctx, job.id);
+      showServed(waiting.ctx, served);
+    },
     isCreator: waiting.isCreator,
   });
   let isStarted = false;

@@ -88,7 +88,12 @@ function playgroundOperations(): Operations {
       .filter(([route]) => !notInPlayground.test(route))
       .map(([route, { example: _, ...operation }]) => [
         route.replace(' /v1/', ' /console/api/v1/'),
-        { ...operation, id: `playground_${operation.id}`, tag: 'Playground', guard: 'session' } satisfies Operation,
+        {
+          ...operation,
+          ...{ id: `playground_${operation.id}`, tag: 'Playground', guard: 'session' },
+          // What the session's guard refuses has the shape of the console's other errors.
+          ...(operation.isAnthropic && { isAnthropic: 'by_header' }),
+        } satisfies Operation,
       ]),
   );
 }

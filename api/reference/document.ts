@@ -126,11 +126,15 @@ function bodyOf(operation: Operation, models: ExampleModels): OpenApiOperation['
   return { required: true, content };
 }
 
+const errorShapes = { always: 'AnthropicError', by_header: 'EitherError' } as const;
+
 function answersOf({ answer, makesJob, isAnthropic }: Operation): Record<string, JsonSchema> {
-  const error = ref('responses', isAnthropic ? 'AnthropicError' : 'Error');
+  const error = ref('responses', isAnthropic === undefined ? 'Error' : errorShapes[isAnthropic]);
   return {
     [String(answer.status ?? 200)]: answerOf(answer),
+    ...(answer.inRanges && { 206: answerOf({ ...answer, description: 'The part that `Range` asks for.' }) }),
     ...(makesJob && { 202: answerOf({ json: 'Job', description: 'The job, for `Prefer: respond-async`.' }) }),
+    ...(answer.unavailable && { 503: answerOf({ json: answer.unavailable, description: 'Not now.' }) }),
     '4XX': error,
     '5XX': error,
   };
@@ -183,6 +187,7 @@ function errorAnswers(): Record<string, JsonSchema> {
   return {
     Error: answer('Error', description),
     AnthropicError: answer('AnthropicError', "An error, in the shape of Anthropic's API."),
+    EitherError: answer('EitherError', 'An error, in the shape of the API that is asked.'),
   };
 }
 

@@ -31,7 +31,7 @@ export function curlOf(
     `curl ${quote(`${baseUrl}${path}${query && `?${query}`}`)}`,
     ...(method === usual ? [] : [`-X ${method}`]),
     ...(example.output === undefined ? [] : [`-o ${example.output}`]),
-    ...(isAnthropic
+    ...(isAnthropic === 'always'
       ? ['-H "x-api-key: $SLUICE_API_KEY"', '-H "anthropic-version: 2023-06-01"']
       : ['-H "Authorization: Bearer $SLUICE_API_KEY"']),
     ...(json === undefined

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { livenessPaths, readinessPaths } from '../endpoints/health.ts';
-import type { Operation, Operations } from './operation.ts';
+import type { Answer, Operation, Operations } from './operation.ts';
 import { pascalCase } from './request-schemas.ts';
 
 const open = (operation: Omit<Operation, 'guard' | 'tag'>): Operation => ({
@@ -9,9 +9,9 @@ const open = (operation: Omit<Operation, 'guard' | 'tag'>): Operation => ({
   guard: 'public',
 });
 
-function health(paths: readonly string[], summary: string, json: 'Health' | 'Readiness'): Operations {
+function health(paths: readonly string[], summary: string, answer: Answer): Operations {
   return Object.fromEntries(
-    paths.map((path) => [`GET ${path}`, open({ id: `get${pascalCase(path)}`, summary, answer: { json } })]),
+    paths.map((path) => [`GET ${path}`, open({ id: `get${pascalCase(path)}`, summary, answer })]),
   );
 }
 
@@ -28,8 +28,10 @@ export const gatewayOperations: Operations = {
   'GET /llms.txt': open({
     ...{ id: 'llmsTxt', summary: 'What the gateway is, for language models', answer: { types: ['text/plain'] } },
   }),
-  ...health(livenessPaths, 'Whether this process lives', 'Health'),
-  ...health(readinessPaths, 'Whether it can take requests: 200, or 503 with what is missing', 'Readiness'),
+  ...health(livenessPaths, 'Whether this process lives', { json: 'Health' }),
+  ...health(readinessPaths, 'Whether it can take requests: 200, or 503 with what is missing', {
+    ...{ json: 'Readiness', unavailable: 'Readiness' },
+  }),
   'GET /metrics': open({
     ...{ id: 'metrics', summary: 'Metrics for Prometheus', answer: { types: ['text/plain'] } },
     description: 'For this machine; with `METRICS_TOKEN` for whoever sends it as a bearer token.',
@@ -37,6 +39,6 @@ export const gatewayOperations: Operations = {
   'GET /results/:hour/:name': open({
     ...{ id: 'getResult', summary: 'Download a result file by the signed link in an answer' },
     query: { expires: z.string(), signature: z.string() },
-    answer: { types: ['application/octet-stream'] },
+    answer: { types: ['image/*', 'audio/*', 'video/*', 'application/octet-stream'], inRanges: true },
   }),
 };

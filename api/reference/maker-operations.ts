@@ -2,6 +2,8 @@ import { speechTypes } from '../../shared/capabilities/speech.ts';
 import type { HeaderName, Operation, Operations } from './operation.ts';
 
 const events = 'text/event-stream';
+/** Of transcripts and translations that are no JSON: text, and both kinds of subtitles. */
+const transcriptTypes = ['text/plain', 'application/x-subrip', 'text/vtt'];
 const headers: readonly HeaderName[] = ['Prefer', 'Idempotency-Key', 'X-Sluice-On-Disconnect'];
 
 /** An operation that makes a job. */
@@ -22,7 +24,7 @@ export const makerOperations: Operations = {
     example: { model: 'chat', json: { messages } },
   }),
   'POST /v1/messages': maker({
-    ...{ id: 'createMessage', tag: 'Chat', summary: 'Create a message (Anthropic)', isAnthropic: true },
+    ...{ id: 'createMessage', tag: 'Chat', summary: 'Create a message (Anthropic)', isAnthropic: 'always' },
     description: "Anthropic's Messages API, with any chat model. The key may be sent as `x-api-key`.",
     json: 'MessageRequest',
     answer: { json: 'Message', types: [events] },
@@ -30,7 +32,7 @@ export const makerOperations: Operations = {
   }),
   'POST /v1/messages/count_tokens': maker({
     ...{ id: 'countMessageTokens', tag: 'Chat', summary: 'Count the tokens of a message (Anthropic)' },
-    isAnthropic: true,
+    isAnthropic: 'always',
     json: 'MessageCountRequest',
     answer: { json: 'TokenCount' },
     example: { model: 'chat', json: { messages } },
@@ -86,13 +88,13 @@ export const makerOperations: Operations = {
     ...{ id: 'createTranscription', tag: 'Audio', summary: 'Transcribe audio' },
     description: 'Lists are sent as repeated fields, such as `timestamp_granularities[]`.',
     form: 'TranscriptionForm',
-    answer: { json: 'Transcription', types: ['text/plain', events] },
+    answer: { json: 'Transcription', types: [...transcriptTypes, events] },
     example: { model: 'transcription', form: { file: '@hello.wav' } },
   }),
   'POST /v1/audio/translations': maker({
     ...{ id: 'createTranslation', tag: 'Audio', summary: 'Translate audio into English text' },
     form: 'TranslationForm',
-    answer: { json: 'Transcription', types: ['text/plain'] },
+    answer: { json: 'Transcription', types: transcriptTypes },
     example: { model: 'transcription', form: { file: '@hello.wav' } },
   }),
   'POST /v1/videos': maker({

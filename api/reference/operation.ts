@@ -53,6 +53,10 @@ export interface Answer {
   readonly json?: OwnObjectName | WireObjectName;
   /** Other media types that it may come in. */
   readonly types?: readonly string[];
+  /** The JSON body of a 503, where that is no error. */
+  readonly unavailable?: OwnObjectName;
+  /** A part of it can be asked for by `Range`. */
+  readonly inRanges?: true;
 }
 
 /** An operation of the HTTP API. */
@@ -69,8 +73,8 @@ export interface Operation {
   readonly answer: Answer;
   /** It makes a job: with `Prefer: respond-async` it is answered by 202 and the job. */
   readonly makesJob?: true;
-  /** Errors have Anthropic's shape. */
-  readonly isAnthropic?: true;
+  /** Errors have Anthropic's shape: always, or where the request has an `anthropic-version`. */
+  readonly isAnthropic?: 'always' | 'by_header';
   readonly example?: Example;
 }
 

@@ -123,7 +123,7 @@ const videos: Operations = {
   'GET /v1/videos/:id/content': keyed({
     ...{ id: 'getVideoContent', tag: 'Videos', summary: 'Download a completed video' },
     query: { variant: z.enum(videoVariants).default('video') },
-    answer: { types: ['video/mp4', 'image/webp', 'image/jpeg', 'image/png'] },
+    answer: { types: ['video/mp4', 'image/webp', 'image/jpeg', 'image/png'], inRanges: true },
     example: { output: 'video.mp4' },
   }),
   'DELETE /v1/videos/:id': keyed({
@@ -139,12 +139,14 @@ export const readingOperations: Operations = {
   'GET /v1/models': keyed({
     ...{ id: 'listModels', tag: 'Models', summary: 'List the models that the key may use' },
     description: ownModels,
+    isAnthropic: 'by_header',
     answer: { json: 'ModelList' },
     example: {},
   }),
   'GET /v1/models/*id': keyed({
     ...{ id: 'getModel', tag: 'Models', summary: 'Get a model' },
     description: 'Ids may contain slashes.',
+    isAnthropic: 'by_header',
     answer: { json: 'Model' },
     example: {},
   }),

@@ -57,6 +57,32 @@ const video = z.looseObject({
   error: z.looseObject({ code: z.string(), message: z.string() }).nullable(),
 });
 
+const anthropicModel = z.looseObject({
+  type: z.literal('model'),
+  id: z.string(),
+  display_name: z.string(),
+  created_at: z.string().describe('RFC 3339.'),
+  max_input_tokens: z.int().nullable(),
+  max_tokens: z.int().nullable(),
+});
+const anthropicModels = z.looseObject({
+  data: z.array(anthropicModel),
+  has_more: z.boolean(),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+});
+const openAiError = z.looseObject({
+  message: z.string(),
+  type: z.string(),
+  param: z.string().nullable(),
+  code: z.string().nullable(),
+});
+const anthropicError = z.looseObject({
+  type: z.literal('error'),
+  error: z.looseObject({ type: z.string(), message: z.string() }),
+  request_id: z.string().nullish(),
+});
+
 /** Objects of OpenAI's and Anthropic's APIs, as far as every vendor has them: further fields are the vendors'. */
 export const wireObjects = {
   ChatCompletion: z.looseObject({
@@ -110,13 +136,12 @@ export const wireObjects = {
   Video: video,
   VideoPage: page(video),
   VideoDeleted: z.looseObject({ id: z.string(), object: z.literal('video.deleted'), deleted: z.literal(true) }),
-  Model: model,
-  ModelList: list(model),
-  AnthropicError: z.looseObject({
-    type: z.literal('error'),
-    error: z.looseObject({ type: z.string(), message: z.string() }),
-    request_id: z.string().nullish(),
-  }),
+  Model: z.union([model, anthropicModel]).describe('With an `anthropic-version` header in the shape of its API.'),
+  ModelList: z
+    .union([list(model), anthropicModels])
+    .describe('With an `anthropic-version` header in the shape of its API.'),
+  AnthropicError: anthropicError,
+  EitherError: z.union([anthropicError, z.looseObject({ error: openAiError })]),
   /** What the sign-in answers is better-auth's. */
   AuthAnswer: z.looseObject({}).nullable(),
 } as const satisfies Record<string, z.ZodType>;

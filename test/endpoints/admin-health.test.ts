@@ -203,16 +203,16 @@ describe('what operators see of workers, vendors, models and queues', () => {
       [refused.refusal?.status, refused.refusal?.message],
       [401, 'Incorrect API key provided: [key]. You said: […]'],
     );
-    await eventually(() => assert.match(worker.output(), /the vendor refuses the key/));
+    await eventually(() => assert.match(worker.output(), /vendor rejected the API key/));
     vendor.answer((response) => sendJson(response, 400, errorBody(`no: ${secretWords}`, 'invalid_request_error')));
     assert.equal((await ask({ ...held(secretWords), model: 'chats' })).status, 400);
     await eventually(() => assert.match(worker.output(), /"level":30[^\n]*vendor rejected the request/));
     const lines = worker
       .output()
       .split('\n')
-      .filter((line) => /the vendor (refuse|call failed)/.test(line));
+      .filter((line) => /vendor (rejected|call failed)/.test(line));
     // One of each key, and that of the caller's mistake.
-    assert.equal(lines.filter((line) => line.includes('refuses the key')).length, 2, lines.join('\n'));
+    assert.equal(lines.filter((line) => line.includes('rejected the API key')).length, 2, lines.join('\n'));
     assert.equal(lines.length, 3, lines.join('\n'));
     for (const line of lines) assert.doesNotMatch(line, /stack|sk-proj/);
     assert.ok(!worker.output().includes(secretWords));
@@ -244,7 +244,7 @@ describe('what operators see of workers, vendors, models and queues', () => {
     const output = () => workers.map((each) => each.output()).join('');
     await eventually(() => {
       assert.equal(output().split('vendor accepted the API key').length, 2);
-      assert.equal(output().split('the vendor refuses the key').length, 2);
+      assert.equal(output().split('vendor rejected the API key').length, 2);
     });
     assert.doesNotMatch(output(), /sk-vendor|"stack"/);
   });

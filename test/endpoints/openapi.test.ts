@@ -14,6 +14,7 @@ import type { OpenApiDocument, OpenApiOperation } from '../../api/reference/docu
 import { ownObjects } from '../../api/reference/own-objects.ts';
 import { appRoutes } from '../support/app-routes.ts';
 import { type ConsoleSession, signIn } from '../support/console-session.ts';
+import { DocumentedAnswers, type KeptAnswer } from '../support/documented-answers.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { pngBytes } from '../support/image-files.ts';
@@ -352,5 +353,37 @@ describe('the document tells the truth', () => {
     await ask('DELETE', `/admin/v1/keys/${key.id}`, '/admin/v1/keys/{id}');
     await ask('DELETE', `/admin/v1/users/${user.id}`, '/admin/v1/users/{id}');
     await ask('DELETE', `/admin/v1/jobs/${job}`, '/admin/v1/jobs/{id}');
+  });
+});
+
+describe('an answer that the document does not tell of', () => {
+  const documented = new DocumentedAnswers();
+  const model = { id: 'm', object: 'model', created: 1, owned_by: 'someone', capability: 'chat' };
+  const kept = (more: Partial<KeptAnswer>): KeptAnswer => {
+    const answer = { method: 'GET', url: '/v1/models?limit=1', status: 200, type: 'application/json; charset=utf-8' };
+    return { ...answer, bytes: 10, body: JSON.stringify({ object: 'list', data: [model] }), ...more };
+  };
+
+  test('is found by its operation, status, type and body', () => {
+    for (const fine of [
+      kept({}),
+      kept({ url: '/v1/models/openai/gpt-4o', body: JSON.stringify(model) }),
+      kept({ url: '/openai/v1/models' }),
+      kept({ url: '/nowhere', status: 404 }),
+      kept({ method: 'HEAD', status: 299 }),
+    ]) {
+      assert.equal(documented.fault(fine), undefined);
+    }
+    for (const [pattern, wrong] of [
+      [/no such operation/, kept({ url: '/v1/nowhere' })],
+      [/no such operation/, kept({ method: 'PUT' })],
+      [/no status 201/, kept({ status: 201 })],
+      [/type 'text\/plain'/, kept({ type: 'text/plain' })],
+      [/data/, kept({ body: '{"object":"list"}' })],
+      [/id must be string/, kept({ body: JSON.stringify({ object: 'list', data: [{ ...model, id: 1 }] }) })],
+      [/error/, kept({ status: 404, body: '{"message":"none"}' })],
+    ] as const) {
+      assert.match(documented.fault(wrong) ?? '', pattern);
+    }
   });
 });

@@ -145,6 +145,18 @@ describe('an api whose Redis is away, or refuses', () => {
     assert.equal((await vendorCalls(gateway, 'lost-answer')).length, 1);
   });
 
+  test('names the job in an answer that began before the word of its admission was there', async () => {
+    const stopped = proxy.stopAt({
+      matches: (command) => /^evalsha$/i.test(command[0] ?? '') && command.join(' ').includes('lost-answer'),
+      stop: 'reset',
+    });
+    const answer = await ask('lost-answer', { metadata: { note: 'lost-answer' }, stream: true });
+    await stopped;
+    assert.equal(answer.status, 200);
+    assert.match(answer.headers.get('x-request-id') ?? '', /^job_/);
+    assert.match(await answer.text(), /data: \[DONE\]/);
+  });
+
   test('waits through a moment in which Redis takes no writes, and answers 503 where that lasts', async () => {
     await redis.config('SET', 'min-replicas-to-write', '1');
     const passing = ask('passing');

@@ -1,9 +1,11 @@
+import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
 import type { z } from 'zod';
@@ -12,6 +14,7 @@ import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { configurationFile } from '../../shared/configuration/configuration-file.ts';
 import type { DatabaseSettings } from '../../shared/database/database.ts';
 import { databaseSettings } from './database-settings.ts';
+import { faultsOf } from './documented-answers.ts';
 import { freePort } from './free-port.ts';
 import { startRedis, type TestRedis } from './redis.ts';
 
@@ -26,6 +29,13 @@ export function loadProduct<Module>(path: string): Promise<Module> {
 
 /** A dozen that start together on two busy cores take half a minute. */
 const startDeadlineMs = 60_000;
+
+/** Suites whose answers are held against the gateway's own OpenAPI document, when their gateway stops. */
+const isDocumented = /\/test\/(endpoints|console)\//.test(process.argv[1] ?? '');
+const undocumented: string[] = [];
+// Of the whole file: a suite that fails while it stops its gateway would leave all else that it has started.
+if (isDocumented) after(() => assert.deepEqual(undocumented, [], 'answers that /openapi.json does not tell of'));
+const keepAnswers = new URL('./keep-answers.mjs', import.meta.url).href;
 
 /** One process of the gateway under test: the built code, as it runs in production. */
 export interface GatewayProcess {
@@ -213,7 +223,12 @@ export class TestGateway {
     await Promise.all([...this.apis, ...this.workers].map((process) => process.kill()));
     await this.sandbox.close();
     await this.redis?.stop();
+    undocumented.push(...faultsOf(this.#answersFile));
     await rm(this.dataDir, { recursive: true, force: true });
+  }
+
+  get #answersFile(): string {
+    return join(this.dataDir, 'test-answers.jsonl');
   }
 
   /** Starts a process and waits for its word that it is ready. */
@@ -222,7 +237,12 @@ export class TestGateway {
     settings: Record<string, string>,
     words: readonly string[] = [],
   ): Promise<GatewayProcess> {
-    const child = fork(join(this.#product, file), words, { env: this.settings(settings), silent: true, execArgv: [] });
+    const isKept = isDocumented && file.startsWith('api/') && this.#product === builtProduct;
+    const child = fork(join(this.#product, file), words, {
+      env: { ...this.settings(settings), ...(isKept && { TEST_ANSWERS: this.#answersFile }) },
+      silent: true,
+      execArgv: isKept ? ['--import', keepAnswers] : [],
+    });
     let output = '';
     const keep = (chunk: Buffer): void => {
       output = (output + chunk.toString()).slice(-200_000);

@@ -1,0 +1,106 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { authPath } from '../../api/accounts/auth-path.ts';
+import { gatewayPath } from '../../api/gateway-path.ts';
+import {
+  type OpenApiDocument,
+  type OpenApiOperation,
+  openApiDocument,
+  operations,
+  pathOf,
+} from '../../api/reference/document.ts';
+import type { ExampleModels } from '../../api/reference/operation.ts';
+
+/** An answer of an api process, as `keep-answers.mjs` has kept it. */
+export interface KeptAnswer {
+  readonly method: string;
+  /** Path and query. */
+  readonly url: string;
+  readonly status: number;
+  /** Its Content-Type; empty where it has none. */
+  readonly type: string;
+  /** Of its body. */
+  readonly bytes: number;
+  /** Its JSON; undefined of anything else, of what is compressed and of what is large. */
+  readonly body?: string;
+}
+
+/** What the gateway's own OpenAPI document says of an answer. */
+type Described = { content?: Record<string, { schema?: { $ref: string } }> };
+
+/** Holds answers against the OpenAPI document that the gateway itself publishes. */
+export class DocumentedAnswers {
+  readonly #document: OpenApiDocument;
+  readonly #operations: readonly {
+    readonly method: string;
+    readonly path: RegExp;
+    readonly operation: OpenApiOperation;
+  }[];
+  readonly #ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false });
+  readonly #known = new Map<string, ValidateFunction>();
+
+  constructor() {
+    const models = new Proxy({}, { get: () => 'any-model' }) as ExampleModels;
+    this.#document = openApiDocument({ baseUrl: 'http://127.0.0.1', models });
+    this.#ajv.addSchema(this.#document, 'document');
+    this.#operations = Object.keys(operations)
+      // Paths with fewer names are tried first: /v1/videos/{id}/content is no id of a video.
+      .sort((one, other) => one.split(/[:*]/).length - other.split(/[:*]/).length)
+      .map((route) => {
+        const [method = '', pattern = ''] = route.split(' ');
+        const path = pattern.replace('{/*path}', '(/.*)?').replace(/:\w+/g, '[^/]+').replace(/\*\w+/g, '.+');
+        const operation = this.#document.paths[pathOf(pattern)]?.[method.toLowerCase()] as OpenApiOperation;
+        return { method, path: new RegExp(`^${path}/?$`, 'i'), operation };
+      });
+  }
+
+  /** What is wrong with an answer; undefined: it is as the document says. */
+  fault(answer: KeptAnswer): string | undefined {
+    const { method, url, status, type, body, bytes } = answer;
+    // Neither is an operation of its own: what they say is said of GET, and by the rules for pages of other sites.
+    if (method === 'HEAD' || method === 'OPTIONS') return undefined;
+    // A target may name its origin, too.
+    const path = gatewayPath(url.replace(/^https?:\/\/[^/]*/, '')).split('?')[0] as string;
+    const operation = this.#operations.find((each) => each.method === method && each.path.test(path))?.operation;
+    // Better Auth's own answers, and the files of the console.
+    if (path.startsWith(authPath) || /^\/console(?!\/api\/)/.test(path)) return undefined;
+    if (operation === undefined) return status < 300 ? 'the document has no such operation' : undefined;
+    const said = this.#described(operation, status);
+    if (said === undefined) return `the document has no status ${status} for ${operation.operationId}`;
+    if (bytes === 0) return undefined;
+    const named = (type.split(';')[0] as string).trim();
+    const content = said.content?.[named] ?? said.content?.[`${named.split('/')[0]}/*`] ?? said.content?.['*/*'];
+    if (content === undefined) return `${operation.operationId} ${status} is not said to have the type '${named}'`;
+    if (body === undefined || content.schema === undefined) return undefined;
+    return this.#schemaFault(content.schema.$ref, body, `${operation.operationId} ${status}`);
+  }
+
+  #described({ responses }: OpenApiOperation, status: number): Described | undefined {
+    const said = responses[String(status)] ?? responses[`${String(status)[0]}XX`];
+    const { $ref: reference } = (said ?? {}) as { $ref?: string };
+    if (reference === undefined) return said as Described | undefined;
+    return this.#document.components.responses[reference.slice(reference.lastIndexOf('/') + 1)] as Described;
+  }
+
+  #schemaFault(reference: string, body: string, name: string): string | undefined {
+    const validate = this.#known.get(reference) ?? this.#ajv.compile({ $ref: `document${reference}` });
+    this.#known.set(reference, validate);
+    return validate(JSON.parse(body)) ? undefined : `${name}: ${this.#ajv.errorsText(validate.errors).slice(0, 600)}`;
+  }
+}
+
+let documented: DocumentedAnswers | undefined;
+
+/** What is wrong with the answers in a file, each fault once, with the last request that had it. A file that is not there has none. */
+export function faultsOf(file: string): string[] {
+  if (!existsSync(file)) return [];
+  documented ??= new DocumentedAnswers();
+  const faults = new Map<string, string>();
+  // The last line is cut where its process was killed.
+  for (const line of readFileSync(file, 'utf8').split('\n').slice(0, -1)) {
+    const answer = JSON.parse(line) as KeptAnswer;
+    const fault = documented.fault(answer);
+    if (fault !== undefined) faults.set(fault, `${answer.method} ${answer.url}: ${answer.body?.slice(0, 400) ?? ''}`);
+  }
+  return [...faults].map(([fault, request]) => `${fault}\n  ${request}`);
+}
