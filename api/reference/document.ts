@@ -132,6 +132,7 @@ function answersOf({ answer, makesJob, isAnthropic }: Operation): Record<string,
   const error = ref('responses', isAnthropic === undefined ? 'Error' : errorShapes[isAnthropic]);
   return {
     [String(answer.status ?? 200)]: answerOf(answer),
+    ...(answer.isCached && { 304: { description: 'It is as the `If-None-Match` says.' } }),
     ...(answer.inRanges && { 206: answerOf({ ...answer, description: 'The part that `Range` asks for.' }) }),
     ...(makesJob && { 202: answerOf({ json: 'Job', description: 'The job, for `Prefer: respond-async`.' }) }),
     ...(answer.unavailable && { 503: answerOf({ json: answer.unavailable, description: 'Not now.' }) }),

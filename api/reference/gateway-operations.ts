@@ -17,16 +17,28 @@ function health(paths: readonly string[], summary: string, answer: Answer): Oper
 
 /** The operations outside of `/v1` that need no session. */
 export const gatewayOperations: Operations = {
-  'GET /': open({ id: 'startPage', summary: 'The start page', answer: { types: ['text/html'] } }),
-  'GET /docs': open({ id: 'docs', summary: 'This reference as a page', answer: { types: ['text/html'] } }),
+  'GET /': open({ id: 'startPage', summary: 'The start page', answer: { types: ['text/html'], isCached: true } }),
+  'GET /docs': open({
+    id: 'docs',
+    summary: 'This reference as a page',
+    answer: { types: ['text/html'], isCached: true },
+  }),
   'GET /openapi.json': open({
-    ...{ id: 'openapi', summary: 'This reference as an OpenAPI document', answer: { types: ['application/json'] } },
+    ...{
+      id: 'openapi',
+      summary: 'This reference as an OpenAPI document',
+      answer: { types: ['application/json'], isCached: true },
+    },
   }),
   'GET /favicon.ico': open({
-    ...{ id: 'favicon', summary: 'The icon of the pages', answer: { types: ['image/svg+xml'] } },
+    ...{ id: 'favicon', summary: 'The icon of the pages', answer: { types: ['image/svg+xml'], isCached: true } },
   }),
   'GET /llms.txt': open({
-    ...{ id: 'llmsTxt', summary: 'What the gateway is, for language models', answer: { types: ['text/plain'] } },
+    ...{
+      id: 'llmsTxt',
+      summary: 'What the gateway is, for language models',
+      answer: { types: ['text/plain'], isCached: true },
+    },
   }),
   ...health(livenessPaths, 'Whether this process lives', { json: 'Health' }),
   ...health(readinessPaths, 'Whether it can take requests: 200, or 503 with what is missing', {

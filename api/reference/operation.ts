@@ -55,6 +55,8 @@ export interface Answer {
   readonly types?: readonly string[];
   /** The JSON body of a 503, where that is no error. */
   readonly unavailable?: OwnObjectName;
+  /** It has an ETag: who has it already is told so (304). */
+  readonly isCached?: true;
   /** A part of it can be asked for by `Range`. */
   readonly inRanges?: true;
 }

@@ -2,14 +2,18 @@
 // a line of JSON each, for `documented-answers.ts`. Bounded: a few of each kind, none that is large. What is sent is not touched.
 import { appendFileSync } from 'node:fs';
 import { OutgoingMessage, ServerResponse } from 'node:http';
+import { gunzipSync } from 'node:zlib';
 
 const file = process.env.TEST_ANSWERS;
-/** Of each method, path without ids, status and type. */
-const maxOfKind = 10;
+/** Of each method, path without ids, status and type: so many are looked at, and of these so many of different shapes kept. */
+const maxSeen = 300;
+const maxShapes = 50;
 const maxKinds = 2000;
 const maxBytes = 256 * 1024;
+const maxTotalBytes = 32 * 1024 * 1024;
 
 const kinds = new Map();
+let totalBytes = 0;
 /** What was written of the answers under way that are JSON. */
 const bodies = new WeakMap();
 
@@ -40,13 +44,28 @@ function finish(response) {
   const type = header(response, 'content-type') ?? '';
   const status = response.statusCode;
   const kind = `${method} ${url.replace(/\?.*|[0-9a-f]{16,}|\d{6,}/g, '')} ${status} ${type}`;
-  const seen = (kinds.get(kind) ?? 0) + 1;
-  if (seen > maxOfKind || kinds.size > maxKinds) return;
-  kinds.set(kind, seen);
+  const known = kinds.get(kind) ?? { seen: 0, shapes: new Set() };
+  if (++known.seen > maxSeen || known.shapes.size >= maxShapes || kinds.size > maxKinds) return;
+  kinds.set(kind, known);
   const { chunks, bytes } = bodies.get(response) ?? { chunks: [], bytes: 0 };
-  const isWhole = bytes <= maxBytes && header(response, 'content-encoding') === undefined;
-  const body = isWhole && /^application\/json/.test(type) ? Buffer.concat(chunks).toString() : undefined;
-  appendFileSync(file, `${JSON.stringify({ method, url, status, type, bytes, body })}\n`);
+  const isJson = bytes <= maxBytes && /^application\/json/.test(type);
+  const body = isJson ? textOf(Buffer.concat(chunks), header(response, 'content-encoding')) : undefined;
+  const shape = shapeOf(body ?? '');
+  if (known.shapes.has(shape)) return;
+  known.shapes.add(shape);
+  const line = `${JSON.stringify({ method, url, status, type, bytes, body })}\n`;
+  totalBytes += line.length;
+  if (totalBytes <= maxTotalBytes) appendFileSync(file, line);
+}
+
+function textOf(body, encoding) {
+  if (encoding === undefined) return body.toString();
+  return encoding === 'gzip' ? gunzipSync(body).toString() : undefined;
+}
+
+/** JSON text without its texts and numbers, so that what differs in these alone is one shape. Names of fields stay. */
+function shapeOf(text) {
+  return text.replace(/"(?:[^"\\]|\\.)*"(?!\s*:)|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g, '0');
 }
 
 /** As it was sent, however it was set. */
