@@ -24,9 +24,11 @@ ServerResponse.prototype.write = function write(chunk, ...rest) {
 };
 
 ServerResponse.prototype.end = function end(chunk, ...rest) {
+  // What ends because its client has left is no answer to anybody.
+  const isTaken = this.socket !== null && !this.socket.destroyed;
   OutgoingMessage.prototype.end.call(this, chunk, ...rest);
   if (chunk !== undefined && chunk !== null && typeof chunk !== 'function') keep(this, chunk, rest[0]);
-  finish(this);
+  if (isTaken) finish(this);
   return this;
 };
 
