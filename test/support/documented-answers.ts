@@ -132,11 +132,22 @@ export function faultsOf(file: string): string[] {
   if (!existsSync(file)) return [];
   documented ??= new DocumentedAnswers();
   const faults = new Map<string, string>();
-  // The last line is cut where its process was killed.
-  for (const line of readFileSync(file, 'utf8').split('\n').slice(0, -1)) {
-    const answer = JSON.parse(line) as KeptAnswer;
+  for (const answer of readAnswers(file)) {
     const fault = documented.fault(answer);
     if (fault !== undefined) faults.set(fault, `${answer.method} ${answer.url}: ${answer.body?.slice(0, 400) ?? ''}`);
   }
   return [...faults].map(([fault, request]) => `${fault}\n  ${request}`);
+}
+
+function readAnswers(file: string): KeptAnswer[] {
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .flatMap((line) => {
+      try {
+        return [JSON.parse(line) as KeptAnswer];
+      } catch {
+        // A line is cut where its process was killed, and the last one is empty.
+        return [];
+      }
+    });
 }

@@ -5,6 +5,7 @@ import { OutgoingMessage, ServerResponse } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 
 const file = process.env.TEST_ANSWERS;
+const port = Number(process.env.PORT);
 /** Of each method, path without ids, status and type: so many are looked at, and of these so many of different shapes kept. */
 const maxSeen = 300;
 const maxShapes = 50;
@@ -24,8 +25,8 @@ ServerResponse.prototype.write = function write(chunk, ...rest) {
 };
 
 ServerResponse.prototype.end = function end(chunk, ...rest) {
-  // What ends because its client has left is no answer to anybody.
-  const isTaken = this.socket !== null && !this.socket.destroyed;
+  // What ends because its client has left is no answer to anybody, and the port for metrics is not the API's.
+  const isTaken = this.socket?.writable === true && this.socket.localPort === port;
   OutgoingMessage.prototype.end.call(this, chunk, ...rest);
   if (chunk !== undefined && chunk !== null && typeof chunk !== 'function') keep(this, chunk, rest[0]);
   if (isTaken) finish(this);
