@@ -13,7 +13,7 @@ const usage = `usage: npm start
 Runs all of Sluice on this machine: Redis, an api process, a worker process and, while no vendor key is set, a sandbox
 vendor. It builds Sluice first where its sources have changed. Ctrl-C stops everything.
 
-Settings are environment variables; docs/configuration.md lists them all. The first ones to know:
+Settings are environment variables, also from a file .env; docs/configuration.md lists them all. The first ones to know:
   PORT, HOST        where it listens (8080, 127.0.0.1)
   OPENAI_API_KEY    turns a vendor on; there is one for each vendor, such as ANTHROPIC_API_KEY
   PUBLIC_URL        the address that callers use, where it is another than HOST and PORT say
@@ -74,5 +74,7 @@ checkNode();
 readArguments(process.argv.slice(2));
 if (!existsSync(join(root, 'node_modules'))) fail('The packages of Sluice are not installed: run npm ci first.');
 await ensureBuilt();
+// What the shell sets stays. Started by itself each role has its settings from whoever starts it.
+if (existsSync(join(root, '.env'))) process.loadEnvFile(join(root, '.env'));
 console.error('Starting Sluice …');
 await import(pathToFileURL(launcher).href);

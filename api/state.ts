@@ -1,7 +1,7 @@
 import type { DefaultContext, ParameterizedContext } from 'koa';
 import type { ApiError } from '../shared/errors.ts';
-import type { Session } from './accounts/session.ts';
-import type { Caller } from './middleware/authenticate.ts';
+import type { Caller } from './auth/caller.ts';
+import type { Session } from './management/sign-in/session.ts';
 
 /** What middleware leaves on a request for those behind it. */
 export interface State {

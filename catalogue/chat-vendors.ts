@@ -63,7 +63,7 @@ export const chatVendors: readonly ChatVendor[] = [
     // The maker, and a version of the offer: anthropic.claude-haiku-4-5-20251001-v1:0.
     makerEnd: '.',
     dressing: /^[a-z]+\.|-v\d+(:\d+)?$|-\d+:\d+$/g,
-    // As workers/vendors/bedrock-reasoning.ts has it.
+    // As workers/vendors/bedrock/reasoning.ts has it.
     efforts: /anthropic\.claude|amazon\.nova-2|openai\.gpt/,
     // https://docs.aws.amazon.com/bedrock/latest/userguide/conversation-inference-supported-models-features.html
     documents: /anthropic\.claude|amazon\.nova-(2-)?(lite|pro|premier)/,

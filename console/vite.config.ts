@@ -17,6 +17,4 @@ export default defineConfig({
     // The charts alone are more than Vite warns of; they are loaded only with the pages that draw some.
     chunkSizeWarningLimit: 900,
   },
-  // `npx vite console` while an api runs on its usual port.
-  server: { proxy: { '/console/api': 'http://127.0.0.1:8080', '/console/queues': 'http://127.0.0.1:8080' } },
 });

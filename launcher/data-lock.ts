@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import Libsql from 'libsql';
-import { ConfigError } from '../shared/config.ts';
+import { ConfigError } from '../shared/config/config.ts';
 
 /**
  * Takes the data folder for this process; returns what gives it back. The lock is the kernel's, held through an SQLite

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
-import { ConfigError } from '../shared/config.ts';
+import { ConfigError } from '../shared/config/config.ts';
 import { childOptions, endChild, hasEnded, watchChild } from './child-process.ts';
 import type { ListeningMessage, StartMessage } from './in-memory-redis.ts';
 import { readRedisAddress, removeRedisAddress, writeRedisAddress } from './redis-address.ts';
@@ -19,7 +19,7 @@ const readyDeadlineMs = 60_000;
 const portAttempts = 5;
 /** The part of the memory that it may use, of the machine or of the container that it runs in: saving may double it. */
 const memoryShare = 0.25;
-const leastMemory = 256 * 1024 * 1024;
+const minMemory = 256 * 1024 * 1024;
 
 /** A Redis of this machine's own (127.0.0.1 and a socket), with a password that only this start knows. */
 export interface EmbeddedRedis {
@@ -54,7 +54,7 @@ export async function startEmbeddedRedis(dataDir: string, maxMemory = usualMaxMe
 function usualMaxMemory(): string {
   // 0, or more than there is: no limit.
   const allowed = process.constrainedMemory() || totalmem();
-  return String(Math.max(leastMemory, Math.floor(Math.min(allowed, totalmem()) * memoryShare)));
+  return String(Math.max(minMemory, Math.floor(Math.min(allowed, totalmem()) * memoryShare)));
 }
 
 /** A launcher that was killed leaves its redis-server behind, and two must never write the same file. */

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { defaultAccountId, ensureApiKey, newApiKeyText } from '../shared/api-keys.ts';
+import { defaultAccountId, ensureApiKey, newApiKeyText } from '../shared/accounts/api-keys.ts';
 import type { Database } from '../shared/database/database.ts';
 import { secretOfFile } from './secret-file.ts';
 

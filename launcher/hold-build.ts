@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import Libsql from 'libsql';
-import { ConfigError } from '../shared/config.ts';
+import { ConfigError } from '../shared/config/config.ts';
 
 /**
  * Keeps builds away from the one that this process runs from, until it ends: a child that starts again must find what it was

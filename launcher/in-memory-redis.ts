@@ -9,7 +9,7 @@ import {
   RedisServerState,
   SocketConnectionTransport,
 } from 'js-redis-server/core';
-import { keepFilesPrivate } from '../shared/private-files.ts';
+import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
 
 /** From the parent, once: what to start with. */
 export interface StartMessage {

@@ -1,6 +1,6 @@
-import { type ApiKey, type KeySettings, keyStatus } from '../shared/api-keys/api-key.ts';
+import { budgetPeriods } from '../shared/accounts/account-money.ts';
+import { type ApiKey, type KeySettings, keyStatus } from '../shared/accounts/api-key.ts';
 import { isCapability } from '../shared/capabilities/capability.ts';
-import { budgetPeriods } from '../shared/jobs/account-money.ts';
 import { formatDollars, parseDollars } from '../shared/money/dollars.ts';
 
 const dayMs = 86_400_000;

@@ -1,14 +1,14 @@
 /** `npm run keys -- create | list | revoke`: API keys from the command line, also while the gateway runs. */
 import { parseArgs } from 'node:util';
-import { type KeySettings, keyStatus } from '../shared/api-keys/api-key.ts';
-import { revokeApiKey, revokeInDatabase } from '../shared/api-keys/change-api-key.ts';
-import { type ApiKey, createApiKey, defaultAccountId, findApiKeys, listApiKeys } from '../shared/api-keys.ts';
-import { type Config, ConfigError, readConfig } from '../shared/config.ts';
+import { type KeySettings, keyStatus } from '../shared/accounts/api-key.ts';
+import { type ApiKey, createApiKey, defaultAccountId, findApiKeys, listApiKeys } from '../shared/accounts/api-keys.ts';
+import { revokeApiKey, revokeInDatabase } from '../shared/accounts/change-api-key.ts';
+import { type Config, ConfigError, readConfig } from '../shared/config/config.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
-import { createLogger } from '../shared/log.ts';
 import { toDollars } from '../shared/money/dollars.ts';
-import { keepFilesPrivate } from '../shared/private-files.ts';
-import { connectRedis } from '../shared/redis.ts';
+import { connectRedis } from '../shared/redis/redis.ts';
+import { createLogger } from '../shared/runtime/log.ts';
+import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
 import { keyOptions, keyOptionsHelp, keyTable, readKeySettings } from './key-settings.ts';
 import { readRedisAddress } from './redis-address.ts';
 

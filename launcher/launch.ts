@@ -1,14 +1,14 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ensureApiKey } from '../shared/api-keys.ts';
+import { ensureApiKey } from '../shared/accounts/api-keys.ts';
 import { exampleModels } from '../shared/catalogue/example-models.ts';
-import { type Config, ConfigError, childEnvironment, readSettingNotices } from '../shared/config.ts';
+import { type Config, ConfigError, childEnvironment, readSettingNotices } from '../shared/config/config.ts';
+import { everyAddressNotice, ownBaseUrls } from '../shared/config/own-addresses.ts';
 import { ensureDataDir, openDatabase } from '../shared/database/database.ts';
-import { createLogger } from '../shared/log.ts';
-import { everyAddressNotice, ownBaseUrls } from '../shared/own-addresses.ts';
-import { tightenDataDir } from '../shared/private-files.ts';
-import { connectRedis, redisWarnings } from '../shared/redis.ts';
+import { connectRedis, redisWarnings } from '../shared/redis/redis.ts';
+import { createLogger } from '../shared/runtime/log.ts';
+import { tightenDataDir } from '../shared/runtime/private-files.ts';
 import { lockDataDir } from './data-lock.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './embedded-redis.ts';
 import { firstKey } from './first-key.ts';
@@ -38,6 +38,8 @@ export interface Programs {
   readonly api: string;
   readonly worker: string;
   readonly sandbox: string;
+  /** Flags of Node that each of them needs. */
+  readonly nodeFlags?: readonly string[];
 }
 
 export interface LaunchOptions {
@@ -54,6 +56,8 @@ type Closer = (limitMs: number) => Promise<void> | void;
 export class Launch {
   readonly #options: LaunchOptions;
   readonly #closers: Closer[] = [];
+  /** By their names. */
+  readonly #children = new Map<string, SupervisedChild>();
   /** Those that read the settings again when they are told to. */
   readonly #reloading: SupervisedChild[] = [];
   readonly #stopped = new AbortController();
@@ -81,7 +85,7 @@ export class Launch {
     const notice = everyAddressNotice({ ...config, port });
     if (notice !== undefined) warn(notice);
     const redis = await this.#startRedis(onRedisLost);
-    const { key, keyFile } = await this.#prepareKey();
+    const { key, keyFile } = await this.#ensureKey();
     const operator = config.admin === undefined ? await firstOperator(config.dataDir) : 'environment';
     const settings = {
       // Told above: an empty one counts as unset, and the children need not tell it again.
@@ -107,6 +111,11 @@ export class Launch {
       redis: redis.description,
       dataDir: config.dataDir,
     };
+  }
+
+  /** Ends a child (`api`, `worker`, `sandbox`), and starts it again at once. One that does not run stays away. */
+  async restart(name: string): Promise<void> {
+    await this.#children.get(name)?.restart(this.#options.config.shutdownMs);
   }
 
   /** Has api and worker read their settings again. */
@@ -147,7 +156,7 @@ export class Launch {
     return { url: redis.url, description: describeRedis(redis) };
   }
 
-  async #prepareKey(): Promise<Pick<Welcome, 'key' | 'keyFile'>> {
+  async #ensureKey(): Promise<Pick<Welcome, 'key' | 'keyFile'>> {
     const { config, warn } = this.#options;
     const db = await openDatabase(config);
     try {
@@ -198,7 +207,9 @@ export class Launch {
   }
 
   #startChild(program: Program, closeMs: number): SupervisedChild {
-    const child = new SupervisedChild(program, this.#options.warn);
+    const nodeFlags = [...(this.#options.programs.nodeFlags ?? []), ...(program.nodeFlags ?? [])];
+    const child = new SupervisedChild({ ...program, nodeFlags }, this.#options.warn);
+    this.#children.set(program.name, child);
     this.#add((limitMs) => child.stop(Math.min(closeMs, limitMs)));
     return child;
   }

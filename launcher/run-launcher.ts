@@ -1,9 +1,9 @@
 import { closeSync, openSync } from 'node:fs';
-import { ConfigError, readConfig } from '../shared/config.ts';
-import { keepFilesPrivate } from '../shared/private-files.ts';
+import { ConfigError, readConfig } from '../shared/config/config.ts';
+import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
 import { Launch, type Programs } from './launch.ts';
 import { StartError } from './supervised-child.ts';
-import { welcomeText } from './welcome.ts';
+import { type Welcome, welcomeText } from './welcome.ts';
 
 /** Under some versions of npm Ctrl-C comes twice at once, from the terminal and from npm: that is one wish, not two. */
 const sameWishMs = 1000;
@@ -13,8 +13,12 @@ const redisLostLimitMs = 3000;
 /**
  * Starts everything with the settings of the environment, prints how to use it, and ends this process when it is told to
  * or when something essential fails: one sentence on stderr and exit code 1.
+ * @param onStarted called when everything runs
  */
-export async function runLauncher(programs: Programs): Promise<void> {
+export async function runLauncher(
+  programs: Programs,
+  onStarted?: (launch: Launch, welcome: Welcome) => void,
+): Promise<void> {
   keepFilesPrivate();
   try {
     const launch = new Launch({ config: readConfig(), programs, warn: (sentence) => console.error(sentence) });
@@ -32,6 +36,7 @@ export async function runLauncher(programs: Programs): Promise<void> {
         stop('Redis ended unexpectedly, so everything stops.', 1, redisLostLimitMs),
       );
       console.log(welcomeText(welcome));
+      onStarted?.(launch, welcome);
     } catch (error) {
       stop(sentenceOf(error), 1);
     }

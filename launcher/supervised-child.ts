@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { childEnvironment } from '../shared/config.ts';
+import { childEnvironment } from '../shared/config/config.ts';
 import { childOptions, endChild, hasEnded, watchChild } from './child-process.ts';
 
-const longestPauseMs = 30_000;
+const maxPauseMs = 30_000;
 /** A child that ran this long begins again with the shortest pause. */
 const steadyAfterMs = 60_000;
 
@@ -48,6 +48,7 @@ export class SupervisedChild {
   #stopping = false;
   #isReady = false;
   #reloadsWhenReady = false;
+  #isRestarting = false;
 
   /** Starts it. `warn` is told of every unexpected end. */
   constructor(program: Program, warn: (sentence: string) => void) {
@@ -98,6 +99,13 @@ export class SupervisedChild {
     else this.#reloadsWhenReady = true;
   }
 
+  /** Ends it for another to take its place at once: its program has changed. Never rejects. */
+  async restart(deadlineMs: number): Promise<void> {
+    if (hasEnded(this.#child)) return;
+    this.#isRestarting = true;
+    await endChild(this.#child, deadlineMs);
+  }
+
   /** Asks it to end, and ends it after the deadline. Never rejects. */
   async stop(deadlineMs: number): Promise<void> {
     this.#stopping = true;
@@ -135,8 +143,13 @@ export class SupervisedChild {
 
   #startAgain(): void {
     if (this.#stopping) return;
+    if (this.#isRestarting) {
+      this.#isRestarting = false;
+      this.#child = this.#fork();
+      return;
+    }
     const ranMs = Date.now() - this.#startedAt;
-    this.#pauseMs = ranMs >= steadyAfterMs || this.#pauseMs === 0 ? 1000 : Math.min(this.#pauseMs * 2, longestPauseMs);
+    this.#pauseMs = ranMs >= steadyAfterMs || this.#pauseMs === 0 ? 1000 : Math.min(this.#pauseMs * 2, maxPauseMs);
     const end = this.#child.signalCode ?? `exit code ${this.#child.exitCode}`;
     this.#warn(`The ${this.#program.name} ended unexpectedly (${end}); it starts again in ${this.#pauseMs / 1000} s.`);
     this.#timer = setTimeout(() => {

@@ -1,11 +1,7 @@
 /** `npm run users -- COMMAND …`: users of the console from the command line, also where nobody can sign in. */
 import { parseArgs } from 'node:util';
-import { findAccount } from '../shared/accounts.ts';
-import { type Config, ConfigError, readConfig } from '../shared/config.ts';
-import { type Database, openDatabase } from '../shared/database/database.ts';
-import { ownBaseUrls } from '../shared/own-addresses.ts';
-import { keepFilesPrivate } from '../shared/private-files.ts';
-import { makeInvitation, makeResetLink } from '../shared/reset-link.ts';
+import { findAccount } from '../shared/accounts/accounts.ts';
+import { makeInvitation, makeResetLink } from '../shared/accounts/reset-link.ts';
 import {
   changeUser,
   createUser,
@@ -14,7 +10,11 @@ import {
   removeAuthenticator,
   type User,
   type UserChanges,
-} from '../shared/users.ts';
+} from '../shared/accounts/users.ts';
+import { type Config, ConfigError, readConfig } from '../shared/config/config.ts';
+import { ownBaseUrls } from '../shared/config/own-addresses.ts';
+import { type Database, openDatabase } from '../shared/database/database.ts';
+import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
 
 const usage = `usage:
   npm run users -- list                        prints all users

@@ -4,13 +4,8 @@ import type { Exchange } from './exchange.ts';
 import type { SandboxModel } from './models.ts';
 import { OpenCall } from './open-call.ts';
 import type { CallOptions } from './request-fields.ts';
-import type { FaultKind, FaultOptions } from './request-options.ts';
+import type { FaultOptions } from './request-options.ts';
 import { nextRequestId, sendError } from './response.ts';
-
-/** The faults that any media answer can meet; `malformed` needs JSON to break. */
-export const byteFaults: readonly FaultKind[] = ['silence', 'reset', 'error', 'rate_limit', 'eof', 'slow_bytes'];
-/** The faults that an answer of JSON, or of events, can meet. */
-export const jsonFaults: readonly FaultKind[] = [...byteFaults, 'malformed'];
 
 /** A piece of a streamed answer; those that count are what `after_tokens` and `tokens_per_second` mean here. */
 export interface Part {

@@ -183,3 +183,9 @@ export class FaultCounter {
     return met < fault.times ? fault : undefined;
   }
 }
+
+/** The faults that any media answer can meet; `malformed` needs JSON to break. */
+export const byteFaults: readonly FaultKind[] = ['silence', 'reset', 'error', 'rate_limit', 'eof', 'slow_bytes'];
+
+/** The faults that an answer of JSON, or of events, can meet. */
+export const jsonFaults: readonly FaultKind[] = [...byteFaults, 'malformed'];

@@ -2,7 +2,7 @@ import { createContext, Script } from 'node:vm';
 import { WireError } from './wire-error.ts';
 
 /** How long (ms) the work for one request may hold up all others. Ordinary schemas take a few of them. */
-const longestMs = 1000;
+const maxMs = 1000;
 
 const script = new Script('work()');
 /** One for all: whatever it calls runs by itself, one piece of work after the other. */
@@ -13,7 +13,7 @@ const context = createContext({ work: undefined });
  * forth for years over a short text. Whatever is still running when the time is over is stopped, expressions too.
  * @throws WireError 400 when the time is over.
  */
-export function withinTime<Result>(work: () => Result, ms = longestMs): Result {
+export function withinTime<Result>(work: () => Result, ms = maxMs): Result {
   context.work = work;
   try {
     return script.runInContext(context, { timeout: ms }) as Result;

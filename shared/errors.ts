@@ -1,5 +1,5 @@
 import { BlobStorageError } from './blobs/blob-storage.ts';
-import { isRefusal } from './redis-refusal.ts';
+import { isRefusal } from './redis/redis-refusal.ts';
 
 /** One row of the error table: what a code means on the wire. */
 interface ErrorRow {

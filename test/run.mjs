@@ -23,28 +23,27 @@ const timeoutMs = process.env.SLUICE_SOAK ? 2 * 3_600_000 : 300_000;
 const databaseSuites = [
   ...[
     'database/api-keys',
-    'flow/ledger',
-    'flow/refused-records',
-    'flow/raise-to-ledger',
-    'flow/lost-jobs',
-    'flow/resources',
-    'endpoints/job-records',
+    'integration/ledger/ledger',
+    'integration/ledger/raise-to-ledger',
+    'integration/ledger/usage-hours',
   ],
-  ...['flow/usage-hours', 'console/jobs-and-usage'],
-  ...['endpoints/idempotency', 'endpoints/jobs', 'endpoints/responses-stored'],
+  ...['faults/refused-records', 'faults/lost-jobs', 'integration/load/resources', 'console/jobs-and-usage'],
+  ...['integration/jobs/job-records', 'integration/jobs/idempotency', 'integration/jobs/jobs'],
+  'integration/responses/responses-stored',
 ];
 
 /** Suites that depend on Node itself: every kind of stream, and what is tested module by module. Redis in memory, too, whose package promises less. */
 const nodeSuites = [
-  ...['contract/', 'flow/whole-streams', 'endpoints/broken-streams', 'endpoints/cancellation', 'endpoints/drain'],
-  ...['endpoints/chat.test', 'endpoints/completions', 'endpoints/responses.test', 'endpoints/messages.test'],
-  ...['endpoints/speech', 'endpoints/transcriptions.test', 'endpoints/images.test', 'endpoints/idempotency'],
-  'launcher/in-memory-redis',
-  ...['endpoints/jobs.test', 'endpoints/job-socket', 'endpoints/response-socket', 'endpoints/response-session'],
+  ...['unit/', 'faults/whole-streams', 'launcher/in-memory-redis'],
+  ...['chat', 'completions', 'broken-streams', 'cancellation'].map((name) => `integration/chat/${name}.test`),
+  ...['integration/http/drain', 'integration/messages/messages.test', 'integration/responses/responses.test'],
+  ...['integration/responses/response-socket', 'integration/responses/response-session'],
+  ...['integration/audio/speech', 'integration/audio/transcriptions.test', 'integration/images/images.test'],
+  ...['integration/jobs/jobs.test', 'integration/jobs/job-socket', 'integration/jobs/idempotency'],
 ];
 
 /** Of a version that is yet to become the one that counts: streams. */
-const newestSuites = ['flow/whole-streams', 'contract/incomplete-answers'];
+const newestSuites = ['faults/whole-streams', 'unit/api/replies/incomplete-answers'];
 
 /** Published clients, by language, which are installed first. See `npm run clients`. */
 const clientSuites = 'clients/';
@@ -110,6 +109,9 @@ function count(report, name) {
 /** Most of what a process does at its start is to compile: the hundreds that the suites start have that from the first. */
 const compiled = mkdtempSync(join(tmpdir(), 'sluice-test-compiled-'));
 
+/** Where the suites of integration and console keep answers, which are held against /openapi.json at the end. */
+const answers = mkdtempSync(join(tmpdir(), 'sluice-test-answers-'));
+
 let running;
 
 /** Runs suites with one version of Node: first those with a browser. Returns whether all their tests passed. */
@@ -131,7 +133,11 @@ async function runTogether(version, files, concurrency, settings) {
   const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap'];
   running = spawn(node, [...options, ...reporters, `--test-reporter-destination=${tap}`, ...files], {
     cwd: dirname(folder),
-    env: { ...withNode(node, cleanEnvironment()), NODE_COMPILE_CACHE: compiled, SLUICE_CHECK_KEYS: 'off', ...settings },
+    env: {
+      ...withNode(node, cleanEnvironment()),
+      ...{ NODE_COMPILE_CACHE: compiled, SLUICE_TEST_ANSWERS: answers, SLUICE_CHECK_KEYS: 'off' },
+      ...settings,
+    },
     stdio: 'inherit',
   });
   const [code] = await once(running, 'exit');
@@ -142,6 +148,15 @@ async function runTogether(version, files, concurrency, settings) {
     console.error(`\n${missing} tests were skipped or left to do: that counts as a failure here.`);
   }
   return code === 0 && missing === 0;
+}
+
+/** Whether every answer that was kept is as /openapi.json says. Single suites may have kept none; all of them together have. */
+async function checkAnswers(isWhole) {
+  if (!isWhole && readdirSync(answers).length === 0) return true;
+  const check = join(folder, 'support', 'check-answers.ts');
+  running = spawn(process.execPath, ['--import', 'tsx', check, answers], { cwd: dirname(folder), stdio: 'inherit' });
+  const [code] = await once(running, 'exit');
+  return code === 0;
 }
 
 const parts = process.argv.slice(2);
@@ -175,5 +190,7 @@ for (const other of process.env.SLUICE_TEST_NODE === undefined && isWhole ? othe
   console.log(`\nOn Node ${other}:`);
   passed = await run(other, among(other > mainVersion ? newestSuites : nodeSuites), { SLUICE_TEST_OTHER_NODE: '1' });
 }
+passed = (await checkAnswers(isWhole)) && passed;
 rmSync(compiled, { recursive: true, force: true });
+rmSync(answers, { recursive: true, force: true });
 process.exit(passed ? 0 : 1);

@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Capability } from '../shared/capabilities/capability.ts';
-import { version } from '../shared/version.ts';
-import { within } from '../shared/within.ts';
-import { removeWorker, reportWorker, type WorkerReport } from '../shared/worker-registry.ts';
+import { removeWorker, reportWorker, type WorkerReport } from '../shared/queue/worker-registry.ts';
+import { version } from '../shared/runtime/version.ts';
+import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import type { Routing } from './routing/routing.ts';
 import type { WorkerContext } from './worker-context.ts';
 
@@ -44,7 +44,7 @@ export class Heartbeat {
     const { redis, workerId } = this.#context;
     // One word that is under way must not come after the last.
     const removed = Promise.resolve(this.#beating).then(() => removeWorker(redis, workerId));
-    await within(
+    await withTimeout(
       removed.catch(() => undefined),
       removeMs,
     );

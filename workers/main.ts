@@ -1,28 +1,28 @@
+import { Blobs } from '../shared/blobs/blobs.ts';
 import { StorageClaim } from '../shared/blobs/storage-claim.ts';
-import { Blobs } from '../shared/blobs.ts';
 import { type Capability, capabilities, isCapability } from '../shared/capabilities/capability.ts';
 import { createCatalogue } from '../shared/catalogue/catalogue.ts';
-import { ConfigError, readConfig, readSettingNotices } from '../shared/config.ts';
-import { waitForCompany } from '../shared/gathered-writes.ts';
+import { ConfigError, readConfig, readSettingNotices } from '../shared/config/config.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
-import { createLogger } from '../shared/log.ts';
-import { createFaultCounter, createRegistry } from '../shared/metrics.ts';
-import { Scrapes } from '../shared/metrics-access.ts';
-import { keepFilesPrivate } from '../shared/private-files.ts';
-import { CapabilityQueue } from '../shared/queue.ts';
-import { connectRedis } from '../shared/redis.ts';
-import { RedisClock } from '../shared/redis-clock.ts';
-import { reloadOnHangup } from '../shared/reload.ts';
-import { closeOnSignal } from '../shared/shutdown.ts';
-import { within } from '../shared/within.ts';
-import { checkKeys } from './check-keys.ts';
-import { consume } from './consume.ts';
+import { CapabilityQueue } from '../shared/queue/queue.ts';
+import { waitForCompany } from '../shared/redis/command-batcher.ts';
+import { connectRedis } from '../shared/redis/redis.ts';
+import { RedisClock } from '../shared/redis/redis-clock.ts';
+import { createLogger } from '../shared/runtime/log.ts';
+import { createFaultCounter, createRegistry } from '../shared/runtime/metrics.ts';
+import { Scrapes } from '../shared/runtime/metrics-access.ts';
+import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
+import { reloadOnHangup } from '../shared/runtime/reload.ts';
+import { closeOnSignal } from '../shared/runtime/shutdown.ts';
+import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import { Heartbeat } from './heartbeat.ts';
+import { consume } from './queue/consume.ts';
+import { RunningJobs } from './queue/running-jobs.ts';
+import { Settler } from './queue/settler.ts';
+import { checkKeys } from './routing/check-keys.ts';
 import { Routing } from './routing/routing.ts';
-import { RunningJobs } from './running-jobs.ts';
 import { serveHealth } from './serve-health.ts';
-import { Settler } from './settler.ts';
 import type { WorkerContext } from './worker-context.ts';
 
 /** With so many running jobs a word to Redis waits a moment for others: its write costs more than what it says. */
@@ -103,7 +103,7 @@ async function start(): Promise<void> {
       stopping.abort();
       // Takes no more jobs from here on, and resolves when the running ones are over.
       const closed = Promise.all(workers.map((worker) => worker.close()));
-      signal.addEventListener('abort', () => running.giveBackAll(), { once: true });
+      signal.addEventListener('abort', () => running.requeueAll(), { once: true });
       await closed;
       await heartbeat.close();
       running.close();
@@ -113,7 +113,7 @@ async function start(): Promise<void> {
       clock.close();
       context.blobs.close();
       health?.close();
-      await within(routing.vendors.close(), 2000);
+      await withTimeout(routing.vendors.close(), 2000);
       await Promise.all([...queues.values()].map((queue) => queue.close()));
       await redis.close();
     },

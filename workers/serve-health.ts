@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:http';
-import { redisLag } from '../shared/metrics.ts';
-import type { Scrapes } from '../shared/metrics-access.ts';
-import type { RedisClient } from '../shared/redis.ts';
-import { answerScrape } from '../shared/serve-metrics.ts';
+import type { RedisClient } from '../shared/redis/redis.ts';
+import { redisLag } from '../shared/runtime/metrics.ts';
+import type { Scrapes } from '../shared/runtime/metrics-access.ts';
+import { answerScrape } from '../shared/runtime/serve-metrics.ts';
 
 /** `/healthz`, `/readyz` and `/metrics` of a worker, where it has a port. */
 export function serveHealth(

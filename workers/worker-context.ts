@@ -1,14 +1,14 @@
-import type { Blobs } from '../shared/blobs.ts';
+import type { Blobs } from '../shared/blobs/blobs.ts';
 import type { Catalogue } from '../shared/catalogue/catalogue.ts';
-import type { Config } from '../shared/config.ts';
-import type { EndJobContext } from '../shared/jobs/end-job.ts';
-import type { Logger } from '../shared/log.ts';
-import type { WorkerMetrics } from '../shared/metrics.ts';
-import type { RedisClock } from '../shared/redis-clock.ts';
+import type { Config } from '../shared/config/config.ts';
+import type { EndJobContext } from '../shared/jobs/settlement/end-job.ts';
+import type { RedisClock } from '../shared/redis/redis-clock.ts';
+import type { Logger } from '../shared/runtime/log.ts';
+import type { WorkerMetrics } from '../shared/runtime/metrics.ts';
+import type { RunningJobs } from './queue/running-jobs.ts';
+import type { Settler } from './queue/settler.ts';
 import type { Router } from './routing/router.ts';
 import type { VendorPool } from './routing/vendor-pool.ts';
-import type { RunningJobs } from './running-jobs.ts';
-import type { Settler } from './settler.ts';
 
 /** What running jobs takes; made once per process. */
 export interface WorkerContext extends EndJobContext {

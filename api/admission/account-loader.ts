@@ -1,12 +1,12 @@
-import { readMoneyOfAccount } from '../../shared/accounts.ts';
+import { budgetPeriodAt, loadAccount, loadBudget } from '../../shared/accounts/account-money.ts';
+import { readMoneyOfAccount } from '../../shared/accounts/accounts.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { newJobId } from '../../shared/ids.ts';
-import { budgetPeriodAt, loadAccount, loadBudget } from '../../shared/jobs/account-money.ts';
 import { raiseBudgets, readPredecessors, readSpent } from '../../shared/money/raise-to-ledger.ts';
-import type { RedisClient } from '../../shared/redis.ts';
-import type { RedisClock } from '../../shared/redis-clock.ts';
-import { BoundedReads } from '../bounded-reads.ts';
-import type { Caller } from '../middleware/authenticate.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { RedisClock } from '../../shared/redis/redis-clock.ts';
+import type { Caller } from '../auth/caller.ts';
+import { BoundedReads } from '../bounds/bounded-reads.ts';
 
 /** How long the database may take to show an account. */
 const loadMs = 5000;

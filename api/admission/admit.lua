@@ -3,7 +3,7 @@
 -- refusal.lua stands before this: where Redis refuses to write, that is an error for all of them.
 -- KEYS[1] holds of the account's tag (sorted set)
 -- KEYS[2…] state of each job (hash), to be made with the admission; none on a Cluster, where they lie on other nodes
--- All other keys of the account lie in the same tag: ARGV[1] and their names make them (see shared/keys.ts).
+-- All other keys of the account lie in the same tag: ARGV[1] and their names make them (see shared/redis/keys.ts).
 -- ARGV[1] prefix of the tag's keys   ARGV[2] account   ARGV[3] API key id   ARGV[4] capability
 -- ARGV[5] revision of the API key as the caller was read   ARGV[6] unfinished jobs the key may have
 -- ARGV[7] in how many ms the sweeper looks at the holds first
@@ -26,7 +26,7 @@
 --   5 lifetime of its state in ms   6 its deadline   7 what it is, as JSON   8, 9 '' or another field of its state, and its value
 --   10 '' or what its queue gets beside that, as the rest of a JSON object, if it is to be queued in the same step
 --   11 when it must not be admitted any more, in ms by this clock: whoever waits for it has given it up by then
--- Answers for each job, with tabs between: verdict, job id or detail, unfinished jobs of the key, turn (0: none), tokens it was
+-- Returns for each job, with tabs between: verdict, job id or detail, unfinished jobs of the key, turn (0: none), tokens it was
 -- lowered to (0: not), what is left of the limits of the key ('requests reset-ms tokens reset-ms' or ''), 1 where it is queued
 -- or 0. Verdicts:
 --   unknown      the flag is not in Redis: load it from the database and ask again
@@ -149,10 +149,10 @@ end
 
 -- The key's budget: its period, what was spent of it and what is held; false where it is not in Redis, or of another kind of
 -- period, in which nobody has counted what belongs to this one.
-local budgetMost, period, budget, periodStart = nil, '-', nil, nil
+local maxBudget, period, budget, periodStart = nil, '-', nil, nil
 if ARGV[11] ~= '' then
-  budgetMost, period, periodStart = string.match(ARGV[11], '^(%S+) (%S+) (%S+)$')
-  budgetMost = tonumber(budgetMost)
+  maxBudget, period, periodStart = string.match(ARGV[11], '^(%S+) (%S+) (%S+)$')
+  maxBudget = tonumber(maxBudget)
   budget = redis.call('HMGET', budgetKey, 'period', 'spent', 'held', 'from')
   if not budget[1] or string.match(budget[1], '^%a+') ~= string.match(period, '^%a+') then
     budget = false
@@ -169,8 +169,8 @@ end
 local function price(hold)
   local spendable, short = math.huge, nil
   if balance then spendable, short = balance - held, 'balance' end
-  if budget and budgetMost - budget.spent - budget.held < spendable then
-    spendable, short = budgetMost - budget.spent - budget.held, 'budget'
+  if budget and maxBudget - budget.spent - budget.held < spendable then
+    spendable, short = maxBudget - budget.spent - budget.held, 'budget'
   end
   if not short then return nil, 0 end
   if hold == '?' then return 'unasked' end

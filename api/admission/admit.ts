@@ -1,14 +1,14 @@
+import { budgetPeriodAt } from '../../shared/accounts/account-money.ts';
 import type { Capability } from '../../shared/capabilities/capability.ts';
-import { budgetPeriodAt } from '../../shared/jobs/account-money.ts';
-import { inBatches } from '../../shared/jobs/in-batches.ts';
 import { type JobIdentity, newStateLifetime, type StoredRequest, storedField } from '../../shared/jobs/job-state.ts';
-import { loadScript, refusalScript } from '../../shared/jobs/script.ts';
-import { sweepAfterMs } from '../../shared/jobs/sweeper.ts';
-import { accountKeys, jobKeys } from '../../shared/keys.ts';
+import { sweepAfterMs } from '../../shared/jobs/settlement/sweeper.ts';
 import type { Hold } from '../../shared/money/hold.ts';
-import { type QueuedJob, queueKeysPrefix } from '../../shared/queue.ts';
-import type { RedisClient } from '../../shared/redis.ts';
-import type { Caller } from '../middleware/authenticate.ts';
+import { type QueuedJob, queueKeysPrefix } from '../../shared/queue/queue.ts';
+import { inBatches } from '../../shared/redis/in-batches.ts';
+import { accountKeys, jobKeys } from '../../shared/redis/keys.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import { loadScript, refusalScript } from '../../shared/redis/script.ts';
+import type { Caller } from '../auth/caller.ts';
 
 /** How long an idempotency key stays bound to its job. */
 export const idempotencyMs = 24 * 3_600_000;
@@ -19,7 +19,7 @@ const script = loadScript<string[]>(new URL('./admit.lua', import.meta.url), ref
 export type Shedding = 'shed' | 'queue_full';
 
 /** The fewest tokens that an answer is lowered to by what is left to pay for it: OpenAI takes no lower limit. */
-const leastTokens = 16;
+const minTokens = 16;
 
 /**
  * Unfinished jobs of an account in a capability up to which its next one goes without a turn while the queue flows. What it
@@ -35,7 +35,7 @@ const jobsWithoutTurn: Readonly<Record<Capability, number>> = {
 };
 
 /** How full a queue is, and what of it an account may fill. */
-export interface QueueFill {
+interface QueueFill {
   readonly waiting: number;
   /** Jobs that workers have. */
   readonly active: number;
@@ -207,7 +207,7 @@ function holdText({ hold }: AdmitCall): string {
   if (hold === 'unknown') return '?';
   if (hold === 'unpriced') return '';
   const { fixed, outputPrice, outputTokens, isGiven } = hold;
-  const least = isGiven ? outputTokens : Math.min(leastTokens, outputTokens);
+  const least = isGiven ? outputTokens : Math.min(minTokens, outputTokens);
   return `${fixed} ${outputPrice} ${outputTokens} ${least}`;
 }
 

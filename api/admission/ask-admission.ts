@@ -1,28 +1,29 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { routeName } from '../../shared/catalogue/route-name.ts';
-import type { Config } from '../../shared/config.ts';
+import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { createJobState } from '../../shared/jobs/job-state.ts';
 import { formatDollars } from '../../shared/money/dollars.ts';
 import { type Hold, holdOf } from '../../shared/money/hold.ts';
-import { isRefusal, untilAccepted } from '../../shared/redis-refusal.ts';
-import { accountSuspended } from '../accounts/account-suspended.ts';
-import type { BilledExtra } from '../endpoints/billed-extras.ts';
-import { assertInScope } from '../endpoints/key-scopes.ts';
-import { assertVendorIds } from '../endpoints/vendor-ids.ts';
-import { type Caller, notValid } from '../middleware/authenticate.ts';
+import { isRefusal, untilAccepted } from '../../shared/redis/redis-refusal.ts';
+import { notValid } from '../auth/authenticate.ts';
+import type { Caller } from '../auth/caller.ts';
+import { assertInScope } from '../auth/key-scopes.ts';
+import { accountSuspended } from '../management/sign-in/account-suspended.ts';
+import type { BilledExtra } from '../pipeline/billed-extras.ts';
+import { assertVendorIds } from '../pipeline/vendor-ids.ts';
 import type { Services } from '../services.ts';
 import { type AdmitCall, type AdmitReply, admit } from './admit.ts';
 import { type Limits, limitHeaders } from './limit-headers.ts';
 import { rateLimitReached } from './rate-limit-reached.ts';
 import { requestFacts } from './request-facts.ts';
-import type { Submission } from './submit.ts';
+import type { Submission } from './submission.ts';
 
 /** How long after its end a job may take to be settled, where nothing is amiss. */
 const settlementMs = 30;
 
 /** How often admission is asked at most: each asking but the first follows another thing that was missing. */
-const mostAskings = 8;
+const maxAskings = 8;
 
 /** How many bytes of a request make a token, for limits on tokens: what was taken replaces the guess. */
 const bytesPerToken = 4;
@@ -55,8 +56,8 @@ export async function askAdmission(
   let hold: AdmitCall['hold'] = payingKeys.has(caller) ? reckon(services, submission) : 'unknown';
   for (let askings = 1; ; askings++) {
     const asking = { submission, caller, hold, queued, giveUpAt };
-    const reply = await untilTaken(() => ask(services, asking), giveUpAt);
-    if (askings >= mostAskings) return { reply, caller };
+    const reply = await untilAdmitted(() => ask(services, asking), giveUpAt);
+    if (askings >= maxAskings) return { reply, caller };
     if (reply.verdict === 'unknown') await services.callers.restoreFlag(caller);
     else if (reply.verdict === 'changed') caller = await readChanged(services, submission, caller);
     else if (reply.verdict === 'unloaded') await services.accounts.load(caller, reply.detail);
@@ -81,16 +82,16 @@ interface Asking extends Pick<AdmitCall, 'caller' | 'hold' | 'queued'> {
 }
 
 /** Calls a script, and again while Redis takes no writes: nothing was done then. @throws ApiError 503 where that lasts. */
-export async function untilTaken<T>(call: () => Promise<T>, giveUpAt: number): Promise<T> {
+export async function untilAdmitted<T>(call: () => Promise<T>, giveUpAt: number): Promise<T> {
   try {
     return await untilAccepted(call, giveUpAt - performance.now());
   } catch (error) {
-    throw isRefusal(error) ? notTaken(error) : error;
+    throw isRefusal(error) ? notAdmitted(error) : error;
   }
 }
 
 /** The 503 for a request that did not come into the queue in time, of which nothing is left there. */
-export function notTaken(cause?: unknown): ApiError {
+export function notAdmitted(cause?: unknown): ApiError {
   return new ApiError('service_unavailable', 'The queue is temporarily unavailable. Retry the request.', {
     retryAfterMs: 2000,
     cause,
@@ -98,7 +99,7 @@ export function notTaken(cause?: unknown): ApiError {
 }
 
 function ask(services: Services, { submission, caller, hold, queued, giveUpAt }: Asking): Promise<AdmitReply> {
-  const { job, bodyHash, placed: stored, prepared } = submission;
+  const { job, bodyHash, placed: stored, parsed } = submission;
   const { redis, processId, isCluster, config, load, clock } = services;
   const { flows, virtualTime } = load.clock(job.capability);
   const call: AdmitCall = {
@@ -113,7 +114,7 @@ function ask(services: Services, { submission, caller, hold, queued, giveUpAt }:
     notAfter: clock.at(giveUpAt),
     fill: { ...load.fill(job.capability), limit: config.queueLimit, share: config.accountQueueShare },
     hold,
-    tokens: Math.ceil((prepared?.request.length ?? 0) / bytesPerToken) + (prepared?.extent?.outputTokens ?? 0),
+    tokens: Math.ceil((parsed?.request.length ?? 0) / bytesPerToken) + (parsed?.extent?.outputTokens ?? 0),
     reader: isCluster ? undefined : processId,
     stored,
     queued,
@@ -136,13 +137,13 @@ async function askBesideState({ redis, processId }: Services, call: AdmitCall): 
  * The most that a job can cost, over all routes that may serve it. Nobody knows where a route has no price, or would ask its
  * vendor for something that no price covers.
  */
-function reckon({ catalogue }: Services, { job, prepared }: Submission): Hold | 'unpriced' {
+function reckon({ catalogue }: Services, { job, parsed }: Submission): Hold | 'unpriced' {
   const routes = catalogue.routes(job.model, job.capability);
-  if (prepared?.unpriced !== undefined || !arePriced(routes, prepared?.excludedRoutes)) return 'unpriced';
+  if (parsed?.unpriced !== undefined || !arePriced(routes, parsed?.excludedRoutes)) return 'unpriced';
   const usualSeconds = Math.max(0, ...routes.map(({ video }) => Number(video?.seconds[0] ?? 0)));
   return holdOf(routes, {
     seconds: usualSeconds,
-    ...(prepared ? requestFacts(prepared) : { bytes: 0 }),
+    ...(parsed ? requestFacts(parsed) : { bytes: 0 }),
   });
 }
 
@@ -154,10 +155,10 @@ function arePriced(routes: readonly RoutedModel[], excluded: readonly string[] =
 }
 
 /** The caller by its key's newest settings. @throws ApiError 401, 403, 503. */
-async function readChanged(services: Services, { job, prepared }: Submission, old: Caller): Promise<Caller> {
+async function readChanged(services: Services, { job, parsed }: Submission, old: Caller): Promise<Caller> {
   const caller = await services.callers.reload(old);
   assertInScope(caller, { id: job.model, capability: job.capability });
-  assertVendorIds(caller, prepared?.vendorIds);
+  assertVendorIds(caller, parsed?.vendorIds);
   return caller;
 }
 
@@ -192,7 +193,7 @@ export function refusal(admission: Admission, { config }: Pick<Services, 'config
     case 'suspended':
       return accountSuspended(config);
     case 'late':
-      return notTaken();
+      return notAdmitted();
     case 'shed':
       return new ApiError(
         'service_unavailable',

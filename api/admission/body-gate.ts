@@ -1,13 +1,14 @@
+import { budgetPeriodAt } from '../../shared/accounts/account-money.ts';
 import type { Catalogue } from '../../shared/catalogue/catalogue.ts';
-import type { Config } from '../../shared/config.ts';
+import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { budgetPeriodAt } from '../../shared/jobs/account-money.ts';
-import { accountKeys } from '../../shared/keys.ts';
 import { holdOf } from '../../shared/money/hold.ts';
-import type { RedisClient } from '../../shared/redis.ts';
-import { within } from '../../shared/within.ts';
-import { accountSuspended } from '../accounts/account-suspended.ts';
-import type { Caller, CallerDirectory } from '../middleware/authenticate.ts';
+import { accountKeys } from '../../shared/redis/keys.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
+import type { CallerDirectory } from '../auth/authenticate.ts';
+import type { Caller } from '../auth/caller.ts';
+import { accountSuspended } from '../management/sign-in/account-suspended.ts';
 import type { AccountLoader } from './account-loader.ts';
 import { limitHeaders } from './limit-headers.ts';
 import { rateLimitReached } from './rate-limit-reached.ts';
@@ -114,7 +115,7 @@ export class BodyGate {
 
 /** What the work comes to. @throws ApiError 503 when that takes too long. */
 async function inTime<T>(work: Promise<T>): Promise<T> {
-  const done = await within(
+  const done = await withTimeout(
     work.then((value) => ({ value })),
     readMs,
   );

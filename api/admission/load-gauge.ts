@@ -1,6 +1,6 @@
 import { type Capability, capabilities } from '../../shared/capabilities/capability.ts';
-import type { CapabilityQueue } from '../../shared/queue.ts';
-import { memoryUse, type RedisClient, type RedisMemory } from '../../shared/redis.ts';
+import type { CapabilityQueue } from '../../shared/queue/queue.ts';
+import { memoryUse, type RedisClient, type RedisMemory } from '../../shared/redis/redis.ts';
 import type { Shedding } from './admit.ts';
 
 /** How old the queue length may be that admission looks at. */

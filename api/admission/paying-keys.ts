@@ -1,7 +1,7 @@
-import type { Caller } from '../middleware/authenticate.ts';
+import type { Caller } from '../auth/caller.ts';
 
 /** How many keys are remembered. */
-const mostKeys = 10_000;
+const maxKeys = 10_000;
 
 /**
  * Whose admission asks what a job may cost: keys with a budget, and those of limited accounts, which is known once it has
@@ -12,7 +12,7 @@ export class PayingKeys {
 
   /** Notes that what the caller's job may cost was asked for. Keys come and go: the few that are in use are noted again. */
   note({ apiKeyId }: Caller): void {
-    if (this.#ids.size >= mostKeys) this.#ids.clear();
+    if (this.#ids.size >= maxKeys) this.#ids.clear();
     this.#ids.add(apiKeyId);
   }
 

@@ -14,7 +14,7 @@ export interface Preferences {
   readonly onDisconnect: 'cancel' | 'continue' | undefined;
 }
 
-const longestDeadlineMs = 86_400_000;
+const maxDeadlineMs = 86_400_000;
 
 /** Reads the preferences. @throws ApiError 400 that names the header at fault. */
 export function readPreferences(headers: IncomingHttpHeaders): Preferences {
@@ -47,7 +47,7 @@ function readTimeout(value: Header): number | undefined {
   if (value === undefined) return undefined;
   const seconds = Number(value);
   if (!Number.isFinite(seconds) || seconds <= 0) return undefined;
-  return Math.min(Math.ceil(seconds * 1000), longestDeadlineMs);
+  return Math.min(Math.ceil(seconds * 1000), maxDeadlineMs);
 }
 
 function readOnDisconnect(value: Header): 'cancel' | 'continue' | undefined {

@@ -1,41 +1,20 @@
 import { Upload, type UploadRecord } from '../../shared/blobs/upload.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { endJob } from '../../shared/jobs/end-job.ts';
 import { finishWithError } from '../../shared/jobs/finish.ts';
 import { deleteJobState, type JobIdentity, type JobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
-import { freePlace, settleNow } from '../../shared/jobs/settle.ts';
-import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue.ts';
-import { untilAccepted } from '../../shared/redis-refusal.ts';
-import type { ClientConnection } from '../answers/client-connection.ts';
-import type { PreparedRequest } from '../endpoints/prepared-request.ts';
-import type { PreparedLargeRequest } from '../large-bodies.ts';
+import { endJob } from '../../shared/jobs/settlement/end-job.ts';
+import { freeSlot, settleNow } from '../../shared/jobs/settlement/settle.ts';
+import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue/queue.ts';
+import { untilAccepted } from '../../shared/redis/redis-refusal.ts';
 import { isRecordedFirst } from '../ledger/accepted-jobs.ts';
-import type { Caller } from '../middleware/authenticate.ts';
+import type { ParsedLargeRequest } from '../pipeline/large-bodies.ts';
+import type { ParsedRequest } from '../pipeline/parsed-request.ts';
+import { readViewOptions } from '../pipeline/view-options.ts';
+import type { ClientConnection } from '../replies/client-connection.ts';
 import type { Services } from '../services.ts';
-import { readViewOptions } from '../view-options.ts';
 import type { AdmitCall, AdmitReply } from './admit.ts';
-import { type Admission, askAdmission, limitsOf, notTaken, refusal, untilTaken } from './ask-admission.ts';
-import type { Limits } from './limit-headers.ts';
-
-/** A request that is ready to be admitted. */
-export interface Submission {
-  readonly job: JobIdentity;
-  readonly caller: Caller;
-  /** Let go once it is queued: a caller who waits for its answer must not keep 20 MiB in memory. */
-  prepared: PreparedRequest | PreparedLargeRequest | undefined;
-  /** Where the request has been put already. */
-  placed?: StoredRequest;
-  readonly bodyHash: string;
-  /** Whether the job is cancelled when its caller leaves. */
-  readonly cancelsOnLeave: boolean;
-  /**
-   * Called when the job is admitted, before it is queued: the last moment at which the headers of the answer can be set,
-   * for its first frame may come before the queue's own reply.
-   */
-  readonly onAdmitted: (limits: Limits) => void;
-  /** Called when its request is not in memory any more. May be called again. */
-  readonly onQueued?: (() => void) | undefined;
-}
+import { type Admission, askAdmission, limitsOf, notAdmitted, refusal, untilAdmitted } from './ask-admission.ts';
+import type { Submission } from './submission.ts';
 
 /** What became of a submission. */
 export interface Submitted {
@@ -90,7 +69,7 @@ export async function submit(
 export async function discardUploads(
   { blobs }: Pick<Services, 'blobs'>,
   account: string,
-  uploads: PreparedRequest['files'],
+  uploads: ParsedRequest['files'],
 ): Promise<void> {
   if (uploads === undefined || uploads.length === 0) return;
   await deleteRequest(blobs, { account, uploads: recordsOf(uploads) });
@@ -119,14 +98,14 @@ async function carryThrough(
   wait: { readonly isAbandoned: boolean; readonly giveUpAt: number },
 ): Promise<Submitted> {
   try {
-    if (services.clock.isAway(awayMs)) throw notTaken();
+    if (services.clock.isAway(awayMs)) throw notAdmitted();
     const submitted = await admitAndQueue(services, submission, wait.giveUpAt);
     if (wait.isAbandoned && !submitted.isReplay) await endUnwanted(services, submission.job, abandoned());
     return submitted;
   } catch (error) {
-    // A refused request leaves no upload behind. (Once it is queued, nothing is left of `prepared`.)
-    const { prepared, job } = submission;
-    if (prepared !== undefined) discardUploads(services, job.account, prepared.files).catch(() => undefined);
+    // A refused request leaves no upload behind. (Once it is queued, nothing is left of `parsed`.)
+    const { parsed, job } = submission;
+    if (parsed !== undefined) discardUploads(services, job.account, parsed.files).catch(() => undefined);
     throw error;
   }
 }
@@ -140,13 +119,13 @@ async function admitAndQueue(services: Services, submission: Submission, giveUpA
   if (reply.verdict !== 'admitted') {
     await withdraw(services, submission);
     if (reply.verdict === 'replay') return { jobId: reply.detail, isReplay: true };
-    throw refusal(admission, services, submission.prepared?.unpriced);
+    throw refusal(admission, services, submission.parsed?.unpriced);
   }
   services.load.added(job.capability);
   submission.onAdmitted(limitsOf(admission, services.config));
   if (isRecordedFirst(job)) await recordAccepted(services, submission);
   if (!reply.isQueued) await enqueue(services, submission, reply, giveUpAt);
-  submission.prepared = undefined;
+  submission.parsed = undefined;
   submission.onQueued?.();
   return { jobId: job.id, isReplay: false };
 }
@@ -163,10 +142,10 @@ async function admitted(services: Services, submission: Submission, giveUpAt: nu
 
 /** What the queue gets of a job that is queued with its admission: on one Redis, where nothing is to be stored before. */
 function queuedAtOnce(services: Services, submission: Submission): AdmitCall['queued'] {
-  const { job, prepared } = submission;
-  if (services.isCluster || isRecordedFirst(job) || prepared === undefined) return undefined;
-  const { request } = prepared;
-  if (typeof request !== 'string' || !isInline(prepared)) return undefined;
+  const { job, parsed } = submission;
+  if (services.isCluster || isRecordedFirst(job) || parsed === undefined) return undefined;
+  const { request } = parsed;
+  if (typeof request !== 'string' || !isInline(parsed)) return undefined;
   const { uploads, dropsUnsupported, excludedRoutes, fee } = queuedBeside(submission);
   return { request, uploads, dropsUnsupported, excludedRoutes, fee };
 }
@@ -177,10 +156,10 @@ function queuedAtOnce(services: Services, submission: Submission): AdmitCall['qu
  * back: a repeat that waits for the job sees the error too, and no record is made of it.
  * @throws ApiError 503.
  */
-async function recordAccepted(services: Services, { job, prepared }: Submission): Promise<void> {
+async function recordAccepted(services: Services, { job, parsed }: Submission): Promise<void> {
   try {
     const viewOptions = await readViewOptions(services.blobs.ofRecords(job.account), job.viewOptions);
-    await services.acceptedJobs.add({ ...job, viewOptions }, prepared && keptRequest(job, prepared));
+    await services.acceptedJobs.add({ ...job, viewOptions }, parsed && keptRequest(job, parsed));
   } catch (thrown) {
     const error = ApiError.from(thrown);
     const { redis, isCluster } = services;
@@ -200,10 +179,7 @@ async function recordAccepted(services: Services, { job, prepared }: Submission)
 }
 
 /** The text of a request that is kept with its answer. */
-function keptRequest(
-  job: JobIdentity,
-  { request, hasMedia }: PreparedRequest | PreparedLargeRequest,
-): string | undefined {
+function keptRequest(job: JobIdentity, { request, hasMedia }: ParsedRequest | ParsedLargeRequest): string | undefined {
   // A resource's comes from its state, with the answer.
   if (job.retentionMs === 0 || job.resource !== undefined || hasMedia || request.length > keptRequestLimit)
     return undefined;
@@ -228,7 +204,7 @@ async function enqueue(
     placed ??= await placeRequest(services, submission);
     const queued = { ...job, ...queuedBeside(submission), ...placed, ...(lowered > 0 && { outputLimit: lowered }) };
     const queue = services.queue(job.capability);
-    const verdict = await untilTaken(() => queue.enqueue(queued, turn, services.clock.at(giveUpAt)), giveUpAt);
+    const verdict = await untilAdmitted(() => queue.enqueue(queued, turn, services.clock.at(giveUpAt)), giveUpAt);
     if (verdict === 'late') throw new Error('Redis came to it too late');
   } catch (error) {
     const failure = new ApiError('service_unavailable', 'The request could not be queued. Retry it.', { cause: error });
@@ -244,27 +220,27 @@ async function enqueue(
   }
 }
 
-function isInline({ request, hasMedia }: PreparedRequest | PreparedLargeRequest): boolean {
+function isInline({ request, hasMedia }: ParsedRequest | ParsedLargeRequest): boolean {
   return typeof request === 'string' && !hasMedia && request.length <= inlineLimit;
 }
 
 /** What the queue gets beside a job and its request. */
 function queuedBeside({
-  prepared,
+  parsed,
   caller,
 }: Submission): Pick<QueuedJob, 'uploads' | 'dropsUnsupported' | 'excludedRoutes' | 'fee'> {
   return {
-    uploads: prepared?.files?.length ? recordsOf(prepared.files) : undefined,
+    uploads: parsed?.files?.length ? recordsOf(parsed.files) : undefined,
     dropsUnsupported: caller.unsupportedParameters === 'drop' ? true : undefined,
-    excludedRoutes: prepared?.excludedRoutes?.length ? prepared.excludedRoutes : undefined,
-    fee: prepared?.extent?.fee,
+    excludedRoutes: parsed?.excludedRoutes?.length ? parsed.excludedRoutes : undefined,
+    fee: parsed?.extent?.fee,
   };
 }
 
-async function placeRequest(services: Services, { prepared, job }: Submission): Promise<StoredRequest> {
-  if (prepared === undefined) throw new Error('a request is queued once only');
-  const { request } = prepared;
-  if (typeof request === 'string' && isInline(prepared)) return { request };
+async function placeRequest(services: Services, { parsed, job }: Submission): Promise<StoredRequest> {
+  if (parsed === undefined) throw new Error('a request is queued once only');
+  const { request } = parsed;
+  if (typeof request === 'string' && isInline(parsed)) return { request };
   return { requestBlob: await services.blobs.of(job.account).put(request) };
 }
 
@@ -282,5 +258,5 @@ export async function forgetBinding(
   // Another key of the account may have bound it.
   const { apiKeyId = own, outcome = 'failed', errorCode, attempt = 0 } = bound ?? {};
   const ending = { outcome, errorCode, began: attempt > 0 };
-  await freePlace(services.redis, { jobId: boundJobId, account, apiKeyId, idempotency, ...ending });
+  await freeSlot(services.redis, { jobId: boundJobId, account, apiKeyId, idempotency, ...ending });
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Logger } from '../../shared/log.ts';
-import { networkOf } from '../network-of.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
+import { networkOf } from '../http/network-of.ts';
 import { Tally } from './tally.ts';
 
 /** How often connections are looked at, in ms. */

@@ -1,8 +1,8 @@
-import type { UnsupportedParameters } from '../../shared/api-keys.ts';
+import type { UnsupportedParameters } from '../../shared/accounts/api-keys.ts';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
-import { chatFieldFates } from '../../shared/catalogue/chat-field-fates.ts';
-import { fateOf } from '../../shared/catalogue/chat-fields.ts';
-import { checkGivenFields } from './check-given-fields.ts';
+import { chatFieldSupport } from '../../shared/catalogue/chat-field-support.ts';
+import { supportOf } from '../../shared/catalogue/chat-fields.ts';
+import { checkGivenFields } from '../pipeline/check-given-fields.ts';
 
 /** Which fields of a chat a request asks for. */
 export interface ChatFieldTraits {
@@ -22,13 +22,13 @@ export function checkChatFields(
   { id, vendorRow }: Pick<RoutedModel, 'id' | 'vendorRow'>,
   unsupported: UnsupportedParameters = 'refuse',
 ): readonly string[] {
-  const fates = chatFieldFates(vendorRow);
-  if (fates === undefined) return [];
+  const support = chatFieldSupport(vendorRow);
+  if (support === undefined) return [];
   const fields = chatFields.map((field) => {
     const type = /^response_format\.(.*)$/s.exec(field)?.[1];
     const chatName = type === undefined ? field : 'response_format';
     const name = Object.hasOwn(chatFieldNames, chatName) ? String(chatFieldNames[chatName]) : chatName;
-    return { name, type, fate: fateOf(fates, field) };
+    return { name, type, support: supportOf(support, field) };
   });
   return checkGivenFields(fields, id, unsupported);
 }

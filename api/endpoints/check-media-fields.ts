@@ -1,10 +1,10 @@
-import { mediaFieldFate } from '../../shared/catalogue/media-field-fates.ts';
+import { mediaFieldSupport } from '../../shared/catalogue/media-field-support.ts';
 import { callersName, type MediaCapability } from '../../shared/catalogue/media-fields.ts';
-import { checkGivenFields } from './check-given-fields.ts';
-import type { Endpoint } from './endpoint.ts';
+import { checkGivenFields } from '../pipeline/check-given-fields.ts';
+import type { Endpoint } from '../pipeline/endpoint.ts';
 
 /** What a request other than a chat asks for. */
-export interface MediaFieldTraits {
+interface MediaFieldTraits {
   /** See `givenMediaFields`. */
   readonly mediaFields: readonly string[];
 }
@@ -20,7 +20,10 @@ export function withFieldCheck(capability: MediaCapability, check: Check): Check
     const ignored = check(request, model, unsupported) ?? [];
     const { mediaFields } = request.traits as unknown as MediaFieldTraits;
     const target = { dialect: model.vendorRow.dialect, capability, model: model.route.model };
-    const fields = mediaFields.map((field) => ({ name: callersName(field), fate: mediaFieldFate(target, field) }));
+    const fields = mediaFields.map((field) => ({
+      name: callersName(field),
+      support: mediaFieldSupport(target, field),
+    }));
     return [...ignored, ...checkGivenFields(fields, model.id, unsupported)];
   };
 }

@@ -4,11 +4,11 @@ import { Gauge } from 'prom-client';
 import { capabilities } from '../../shared/capabilities/capability.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { outboxLag } from '../../shared/jobs/outbox.ts';
-import { redisLag } from '../../shared/metrics.ts';
-import { mayReadMetrics } from '../../shared/metrics-access.ts';
-import type { QueueDepth } from '../../shared/queue.ts';
-import { within } from '../../shared/within.ts';
+import { outboxLag } from '../../shared/jobs/settlement/outbox.ts';
+import type { QueueDepth } from '../../shared/queue/queue.ts';
+import { redisLag } from '../../shared/runtime/metrics.ts';
+import { mayReadMetrics } from '../../shared/runtime/metrics-access.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
 
@@ -32,7 +32,7 @@ export function readyz(services: Services, db: Database, isClosing: () => boolea
     ctx.state.endpoint = 'readyz';
     const [lag, database] = await Promise.all([
       redisLag(services.redis),
-      within(
+      withTimeout(
         sql`select 1`.execute(db).then(
           () => 'ok',
           () => 'unavailable',
@@ -84,7 +84,7 @@ function registerQueueMetrics(services: Services): void {
       async collect() {
         for (const capability of capabilities) {
           // A scrape must not hang on a Redis that is away.
-          const depth = await within(services.queue(capability).depth(), 1000);
+          const depth = await withTimeout(services.queue(capability).depth(), 1000);
           if (depth !== undefined) this.set({ capability }, value(depth));
         }
       },
@@ -115,7 +115,7 @@ function registerOutboxMetrics({ redis, registry }: Services): void {
       help,
       registers: [registry],
       async collect() {
-        const lag = await within(outboxLag(redis), 1000);
+        const lag = await withTimeout(outboxLag(redis), 1000);
         if (lag !== undefined) this.set(value(lag));
       },
     });

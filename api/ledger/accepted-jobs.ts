@@ -2,7 +2,7 @@ import { isMedia } from '../../shared/capabilities/capability.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
-import type { Logger } from '../../shared/log.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
 import { bodyRow, openJobRow } from './job-rows.ts';
 
 /** How long the database may take before the caller is answered 503: a disk that others use can stand still for seconds. */

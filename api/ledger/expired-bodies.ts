@@ -3,7 +3,7 @@ import type { Database } from '../../shared/database/database.ts';
 /** Rows deleted by one statement: others want to write, too. */
 const batch = 500;
 
-/** Deletes the requests and answers whose retention time is over; the jobs' rows stay. Answers how many went. */
+/** Deletes the requests and answers whose retention time is over; the jobs' rows stay. Returns how many went. */
 export async function deleteExpiredBodies(db: Database): Promise<number> {
   const now = Date.now();
   let deleted = 0;

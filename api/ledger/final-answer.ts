@@ -2,8 +2,8 @@ import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
 import { readLog } from '../../shared/jobs/answer-log.ts';
 import { type Frame, frameLine, isTerminal, parseBatch } from '../../shared/jobs/frames.ts';
-import type { RedisClient } from '../../shared/redis.ts';
-import type { View, ViewedJob } from '../endpoints/endpoint.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { View, ViewedJob } from '../replies/view.ts';
 
 /** What `View.final` may know of the job. */
 type FinalJob = Pick<ViewedJob, 'id' | 'viewOptions'>;

@@ -1,21 +1,21 @@
 import { type Insertable, type RawBuilder, sql } from 'kysely';
 import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
-import type { Blobs } from '../../shared/blobs.ts';
+import type { Blobs } from '../../shared/blobs/blobs.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { selectRows } from '../../shared/database/select-rows.ts';
 import type { JobBodiesTable, JobsTable } from '../../shared/database/tables.ts';
 import { type JobState, readJobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
-import type { JobRecord } from '../../shared/jobs/outbox.ts';
-import { jobKeys } from '../../shared/keys.ts';
-import type { Logger } from '../../shared/log.ts';
-import type { ApiMetrics } from '../../shared/metrics.ts';
-import type { RedisClient } from '../../shared/redis.ts';
-import type { View } from '../endpoints/endpoint.ts';
-import { readViewOptions } from '../view-options.ts';
+import type { JobRecord } from '../../shared/jobs/settlement/outbox.ts';
+import { jobKeys } from '../../shared/redis/keys.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
+import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
+import { readViewOptions } from '../pipeline/view-options.ts';
+import type { View } from '../replies/view.ts';
 import { readFinalAnswer, UnshownAnswer } from './final-answer.ts';
 import { bodyRow, changingColumns, jobColumns, recordedJobRow } from './job-rows.ts';
-import { addToUsageHours } from './usage-hours.ts';
+import { addToUsageHours } from './usage/usage-hours.ts';
 
 /** Answers above this many characters are stored as blobs. */
 const inlineCharacters = 1024 * 1024;
@@ -97,8 +97,10 @@ export class JobLedger {
    * @throws Error when the database cannot be written, or refuses one of them; then the same call may be made again.
    */
   async writeItems(items: readonly LedgerItem[]): Promise<LedgerItem[]> {
+    // A late record knows no charge that another of its job has: it counts where it is the only one.
+    const ordered = [...items.filter(({ record }) => record.isLate), ...items.filter(({ record }) => !record.isLate)];
     // In the order of their ids: two processes that write the same ones wait for each other, but never in a ring.
-    const unique = [...new Map(items.map((item) => [item.record.id, item])).values()];
+    const unique = [...new Map(ordered.map((item) => [item.record.id, item])).values()];
     unique.sort(({ record: one }, { record: other }) => (one.id < other.id ? -1 : 1));
     const postponed: LedgerItem[] = [];
     let from = 0;

@@ -3,8 +3,8 @@ import type { Database } from '../../shared/database/database.ts';
 import type { JobsTable } from '../../shared/database/tables.ts';
 import type { Outcome } from '../../shared/jobs/job-state.ts';
 import { type JobTag, tagCondition } from './job-tags.ts';
-import { hourMs } from './usage-hours.ts';
-import { firstIdAt } from './usage-report.ts';
+import { hourMs } from './usage/usage-hours.ts';
+import { firstIdAt } from './usage/usage-report.ts';
 
 /** Which jobs to list. What is undefined leaves nothing out. */
 export interface JobFilter {

@@ -3,7 +3,7 @@ import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { JobBodiesTable, JobsTable } from '../../shared/database/tables.ts';
 import type { ErrorCode } from '../../shared/errors.ts';
 import type { JobIdentity, JobState } from '../../shared/jobs/job-state.ts';
-import type { JobRecord } from '../../shared/jobs/outbox.ts';
+import type { JobRecord } from '../../shared/jobs/settlement/outbox.ts';
 import { readTokenCounts } from '../../shared/money/token-counts.ts';
 import { readVendorCost } from '../../shared/money/vendor-cost.ts';
 

@@ -1,19 +1,19 @@
 import { join } from 'node:path';
 import type { Database } from '../../shared/database/database.ts';
-import type { Logger } from '../../shared/log.ts';
-import { within } from '../../shared/within.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { Services } from '../services.ts';
 import { deleteExpiredBodies } from './expired-bodies.ts';
 import type { JobLedger } from './job-ledger.ts';
 import { createLedgerMetrics } from './ledger-metrics.ts';
 import { LostJobs } from './lost-jobs.ts';
-import { OutboxConsumer } from './outbox-consumer.ts';
-import { OutboxGroup } from './outbox-group.ts';
-import { Backlog } from './outbox-size.ts';
-import { OutboxSpool } from './outbox-spool.ts';
-import { Quarantine } from './quarantine.ts';
-import { Spool } from './spool.ts';
-import { UnreadableEntries } from './unreadable-entries.ts';
+import { OutboxConsumer } from './outbox/outbox-consumer.ts';
+import { OutboxGroup } from './outbox/outbox-group.ts';
+import { Backlog } from './outbox/outbox-size.ts';
+import { OutboxSpool } from './outbox/outbox-spool.ts';
+import { Quarantine } from './outbox/quarantine.ts';
+import { Spool } from './outbox/spool.ts';
+import { UnreadableEntries } from './outbox/unreadable-entries.ts';
 
 const housekeepingMs = 600_000;
 /** How long records that are still there may be written for while the process closes. */
@@ -82,7 +82,7 @@ export class LedgerProcess {
     for (const timer of this.#timers) clearInterval(timer);
     this.#lostJobs.close();
     await this.#consumer.close(drainMs);
-    await within(this.#options.acceptedJobs.close(), drainMs);
+    await withTimeout(this.#options.acceptedJobs.close(), drainMs);
   }
 }
 

@@ -1,18 +1,18 @@
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { EndJobContext } from '../../shared/jobs/end-job.ts';
-import { errorDetails } from '../../shared/jobs/error-details.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
-import { accountKeys, jobKeys } from '../../shared/keys.ts';
-import type { Logger } from '../../shared/log.ts';
+import type { EndJobContext } from '../../shared/jobs/settlement/end-job.ts';
+import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
+import { accountKeys, jobKeys } from '../../shared/redis/keys.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
 import { finalBatch } from './final-answer.ts';
-import { isSpooledAnywhere } from './outbox-spool.ts';
-import { addToUsageHours } from './usage-hours.ts';
+import { isSpooledAnywhere } from './outbox/outbox-spool.ts';
+import { addToUsageHours } from './usage/usage-hours.ts';
 
 /** How often to look. */
 const roundMs = 10_000;
 /** Younger jobs are left alone: their state is only just being made. */
-const leastAgeMs = 20_000;
+const minAgeMs = 20_000;
 /** Rows read at a time. */
 const page = 500;
 
@@ -27,7 +27,7 @@ export interface LostJobsOptions extends Pick<EndJobContext, 'redis' | 'queue'> 
   readonly log: Logger;
   /** Other times than the usual ones (10 s, 20 s), for tests. */
   readonly roundMs?: number;
-  readonly leastAgeMs?: number;
+  readonly minAgeMs?: number;
 }
 
 /**
@@ -60,7 +60,7 @@ export class LostJobs {
     if (await isSpooledAnywhere(this.#options.redis)) return;
     const before = this.#missed;
     const missed = new Map<string, string>();
-    const oldest = Date.now() - (this.#options.leastAgeMs ?? leastAgeMs);
+    const oldest = Date.now() - (this.#options.minAgeMs ?? minAgeMs);
     for (let after = ''; ; ) {
       const rows = await this.#options.db
         .selectFrom('jobs')

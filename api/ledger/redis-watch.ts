@@ -1,6 +1,6 @@
 import { Cluster } from 'ioredis';
-import type { Logger } from '../../shared/log.ts';
-import type { RedisClient } from '../../shared/redis.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
 
 /** How often to look whether Redis is still the same, beside after each new connection. */
 const intervalMs = 5000;

@@ -1,12 +1,12 @@
 import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
-import type { Blobs } from '../../shared/blobs.ts';
+import type { Blobs } from '../../shared/blobs/blobs.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { forgetResource } from '../../shared/jobs/forget.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import { type JobState, readJobState } from '../../shared/jobs/job-state.ts';
-import type { RedisClient } from '../../shared/redis.ts';
-import { BoundedReads } from '../bounded-reads.ts';
-import { viewOptionsBlob } from '../view-options.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import { BoundedReads } from '../bounds/bounded-reads.ts';
+import { viewOptionsBlob } from '../pipeline/view-options.ts';
 import { framesOfBatch } from './final-answer.ts';
 import { stateOfRow } from './job-rows.ts';
 

@@ -1,9 +1,9 @@
-import { syncAccounts } from '../../shared/accounts.ts';
-import { syncKeyFlags } from '../../shared/api-keys/key-flag.ts';
+import type { BudgetPeriod } from '../../shared/accounts/account-money.ts';
+import { syncAccounts } from '../../shared/accounts/accounts.ts';
+import { syncKeyFlags } from '../../shared/accounts/key-flag.ts';
 import type { Database } from '../../shared/database/database.ts';
-import type { BudgetPeriod } from '../../shared/jobs/account-money.ts';
 import { dropSettledHolds, raiseBudgets, raiseCharges } from '../../shared/money/raise-to-ledger.ts';
-import type { RedisClient } from '../../shared/redis.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
 
 /**
  * Brings Redis up to what the database knows: keys, accounts, what they were charged, and what keys have spent of their

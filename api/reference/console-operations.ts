@@ -1,14 +1,11 @@
 import { z } from 'zod';
-import { authCalls } from '../accounts/auth-calls.ts';
-import { authPath } from '../accounts/auth-path.ts';
+import { authCalls } from '../management/sign-in/auth-calls.ts';
+import { authPath } from '../management/sign-in/auth-path.ts';
 import { makerOperations } from './maker-operations.ts';
 import type { Answer, Operation, Operations, Tag } from './operation.ts';
 import { accountQuery, jobQuery, liveJobQuery, modelsQuery, pageQuery, usageQuery } from './queries.ts';
 import { readingOperations } from './reading-operations.ts';
 import { authRequestName, pascalCase } from './request-schemas.ts';
-
-/** The route that answers all calls of the sign-in; the document has each of them. */
-export const authRoute = `ALL ${authPath}/*path`;
 
 /** Jobs and usage, which the console has of one account and operators of all. */
 function sharedOperations(base: string, tag: Tag, guard: Operation['guard'], more: Operation['query']): Operations {

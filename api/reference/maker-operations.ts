@@ -1,5 +1,6 @@
 import { speechTypes } from '../../shared/capabilities/speech.ts';
-import type { HeaderName, Operation, Operations } from './operation.ts';
+import type { Operation, Operations } from './operation.ts';
+import type { HeaderName } from './request-schemas.ts';
 
 const events = 'text/event-stream';
 /** Of transcripts and translations that are no JSON: text, and both kinds of subtitles. */

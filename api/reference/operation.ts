@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { OwnObjectName } from './own-objects.ts';
-import type { RequestName } from './request-schemas.ts';
+import type { HeaderName, RequestName } from './request-schemas.ts';
 import type { WireObjectName } from './wire-objects.ts';
 
 /** Groups of operations, in the order in which the reference shows them. */
@@ -25,15 +25,12 @@ export type Tag = (typeof tags)[number]['name'];
 /** Who may call: anybody, an API key, a signed-in user, or an operator (a session or an operator key). */
 export type Guard = 'public' | 'key' | 'session' | 'operator';
 
-/** Headers that several operations take; described once, in request-schemas.ts. */
-export type HeaderName = 'Prefer' | 'Idempotency-Key' | 'X-Sluice-On-Disconnect' | 'Last-Event-ID';
-
 /** Models that examples name. */
-export type ExampleModel = 'chat' | 'completion' | 'embedding' | 'image' | 'transcription' | 'speech' | 'video';
+type ExampleModel = 'chat' | 'completion' | 'embedding' | 'image' | 'transcription' | 'speech' | 'video';
 export type ExampleModels = Readonly<Record<ExampleModel, string>>;
 
 /** A request that works. */
-export interface Example {
+interface Example {
   /** The model that it names as `model`. */
   readonly model?: ExampleModel;
   readonly json?: Readonly<Record<string, unknown>>;

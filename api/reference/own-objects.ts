@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { budgetPeriods } from '../../shared/accounts/account-money.ts';
 import { capabilities } from '../../shared/capabilities/capability.ts';
-import { budgetPeriods } from '../../shared/jobs/account-money.ts';
 
 const seconds = z.int().describe('Seconds since 1970.');
 const ms = z.int().describe('Milliseconds since 1970.');

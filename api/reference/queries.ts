@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { capabilities } from '../../shared/capabilities/capability.ts';
-import { jobStatuses } from '../console-api/jobs.ts';
-import { availableOnly } from '../console-api/models.ts';
-import { usageGroups } from '../ledger/usage-report.ts';
+import { usageGroups } from '../ledger/usage/usage-report.ts';
+import { jobStatuses } from '../management/console/jobs.ts';
+import { availableOnly } from '../management/console/models.ts';
 
 /** The parameters of a page of a list. */
 export function pageQuery(usual: number, most: number, least = 1): Record<string, z.ZodType> {

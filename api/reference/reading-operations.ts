@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { videoVariants } from '../../shared/capabilities/video.ts';
-import { jobStatuses } from '../console-api/jobs.ts';
-import { bucketWidths } from '../endpoints/usage-by-model.ts';
+import { bucketWidths } from '../endpoints/account/usage-by-model.ts';
+import { jobStatuses } from '../management/console/jobs.ts';
 import type { Operation, Operations } from './operation.ts';
 import { orderQuery, pageQuery } from './queries.ts';
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { escapeHtml, policyOf } from '../page-parts.ts';
+import { escapeHtml, policyOf } from '../pages/page-parts.ts';
 import { type OpenApiDocument, type OpenApiOperation, openApiDocument, type ReferenceFacts } from './document.ts';
 import type { JsonSchema } from './request-schemas.ts';
 import { type FieldRow, fieldRows, typeText } from './schema-text.ts';

@@ -14,18 +14,17 @@ import { responseRequest } from '../../shared/capabilities/response-request.ts';
 import { speechRequest } from '../../shared/capabilities/speech.ts';
 import { transcriptionRequest, translationRequest } from '../../shared/capabilities/transcription.ts';
 import { videoForm, videoRemixRequest, videoRequest } from '../../shared/capabilities/video-request.ts';
-import { authCalls } from '../accounts/auth-calls.ts';
-import { accountChangeFields, newAccountFields } from '../admin-api/accounts.ts';
-import { newCreditFields } from '../admin-api/credits.ts';
-import { invitationFields, userChangeFields } from '../admin-api/users.ts';
+import { accountChangeFields, newAccountFields } from '../management/admin/accounts.ts';
+import { newCreditFields } from '../management/admin/credits.ts';
+import { invitationFields, userChangeFields } from '../management/admin/users.ts';
 import {
   keyChangeFields,
   newKeyFields,
   operatorKeyChangeFields,
   operatorNewKeyFields,
   rotationFields,
-} from '../api-keys/key-fields.ts';
-import type { HeaderName } from './operation.ts';
+} from '../management/keys/key-fields.ts';
+import { authCalls } from '../management/sign-in/auth-calls.ts';
 
 /** A schema of JSON Schema 2020-12, which is that of OpenAPI 3.1. */
 export interface JsonSchema {
@@ -151,3 +150,6 @@ export const headerSchemas: Readonly<Record<HeaderName, { readonly description: 
       schema: z.string(),
     },
   };
+
+/** Headers that several operations take; described once, in request-schemas.ts. */
+export type HeaderName = 'Prefer' | 'Idempotency-Key' | 'X-Sluice-On-Disconnect' | 'Last-Event-ID';

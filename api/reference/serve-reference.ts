@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa';
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import { exampleModels } from '../../shared/catalogue/example-models.ts';
-import { type KeptFile, keepFile, sendKeptFile } from '../kept-file.ts';
+import { type KeptFile, keepFile, sendKeptFile } from '../pages/kept-file.ts';
 import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
 import { openApiDocument, type ReferenceFacts } from './document.ts';

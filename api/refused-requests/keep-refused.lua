@@ -3,6 +3,7 @@
 -- KEYS[3] start of the names of the accounts' own (sorted sets of ids, by time); all share a hash tag
 -- ARGV[1] for how long, in ms   ARGV[2] so many of an account at most   ARGV[3] so many in all at most, then three of each:
 --   id, account, what is kept
+-- Returns how many there were over that, in all; negative where there is room.
 local rows, all, accounts = KEYS[1], KEYS[2], KEYS[3]
 local lifetime, maxOfAccount, maxInAll = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')

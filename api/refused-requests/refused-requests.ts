@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { type ApiError, errorTable } from '../../shared/errors.ts';
-import { errorDetails, readErrorDetails } from '../../shared/jobs/error-details.ts';
-import { loadScript } from '../../shared/jobs/script.ts';
-import { refusedKeys } from '../../shared/keys.ts';
-import { type Logger, withoutIds } from '../../shared/log.ts';
-import type { RedisClient } from '../../shared/redis.ts';
-import { within } from '../../shared/within.ts';
-import type { Session } from '../accounts/session.ts';
-import type { Caller } from '../middleware/authenticate.ts';
+import { errorDetails, readErrorDetails } from '../../shared/jobs/settlement/error-details.ts';
+import { refusedKeys } from '../../shared/redis/keys.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import { loadScript } from '../../shared/redis/script.ts';
+import { type Logger, withoutIds } from '../../shared/runtime/log.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
+import type { Caller } from '../auth/caller.ts';
+import type { Session } from '../management/sign-in/session.ts';
 import type { Context } from '../state.ts';
 
 const keep = loadScript<number>(new URL('./keep-refused.lua', import.meta.url));
@@ -106,7 +106,7 @@ export class RefusedRequests {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     // A Redis that is away must not hold up the end.
-    await within(
+    await withTimeout(
       Promise.resolve(this.#writing).then(() => this.#write()),
       closeMs,
     );

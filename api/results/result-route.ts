@@ -4,7 +4,7 @@ import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { type ByteRange, MissingBlobError } from '../../shared/blobs/blob-storage.ts';
 import { mediaTypeOf } from '../../shared/blobs/media-types.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { stalledMs } from '../answers/client-connection.ts';
+import { stalledMs } from '../replies/client-connection.ts';
 import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { readByteRange } from './byte-range.ts';

@@ -1,8 +1,9 @@
 import type { Exchange } from '../exchange.ts';
 import { isObject } from '../json-value.ts';
-import { answerMedia, byteFaults, eventText, jsonFaults, type Part, sendParts } from '../media-answer.ts';
+import { answerMedia, eventText, type Part, sendParts } from '../media-answer.ts';
 import { findModel, type SandboxModel } from '../models.ts';
 import { type CallOptions, RequestFields, readCallOptions } from '../request-fields.ts';
+import { byteFaults, jsonFaults } from '../request-options.ts';
 import { splitTokens } from '../tokens.ts';
 import { invalidParameter } from '../wire-error.ts';
 import { type SpeechFormat, speak, speechFormats, speechTypes } from './speech-encoder.ts';

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Form } from '../form.ts';
-import { byteFaults, jsonFaults } from '../media-answer.ts';
 import { findModel, type SandboxModel } from '../models.ts';
 import { type CallOptions, RequestFields, readCallOptions } from '../request-fields.ts';
+import { byteFaults, jsonFaults } from '../request-options.ts';
 import { invalidParameter, WireError } from '../wire-error.ts';
 import type { AudioFacts } from './audio-step.ts';
 

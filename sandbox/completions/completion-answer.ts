@@ -22,7 +22,7 @@ export interface CompletionAnswer {
 }
 
 /** Tokens of one call, as OpenAI's `usage` names them. */
-export interface CompletionUsage {
+interface CompletionUsage {
   prompt_tokens: number;
   completion_tokens: number;
   total_tokens: number;

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { jsonFaults } from '../media-answer.ts';
 import { findModel, type SandboxModel } from '../models.ts';
 import { type PromptText, readPromptTexts } from '../prompt-texts.ts';
 import { readStop } from '../read-stop.ts';
 import { type CallOptions, RequestFields, readCallOptions } from '../request-fields.ts';
+import { jsonFaults } from '../request-options.ts';
 import { invalidParameter } from '../wire-error.ts';
 
 /** A checked `POST /v1/completions` with its defaults filled in. */

@@ -1,8 +1,9 @@
 import type { Exchange } from '../exchange.ts';
-import { answerMedia, jsonFaults, meetsInAnswer, sendWhole } from '../media-answer.ts';
+import { answerMedia, meetsInAnswer, sendWhole } from '../media-answer.ts';
 import { findModel } from '../models.ts';
 import { readPromptTexts } from '../prompt-texts.ts';
 import { RequestFields, readCallOptions } from '../request-fields.ts';
+import { jsonFaults } from '../request-options.ts';
 import { invalidParameter } from '../wire-error.ts';
 import { embedText } from './embed-text.ts';
 

@@ -1,9 +1,7 @@
 import { crc32, deflateSync } from 'node:zlib';
 import { CHARACTER_WIDTH, GLYPH_HEIGHT, glyphOf } from './bitmap-font.ts';
+import type { Colour } from './colour.ts';
 import { encodeWebp } from './webp.ts';
-
-/** Red, green, blue from 0 to 255. */
-export type Colour = readonly [number, number, number];
 
 /** An image of at most 16 flat colours, each named by its place in the palette; 0 is the background. */
 export class Canvas {

@@ -1,5 +1,6 @@
 import { CHARACTER_WIDTH, LINE_HEIGHT, toFontText, wrapText } from './bitmap-font.ts';
-import { Canvas, type Colour } from './canvas.ts';
+import { Canvas } from './canvas.ts';
+import type { Colour } from './colour.ts';
 
 /** What an image shows. */
 export interface Picture {

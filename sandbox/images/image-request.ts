@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { checkFileNames, type Form } from '../form.ts';
 import type { ImageHeader } from '../image-header.ts';
-import { jsonFaults } from '../media-answer.ts';
 import { findModel, type SandboxModel } from '../models.ts';
 import { type CallOptions, RequestFields, readCallOptions } from '../request-fields.ts';
+import { jsonFaults } from '../request-options.ts';
 import { invalidParameter, WireError } from '../wire-error.ts';
 import { type ImageFormat, imageFormats } from './draw-image.ts';
 import { checkMask, readImageReference, type SourceImage, toSourceImage } from './source-image.ts';

@@ -1,6 +1,4 @@
-import type { Exchange } from '../exchange.ts';
 import { nextRequestId } from '../response.ts';
-import { WireError } from '../wire-error.ts';
 import type { ImageFormat } from './draw-image.ts';
 
 const MAXIMUM_IMAGES = 64;
@@ -23,15 +21,4 @@ export class ImageStore {
   get(name: string): Buffer | undefined {
     return this.#images.get(name);
   }
-}
-
-/** `GET /generated-images/{name}` */
-export function sendStoredImage({ response, id, state }: Exchange): void {
-  const file = state.images.get(id);
-  if (file === undefined) throw new WireError(404, 'This image is no longer kept.', { code: 'not_found' });
-  response.writeHead(200, {
-    'Content-Type': `image/${id.slice(id.lastIndexOf('.') + 1)}`,
-    'Content-Length': file.length,
-  });
-  response.end(file);
 }

@@ -1,4 +1,4 @@
-import type { Colour } from './canvas.ts';
+import type { Colour } from './colour.ts';
 
 /** Bits of a VP8L stream, the lowest first. */
 class BitWriter {

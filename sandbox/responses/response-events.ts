@@ -75,8 +75,8 @@ export class ResponseEvents implements FaultWording {
     }
   }
 
-  *#summaryEvents(item: PlannedItem, itemPlace: object): Generator<StreamEvent> {
-    const place = { ...itemPlace, summary_index: 0 };
+  *#summaryEvents(item: PlannedItem, itemPosition: object): Generator<StreamEvent> {
+    const place = { ...itemPosition, summary_index: 0 };
     const text = item.tokens.join('');
     yield* this.#event('response.reasoning_summary_part.added', { ...place, part: summaryPart('') });
     for (const token of item.tokens) {
@@ -92,9 +92,9 @@ export class ResponseEvents implements FaultWording {
     }
   }
 
-  *#messageEvents(item: PlannedItem, itemPlace: object): Generator<StreamEvent> {
+  *#messageEvents(item: PlannedItem, itemPosition: object): Generator<StreamEvent> {
     const { topLogprobs } = this.#response.request.chat;
-    const place = { ...itemPlace, content_index: 0 };
+    const place = { ...itemPosition, content_index: 0 };
     const { tokens } = item;
     yield* this.#event('response.content_part.added', { ...place, part: textPart([], topLogprobs) });
     for (const token of tokens) {

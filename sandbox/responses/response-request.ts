@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ChatRequest } from '../chat/chat-request.ts';
 import type { JsonObject } from '../json-value.ts';
-import { jsonFaults } from '../media-answer.ts';
 import { findModel, type SandboxModel } from '../models.ts';
 import { RequestFields, readCallOptions } from '../request-fields.ts';
+import { jsonFaults } from '../request-options.ts';
 import { invalidParameter, WireError } from '../wire-error.ts';
 import { readInput } from './input-items.ts';
 import { unsupportedValue, wrongType } from './request-members.ts';
@@ -34,7 +34,7 @@ const includedParts = [
 ] as const;
 
 /** What `include` can ask for. */
-export type IncludedPart = (typeof includedParts)[number];
+type IncludedPart = (typeof includedParts)[number];
 
 const fieldNames = [
   ...[

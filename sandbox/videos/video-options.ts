@@ -1,6 +1,14 @@
 import { isAbsent, type JsonObject } from '../json-value.ts';
-import { byteFaults, jsonFaults } from '../media-answer.ts';
-import { asObject, type FaultKind, type FaultOptions, readFault, readNumber, readString } from '../request-options.ts';
+import {
+  asObject,
+  byteFaults,
+  type FaultKind,
+  type FaultOptions,
+  jsonFaults,
+  readFault,
+  readNumber,
+  readString,
+} from '../request-options.ts';
 import { invalidParameter } from '../wire-error.ts';
 
 /** A fault of later calls about one video. */

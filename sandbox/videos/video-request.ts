@@ -2,19 +2,17 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { checkFileNames, type Form } from '../form.ts';
 import type { ImageHeader } from '../image-header.ts';
 import { readImageReference, type SourceImage, toSourceImage } from '../images/source-image.ts';
-import { jsonFaults } from '../media-answer.ts';
 import { findModel, type SandboxModel } from '../models.ts';
 import { type CallOptions, RequestFields, readCallOptions } from '../request-fields.ts';
-import { joinOptions } from '../request-options.ts';
+import { joinOptions, jsonFaults } from '../request-options.ts';
 import { invalidParameter, WireError } from '../wire-error.ts';
 import { readVideoOptions, type VideoOptions } from './video-options.ts';
-import type { VideoTask } from './video-task.ts';
 
 const landscape = ['1280x720', '1792x1024'] as const;
 const portrait = ['720x1280', '1024x1792'] as const;
 
 /** `width x height` in pixels, as OpenAI names it. */
-export type VideoSize = (typeof landscape)[number] | (typeof portrait)[number];
+type VideoSize = (typeof landscape)[number] | (typeof portrait)[number];
 
 /** A checked request for a video with its defaults filled in. */
 export interface VideoRequest extends CallOptions {
@@ -58,7 +56,11 @@ export function readFormVideo(form: Form<ImageHeader | undefined>, headers: Inco
 }
 
 /** Reads `POST /v1/videos/{id}/remix`: all but the prompt is the source's. */
-export function readRemix(body: string, headers: IncomingHttpHeaders, source: VideoTask): VideoRequest {
+export function readRemix(
+  body: string,
+  headers: IncomingHttpHeaders,
+  source: { readonly id: string; readonly request: VideoRequest },
+): VideoRequest {
   const fields = RequestFields.fromJson(body);
   fields.allowOnly(['prompt']);
   if (fields.raw('model') !== undefined) {

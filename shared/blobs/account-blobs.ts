@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { Slots } from '../slots.ts';
+import type { Slots } from '../runtime/slots.ts';
 import { type BlobStorage, type ByteRange, MissingBlobError } from './blob-storage.ts';
 
 /** Hour in which a blob was made: blobs lie in a folder per hour, so that old ones go by the folder. */

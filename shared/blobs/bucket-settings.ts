@@ -13,7 +13,7 @@ export interface BucketSettings {
 }
 
 /** A key of the store. */
-export interface BucketCredentials {
+interface BucketCredentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string;

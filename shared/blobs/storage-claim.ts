@@ -1,8 +1,8 @@
-import type { Blobs } from '../blobs.ts';
-import { ConfigError } from '../config.ts';
-import { blobStorageKey } from '../keys.ts';
-import type { Logger } from '../log.ts';
-import type { RedisClient } from '../redis.ts';
+import { ConfigError } from '../config/config.ts';
+import { blobStorageKey } from '../redis/keys.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import type { Logger } from '../runtime/log.ts';
+import type { Blobs } from './blobs.ts';
 
 /** A claim that nobody renews is over after this. */
 const claimMs = 60_000;

@@ -2,7 +2,7 @@ import { open, rm, writeFile } from 'node:fs/promises';
 
 /**
  * Writes bytes into a file that is not there yet, at the disk's pace: the next chunk is asked for when the last is
- * written. Answers how many bytes they were. Of content that fails no file stays behind.
+ * written. Returns how many bytes they were. Of content that fails no file stays behind.
  */
 export async function writeNewFile(path: string, content: AsyncIterable<Uint8Array>): Promise<number> {
   let bytes = 0;

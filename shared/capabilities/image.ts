@@ -8,9 +8,9 @@ export type ImageTask = 'generation' | 'edit' | 'variation';
 export type ImageResponseFormat = 'url' | 'b64_json';
 
 /** Images of one edit. */
-const mostInputs = 16;
+const maxInputs = 16;
 /** Characters of a data URL: OpenAI's limit. */
-const longestImageUrl = 20_971_520;
+const maxImageUrl = 20_971_520;
 
 const options = {
   // An operator may have a model for those who name none.
@@ -51,7 +51,7 @@ export const imageGenerationRequest = z
 /** An image in JSON: a link, or a data URL. Strict: no other key of it could mean anything but what the gateway made. */
 export const imageReference = z
   .strictObject({
-    image_url: z.string().max(longestImageUrl).optional(),
+    image_url: z.string().max(maxImageUrl).optional(),
     file_id: z.unknown().optional(),
   })
   .check(({ value, issues }) => {
@@ -67,7 +67,7 @@ export const imageReference = z
 export const imageEditRequest = z
   .looseObject({
     ...editOptions,
-    images: z.array(imageReference).min(1).max(mostInputs),
+    images: z.array(imageReference).min(1).max(maxInputs),
     mask: imageReference.nullish(),
   })
   .check(checkPartialImages);
@@ -77,7 +77,7 @@ export const upload = z.instanceof(Upload);
 
 /** The fields of a form for an edit, its numbers and booleans read already, the uploads in `image` and `mask`. */
 export const imageEditForm = z
-  .looseObject({ ...editOptions, image: z.array(upload).min(1).max(mostInputs), mask: upload.optional() })
+  .looseObject({ ...editOptions, image: z.array(upload).min(1).max(maxInputs), mask: upload.optional() })
   .check(checkPartialImages);
 
 /** The same for a variation, which takes one image and cannot be streamed. */
@@ -92,7 +92,7 @@ export const imageVariationForm = z
   });
 
 /** An image as the caller named it in JSON: a data URL, or a link that the vendor fetches. */
-export type ImageReference = z.infer<typeof imageReference>;
+type ImageReference = z.infer<typeof imageReference>;
 
 /** What a vendor is shown: an upload, or an image as the caller named it. */
 export type ShownImage = Upload | ImageReference;

@@ -18,11 +18,11 @@ export type SpeechFormat = keyof typeof speechTypes;
 export const speechFormats = Object.keys(speechTypes) as SpeechFormat[];
 
 /** Characters, not UTF-16 units: an emoji is one. */
-const longestInput = 4096;
+const maxInput = 4096;
 
 const text = (): z.ZodString =>
-  z.string().refine((value) => value.length <= longestInput || [...value].length <= longestInput, {
-    message: `it can have at most ${longestInput} characters`,
+  z.string().refine((value) => value.length <= maxInput || [...value].length <= maxInput, {
+    message: `it can have at most ${maxInput} characters`,
   });
 
 /** OpenAI's `CreateSpeechRequest`. Voices are the vendor's to know. Unknown fields are kept. */

@@ -4,7 +4,7 @@ import type { BrokenRule } from './chat-tools.ts';
 export type TextOrTokens = string | string[] | number[] | number[][];
 
 /** OpenAI: "any array must be 2048 dimensions or less". */
-const longestList = 2048;
+const maxList = 2048;
 
 interface TextRules {
   /** The field's name, for the path of what is wrong. */
@@ -21,8 +21,8 @@ export function brokenTextRule(value: string | readonly unknown[], rules: TextRu
   const path = [rules.name];
   if (typeof value === 'string') return brokenText(value, path, rules);
   if (value.length === 0) return { path, message: `${rules.name} cannot be an empty array` };
-  if (value.length > longestList) {
-    return { path, message: `array too long. Expected at most ${longestList} items, but got ${value.length}` };
+  if (value.length > maxList) {
+    return { path, message: `array too long. Expected at most ${maxList} items, but got ${value.length}` };
   }
   const brokenItem = itemRule(value[0], rules);
   for (let index = 0; index < value.length; index++) {

@@ -1,4 +1,4 @@
-import type { ChatFieldFates } from './chat-fields.ts';
+import type { ChatFieldSupport } from './chat-fields.ts';
 import { translatedChatFields } from './translated-chat-fields.ts';
 
 /**
@@ -6,36 +6,36 @@ import { translatedChatFields } from './translated-chat-fields.ts';
  * without a row, those that no chat knows among them, are passed on: Anthropic names what it does not take. A path stands
  * for a field inside of messages, wherever it is.
  */
-export const anthropicChatFields: ChatFieldFates = {
+export const anthropicChatFields: ChatFieldSupport = {
   ...translatedChatFields,
-  messages: 'mapped',
+  messages: 'translated',
   // Its first two names; Anthropic has one, and demands it.
-  max_tokens: 'mapped',
-  max_completion_tokens: 'mapped',
-  stop: 'mapped',
-  tools: 'mapped',
-  tool_choice: 'mapped',
-  parallel_tool_calls: 'mapped',
-  response_format: 'mapped',
-  'response_format.json_object': 'refused',
-  reasoning_effort: 'mapped',
-  service_tier: 'mapped',
-  user: 'mapped',
-  safety_identifier: 'mapped',
+  max_tokens: 'translated',
+  max_completion_tokens: 'translated',
+  stop: 'translated',
+  tools: 'translated',
+  tool_choice: 'translated',
+  parallel_tool_calls: 'translated',
+  response_format: 'translated',
+  'response_format.json_object': 'rejected',
+  reasoning_effort: 'translated',
+  service_tier: 'translated',
+  user: 'translated',
+  safety_identifier: 'translated',
   // Anthropic reports the usage always.
-  stream_options: 'mapped',
+  stream_options: 'translated',
   // Refused above 1, and where the model, or its thinking, takes the default alone.
-  temperature: 'kept',
-  top_p: 'kept',
-  top_k: 'kept',
+  temperature: 'native',
+  top_p: 'native',
+  top_k: 'native',
   // Anthropic's own words, for whoever wants more than an effort says.
-  thinking: 'kept',
-  output_config: 'kept',
-  cache_control: 'kept',
-  frequency_penalty: 'dropped',
-  presence_penalty: 'dropped',
-  seed: 'dropped',
-  n: 'refused',
-  logprobs: 'refused',
-  top_logprobs: 'refused',
+  thinking: 'native',
+  output_config: 'native',
+  cache_control: 'native',
+  frequency_penalty: 'ignored',
+  presence_penalty: 'ignored',
+  seed: 'ignored',
+  n: 'rejected',
+  logprobs: 'rejected',
+  top_logprobs: 'rejected',
 };

@@ -1,6 +1,6 @@
 import type { Capability } from '../capabilities/capability.ts';
-import { editDistance } from '../edit-distance.ts';
-import type { VendorSettings } from '../vendor-settings.ts';
+import { editDistance } from '../config/edit-distance.ts';
+import type { VendorSettings } from '../config/vendor-settings.ts';
 import { type Model, type ModelRoute, models } from './models.ts';
 import { passedThrough } from './passed-through.ts';
 import type { VendorRow } from './vendors.ts';

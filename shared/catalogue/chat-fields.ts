@@ -2,20 +2,20 @@
  * What becomes of one field of a chat request at a vendor: `kept` as it is, `mapped` to the vendor's own words, `dropped`
  * (a hint that changes nothing that was asked for) or `refused` (leaving it out would change the answer's meaning).
  */
-export type FieldFate = 'kept' | 'mapped' | 'dropped' | 'refused';
+export type FieldSupport = 'native' | 'translated' | 'ignored' | 'rejected';
 
 /**
- * Fates of a chat's fields at one vendor, by OpenAI's names; `response_format.json_schema` is the field with that type.
+ * Support of a chat's fields at one vendor, by OpenAI's names; `response_format.json_schema` is the field with that type.
  * A field without an entry has that of `*`, or where there is none is kept.
  */
-export type ChatFieldFates = Readonly<Record<string, FieldFate>>;
+export type ChatFieldSupport = Readonly<Record<string, FieldSupport>>;
 
-/** The fate of a field, whoever chose its name. */
-export function fateOf(fates: ChatFieldFates, field: string): FieldFate {
-  if (Object.hasOwn(fates, field)) return fates[field] as FieldFate;
+/** The support of a field, whoever chose its name. */
+export function supportOf(support: ChatFieldSupport, field: string): FieldSupport {
+  if (Object.hasOwn(support, field)) return support[field] as FieldSupport;
   // A part of a field that no entry names fares as the field.
   const dot = field.lastIndexOf('.');
-  return dot < 0 ? (fates['*'] ?? 'kept') : fateOf(fates, field.slice(0, dot));
+  return dot < 0 ? (support['*'] ?? 'native') : supportOf(support, field.slice(0, dot));
 }
 
 /** OpenAI's own defaults: with such a value a field asks for nothing. */

@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { createCatalogue } from './catalogue.ts';
 
 /** Ids of the models that the examples for newcomers call. */

@@ -1,4 +1,4 @@
-import type { ChatFieldFates } from './chat-fields.ts';
+import type { ChatFieldSupport } from './chat-fields.ts';
 import { translatedChatFields } from './translated-chat-fields.ts';
 
 /**
@@ -6,38 +6,38 @@ import { translatedChatFields } from './translated-chat-fields.ts';
  * value that arrives as it is, be it under Gemini's spelling of the name (`topP`). A path stands for
  * a field inside of messages, wherever it is.
  */
-export const geminiChatFields: ChatFieldFates = {
+export const geminiChatFields: ChatFieldSupport = {
   ...translatedChatFields,
   // A translation has no place for what it does not know.
-  '*': 'refused',
-  model: 'mapped',
-  stream: 'mapped',
+  '*': 'rejected',
+  model: 'translated',
+  stream: 'translated',
   // What it asks for the gateway does itself.
-  stream_options: 'kept',
-  messages: 'mapped',
-  max_tokens: 'mapped',
-  max_completion_tokens: 'mapped',
-  temperature: 'kept',
-  top_p: 'kept',
-  top_k: 'kept',
-  presence_penalty: 'kept',
-  frequency_penalty: 'kept',
-  seed: 'mapped',
-  stop: 'mapped',
-  n: 'mapped',
-  logprobs: 'mapped',
-  top_logprobs: 'mapped',
-  tools: 'mapped',
-  tool_choice: 'mapped',
-  response_format: 'mapped',
-  reasoning_effort: 'mapped',
-  user: 'dropped',
-  safety_identifier: 'dropped',
-  service_tier: 'dropped',
-  cache_control: 'dropped',
+  stream_options: 'native',
+  messages: 'translated',
+  max_tokens: 'translated',
+  max_completion_tokens: 'translated',
+  temperature: 'native',
+  top_p: 'native',
+  top_k: 'native',
+  presence_penalty: 'native',
+  frequency_penalty: 'native',
+  seed: 'translated',
+  stop: 'translated',
+  n: 'translated',
+  logprobs: 'translated',
+  top_logprobs: 'translated',
+  tools: 'translated',
+  tool_choice: 'translated',
+  response_format: 'translated',
+  reasoning_effort: 'translated',
+  user: 'ignored',
+  safety_identifier: 'ignored',
+  service_tier: 'ignored',
+  cache_control: 'ignored',
   // Of earlier thoughts Gemini wants the signatures alone: `extra_content`, which is kept.
-  'messages.reasoning_content': 'dropped',
-  'messages.thinking_blocks': 'dropped',
+  'messages.reasoning_content': 'ignored',
+  'messages.thinking_blocks': 'ignored',
   // Only its default, true, is accepted: Gemini cannot be told to make one call at a time.
-  parallel_tool_calls: 'refused',
+  parallel_tool_calls: 'rejected',
 };

@@ -1,6 +1,6 @@
 import type { Capability } from '../capabilities/capability.ts';
 import { speechFormats } from '../capabilities/speech.ts';
-import type { VendorSettings } from '../vendor-settings.ts';
+import type { VendorSettings } from '../config/vendor-settings.ts';
 import type { Model, Traits } from './model.ts';
 import { withFactsOf } from './with-facts-of.ts';
 
@@ -18,7 +18,7 @@ export const usualTraits: Readonly<Record<Exclude<Capability, 'video'>, Traits>>
 };
 
 /** The longest id that a list may have, too. */
-const longestId = 256;
+const maxId = 256;
 
 /**
  * The model of an id `vendor/model` whose vendor is open: the one that is listed with that route, by this route alone, or
@@ -33,7 +33,7 @@ export function passedThrough(
   const slash = id.indexOf('/');
   const vendor = id.slice(0, Math.max(0, slash));
   const model = id.slice(slash + 1);
-  if (model === '' || id.length > longestId || !Object.hasOwn(vendors, vendor) || !vendors[vendor]?.isOpen) return;
+  if (model === '' || id.length > maxId || !Object.hasOwn(vendors, vendor) || !vendors[vendor]?.isOpen) return;
   for (const row of served) {
     const route = row.routes.find((each) => each.vendor === vendor && each.model === model);
     if (route === undefined || row.capability !== capability) continue;

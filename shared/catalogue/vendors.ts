@@ -1,4 +1,4 @@
-import type { ChatFieldFates, FieldFate } from './chat-fields.ts';
+import type { ChatFieldSupport, FieldSupport } from './chat-fields.ts';
 
 /** Whose wire a vendor speaks; each dialect has an adapter in workers/vendors. */
 export type Dialect =
@@ -33,11 +33,11 @@ export interface ChatDeviations {
    * Where it says its reasoning: in a field `reasoning`, or among the parts of the content, of the type `thinking`. Left
    * out: in `reasoning_content`.
    */
-  readonly reasoning?: 'reasoning' | 'thinking parts';
+  readonly reasoning?: 'reasoning' | 'thinking_parts';
   /** `false`: it refuses messages and tools with fields that OpenAI's document does not have (`cache_control`). */
   readonly hints?: false;
-  /** Fates of the fields that it refuses or does nothing with. */
-  readonly fields?: ChatFieldFates;
+  /** Those of the fields that it refuses or does nothing with. */
+  readonly fields?: ChatFieldSupport;
 }
 
 /** One vendor. */
@@ -68,8 +68,8 @@ export interface VendorRow {
 
 const everything: readonly Offer[] = ['chat', 'complete', 'embed', 'image', 'transcribe', 'speak', 'respond', 'video'];
 
-function fates(fate: FieldFate, ...fields: readonly string[]): ChatFieldFates {
-  return Object.fromEntries(fields.map((field) => [field, fate]));
+function each(support: FieldSupport, ...fields: readonly string[]): ChatFieldSupport {
+  return Object.fromEntries(fields.map((field) => [field, support]));
 }
 
 type OpenAiRow = Pick<VendorRow, 'offers' | 'chat' | 'keyCheck'>;
@@ -114,9 +114,9 @@ export const vendorRows: readonly VendorRow[] = [
       renamed: olderLimit,
       developerRole: false,
       fields: {
-        ...fates('dropped', ...hints, ...penalties, 'seed'),
-        ...fates('refused', 'n', 'logit_bias', 'response_format.json_schema', 'parallel_tool_calls'),
-        ...fates('refused', ...functions, ...extras),
+        ...each('ignored', ...hints, ...penalties, 'seed'),
+        ...each('rejected', 'n', 'logit_bias', 'response_format.json_schema', 'parallel_tool_calls'),
+        ...each('rejected', ...functions, ...extras),
       },
     },
   }),
@@ -129,12 +129,12 @@ export const vendorRows: readonly VendorRow[] = [
       renamed: { ...olderLimit, seed: 'random_seed' },
       streamOptions: false,
       developerRole: false,
-      reasoning: 'thinking parts',
+      reasoning: 'thinking_parts',
       hints: false,
       fields: {
-        ...fates('dropped', 'user', 'store', 'safety_identifier', 'prompt_cache_retention', 'prompt_cache_options'),
-        ...fates('dropped', 'verbosity'),
-        ...fates('refused', ...logprobs, 'logit_bias', ...functions, ...extras),
+        ...each('ignored', 'user', 'store', 'safety_identifier', 'prompt_cache_retention', 'prompt_cache_options'),
+        ...each('ignored', 'verbosity'),
+        ...each('rejected', ...logprobs, 'logit_bias', ...functions, ...extras),
       },
     },
   }),
@@ -145,9 +145,9 @@ export const vendorRows: readonly VendorRow[] = [
       reasoning: 'reasoning',
       hints: false,
       fields: {
-        ...fates('dropped', ...penalties, 'metadata', 'store', 'safety_identifier', 'prompt_cache_key'),
-        ...fates('dropped', 'prompt_cache_retention', 'prompt_cache_options', 'verbosity', 'prediction'),
-        ...fates('refused', 'n', ...logprobs, 'logit_bias'),
+        ...each('ignored', ...penalties, 'metadata', 'store', 'safety_identifier', 'prompt_cache_key'),
+        ...each('ignored', 'prompt_cache_retention', 'prompt_cache_options', 'verbosity', 'prediction'),
+        ...each('rejected', 'n', ...logprobs, 'logit_bias'),
       },
     },
   }),
@@ -160,8 +160,8 @@ export const vendorRows: readonly VendorRow[] = [
       developerRole: false,
       reasoning: 'reasoning',
       fields: {
-        ...fates('dropped', ...hints),
-        ...fates('refused', ...logprobs, 'parallel_tool_calls', ...extras),
+        ...each('ignored', ...hints),
+        ...each('rejected', ...logprobs, 'parallel_tool_calls', ...extras),
       },
     },
   }),
@@ -183,9 +183,9 @@ export const vendorRows: readonly VendorRow[] = [
       streamOptions: false,
       developerRole: false,
       fields: {
-        ...fates('dropped', ...hints, ...penalties, 'seed'),
-        ...fates(
-          'refused',
+        ...each('ignored', ...hints, ...penalties, 'seed'),
+        ...each(
+          'rejected',
           'n',
           ...logprobs,
           'logit_bias',
@@ -194,7 +194,7 @@ export const vendorRows: readonly VendorRow[] = [
           'parallel_tool_calls',
           ...functions,
         ),
-        ...fates('refused', 'modalities', 'audio', 'moderation'),
+        ...each('rejected', 'modalities', 'audio', 'moderation'),
       },
     },
   }),
@@ -205,13 +205,13 @@ export const vendorRows: readonly VendorRow[] = [
     chat: {
       renamed: olderLimit,
       streamOptions: false,
-      fields: { ...fates('dropped', ...penalties), ...fates('refused', 'tool_choice') },
+      fields: { ...each('ignored', ...penalties), ...each('rejected', 'tool_choice') },
     },
   }),
   // https://platform.minimax.io/docs/api-reference/text-openai-api; https://docs.camel-ai.org/reference/camel.configs.minimax_config (n);
   // https://java.agentscope.io/v2/en/integration/model/minimax (the limit)
   hosted('minimax', 'https://api.minimax.io/v1', {
-    chat: { renamed: { max_tokens: 'max_completion_tokens' }, fields: fates('refused', 'n') },
+    chat: { renamed: { max_tokens: 'max_completion_tokens' }, fields: each('rejected', 'n') },
   }),
   // https://help.aliyun.com/en/model-studio/deep-thinking (usage and reasoning of its streams)
   hosted('dashscope', 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1'),
@@ -228,8 +228,8 @@ export const vendorRows: readonly VendorRow[] = [
       renamed: olderLimit,
       reasoning: 'reasoning',
       fields: {
-        ...fates('dropped', ...hints),
-        ...fates('refused', 'n', 'logit_bias', 'tool_choice', 'parallel_tool_calls', ...functions, ...extras),
+        ...each('ignored', ...hints),
+        ...each('rejected', 'n', 'logit_bias', 'tool_choice', 'parallel_tool_calls', ...functions, ...extras),
       },
     },
   }),

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Kysely, sql } from 'kysely';
-import { type Config, ConfigError } from '../config.ts';
+import { type Config, ConfigError } from '../config/config.ts';
 import { SqliteError, sqliteDialect } from './sqlite-dialect.ts';
 import type { Tables } from './tables.ts';
 

@@ -9,7 +9,7 @@ import {
 import pg from 'pg';
 
 /** Connections of one process at most. */
-const mostConnections = 10;
+const maxConnections = 10;
 /** How long a statement waits for a connection, a new one being made included, in milliseconds. */
 const connectMs = 5000;
 /** How long a statement may take: by the server's clock, which ends it there, and by ours, should the server be silent. */
@@ -103,7 +103,7 @@ class ConnectionPool implements PostgresPool {
   constructor(url: string) {
     this.#pool = new pg.Pool({
       ...connectionSettings(url),
-      max: mostConnections,
+      max: maxConnections,
       statement_timeout: statementMs,
       query_timeout: silenceMs,
     });

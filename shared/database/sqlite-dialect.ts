@@ -9,7 +9,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
-import { threadFile } from '../thread-file.ts';
+import { threadFile } from '../runtime/thread-file.ts';
 import type { ThreadError, ThreadReply, ThreadRequest } from './sqlite-thread.ts';
 
 /** A statement that SQLite refused, or a file it could not open. */

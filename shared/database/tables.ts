@@ -19,7 +19,7 @@ export interface Tables {
 }
 
 /** Random bytes that all processes of a gateway share. */
-export interface SecretsTable {
+interface SecretsTable {
   name: string;
   value: Uint8Array;
 }
@@ -67,7 +67,7 @@ export interface UsersTable {
   disabled: Generated<number>;
 }
 
-export interface SessionsTable {
+interface SessionsTable {
   id: string;
   user_id: string;
   /** SHA-256 of what the cookie holds, besides its signature. */
@@ -80,7 +80,7 @@ export interface SessionsTable {
 }
 
 /** What a user may sign in by. */
-export interface UserAccountsTable {
+interface UserAccountsTable {
   id: string;
   user_id: string;
   /** `credential` for a password, or `oidc`. */
@@ -100,7 +100,7 @@ export interface UserAccountsTable {
 }
 
 /** What was handed out to be shown again once. */
-export interface VerificationsTable {
+interface VerificationsTable {
   id: string;
   /** SHA-256 of what was handed out. */
   identifier: string;
@@ -111,7 +111,7 @@ export interface VerificationsTable {
 }
 
 /** An authenticator that a user signs in by, besides a password. */
-export interface TwoFactorsTable {
+interface TwoFactorsTable {
   id: string;
   user_id: string;
   /** Encrypted, as the backup codes are. */

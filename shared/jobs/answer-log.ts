@@ -1,9 +1,9 @@
-import { jobKeys } from '../keys.ts';
-import type { RedisClient } from '../redis.ts';
+import { jobKeys } from '../redis/keys.ts';
+import type { RedisClient } from '../redis/redis.ts';
 import { type Batch, parseBatch } from './frames.ts';
 
 /** The most batches that are read at a time: bounds what a reader holds of a long log. */
-export const longestPage = 16;
+export const maxPage = 16;
 
 /**
  * Reads what the log of a job holds after `cursor` (the last sequence number one has), oldest first.
@@ -14,7 +14,7 @@ export async function readLog(
   redis: RedisClient,
   jobId: string,
   cursor: number,
-  count = longestPage,
+  count = maxPage,
 ): Promise<{ batches: Batch[]; isLast: boolean }> {
   const { entries, isLast } = await readLogText(redis, jobId, cursor, count);
   return { batches: entries.map((text) => parseBatch(text)), isLast };

@@ -5,9 +5,9 @@
 --   1 job id   2 attempt   3 first seq, and who serves   4 last seq   5 frame lines, newline-separated
 --   6 inbox channel prefix   7 log lifetime in ms
 --   8 '1' when a delta is among the frames: from then on the job is never run again
--- Answers for each: ok; fenced (another attempt owns the job); ended (a terminal is written: cancelled, overdue, …); gone;
+-- Returns for each: ok; fenced (another attempt owns the job); ended (a terminal is written: cancelled, overdue, …); gone;
 -- gap (the log lacks frames before these: Redis has lost them); 'error message' where this one could not be appended.
--- Answers an error for all of them where Redis refuses to write.
+-- Returns an error for all of them where Redis refuses to write.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local lease = string.format('%.0f', now + ARGV[1])

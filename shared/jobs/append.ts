@@ -1,8 +1,8 @@
-import { jobKeys } from '../keys.ts';
-import type { RedisClient } from '../redis.ts';
+import { inBatches, shareNode } from '../redis/in-batches.ts';
+import { jobKeys } from '../redis/keys.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import { loadScript, refusalScript } from '../redis/script.ts';
 import { leaseMs } from './begin.ts';
-import { inBatches, shareNode } from './in-batches.ts';
-import { loadScript, refusalScript } from './script.ts';
 
 /** `ok`, or why the worker must stop: see append.lua. */
 export type Ownership = 'ok' | 'fenced' | 'ended' | 'gone';

@@ -1,10 +1,10 @@
-import { jobKeys } from '../keys.ts';
-import type { RedisClient } from '../redis.ts';
-import { loadScript } from './script.ts';
+import { jobKeys } from '../redis/keys.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import { loadScript } from '../redis/script.ts';
 
 const script = loadScript<number>(new URL('./attach.lua', import.meta.url));
 
-/** Registers a process as one more reader of a job; answers whether the job's state is there. */
+/** Registers a process as one more reader of a job; returns whether the job's state is there. */
 export async function attach(redis: RedisClient, jobId: string, readerId: string): Promise<boolean> {
   return (await script(redis, [jobKeys.state(jobId)], [readerId])) === 1;
 }

@@ -1,10 +1,10 @@
 -- beginJob decides what a worker may do with a job it has taken from the queue; called before any vendor call. A part of the
--- scripts that stand behind it: begin.lua, and take-jobs.lua of the workers. refusal.lua stands before it.
+-- scripts that stand behind it: begin.lua, and claim-jobs.lua of the workers. refusal.lua stands before it.
 -- key      job state (hash)
 -- worker   worker id   lease: in ms   allowed: attempts   mayRepeat: '1' when repeating the job is allowed
--- taking   a name for this very taking of the job, so that a repeat of the call (the client library sends it again after a
+-- claim    a name for this very claim of the job, so that a repeat of the call (the client library sends it again after a
 --          broken connection) gets the same answer instead of waiting for its own lease
--- Answers, with tabs between: verdict, number, last committed seq, progress, vendor's task; and Redis's error where it refuses
+-- Returns, with tabs between: verdict, number, last committed seq, progress, vendor's task; and Redis's error where it refuses
 -- to write:
 --   drop         no state: nothing is known of this job, or all of it is over
 --   settle       it has ended; only the settlement may be missing
@@ -31,7 +31,7 @@ local function verdict(name, number, seq, progress, task)
   return table.concat({name, string.format('%.0f', number or 0), seq or 0, progress or 0, task or ''}, '\t')
 end
 
-local function decide(key, worker, lease, allowed, mayRepeat, taking)
+local function decide(key, worker, lease, allowed, mayRepeat, claim)
   local state = redis.call('HMGET', key, 'deadline', 'terminal', 'lease', 'attempt', 'delta', 'sent', 'released', 'seq', 'taking',
     'task', 'progress', 'crashed')
   if not state[1] then return verdict('drop') end
@@ -42,7 +42,7 @@ local function decide(key, worker, lease, allowed, mayRepeat, taking)
     return verdict('run', attempt, state[8])
   end
   local leased = tonumber(state[3] or 0)
-  if leased > now and state[9] == taking then return owned(tonumber(state[4])) end
+  if leased > now and state[9] == claim then return owned(tonumber(state[4])) end
   if leased > now then return verdict('wait', leased - now) end
   local isFinal = state[5] or (state[6] and not state[10] and mayRepeat ~= '1')
   -- Where the job would end for good, its worker has half a lease more: one that Redis has refused for a while may be there yet.
@@ -52,18 +52,18 @@ local function decide(key, worker, lease, allowed, mayRepeat, taking)
   local attemptText, leaseText = string.format('%.0f', attempt), string.format('%.0f', now + lease)
   -- A poll raises the attempt as a fence only: it is no try, and "began" stays what it was when the vendor was asked.
   if state[10] then
-    -- A taking that ended by itself has let go of its lease.
+    -- A claim that ended by itself has let go of its lease.
     local crashed = tonumber(state[12] or 0) + (leased > 0 and 1 or 0)
     if crashed >= crashesAllowed then return verdict('lost') end
     if leased > 0 then redis.call('HSET', key, 'crashed', crashed) end
-    redis.call('HSET', key, 'attempt', attemptText, 'worker', worker, 'taking', taking, 'lease', leaseText)
+    redis.call('HSET', key, 'attempt', attemptText, 'worker', worker, 'taking', claim, 'lease', leaseText)
     return owned(attempt)
   end
   if state[6] and mayRepeat ~= '1' then return verdict('unknown') end
   -- An attempt that a draining worker gave back does not count.
   if attempt - tonumber(state[7] or 0) > tonumber(allowed) then return verdict('exhausted') end
   -- "sent" is committed together with the attempt, before the vendor is called: a crash in between counts as a call.
-  redis.call('HSET', key, 'attempt', attemptText, 'worker', worker, 'taking', taking, 'lease', leaseText, 'sent', '1',
+  redis.call('HSET', key, 'attempt', attemptText, 'worker', worker, 'taking', claim, 'lease', leaseText, 'sent', '1',
     'began', nowText)
   return owned(attempt)
 end

@@ -1,7 +1,7 @@
-import { jobKeys } from '../keys.ts';
-import type { RedisClient } from '../redis.ts';
-import { inBatches, shareNode } from './in-batches.ts';
-import { loadScript, refusalScript } from './script.ts';
+import { inBatches, shareNode } from '../redis/in-batches.ts';
+import { jobKeys } from '../redis/keys.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import { loadScript, refusalScript } from '../redis/script.ts';
 import { readTask, type VendorTask } from './vendor-task.ts';
 
 /** How long a worker owns a job without a sign of life. A frozen worker's job is taken over after this time. */
@@ -35,8 +35,8 @@ const script = loadScript<string[]>(new URL('./begin.lua', import.meta.url), ref
 export interface BeginCall {
   readonly jobId: string;
   readonly workerId: string;
-  /** Unique per taking of the job from the queue. */
-  readonly taking: string;
+  /** Unique per claim of the job from the queue. */
+  readonly claim: string;
   /** Whether it may be run again where it may have been run before. */
   readonly repeatable: boolean;
 }
@@ -53,7 +53,7 @@ async function beginAll(redis: RedisClient, calls: readonly BeginCall[]): Promis
   const replies = await script(
     redis,
     calls.map(({ jobId }) => jobKeys.state(jobId)),
-    [...beginTerms(workerId), ...calls.flatMap((call) => [call.repeatable ? '1' : '0', call.taking])],
+    [...beginTerms(workerId), ...calls.flatMap((call) => [call.repeatable ? '1' : '0', call.claim])],
   );
   return replies.map(readBeginReply);
 }

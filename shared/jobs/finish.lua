@@ -11,9 +11,9 @@
 --   11 lifetime in ms of the state, which its settlement shortens   12 who served, or ''
 --   13 what it has cost in nano-dollars, or '' where nobody knows
 --   14 the number that the first line must get, or '': the lines before it are those that the caller has written
--- Answers for each, with tabs between, verdict, outcome that stands, attempt or '', '1' where an attempt's lease was alive or '':
+-- Returns for each, with tabs between, verdict, outcome that stands, attempt or '', '1' where an attempt's lease was alive or '':
 -- finished; already; fenced; refused (guard); gone; gap (the log has not the frames that the caller has written); or error,
--- message where this one could not be ended. Answers an error for all of them where Redis refuses to write.
+-- message where this one could not be ended. Returns an error for all of them where Redis refuses to write.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- Redis writes numbers that Lua hands it as fractions, which takes it longer than the command. (%d would do for a whole number,

@@ -1,12 +1,12 @@
 import type { ApiError } from '../errors.ts';
-import { jobKeys } from '../keys.ts';
-import type { RedisClient } from '../redis.ts';
+import { inBatches, shareNode } from '../redis/in-batches.ts';
+import { jobKeys } from '../redis/keys.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import { loadScript, refusalScript } from '../redis/script.ts';
 import { publishCommand } from './append.ts';
-import { errorDetails } from './error-details.ts';
 import { frameLine } from './frames.ts';
-import { inBatches, shareNode } from './in-batches.ts';
 import type { Outcome } from './job-state.ts';
-import { loadScript, refusalScript } from './script.ts';
+import { errorDetails } from './settlement/error-details.ts';
 
 /** How long an answer that nobody fetched stays in Redis after its end. */
 const undeliveredMs = 60_000;

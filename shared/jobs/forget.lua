@@ -2,7 +2,7 @@
 -- KEYS[1] job state (hash)   KEYS[2] answer log (stream)
 -- ARGV[1] how long the state may stay at most, in ms
 -- ARGV[2] how long the log of an answer that was cut may: its worker counts what it had said
--- Answers 1, or 0 where there is no state.
+-- Returns 1, or 0 where there is no state.
 local state = redis.call('HMGET', KEYS[1], 'readers', 'terminal', 'usage')
 if not state[1] then return 0 end
 local isCut = state[2] and state[2] ~= 'completed' and (state[3] or '') == ''

@@ -1,7 +1,7 @@
-import { jobKeys } from '../keys.ts';
-import type { RedisClient } from '../redis.ts';
-import { loadScript } from './script.ts';
-import { countedByWorkersMs } from './settle.ts';
+import { jobKeys } from '../redis/keys.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import { loadScript } from '../redis/script.ts';
+import { countedByWorkersMs } from './settlement/settle.ts';
 
 /** How long the state of a deleted resource stays: long enough for its settlement and its record. */
 const deletedMs = 600_000;

@@ -1,6 +1,6 @@
-import { jobKeys } from '../keys.ts';
-import type { Logger } from '../log.ts';
-import type { RedisClient, RedisHandle } from '../redis.ts';
+import { jobKeys } from '../redis/keys.ts';
+import type { RedisClient, RedisHandle } from '../redis/redis.ts';
+import type { Logger } from '../runtime/log.ts';
 
 /** How often a subscribed connection is pinged: a half-open one would stay silent for good. */
 const pingMs = 5000;

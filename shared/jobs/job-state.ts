@@ -1,9 +1,9 @@
 import type { Capability } from '../capabilities/capability.ts';
 import type { ErrorCode } from '../errors.ts';
-import { jobKeys } from '../keys.ts';
-import type { RedisClient } from '../redis.ts';
-import { untilAccepted } from '../redis-refusal.ts';
-import { loadScript } from './script.ts';
+import { jobKeys } from '../redis/keys.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import { untilAccepted } from '../redis/redis-refusal.ts';
+import { loadScript } from '../redis/script.ts';
 
 /** How a job ended. */
 export type Outcome = 'completed' | 'failed' | 'cancelled';
@@ -26,7 +26,7 @@ export interface JobIdentity {
   readonly retentionMs: number;
   /** Hash of the idempotency key it is bound to, or ''. */
   readonly idempotency: string;
-  /** JSON that the endpoint's view needs, or where that lies (see api/view-options.ts). */
+  /** JSON that the endpoint's view needs, or where that lies (see api/pipeline/view-options.ts). */
   readonly viewOptions: string;
   /**
    * The job is a resource of its own (a response, a video), whose request is kept with its answer; left out: it is none.
@@ -39,7 +39,7 @@ export interface JobIdentity {
 
 /** Where the request of a job is: here, or (over 64 KiB, or with media) in a blob. */
 export interface StoredRequest {
-  /** Vendor-neutral request as JSON text; see PreparedRequest. */
+  /** Vendor-neutral request as JSON text; see ParsedRequest. */
   readonly request?: string;
   /** Id of the blob that holds it. */
   readonly requestBlob?: string;

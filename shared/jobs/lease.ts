@@ -1,9 +1,9 @@
-import { jobKeys } from '../keys.ts';
-import type { RedisClient } from '../redis.ts';
-import { untilAccepted } from '../redis-refusal.ts';
+import { jobKeys } from '../redis/keys.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import { untilAccepted } from '../redis/redis-refusal.ts';
+import { loadScript } from '../redis/script.ts';
 import type { Ownership } from './append.ts';
 import { leaseMs } from './begin.ts';
-import { loadScript } from './script.ts';
 
 const renewScript = loadScript<Ownership>(new URL('./renew.lua', import.meta.url));
 const releaseScript = loadScript<Ownership | 'released' | 'kept'>(new URL('./release.lua', import.meta.url));

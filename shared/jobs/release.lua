@@ -1,6 +1,6 @@
 -- Gives a job back that has put no delta into its log, so that another worker may run it at once. Used while draining.
 -- KEYS[1] job state (hash)   ARGV[1] attempt
--- Answers: released; kept (output is committed); fenced; ended; gone. A repeat of the call changes nothing.
+-- Returns: released; kept (output is committed); fenced; ended; gone. A repeat of the call changes nothing.
 local state = redis.call('HMGET', KEYS[1], 'attempt', 'terminal', 'delta', 'lease')
 if not state[1] then return 'gone' end
 if state[2] then return 'ended' end

@@ -1,6 +1,6 @@
 -- Renews a worker's lease on a job while its vendor is silent, and tells whether the job is still the worker's.
 -- KEYS[1] job state (hash)   ARGV[1] attempt   ARGV[2] lease in ms
--- Answers as append does: ok, fenced, ended, gone.
+-- Returns as append does: ok, fenced, ended, gone.
 local state = redis.call('HMGET', KEYS[1], 'attempt', 'terminal')
 if not state[1] then return 'gone' end
 if state[2] then return 'ended' end

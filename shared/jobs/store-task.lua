@@ -1,6 +1,6 @@
 -- Writes down the task that a vendor has begun for a job: from here on the job is polled, never run again.
 -- KEYS[1] job state (hash)   ARGV[1] attempt   ARGV[2] the task; see vendor-task.ts
--- Answers as append does: ok; fenced; ended; gone. A repeat of the call writes the same again.
+-- Returns as append does: ok; fenced; ended; gone. A repeat of the call writes the same again.
 local state = redis.call('HMGET', KEYS[1], 'deadline', 'terminal', 'attempt')
 if not state[1] then return 'gone' end
 if state[2] then return 'ended' end

@@ -1,8 +1,8 @@
-import { jobKeys } from '../keys.ts';
-import type { RedisClient } from '../redis.ts';
-import { untilAccepted } from '../redis-refusal.ts';
+import { jobKeys } from '../redis/keys.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import { untilAccepted } from '../redis/redis-refusal.ts';
+import { loadScript } from '../redis/script.ts';
 import type { Ownership } from './append.ts';
-import { loadScript } from './script.ts';
 import { taskText, type VendorTask } from './vendor-task.ts';
 
 const script = loadScript<Ownership>(new URL('./store-task.lua', import.meta.url));

@@ -1,7 +1,7 @@
-import { jobKeys } from '../keys.ts';
-import type { RedisClient } from '../redis.ts';
-import { untilAccepted } from '../redis-refusal.ts';
-import { loadScript } from './script.ts';
+import { jobKeys } from '../redis/keys.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import { untilAccepted } from '../redis/redis-refusal.ts';
+import { loadScript } from '../redis/script.ts';
 
 const script = loadScript<number>(new URL('./store-usage.lua', import.meta.url));
 

@@ -8,7 +8,7 @@ export interface VendorTask {
   readonly model: string;
   /** What it is called there. */
   readonly task: string;
-  /** The attempt that created it. Later takings only poll. */
+  /** The attempt that created it. Later claims only poll. */
   readonly attempt: number;
   /** Calls that it took to begin it; left out: one for each attempt. */
   readonly calls?: number;

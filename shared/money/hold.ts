@@ -58,7 +58,7 @@ const usualContextWindow = 1_000_000;
 /** OpenAI hears 10 tokens in a second, Google 32. */
 const tokensPerSecond = 40;
 /** Output of a model that does not say how long its answers can be. */
-const usualMostOutput = 16_384;
+const usualMaxOutput = 16_384;
 /** Output of one image of the best quality and the largest size; OpenAI's take up to 6,240 and 100 for a partial one. */
 const tokensPerImage = 8192;
 
@@ -111,7 +111,7 @@ export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hol
   return {
     fixed: safe(fixed === 0n && hasPrice(dearest(routes)) ? 1n : fixed),
     outputPrice: safe(BigInt(outputPrice) * BigInt(choices)),
-    ...mostOutput(routes, facts),
+    ...maxOutput(routes, facts),
   };
 }
 
@@ -187,7 +187,7 @@ export function amountOf({ fixed, outputPrice }: Pick<Hold, 'fixed' | 'outputPri
 }
 
 /** How long the output of one choice can be. */
-function mostOutput(
+function maxOutput(
   routes: readonly RoutedModel[],
   { outputTokens, images = 0 }: RequestFacts,
 ): Pick<Hold, 'outputTokens' | 'isGiven'> {
@@ -197,7 +197,7 @@ function mostOutput(
   if (capability === 'image') return { outputTokens: images * tokensPerImage, isGiven: true };
   const longest = Math.max(
     0,
-    ...routes.map((row) => row.maxOutputTokens ?? Math.min(usualMostOutput, row.contextWindow ?? usualMostOutput)),
+    ...routes.map((row) => row.maxOutputTokens ?? Math.min(usualMaxOutput, row.contextWindow ?? usualMaxOutput)),
   );
   return { outputTokens: longest, isGiven: capability !== 'chat' };
 }

@@ -1,15 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
+import { type BudgetPeriod, budgetPeriodAt } from '../accounts/account-money.ts';
 import type { Capability } from '../capabilities/capability.ts';
 import type { Database } from '../database/database.ts';
 import { saturatedSum } from '../database/saturated-sum.ts';
-import { groupBy } from '../group-by.ts';
-import { type BudgetPeriod, budgetPeriodAt } from '../jobs/account-money.ts';
-import { chargeField, type JobRecord, lateField, parseRecord, recordField } from '../jobs/outbox.ts';
-import { loadScript } from '../jobs/script.ts';
-import { settle } from '../jobs/settle.ts';
-import { accountKeys } from '../keys.ts';
-import type { RedisClient } from '../redis.ts';
+import { chargeField, type JobRecord, lateField, parseRecord, recordField } from '../jobs/settlement/outbox.ts';
+import { settle } from '../jobs/settlement/settle.ts';
+import { accountKeys } from '../redis/keys.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import { loadScript } from '../redis/script.ts';
+import { groupBy } from '../runtime/group-by.ts';
 
 const raiseScript = loadScript<number[]>(new URL('./raise.lua', import.meta.url));
 

@@ -1,7 +1,7 @@
 -- Raises sums that Redis keeps to what the ledger knows, where nobody else has raised them meanwhile.
 -- KEYS[n] the hash that has the sum   ARGV[3n-2] the sum's field   ARGV[3n-1] what had been raised of it before, as it was read
 -- ARGV[3n] by how much
--- Answers for each 1, or 0 where it was raised meanwhile or is not there any more: read it again.
+-- Returns for each 1, or 0 where it was raised meanwhile or is not there any more: read it again.
 local most = 9007199254740991
 local replies = {}
 for index, key in ipairs(KEYS) do

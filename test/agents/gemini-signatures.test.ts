@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { TestGateway } from '../support/gateway.ts';
-import { type FixtureVendor, sendJson, sendStream, startFixtureVendor } from '../vendors/fixture-vendor.ts';
-import { event, events, lastEvent } from '../vendors/recorded-gemini.ts';
+import { type FixtureVendor, sendJson, sendStream, startFixtureVendor } from '../vendors/contracts/fixture-vendor.ts';
+import { event, events, lastEvent } from '../vendors/recorded/recorded-gemini.ts';
 import { AgentBench } from './agent-bench.ts';
 import type { AgentRun } from './run-agent.ts';
 

@@ -15,7 +15,7 @@ interface LoadTarget {
 }
 
 /** Every connection sends its next request when the last one is answered. */
-export interface ClosedLoopSpec extends LoadTarget {
+interface ClosedLoopSpec extends LoadTarget {
   kind: 'closed-loop';
   connections: number;
   warmupSeconds: number;
@@ -25,7 +25,7 @@ export interface ClosedLoopSpec extends LoadTarget {
 }
 
 /** Streams that are opened once and stay open; the window begins when all are. */
-export interface OpenStreamsSpec extends LoadTarget {
+interface OpenStreamsSpec extends LoadTarget {
   kind: 'open-streams';
   connections: number;
   /** How many streams may be without their first event at a time while they are opened. */

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { findListedJob, type JobFilter, listJobs } from '../../api/ledger/job-list.ts';
-import { readUsage, type UsageGroup, type UsageQuestion } from '../../api/ledger/usage-report.ts';
+import { readUsage, type UsageGroup, type UsageQuestion } from '../../api/ledger/usage/usage-report.ts';
 import { type Database, openDatabase } from '../../shared/database/database.ts';
 import { readMigrations } from '../../shared/database/migrations.ts';
 import { startPostgres } from '../support/postgres.ts';

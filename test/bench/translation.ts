@@ -1,11 +1,11 @@
 /** What one streamed chunk costs in the vendors' dialects: the adapters alone, with their bytes from memory. */
-import type { HttpClient, HttpPost } from '../../workers/http.ts';
-import { anthropicChat } from '../../workers/vendors/anthropic-chat.ts';
-import { AnthropicErrors } from '../../workers/vendors/anthropic-errors.ts';
-import { GeminiAnswerReader } from '../../workers/vendors/gemini-answer-reader.ts';
-import { geminiChat } from '../../workers/vendors/gemini-chat.ts';
-import { OpenAiAnswerReader } from '../../workers/vendors/openai-answer-reader.ts';
-import { openAiChat } from '../../workers/vendors/openai-chat.ts';
+import type { HttpClient, HttpPost } from '../../workers/http/http-client.ts';
+import { anthropicChat } from '../../workers/vendors/anthropic/chat.ts';
+import { AnthropicErrors } from '../../workers/vendors/anthropic/errors.ts';
+import { GeminiAnswerReader } from '../../workers/vendors/gemini/answer-reader.ts';
+import { geminiChat } from '../../workers/vendors/gemini/chat.ts';
+import { OpenAiAnswerReader } from '../../workers/vendors/openai/answer-reader.ts';
+import { openAiChat } from '../../workers/vendors/openai/chat.ts';
 import type { FrameSink, VendorCall, VendorMethod } from '../../workers/vendors/vendor.ts';
 import { median } from './statistics.ts';
 

@@ -5,7 +5,12 @@ import { readPlan } from './answer-plan.ts';
 import type { ClientRecord } from './clients.ts';
 import type { Deployment } from './deployment.ts';
 import type { FaultSchedule } from './fault-schedule.ts';
+import type { FaultKind } from './faults.ts';
 import { describe, type Violation } from './oracle.ts';
+import { videoBytes } from './vendor.ts';
+
+/** Who is killed, or loses its disk, right after it has written cannot take it back; the store itself does, by the hour. */
+const uncleanFaults: readonly FaultKind[] = ['process_killed', 'worker_killed_before_settling', 'blobs_broken'];
 
 /** What may be left in the store is the file of each video that the vendor has handed out, and nothing of a request. */
 export async function judgeBlobs(
@@ -13,13 +18,27 @@ export async function judgeBlobs(
   schedule: FaultSchedule,
   records: readonly ClientRecord[],
 ): Promise<Violation[]> {
-  const calls = [...vendor.calls.values()].flat();
-  const fetched = calls.filter(({ kind, ended }) => kind === 'video' && ended === 'completed');
   const blobs = await storedBlobs(gateway.dataDir);
-  const films = blobs.filter((name) => name.endsWith('.mp4'));
   const found: Violation[] = [];
-  if (films.length > fetched.length) {
-    found.push({ rule: 'left_in_blobs', detail: `${films.length} files of ${fetched.length} videos` });
+  const films = new Map<string, number>();
+  for (const name of blobs.filter((blob) => blob.endsWith('.mp4'))) {
+    const text = await readBlob(blobFolder, name);
+    films.set(text, (films.get(text) ?? 0) + 1);
+  }
+  const videos = [...vendor.calls.values()].flat().filter(({ kind }) => kind === 'video');
+  for (const { plan, number, fetchedAt } of videos) {
+    const text = videoBytes(plan.marker, number).toString();
+    const count = films.get(text) ?? 0;
+    films.delete(text);
+    const [from, to] = [fetchedAt[0] ?? 0, (fetchedAt.at(-1) ?? 0) + 5000];
+    // Each time it is fetched it may be stored, but only who can clean up no more leaves what another has fetched again.
+    const most = schedule.has(uncleanFaults, from, to) ? fetchedAt.length : Math.min(1, fetchedAt.length);
+    if (count > most) {
+      found.push({ rule: 'left_in_blobs', detail: `${count} files of ${plan.marker}, call ${number}: ${fetchedAt}` });
+    }
+  }
+  for (const text of films.keys()) {
+    found.push({ rule: 'left_in_blobs', detail: `a file of no video: ${text.slice(0, 100)}` });
   }
   for (const name of blobs.filter((blob) => !blob.endsWith('.mp4'))) {
     const marker = readPlan(await readBlob(blobFolder, name))?.marker;
@@ -28,8 +47,7 @@ export async function judgeBlobs(
     // A job goes on for a while when its client is cut off: it is over after its last call.
     const ends = [...(record?.exchanges ?? []), ...made].map(({ endedAt }) => endedAt ?? 0);
     const [from, to] = [record?.exchanges[0]?.at ?? 0, Math.max(0, ...ends) + 5000];
-    // Who is killed, or loses its disk, right after it has written cannot take it back; the store itself does, by the hour.
-    if (schedule.has(['process_killed', 'worker_killed_before_settling', 'blobs_broken'], from, to)) continue;
+    if (schedule.has(uncleanFaults, from, to)) continue;
     const of = record && describe({ record, calls: made });
     found.push({ rule: 'left_in_blobs', detail: `${name} of ${marker}: ${of}` });
   }

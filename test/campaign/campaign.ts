@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { findLeftovers } from '../flow/leftovers.ts';
+import { findLeftovers } from '../support/faults/leftovers.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import type { AnswerPlan } from './answer-plan.ts';
 import { judgeBlobs } from './blob-oracle.ts';

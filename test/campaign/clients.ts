@@ -6,7 +6,7 @@ import { type Exchange, errorCode, exchange, type Sending } from './exchange.ts'
 import { readStream, type StreamRead } from './stream-read.ts';
 
 export const clientKinds = ['held', 'stream', 'stream_resumed', 'async', 'keyed', 'video'] as const;
-export type ClientKind = (typeof clientKinds)[number];
+type ClientKind = (typeof clientKinds)[number];
 
 /** How a request ended for its client. */
 export type Final =

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { isSoak } from '../flow/load.ts';
+import { isSoak } from '../support/faults/load.ts';
 import { runCampaign } from './campaign.ts';
 import { campaignFor, defects } from './defects.ts';
 import { findPlace, PlantedProduct } from './planted-product.ts';

@@ -1,7 +1,7 @@
 import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { ensureAccount } from '../../shared/accounts.ts';
+import { ensureAccount } from '../../shared/accounts/accounts.ts';
 import { openDatabase } from '../../shared/database/database.ts';
 import { freePort } from '../support/free-port.ts';
 import { type ApiProcess, type GatewayProcess, TestGateway } from '../support/gateway.ts';

@@ -1,6 +1,6 @@
-import { findAccount } from '../../shared/accounts.ts';
+import { readAccountMoney } from '../../shared/accounts/account-money.ts';
+import { findAccount } from '../../shared/accounts/accounts.ts';
 import { type Database, openDatabase } from '../../shared/database/database.ts';
-import { readAccountMoney } from '../../shared/jobs/account-money.ts';
 import { promptTokens, readPlan, tokenAt } from './answer-plan.ts';
 import type { ClientRecord } from './clients.ts';
 import type { Deployment } from './deployment.ts';
@@ -22,7 +22,7 @@ const inputPrice = 10;
 const outputPrice = 40;
 const videoPrice = 4_000_000;
 /** A request without usage is counted by the gateway; by more than this it never is. */
-const mostEstimated = 80_000 * inputPrice + 1000 * outputPrice;
+const maxEstimated = 80_000 * inputPrice + 1000 * outputPrice;
 
 /** Holds the ledger against the vendor's usage, and the accounts against the ledger. */
 export async function judgeLedger(deployment: Deployment, records: readonly ClientRecord[]): Promise<Violation[]> {
@@ -147,13 +147,13 @@ function judgeRow(
   if (row.outcome === 'completed') {
     const usages = calls.flatMap(({ usage }) => usage ?? []);
     const costs = usages.map(costOfUsage);
-    const isRight = record.plan.usage ? costs.includes(cost) : cost > 0 && cost <= mostEstimated;
+    const isRight = record.plan.usage ? costs.includes(cost) : cost > 0 && cost <= maxEstimated;
     if (!isRight) complain('charge_differs', `${told}, the vendor told ${JSON.stringify(usages)}`);
     return;
   }
   const isSeen = record.streams.some(({ text }) => text.includes(tokenAt(1, 0))) && record.kind !== 'keyed';
   if (isSeen && cost === 0) complain('uncharged', `${told}, its client has read of the answer`);
-  if (cost > mostEstimated + promptTokens(record.plan)) complain('charge_differs', told);
+  if (cost > maxEstimated + promptTokens(record.plan)) complain('charge_differs', told);
 }
 
 async function judgeAccount(

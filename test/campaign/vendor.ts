@@ -16,6 +16,8 @@ export interface VendorCall {
   /** `completed`: everything was written, its end too. `broken`: the vendor has broken it. `left`: the gateway has. */
   ended: 'completed' | 'broken' | 'left' | undefined;
   endedAt: number | undefined;
+  /** When the file of a video was asked for. */
+  readonly fetchedAt: number[];
   /** As it was told to the gateway. */
   usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number } | undefined;
 }
@@ -93,7 +95,7 @@ export class CampaignVendor {
     const known = this.calls.get(plan.marker) ?? [];
     const call: VendorCall = {
       ...{ plan, kind, number: known.length + 1, at: Date.now() },
-      ...{ tokens: 0, ended: undefined, endedAt: undefined, usage: undefined },
+      ...{ tokens: 0, ended: undefined, endedAt: undefined, fetchedAt: [], usage: undefined },
     };
     this.calls.set(plan.marker, [...known, call]);
     response.on('close', () => {
@@ -113,6 +115,7 @@ export class CampaignVendor {
       end(call, 'left');
       sendJson(response, 200, { id: taskId(call), object: 'video.deleted', deleted: true });
     } else if (isContent) {
+      call.fetchedAt.push(Date.now());
       response.writeHead(200, { 'content-type': 'video/mp4' });
       response.end(videoBytes(call.plan.marker, call.number), () => end(call, 'completed'));
     } else {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { removeAuthenticator } from '../../shared/accounts/users.ts';
 import { openDatabase } from '../../shared/database/database.ts';
-import { removeAuthenticator } from '../../shared/users.ts';
 import { authenticatorCode } from '../support/authenticator-code.ts';
 import { ConsoleClient } from '../support/console-client.ts';
 import { TestGateway } from '../support/gateway.ts';

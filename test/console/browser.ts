@@ -8,7 +8,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** How a page is looked at. Nothing moves: what is half faded in has the colours of neither state. */
-export const views = {
+const views = {
   light: { colorScheme: 'light', viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce' },
   dark: { colorScheme: 'dark', viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce' },
   phone: { colorScheme: 'light', viewport: { width: 390, height: 844 }, reducedMotion: 'reduce' },

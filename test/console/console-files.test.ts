@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import Koa from 'koa';
 import { pino } from 'pino';
-import { consoleFiles } from '../../api/console-files.ts';
-import { errorShape } from '../../api/middleware/error-shape.ts';
-import { errors } from '../../api/middleware/errors.ts';
+import { errorShape } from '../../api/http/error-shape.ts';
+import { errors } from '../../api/http/errors.ts';
+import { consoleFiles } from '../../api/pages/console-files.ts';
 import type { RefusedRequests } from '../../api/refused-requests/refused-requests.ts';
 import type { State } from '../../api/state.ts';
 

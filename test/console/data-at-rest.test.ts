@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { openDatabase } from '../../shared/database/database.ts';
 import { readSecret } from '../../shared/database/secrets.ts';
-import { tightenDataDir } from '../../shared/private-files.ts';
+import { tightenDataDir } from '../../shared/runtime/private-files.ts';
 import { ConsoleClient } from '../support/console-client.ts';
 import { isOnPostgres } from '../support/database-settings.ts';
 import { eventually } from '../support/eventually.ts';

@@ -18,11 +18,13 @@ import { JobRecords } from '../support/job-records.ts';
 
 const { newJobId } = await loadProduct<typeof import('../../shared/ids.ts')>('shared/ids');
 const { addToUsageHours } =
-  await loadProduct<typeof import('../../api/ledger/usage-hours.ts')>('api/ledger/usage-hours');
+  await loadProduct<typeof import('../../api/ledger/usage/usage-hours.ts')>('api/ledger/usage/usage-hours');
 
-const { jobsCsv } = await loadProduct<typeof import('../../api/console-api/jobs-csv.ts')>('api/console-api/jobs-csv');
-const { Handover } = await loadProduct<typeof import('../../api/answers/client-connection.ts')>(
-  'api/answers/client-connection',
+const { jobsCsv } = await loadProduct<typeof import('../../api/management/console/jobs-csv.ts')>(
+  'api/management/console/jobs-csv',
+);
+const { Handover } = await loadProduct<typeof import('../../api/replies/client-connection.ts')>(
+  'api/replies/client-connection',
 );
 
 const hour = 3_600_000;

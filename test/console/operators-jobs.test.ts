@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { accountKeys } from '../../shared/keys.ts';
+import { accountKeys } from '../../shared/redis/keys.ts';
 import { AdminKeys, type KeyAnswer } from '../support/admin-keys.ts';
 import { ConsoleClient } from '../support/console-client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -8,8 +8,9 @@ import { loadProduct } from '../support/gateway.ts';
 import { JobRecords, later } from '../support/job-records.ts';
 import { makeApiKey } from '../support/make-api-key.ts';
 
-const { readLiveJobs } =
-  await loadProduct<typeof import('../../api/console-api/live-jobs.ts')>('api/console-api/live-jobs');
+const { readLiveJobs } = await loadProduct<typeof import('../../api/management/console/live-jobs.ts')>(
+  'api/management/console/live-jobs',
+);
 
 /** What a request says, and nobody but its own account is to read. */
 const prompt = 'The treasure lies under the old oak';

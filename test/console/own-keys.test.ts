@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
-import { attemptsKey } from '../../shared/keys.ts';
+import { attemptsKey } from '../../shared/redis/keys.ts';
 import { AdminKeys } from '../support/admin-keys.ts';
 import { ConsoleClient } from '../support/console-client.ts';
 import { TestGateway } from '../support/gateway.ts';

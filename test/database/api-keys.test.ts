@@ -4,15 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Redis } from 'ioredis';
-import { CallerDirectory } from '../../api/middleware/authenticate.ts';
-import {
-  announceKey,
-  changeApiKey,
-  createLimitedApiKey,
-  revokeApiKey,
-  rotateApiKey,
-} from '../../shared/api-keys/change-api-key.ts';
-import { syncKeyFlags } from '../../shared/api-keys/key-flag.ts';
+import { CallerDirectory } from '../../api/auth/authenticate.ts';
 import {
   type ApiKey,
   createApiKey,
@@ -23,10 +15,18 @@ import {
   findApiKeys,
   hashApiKey,
   listApiKeys,
-} from '../../shared/api-keys.ts';
+} from '../../shared/accounts/api-keys.ts';
+import {
+  announceKey,
+  changeApiKey,
+  createLimitedApiKey,
+  revokeApiKey,
+  rotateApiKey,
+} from '../../shared/accounts/change-api-key.ts';
+import { syncKeyFlags } from '../../shared/accounts/key-flag.ts';
 import { type Database, databaseFile, openDatabase } from '../../shared/database/database.ts';
-import { accountKeys } from '../../shared/keys.ts';
-import { createLogger } from '../../shared/log.ts';
+import { accountKeys } from '../../shared/redis/keys.ts';
+import { createLogger } from '../../shared/runtime/log.ts';
 import { databaseSettings, isOnPostgres } from '../support/database-settings.ts';
 import { eventually } from '../support/eventually.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';

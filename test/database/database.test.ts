@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { sql } from 'kysely';
 import Libsql from 'libsql';
-import { ConfigError } from '../../shared/config.ts';
+import { ConfigError } from '../../shared/config/config.ts';
 import { type Database, databaseFile, openDatabase } from '../../shared/database/database.ts';
 import { SqliteError } from '../../shared/database/sqlite-dialect.ts';
 

@@ -6,7 +6,7 @@ import { type Database, openDatabase } from '../../shared/database/database.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import { newJobId } from '../../shared/ids.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
-import { createLogger } from '../../shared/log.ts';
+import { createLogger } from '../../shared/runtime/log.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { sql } from 'kysely';
-import { ConfigError, readConfig } from '../../shared/config.ts';
+import { ConfigError, readConfig } from '../../shared/config/config.ts';
 import { type Database, openDatabase } from '../../shared/database/database.ts';
 import { readMigrations } from '../../shared/database/migrations.ts';
 import { PostgresError } from '../../shared/database/postgres-dialect.ts';

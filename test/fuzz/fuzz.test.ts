@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { isSoak } from '../flow/load.ts';
 import { appRoutes } from '../support/app-routes.ts';
+import { isSoak } from '../support/faults/load.ts';
 import { Fuzzer } from './fuzzer.ts';
 import { samples, socketRoutes } from './samples.ts';
 import { SocketFuzzer } from './socket-fuzzer.ts';

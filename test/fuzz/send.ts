@@ -13,7 +13,7 @@ export interface FuzzAnswer {
 }
 
 /** More than an answer of these samples has. */
-const mostBytes = 4 * 1024 * 1024;
+const maxBytes = 4 * 1024 * 1024;
 
 /** Sends a request, and reads what comes back to its end. Never rejects. */
 export function send(
@@ -45,7 +45,7 @@ export function send(
     sent.on('response', async (response) => {
       let text = '';
       try {
-        for await (const chunk of response.setEncoding('utf8')) if (text.length < mostBytes) text += chunk;
+        for await (const chunk of response.setEncoding('utf8')) if (text.length < maxBytes) text += chunk;
       } catch {
         // Not whole.
       }

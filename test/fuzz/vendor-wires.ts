@@ -1,5 +1,5 @@
 import type { Configuration } from '../support/gateway.ts';
-import { type FixtureVendor, sendJson, startFixtureVendor } from '../vendors/fixture-vendor.ts';
+import { type FixtureVendor, sendJson, startFixtureVendor } from '../vendors/contracts/fixture-vendor.ts';
 import type { Sample } from './samples.ts';
 
 /** Vendors whose wire is not OpenAI's: what callers send is taken apart for them, field by field. */

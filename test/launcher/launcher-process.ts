@@ -16,6 +16,8 @@ export interface LauncherOptions {
   settings?: Record<string, string>;
   /** What is started instead of the built launcher. */
   program?: string;
+  /** Flags of Node for it. */
+  nodeFlags?: readonly string[];
 }
 
 /** A launcher process as `npm start` runs it, with its output. */
@@ -48,9 +50,14 @@ async function dataSettings(dataDir: string): Promise<Record<string, string>> {
 }
 
 /** Starts the built launcher, as `npm start` does, on a free port with nothing of our own settings but the suites' database. */
-export async function startLauncher({ dataDir, settings, program }: LauncherOptions): Promise<LauncherProcess> {
+export async function startLauncher({
+  dataDir,
+  settings,
+  program = join(builtProduct, 'launcher/main.js'),
+  nodeFlags = [],
+}: LauncherOptions): Promise<LauncherProcess> {
   const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(process.execPath, [program ?? join(builtProduct, 'launcher/main.js')], {
+  const child = spawn(process.execPath, [...nodeFlags, program], {
     cwd: root,
     env: { PATH, HOME, PORT: String(await freePort()), ...(await dataSettings(dataDir)), ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],

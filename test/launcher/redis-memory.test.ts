@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Redis } from 'ioredis';
 import { startEmbeddedRedis } from '../../launcher/embedded-redis.ts';
-import { memoryUse, redisWarnings } from '../../shared/redis.ts';
+import { memoryUse, redisWarnings } from '../../shared/redis/redis.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { startRedis } from '../support/redis.ts';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { logo } from '../../api/page-parts.ts';
-import { startPage, startPagePolicy } from '../../api/start-page.ts';
+import { logo } from '../../api/pages/page-parts.ts';
+import { startPage, startPagePolicy } from '../../api/pages/start-page.ts';
 import { cssVariables, theme } from '../../console/src/theme.ts';
 
 const options = {

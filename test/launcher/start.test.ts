@@ -125,6 +125,19 @@ describe('npm start', () => {
     }
   });
 
+  it('takes settings from .env, and those of the shell before them', async () => {
+    await writeFile(file('.env'), 'SLUICE_BOOTSTRAP_KEY=a-key-of-the-file-0123456789\nPORT=1\n# HOST=0.0.0.0\n');
+    try {
+      const launcher = await start();
+      const { baseUrl } = await launcher.welcome();
+      const authorization = 'Bearer a-key-of-the-file-0123456789';
+      assert.equal((await fetch(`${baseUrl}/models`, { headers: { authorization } })).status, 200);
+      await stop(launcher);
+    } finally {
+      await rm(file('.env'));
+    }
+  });
+
   it('names the command that is missing where nothing is installed', async () => {
     const bare = file('bare');
     mkdirSync(bare);

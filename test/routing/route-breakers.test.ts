@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
+import { type RoutingSettings, routingDefaults } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { type RoutingSettings, routingDefaults } from '../../shared/routing-settings.ts';
 import { RouteBreakers, type RouteState } from '../../workers/routing/route-breakers.ts';
 
 const route = 'one/m';

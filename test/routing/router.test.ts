@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { ModelRoute } from '../../shared/catalogue/models.ts';
+import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { RoutingSettings } from '../../shared/routing-settings.ts';
-import { beginStream, type FixtureVendor, sendJson, sendStream } from '../vendors/fixture-vendor.ts';
-import { completion, errorBody, events, usage } from '../vendors/recorded-openai.ts';
+import { beginStream, type FixtureVendor, sendJson, sendStream } from '../vendors/contracts/fixture-vendor.ts';
+import { completion, errorBody, events, usage } from '../vendors/recorded/recorded-openai.ts';
 import { chatModel, ScriptedRoutes, startServers } from './scripted-routes.ts';
 
 const fine = JSON.stringify({

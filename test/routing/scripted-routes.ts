@@ -3,17 +3,17 @@ import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { createCatalogue } from '../../shared/catalogue/catalogue.ts';
 import type { Model, ModelRoute } from '../../shared/catalogue/models.ts';
 import { findVendorRow, type VendorRow } from '../../shared/catalogue/vendors.ts';
-import { createWorkerMetrics } from '../../shared/metrics.ts';
-import { type RoutingSettings, routingDefaults } from '../../shared/routing-settings.ts';
-import type { VendorSettings } from '../../shared/vendor-settings.ts';
+import { type RoutingSettings, routingDefaults } from '../../shared/config/routing-settings.ts';
+import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
+import { createWorkerMetrics } from '../../shared/runtime/metrics.ts';
 import { Router } from '../../workers/routing/router.ts';
 import { VendorPool } from '../../workers/routing/vendor-pool.ts';
 import type { FrameSink, VendorAnswer, VendorFrame } from '../../workers/vendors/vendor.ts';
-import { type FixtureVendor, startFixtureVendor } from '../vendors/fixture-vendor.ts';
-import { memoryFiles } from '../vendors/memory-files.ts';
+import { type FixtureVendor, startFixtureVendor } from '../vendors/contracts/fixture-vendor.ts';
+import { memoryFiles } from '../vendors/contracts/memory-files.ts';
 
 /** A frame sink that keeps what it is given. */
-export class KeptFrames implements FrameSink {
+class KeptFrames implements FrameSink {
   readonly frames: VendorFrame[] = [];
 
   write(frame: VendorFrame): boolean {

@@ -1,8 +1,8 @@
 import type { AdmitCall } from '../../api/admission/admit.ts';
-import type { Caller } from '../../api/middleware/authenticate.ts';
+import type { Caller } from '../../api/auth/caller.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
-import { accountKeys } from '../../shared/keys.ts';
-import type { RedisClient } from '../../shared/redis.ts';
+import { accountKeys } from '../../shared/redis/keys.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
 
 /** A caller without any limit. */
 export const unlimitedCaller: Caller = {

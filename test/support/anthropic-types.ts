@@ -118,7 +118,7 @@ const modelPage = z.strictObject({
 const tokenCount = z.strictObject({ input_tokens: count }) satisfies z.ZodType<Anthropic.MessageTokensCount>;
 
 /** Holds a whole answer against the type that its path has. @throws ZodError */
-export function assertAnthropicAnswer(url: string, status: number, answer: unknown): void {
+function assertAnthropicAnswer(url: string, status: number, answer: unknown): void {
   const { pathname } = new URL(url);
   if (status !== 200) errorAnswer.parse(answer);
   else if (pathname.endsWith('/count_tokens')) tokenCount.parse(answer);

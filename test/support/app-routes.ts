@@ -12,11 +12,12 @@ const anything: unknown = new Proxy(() => undefined, {
 /** Every route of the application, as `GET /v1/models`; a route for all methods is one for `ALL`. */
 export async function appRoutes(): Promise<string[]> {
   const { createApp } = await loadProduct<typeof import('../../api/app.ts')>('api/app');
-  const { BaseUrls } = await loadProduct<typeof import('../../api/base-urls.ts')>('api/base-urls');
-  const { ForwardedHeaders } = await loadProduct<typeof import('../../api/trusted-proxies.ts')>('api/trusted-proxies');
+  const { BaseUrls } = await loadProduct<typeof import('../../api/http/base-urls.ts')>('api/http/base-urls');
+  const { ForwardedHeaders } =
+    await loadProduct<typeof import('../../api/http/trusted-proxies.ts')>('api/http/trusted-proxies');
   const { createCatalogue } =
     await loadProduct<typeof import('../../shared/catalogue/catalogue.ts')>('shared/catalogue/catalogue');
-  const { readConfig } = await loadProduct<typeof import('../../shared/config.ts')>('shared/config');
+  const { readConfig } = await loadProduct<typeof import('../../shared/config/config.ts')>('shared/config/config');
   const config = readConfig({});
   const known: Partial<Services> = {
     config,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
 import type OpenAI from 'openai';
 import { type Database, openDatabase } from '../../shared/database/database.ts';
-import { accountKeys, jobKeys } from '../../shared/keys.ts';
+import { accountKeys, jobKeys } from '../../shared/redis/keys.ts';
 import { eventually } from './eventually.ts';
 import { TestGateway } from './gateway.ts';
 

@@ -53,7 +53,7 @@ function finish(response) {
   const { chunks, bytes } = bodies.get(response) ?? { chunks: [], bytes: 0 };
   const isJson = bytes <= maxBytes && /^application\/json/.test(type);
   const body = isJson ? textOf(Buffer.concat(chunks), header(response, 'content-encoding')) : undefined;
-  const shape = shapeOf(body ?? '');
+  const shape = shapeOf(body ?? String(bytes === 0));
   if (known.shapes.has(shape)) return;
   known.shapes.add(shape);
   const line = `${JSON.stringify({ method, url, status, type, bytes, body })}\n`;

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
-import { createLogger } from '../../shared/log.ts';
-import { connectRedis } from '../../shared/redis.ts';
+import { connectRedis } from '../../shared/redis/redis.ts';
+import { createLogger } from '../../shared/runtime/log.ts';
 
 /** Sorted sets of holds and running jobs, which BullMQ lists name the jobs that wait or run, and the jobs themselves. */
 const setPattern = /^sluice:\{m\d+\}:(holds|running:.+)$/;

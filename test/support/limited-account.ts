@@ -1,5 +1,5 @@
-import { ensureAccount } from '../../shared/accounts.ts';
-import type { NewApiKey } from '../../shared/api-keys.ts';
+import { ensureAccount } from '../../shared/accounts/accounts.ts';
+import type { NewApiKey } from '../../shared/accounts/api-keys.ts';
 import { openDatabase } from '../../shared/database/database.ts';
 import type { TestGateway } from './gateway.ts';
 import { makeApiKey } from './make-api-key.ts';

@@ -1,8 +1,14 @@
-import { revokeApiKey } from '../../shared/api-keys/change-api-key.ts';
-import { createApiKey, defaultAccountId, findApiKeyByHash, hashApiKey, type NewApiKey } from '../../shared/api-keys.ts';
+import {
+  createApiKey,
+  defaultAccountId,
+  findApiKeyByHash,
+  hashApiKey,
+  type NewApiKey,
+} from '../../shared/accounts/api-keys.ts';
+import { revokeApiKey } from '../../shared/accounts/change-api-key.ts';
 import { openDatabase } from '../../shared/database/database.ts';
-import { createLogger } from '../../shared/log.ts';
-import { connectRedis } from '../../shared/redis.ts';
+import { connectRedis } from '../../shared/redis/redis.ts';
+import { createLogger } from '../../shared/runtime/log.ts';
 import type { TestGateway } from './gateway.ts';
 
 /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { chatRequest } from '../../shared/capabilities/chat.ts';
 import type { ResponseItem } from '../../shared/capabilities/response.ts';
-import { toChatRequest } from '../../workers/perform/response-as-chat.ts';
+import { toChatRequest } from '../../workers/execute/response-as-chat.ts';
 
 type Fields = Record<string, unknown>;
 

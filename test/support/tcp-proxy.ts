@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 export type RedisCommand = readonly string[];
 
 /** A place in the stream of commands at which the way is lost. */
-export interface Trigger {
+interface Trigger {
   /** Called for every command, in order. */
   readonly matches: (command: RedisCommand) => boolean;
   /**

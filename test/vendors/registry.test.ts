@@ -3,8 +3,8 @@ import { it } from 'node:test';
 import { vendorRows } from '../../shared/catalogue/vendors.ts';
 import { createVendor } from '../../workers/vendors/registry.ts';
 import { vendorSettings } from '../support/vendor-settings.ts';
-import { callOf, collect, sendJson, startFixtureVendor } from './fixture-vendor.ts';
-import { completion } from './recorded-openai.ts';
+import { callOf, collect, sendJson, startFixtureVendor } from './contracts/fixture-vendor.ts';
+import { completion } from './recorded/recorded-openai.ts';
 
 it('the registry has an adapter for every row of the table, which has its name and offers something', async () => {
   for (const { name } of vendorRows) {

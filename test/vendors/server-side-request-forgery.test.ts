@@ -14,7 +14,7 @@ import {
   type Downloader,
   type DownloaderOptions,
   type ResolveHost,
-} from '../../workers/download.ts';
+} from '../../workers/http/download.ts';
 
 const wait = { signal: new AbortController().signal, silenceMs: 60_000 };
 
@@ -389,7 +389,7 @@ describe('a link from outside', () => {
   it('leads to the address that was checked, though its name means another one a moment later', async () => {
     const { asked, resolveHost } = resolverOf({ 'rebind.example': [[publicAddress], ['127.0.0.1']] });
     // Nobody has the address: the network says so, or is silent until the time is over.
-    const cause = await causeOf(guarded({ resolveHost, longestMs: 500 })(`http://rebind.example:${canaryPort}/`, wait));
+    const cause = await causeOf(guarded({ resolveHost, maxMs: 500 })(`http://rebind.example:${canaryPort}/`, wait));
     assert.match(cause, /^the link could not be followed/);
     assert.deepEqual(asked, ['rebind.example']);
     assert.deepEqual({ caught, tried }, { caught: 0, tried: [`${publicAddress} ${canaryPort}`] });
@@ -418,7 +418,7 @@ describe('a link from outside', () => {
   });
 
   it('does not wait for a resolver that does not answer', async () => {
-    const download = guarded({ resolveHost: () => undefined, longestMs: 200 });
+    const download = guarded({ resolveHost: () => undefined, maxMs: 200 });
     const cause = await causeOf(download('http://images.example/', wait));
     assert.equal(cause, 'the link could not be followed (it took too long)');
   });
@@ -427,7 +427,7 @@ describe('a link from outside', () => {
     answer = (_request, response) => {
       setTimeout(() => response.writeHead(302, { location: '/again' }).end(), 150);
     };
-    const cause = await causeOf(guarded({ longestMs: 400 })(origin, wait));
+    const cause = await causeOf(guarded({ maxMs: 400 })(origin, wait));
     assert.equal(cause, 'the link could not be followed (it took too long)');
   });
 
@@ -437,7 +437,7 @@ describe('a link from outside', () => {
       const drip = setInterval(() => response.socket?.write('x-drip: 1\r\n'), 20);
       response.once('close', () => clearInterval(drip));
     };
-    const cause = await causeOf(guarded({ longestMs: 300 })(origin, wait));
+    const cause = await causeOf(guarded({ maxMs: 300 })(origin, wait));
     assert.equal(cause, 'the link could not be followed (it took too long)');
   });
 

@@ -5,11 +5,11 @@ import { type AddressInfo, createServer } from 'node:net';
 import { describe, it } from 'node:test';
 import { inspect } from 'node:util';
 import { ApiError } from '../../shared/errors.ts';
-import { createOpenAiDialect } from '../../workers/vendors/openai-dialect.ts';
+import { createOpenAiDialect } from '../../workers/vendors/openai/dialect.ts';
 import type { FrameSink } from '../../workers/vendors/vendor.ts';
-import { beginStream, callOf, collect, sendJson, sendStream } from './fixture-vendor.ts';
-import { completion, errorBody, events, streams } from './recorded-openai.ts';
-import { VendorBench } from './vendor-bench.ts';
+import { beginStream, callOf, collect, sendJson, sendStream } from './contracts/fixture-vendor.ts';
+import { VendorBench } from './contracts/vendor-bench.ts';
+import { completion, errorBody, events, streams } from './recorded/recorded-openai.ts';
 
 const apiKey = 'sk-test-0123456789abcdef';
 const plain = streams['plain text'] ?? [];

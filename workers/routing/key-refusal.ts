@@ -1,5 +1,5 @@
 import type { ApiError } from '../../shared/errors.ts';
-import { withoutKeys, withoutWordsOf } from '../../shared/redact.ts';
+import { withoutKeys, withoutWordsOf } from '../../shared/runtime/redact.ts';
 
 /** A vendor's sentence is cut after so many characters. */
 const maxCharacters = 300;

@@ -6,16 +6,16 @@ import {
   circuitBreaker,
   handleWhen,
 } from 'cockatiel';
+import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { RoutingSettings } from '../../shared/routing-settings.ts';
-import type { RouteHealth } from '../../shared/worker-registry.ts';
+import type { RouteHealth } from '../../shared/queue/worker-registry.ts';
 import { isCallersFault, isCancelled, isRouteFailure } from './failure.ts';
 
 /** Routes whose health is remembered: ids that pass through are the callers'. */
-const mostRoutes = 5000;
+const maxRoutes = 5000;
 
 /** Routes that operators are shown of one worker, and how long a failure counts among them, in ms. */
-const mostShown = 100;
+const maxShown = 100;
 const shownErrorMs = 3_600_000;
 
 /** How a route fares. */
@@ -99,7 +99,7 @@ export class RouteBreakers {
     }
     return shown
       .sort((a, b) => badness[b.state] - badness[a.state] || (b.lastError?.at ?? 0) - (a.lastError?.at ?? 0))
-      .slice(0, mostShown);
+      .slice(0, maxShown);
   }
 
   async #execute<T>(route: string, health: Health, work: () => Promise<T>): Promise<T> {
@@ -143,7 +143,7 @@ export class RouteBreakers {
     const known = this.#routes.get(route);
     const settings = this.#settings();
     if (known?.settings === settings) return known;
-    if (known === undefined && this.#routes.size >= mostRoutes) this.#forgetOne();
+    if (known === undefined && this.#routes.size >= maxRoutes) this.#forgetOne();
     const health: Health = { ...fresh, breaker: createBreaker(settings), settings };
     health.breaker.onStateChange((state) => {
       // A call that goes on for long may end after its route was forgotten.

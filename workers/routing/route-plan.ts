@@ -1,7 +1,7 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { routeName } from '../../shared/catalogue/route-name.ts';
+import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { RoutingSettings } from '../../shared/routing-settings.ts';
 import type { Failure } from './failure.ts';
 import type { RouteBreakers } from './route-breakers.ts';
 import type { RouteTarget } from './route-target.ts';
@@ -9,7 +9,7 @@ import type { VendorPool } from './vendor-pool.ts';
 
 /** The pause before a route is asked again where its vendor asks for none: it doubles, and is drawn from its upper half. */
 const firstPauseMs = 250;
-const longestPauseMs = 4000;
+const maxPauseMs = 4000;
 
 /** A call that is to be made, and how long to wait before it. */
 export interface NextCall {
@@ -94,14 +94,14 @@ export class RoutePlan {
   /** The route that may soonest be called again. */
   #again(calls: number): NextCall | undefined {
     const now = Date.now();
-    const longest = now + this.#settings.longestRetryAfterMs;
+    const longest = now + this.#settings.maxRetryAfterMs;
     const candidates = this.#routes.filter(
       ({ failure, waitsUntil, name }) => failure?.inPlace && waitsUntil <= longest && this.#breakers.admits(name),
     );
     const [first, ...others] = candidates;
     if (first === undefined) return undefined;
     const route = others.reduce((best, each) => (each.waitsUntil < best.waitsUntil ? each : best), first);
-    const doubled = Math.min(longestPauseMs, firstPauseMs * 2 ** (calls - 1));
+    const doubled = Math.min(maxPauseMs, firstPauseMs * 2 ** (calls - 1));
     const waitMs = Math.max(route.waitsUntil - now, (doubled / 2) * (1 + Math.random()));
     return { target: this.#target(route), waitMs };
   }

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { routeName } from '../../shared/catalogue/route-name.ts';
+import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { WorkerMetrics } from '../../shared/metrics.ts';
-import type { RoutingSettings } from '../../shared/routing-settings.ts';
-import type { KeyRefusal, RouteHealth } from '../../shared/worker-registry.ts';
-import { LostAnswerError } from '../http.ts';
+import type { KeyRefusal, RouteHealth } from '../../shared/queue/worker-registry.ts';
+import type { WorkerMetrics } from '../../shared/runtime/metrics.ts';
+import { LostAnswerError } from '../http/http-client.ts';
 import type { FrameSink } from '../vendors/vendor.ts';
 import { AttemptSink } from './attempt-sink.ts';
 import { type Failure, isRefusedKey, readFailure } from './failure.ts';
@@ -19,7 +19,7 @@ import type { VendorPool } from './vendor-pool.ts';
 
 /** How long a key is left alone after the vendor limited it and said no time, and at most; and after it refused it. */
 const limitedMs = 5000;
-const longestLimitedMs = 60_000;
+const maxLimitedMs = 60_000;
 const refusedMs = 60_000;
 
 /** What the metrics say of a breaker. */
@@ -172,7 +172,7 @@ export class Router {
     if (reason === 'key') pool.coolDown(account, refusedMs, error.vendorStatus === 403 ? model : undefined);
     if (isRefusedKey(error)) this.#refuse({ account, routed }, error, request);
     if (reason !== 'limit') return;
-    pool.coolDown(account, Math.min(error.retryAfterMs ?? limitedMs, longestLimitedMs), model);
+    pool.coolDown(account, Math.min(error.retryAfterMs ?? limitedMs, maxLimitedMs), model);
   }
 
   #refuse({ account, routed }: RouteTarget, error: ApiError, request: string | undefined): void {

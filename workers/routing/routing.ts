@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Config } from '../../shared/config.ts';
-import type { Logger } from '../../shared/log.ts';
-import { createWorkerMetrics, type Registry, type WorkerMetrics } from '../../shared/metrics.ts';
+import type { Config } from '../../shared/config/config.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
+import { createWorkerMetrics, type Registry, type WorkerMetrics } from '../../shared/runtime/metrics.ts';
 import { Router } from './router.ts';
 import { VendorPool } from './vendor-pool.ts';
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { VendorSettings } from '../../shared/vendor-settings.ts';
-import type { KeyCheckOutcome, KeyHealth, KeyRefusal } from '../../shared/worker-registry.ts';
-import { MediaGate } from '../media-gate.ts';
+import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
+import type { KeyCheckOutcome, KeyHealth, KeyRefusal } from '../../shared/queue/worker-registry.ts';
+import { MediaGate } from '../queue/media-gate.ts';
 import { createVendor } from '../vendors/registry.ts';
 import type { Vendor } from '../vendors/vendor.ts';
 

@@ -1,4 +1,4 @@
-import type { HttpClient } from '../http.ts';
+import type { HttpClient } from '../http/http-client.ts';
 import type { Vendor } from './vendor.ts';
 
 /** Asks a vendor for something that costs nothing, to see whether it takes the key. */

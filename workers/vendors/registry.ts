@@ -1,20 +1,20 @@
 import type { Dialect, VendorRow } from '../../shared/catalogue/vendors.ts';
-import type { VendorSettings } from '../../shared/vendor-settings.ts';
-import { createAnthropic } from './anthropic.ts';
-import { createAssemblyAi } from './assemblyai.ts';
-import { createAzure } from './azure.ts';
-import { createBedrock } from './bedrock.ts';
-import { createBlackForestLabs } from './black-forest-labs.ts';
-import { createDeepgram } from './deepgram.ts';
-import { createElevenLabs } from './elevenlabs.ts';
-import { createFal } from './fal.ts';
-import { createGemini } from './gemini.ts';
-import { createKling } from './kling.ts';
-import { createLuma } from './luma.ts';
-import { createOpenAiRow } from './openai-row.ts';
-import { createReplicate } from './replicate.ts';
-import { createRunway } from './runway.ts';
-import { createStability } from './stability.ts';
+import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
+import { createAnthropic } from './anthropic/anthropic.ts';
+import { createAssemblyAi } from './assemblyai/assemblyai.ts';
+import { createAzure } from './azure/azure.ts';
+import { createBedrock } from './bedrock/bedrock.ts';
+import { createBlackForestLabs } from './black-forest-labs/black-forest-labs.ts';
+import { createDeepgram } from './deepgram/deepgram.ts';
+import { createElevenLabs } from './elevenlabs/elevenlabs.ts';
+import { createFal } from './fal/fal.ts';
+import { createGemini } from './gemini/gemini.ts';
+import { createKling } from './kling/kling.ts';
+import { createLuma } from './luma/luma.ts';
+import { createOpenAiRow } from './openai/row.ts';
+import { createReplicate } from './replicate/replicate.ts';
+import { createRunway } from './runway/runway.ts';
+import { createStability } from './stability/stability.ts';
 import type { Vendor } from './vendor.ts';
 
 /** Where a vendor is, the key to it, and in what it differs from others of its dialect. */

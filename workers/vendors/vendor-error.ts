@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
-import { baseRespFault } from './base-resp.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import { baseRespFault } from './support/base-resp.ts';
+import { isObject, type JsonObject } from './support/json-object.ts';
 
 /** What a vendor says about its error, as far as it says it. */
 export interface VendorErrorDetails {
@@ -12,8 +12,8 @@ export interface VendorErrorDetails {
   readonly status: number | null;
 }
 
-const longestMessage = 4_000;
-const longestParam = 200;
+const maxMessage = 4_000;
+const maxParam = 200;
 const codePattern = /^[\w.:-]{1,100}$/;
 /** A shorter key (the sandbox's) is no secret, and leaving it out would maim ordinary text. */
 const shortestSecret = 16;
@@ -173,7 +173,7 @@ export function readVendorError(body: string, secret: string): VendorErrorDetail
   if (Array.isArray(parsed)) [parsed] = parsed;
   const root = isObject(parsed) ? parsed : {};
   const fault = baseRespFault(root);
-  if (fault !== undefined) return { ...fault, message: shortText(fault.message, longestMessage), param: null };
+  if (fault !== undefined) return { ...fault, message: shortText(fault.message, maxMessage), param: null };
   // Cloudflare has a list of them.
   const [first]: unknown[] = Array.isArray(root.errors) ? root.errors : [];
   const error = [root.error, first].find(isObject) ?? root;
@@ -188,10 +188,10 @@ export function readVendorError(body: string, secret: string): VendorErrorDetail
   const detail = readFault(root.detail);
   return {
     message:
-      shortText(error.message, longestMessage) ??
-      shortText(root.error ?? root.detail, longestMessage) ??
-      shortText(detail.msg, longestMessage),
-    param: shortText(error.param, longestParam) ?? shortText(placeOf(detail.loc), longestParam),
+      shortText(error.message, maxMessage) ??
+      shortText(root.error ?? root.detail, maxMessage) ??
+      shortText(detail.msg, maxMessage),
+    param: shortText(error.param, maxParam) ?? shortText(placeOf(detail.loc), maxParam),
     code: code ?? shortCode(detail.type),
     status: status ?? (known ? (statusOfCode[known] ?? null) : null),
   };

@@ -106,7 +106,7 @@ export const currentSession = (signal?: AbortSignal): Promise<{ session: { id: s
 
 export const endSession = (id: string): Promise<unknown> => post('/revoke-session', { id });
 
-export const endOtherSessions = (): Promise<unknown> => post('/revoke-other-sessions');
+const endOtherSessions = (): Promise<unknown> => post('/revoke-other-sessions');
 
 /** Ends every session, this one last. */
 export const signOutEverywhere = async (): Promise<unknown> => {

@@ -2,7 +2,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { type Query, request } from './request.ts';
 
 /** One page of a list; `next` is the `after` of the page behind it. */
-export interface ListPage<Row> {
+interface ListPage<Row> {
   readonly data: readonly Row[];
   readonly has_more: boolean;
   readonly next: string | null;

@@ -2,7 +2,7 @@ import { queryOptions } from '@tanstack/react-query';
 import { request } from './request.ts';
 
 /** Why a request made no job. */
-export interface Refusal {
+interface Refusal {
   readonly created_at: number;
   readonly method: string;
   readonly path: string;

@@ -1,7 +1,7 @@
 import { queryOptions, useSuspenseQuery } from '@tanstack/react-query';
 import { request } from './request.ts';
 
-export interface SessionUser {
+interface SessionUser {
   readonly id: string;
   readonly email: string;
   readonly name: string;

@@ -8,7 +8,7 @@ export interface GroupValue {
 }
 
 const rowHeight = 34;
-const mostNameLetters = 24;
+const maxNameLetters = 24;
 
 /** A bar for each group, the greatest first. The table beside it tells the same in words. */
 export function GroupChart({ label, groups, unit }: { label: string; groups: readonly GroupValue[]; unit: UnitName }) {
@@ -43,7 +43,7 @@ export function GroupChart({ label, groups, unit }: { label: string; groups: rea
             tickLine={false}
             axisLine={false}
             tickFormatter={(name: string) =>
-              name.length > mostNameLetters ? `${name.slice(0, mostNameLetters - 1)}…` : name
+              name.length > maxNameLetters ? `${name.slice(0, maxNameLetters - 1)}…` : name
             }
           />
           <Tooltip

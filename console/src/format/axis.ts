@@ -1,5 +1,5 @@
 /** The numbers along an axis, from nought up, and how each is written: all in one form. */
-export interface Axis {
+interface Axis {
   readonly ticks: readonly number[];
   readonly format: (value: number) => string;
 }

@@ -81,7 +81,9 @@ async function startSluice(name: string, root: string, options: TargetOptions): 
 async function makeLimitedKey(root: string, dataDir: string): Promise<string> {
   // That checkout's own: an older build refuses the database of a newer one.
   const load = (path: string) => import(pathToFileURL(join(root, path)).href);
-  const { createApiKey }: typeof import('../../../shared/api-keys.ts') = await load('shared/api-keys.ts');
+  const { createApiKey }: typeof import('../../../shared/accounts/api-keys.ts') =
+    // Where it was before folders went by subject.
+    await load('shared/accounts/api-keys.ts').catch(() => load('shared/api-keys.ts'));
   const { openDatabase }: typeof import('../../../shared/database/database.ts') =
     await load('shared/database/database.ts');
   const db = await openDatabase({ dataDir, databaseUrl: undefined });

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { eventMessage, exceptionMessage } from '../recorded-bedrock.ts';
+import { eventMessage, exceptionMessage } from './recorded-bedrock.ts';
 
 /**
  * What a client is to be told. Written by hand beside what the vendor says, so that it knows nothing of how the gateway

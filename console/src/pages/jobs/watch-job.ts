@@ -14,7 +14,7 @@ export interface WatchedEvent {
 }
 
 /** Tries after a broken connection, each a second after the last. */
-const mostTries = 10;
+const maxTries = 10;
 const pauseMs = 1000;
 
 /**
@@ -37,7 +37,7 @@ export async function watchJob(id: string, tell: (event: WatchedEvent) => void, 
     } catch (error) {
       signal.throwIfAborted();
       failures += 1;
-      if (error instanceof RequestError || failures >= mostTries) throw error;
+      if (error instanceof RequestError || failures >= maxTries) throw error;
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   }

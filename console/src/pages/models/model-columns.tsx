@@ -85,7 +85,7 @@ function Name({ model }: { model: Model }) {
 }
 
 /** Why a model cannot be used, in a line; its page says what to do. */
-export function whyNot({ vendors }: Pick<Model, 'vendors'>): string {
+function whyNot({ vendors }: Pick<Model, 'vendors'>): string {
   const [first, ...others] = vendors;
   if (first === undefined) return 'Not available: no vendor serves it.';
   if (others.length === 0) return `Not available: ${first} is off on this gateway.`;

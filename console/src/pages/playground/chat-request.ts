@@ -7,7 +7,7 @@ export interface ToolCall {
 }
 
 /** What a person says. */
-export interface UserTurn {
+interface UserTurn {
   readonly role: 'user';
   readonly text: string;
   /** Data URLs and links. */

@@ -1,5 +1,5 @@
+import type { Playground } from './make-playground.ts';
 import type { PlaygroundTab } from './playground-search.ts';
-import type { Playground } from './sessions.ts';
 
 /** Has a tab begin with a model, as if it had been picked there. */
 export function chooseModel(playground: Playground, tab: PlaygroundTab, model: string): void {

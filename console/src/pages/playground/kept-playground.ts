@@ -1,7 +1,7 @@
 import { keepInTab, keptInTab } from '../../api/tab-storage.ts';
 import type { ChatTurn } from './chat-request.ts';
 import type { ChatSession, ChatState } from './chat-session.ts';
-import type { Playground } from './sessions.ts';
+import type { Playground } from './make-playground.ts';
 
 /** Its number changes when what is kept changes its shape. */
 const name = 'playground-1';

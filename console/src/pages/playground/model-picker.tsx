@@ -4,7 +4,7 @@ import { useEffect } from 'react';
 import { type Model, modelsQuery } from '../../api/models.ts';
 
 /** Shown at once: what is typed narrows them down. */
-const mostShown = 100;
+const maxShown = 100;
 
 /** Whether a model can be used now, where requests are sent to a path. */
 function isOffered(model: Model, path: string): boolean {
@@ -27,7 +27,7 @@ export function ModelPicker(props: { path: string; value: string; onChange: (mod
       label="Model"
       searchable
       allowDeselect={false}
-      limit={mostShown}
+      limit={maxShown}
       data={offered.map(({ id }) => id)}
       value={value === '' ? null : value}
       onChange={(chosen) => onChange(chosen ?? '')}

@@ -2,8 +2,8 @@ import { Autocomplete, Group, NumberInput, Select, Stack, Text } from '@mantine/
 import { IconVolume } from '@tabler/icons-react';
 import { DownloadButton } from '../../components/download-button.tsx';
 import { bytes } from '../../format/number.ts';
+import type { Playground } from './make-playground.ts';
 import { type MadeSpeech, makeSpeech } from './media-work.ts';
-import type { Playground } from './sessions.ts';
 import { useStore } from './state-store.ts';
 import { HintField, WordsField } from './task-fields.tsx';
 import { given, TaskForm } from './task-form.tsx';

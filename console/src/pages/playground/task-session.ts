@@ -30,7 +30,7 @@ export type Work<Result> = (
 ) => Promise<Result>;
 
 /** Tasks whose results are kept on the page: they hold whole pictures. */
-const mostTasks = 20;
+const maxTasks = 20;
 
 /** The form of a tab and what was made with it; work goes on while another tab is looked at. */
 export class TaskSession<Form extends object, Result> {
@@ -82,8 +82,8 @@ export class TaskSession<Form extends object, Result> {
 
   #add(task: Task<Result>): void {
     const tasks = [task, ...this.store.get().tasks];
-    this.#let(tasks.slice(mostTasks));
-    this.store.set({ tasks: tasks.slice(0, mostTasks) });
+    this.#let(tasks.slice(maxTasks));
+    this.store.set({ tasks: tasks.slice(0, maxTasks) });
   }
 
   #let(tasks: readonly Task<Result>[]): void {

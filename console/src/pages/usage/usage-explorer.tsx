@@ -117,7 +117,7 @@ function UsageView({ usage, scope, search, group, span }: UsageViewProps) {
   );
 }
 
-const mostBars = 10;
+const maxBars = 10;
 
 function UsageChart({
   usage,
@@ -134,7 +134,7 @@ function UsageChart({
   const bars = usage.data
     .map((row) => ({ name: row.label, value: of(row) }))
     .sort((a, b) => b.value - a.value)
-    .slice(0, mostBars);
+    .slice(0, maxBars);
   return (
     <Card title={label}>
       <GroupChart label={`${label} by ${group}`} groups={bars} unit={unit} />

@@ -1,0 +1,257 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Middleware } from 'koa';
+import { type ApiKey, ensureConsoleKey, findApiKeyByHash, hashApiKey } from '../../shared/accounts/api-keys.ts';
+import { announceKey } from '../../shared/accounts/change-api-key.ts';
+import { writeKeyFlag } from '../../shared/accounts/key-flag.ts';
+import type { Database } from '../../shared/database/database.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { accountKeys } from '../../shared/redis/keys.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
+import { BoundedReads } from '../bounds/bounded-reads.ts';
+import { WrongKeys } from '../bounds/wrong-keys.ts';
+import type { ForwardedHeaders } from '../http/trusted-proxies.ts';
+import type { State } from '../state.ts';
+import type { Caller } from './caller.ts';
+import { KeyUses } from './key-uses.ts';
+
+const cachedCallers = 10_000;
+/** How long the database may take to show a key. */
+const lookUpMs = 2000;
+
+/**
+ * Finds callers by their keys. What a key is may be remembered for long, because whether it is still so is asked of Redis
+ * with every request (in `admit`, or here where nothing is admitted): revoking and changing need no message to arrive.
+ */
+export class CallerDirectory {
+  readonly #db: Database;
+  readonly #redis: RedisClient;
+  readonly #uses: KeyUses;
+  /** By the hash of the key. */
+  readonly #callers = new Map<string, Caller>();
+  /** Hashes of the playground's keys, by account. */
+  readonly #consoleHashes = new Map<string, string>();
+  readonly #lookUps = new BoundedReads(lookUpMs, 'API keys cannot be checked for now.');
+
+  readonly #wrongKeys: WrongKeys;
+
+  /** @param wrongKeysPerMinute unknown keys that one network may try */
+  constructor(db: Database, redis: RedisClient, log: Logger, wrongKeysPerMinute = Number.POSITIVE_INFINITY) {
+    this.#db = db;
+    this.#wrongKeys = new WrongKeys(db, wrongKeysPerMinute);
+    this.#redis = redis;
+    this.#uses = new KeyUses(db, log);
+  }
+
+  /**
+   * The caller with this key.
+   * @param from the network that it came from, asked for where the key is not known; undefined: one that many share
+   * @throws ApiError 401 when there is none or the key has expired, 429 when too many wrong ones came from there, 503 when
+   * the database does not answer in time.
+   */
+  async find(key: string, from?: () => string | undefined): Promise<Caller> {
+    try {
+      return await this.#find(hashApiKey(key), from);
+    } catch (error) {
+      throw showingKey(error, key);
+    }
+  }
+
+  /** The same again, for what lasts longer than a request: a socket, whose key may have expired since. @throws as `find` */
+  async findAgain({ hash }: Caller): Promise<Caller> {
+    return await this.#find(hash);
+  }
+
+  async #find(hash: string, from: () => string | undefined = () => undefined): Promise<Caller> {
+    let caller = this.#callers.get(hash);
+    // What is remembered may be old: the key may have been given more time.
+    if (caller === undefined || isExpired(caller)) caller = await this.#lookUp(hash, from());
+    this.#uses.note(caller.apiKeyId);
+    return caller;
+  }
+
+  /**
+   * The account as it calls by the hidden key of its playground, which is made on first use. Behind a session only.
+   * @throws ApiError 503 when the database does not answer in time.
+   */
+  async consoleCallerOf(account: string): Promise<Caller> {
+    const known = this.#callers.get(this.#consoleHashes.get(account) ?? '');
+    if (known !== undefined) return known;
+    const apiKey = await this.#lookUps.read(() => ensureConsoleKey(this.#db, account));
+    remember(this.#consoleHashes, account, apiKey.hash);
+    return this.#keep(apiKey);
+  }
+
+  /**
+   * For requests that are not admitted: the caller as the key is now.
+   * @throws ApiError 401 when it has been revoked or has expired.
+   */
+  async assertActive(caller: Caller): Promise<Caller> {
+    const flag = await this.#redis.get(accountKeys.keyActive(caller.account, caller.apiKeyId));
+    if (flag === '0') throw notValid();
+    const current = flag === String(caller.revision) ? caller : await this.reload(caller);
+    assertNotExpired(current);
+    return current;
+  }
+
+  /**
+   * The caller as the database has it now, for this and later requests; Redis has its flag afterwards. What was checked by
+   * the old one has to be checked again (see `assertInScope`).
+   * @throws ApiError 401 when the key was revoked or has expired, 503 when the database does not answer in time.
+   */
+  async reload(caller: Caller): Promise<Caller> {
+    this.#callers.delete(caller.hash);
+    const current = await this.#lookUps.read(() => this.#announce(caller));
+    if (current === undefined) throw notValid();
+    const reloaded = this.#keep(current);
+    assertNotExpired(reloaded);
+    return reloaded;
+  }
+
+  /** Writes a key's flag from the database, unless Redis has a later one by now: a revocation always stands. */
+  async restoreFlag(caller: Caller): Promise<void> {
+    await this.#lookUps.read(() => this.#announce(caller));
+  }
+
+  /** Writes down which keys were used last. */
+  async close(): Promise<void> {
+    await this.#uses.close();
+  }
+
+  /** Tells Redis what the database has of a key, and answers it; undefined where it is not valid any more. */
+  async #announce({ hash }: Caller): Promise<ApiKey | undefined> {
+    const apiKey = await findApiKeyByHash(this.#db, hash);
+    if (apiKey === undefined) return undefined;
+    if (apiKey.revokedAt === undefined) return await announceKey(this.#db, this.#redis, apiKey);
+    // Whoever revoked it could not tell Redis.
+    await writeKeyFlag(this.#redis, apiKey, 0);
+    return undefined;
+  }
+
+  async #lookUp(hash: string, network: string | undefined): Promise<Caller> {
+    if (network !== undefined) await this.#wrongKeys.assertMayTry(network, hash);
+    try {
+      const caller = await this.#read(hash);
+      assertNotExpired(caller);
+      return caller;
+    } catch (error) {
+      const isWrong = error instanceof ApiError && error.code === 'invalid_api_key';
+      if (isWrong && network !== undefined) this.#wrongKeys.note(network);
+      throw error;
+    }
+  }
+
+  async #read(hash: string): Promise<Caller> {
+    const apiKey = await this.#lookUps.read(() => findApiKeyByHash(this.#db, hash));
+    if (apiKey === undefined || apiKey.revokedAt !== undefined) throw notValid();
+    return this.#keep(apiKey);
+  }
+
+  #keep(apiKey: ApiKey): Caller {
+    const caller = callerOf(apiKey);
+    remember(this.#callers, caller.hash, caller);
+    return caller;
+  }
+}
+
+/** Puts an entry into a bounded map; the one that has been there longest makes room. */
+function remember<Value>(map: Map<string, Value>, key: string, value: Value): void {
+  if (map.size >= cachedCallers && !map.has(key)) map.delete(map.keys().next().value as string);
+  map.set(key, value);
+}
+
+function callerOf(key: ApiKey): Caller {
+  return {
+    account: key.accountId,
+    apiKeyId: key.id,
+    hash: key.hash,
+    kind: key.kind,
+    revision: key.revision,
+    expiresAt: key.expiresAt,
+    capabilities: key.capabilities,
+    models: key.models,
+    rpm: key.rpm,
+    tpm: key.tpm,
+    modelLimits: key.modelLimits,
+    budget: key.budget,
+    concurrency: key.concurrency,
+    onDisconnect: key.onDisconnect,
+    unsupportedParameters: key.unsupportedParameters,
+    vendorIds: key.vendorIds,
+  };
+}
+
+/** OpenAI's words, by which clients tell a wrong key from a bad request. */
+const incorrectKey = 'Incorrect API key provided';
+
+/** The 401 for a key that is unknown or was revoked. */
+export function notValid(): ApiError {
+  return new ApiError('invalid_api_key', `${incorrectKey}. It is not valid, or has been revoked.`);
+}
+
+/** The same 401 with as much of the key as OpenAI shows; any other error as it is. */
+function showingKey(error: unknown, key: string): unknown {
+  if (!(error instanceof ApiError) || error.code !== 'invalid_api_key') return error;
+  const shown = /^[\w-]{20,}$/.test(key) ? `${key.slice(0, 5)}***${key.slice(-2)}` : '***';
+  return new ApiError(error.code, error.message.replace(incorrectKey, `${incorrectKey}: ${shown}`));
+}
+
+function isExpired({ expiresAt }: Caller): boolean {
+  return expiresAt !== undefined && expiresAt <= Date.now();
+}
+
+function assertNotExpired(caller: Caller): void {
+  if (isExpired(caller)) throw new ApiError('invalid_api_key', `${incorrectKey}. It has expired.`);
+}
+
+/**
+ * Knows the caller by `Authorization: Bearer …`, by `x-api-key`, which Anthropic's clients send, by `api-key`, which Azure's
+ * do, or by a WebSocket's subprotocol, as browsers can set nothing else.
+ * @throws ApiError 401, 403 for an operator key, which is for /admin/v1 only.
+ */
+export function authenticate(callers: CallerDirectory, forwarded: ForwardedHeaders): Middleware<State> {
+  return async (ctx, next) => {
+    const caller = await callers.find(readKey(ctx.headers), () => forwarded.callerNetwork(ctx.req));
+    ctx.state.caller = caller;
+    if (caller.kind === 'operator') {
+      throw new ApiError('permission_denied', 'This is an operator key: it is for /admin/v1 only.');
+    }
+    await next();
+  };
+}
+
+/** Also refuses revoked keys; for routes that do not go through admission. */
+export function requireActiveKey(callers: CallerDirectory): Middleware<State> {
+  return async (ctx, next) => {
+    ctx.state.caller = await callers.assertActive(ctx.state.caller);
+    await next();
+  };
+}
+
+/** The API key that a request carries. @throws ApiError 401. */
+export function readKey(headers: IncomingHttpHeaders): string {
+  const { authorization } = headers;
+  const apiKey = headers['x-api-key'] || headers['api-key'];
+  if (authorization === undefined && typeof apiKey === 'string' && apiKey !== '') return apiKey.trim();
+  const protocolKey = readProtocolKey(headers['sec-websocket-protocol']);
+  if (authorization === undefined && protocolKey !== undefined) return protocolKey;
+  if (authorization === undefined || authorization === '') {
+    throw new ApiError(
+      'invalid_api_key',
+      "You didn't provide an API key. Send it as a header: Authorization: Bearer YOUR_KEY.",
+    );
+  }
+  const key = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+  if (key === undefined) {
+    throw new ApiError('invalid_api_key', 'The Authorization header is malformed: it must be "Bearer YOUR_KEY".');
+  }
+  return key;
+}
+
+const keyProtocol = 'openai-insecure-api-key.';
+
+/** The key among a WebSocket's offered subprotocols. OpenAI's name for it, and its word for who can see the key. */
+function readProtocolKey(offered: string | undefined): string | undefined {
+  const protocols = offered?.split(',').map((name) => name.trim());
+  return protocols?.find((name) => name.startsWith(keyProtocol))?.slice(keyProtocol.length);
+}

@@ -1,0 +1,40 @@
+import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import type { ParsedRequest } from '../../pipeline/parsed-request.ts';
+import { withFieldCheck } from '../check-media-fields.ts';
+import { parseSpeech, type SpeechTraits, withFormat } from './parse-speech.ts';
+import { speechView } from './speech-view.ts';
+
+/**
+ * What the model must be able to do for a request. Events need a vendor that has them, as at OpenAI: they tell the usage.
+ */
+const checkSpeech: NonNullable<Endpoint['check']> = ({ traits }, { id, speech }) => {
+  const { format, events } = traits as SpeechTraits;
+  if (!speech?.formats.includes(format)) {
+    const message = `The model \`${id}\` does not speak '${format}'. Its formats are: ${speech?.formats.join(', ')}.`;
+    throw invalidParameter('response_format', message);
+  }
+  if (events && speech.events === false) {
+    throw invalidParameter('stream_format', `The model \`${id}\` does not send its audio as events.`);
+  }
+};
+
+/** A request that names no format gets one that the model speaks. */
+const fillIn: NonNullable<Endpoint['resolve']> = async (read, { services }) => {
+  const { format, isFormatGiven } = read.traits as SpeechTraits;
+  const [first, ...others] = services.catalogue.find(read.model)?.speech?.formats ?? [];
+  if (isFormatGiven || first === undefined || [first, ...others].includes(format)) return read;
+  // The text is bounded, but not so a field that nobody knows: such a request is left as it is.
+  return typeof read.request === 'string' ? withFormat(read as ParsedRequest, first) : read;
+};
+
+/** `POST /v1/audio/speech` (https://platform.openai.com/docs/api-reference/audio/createSpeech). */
+export const audioSpeech: Endpoint = {
+  name: 'audio.speech',
+  path: '/v1/audio/speech',
+  capability: 'speech',
+  parse: parseSpeech,
+  resolve: fillIn,
+  check: withFieldCheck('speech', checkSpeech),
+  view: speechView,
+};

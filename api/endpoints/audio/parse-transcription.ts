@@ -1,0 +1,90 @@
+import {
+  type TranscriptionJobRequest,
+  transcriptionRequest,
+  translationRequest,
+} from '../../../shared/capabilities/transcription.ts';
+import { givenMediaFields } from '../../../shared/catalogue/media-fields.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { type FieldKind, invalidField, readFormFields } from '../../http/body/form-fields.ts';
+import { mediaExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import type { Form, ParsedRequest, ParseForm } from '../../pipeline/parsed-request.ts';
+import { readRequestFields } from '../../pipeline/request-fields.ts';
+
+/** The largest audio file, as at OpenAI. */
+const largestFile = 25 * 1024 * 1024;
+
+/** What the fields of audio forms are. */
+const fields: Readonly<Record<string, FieldKind>> = {
+  file: 'file',
+  model: 'text',
+  prompt: 'text',
+  language: 'text',
+  languages: 'list',
+  keywords: 'list',
+  response_format: 'text',
+  temperature: 'number',
+  timestamp_granularities: 'list',
+  include: 'list',
+  stream: 'boolean',
+  chunking_strategy: 'text',
+  known_speaker_names: 'list',
+  known_speaker_references: 'list',
+};
+const speakerFields = ['known_speaker_names', 'known_speaker_references'] as const;
+
+/** What `checkTranscription` holds against a model's row. */
+export interface TranscriptionTraits extends Readonly<Record<string, unknown>> {
+  readonly task: TranscriptionJobRequest['task'];
+  readonly format: TranscriptionJobRequest['format'];
+  /** The field that names speakers, where there is one. */
+  readonly speakers: string | undefined;
+}
+
+/** Speech is hardly ever kept in less: 16 kbit/s. How long a file is, only its vendor finds out. */
+const minBytesPerSecond = 2000;
+
+/** Prepares `POST /v1/audio/transcriptions`. The view option `format` is the response format. */
+export const parseTranscription: ParseForm = (form) => parse(form, 'transcribe');
+
+/** Prepares `POST /v1/audio/translations`. The view option `format` is the response format. */
+export const parseTranslation: ParseForm = (form) => parse(form, 'translate');
+
+function parse(form: Form, task: TranscriptionJobRequest['task']): ParsedRequest {
+  const schema = task === 'translate' ? translationRequest : transcriptionRequest;
+  const given = readFormFields(form, fields);
+  const upload = readFile(form);
+  const input = readRequestFields<typeof transcriptionRequest | typeof translationRequest>(schema, given);
+  const { model, stream, response_format: format = 'json', ...rest } = input;
+  const options = rest as TranscriptionJobRequest['options'];
+  const request: TranscriptionJobRequest = { task, format, options };
+  const speakers = speakerFields.find((field) => options[field] !== undefined);
+  const traits: TranscriptionTraits = { task, format, speakers };
+  const mediaFields = givenMediaFields('transcription', { ...request });
+  return {
+    model,
+    stream: stream === true,
+    request: JSON.stringify(request),
+    hasMedia: true,
+    viewOptions: { format },
+    ...vendorFacts(options, mediaExtras('transcription', mediaFields, options)),
+    extent: { seconds: Math.ceil(upload.bytes / minBytesPerSecond) },
+    traits: { ...traits, mediaFields },
+    files: [upload],
+  };
+}
+
+/** The one file of the form. */
+function readFile({ files }: Form): Form['files'][number] {
+  const [file, another] = files;
+  const stray = files.find(({ field }) => field !== 'file');
+  if (stray !== undefined) throw invalidField(stray.field, "a file is not expected here: send the audio as 'file'");
+  if (file === undefined) throw invalidParameter('file', "Missing required parameter: 'file'.");
+  if (another !== undefined) throw invalidField('file', 'it is given more than once');
+  if (file.bytes === 0) throw invalidField('file', 'the file is empty');
+  if (file.bytes > largestFile) {
+    const message = `The audio file is too large: it has ${file.bytes} bytes, and at most ${largestFile} are allowed.`;
+    throw new ApiError('request_too_large', message, { param: 'file' });
+  }
+  return file;
+}

@@ -1,0 +1,75 @@
+import type { TranscriptSegment } from '../../../shared/capabilities/transcription.ts';
+
+/** What subtitles are made of: an answer's segments, or, where it has none, its text and duration (seconds). */
+export interface Transcript {
+  readonly text: string;
+  readonly duration?: number;
+  readonly segments?: readonly TranscriptSegment[];
+}
+
+/** A cue: times in whole milliseconds, text without blank lines. */
+interface Cue {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+/** A transcript as SubRip (`.srt`): numbered cues, times `hh:mm:ss,mmm`, a blank line after each. */
+export function toSrt(transcript: Transcript): string {
+  return cuesOf(transcript)
+    .map((cue, index) => {
+      // SubRip cannot escape its arrow; a shorter one is what Whisper writes.
+      const text = cue.text.replaceAll('-->', '->');
+      return `${index + 1}\n${clock(cue.start, ',')} --> ${clock(cue.end, ',')}\n${text}\n\n`;
+    })
+    .join('');
+}
+
+/** A transcript as WebVTT (https://www.w3.org/TR/webvtt1/): times `hh:mm:ss.mmm`, `&`, `<` and `>` escaped. */
+export function toVtt(transcript: Transcript): string {
+  const cues = cuesOf(transcript).map(
+    (cue) => `${clock(cue.start, '.')} --> ${clock(cue.end, '.')}\n${escapeVtt(cue.text)}\n\n`,
+  );
+  return `WEBVTT\n\n${cues.join('')}`;
+}
+
+/** Cues never begin before the one in front of them, nor end before they begin, whatever a vendor's times say. */
+function cuesOf({ text, duration, segments }: Transcript): Cue[] {
+  const given = segments ?? [{ start: 0, end: duration ?? 0, text }];
+  const cues: Cue[] = [];
+  let latest = 0;
+  for (const segment of given) {
+    const shown = withoutBlankLines(segment.text);
+    if (shown === '') continue;
+    const start = Math.max(latest, milliseconds(segment.start));
+    cues.push({ start, end: Math.max(start, milliseconds(segment.end)), text: shown });
+    latest = start;
+  }
+  return cues;
+}
+
+/** The last time that two digits of hours can tell, ms. */
+const latestTime = 359_999_999;
+
+function milliseconds(seconds: number): number {
+  return Number.isFinite(seconds) ? Math.min(latestTime, Math.max(0, Math.round(seconds * 1000))) : 0;
+}
+
+/** A blank line would end a cue in the middle of its text. */
+function withoutBlankLines(text: string): string {
+  return text
+    .split(/\r\n|\n|\r/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .join('\n');
+}
+
+function clock(time: number, point: ',' | '.'): string {
+  const two = (value: number): string => String(Math.floor(value)).padStart(2, '0');
+  const seconds = `${two((time / 1000) % 60)}${point}${String(time % 1000).padStart(3, '0')}`;
+  return `${two(time / 3_600_000)}:${two((time / 60_000) % 60)}:${seconds}`;
+}
+
+function escapeVtt(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}

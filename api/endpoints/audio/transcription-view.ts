@@ -1,0 +1,58 @@
+import type { TranscriptionFormat } from '../../../shared/capabilities/transcription.ts';
+import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { View, ViewedJob } from '../../replies/view.ts';
+import { type Transcript, toSrt, toVtt } from './subtitles.ts';
+
+/** Content types of the formats that are not JSON. */
+const textTypes: Partial<Record<TranscriptionFormat, string>> = {
+  text: 'text/plain; charset=utf-8',
+  srt: 'application/x-subrip; charset=utf-8',
+  vtt: 'text/vtt; charset=utf-8',
+};
+
+function formatOf(job: ViewedJob): TranscriptionFormat {
+  return job.viewOptions.format as TranscriptionFormat;
+}
+
+/**
+ * Transcriptions and translations. Streamed: the vendor's events, then `transcript.text.done`; there is no `[DONE]` in
+ * this stream of OpenAI's. A held answer watched as a stream is the last event alone. Held: the JSON formats as the vendor
+ * gave them; text, srt and vtt made here.
+ */
+export const transcriptionView: View = {
+  stream: () => (frame) => {
+    if (frame.type === 'delta') return [`data: ${frame.text}`];
+    return frame.type === 'end' ? [`data: ${doneEvent(frame.text)}`] : [];
+  },
+  heldFromEnd: true,
+  held: (job, frames) => {
+    const { text } = frames.at(-1) as Frame;
+    const format = formatOf(job);
+    if (format === 'text') return `${transcriptOf(text).text}\n`;
+    if (format === 'srt') return toSrt(transcriptOf(text));
+    if (format === 'vtt') return toVtt(transcriptOf(text));
+    return text;
+  },
+  contentType: (job) => textTypes[formatOf(job)],
+};
+
+interface DoneTranscript {
+  readonly text: string;
+  readonly languages?: unknown;
+  readonly logprobs?: unknown;
+  readonly usage?: { readonly type?: unknown } | null;
+}
+
+function transcriptOf(end: string): Transcript {
+  return JSON.parse(end) as Transcript;
+}
+
+/**
+ * Segments have had events of their own. Usage in seconds is left out: OpenAI's event counts tokens or nothing, and clients
+ * with strict types cannot read another kind.
+ */
+function doneEvent(end: string): string {
+  const { text, languages, logprobs, usage } = JSON.parse(end) as DoneTranscript;
+  const counted = usage?.type === 'duration' ? undefined : (usage ?? undefined);
+  return JSON.stringify({ type: 'transcript.text.done', text, languages, logprobs, usage: counted });
+}

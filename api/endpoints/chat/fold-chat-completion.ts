@@ -1,0 +1,103 @@
+import type { Frame } from '../../../shared/jobs/frames.ts';
+
+type Fields = Record<string, unknown>;
+
+interface FoldedChoice {
+  index: number;
+  message: Fields;
+  finish_reason: unknown;
+  logprobs: { content: unknown[] | null; refusal: unknown[] | null } | null;
+}
+
+/** A choice while it grows, with its tool calls by the index their pieces name. */
+interface GrowingChoice {
+  readonly choice: FoldedChoice;
+  readonly toolCalls: Map<number, Fields>;
+}
+
+/**
+ * What the chunks of a streamed chat answer say as a whole: the body of a chat completion without its envelope. Text
+ * concatenates, tool calls are joined by their index, unknown fields of a delta are concatenated when they are text and
+ * replaced otherwise.
+ */
+export function foldChatCompletion(frames: readonly Frame[]): Fields {
+  const choices = new Map<number, GrowingChoice>();
+  let rest: Fields = {};
+  for (const frame of frames) {
+    const { choices: changed, ...fields } = JSON.parse(frame.text) as Fields & { choices?: Fields[] };
+    if (frame.type !== 'delta' && frame.type !== 'end') continue;
+    rest = { ...rest, ...fields };
+    for (const choice of changed ?? []) foldChoice(choices, choice);
+  }
+  const folded = [...choices.values()].map(({ choice, toolCalls }) => {
+    if (toolCalls.size > 0) choice.message.tool_calls = [...toolCalls.values()];
+    return choice;
+  });
+  return { choices: folded.sort((one, other) => one.index - other.index), ...rest };
+}
+
+/** A folded choice as one chunk says it: folding that chunk gives the choice again. */
+export function chatChunkChoice({ message, ...choice }: Fields): Fields {
+  const { tool_calls: calls, ...delta } = (message ?? {}) as Fields & { tool_calls?: Fields[] };
+  const toolCalls = calls?.map((call, index) => ({ index, ...call }));
+  return { ...choice, delta: toolCalls === undefined ? delta : { ...delta, tool_calls: toolCalls } };
+}
+
+function foldChoice(choices: Map<number, GrowingChoice>, change: Fields): void {
+  const index = Number(change.index ?? 0);
+  let growing = choices.get(index);
+  if (growing === undefined) {
+    const message: Fields = { role: 'assistant', content: null, refusal: null };
+    growing = { choice: { index, message, finish_reason: null, logprobs: null }, toolCalls: new Map() };
+    choices.set(index, growing);
+  }
+  const { choice } = growing;
+  foldMessage(growing, (change.delta ?? {}) as Fields);
+  if (change.finish_reason != null) choice.finish_reason = change.finish_reason;
+  if (change.logprobs != null) foldLogprobs(choice, change.logprobs as Fields);
+}
+
+function foldMessage({ choice: { message }, toolCalls }: GrowingChoice, delta: Fields): void {
+  for (const [name, value] of Object.entries(delta)) {
+    if (value === null || value === undefined || name === 'role') continue;
+    const before = message[name];
+    if (name === 'tool_calls') foldToolCalls(toolCalls, value as Fields[]);
+    else if (name === 'function_call') message[name] = foldText((before ?? {}) as Fields, value);
+    else if (name === 'thinking_blocks') message[name] = [...((before ?? []) as unknown[]), ...(value as unknown[])];
+    else message[name] = typeof value === 'string' && typeof before === 'string' ? before + value : value;
+  }
+}
+
+function foldToolCalls(calls: Map<number, Fields>, changes: Fields[]): void {
+  for (const { index, ...change } of changes) {
+    const call = calls.get(Number(index ?? 0)) ?? {};
+    calls.set(Number(index ?? 0), call);
+    for (const [name, value] of Object.entries(change)) {
+      const isPart = name === 'function' || name === 'custom';
+      if (isPart) call[name] = foldText((call[name] ?? {}) as Fields, value);
+      else if (!isEmpty(value) || call[name] === undefined) call[name] = value;
+    }
+  }
+}
+
+/** Joins the text fields of a call's body: `arguments` and `input` arrive in pieces, the name whole. */
+function foldText(target: Fields, change: unknown): Fields {
+  for (const [name, value] of Object.entries((change ?? {}) as Fields)) {
+    const before = target[name];
+    if (isEmpty(value) && before !== undefined) continue;
+    target[name] = typeof before === 'string' && typeof value === 'string' && name !== 'name' ? before + value : value;
+  }
+  return target;
+}
+
+/** What some vendors send in later pieces in place of an id or a name: it says nothing. */
+function isEmpty(value: unknown): boolean {
+  return value === '' || value === null || value === undefined;
+}
+
+function foldLogprobs(choice: FoldedChoice, change: Fields): void {
+  choice.logprobs ??= { content: null, refusal: null };
+  for (const name of ['content', 'refusal'] as const) {
+    if (Array.isArray(change[name])) choice.logprobs[name] = [...(choice.logprobs[name] ?? []), ...change[name]];
+  }
+}

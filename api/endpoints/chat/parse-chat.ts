@@ -1,0 +1,84 @@
+import { type ChatRequest, chatRequest } from '../../../shared/capabilities/chat.ts';
+import { givenChatFields } from '../../../shared/catalogue/chat-fields.ts';
+import { parseJson } from '../../http/body/parse-json.ts';
+import { chatExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
+import { InputMedia } from '../../pipeline/input-media.ts';
+import { readModelLimits } from '../../pipeline/model-limits.ts';
+import type { Parse } from '../../pipeline/parsed-request.ts';
+import { extentOf, feeExtent } from '../../pipeline/request-extent.ts';
+import { readRequestFields } from '../../pipeline/request-fields.ts';
+import { requestTags } from '../../pipeline/request-tags.ts';
+import { forwardedStreamOptions } from '../stream-options.ts';
+
+/** Prepares `POST /v1/chat/completions`. The view option `includeUsage` asks for usage at the end of a stream. */
+export const parseChat: Parse = (body) => {
+  const input = readRequestFields(chatRequest, parseJson(body));
+  const { model, stream, stream_options: streamOptions, ...request } = input;
+  const job = { ...forwardedStreamOptions(streamOptions), ...request };
+  const { hasMedia, fields, media } = readMessages(input.messages);
+  const given = givenChatFields(job);
+  const most = { max_completion_tokens: input.max_completion_tokens, max_tokens: input.max_tokens };
+  return {
+    model,
+    stream: stream === true,
+    request: JSON.stringify(job),
+    hasMedia,
+    viewOptions: { includeUsage: streamOptions?.include_usage === true },
+    ...requestTags(input.metadata),
+    ...vendorFacts(job, chatExtras(given, job)),
+    extent: {
+      ...extentOf(largest(most.max_completion_tokens, most.max_tokens), input.n),
+      ...media.extent,
+      ...feeExtent(input.web_search_options),
+    },
+    traits: {
+      chatFields: [...given, ...fields],
+      limits: readModelLimits('messages', input.messages, most),
+    },
+  };
+};
+
+/** Vendors differ in which of the two names they know, and in which of them counts: so the larger limit does. */
+function largest(one: number | null | undefined, other: number | null | undefined): number | undefined {
+  return one == null || other == null ? (one ?? other ?? undefined) : Math.max(one, other);
+}
+
+/** Whether messages hold data themselves (a link to an image is none), and fields of theirs that not every vendor has. */
+function readMessages(messages: ChatRequest['messages']): {
+  hasMedia: boolean;
+  fields: Set<string>;
+  media: InputMedia;
+} {
+  const fields = new Set<string>();
+  const media = new InputMedia();
+  let hasMedia = false;
+  for (const message of messages) {
+    if (message.name != null) fields.add('messages.name');
+    if (!Array.isArray(message.content)) continue;
+    for (const part of message.content) {
+      switch (part.type) {
+        case 'image_url':
+          hasMedia ||= /^data:/i.test(part.image_url.url);
+          media.addImage(part.image_url.url);
+          fields.add('messages.content.image_url');
+          if (isDetail(part.image_url.detail)) fields.add('messages.content.image_url.detail');
+          break;
+        case 'input_audio':
+          hasMedia = true;
+          fields.add('messages.content.input_audio');
+          break;
+        case 'file':
+          hasMedia ||= part.file.file_data !== undefined;
+          media.addDocument(part.file.file_data);
+          fields.add('messages.content.file');
+          break;
+        default:
+      }
+    }
+  }
+  return { hasMedia, fields, media };
+}
+
+function isDetail(detail: unknown): boolean {
+  return detail != null && detail !== 'auto';
+}

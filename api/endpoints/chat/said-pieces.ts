@@ -1,0 +1,131 @@
+import {
+  extraContent,
+  readExtraContent,
+  writeThoughtSignature,
+} from '../../../shared/capabilities/thought-signature.ts';
+
+type Fields = Record<string, unknown>;
+
+/** A piece of what a chat says, in the order it is said. */
+export type SaidPiece =
+  | { readonly kind: 'text' | 'refusal' | 'thinking'; readonly text: string }
+  /** What vouches for the thinking before it. */
+  | { readonly kind: 'signature'; readonly signature: string }
+  /** Google's signature of the text before it: to be shown only where a call follows, as calls are what needs it. */
+  | { readonly kind: 'text signature'; readonly signature: string }
+  /** Thinking that only its vendor can read. */
+  | { readonly kind: 'redacted'; readonly data: string }
+  | SaidCall;
+
+interface SaidCall {
+  readonly kind: 'call';
+  /** The call's place among the calls. */
+  readonly call: number;
+  readonly id?: string;
+  readonly name?: string;
+  /** Of its arguments. */
+  readonly text: string;
+}
+
+/**
+ * What a delta, or the message of a whole answer, says. Reasoning comes as `reasoning_content` (DeepSeek's name, which most
+ * took over) or `reasoning`, its signatures as `thinking_blocks`, as requests have them for earlier turns. Google's stand
+ * beside the text, or the call, that they belong to; a call's is a piece before it, which names the call.
+ */
+export function saidBy(said: Fields): SaidPiece[] {
+  const pieces: SaidPiece[] = [];
+  const reasoning = isText(said.reasoning_content) ? said.reasoning_content : said.reasoning;
+  const thoughts = listOf(said.thinking_blocks);
+  // A whole message says its thoughts twice: in their blocks each is beside its signature.
+  const isInBlocks = isText(reasoning) && thoughts.map(({ thinking }) => thinking ?? '').join('') === reasoning;
+  if (isText(reasoning) && !isInBlocks) pieces.push({ kind: 'thinking', text: reasoning });
+  const { content } = said;
+  const text = isText(content) ? content : '';
+  let shown = 0;
+  for (const [position, { type, thinking, signature, data }] of thoughts.entries()) {
+    // What a whole message says before a thought is told; where it is not, the thoughts come first.
+    const before = isInBlocks || !isText(reasoning) ? Number(listOf(said.thinking_offsets)[position] ?? 0) : 0;
+    if (before > shown && before <= text.length) {
+      pieces.push({ kind: 'text', text: text.slice(shown, before) });
+      shown = before;
+    }
+    if (type === 'redacted_thinking') pieces.push({ kind: 'redacted', data: String(data ?? '') });
+    else {
+      if (isInBlocks && isText(thinking)) pieces.push({ kind: 'thinking', text: thinking });
+      if (isText(signature)) pieces.push({ kind: 'signature', signature });
+    }
+  }
+  if (shown < text.length) pieces.push({ kind: 'text', text: text.slice(shown) });
+  if (isText(said.refusal)) pieces.push({ kind: 'refusal', text: said.refusal });
+  const textSignature = readExtraContent(said);
+  if (textSignature !== undefined) pieces.push({ kind: 'text signature', signature: textSignature });
+  for (const [position, call] of listOf(said.tool_calls).entries()) {
+    const { name, arguments: text } = (call.function ?? {}) as Fields;
+    const signature = readExtraContent(call);
+    if (signature !== undefined && isText(call.id)) {
+      pieces.push({ kind: 'signature', signature: writeThoughtSignature({ callId: call.id, signature }) });
+    }
+    pieces.push({
+      kind: 'call',
+      call: Number(call.index ?? position),
+      ...(isText(call.id) && { id: call.id }),
+      ...(isText(name) && { name }),
+      text: isText(text) ? text : '',
+    });
+  }
+  return pieces;
+}
+
+/** The fewest pieces that say the same: texts in a row as one, and each call where it begins. */
+export function joinPieces(pieces: readonly SaidPiece[]): SaidPiece[] {
+  const joined: SaidPiece[] = [];
+  const calls = new Map<number, number>();
+  for (const piece of pieces) {
+    const last = joined.at(-1);
+    if (piece.kind === 'call') {
+      const at = calls.get(piece.call);
+      if (at === undefined) calls.set(piece.call, joined.push(piece) - 1);
+      else joined[at] = joinCalls(joined[at] as SaidCall, piece);
+    } else if ('text' in piece && last?.kind === piece.kind) {
+      joined[joined.length - 1] = { ...piece, text: last.text + piece.text };
+    } else {
+      joined.push(piece);
+    }
+  }
+  return joined;
+}
+
+/** Of two ids or names the first one stands. */
+function joinCalls(call: SaidCall, more: SaidCall): SaidCall {
+  return { ...more, ...call, text: call.text + more.text };
+}
+
+/** The delta of a chat that says a piece: `saidBy` reads it back. */
+export function deltaOf(piece: SaidPiece): Fields {
+  switch (piece.kind) {
+    case 'text':
+      return { content: piece.text };
+    case 'refusal':
+      return { refusal: piece.text };
+    case 'thinking':
+      return { reasoning_content: piece.text };
+    case 'signature':
+      return { thinking_blocks: [{ type: 'thinking', signature: piece.signature }] };
+    case 'text signature':
+      return extraContent(piece.signature);
+    case 'redacted':
+      return { thinking_blocks: [{ type: 'redacted_thinking', data: piece.data }] };
+    case 'call': {
+      const { call, id, name, text } = piece;
+      return { tool_calls: [{ index: call, id, type: 'function', function: { name, arguments: text } }] };
+    }
+  }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+function listOf(value: unknown): Fields[] {
+  return Array.isArray(value) ? (value as Fields[]) : [];
+}

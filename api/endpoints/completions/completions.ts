@@ -1,0 +1,44 @@
+import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
+import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import type { ModelLimits } from '../../pipeline/model-limits.ts';
+import { type ChatFieldTraits, checkChatFields } from '../check-chat-fields.ts';
+import { completionView } from './completion-view.ts';
+import { foldCompletion } from './fold-completion.ts';
+import { parseCompletion } from './parse-completion.ts';
+
+/** What a model without native completions does not do, where more than the parameter's name has to be said. */
+const reasons: Readonly<Record<string, string>> = {
+  prompt: "'prompt' must be a string or an array of strings",
+  best_of: "'best_of' cannot be greater than 'n'",
+  logprobs: "'logprobs' cannot be combined with 'echo'",
+  max_tokens: "'max_tokens' must be at least 1",
+};
+
+const checkCompletion: Endpoint['check'] = ({ traits }, model, unsupported) => {
+  const { id, legacyCompletions } = model;
+  const name = traits?.nativeOnly;
+  checkModelLimits(traits?.limits as ModelLimits, model);
+  if (legacyCompletions) return;
+  if (typeof name !== 'string') return checkChatFields(traits as unknown as ChatFieldTraits, model, unsupported);
+  const reason = reasons[name] ?? `'${name}' is not supported`;
+  throw invalidParameter(
+    name,
+    `The model \`${id}\` has no native completions (a chat stands in for them), so ${reason}.`,
+  );
+};
+
+/** `POST /v1/completions`, the legacy one (https://platform.openai.com/docs/api-reference/completions). */
+export const completions: Endpoint = {
+  name: 'completions',
+  path: '/v1/completions',
+  capability: 'chat',
+  parse: parseCompletion,
+  check: checkCompletion,
+  view: completionView({
+    idPrefix: 'cmpl-',
+    object: 'text_completion',
+    chunkObject: 'text_completion',
+    fold: foldCompletion,
+  }),
+};

@@ -1,0 +1,40 @@
+import type { Frame } from '../../../shared/jobs/frames.ts';
+
+type Fields = Record<string, unknown>;
+
+/**
+ * What the chunks of a streamed legacy completion say as a whole: the body of a completion without its envelope. Text
+ * and the lists of `logprobs` concatenate, every other field of a choice is the last that was not null.
+ */
+export function foldCompletion(frames: readonly Frame[]): Fields {
+  const choices = new Map<number, Fields>();
+  let rest: Fields = {};
+  for (const frame of frames) {
+    if (frame.type !== 'delta' && frame.type !== 'end') continue;
+    const { choices: changed, ...fields } = JSON.parse(frame.text) as Fields & { choices?: Fields[] };
+    rest = { ...rest, ...fields };
+    for (const change of changed ?? []) foldChoice(choices, change);
+  }
+  return { choices: [...choices.values()].sort((one, other) => Number(one.index) - Number(other.index)), ...rest };
+}
+
+function foldChoice(choices: Map<number, Fields>, change: Fields): void {
+  const index = Number(change.index ?? 0);
+  const choice = choices.get(index) ?? { text: '', index, logprobs: null, finish_reason: null };
+  choices.set(index, choice);
+  for (const [name, value] of Object.entries(change)) {
+    if (value === null || value === undefined || name === 'index') continue;
+    if (name === 'text') choice.text += String(value);
+    else if (name === 'logprobs') choice.logprobs = foldLogprobs(choice.logprobs as Fields | null, value as Fields);
+    else choice[name] = value;
+  }
+}
+
+function foldLogprobs(logprobs: Fields | null, change: Fields): Fields {
+  const folded = { ...logprobs };
+  for (const [name, value] of Object.entries(change)) {
+    const before = folded[name];
+    folded[name] = Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : (value ?? before ?? null);
+  }
+  return folded;
+}

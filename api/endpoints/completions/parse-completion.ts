@@ -1,0 +1,80 @@
+import { type CompletionRequest, completionRequest } from '../../../shared/capabilities/completion.ts';
+import { givenChatFields } from '../../../shared/catalogue/chat-fields.ts';
+import { parseJson } from '../../http/body/parse-json.ts';
+import { completionExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
+import { readModelLimits } from '../../pipeline/model-limits.ts';
+import type { Parse } from '../../pipeline/parsed-request.ts';
+import { extentOf, feeExtent } from '../../pipeline/request-extent.ts';
+import { readRequestFields } from '../../pipeline/request-fields.ts';
+import { requestTags } from '../../pipeline/request-tags.ts';
+import { forwardedStreamOptions } from '../stream-options.ts';
+
+/**
+ * Prepares `POST /v1/completions`. The view option `includeUsage` asks for usage at the end of a stream; the trait
+ * `nativeOnly` names the first parameter that a chat cannot stand in for, if there is one, `chatFields` what is asked of a chat.
+ */
+export const parseCompletion: Parse = (body) => {
+  const input = readRequestFields(completionRequest, parseJson(body));
+  const { model, stream, stream_options: streamOptions, ...request } = input;
+  const { prompt: _, ...fields } = request;
+  return {
+    model,
+    stream: stream === true,
+    request: JSON.stringify({ ...forwardedStreamOptions(streamOptions), ...request }),
+    hasMedia: false,
+    viewOptions: { includeUsage: streamOptions?.include_usage === true },
+    ...requestTags(input.metadata),
+    ...vendorFacts(fields, completionExtras(givenChatFields(fields), fields)),
+    extent: {
+      ...extentOf((input as CompletionRequest).max_tokens, choices(input as CompletionRequest)),
+      ...feeExtent(input.web_search_options, promptCount(input as CompletionRequest)),
+    },
+    traits: {
+      nativeOnly: nativeOnly(input as CompletionRequest),
+      chatFields: chatFields(input as CompletionRequest),
+      limits: readModelLimits('prompt', undefined, { max_tokens: (input as CompletionRequest).max_tokens }),
+    },
+  };
+};
+
+/** Completions that are made: of each prompt as many as are asked for, or are made to choose among. */
+function choices({ prompt, n, best_of: bestOf }: CompletionRequest): number {
+  return promptCount({ prompt }) * Math.max(1, n ?? 1, bestOf ?? 1);
+}
+
+function promptCount({ prompt }: Pick<CompletionRequest, 'prompt'>): number {
+  return Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt.length : 1;
+}
+
+/**
+ * Fields of a chat that a completion must not bring along: they would replace what the gateway says itself (`messages`), or
+ * ask for what a completion cannot show (tools, audio).
+ */
+const foreignFields = [
+  'messages',
+  'tools',
+  'tool_choice',
+  'functions',
+  'function_call',
+  'modalities',
+  'audio',
+  'top_logprobs',
+  'max_completion_tokens',
+];
+
+function nativeOnly(request: CompletionRequest): string | undefined {
+  const { prompt, suffix, best_of: bestOf, n, logprobs, echo, max_tokens: maximum } = request;
+  const [first] = prompt ?? [null];
+  if (typeof first === 'number' || typeof first === 'object') return 'prompt';
+  if (suffix) return 'suffix';
+  if (bestOf != null && bestOf > (n ?? 1)) return 'best_of';
+  if (logprobs != null && echo === true) return 'logprobs';
+  if (maximum === 0) return 'max_tokens';
+  return foreignFields.find((name) => request[name] != null);
+}
+
+/** Fields of the chat that stands in for a completion. */
+function chatFields({ prompt: _prompt, echo: _echo, suffix: _suffix, best_of: _best, ...chat }: CompletionRequest) {
+  const { logprobs, stream_options: _options, ...rest } = chat;
+  return givenChatFields({ ...rest, ...(logprobs != null && { logprobs: true }) });
+}

@@ -1,0 +1,29 @@
+import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import type { ViewedJob } from '../../replies/view.ts';
+import { withFieldCheck } from '../check-media-fields.ts';
+import { parseEmbeddings } from './parse-embeddings.ts';
+
+/** The envelope before the end frame's own `data` and `usage`, which may run to many megabytes and are not parsed. */
+function embeddingList(job: ViewedJob, end: Frame): string {
+  return `{"object":"list","model":${JSON.stringify(job.model)},${end.text.slice(1)}`;
+}
+
+const checkEmbeddings: NonNullable<Endpoint['check']> = ({ traits }, { id, embedding }) => {
+  if (traits?.dimensions === undefined || embedding?.dimensions) return;
+  throw invalidParameter('dimensions', `The model \`${id}\` does not support specifying dimensions.`);
+};
+
+/** `POST /v1/embeddings` (https://platform.openai.com/docs/api-reference/embeddings). */
+export const embeddings: Endpoint = {
+  name: 'embeddings',
+  path: '/v1/embeddings',
+  capability: 'embedding',
+  parse: parseEmbeddings,
+  check: withFieldCheck('embedding', checkEmbeddings),
+  view: {
+    stream: (job) => (frame) => (frame.type === 'end' ? [`data: ${embeddingList(job, frame)}`, 'data: [DONE]'] : []),
+    held: (job, frames) => embeddingList(job, frames.at(-1) as Frame),
+  },
+};

@@ -1,0 +1,18 @@
+import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { withFieldCheck } from '../check-media-fields.ts';
+import { checkImage } from './check-image.ts';
+import { imageView } from './image-view.ts';
+import { parseImageEdit } from './parse-image.ts';
+import { parseImageEditForm } from './parse-image-form.ts';
+
+/** `POST /v1/images/edits`, a form or JSON (https://platform.openai.com/docs/api-reference/images/createEdit). */
+export const imagesEdits: Endpoint = {
+  name: 'images.edits',
+  path: '/v1/images/edits',
+  capability: 'image',
+  defaultModel: 'image',
+  parse: parseImageEdit,
+  parseForm: parseImageEditForm,
+  check: withFieldCheck('image', checkImage('edit')),
+  view: imageView('image_edit'),
+};

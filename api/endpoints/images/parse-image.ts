@@ -1,0 +1,92 @@
+import type { z } from 'zod';
+import type { Upload } from '../../../shared/blobs/upload.ts';
+import {
+  type ImageJob,
+  type ImageTask,
+  imageEditRequest,
+  imageGenerationRequest,
+} from '../../../shared/capabilities/image.ts';
+import { givenMediaFields } from '../../../shared/catalogue/media-fields.ts';
+import { parseJson } from '../../http/body/parse-json.ts';
+import { mediaExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
+import { InputMedia } from '../../pipeline/input-media.ts';
+import { invalidRequest, unlessUnreadable } from '../../pipeline/invalid-request.ts';
+import type { Parse, ParsedRequest } from '../../pipeline/parsed-request.ts';
+import { imageFeeExtent } from '../../pipeline/request-extent.ts';
+import { leaveOutNulls } from '../../pipeline/request-fields.ts';
+import { requestTags } from '../../pipeline/request-tags.ts';
+
+/** What `check` holds against the model's row. */
+export interface ImageTraits {
+  readonly n: number;
+  /** Undefined: the caller leaves it to the model. */
+  readonly size: string | undefined;
+  readonly partialImages: number;
+}
+
+/** A checked request whose images have been taken out of it. */
+interface ImageRequest {
+  readonly model?: string | null | undefined;
+  readonly n?: number | null | undefined;
+  readonly size?: string | null | undefined;
+  readonly response_format?: 'url' | 'b64_json' | null | undefined;
+  readonly stream?: unknown;
+  readonly partial_images?: unknown;
+  readonly metadata?: unknown;
+}
+
+/** The same as `readRequestFields`, in the order of the schema. @throws ApiError 400 for what the schema refuses. */
+export function checked<Schema extends z.ZodType>(schema: Schema, input: unknown): z.infer<Schema> {
+  leaveOutNulls(schema, input);
+  const read = unlessUnreadable(() => schema.safeParse(input));
+  if (!read?.success) throw invalidRequest(schema, input);
+  return read.data;
+}
+
+/** What an image job is made from. */
+interface ImageInputs {
+  readonly images?: ImageJob['images'];
+  readonly mask?: ImageJob['mask'] | undefined;
+  readonly uploads?: readonly Upload[];
+}
+
+/** The job of a request whose schema has been satisfied. */
+export function composeImageJob(
+  task: ImageTask,
+  { model, stream, response_format: responseFormat, ...parameters }: ImageRequest,
+  { images = [], mask = null, uploads = [] }: ImageInputs = {},
+): ParsedRequest {
+  const job: ImageJob = { task, response_format: responseFormat ?? null, images, mask, parameters: { ...parameters } };
+  const isMasked = mask !== null || uploads.some(({ field }) => field === 'mask');
+  const mediaFields = givenMediaFields('image', { ...job, mask: isMasked || null });
+  const traits: ImageTraits = {
+    n: parameters.n ?? 1,
+    size: parameters.size ?? undefined,
+    partialImages: Number(parameters.partial_images ?? 0),
+  };
+  const media = new InputMedia();
+  for (const input of mask === null ? images : [...images, mask]) media.addImage(input.image_url);
+  for (const _upload of uploads) media.addImage(undefined);
+  return {
+    model: model ?? '',
+    stream: stream === true,
+    request: JSON.stringify(job),
+    hasMedia: images.length > 0 || uploads.length > 0,
+    viewOptions: {},
+    extent: { images: traits.n, ...media.extent, ...imageFeeExtent(parameters) },
+    ...requestTags(parameters.metadata),
+    ...vendorFacts(job, mediaExtras('image', mediaFields, parameters)),
+    traits: { ...traits, mediaFields },
+    files: uploads,
+  };
+}
+
+/** Prepares `POST /v1/images/generations`. */
+export const parseImageGeneration: Parse = (body) =>
+  composeImageJob('generation', checked(imageGenerationRequest, parseJson(body)));
+
+/** Prepares the JSON of `POST /v1/images/edits`. */
+export const parseImageEdit: Parse = (body) => {
+  const { images, mask, ...request } = checked(imageEditRequest, parseJson(body));
+  return composeImageJob('edit', request, { images, mask });
+};

@@ -1,0 +1,85 @@
+import type { ApiError } from '../../../shared/errors.ts';
+import type { JobIdentity, JobState } from '../../../shared/jobs/job-state.ts';
+import { recordedError } from '../../../shared/jobs/settlement/error-details.ts';
+import { costOfEnded } from '../../../shared/jobs/settlement/settle.ts';
+import { toDollars } from '../../../shared/money/dollars.ts';
+import { readVendorCost } from '../../../shared/money/vendor-cost.ts';
+import type { JobStatus } from '../../replies/view.ts';
+import type { Services } from '../../services.ts';
+import type { Context } from '../../state.ts';
+
+/** A job as `GET /v1/jobs/{id}` shows it; `result` and `error` once it has ended. Times are seconds since 1970. */
+export interface JobObject {
+  readonly id: string;
+  readonly object: 'job';
+  readonly status: JobStatus;
+  readonly endpoint: string;
+  readonly model: string;
+  readonly created_at: number;
+  readonly started_at: number | null;
+  readonly finished_at: number | null;
+  /** Jobs before this one in its queue; null when it does not wait. */
+  readonly queue_position: number | null;
+  readonly urls: { readonly self: string; readonly events: string; readonly ws: string; readonly cancel: string };
+  readonly usage: unknown;
+  /** Dollars; null until it has ended, and where it is not known. */
+  readonly cost: number | null;
+  /** What its vendor says that it has cost there, in dollars; null where it does not say. */
+  readonly vendor_cost: number | null;
+  readonly error: { readonly type: string; readonly code: string; readonly message: string } | null;
+  readonly result: unknown;
+}
+
+/** How far a job is, as callers see it. */
+export function jobStatus(state: JobState): JobStatus {
+  if (state.outcome !== undefined) return state.outcome;
+  return state.attempt > 0 ? 'in_progress' : 'queued';
+}
+
+/** The job object of a state; `result` is the endpoint's own body, when it is known. @param ctx who asks for it */
+export async function jobObject(
+  { ctx, services }: { readonly ctx: Context; readonly services: Services },
+  state: JobState,
+  result: unknown,
+  error?: ApiError,
+): Promise<JobObject> {
+  const status = jobStatus(state);
+  const position = status === 'queued' ? await services.queue(state.capability).position(state.id) : undefined;
+  const cost = state.outcome === undefined ? undefined : costOfEnded(state);
+  const usage = state.usage ? (JSON.parse(state.usage) as Record<string, unknown>) : null;
+  const vendorCost = usage === null ? undefined : readVendorCost(usage);
+  const seconds = (time: number | undefined): number | null => (time === undefined ? null : Math.floor(time / 1000));
+  return {
+    id: `job_${state.id}`,
+    object: 'job',
+    status,
+    endpoint: state.endpoint,
+    model: state.model,
+    created_at: Math.floor(state.createdAt / 1000),
+    started_at: seconds(state.beganAt),
+    finished_at: seconds(state.endedAt),
+    queue_position: position ?? null,
+    urls: jobUrls(services.baseUrls.of(ctx.req), state),
+    usage,
+    cost: cost === undefined ? null : toDollars(cost),
+    vendor_cost: vendorCost === undefined ? null : toDollars(vendorCost),
+    error: error
+      ? describeError(error)
+      : state.errorCode
+        ? describeError(recordedError(state.errorCode, state.errorDetails))
+        : null,
+    result,
+  };
+}
+
+/** Where a job can be read, followed (by SSE or WebSocket) and cancelled (by DELETE). */
+export function jobUrls(baseUrl: string, job: Pick<JobIdentity, 'id'>): JobObject['urls'] {
+  const self = `${baseUrl}/v1/jobs/job_${job.id}`;
+  return { self, events: `${self}/events`, ws: `${self.replace(/^http/, 'ws')}/ws`, cancel: self };
+}
+
+/** An error as a job shows it. */
+export function describeError(error: ApiError): NonNullable<JobObject['error']> {
+  const { type, code, message } = error.toWire().error;
+  return { type, code, message };
+}

@@ -1,0 +1,82 @@
+import type { Middleware } from 'koa';
+import { ApiError } from '../../../shared/errors.ts';
+import { acceptSocket, requireHandshake } from '../../http/websocket-upgrades.ts';
+import { attachTo, viewedJob } from '../../pipeline/answer.ts';
+import type { Endpoint } from '../../pipeline/endpoint.ts';
+import type { ClientConnection } from '../../replies/client-connection.ts';
+import { SocketReply } from '../../replies/socket-reply.ts';
+import { openingFrame } from '../../replies/sse-reply.ts';
+import type { Services } from '../../services.ts';
+import type { Context, State } from '../../state.ts';
+import { findEndpoint, readPosition, withJob } from './jobs.ts';
+
+/** How long Redis may take to show the first frames of a job that has ended. */
+const readMs = 5000;
+
+/** What a client may send at most: nothing of it is awaited but control frames. */
+const maxPayload = 1024;
+
+/**
+ * `GET /v1/jobs/{id}/ws`: the events of `/v1/jobs/{id}/events` over a WebSocket, for browsers; `?starting_after=` (or
+ * `Last-Event-ID`) resumes after the `id` of a message. The key is the Authorization header's, or from a browser the
+ * subprotocols `['sluice', 'openai-insecure-api-key.' + key]`. Nothing is to be sent, and leaving cancels nothing.
+ *
+ * Errors before the upgrade are HTTP answers: 400, 401, 404, 410 and 426. After it an error is the last message, its
+ * `data` in the error shape. Close codes: 1000 after the job's last event, 1001 when this process closes (the last message
+ * says where to resume), 1008 when the client sent a message (1009: a large one), 1011 when the events cannot be read on.
+ */
+export function jobSocket(services: Services, endpoints: ReadonlyMap<string, Endpoint>): Middleware<State> {
+  return async (ctx) => {
+    ctx.state.endpoint = 'job.ws';
+    requireHandshake(ctx);
+    const resumeAfter = readPosition(ctx);
+    await withJob(services, ctx, ctx.state.caller.account, async (state, connection) => {
+      const release = services.sockets.take({ ...ctx.state.caller, job: state.id });
+      ctx.res.once('close', release);
+      const { view } = findEndpoint(endpoints, state);
+      const viewed = await viewedJob(services, state, services.baseUrls.of(ctx.req));
+      const answer = new SocketReply({
+        events: view.stream(viewed),
+        view,
+        resumeAfter,
+        onDrain: () => reader.resume(),
+      });
+      if (view.opensAtOnce?.(viewed)) answer.frame(openingFrame);
+      const reader = services.readers.open(state, answer);
+      try {
+        await connection.wait(attachTo(services, state, resumeAfter)(reader), readMs);
+        // What has ended is there at once, or has expired, which can still be a status.
+        if (state.outcome !== undefined) await connection.wait(answer.begun, readMs);
+        const { webSocket, socket } = acceptSocket(ctx, maxPayload);
+        answer.open(webSocket, socket);
+        await untilClosed(answer, connection, state.id);
+      } finally {
+        reader.close();
+        release();
+      }
+      note(services, ctx, answer);
+    });
+  };
+}
+
+/** Waits for the end of the connection; when this process closes first, it says so and brings it about. */
+async function untilClosed(answer: SocketReply, connection: ClientConnection, jobId: string): Promise<void> {
+  try {
+    await connection.wait(answer.closed);
+  } catch {
+    const after = answer.position === undefined ? '' : `?starting_after=${answer.position}`;
+    answer.handOver(
+      new ApiError(
+        'service_unavailable',
+        `The server is shutting down. The job continues: /v1/jobs/job_${jobId}/ws${after} resumes it.`,
+      ),
+    );
+    await answer.closed;
+  }
+}
+
+function note(services: Services, ctx: Context, answer: SocketReply): void {
+  ctx.state.streamError = answer.error;
+  ctx.state.facts.frames = answer.frames;
+  services.metrics.frames.inc(answer.frames);
+}

@@ -1,0 +1,186 @@
+import type { Middleware } from 'koa';
+import { ApiError } from '../../../shared/errors.ts';
+import { isRequestId, jobIdFromWire } from '../../../shared/ids.ts';
+import type { Frame } from '../../../shared/jobs/frames.ts';
+import { type JobState, readJobState } from '../../../shared/jobs/job-state.ts';
+import { endJob } from '../../../shared/jobs/settlement/end-job.ts';
+import { answerStream, assertReached, attachTo, viewedJob } from '../../pipeline/answer.ts';
+import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { BufferedReply } from '../../replies/buffered-reply.ts';
+import { ClientConnection } from '../../replies/client-connection.ts';
+import { type EventPosition, parseEventId } from '../../replies/sse-reply.ts';
+import type { Services } from '../../services.ts';
+import type { Context, State } from '../../state.ts';
+import { jobObject } from './job-object.ts';
+
+/** How long Redis may take to show a job. */
+const readMs = 5000;
+
+/** The routes of jobs, the same for every capability: read, follow, cancel. Their ids may carry any view's prefix. */
+export interface JobRoutes {
+  /** `GET /v1/jobs/{id}`: the job, with its endpoint's own body as `result` once it has completed. */
+  readonly read: Middleware<State>;
+  /** `GET /v1/jobs/{id}/events`: the events of the endpoint that made the job; resumes after a given event. */
+  readonly events: Middleware<State>;
+  /** `DELETE /v1/jobs/{id}`: cancels; returns the job, unchanged if it had ended. */
+  readonly cancel: Middleware<State>;
+}
+
+/** What is said of the id of a request that was refused, or asked for nothing that makes a job. */
+const noJob =
+  'This is the id of a request that has no job: it was refused, or made none. Its answer said why; ids of jobs begin with `job_`.';
+
+/** Whose jobs a request may see. */
+type AccountOf = (ctx: Context) => string;
+
+const callersAccount: AccountOf = (ctx) => ctx.state.caller.account;
+
+/**
+ * The handlers of the job routes.
+ * @param endpoints by name, as jobs name the one that made them
+ * @param accountOf whose jobs are shown; left out: those of the API key's account
+ */
+export function jobRoutes(
+  services: Services,
+  endpoints: ReadonlyMap<string, Endpoint>,
+  accountOf = callersAccount,
+): JobRoutes {
+  const endpointOf = (state: JobState): Endpoint => findEndpoint(endpoints, state);
+  return {
+    read: async (ctx) => {
+      ctx.state.endpoint = 'job';
+      await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
+        const [result, error] = await readEnd({ ctx, services, connection }, endpointOf(state), state);
+        ctx.body = await jobObject({ ctx, services }, state, result, error);
+      });
+    },
+    events: async (ctx) => {
+      ctx.state.endpoint = 'job.events';
+      const resumeAfter = readPosition(ctx);
+      await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
+        const { view } = endpointOf(state);
+        // Before the reader is there: a live frame would open the answer, and a status could not be told any more.
+        if (resumeAfter !== undefined) await assertReached(services, state.id, resumeAfter);
+        await answerStream(
+          {
+            ...{ ctx, services, connection, job: state, view, resumeAfter },
+            ...{ isCreator: false, cancelsOnLeave: false, isWatcher: true },
+          },
+          attachTo(services, state, resumeAfter),
+        );
+      });
+    },
+    cancel: async (ctx) => {
+      ctx.state.endpoint = 'job.cancel';
+      await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
+        ctx.body = await jobObject({ ctx, services }, await cancelJob(services, state, connection), null);
+      });
+    },
+  };
+}
+
+/** The endpoint that made a job. @throws ApiError 404 when it is not offered. */
+export function findEndpoint(endpoints: ReadonlyMap<string, Endpoint>, job: Pick<JobState, 'endpoint'>): Endpoint {
+  const endpoint = endpoints.get(job.endpoint);
+  if (endpoint === undefined) throw new ApiError('not_found', 'This job belongs to an endpoint that is not offered.');
+  return endpoint;
+}
+
+/**
+ * Ends a job; one that has ended stays as it is. Returns it as it is then.
+ * @param by who is told to have done it
+ */
+export async function cancelJob(
+  services: Services,
+  job: JobState,
+  connection: ClientConnection,
+  by: 'its owner' | 'an operator' = 'its owner',
+): Promise<JobState> {
+  const error = new ApiError('cancelled', `The job was cancelled by ${by}.`);
+  await connection.wait(endJob(services, job, error), readMs);
+  return (await connection.wait(readJobState(services.redis, job.id), readMs)) ?? job;
+}
+
+/**
+ * Runs `work` with the job that the path names, by its state or, where Redis knows it no more, by its row. Another
+ * account's job is the same 404 as an unknown one.
+ * @param account whose it must be; undefined, for operators: whosever it is
+ */
+export async function withJob(
+  services: Services,
+  ctx: Context,
+  account: string | undefined,
+  work: (state: JobState, connection: ClientConnection) => Promise<void>,
+): Promise<void> {
+  const connection = new ClientConnection(ctx.res, services.handover);
+  try {
+    const id = ctx.params.id as string;
+    if (isRequestId(id)) throw new ApiError('not_found', noJob);
+    const jobId = jobIdFromWire(id);
+    const state = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));
+    if (!state || (account !== undefined && state.account !== account)) throw new ApiError('not_found', 'No such job.');
+    ctx.state.facts.job_id = state.id;
+    await work(state, connection);
+  } finally {
+    connection.close();
+  }
+}
+
+/** A request that reads a job. */
+interface Reading {
+  readonly ctx: Context;
+  readonly services: Services;
+  readonly connection: ClientConnection;
+}
+
+/** How a job ended, as far as its log or the database can still tell: the endpoint's body, or the error. */
+async function readEnd(
+  { ctx, services, connection }: Reading,
+  endpoint: Endpoint,
+  state: JobState,
+): Promise<[result: unknown, error?: ApiError]> {
+  if (state.outcome === undefined) return [null];
+  const { view } = endpoint;
+  try {
+    const viewed = await viewedJob(services, state, services.baseUrls.of(ctx.req));
+    const compose = (frames: readonly Frame[]): string => view.held(viewed, frames);
+    const body = await readWhole(services, state, connection, new BufferedReply(compose, view.heldFromEnd));
+    return [view.contentType?.(viewed) === undefined ? JSON.parse(body) : body];
+  } catch (thrown) {
+    const error = ApiError.from(thrown);
+    // A job that ended well has no error: this one is of the reading.
+    const isOfReading = state.outcome === 'completed' && error.code !== 'resume_expired';
+    if (error === connection.ended || isOfReading) throw error;
+    return error.code === 'resume_expired' ? [null] : [null, error];
+  }
+}
+
+/** Reads all that an ended job has said. @throws ApiError what it ended with; 410 when that is not kept any more. */
+export async function readWhole<Body>(
+  services: Services,
+  state: JobState,
+  connection: ClientConnection,
+  answer: BufferedReply<Body>,
+): Promise<Body> {
+  const reader = services.readers.open(state, answer);
+  try {
+    await connection.wait(attachTo(services, state)(reader), readMs);
+    return await connection.wait(answer.body, readMs);
+  } finally {
+    reader.close();
+  }
+}
+
+/** The event after which to go on: `Last-Event-ID`, or `?starting_after=`. */
+export function readPosition(ctx: Context): EventPosition | undefined {
+  const query = ctx.query.starting_after;
+  const header = ctx.headers['last-event-id'];
+  const given = typeof header === 'string' && header !== '' ? header : query;
+  if (given === undefined) return undefined;
+  const position = typeof given === 'string' ? parseEventId(given) : undefined;
+  const param = given === query ? 'starting_after' : 'Last-Event-ID';
+  if (position !== undefined) return { ...position, param };
+  throw new ApiError('invalid_request_error', 'An event id is a number, or two joined by a point: 12 or 12.0.', {
+    param,
+  });
+}

@@ -1,0 +1,79 @@
+import type { Middleware } from 'koa';
+import type { Database } from '../../../shared/database/database.ts';
+import type { ErrorCode } from '../../../shared/errors.ts';
+import { recordedError } from '../../../shared/jobs/settlement/error-details.ts';
+import type { RedisClient } from '../../../shared/redis/redis.ts';
+import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { pageOf, readPageQuery } from '../../http/page.ts';
+import { readText, readWord } from '../../http/read-query.ts';
+import { type ListedRow, listJobs } from '../../ledger/job-list.ts';
+import { type ConsoleJob, consoleJob } from '../../management/console/console-job.ts';
+import { jobStatuses, readAfter } from '../../management/console/jobs.ts';
+import { readProgress } from '../../management/console/live-jobs.ts';
+import type { Services } from '../../services.ts';
+import type { State } from '../../state.ts';
+import { describeError, type JobObject, jobUrls } from './job-object.ts';
+
+/** How long database and Redis may take. */
+const readMs = 5000;
+
+/** A job in a list: as `GET /v1/jobs/{id}` shows it, but for its result and its place in the queue. */
+type ListedJob = Omit<JobObject, 'result' | 'queue_position'> & {
+  readonly input_tokens: number | null;
+  readonly output_tokens: number | null;
+  readonly metadata: ConsoleJob['metadata'];
+};
+
+/**
+ * `GET /v1/jobs`: the jobs of the key's account, newest first: those that have ended, and of the unfinished ones those that
+ * the database knows (background, asynchronous, keyed and media jobs).
+ */
+export function listOwnJobs(services: Services, db: Database): Middleware<State> {
+  const reads = new BoundedReads(readMs, 'Jobs cannot be read for now.');
+  return async (ctx) => {
+    ctx.state.endpoint = 'jobs.list';
+    const { limit, order, after } = readPageQuery(ctx.query, { usual: 20, most: 100 });
+    const filter = {
+      account: ctx.state.caller.account,
+      status: readWord(ctx.query, 'status', jobStatuses),
+      model: readText(ctx.query, 'model'),
+    };
+    const page = { limit: limit + 1, order, after: after === undefined ? undefined : readAfter(after) };
+    const rows = await reads.read(() => listJobs(db, filter, page));
+    const baseUrl = services.baseUrls.of(ctx.req);
+    const data = await reads.read(() =>
+      Promise.all(rows.slice(0, limit).map((row) => readListedJob(services.redis, baseUrl, row))),
+    );
+    ctx.body = { ...pageOf(data, limit), has_more: rows.length > limit };
+  };
+}
+
+/** A job by its row; of one without an end, what Redis knows of it. */
+async function readListedJob(redis: RedisClient, baseUrl: string, row: ListedRow): Promise<ListedJob> {
+  const progress = row.outcome === null ? await readProgress(redis, row.id) : undefined;
+  const job = consoleJob(row, progress);
+  const details = row.error_details ?? progress?.errorDetails;
+  const error = recordedError((job.error_code ?? undefined) as ErrorCode | undefined, details);
+  return {
+    id: job.id,
+    object: 'job',
+    status: job.status,
+    endpoint: job.endpoint,
+    model: job.model,
+    created_at: Math.floor(job.created_at / 1000),
+    started_at: seconds(job.began_at),
+    finished_at: seconds(job.ended_at),
+    urls: jobUrls(baseUrl, row),
+    usage: job.usage,
+    input_tokens: job.input_tokens,
+    output_tokens: job.output_tokens,
+    cost: job.cost,
+    vendor_cost: job.vendor_cost,
+    error: job.error_code === null ? null : describeError(error),
+    metadata: job.metadata,
+  };
+}
+
+function seconds(ms: number | null): number | null {
+  return ms === null ? null : Math.floor(ms / 1000);
+}

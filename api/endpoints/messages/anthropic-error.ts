@@ -1,0 +1,44 @@
+import { type ApiError, errorTable } from '../../../shared/errors.ts';
+import type { Context } from '../../state.ts';
+
+/** An error in the shape of Anthropic's API (https://docs.claude.com/en/api/errors). */
+export interface AnthropicError {
+  readonly type: 'error';
+  readonly error: {
+    readonly type: string;
+    readonly message: string;
+    /** What a client can act on; left out where there is nothing of it. */
+    readonly details?: Readonly<Record<string, unknown>>;
+  };
+}
+
+/**
+ * What our statuses are called there; the statuses themselves stay ours: what Anthropic answers as 529 is our 503, which
+ * its clients repeat just the same. Every other 4xx is an `invalid_request_error`, every other 5xx an `api_error`.
+ */
+const types: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  503: 'overloaded_error',
+  504: 'timeout_error',
+};
+
+/** An error as Anthropic's clients know it. There is no field for the parameter at fault, so the message names it. */
+export function toAnthropicError(error: ApiError): AnthropicError {
+  const { status } = errorTable[error.code];
+  const type = types[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error');
+  const isNamed = error.param === null || error.message.includes(error.param);
+  const message = isNamed ? error.message : `${error.param}: ${error.message}`;
+  return { type: 'error', error: { type, message, ...(error.details && { details: error.details }) } };
+}
+
+/** The body of an answer that is an error. */
+export function anthropicErrorBody(
+  error: ApiError,
+  { res }: Context,
+): AnthropicError & { readonly request_id: string } {
+  return { ...toAnthropicError(error), request_id: String(res.getHeader('x-request-id')) };
+}

@@ -1,0 +1,142 @@
+import { writeThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
+import type { SaidPiece } from '../chat/said-pieces.ts';
+import type { ContentBlock, ContentDelta, MessageEvent } from './message-events.ts';
+
+/** A block that has not ended yet. */
+interface GrowingBlock {
+  readonly kind: 'text' | 'thinking' | 'redacted' | 'call';
+  readonly call: number | undefined;
+  id: string | undefined;
+  name: string | undefined;
+  /** What of its text, or data, has not been shown yet. */
+  text: string;
+  signature: string;
+  isStarted: boolean;
+}
+
+/**
+ * Shows what is said as blocks, of which Anthropic's streams have one open at a time. A chat may go on with any of its tool
+ * calls at any time: so the first of them stays open to the end, and what follows it is shown then, in its order.
+ */
+export class MessageBlocks {
+  readonly #jobId: string;
+  /** The first is, or is about to be, the open one. */
+  readonly #blocks: GrowingBlock[] = [];
+  #index = 0;
+  /** Of the text so far, as long as no call has followed it. */
+  #textSignature = '';
+
+  constructor(jobId: string) {
+    this.#jobId = jobId;
+  }
+
+  /** Takes a piece; returns the events that it brings about. */
+  say(piece: SaidPiece): MessageEvent[] {
+    this.#add(piece);
+    return this.#show(false);
+  }
+
+  /** Ends all blocks: nothing more will be said. */
+  end(): MessageEvent[] {
+    return this.#show(true);
+  }
+
+  #add(piece: SaidPiece): void {
+    const last = this.#blocks.at(-1);
+    switch (piece.kind) {
+      case 'text':
+      case 'refusal':
+      case 'thinking': {
+        const kind = piece.kind === 'thinking' ? 'thinking' : 'text';
+        // After a signature another thought begins.
+        const grows = last?.kind === kind && last.signature === '' ? last : this.#open(kind);
+        grows.text += piece.text;
+        return;
+      }
+      case 'signature':
+        this.#sign(piece.signature);
+        return;
+      case 'text signature':
+        this.#textSignature = piece.signature;
+        return;
+      case 'redacted':
+        this.#open('redacted').text = piece.data;
+        return;
+      case 'call': {
+        const { call, id, name, text } = piece;
+        const grows = this.#blocks.find((block) => block.call === call) ?? this.#openCall(call);
+        grows.id ??= id;
+        grows.name ??= name;
+        grows.text += text;
+      }
+    }
+  }
+
+  #sign(signature: string): void {
+    const last = this.#blocks.at(-1);
+    const signed = last?.kind === 'thinking' && last.signature === '' ? last : this.#open('thinking');
+    signed.signature = signature;
+  }
+
+  /** An answer that ends with its text keeps the signature to itself: the text, not a thought, is to be its last block. */
+  #openCall(call: number): GrowingBlock {
+    if (this.#textSignature !== '') this.#sign(writeThoughtSignature({ signature: this.#textSignature }));
+    this.#textSignature = '';
+    return this.#open('call', call);
+  }
+
+  #open(kind: GrowingBlock['kind'], call?: number): GrowingBlock {
+    const block = { kind, call, id: undefined, name: undefined, text: '', signature: '', isStarted: false };
+    this.#blocks.push(block);
+    return block;
+  }
+
+  #show(isEnd: boolean): MessageEvent[] {
+    const events: MessageEvent[] = [];
+    for (let block = this.#blocks[0]; block !== undefined; block = this.#blocks[0]) {
+      const isOver = isEnd || (block.kind !== 'call' && this.#blocks.length > 1);
+      // A call begins with its name, which a vendor may send after its id.
+      if (block.kind === 'call' && block.name === undefined && !isOver) break;
+      this.#advance(block, events, isOver);
+      if (!isOver) break;
+      events.push({ type: 'content_block_stop', index: this.#index });
+      this.#index += 1;
+      this.#blocks.shift();
+    }
+    return events;
+  }
+
+  #advance(block: GrowingBlock, events: MessageEvent[], isOver: boolean): void {
+    const index = this.#index;
+    if (!block.isStarted) {
+      block.isStarted = true;
+      events.push({ type: 'content_block_start', index, content_block: this.#start(block) });
+    }
+    const show = (delta: ContentDelta): void => {
+      events.push({ type: 'content_block_delta', index, delta });
+    };
+    if (block.text !== '') {
+      if (block.kind === 'text') show({ type: 'text_delta', text: block.text });
+      else if (block.kind === 'thinking') show({ type: 'thinking_delta', thinking: block.text });
+      else if (block.kind === 'call') show({ type: 'input_json_delta', partial_json: block.text });
+      block.text = '';
+    }
+    if (isOver && block.signature !== '') show({ type: 'signature_delta', signature: block.signature });
+  }
+
+  #start({ kind, call, id, name, text }: GrowingBlock): ContentBlock {
+    switch (kind) {
+      case 'text':
+        return { type: 'text', text: '', citations: [] };
+      case 'thinking':
+        return { type: 'thinking', thinking: '', signature: '' };
+      case 'redacted':
+        return { type: 'redacted_thinking', data: text };
+      case 'call': {
+        // A vendor may have no ids for calls; the caller needs one all the same.
+        const ownId = id ?? `toolu_${this.#jobId}_${call}`;
+        return { type: 'tool_use', id: ownId, name: name ?? '', input: {}, caller: { type: 'direct' } };
+      }
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import type { MessageInput, MessageTool } from '../../../shared/capabilities/message.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { cacheMark, type MessageNotes } from './message-content.ts';
+
+type ToolChoice = NonNullable<MessageInput['tool_choice']>;
+type CustomTool = Extract<MessageTool, { input_schema: unknown }>;
+
+/** Fields of a tool that hint at how Anthropic is to show it to its model. */
+const hintFields = ['input_examples', 'eager_input_streaming', 'allowed_callers'];
+
+/**
+ * The tools of a request, and the choice among them, as fields of a chat. Tools that Anthropic has defined (and mostly
+ * runs) itself are left out. Deferred ones (`defer_loading`) are held back, as Anthropic does, until the turns name them.
+ * @throws ApiError 400 where the choice forces a tool that is left out, or is not there.
+ */
+export function toChatTools({ tools, messages, tool_choice: choice }: MessageInput, notes: MessageNotes): object {
+  const every = [...(tools ?? []), ...addedTools(messages)];
+  const named = every.some(isDeferred) ? namedTools(messages, choice) : undefined;
+  const all = named === undefined ? every : every.filter((tool) => !isDeferred(tool) || named.has(tool.name));
+  const offered = all.filter(isCustom);
+  for (const tool of all) if (!isCustom(tool)) notes.ignored.add(`tools.${tool.type}`);
+  const chosen = choice == null ? undefined : toChatChoice(choice, all, offered);
+  if (offered.length === 0) return {};
+  return {
+    tools: offered.map((tool) => toChatTool(tool, notes)),
+    ...(chosen !== undefined && { tool_choice: chosen }),
+    ...(choice?.disable_parallel_tool_use === true && { parallel_tool_calls: false }),
+  };
+}
+
+/** Tools that are defined where they are first offered. */
+function addedTools(messages: MessageInput['messages']): MessageTool[] {
+  const changes = messages.flatMap(({ role, content }) => (role === 'system' && Array.isArray(content) ? content : []));
+  return changes.flatMap((block) =>
+    block.type === 'tool_addition' && block.tool.type === 'tool_definition' ? block.tool.definition : [],
+  );
+}
+
+function isDeferred(tool: MessageTool): boolean {
+  return tool.defer_loading === true;
+}
+
+/** The tools that a `tool_reference`, a call or the choice names. */
+function namedTools(messages: MessageInput['messages'], choice: ToolChoice | null | undefined): Set<unknown> {
+  const names = new Set<unknown>(choice?.type === 'tool' ? [choice.name] : []);
+  for (const { content } of messages) {
+    if (!Array.isArray(content)) continue;
+    for (const block of content) {
+      if (block.type === 'tool_use') names.add(block.name);
+      else if (block.type === 'tool_addition' && block.tool.type === 'tool_reference') names.add(block.tool.name);
+      else if (block.type === 'tool_result' && Array.isArray(block.content)) {
+        for (const part of block.content) if (part.type === 'tool_reference') names.add(part.tool_name);
+      }
+    }
+  }
+  return names;
+}
+
+function isCustom(tool: MessageTool): tool is CustomTool {
+  return tool.type == null || tool.type === 'custom';
+}
+
+function toChatTool(tool: CustomTool, notes: MessageNotes): object {
+  const { name, description, input_schema: parameters, strict } = tool;
+  for (const field of hintFields) if (tool[field] != null) notes.ignored.add(`tools.${field}`);
+  return {
+    type: 'function',
+    function: { name, ...(description != null && { description }), parameters, ...(strict != null && { strict }) },
+    ...cacheMark(tool, notes),
+  };
+}
+
+function toChatChoice(choice: ToolChoice, all: readonly MessageTool[], offered: readonly CustomTool[]): unknown {
+  switch (choice.type) {
+    case 'auto':
+    case 'none':
+      return choice.type;
+    case 'any':
+      if (offered.length > 0) return 'required';
+      throw invalidParameter(
+        'tool_choice',
+        "Invalid 'tool_choice': there is no tool among 'tools' that can be called here.",
+      );
+    case 'tool': {
+      const { name } = choice;
+      if (offered.some((tool) => tool.name === name)) return { type: 'function', function: { name } };
+      const reason = all.some((tool) => tool.name === name)
+        ? 'the tool it names is one of Anthropic’s own, which is not offered here'
+        : "the tool it names is not among 'tools'";
+      throw invalidParameter('tool_choice.name', `Invalid 'tool_choice.name': ${reason}.`);
+    }
+  }
+}

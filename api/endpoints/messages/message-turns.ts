@@ -1,0 +1,158 @@
+import type {
+  AssistantBlock,
+  MessageInput,
+  MessageTurn,
+  SystemBlock,
+  UserBlock,
+} from '../../../shared/capabilities/message.ts';
+import {
+  extraContent,
+  readThoughtSignature,
+  type ThoughtSignature,
+} from '../../../shared/capabilities/thought-signature.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import {
+  type ChatPart,
+  cacheMark,
+  contentOf,
+  type MessageNotes,
+  type TextPart,
+  textPart,
+  toParts,
+} from './message-content.ts';
+
+/** A message of the chat that a request becomes, as `shared/capabilities/chat-message.ts` has it. */
+export type ChatTurn = { readonly role: 'system' | 'user' | 'assistant' | 'tool'; readonly [field: string]: unknown };
+
+type ToolResult = Extract<UserBlock, { type: 'tool_result' }>;
+type ThoughtBlock = Extract<AssistantBlock, { type: 'thinking' | 'redacted_thinking' }>;
+
+/**
+ * The turns of a request as messages of a chat, the system prompt first.
+ *
+ * - Results of tools become messages of their own, before the rest of their turn; `is_error` becomes a leading `Error:`.
+ *   Images and documents in them, which no such message may hold, are shown by the user's message right after.
+ * - Thinking of earlier turns goes along as `reasoning_content` and, with its signatures, as `thinking_blocks`.
+ *   Signatures of Google's go back to the text, or the call, that they came with.
+ * @throws ApiError 400 for the result of a call that nobody made.
+ */
+export function toChatTurns({ system, messages }: MessageInput, notes: MessageNotes): ChatTurn[] {
+  const turns: ChatTurn[] = [];
+  if (system != null && system.length > 0) turns.push(systemTurn(system, notes));
+  const calls = new Set<string>();
+  for (const [index, turn] of messages.entries()) {
+    if (turn.role === 'system') turns.push(systemTurn(turn.content, notes));
+    else if (turn.role === 'assistant') turns.push(assistantTurn(turn, calls, notes));
+    else if (typeof turn.content === 'string') turns.push({ role: 'user', content: turn.content });
+    else turns.push(...userTurns(turn.content, index, calls, notes));
+  }
+  return turns;
+}
+
+function systemTurn(content: Extract<MessageTurn, { role: 'system' }>['content'], notes: MessageNotes): ChatTurn {
+  const parts = typeof content === 'string' ? content : contentOf(content.map((block) => systemPart(block, notes)));
+  return { role: 'system', content: parts };
+}
+
+/** All tools of a request are offered from its beginning on, so what becomes of one on the way is told. */
+function systemPart(block: SystemBlock, notes: MessageNotes): TextPart {
+  if (block.type === 'text') return textPart(block, notes);
+  const { type, tool } = block;
+  const name = tool.type === 'tool_reference' ? tool.name : tool.definition.name;
+  const state = type === 'tool_addition' ? 'is available from here on' : 'is not available any more: do not call it';
+  return { type: 'text', text: `The tool ${name} ${state}.`, ...cacheMark(block, notes) };
+}
+
+/** @param calls ids of the calls so far, to which this turn's are added. */
+function assistantTurn(
+  { content }: Extract<MessageTurn, { role: 'assistant' }>,
+  calls: Set<string>,
+  notes: MessageNotes,
+): ChatTurn {
+  if (typeof content === 'string') return { role: 'assistant', content };
+  const texts: TextPart[] = [];
+  const thoughts: ThoughtBlock[] = [];
+  const toolCalls: object[] = [];
+  const signatures = googleSignatures(content);
+  for (const block of content) {
+    if (block.type === 'text') {
+      texts.push(textPart(block, notes));
+    } else if (block.type === 'tool_use') {
+      calls.add(block.id);
+      const call = { name: block.name, arguments: JSON.stringify(block.input) };
+      const signed = signatures.get(block.id);
+      toolCalls.push({ id: block.id, type: 'function', function: call, ...signed, ...cacheMark(block, notes) });
+    } else {
+      thoughts.push(block);
+    }
+  }
+  if (thoughts.length > 0) notes.hints.add('thinking');
+  const reasoning = thoughts.map((block) => (block.type === 'thinking' ? block.thinking : '')).join('');
+  // Signed by Google they would be refused by the vendor that these blocks are for.
+  const blocks = thoughts.filter((block) => googleSignature(block) === undefined);
+  return {
+    role: 'assistant',
+    content: texts.length === 0 && toolCalls.length > 0 ? null : contentOf(texts),
+    ...(reasoning !== '' && { reasoning_content: reasoning }),
+    ...(blocks.length > 0 && { thinking_blocks: blocks }),
+    ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+    ...signatures.get(undefined),
+  };
+}
+
+/** The fields that hold Google's signatures, by the ids of the calls; by undefined that of the text. */
+function googleSignatures(content: readonly AssistantBlock[]): ReadonlyMap<string | undefined, object> {
+  const signatures = content.map(googleSignature).filter((found) => found !== undefined);
+  return new Map(signatures.map(({ callId, signature }) => [callId, extraContent(signature)]));
+}
+
+function googleSignature(block: AssistantBlock): ThoughtSignature | undefined {
+  return block.type === 'thinking' ? readThoughtSignature(block.signature) : undefined;
+}
+
+function userTurns(
+  blocks: readonly UserBlock[],
+  turn: number,
+  calls: ReadonlySet<string>,
+  notes: MessageNotes,
+): ChatTurn[] {
+  const results: ChatTurn[] = [];
+  const shown: ChatPart[] = [];
+  const said: ChatPart[] = [];
+  for (const [index, block] of blocks.entries()) {
+    if (block.type !== 'tool_result') {
+      said.push(...toParts(block, notes));
+      continue;
+    }
+    if (!calls.has(block.tool_use_id)) {
+      const param = `messages[${turn}].content[${index}].tool_use_id`;
+      throw invalidParameter(param, `Invalid '${param}': no earlier 'tool_use' block has this id.`);
+    }
+    const { content, attachments } = toolResult(block, notes);
+    results.push({ role: 'tool', tool_call_id: block.tool_use_id, content });
+    if (attachments.length === 0) continue;
+    shown.push({ type: 'text', text: `From the result of the tool call ${block.tool_use_id}:` }, ...attachments);
+  }
+  const parts = [...shown, ...said];
+  return parts.length === 0 ? results : [...results, { role: 'user', content: contentOf(parts) }];
+}
+
+function toolResult(
+  block: ToolResult,
+  notes: MessageNotes,
+): { readonly content: string | readonly TextPart[]; readonly attachments: readonly ChatPart[] } {
+  const { content, is_error: isError } = block;
+  const parts: ChatPart[] =
+    typeof content === 'string'
+      ? [{ type: 'text', text: content }]
+      : (content ?? []).flatMap((part) => toParts(part, notes));
+  const texts = parts.filter((part) => part.type === 'text');
+  const attachments = parts.filter((part) => part.type !== 'text');
+  if (texts.length === 0) {
+    texts.push({ type: 'text', text: attachments.length === 0 ? '' : 'The result is in the next message.' });
+  }
+  const [first, ...more] = texts as [TextPart, ...TextPart[]];
+  const marked = [isError === true ? { ...first, text: `Error: ${first.text}` } : first, ...more];
+  const last = marked.pop() as TextPart;
+  return { content: contentOf([...marked, { ...last, ...cacheMark(block, notes) }]), attachments };
+}

@@ -1,0 +1,25 @@
+import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { anthropicErrorBody } from './anthropic-error.ts';
+import { messageErrorEvent } from './message-view.ts';
+import { checkMessages } from './messages.ts';
+import { parseMessageCount } from './parse-messages.ts';
+
+/**
+ * `POST /v1/messages/count_tokens` (https://docs.claude.com/en/api/messages-count-tokens). The end frame is its answer:
+ * `{"input_tokens":n}`, by the vendor's count where it has one, else by a tokenizer's and thus an estimate.
+ */
+export const messagesCountTokens: Endpoint = {
+  name: 'messages.count_tokens',
+  path: '/v1/messages/count_tokens',
+  capability: 'chat',
+  parse: parseMessageCount,
+  check: checkMessages,
+  errorBody: anthropicErrorBody,
+  view: {
+    stream: () => (frame) => (frame.type === 'end' ? [`data: ${frame.text}`] : []),
+    held: (_job, frames) => (frames.at(-1) as Frame).text,
+    heldFromEnd: true,
+    errorEvent: messageErrorEvent,
+  },
+};

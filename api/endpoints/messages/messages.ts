@@ -1,0 +1,48 @@
+import { takesAnthropicWords } from '../../../shared/catalogue/chat-field-support.ts';
+import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
+import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { checkChatFields } from '../check-chat-fields.ts';
+import { anthropicErrorBody } from './anthropic-error.ts';
+import { messageView } from './message-view.ts';
+import { type MessageTraits, parseMessages } from './parse-messages.ts';
+
+/** What a message calls the fields of its chat. */
+const messageFieldNames: Readonly<Record<string, string>> = {
+  max_completion_tokens: 'max_tokens',
+  stop: 'stop_sequences',
+  user: 'metadata.user_id',
+  response_format: 'output_config.format',
+  parallel_tool_calls: 'tool_choice',
+};
+
+/** Refuses models that are not for chats, and names what the model's vendor would refuse: its worker leaves that out. */
+export const checkMessages: NonNullable<Endpoint['check']> = ({ traits }, model, unsupported) => {
+  const { id, legacyCompletions, chat } = model;
+  if (legacyCompletions) {
+    throw invalidParameter(
+      'model',
+      `The model \`${id}\` is not a chat model, so it cannot be used with /v1/messages: use /v1/completions.`,
+    );
+  }
+  const { ignored, hints, foreign, effort, chatFields, limits } = traits as unknown as MessageTraits;
+  if (limits) checkModelLimits(limits, model);
+  const chatFieldNames = { ...messageFieldNames, reasoning_effort: effort[0] ?? 'thinking' };
+  return [
+    ...ignored,
+    ...(chat?.hints === false ? hints : []),
+    ...(takesAnthropicWords(model.vendorRow) ? [] : [...foreign, ...(chat?.effort === false ? effort : [])]),
+    ...checkChatFields({ chatFields, chatFieldNames }, model, unsupported),
+  ];
+};
+
+/** `POST /v1/messages`: Anthropic's Messages API (https://docs.claude.com/en/api/messages) over any chat model. */
+export const messages: Endpoint = {
+  name: 'messages',
+  path: '/v1/messages',
+  capability: 'chat',
+  parse: parseMessages,
+  check: checkMessages,
+  errorBody: anthropicErrorBody,
+  view: messageView,
+};

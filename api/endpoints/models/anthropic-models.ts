@@ -1,0 +1,83 @@
+import type { Model } from '../../../shared/catalogue/models.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+
+/** A model as Anthropic describes it (https://docs.claude.com/en/api/models). What the catalogue does not know is null. */
+export interface AnthropicModel {
+  readonly type: 'model';
+  readonly id: string;
+  readonly display_name: string;
+  /** RFC 3339. */
+  readonly created_at: string;
+  readonly max_input_tokens: number | null;
+  readonly max_tokens: number | null;
+  readonly lifecycle: 'active';
+  readonly capabilities: null;
+  readonly deprecated_at: null;
+  readonly retires_at: null;
+  readonly line: null;
+}
+
+/** One page of them. */
+export interface AnthropicModelList {
+  readonly data: readonly AnthropicModel[];
+  /** Whether there are more in the direction of the paging. */
+  readonly has_more: boolean;
+  readonly first_id: string | null;
+  readonly last_id: string | null;
+}
+
+type Query = Readonly<Record<string, string | string[] | undefined>>;
+
+/** A model in Anthropic's shape. */
+export function anthropicModel(model: Model): AnthropicModel {
+  return {
+    type: 'model',
+    id: model.id,
+    display_name: model.id,
+    created_at: new Date(model.created * 1000).toISOString(),
+    max_input_tokens: model.contextWindow ?? null,
+    max_tokens: model.maxOutputTokens ?? null,
+    lifecycle: 'active',
+    capabilities: null,
+    deprecated_at: null,
+    retires_at: null,
+    line: null,
+  };
+}
+
+/**
+ * A page of models, the newest first: `limit` of them (1 to 1000, 20 where it is left out) after the one that `after_id`
+ * names, or before the one of `before_id`.
+ * @throws ApiError 400 that names the parameter.
+ */
+export function anthropicModelList(models: readonly Model[], query: Query): AnthropicModelList {
+  const limit = readLimit(query.limit);
+  if (query.after_id !== undefined && query.before_id !== undefined) {
+    throw invalidParameter('before_id', "'after_id' and 'before_id' cannot be used together.");
+  }
+  const wanted = [query.lifecycle, query['lifecycle[]']].flat().filter((state) => state !== undefined);
+  const isWanted = wanted.length === 0 || wanted.includes('active');
+  const sorted = isWanted ? [...models].sort((one, other) => other.created - one.created) : [];
+  const start = query.after_id === undefined ? 0 : placeOf(sorted, query.after_id, 'after_id') + 1;
+  const end = query.before_id === undefined ? undefined : placeOf(sorted, query.before_id, 'before_id');
+  const page = end === undefined ? sorted.slice(start, start + limit) : sorted.slice(Math.max(0, end - limit), end);
+  return {
+    data: page.map(anthropicModel),
+    has_more: end === undefined ? start + limit < sorted.length : end - limit > 0,
+    first_id: page[0]?.id ?? null,
+    last_id: page.at(-1)?.id ?? null,
+  };
+}
+
+function readLimit(text: string | string[] | undefined): number {
+  if (text === undefined) return 20;
+  const limit = /^\d{1,4}$/.test(String(text)) ? Number(text) : 0;
+  if (limit >= 1 && limit <= 1000) return limit;
+  throw invalidParameter('limit', "Invalid 'limit': expected an integer from 1 to 1000.");
+}
+
+function placeOf(models: readonly Model[], id: string | string[], param: string): number {
+  const place = models.findIndex((model) => model.id === id);
+  if (place >= 0) return place;
+  throw invalidParameter(param, `Invalid '${param}': there is no model with this id.`);
+}

@@ -1,0 +1,64 @@
+import type { Middleware } from 'koa';
+import type { Model } from '../../../shared/catalogue/models.ts';
+import { assertInScope, isInScope } from '../../auth/key-scopes.ts';
+import { modelFacts } from '../../management/console/models.ts';
+import { missingModel } from '../../pipeline/missing.ts';
+import type { Services } from '../../services.ts';
+import type { Context, State } from '../../state.ts';
+import { anthropicModel, anthropicModelList } from './anthropic-models.ts';
+
+interface WireModel {
+  readonly id: string;
+  readonly object: 'model';
+  readonly created: number;
+  readonly owned_by: string;
+  /** What OpenAI does not tell of a model; what nobody has said of it is left out. */
+  readonly [fact: string]: unknown;
+}
+
+function toWire(model: Model): WireModel {
+  const { id, created, ownedBy, deprecatedAt } = model;
+  const { capability, context_window, max_output_tokens, input, output, reasoning, prices } = modelFacts(model);
+  const facts = { capability, context_window, max_output_tokens, input, output, reasoning, prices };
+  const deprecated = deprecatedAt === undefined ? {} : { deprecated_at: deprecatedAt };
+  return { id, object: 'model', created, owned_by: ownedBy, ...said(facts), ...deprecated };
+}
+
+/** Without what is null: most of a model's prices are. */
+function said(facts: object): Record<string, unknown> {
+  const known = Object.entries(facts).filter(
+    ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
+  );
+  return Object.fromEntries(known.map(([name, value]) => [name, name === 'prices' ? said(value) : value]));
+}
+
+/** Whether a request for models is one of Anthropic's clients, which name the version of the API with each. */
+export function wantsAnthropicModels({ path, headers }: Pick<Context, 'path' | 'headers'>): boolean {
+  return /^\/v1\/models(\/|$)/.test(path) && headers['anthropic-version'] !== undefined;
+}
+
+/** `GET /v1/models`: the models that the key may use and that are usable now, as OpenAI lists them, or as Anthropic does. */
+export function listModels(services: Services): Middleware<State> {
+  return (ctx) => {
+    ctx.state.endpoint = 'models';
+    const { caller } = ctx.state;
+    const models = services.catalogue.list().filter((model) => isInScope(caller, model));
+    ctx.vary('anthropic-version');
+    ctx.body = wantsAnthropicModels(ctx)
+      ? anthropicModelList(models, ctx.query)
+      : { object: 'list', data: models.map(toWire) };
+  };
+}
+
+/** `GET /v1/models/{id}`; ids may contain slashes. */
+export function retrieveModel(services: Services): Middleware<State> {
+  return (ctx) => {
+    ctx.state.endpoint = 'models';
+    const id = ctx.params.id as string;
+    const model = services.catalogue.find(id);
+    if (model === undefined) throw missingModel(services.catalogue, id, ctx.state.caller);
+    assertInScope(ctx.state.caller, model);
+    ctx.vary('anthropic-version');
+    ctx.body = wantsAnthropicModels(ctx) ? anthropicModel(model) : toWire(model);
+  };
+}

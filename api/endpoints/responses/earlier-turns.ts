@@ -1,0 +1,242 @@
+import { ownItemId, type ResponseItem, readItemId } from '../../../shared/capabilities/response.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { jobIdFromWire } from '../../../shared/ids.ts';
+import type { JobState } from '../../../shared/jobs/job-state.ts';
+import { largestBody } from '../../http/body/json-body.ts';
+import { viewedJob } from '../../pipeline/answer.ts';
+import type { Endpoint, Parsed, ResolveContext } from '../../pipeline/endpoint.ts';
+import { joinedMedia, type MediaExtent } from '../../pipeline/input-media.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { shownId } from '../../pipeline/missing.ts';
+import { readFrames } from '../../pipeline/resource.ts';
+import type { View } from '../../replies/view.ts';
+import type { Services } from '../../services.ts';
+import { mediaOf, type ResponseViewOptions } from './parse-response.ts';
+import { prependItems } from './prepend-items.ts';
+
+/** How long the store may take to show an earlier turn. */
+const readMs = 5000;
+
+/** What `parseResponse` says of the earlier turns that a request builds on. */
+export interface EarlierTurns {
+  readonly previousResponseId?: string | undefined;
+  /** Ids of the `item_reference` items among its input. */
+  readonly references?: readonly string[];
+}
+
+/** Who asks, and where. */
+interface Reading extends Pick<ResolveContext, 'services' | 'account' | 'connection'> {
+  readonly view: View;
+}
+
+/**
+ * Puts the items of the turns before in place of what names them: the input and output of `previous_response_id` before
+ * the request's own items, and each item in place of its reference. They come from our store, whoever the vendor is.
+ * @throws ApiError 400 `previous_response_not_found`, 400 that names the reference, 413 for turns that are too long together.
+ */
+export function resolveTurns(view: View): NonNullable<Endpoint['resolve']> {
+  return async (parsed, context) => {
+    const { previousResponseId, references = [] } = (parsed.traits ?? {}) as EarlierTurns;
+    if (previousResponseId === undefined && references.length === 0) return parsed;
+    // Who has a revoked key must not learn what there is.
+    await context.assertActive();
+    const reading = { ...context, view };
+    const resolved = references.length === 0 ? parsed : await replaceReferences(reading, parsed, references);
+    if (previousResponseId === undefined) return resolved;
+    const { items, media } = await readConversation(reading, previousResponseId);
+    const request = prependItems(resolved.request, items);
+    if (request.length > largestBody) throw tooLong('previous_response_id');
+    return withEarlierMedia({ ...resolved, request } as Parsed, media);
+  };
+}
+
+/** A request before whose items others were put: what those show counts, too, here and in the turns that go on from it. */
+export function withEarlierMedia(parsed: Parsed, earlier: MediaExtent): Parsed {
+  if (earlier === undefined) return parsed;
+  const { extent, viewOptions } = parsed;
+  const media = joinedMedia((viewOptions as unknown as ResponseViewOptions).media, earlier);
+  return { ...parsed, extent: { ...extent, ...media }, viewOptions: { ...viewOptions, media } };
+}
+
+/** What a turn goes on from. */
+interface Conversation {
+  /** JSON text of the list of its items. */
+  readonly items: string;
+  /** The images and documents among them. */
+  readonly media: MediaExtent;
+}
+
+/** All items of a response: those that it was made from, then those that it is. */
+async function readConversation(reading: Reading, id: string): Promise<Conversation> {
+  const job = await findResponseJob(reading, jobIdFromWire(id));
+  if (job === undefined) throw notFound(id);
+  if (job.outcome === undefined) {
+    throw invalidParameter('previous_response_id', `The response '${id}' has not ended yet.`);
+  }
+  if (job.outcome !== 'completed') {
+    const end = job.outcome === 'failed' ? 'has failed' : 'was cancelled';
+    throw invalidParameter('previous_response_id', `The response '${id}' ${end}: it cannot be continued.`);
+  }
+  const input = await readInput(reading, job);
+  const output = input && (await unlessExpired(readOutputItems(reading, job)));
+  if (!output) throw notFound(id);
+  return { items: joinedLists(input.text, JSON.stringify(output)), media: joinedMedia(input.media, mediaOf(output)) };
+}
+
+/** What a promise answers; undefined when that is not kept any more. */
+async function unlessExpired<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'resume_expired') return undefined;
+    throw error;
+  }
+}
+
+/** Every turn is run, and kept, with all that it names: together that may be as long as a request may be. */
+function tooLong(param: string): ApiError {
+  const limit = `${largestBody / 1024 / 1024} MiB`;
+  const message = `With the earlier turns it names the request is too large: at most ${limit} are accepted.`;
+  return new ApiError('request_too_large', message, { param });
+}
+
+function notFound(id: string): ApiError {
+  return new ApiError('previous_response_not_found', `Previous response with id '${shownId(id)}' not found.`, {
+    param: 'previous_response_id',
+  });
+}
+
+/** The job of a stored response of the caller; undefined where there is none. */
+export async function findResponseJob(
+  { services, account, connection }: Omit<Reading, 'view'>,
+  jobId: string | undefined,
+): Promise<JobState | undefined> {
+  const job = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));
+  if (!job || job.account !== account || job.endpoint !== 'responses') return undefined;
+  return (await isStored(services, job)) ? job : undefined;
+}
+
+/** Whether a response was made to be kept, and is. Those kept for another reason (a keyed or asynchronous job) are no resources. */
+async function isStored(services: Services, job: JobState): Promise<boolean> {
+  const viewed = await unlessExpired(viewedJob(services, job, services.baseUrl));
+  const echo = viewed?.viewOptions.echo as { store?: unknown } | undefined;
+  return echo !== undefined && echo.store !== false;
+}
+
+/** The items a response was made from, earlier turns' first; undefined where they are not kept any more. */
+export async function readInputItems(
+  { services, connection }: Pick<Reading, 'services' | 'connection'>,
+  job: JobState,
+): Promise<ResponseItem[] | undefined> {
+  const input = await readInput({ services, connection }, job);
+  return input === undefined ? undefined : (JSON.parse(input.text) as ResponseItem[]);
+}
+
+/** The same as the JSON text of a list: cut out of the request, because to parse a long one holds everybody up. */
+async function readInput(
+  { services, connection }: Pick<Reading, 'services' | 'connection'>,
+  job: JobState,
+): Promise<{ readonly text: string; readonly media: MediaExtent } | undefined> {
+  const text = await connection.wait(services.storedJobs.findRequest(job), readMs);
+  if (text === undefined) return undefined;
+  const viewed = await viewedJob(services, job, services.baseUrl);
+  return { text: inputOf(text, viewed), media: (viewed.viewOptions as unknown as ResponseViewOptions).media };
+}
+
+const head = '{"input":';
+
+/** The input in the text of a request as `parseResponse` makes it, whatever was put before its items. */
+function inputOf(request: string, { viewOptions }: Pick<Parsed, 'viewOptions'>): string {
+  const { afterInput } = viewOptions as unknown as ResponseViewOptions;
+  return request.slice(head.length, request.length - afterInput);
+}
+
+function joinedLists(...lists: readonly string[]): string {
+  const items = lists.map((list) => list.slice(1, -1)).filter((text) => text !== '');
+  return `[${items.join(',')}]`;
+}
+
+/** The items a response is, with the encrypted reasoning that a native vendor needs to go on. */
+async function readOutputItems({ services, connection, view }: Reading, job: JobState): Promise<ResponseItem[]> {
+  const viewed = await viewedJob(services, job, services.baseUrl);
+  const whole = { ...viewed, viewOptions: { ...viewed.viewOptions, include: ['reasoning.encrypted_content'] } };
+  const body = view.held(whole, await readFrames(services, view, job, connection));
+  return (JSON.parse(body) as { output: ResponseItem[] }).output;
+}
+
+/** @throws ApiError 400 that names the first reference that leads nowhere, 413 for items that are too long together. */
+async function replaceReferences(reading: Reading, parsed: Parsed, references: readonly string[]): Promise<Parsed> {
+  const { request } = parsed;
+  const text = typeof request === 'string' ? request : Buffer.from(request).toString();
+  const named = await readNamedItems(reading, references);
+  const input = JSON.parse(inputOf(text, parsed)) as ResponseItem[];
+  const items: string[] = [];
+  let length = 0;
+  let media: MediaExtent;
+  for (const [index, item] of input.entries()) {
+    const reference = item.type === 'item_reference' ? named.get(String(item.id)) : undefined;
+    const found = item.type === 'item_reference' ? reference?.text : JSON.stringify(item);
+    if (found === undefined) {
+      throw invalidParameter(`input[${index}].id`, `Item with id '${shownId(String(item.id))}' not found.`);
+    }
+    // A short reference may stand for a long item, and any number of times.
+    length += found.length;
+    if (length > largestBody) throw tooLong('input');
+    items.push(found);
+    media = joinedMedia(media, reference?.media);
+  }
+  const { afterInput } = parsed.viewOptions as unknown as ResponseViewOptions;
+  const whole = `${head}[${items.join(',')}]${text.slice(text.length - afterInput)}`;
+  return withEarlierMedia({ ...parsed, request: whole } as Parsed, media);
+}
+
+/** An item that a reference names. */
+interface NamedItem {
+  /** JSON. */
+  readonly text: string;
+  readonly media: MediaExtent;
+}
+
+/** The items of these ids, up to the first that is not there. @throws ApiError 413. */
+async function readNamedItems(reading: Reading, ids: readonly string[]): Promise<ReadonlyMap<string, NamedItem>> {
+  const wanted = new Set(ids);
+  const found = new Map<string, NamedItem>();
+  const seen = new Set<string | undefined>([undefined]);
+  let length = 0;
+  for (const id of wanted) {
+    if (found.has(id)) continue;
+    const jobId = readItemId(id)?.jobId;
+    if (seen.has(jobId)) break;
+    seen.add(jobId);
+    for (const item of await readItems(reading, jobId)) {
+      if (item.id === undefined || !wanted.has(item.id)) continue;
+      const text = JSON.stringify(item);
+      found.set(item.id, { text, media: mediaOf([item]) });
+      length += text.length;
+      if (length > largestBody) throw tooLong('input');
+    }
+    if (!found.has(id)) break;
+  }
+  return found;
+}
+
+/** The items that a response is and was made from; none where it is not kept. */
+async function readItems(reading: Reading, jobId: string | undefined): Promise<readonly ResponseItem[]> {
+  const job = await findResponseJob(reading, jobId);
+  if (job === undefined) return [];
+  const output = job.outcome === 'completed' ? await unlessExpired(readOutputItems(reading, job)) : [];
+  return [...(output ?? []), ...withItemIds((await readInputItems(reading, job)) ?? [], job.id)];
+}
+
+/** Input items under ids of their own, where their caller gave them none. */
+export function withItemIds(items: readonly ResponseItem[], jobId: string): ResponseItem[] {
+  const prefixes: Readonly<Record<string, string>> = {
+    function_call: 'fc',
+    function_call_output: 'fco',
+    reasoning: 'rs',
+  };
+  return items.map((item, index) => ({
+    ...item,
+    id: item.id ?? ownItemId(`${prefixes[item.type ?? ''] ?? 'msg'}_in${index}`, jobId),
+  }));
+}

@@ -1,0 +1,179 @@
+import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
+import type { ResponseItem } from '../../../shared/capabilities/response.ts';
+import { type CallableTool, callableTools, type ResponseTool } from '../../../shared/capabilities/response-tools.ts';
+import { readExtraContent, writeThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
+import { GrowingCall } from './growing-call.ts';
+import { GrowingMessage, type ItemPosition } from './growing-message.ts';
+import { GrowingReasoning } from './growing-reasoning.ts';
+import type { EmitEvent } from './response-event.ts';
+
+type Fields = Record<string, unknown>;
+
+/** A chat's call, before its name is known: pieces of its arguments may come first. */
+interface CallSlot {
+  id: string | undefined;
+  early: string;
+  call: GrowingCall | undefined;
+  outputIndex: number;
+}
+
+/** What the fold needs to know of the request. */
+export interface ChatResponseOptions {
+  readonly jobId: string;
+  readonly tools: readonly ResponseTool[];
+  /** Show reasoning as its summary. */
+  readonly isSummarized: boolean;
+}
+
+/**
+ * Folds the chunks of a chat into the items of a response, telling each as OpenAI's events do. A response says one thing
+ * after the other: reasoning, messages and calls end when something else begins; of calls only those that are whole, since
+ * a chat may say several at once.
+ */
+export class ChatResponseFold {
+  /** The items that have ended, by their place. */
+  readonly output: ResponseItem[] = [];
+  finishReason: string | undefined;
+  readonly #options: ChatResponseOptions;
+  readonly #emit: EmitEvent;
+  readonly #tools: ReadonlyMap<string, CallableTool>;
+  readonly #calls = new Map<number, CallSlot>();
+  #count = 0;
+  #saysMore = false;
+  /** Google's, of the text so far, as long as no call has followed it: calls are what needs it. */
+  #textSignature: string | undefined;
+  #open: { readonly item: GrowingMessage | GrowingReasoning; readonly outputIndex: number } | undefined;
+
+  constructor(options: ChatResponseOptions, emit: EmitEvent) {
+    this.#options = options;
+    this.#emit = emit;
+    this.#tools = new Map(callableTools(options.tools).map((tool) => [flatToolName(tool.namespace, tool.name), tool]));
+  }
+
+  /** Takes what a chunk says of its first choice; a response has no other. */
+  take({ choices }: { readonly choices?: unknown }): void {
+    for (const choice of Array.isArray(choices) ? (choices as Fields[]) : []) {
+      if (Number(choice.index ?? 0) !== 0) continue;
+      this.#takeDelta((choice.delta ?? {}) as Fields, logprobsOf(choice));
+      if (typeof choice.finish_reason === 'string') this.finishReason = choice.finish_reason;
+    }
+  }
+
+  /** Ends what is open. An answer without a word is an empty message, unless it was cut off before the first. */
+  end(): void {
+    const isCut = this.incompleteReason !== undefined;
+    if (!this.#saysMore && !isCut) this.#message().addText('', []);
+    const status = isCut ? 'incomplete' : 'completed';
+    this.#endOpen(status);
+    for (const slot of this.#calls.values()) {
+      if (slot.call === undefined && slot.outputIndex < 0) this.#openCall(slot, '');
+      this.#endCall(slot, status);
+    }
+  }
+
+  get incompleteReason(): string | undefined {
+    if (this.finishReason === 'length') return 'max_output_tokens';
+    return this.finishReason === 'content_filter' ? 'content_filter' : undefined;
+  }
+
+  #takeDelta(delta: Fields, logprobs: readonly Fields[]): void {
+    // Two names are common for it; a vendor that sends both says the same by them.
+    const reasoning = textOf(delta.reasoning_content) || textOf(delta.reasoning);
+    if (reasoning !== '') this.#reasoning().add(reasoning);
+    const content = textOf(delta.content);
+    if (content !== '' || logprobs.length > 0) this.#message().addText(content, logprobs);
+    const refusal = textOf(delta.refusal);
+    if (refusal !== '') this.#message().addRefusal(refusal);
+    this.#textSignature = readExtraContent(delta) ?? this.#textSignature;
+    for (const annotation of listOf(delta.annotations)) this.#message().addAnnotation(annotation);
+    for (const call of listOf(delta.tool_calls)) this.#takeCall(call);
+  }
+
+  #reasoning(): GrowingReasoning {
+    const open = this.#open?.item;
+    if (open instanceof GrowingReasoning && !open.isSigned) return open;
+    this.#endOpen('completed');
+    const place = this.#place();
+    const item = new GrowingReasoning(place, this.#options.isSummarized);
+    this.#open = { item, outputIndex: place.outputIndex };
+    return item;
+  }
+
+  #message(): GrowingMessage {
+    const open = this.#open?.item;
+    if (open instanceof GrowingMessage) return open;
+    this.#endOpen('completed');
+    this.#endWholeCalls();
+    this.#saysMore = true;
+    const place = this.#place();
+    const item = new GrowingMessage(place);
+    this.#open = { item, outputIndex: place.outputIndex };
+    return item;
+  }
+
+  #takeCall({ index, id, function: said, ...more }: Fields): void {
+    const { name, arguments: piece } = (said ?? {}) as Fields;
+    const signature = readExtraContent(more);
+    if (signature !== undefined && textOf(id) !== '') {
+      this.#reasoning().sign(writeThoughtSignature({ callId: textOf(id), signature }));
+    }
+    let slot = this.#calls.get(Number(index ?? 0));
+    if (slot === undefined) {
+      if (this.#textSignature !== undefined) {
+        this.#reasoning().sign(writeThoughtSignature({ signature: this.#textSignature }));
+        this.#textSignature = undefined;
+      }
+      slot = { id: undefined, early: '', call: undefined, outputIndex: -1 };
+      this.#calls.set(Number(index ?? 0), slot);
+    }
+    slot.id ??= textOf(id) || undefined;
+    if (slot.outputIndex < 0 && textOf(name) !== '') this.#openCall(slot, textOf(name));
+    if (slot.outputIndex < 0) slot.early += textOf(piece);
+    else if (textOf(piece) !== '') slot.call?.add(textOf(piece));
+  }
+
+  #openCall(slot: CallSlot, name: string): void {
+    this.#endOpen('completed');
+    this.#endWholeCalls();
+    this.#saysMore = true;
+    const place = this.#place();
+    const tool = this.#tools.get(name) ?? { type: 'function', name, namespace: undefined };
+    slot.outputIndex = place.outputIndex;
+    slot.call = new GrowingCall(place, tool, slot.id);
+    if (slot.early !== '') slot.call.add(slot.early);
+  }
+
+  #endWholeCalls(): void {
+    for (const slot of this.#calls.values()) if (slot.call?.isComplete) this.#endCall(slot, 'completed');
+  }
+
+  #endCall(slot: CallSlot, status: 'completed' | 'incomplete'): void {
+    if (slot.call === undefined) return;
+    this.output[slot.outputIndex] = slot.call.end(status);
+    slot.call = undefined;
+  }
+
+  #endOpen(status: 'completed' | 'incomplete'): void {
+    if (this.#open === undefined) return;
+    this.output[this.#open.outputIndex] = this.#open.item.end(status);
+    this.#open = undefined;
+  }
+
+  #place(): ItemPosition {
+    const outputIndex = this.#count;
+    this.#count += 1;
+    return { jobId: this.#options.jobId, outputIndex, emit: this.#emit };
+  }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function listOf(value: unknown): readonly Fields[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function logprobsOf({ logprobs }: Fields): readonly Fields[] {
+  return listOf((logprobs as { content?: unknown } | null | undefined)?.content);
+}

@@ -1,0 +1,165 @@
+import { type NativeResponseEnd, ownItemId, type ResponseItem } from '../../../shared/capabilities/response.ts';
+import type { ResponseTool } from '../../../shared/capabilities/response-tools.ts';
+import { ApiError, type ErrorData } from '../../../shared/errors.ts';
+import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { ViewedJob } from '../../replies/view.ts';
+import { chatChunkChoice } from '../chat/fold-chat-completion.ts';
+import { ChatResponseFold } from './fold-chat-response.ts';
+import type { ResponseViewOptions } from './parse-response.ts';
+import { responseError } from './response-error.ts';
+import type { ResponseEvent } from './response-event.ts';
+import type { ResponseProgress } from './response-object.ts';
+import { responseUsage } from './response-usage.ts';
+import { wholeItemEvents } from './whole-item-events.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What a fold needs of the job. */
+export type FoldedJob = Pick<ViewedJob, 'id' | 'viewOptions'>;
+
+/** What the view knows of the request: nothing, once that has expired. */
+export function optionsOf({ viewOptions }: Pick<ViewedJob, 'viewOptions'>): ResponseViewOptions {
+  return { echo: {}, include: [], afterInput: 0, ...viewOptions };
+}
+
+/** How a response ended. */
+export type ResponseEnd = ResponseProgress & { readonly status: 'completed' | 'incomplete' | 'failed' | 'cancelled' };
+
+/**
+ * Folds the frames of a response into the events about its items, whichever kind the frames are of (see
+ * shared/capabilities/response.ts), and into how it ended. A third kind is of its own making: `joinedFrames`.
+ */
+export class ResponseFold {
+  /** How it ended; undefined until it has. */
+  end: ResponseEnd | undefined;
+  /** The items that have ended, by their place. */
+  #output: ResponseItem[] = [];
+  #serviceTier: unknown;
+  #events: ResponseEvent[] = [];
+  readonly #job: FoldedJob;
+  readonly #chat: ChatResponseFold;
+
+  constructor(job: FoldedJob) {
+    this.#job = job;
+    const { echo } = optionsOf(job);
+    const tools = (echo.tools ?? []) as readonly ResponseTool[];
+    const isSummarized = (echo.reasoning as Fields | undefined)?.summary != null;
+    this.#chat = new ChatResponseFold({ jobId: job.id, tools, isSummarized }, (event) => this.#events.push(event));
+  }
+
+  /** Takes the next frame and answers the events that it becomes. */
+  push(frame: Frame): readonly ResponseEvent[] {
+    this.#events = [];
+    if (frame.type === 'delta') this.#takeDelta(JSON.parse(frame.text) as Fields);
+    else if (frame.type === 'end') this.#takeEnd(JSON.parse(frame.text) as Fields);
+    else if (frame.type === 'error') this.#fail(ApiError.fromData(JSON.parse(frame.text) as ErrorData));
+    return this.#events;
+  }
+
+  #takeDelta(fields: Fields): void {
+    if (typeof fields.type === 'string') this.#takeEvent(fields as ResponseEvent);
+    else if (fields.choices === undefined && Array.isArray(fields.items))
+      this.#takeWhole(fields.items as ResponseItem[]);
+    else this.#takeChunk(fields);
+  }
+
+  #takeChunk(fields: Fields): void {
+    this.#serviceTier = fields.service_tier ?? this.#serviceTier;
+    this.#chat.take(fields);
+  }
+
+  /** An event of the vendor's, its ids made ours. */
+  #takeEvent(event: ResponseEvent): void {
+    const item = event.item as ResponseItem | undefined;
+    const own = {
+      ...event,
+      ...(typeof event.item_id === 'string' && { item_id: ownItemId(event.item_id, this.#job.id) }),
+      ...(item && { item: this.#own(item) }),
+    };
+    if (own.type === 'response.output_item.done' && own.item) this.#output[Number(event.output_index)] = own.item;
+    this.#events.push(own);
+  }
+
+  #takeWhole(items: readonly ResponseItem[]): void {
+    for (const item of items) {
+      this.#events.push(...wholeItemEvents(item, this.#output.length));
+      this.#output.push(item);
+    }
+  }
+
+  #takeEnd(fields: Fields): void {
+    const completedAt = fields.completed_at as number | undefined;
+    if (fields.response === undefined) this.#endChat(fields, completedAt);
+    else this.#endNative(fields.response as NativeResponseEnd['response'], completedAt);
+  }
+
+  #endChat({ choices, usage, ...rest }: Fields, completedAt: number | undefined): void {
+    const whole = Array.isArray(choices) ? (choices as Fields[]).map(chatChunkChoice) : [];
+    this.#takeChunk({ ...rest, choices: whole });
+    this.#chat.end();
+    this.#output = this.#chat.output;
+    const { incompleteReason } = this.#chat;
+    this.end = {
+      status: incompleteReason === undefined ? 'completed' : 'incomplete',
+      incompleteReason,
+      output: this.#output,
+      usage: responseUsage(usage),
+      completedAt,
+      more: this.#serviceTier == null ? {} : { service_tier: this.#serviceTier },
+    };
+  }
+
+  #endNative(response: NativeResponseEnd['response'], completedAt: number | undefined): void {
+    const { status, incomplete_details: incomplete, output, usage, ...more } = response;
+    if (output !== undefined) this.#takeWhole(output.map((item) => this.#own(item)));
+    this.end = {
+      status,
+      incompleteReason: incomplete?.reason,
+      output: ended(this.#output),
+      usage,
+      completedAt,
+      more,
+    };
+  }
+
+  #fail(error: ApiError): void {
+    this.end = {
+      status: error.code === 'cancelled' ? 'cancelled' : 'failed',
+      error: responseError(error),
+      output: ended([...this.#chat.output, ...this.#output]),
+    };
+  }
+
+  #own(item: ResponseItem): ResponseItem {
+    return typeof item.id === 'string' ? { ...item, id: ownItemId(item.id, this.#job.id) } : item;
+  }
+}
+
+/** Places of items that have not ended are empty. */
+function ended(items: readonly (ResponseItem | undefined)[]): ResponseItem[] {
+  return items.filter((item) => item !== undefined);
+}
+
+/** The fold of all frames of a response that has ended. */
+export function foldedResponse(job: FoldedJob, frames: readonly Frame[]): ResponseEnd {
+  const fold = new ResponseFold(job);
+  for (const frame of frames) fold.push(frame);
+  if (fold.end === undefined) throw new Error('the frames of a response have no end');
+  return fold.end;
+}
+
+/**
+ * The fewest frames that say as a whole what these said: one with the items, as `{"items": […]}`, one that adds nothing, and
+ * an end (an error alone, where no item had ended before it). Who has seen the frames up to the last but one goes on at the end alone; in the joined frame before it nobody can.
+ */
+export function joinedFrames(job: FoldedJob, frames: readonly Frame[]): readonly Frame[] {
+  if (frames.length <= 3) return frames;
+  const last = frames.at(-1) as Frame;
+  const { status, incompleteReason, output, usage, completedAt, more } = foldedResponse(job, frames);
+  const whole: Frame = { ...last, type: 'delta', text: JSON.stringify({ items: output }) };
+  const nothing: Frame = { ...last, type: 'delta', text: '{"items":[]}' };
+  if (last.type === 'error') return output?.length ? [whole, nothing, last] : [last];
+  const details = incompleteReason === undefined ? null : { reason: incompleteReason };
+  const response = { ...more, status, incomplete_details: details, usage: usage ?? null };
+  return [whole, nothing, { ...last, text: JSON.stringify({ response, completed_at: completedAt }) }];
+}

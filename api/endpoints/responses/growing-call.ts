@@ -1,0 +1,76 @@
+import { ownItemId, type ResponseItem } from '../../../shared/capabilities/response.ts';
+import type { CallableTool } from '../../../shared/capabilities/response-tools.ts';
+import { CustomToolInput } from './custom-tool-input.ts';
+import type { ItemPosition } from './growing-message.ts';
+
+/** A call of a tool of the caller's while a chat says it: of a function, or of a custom tool that a function stands for. */
+export class GrowingCall {
+  readonly #place: ItemPosition;
+  readonly #tool: CallableTool;
+  readonly #id: string;
+  readonly #callId: string;
+  readonly #input: CustomToolInput | undefined;
+  #arguments = '';
+
+  /** @param callId the chat's name for the call; the item's own where it has none */
+  constructor(place: ItemPosition, tool: CallableTool, callId: string | undefined) {
+    this.#place = place;
+    this.#tool = tool;
+    this.#input = tool.type === 'custom' ? new CustomToolInput() : undefined;
+    this.#id = ownItemId(`${this.#input ? 'ctc' : 'fc'}_${place.outputIndex}`, place.jobId);
+    this.#callId = callId ?? this.#id;
+    const { emit, outputIndex } = place;
+    emit({ type: 'response.output_item.added', output_index: outputIndex, item: this.#item('in_progress') });
+  }
+
+  /** Whether the arguments are a whole object: nothing can follow it. */
+  get isComplete(): boolean {
+    if (!this.#arguments.startsWith('{')) return false;
+    try {
+      JSON.parse(this.#arguments);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  add(piece: string): void {
+    this.#arguments += piece;
+    this.#tell(this.#input === undefined ? piece : this.#input.push(piece));
+  }
+
+  end(status: 'completed' | 'incomplete'): ResponseItem {
+    if (this.#input !== undefined) this.#tell(this.#input.end());
+    const { emit, outputIndex } = this.#place;
+    const item = this.#item(status);
+    emit({
+      ...this.#about(this.#input ? 'response.custom_tool_call_input.done' : 'response.function_call_arguments.done'),
+      ...(this.#input ? { input: this.#input.text } : { name: this.#tool.name, arguments: this.#arguments }),
+    });
+    emit({ type: 'response.output_item.done', output_index: outputIndex, item });
+    return item;
+  }
+
+  #tell(delta: string): void {
+    if (delta === '') return;
+    const type = this.#input ? 'response.custom_tool_call_input.delta' : 'response.function_call_arguments.delta';
+    this.#place.emit({ ...this.#about(type), delta });
+  }
+
+  #about(type: string): { type: string; item_id: string; output_index: number } {
+    return { type, item_id: this.#id, output_index: this.#place.outputIndex };
+  }
+
+  #item(status: string): ResponseItem {
+    const { name, namespace } = this.#tool;
+    return {
+      id: this.#id,
+      type: this.#input ? 'custom_tool_call' : 'function_call',
+      status,
+      call_id: this.#callId,
+      ...(namespace !== undefined && { namespace }),
+      name,
+      ...(this.#input ? { input: this.#input.text } : { arguments: this.#arguments }),
+    };
+  }
+}

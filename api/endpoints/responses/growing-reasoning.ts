@@ -1,0 +1,80 @@
+import { ownItemId, type ResponseItem } from '../../../shared/capabilities/response.ts';
+import type { ItemPosition } from './growing-message.ts';
+
+/** How a response shows reasoning: the text itself, or, where the caller asked for one, as its summary. */
+const forms = {
+  text: {
+    index: 'content_index',
+    part: 'reasoning_text',
+    added: 'response.content_part.added',
+    done: 'response.content_part.done',
+    text: 'response.reasoning_text',
+  },
+  summary: {
+    index: 'summary_index',
+    part: 'summary_text',
+    added: 'response.reasoning_summary_part.added',
+    done: 'response.reasoning_summary_part.done',
+    text: 'response.reasoning_summary_text',
+  },
+} as const;
+
+/** The reasoning of a response while a chat says it: one part of text, if any, and what vouches for it. */
+export class GrowingReasoning {
+  readonly #place: ItemPosition;
+  readonly #form: (typeof forms)[keyof typeof forms];
+  readonly #id: string;
+  #text = '';
+  #encrypted: string | undefined;
+
+  constructor(place: ItemPosition, isSummary: boolean) {
+    this.#place = place;
+    this.#form = isSummary ? forms.summary : forms.text;
+    this.#id = ownItemId(`rs_${place.outputIndex}`, place.jobId);
+    const { emit, outputIndex } = place;
+    const item = { id: this.#id, type: 'reasoning', status: 'in_progress', summary: [] };
+    emit({ type: 'response.output_item.added', output_index: outputIndex, item });
+  }
+
+  /** Whether it has its signature: another thought is an item of its own. */
+  get isSigned(): boolean {
+    return this.#encrypted !== undefined;
+  }
+
+  /** @param encrypted its `encrypted_content`, which callers send back as it is */
+  sign(encrypted: string): void {
+    this.#encrypted = encrypted;
+  }
+
+  add(text: string): void {
+    if (this.#text === '') this.#emit(this.#form.added, { part: this.#part() });
+    this.#text += text;
+    this.#emit(`${this.#form.text}.delta`, { delta: text });
+  }
+
+  end(status: 'completed' | 'incomplete'): ResponseItem {
+    const { emit, outputIndex } = this.#place;
+    const parts = this.#text === '' ? [] : [this.#part()];
+    if (parts.length > 0) {
+      this.#emit(`${this.#form.text}.done`, { text: this.#text });
+      this.#emit(this.#form.done, { part: this.#part() });
+    }
+    const item: ResponseItem = {
+      ...{ id: this.#id, type: 'reasoning', status },
+      summary: this.#form === forms.summary ? parts : [],
+      ...(this.#form === forms.text && parts.length > 0 && { content: parts }),
+      ...(this.#encrypted !== undefined && { encrypted_content: this.#encrypted }),
+    };
+    emit({ type: 'response.output_item.done', output_index: outputIndex, item });
+    return item;
+  }
+
+  #part(): { readonly type: string; readonly text: string } {
+    return { type: this.#form.part, text: this.#text };
+  }
+
+  #emit(type: string, fields: Readonly<Record<string, unknown>>): void {
+    const { emit, outputIndex } = this.#place;
+    emit({ type, item_id: this.#id, output_index: outputIndex, [this.#form.index]: 0, ...fields });
+  }
+}

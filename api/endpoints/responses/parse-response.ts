@@ -1,0 +1,166 @@
+import type { RequestItem } from '../../../shared/capabilities/response-items.ts';
+import { type ResponseRequest, responseRequest } from '../../../shared/capabilities/response-request.ts';
+import { parseJson } from '../../http/body/parse-json.ts';
+import { responseExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
+import { InputMedia, type MediaExtent } from '../../pipeline/input-media.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { type ModelLimits, readModelLimits } from '../../pipeline/model-limits.ts';
+import type { Parse, ParsedRequest } from '../../pipeline/parsed-request.ts';
+import { extentOf, feeExtent } from '../../pipeline/request-extent.ts';
+import { readRequestFields } from '../../pipeline/request-fields.ts';
+import { requestTags } from '../../pipeline/request-tags.ts';
+import { responseChatFields } from './response-chat-fields.ts';
+import { responseEcho } from './response-echo.ts';
+import { type ChatRefusal, ignoredByChat, refusedByChat } from './response-over-chat.ts';
+
+/** What the endpoint needs to know of a request for a response, before it becomes a job. */
+export interface ResponseTraits {
+  /** The response that this one goes on from, as its caller named it. */
+  readonly previousResponseId: string | undefined;
+  /** Ids of the items that are only named: `{type: 'item_reference', id}`. */
+  readonly references: readonly string[];
+  /** Why a chat cannot stand in for the vendor's own Responses API. */
+  readonly chatRefused: ChatRefusal | undefined;
+  /** Names of the fields and hosted tools that a chat leaves out. */
+  readonly chatIgnored: readonly string[];
+  /** Fields of the chat that stands in. */
+  readonly chatFields: readonly string[];
+  readonly limits: ModelLimits;
+  readonly [trait: string]: unknown;
+}
+
+/** What the view needs to know of a request for a response. */
+export interface ResponseViewOptions {
+  /** The fields of the Response object that repeat the request. */
+  readonly echo: Readonly<Record<string, unknown>>;
+  readonly include: readonly string[];
+  /** Characters of the job's request behind its input: with them the input is cut out of it without being parsed. */
+  readonly afterInput: number;
+  /** The images and documents of the whole input, for the turns that go on from here. */
+  readonly media?: MediaExtent;
+  readonly [option: string]: unknown;
+}
+
+/**
+ * Prepares `POST /v1/responses`. Its request begins with `"input"`, so that earlier turns can be put before it as text.
+ */
+export const parseResponse: Parse = (body) => parseResponseFields(parseJson(body));
+
+/** The same for a body that is parsed already. */
+export function parseResponseFields(fields: Record<string, unknown>): ParsedRequest {
+  const wire = readRequestFields(responseRequest, fields);
+  refuseChatFields(wire);
+  const { model, input, stream, store, background, previous_response_id: previous, ...rest } = wire;
+  const items = inputItems(input);
+  const { hasMedia, hasImageDetail, hasFileDetail, media } = readParts(items);
+  const traits: ResponseTraits = {
+    previousResponseId: previous ?? undefined,
+    references: items.flatMap(({ type, id }) => (type === 'item_reference' ? [String(id)] : [])),
+    chatRefused: refusedByChat(wire),
+    chatIgnored: [...ignoredByChat(wire), ...(hasFileDetail ? ['input.content.detail'] : [])],
+    chatFields: [...responseChatFields(wire), ...(hasImageDetail ? ['messages.content.image_url.detail'] : [])],
+    limits: readModelLimits('input', input, { max_output_tokens: wire.max_output_tokens }),
+  };
+  const afterInput = textAfterInput(rest);
+  const viewOptions: ResponseViewOptions = {
+    echo: responseEcho(wire),
+    include: wire.include ?? [],
+    afterInput: afterInput.length,
+    ...(media && { media }),
+  };
+  return {
+    model,
+    stream: stream === true,
+    request: `{"input":${JSON.stringify(items)}${afterInput}`,
+    hasMedia,
+    viewOptions,
+    ...requestTags(wire.metadata),
+    ...vendorFacts(wire, responseExtras(wire)),
+    extent: { ...extentOf(wire.max_output_tokens), ...media, ...feeExtent(wire.web_search_options) },
+    traits,
+    store: store ?? true,
+    background: background === true,
+  };
+}
+
+/** Fields of a chat that would replace what the gateway says itself, or multiply what is held for one answer. */
+const chatFields = [
+  ...['messages', 'n', 'best_of', 'max_tokens', 'max_completion_tokens', 'functions', 'function_call', 'modalities'],
+  'audio',
+];
+
+/** @throws ApiError 400 that names the field. */
+function refuseChatFields(request: ResponseRequest): void {
+  const foreign = chatFields.find((name) => request[name] != null);
+  if (foreign !== undefined) throw invalidParameter(foreign, `'${foreign}' is not a parameter of this endpoint.`);
+}
+
+/** Input as items that all have a type. */
+function inputItems(input: ResponseRequest['input']): readonly RequestItem[] {
+  if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }];
+  return (input ?? []).map((item) => {
+    if (item.type != null) return item;
+    return { ...item, type: item.role === undefined ? 'item_reference' : 'message' };
+  });
+}
+
+/** What comes behind the input. Apart from it, because in one object a field named by a number would come before it. */
+function textAfterInput(fields: Record<string, unknown>): string {
+  const rest = JSON.stringify(fields);
+  return `${rest === '{}' ? '' : ','}${rest.slice(1)}`;
+}
+
+/** Whether items hold image, audio or file data themselves (a link to it is none), and say in what detail to look at it. */
+function readParts(items: readonly RequestItem[]): {
+  hasMedia: boolean;
+  hasImageDetail: boolean;
+  hasFileDetail: boolean;
+  media: MediaExtent;
+} {
+  const found = { hasMedia: false, hasImageDetail: false, hasFileDetail: false };
+  const media = new InputMedia();
+  for (const item of items) {
+    const { type, content, output, result } = item;
+    if (type === 'image_generation_call') found.hasMedia ||= typeof result === 'string';
+    addMedia(item, media);
+    for (const parts of [content, output]) {
+      if (!Array.isArray(parts)) continue;
+      for (const part of parts as (Record<string, unknown> | null)[]) {
+        if (part === null) continue;
+        found.hasMedia ||= isData(part);
+        if (part.detail == null || part.detail === 'auto') continue;
+        if (part.type === 'input_image') found.hasImageDetail = true;
+        else if (part.type === 'input_file') found.hasFileDetail = true;
+      }
+    }
+  }
+  return { ...found, media: media.extent };
+}
+
+/** Items whose parts may be images and documents: what others hold a vendor may read as text. */
+const shownItems = new Set<unknown>([
+  ...['message', 'function_call_output', 'custom_tool_call_output', 'computer_call_output', undefined, null],
+]);
+
+/** The images and documents of items, as a hold is reckoned by. */
+export function mediaOf(items: readonly RequestItem[]): MediaExtent {
+  const media = new InputMedia();
+  for (const item of items) addMedia(item, media);
+  return media.extent;
+}
+
+function addMedia({ type, content, output }: RequestItem, media: InputMedia): void {
+  if (!shownItems.has(type)) return;
+  for (const parts of [content, Array.isArray(output) ? output : [output]]) {
+    if (!Array.isArray(parts)) continue;
+    for (const part of parts as (Record<string, unknown> | null | undefined | string)[]) {
+      if (typeof part !== 'object' || part === null) continue;
+      if (part.type === 'input_image' || part.type === 'computer_screenshot') media.addImage(part.image_url);
+      else if (part.type === 'input_file') media.addDocument(part.file_data);
+    }
+  }
+}
+
+function isData({ type, image_url: url, file_data: data }: Record<string, unknown>): boolean {
+  return type === 'input_audio' || typeof data === 'string' || (typeof url === 'string' && /^data:/i.test(url));
+}

@@ -1,0 +1,50 @@
+import type { ResponseRequest } from '../../../shared/capabilities/response-request.ts';
+import type { ResponseTool } from '../../../shared/capabilities/response-tools.ts';
+
+/**
+ * The fields of OpenAI's `Response` object that repeat its request, with OpenAI's defaults for those it leaves out.
+ * https://platform.openai.com/docs/api-reference/responses/object
+ */
+export function responseEcho(request: ResponseRequest): Record<string, unknown> {
+  const { text, reasoning, tools } = request;
+  return {
+    background: request.background ?? false,
+    frequency_penalty: request.frequency_penalty ?? 0,
+    instructions: request.instructions ?? null,
+    max_output_tokens: request.max_output_tokens ?? null,
+    max_tool_calls: request.max_tool_calls ?? null,
+    metadata: request.metadata ?? {},
+    parallel_tool_calls: request.parallel_tool_calls ?? true,
+    presence_penalty: request.presence_penalty ?? 0,
+    previous_response_id: request.previous_response_id ?? null,
+    prompt_cache_key: request.prompt_cache_key ?? null,
+    prompt_cache_retention: request.prompt_cache_retention ?? null,
+    reasoning: {
+      ...reasoning,
+      effort: reasoning?.effort ?? null,
+      summary: reasoning?.summary ?? reasoning?.generate_summary ?? null,
+    },
+    safety_identifier: request.safety_identifier ?? null,
+    service_tier: request.service_tier ?? 'auto',
+    store: request.store ?? true,
+    temperature: request.temperature ?? 1,
+    text: { ...text, format: text?.format ?? { type: 'text' }, verbosity: text?.verbosity ?? 'medium' },
+    tool_choice: request.tool_choice ?? 'auto',
+    tools: (tools ?? []).map(shownTool),
+    top_logprobs: request.top_logprobs ?? 0,
+    top_p: request.top_p ?? 1,
+    truncation: request.truncation ?? 'disabled',
+    user: request.user ?? null,
+  };
+}
+
+/** Functions show all that OpenAI's object has of them; it calls them strict unless the caller did not want it. */
+function shownTool(tool: ResponseTool): ResponseTool {
+  if (tool.type !== 'function') return tool;
+  return {
+    ...tool,
+    description: tool.description ?? null,
+    parameters: tool.parameters ?? null,
+    strict: tool.strict ?? true,
+  };
+}

@@ -1,0 +1,206 @@
+import type { ParsedUrlQuery } from 'node:querystring';
+import type { Middleware } from 'koa';
+import type { ResponseItem } from '../../../shared/capabilities/response.ts';
+import { includable } from '../../../shared/capabilities/response-request.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { jobIdFromWire } from '../../../shared/ids.ts';
+import { type JobState, readJobState } from '../../../shared/jobs/job-state.ts';
+import { endJob } from '../../../shared/jobs/settlement/end-job.ts';
+import { pageOf, readPageQuery } from '../../http/page.ts';
+import { answerStream, attachTo, viewedJob } from '../../pipeline/answer.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { shownId } from '../../pipeline/missing.ts';
+import { readResource } from '../../pipeline/resource.ts';
+import { ClientConnection } from '../../replies/client-connection.ts';
+import type { View, ViewedJob } from '../../replies/view.ts';
+import type { Services } from '../../services.ts';
+import type { Context, State } from '../../state.ts';
+import { readPosition } from '../jobs/jobs.ts';
+import { findResponseJob, readInputItems, withItemIds } from './earlier-turns.ts';
+import { optionsOf } from './fold-response.ts';
+import { isBackground, withoutUnasked } from './response-view.ts';
+
+/** How long Redis and the database may take. */
+const readMs = 5000;
+
+/** The routes of stored responses (https://platform.openai.com/docs/api-reference/responses). */
+export interface ResponseRoutes {
+  /** `GET /v1/responses/{id}`: the response; with `stream=true` its events, from `starting_after` on. */
+  readonly retrieve: Middleware<State>;
+  /** `DELETE /v1/responses/{id}`: its body goes, its row in the ledger stays. One that runs is cancelled first. */
+  readonly remove: Middleware<State>;
+  /** `POST /v1/responses/{id}/cancel`: one in the background; answers it as it is then. */
+  readonly cancel: Middleware<State>;
+  /** `GET /v1/responses/{id}/input_items`: all items that it was made from, those of earlier turns too. */
+  readonly inputItems: Middleware<State>;
+}
+
+/** A response that a request names. */
+interface NamedResponse {
+  readonly services: Services;
+  readonly ctx: Context;
+  readonly view: View;
+  readonly job: JobState;
+  readonly connection: ClientConnection;
+}
+
+/** The handlers of those routes. @param view that of the endpoint */
+export function responseRoutes(services: Services, view: View): ResponseRoutes {
+  const route =
+    (endpoint: string, work: (named: NamedResponse) => Promise<void>): Middleware<State> =>
+    async (ctx) => {
+      ctx.state.endpoint = endpoint;
+      const connection = new ClientConnection(ctx.res, services.handover);
+      try {
+        const id = ctx.params.id as string;
+        const { account } = ctx.state.caller;
+        const job = await findResponseJob({ services, account, connection }, jobIdFromWire(id));
+        if (job === undefined) throw new ApiError('not_found', `Response with id '${shownId(id)}' not found.`);
+        ctx.state.facts.job_id = job.id;
+        await work({ services, ctx, view, job, connection });
+      } finally {
+        connection.close();
+      }
+    };
+  return {
+    retrieve: route('response', async (named) => {
+      const { ctx, job } = named;
+      const shown = including(view, readIncluded(ctx.query));
+      if (readSwitch(ctx.query, 'stream')) return await streamAgain({ ...named, view: shown });
+      for (const param of ['starting_after', 'include_obfuscation']) {
+        if (ctx.query[param] !== undefined) throw invalidParameter(param, `'${param}' needs 'stream' to be true.`);
+      }
+      ctx.body = await readResource(named, shown, job);
+    }),
+    remove: route('response.delete', remove),
+    cancel: route('response.cancel', cancel),
+    inputItems: route('response.input_items', listInputItems),
+  };
+}
+
+async function cancel(named: NamedResponse): Promise<void> {
+  const { services, ctx, view, job, connection } = named;
+  if (!isBackground(await viewedJob(services, job, services.baseUrl))) {
+    throw new ApiError('invalid_request_error', 'Cannot cancel a synchronous response: only one in the background.');
+  }
+  ctx.body = await readResource(named, view, await end(services, job, connection));
+}
+
+/** Cancels a job, unless it has ended, and answers its state after that. */
+async function end(services: Services, job: JobState, connection: ClientConnection): Promise<JobState> {
+  if (job.outcome !== undefined) return job;
+  const error = new ApiError('cancelled', 'The response was cancelled by its owner.');
+  await connection.wait(endJob(services, job, error), readMs);
+  return (await connection.wait(readJobState(services.redis, job.id), readMs)) ?? job;
+}
+
+async function remove({ services, ctx, job, connection }: NamedResponse): Promise<void> {
+  const ended = await end(services, job, connection);
+  await connection.wait(services.storedJobs.delete(ended, []), readMs);
+  ctx.body = { id: `resp_${job.id}`, object: 'response', deleted: true };
+}
+
+/**
+ * The events of a response in the background, which was made with `stream`. Where the client's copy ends is told by
+ * `starting_after`, a `sequence_number`, or by `Last-Event-ID`.
+ */
+async function streamAgain({ services, ctx, view, job, connection }: NamedResponse): Promise<void> {
+  if (!isBackground(await viewedJob(services, job, services.baseUrl)) || !job.stream) {
+    throw invalidParameter('stream', "Only a response made with 'background' and 'stream' can be streamed again.");
+  }
+  // Padding against listeners is the vendor's; none is added here.
+  if (readSwitch(ctx.query, 'include_obfuscation')) ctx.set('x-sluice-ignored', 'include_obfuscation');
+  const after = readStartingAfter(ctx);
+  // A client that reconnects by itself asks the same again, and says by the header what came since.
+  const resumeAfter = ctx.headers['last-event-id'] ? readPosition(ctx) : undefined;
+  await answerStream(
+    {
+      ...{ ctx, services, connection, job, resumeAfter, isCreator: false, cancelsOnLeave: false, isWatcher: true },
+      view: after === undefined ? view : startingAfter(view, after),
+    },
+    attachTo(services, job, resumeAfter),
+  );
+}
+
+/** What `include` asks for, with OpenAI's clients' `[]` behind its name or without. @throws ApiError 400. */
+function readIncluded(query: ParsedUrlQuery): readonly string[] {
+  const values = [query.include, query['include[]']].flat().filter((value) => value !== undefined);
+  const unknown = values.find((value) => !includable.safeParse(value).success);
+  if (unknown === undefined) return values;
+  throw invalidParameter('include', `Invalid 'include': expected one of ${includable.options.join(', ')}.`);
+}
+
+/** A parameter that is `true` or `false`; left out: false. @throws ApiError 400. */
+function readSwitch(query: ParsedUrlQuery, param: string): boolean {
+  const value = query[param] ?? 'false';
+  if (value === 'true' || value === 'false') return value === 'true';
+  throw invalidParameter(param, `Invalid '${param}': expected true or false.`);
+}
+
+/** The view that shows more than the request for the response itself asked for. */
+function including(view: View, included: readonly string[]): View {
+  const { resource } = view;
+  const asked = (job: ViewedJob): ViewedJob => {
+    const { include } = optionsOf(job);
+    return { ...job, viewOptions: { ...job.viewOptions, include: [...include, ...included] } };
+  };
+  return {
+    ...view,
+    stream: (job) => view.stream(asked(job)),
+    ...(resource && { resource: (job, state) => resource(asked(job), state) }),
+  };
+}
+
+function readStartingAfter({ query }: Context): number | undefined {
+  const { starting_after: given } = query;
+  if (given === undefined) return undefined;
+  if (typeof given === 'string' && /^\d{1,12}$/.test(given)) return Number(given);
+  throw invalidParameter('starting_after', "Invalid 'starting_after': expected a sequence number.");
+}
+
+/** The view without the events up to a sequence number. Views write it first among what varies in an event. */
+function startingAfter(view: View, sequenceNumber: number): View {
+  return {
+    ...view,
+    stream: (job) => {
+      const events = view.stream(job);
+      return (frame) =>
+        events(frame).map((event) => {
+          const number = /"sequence_number":(\d+)/.exec(event)?.[1];
+          const isDelivered = number !== undefined && Number(number) <= sequenceNumber;
+          // Its place is kept, for an event's id counts it.
+          return isDelivered ? '' : event;
+        });
+    },
+  };
+}
+
+async function listInputItems({ services, ctx, job, connection }: NamedResponse): Promise<void> {
+  const { limit, order, after } = readPageQuery(ctx.query, { usual: 20, most: 100 });
+  const included = readIncluded(ctx.query);
+  const stored = await readInputItems({ services, connection }, job);
+  if (stored === undefined) throw new ApiError('resume_expired', 'The input of this response is not kept any more.');
+  const items = withItemIds(stored, job.id).map((item) => asResource(withoutUnasked(item, included)));
+  const ordered = order === 'asc' ? items : items.reverse();
+  const from = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1;
+  if (after !== undefined && from === 0)
+    throw invalidParameter('after', `Item with id '${shownId(String(after))}' not found.`);
+  ctx.body = pageOf(ordered.slice(from, from + limit + 1), limit);
+}
+
+/** An input item as OpenAI lists it: what a request may leave out is filled in. */
+function asResource(item: ResponseItem): ResponseItem {
+  if (item.type !== undefined && item.type !== 'message') return { ...item, status: item.status ?? 'completed' };
+  const { content, role } = item;
+  const type = role === 'assistant' ? 'output_text' : 'input_text';
+  const parts = typeof content === 'string' ? [{ type, text: content }] : (content as Record<string, unknown>[]);
+  return {
+    ...item,
+    type: 'message',
+    status: item.status ?? 'completed',
+    content: parts.map((part) => {
+      if (part.type === 'output_text') return { annotations: [], logprobs: [], ...part };
+      return part.type === 'input_image' ? { detail: 'auto', ...part } : part;
+    }),
+  };
+}

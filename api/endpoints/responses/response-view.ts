@@ -1,0 +1,103 @@
+import type { ResponseItem } from '../../../shared/capabilities/response.ts';
+import { readThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
+import { sseEvent } from '../../replies/sse-event.ts';
+import { openingFrame } from '../../replies/sse-reply.ts';
+import type { ResourceState, View, ViewedJob } from '../../replies/view.ts';
+import { foldedResponse, joinedFrames, optionsOf, ResponseFold } from './fold-response.ts';
+import { responseError } from './response-error.ts';
+import type { ResponseEvent } from './response-event.ts';
+import { type ResponseProgress, responseObject } from './response-object.ts';
+
+/**
+ * Responses, native or over a chat. Streamed: OpenAI's events, numbered from 0; one that failed ends with
+ * `response.failed`, any other with its last event and `[DONE]`. A held answer watched as a stream says each of its texts
+ * in one piece.
+ */
+export const responseView: View = {
+  stream: (job) => {
+    const fold = new ResponseFold(job);
+    const beginning = beginningOf(job);
+    let sequence = 0;
+    const sse = (event: ResponseEvent): string => eventText(event, sequence++);
+    return (frame) => {
+      const begun = frame === openingFrame ? beginning.splice(0, 2) : beginning.splice(0);
+      const events = [...begun, ...fold.push(frame).map((event) => shownEvent(job, event))].map(sse);
+      if (fold.end === undefined) return events;
+      const { status } = fold.end;
+      const hasFailed = status === 'failed' || status === 'cancelled';
+      const type = `response.${hasFailed ? 'failed' : status}`;
+      events.push(sse({ type, response: shownResponse(job, fold.end) }));
+      return hasFailed ? events : [...events, 'data: [DONE]'];
+    };
+  },
+  opensAtOnce: (job) => isBackground(job),
+  held: (job, frames) => JSON.stringify(shownResponse(job, foldedResponse(job, frames))),
+  // Whoever watches a response in the background goes on at any of its events.
+  final: (frames, job) => {
+    if (isBackground(job)) return frames.filter(({ type }) => type !== 'progress');
+    return joinedFrames(job, frames);
+  },
+  showsErrors: true,
+  errorEvent: (error, sequence) => {
+    const { message, param, code } = error.toWire().error;
+    return eventText({ type: 'error', code, message, param }, sequence);
+  },
+  resource: (job, state) => shownResponse(job, progressOf(job, state)),
+};
+
+function eventText(event: ResponseEvent, sequence: number): string {
+  const { type, ...fields } = event;
+  return sseEvent(type, JSON.stringify({ type, sequence_number: sequence, ...fields }));
+}
+
+/** The events before the first frame's own. In the background the first two come at once. */
+function beginningOf(job: ViewedJob): ResponseEvent[] {
+  const isQueued = isBackground(job);
+  const at = (status: 'queued' | 'in_progress'): Record<string, unknown> => responseObject(job, { status });
+  return [
+    { type: 'response.created', response: at(isQueued ? 'queued' : 'in_progress') },
+    ...(isQueued ? [{ type: 'response.queued', response: at('queued') }] : []),
+    { type: 'response.in_progress', response: at('in_progress') },
+  ];
+}
+
+function progressOf(job: ViewedJob, { status, frames, error, endedAt }: ResourceState): ResponseProgress {
+  if (frames !== undefined) {
+    const end = foldedResponse(job, frames);
+    return { completedAt: endedAt === undefined ? undefined : Math.floor(endedAt / 1000), ...withoutUndefined(end) };
+  }
+  return { status, error: error === undefined ? null : responseError(error) };
+}
+
+function withoutUndefined<T extends object>(fields: T): T {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+}
+
+function shownResponse(job: ViewedJob, progress: ResponseProgress): Record<string, unknown> {
+  const output = progress.output?.map((item) => shownItem(job, item));
+  return responseObject(job, { ...progress, ...(output && { output }) });
+}
+
+function shownEvent(job: ViewedJob, event: ResponseEvent): ResponseEvent {
+  return event.item === undefined ? event : { ...event, item: shownItem(job, event.item as ResponseItem) };
+}
+
+/** The vendor encrypts its reasoning for the next turn in any case; callers see that only where `withoutUnasked` says so. */
+function shownItem(job: ViewedJob, item: ResponseItem): ResponseItem {
+  return withoutUnasked(item, optionsOf(job).include);
+}
+
+/**
+ * An item without what is shown only where `include` asks for it. Signatures of Google's are shown in any case: Codex does
+ * not ask for reasoning of models that it does not know, and some of Google's take no call back without its signature.
+ */
+export function withoutUnasked(item: ResponseItem, include: readonly string[]): ResponseItem {
+  if (item.type !== 'reasoning' || include.includes('reasoning.encrypted_content')) return item;
+  const { encrypted_content: encrypted, ...shown } = item;
+  return readThoughtSignature(encrypted) === undefined ? shown : item;
+}
+
+/** Whether a response is made in the background, and can be watched at any time. */
+export function isBackground(job: Pick<ViewedJob, 'viewOptions'>): boolean {
+  return optionsOf(job).echo.background === true;
+}

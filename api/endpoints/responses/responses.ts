@@ -1,0 +1,41 @@
+import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
+import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { checkChatFields } from '../check-chat-fields.ts';
+import { resolveTurns } from './earlier-turns.ts';
+import { parseResponse, type ResponseTraits } from './parse-response.ts';
+import { responseFieldNames } from './response-chat-fields.ts';
+import { responseView } from './response-view.ts';
+
+/** A vendor without the Responses API runs a chat instead: what that leaves out is named, what it cannot do is refused. */
+const checkResponse: Endpoint['check'] = ({ traits }, model, unsupported) => {
+  const { id, legacyCompletions, responses } = model;
+  if (legacyCompletions) {
+    throw invalidParameter(
+      'model',
+      `The model \`${id}\` is not a chat model, so it cannot be used with /v1/responses: use /v1/completions.`,
+    );
+  }
+  const { chatRefused: refused, chatIgnored, chatFields, limits } = traits as ResponseTraits;
+  checkModelLimits(limits, model);
+  if (responses) return undefined;
+  if (refused === undefined) {
+    const given = { chatFields, chatFieldNames: responseFieldNames };
+    return [...chatIgnored, ...checkChatFields(given, model, unsupported)];
+  }
+  throw invalidParameter(
+    refused.param,
+    `'${refused.param}' cannot be used with the model \`${id}\`: ${refused.reason}.`,
+  );
+};
+
+/** `POST /v1/responses` (https://platform.openai.com/docs/api-reference/responses). */
+export const responses: Endpoint = {
+  name: 'responses',
+  path: '/v1/responses',
+  capability: 'chat',
+  parse: parseResponse,
+  resolve: resolveTurns(responseView),
+  check: checkResponse,
+  view: responseView,
+};

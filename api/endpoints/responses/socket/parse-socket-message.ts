@@ -1,0 +1,102 @@
+import { ApiError, type ErrorData } from '../../../../shared/errors.ts';
+import { parseJson } from '../../../http/body/parse-json.ts';
+import { invalidParameter } from '../../../pipeline/invalid-request.ts';
+import type { Parse, ParsedRequest } from '../../../pipeline/parsed-request.ts';
+import { parseResponseFields } from '../parse-response.ts';
+
+/** What a message on a response socket says beside the request itself. */
+export interface SocketEnvelope {
+  readonly type: 'response.create' | 'response.cancel';
+  /** The lane it belongs to; undefined: the default lane. */
+  readonly streamId: string | undefined;
+  /** False for a warm-up: the request is only to be gone on from. */
+  readonly generate: boolean;
+  /** The response to be cancelled; undefined: the one that its lane runs. */
+  readonly responseId: string | undefined;
+  /** Why the message is refused; it is told when its lane comes to it, so that answers stay in order. */
+  readonly refusal: ErrorData | undefined;
+}
+
+/** The traits of a parsed message, beside those of its request. */
+export interface SocketTraits {
+  readonly envelope: SocketEnvelope;
+}
+
+const streamIdPattern = /^[A-Za-z0-9_.-]{1,256}$/;
+
+const plain: SocketEnvelope = {
+  type: 'response.create',
+  streamId: undefined,
+  generate: true,
+  responseId: undefined,
+  refusal: undefined,
+};
+
+/** Of a message that is no request, or is refused. */
+const nothing: ParsedRequest = { model: '', stream: true, request: '', hasMedia: false, viewOptions: {} };
+
+/**
+ * Takes a message of a response socket apart: `response.create` with the fields of `POST /v1/responses` beside it, or
+ * `response.cancel`. Runs in the large bodies' thread too, so a refusal is no exception but part of the envelope, which
+ * says for which lane it is. https://developers.openai.com/api/docs/guides/websocket-mode
+ */
+export const parseSocketMessage: Parse = (body) => {
+  let envelope = plain;
+  try {
+    const { type, stream_id: streamId, ...message } = parseJson(body);
+    envelope = { ...envelope, streamId: readStreamId(streamId) };
+    if (type === 'response.cancel') return withEnvelope(nothing, { ...envelope, type, ...readCancel(message) });
+    if (type !== 'response.create') throw unknownType(type);
+    const { generate = true, ...request } = message;
+    if (typeof generate !== 'boolean')
+      throw invalidParameter('generate', "Invalid 'generate': expected true or false.");
+    return withEnvelope(parseResponseFields(streamed(request)), { ...envelope, generate });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return withEnvelope(nothing, { ...envelope, refusal: error.toData() });
+  }
+};
+
+/** What a message in binary is taken for. */
+export function refusedMessage(error: ApiError): ParsedRequest {
+  return withEnvelope(nothing, { ...plain, refusal: error.toData() });
+}
+
+function withEnvelope(parsed: ParsedRequest, envelope: SocketEnvelope): ParsedRequest {
+  return { ...parsed, traits: { ...parsed.traits, envelope } };
+}
+
+function readStreamId(value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === 'string' && streamIdPattern.test(value)) return value;
+  const message =
+    "The 'stream_id' field must be a non-empty string with at most 256 characters and may only contain letters, numbers, underscores, hyphens, and periods.";
+  throw new ApiError('invalid_stream_id', message, { param: 'stream_id' });
+}
+
+function readCancel({
+  response_id: responseId,
+  ...others
+}: Record<string, unknown>): Pick<SocketEnvelope, 'responseId'> {
+  if (responseId !== undefined && typeof responseId !== 'string') {
+    throw invalidParameter('response_id', "Invalid 'response_id': expected a string.");
+  }
+  if (Object.keys(others).length > 0) {
+    throw new ApiError('invalid_request_error', 'response.cancel takes response_id and stream_id only.');
+  }
+  return { responseId };
+}
+
+function unknownType(type: unknown): ApiError {
+  const given = typeof type === 'string' ? ` '${type.slice(0, 100)}'` : '';
+  return invalidParameter('type', `Unknown message type${given}: send 'response.create' or 'response.cancel'.`);
+}
+
+/** A request as its events are wanted here; a socket knows no other way to answer. */
+function streamed(request: Record<string, unknown>): Record<string, unknown> {
+  if (request.stream === false) throw invalidParameter('stream', 'A WebSocket always streams: leave this out.');
+  if (request.background === true) {
+    throw invalidParameter('background', 'A WebSocket has no background: use POST /v1/responses.');
+  }
+  return { ...request, stream: true };
+}

@@ -1,0 +1,246 @@
+import { ApiError } from '../../../../shared/errors.ts';
+import type { Parsed } from '../../../pipeline/endpoint.ts';
+import { errorMessage } from '../../../replies/response-socket-reply.ts';
+import { closeCodes, type SocketConnection } from '../../../replies/socket-connection.ts';
+import { refusedMessage, type SocketEnvelope, type SocketTraits } from './parse-socket-message.ts';
+
+/** What a response socket may hold and how long it lasts. Times in ms. */
+export interface SessionLimits {
+  /** Closed after so long without a message while nothing runs. */
+  readonly idleMs: number;
+  /** OpenAI's sixty minutes. */
+  readonly lifetimeMs: number;
+  /** Responses under way at a time, all lanes together; and lanes with a name. OpenAI's numbers. */
+  readonly running: number;
+  readonly lanes: number;
+  /** Messages that may wait, and their bytes together; with more, no further ones are read for now. */
+  readonly waiting: number;
+  readonly waitingBytes: number;
+}
+
+/** The limits, but for the idle time, which is a setting. */
+export const sessionLimits: Omit<SessionLimits, 'idleMs'> = {
+  lifetimeMs: 3_600_000,
+  running: 16,
+  lanes: 32,
+  waiting: 16,
+  waitingBytes: 1024 * 1024,
+};
+
+/** A turn that runs. */
+export interface RunningTurn {
+  readonly responseId: string;
+  /** Never rejects. */
+  run(parsed: Parsed): Promise<void>;
+  cancel(): void;
+  leave(): void;
+}
+
+/** What a session does its work with. */
+export interface SessionWork {
+  /** Takes a message apart (see `parseSocketMessage`): at once, or later when it is large. */
+  readonly parse: (message: Buffer, isBinary: boolean) => Parsed | Promise<Parsed>;
+  readonly openTurn: (envelope: SocketEnvelope) => RunningTurn;
+  /** Notes what nobody expected to fail. */
+  readonly onFault: (error: unknown) => void;
+  /** Called when a message of so many bytes does not wait any more. */
+  readonly onAccepted?: (bytes: number) => void;
+}
+
+interface WaitingTurn {
+  readonly envelope: SocketEnvelope;
+  readonly parsed: Parsed;
+  readonly bytes: number;
+}
+
+/**
+ * The turns of one response socket. Each lane (a `stream_id`, or none) runs one turn after the other, in the order of
+ * their messages; lanes run side by side. A client that reads slowly or sends much is not read from until there is room,
+ * so that no more is held than the limits say. https://developers.openai.com/api/docs/guides/websocket-mode
+ */
+export class ResponseSession {
+  readonly #connection: SocketConnection;
+  readonly #work: SessionWork;
+  readonly #limits: SessionLimits;
+  readonly #running = new Map<string | undefined, RunningTurn>();
+  readonly #lanes = new Set<string>();
+  readonly #timers: NodeJS.Timeout[];
+  readonly #idle: NodeJS.Timeout;
+  #waiting: WaitingTurn[] = [];
+  /** Messages that have come and are not running yet, those being taken apart among them. */
+  #waitingCount = 0;
+  #waitingBytes = 0;
+  #isPreparing = false;
+  #intake: Promise<void> = Promise.resolve();
+  #ending: ApiError | undefined;
+  #isClosed = false;
+
+  constructor(connection: SocketConnection, work: SessionWork, limits: SessionLimits) {
+    this.#connection = connection;
+    this.#work = work;
+    this.#limits = limits;
+    this.#idle = setTimeout(() => this.#closeIdle(), limits.idleMs);
+    this.#timers = [this.#idle, setTimeout(() => this.end(tooOld(limits)), limits.lifetimeMs)];
+    connection.onDrain(() => this.#drained());
+    void connection.closed.then(() => this.#close());
+  }
+
+  /** Whether turns are under way. */
+  get isBusy(): boolean {
+    return this.#running.size > 0;
+  }
+
+  /** Takes a message, in the order they came. */
+  take(message: Buffer, isBinary: boolean): void {
+    if (this.#isClosed) return;
+    this.#idle.refresh();
+    this.#waitingCount++;
+    this.#waitingBytes += message.length;
+    this.#intake = this.#intake
+      .then(async () => {
+        this.#accept(await this.#parse(message, isBinary), message.length);
+        this.#goOn();
+      })
+      .catch((error) => this.#fail(error));
+  }
+
+  /** Lets the turns under way finish, takes no others, then says why and closes. */
+  end(reason: ApiError): void {
+    if (this.#ending !== undefined) return;
+    this.#ending = reason;
+    for (const { bytes } of this.#waiting) this.#uncount(bytes);
+    this.#waiting = [];
+    this.#goOn();
+  }
+
+  /** Takes a message apart. One that cannot be, for a fault of ours, is refused like one that must not. */
+  async #parse(message: Buffer, isBinary: boolean): Promise<Parsed> {
+    try {
+      const parsed = this.#work.parse(message, isBinary);
+      this.#isPreparing = parsed instanceof Promise;
+      this.#regulate();
+      return await parsed;
+    } catch (error) {
+      this.#work.onFault(error);
+      return refusedMessage(ApiError.from(error));
+    } finally {
+      this.#isPreparing = false;
+    }
+  }
+
+  #accept(parsed: Parsed, bytes: number): void {
+    const { envelope } = parsed.traits as unknown as SocketTraits;
+    const error = this.#refuse(envelope);
+    if (error !== undefined) this.#connection.send([errorMessage(error, envelope.streamId)]);
+    if (error !== undefined || envelope.type === 'response.cancel' || this.#ending !== undefined) this.#uncount(bytes);
+    else this.#waiting.push({ envelope, parsed, bytes });
+  }
+
+  /** Does what is done at once; answers why it cannot be. */
+  #refuse(envelope: SocketEnvelope): ApiError | undefined {
+    if (envelope.type === 'response.cancel' && envelope.refusal === undefined) return this.#cancel(envelope);
+    const { streamId } = envelope;
+    if (streamId === undefined || this.#lanes.has(streamId)) return undefined;
+    if (this.#lanes.size >= this.#limits.lanes) return tooManyLanes(this.#limits);
+    this.#lanes.add(streamId);
+    return undefined;
+  }
+
+  #cancel({ streamId, responseId }: SocketEnvelope): ApiError | undefined {
+    const turns = [...this.#running.values()];
+    const turn =
+      responseId === undefined
+        ? this.#running.get(streamId)
+        : turns.find((running) => running.responseId === responseId);
+    turn?.cancel();
+    if (turn !== undefined) return undefined;
+    const param = responseId === undefined ? null : 'response_id';
+    return new ApiError('invalid_request_error', 'There is no such response under way, so none was cancelled.', {
+      param,
+    });
+  }
+
+  #drained(): void {
+    try {
+      this.#goOn();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Starts what can be, reads on or not, and closes when it is time to. */
+  #goOn(): void {
+    if (this.#isClosed) return;
+    while (!this.#connection.isFull && this.#running.size < this.#limits.running) {
+      const index = this.#waiting.findIndex(({ envelope }) => !this.#running.has(envelope.streamId));
+      const [next] = index < 0 ? [] : this.#waiting.splice(index, 1);
+      if (next === undefined) break;
+      this.#start(next);
+    }
+    this.#regulate();
+    if (this.#ending === undefined || this.#running.size > 0) return;
+    this.#connection.send([errorMessage(this.#ending)]);
+    this.#connection.close(closeCodes.goingAway, this.#ending.code);
+  }
+
+  #start({ envelope, parsed, bytes }: WaitingTurn): void {
+    const turn = this.#work.openTurn(envelope);
+    this.#running.set(envelope.streamId, turn);
+    this.#uncount(bytes);
+    turn
+      .run(parsed)
+      .catch((error) => this.#work.onFault(error))
+      .then(() => {
+        this.#running.delete(envelope.streamId);
+        if (!this.#isClosed) this.#idle.refresh();
+        this.#goOn();
+      })
+      .catch((error) => this.#fail(error));
+  }
+
+  /** What is left of the session cannot be told: this connection ends, and no other. */
+  #fail(error: unknown): void {
+    this.#work.onFault(error);
+    this.#connection.close(closeCodes.failed, 'server_error');
+  }
+
+  #uncount(bytes: number): void {
+    this.#waitingCount--;
+    this.#waitingBytes -= bytes;
+    this.#work.onAccepted?.(bytes);
+  }
+
+  /** A cancellation behind a full queue waits with it; there is nothing to tell it apart by before it is read. */
+  #regulate(): void {
+    const hasMuch = this.#waitingCount >= this.#limits.waiting || this.#waitingBytes >= this.#limits.waitingBytes;
+    this.#connection.setReading(!hasMuch && !this.#isPreparing && !this.#connection.isFull);
+  }
+
+  #closeIdle(): void {
+    if (this.#running.size > 0 || this.#waitingCount > 0) this.#idle.refresh();
+    else this.#connection.close(closeCodes.finished, 'idle');
+  }
+
+  #close(): void {
+    this.#isClosed = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#waiting = [];
+    for (const turn of this.#running.values()) turn.leave();
+  }
+}
+
+function tooOld({ lifetimeMs }: SessionLimits): ApiError {
+  const minutes = Math.round(lifetimeMs / 60_000);
+  return new ApiError(
+    'websocket_connection_limit_reached',
+    `Responses websocket connection limit reached (${minutes} minutes). Create a new websocket connection to continue.`,
+  );
+}
+
+function tooManyLanes({ lanes }: SessionLimits): ApiError {
+  return new ApiError(
+    'websocket_stream_limit_reached',
+    `This WebSocket connection has reached its maximum number of distinct stream IDs (${lanes}). Reuse an existing stream_id or open a new WebSocket connection.`,
+    { param: 'stream_id' },
+  );
+}

@@ -1,0 +1,111 @@
+import type { Middleware } from 'koa';
+import { ApiError } from '../../../../shared/errors.ts';
+import { type Preferences, readPreferences } from '../../../admission/preferences.ts';
+import { largestBody } from '../../../http/body/json-body.ts';
+import { acceptSocket, requireHandshake } from '../../../http/websocket-upgrades.ts';
+import type { Endpoint } from '../../../pipeline/endpoint.ts';
+import { isLargeBody } from '../../../pipeline/large-bodies.ts';
+import { errorMessage } from '../../../replies/response-socket-reply.ts';
+import { closeCodes, SocketConnection } from '../../../replies/socket-connection.ts';
+import type { Services } from '../../../services.ts';
+import type { Context, State } from '../../../state.ts';
+import { MessageIntake } from '../../messages/message-intake.ts';
+import { ConversationCache } from '../conversation-cache.ts';
+import { parseSocketMessage, refusedMessage } from './parse-socket-message.ts';
+import { ResponseSession, type SessionWork, sessionLimits } from './response-session.ts';
+import { ResponseTurn, type TurnContext } from './response-turn.ts';
+
+/**
+ * `GET /v1/responses` with a WebSocket handshake: OpenAI's WebSocket mode
+ * (https://developers.openai.com/api/docs/guides/websocket-mode). The client sends `response.create` (the fields of
+ * `POST /v1/responses` beside it; `stream_id` names a lane, `generate: false` only warms up) and `response.cancel`; it gets
+ * the events of the SSE view, a text message each. The latest response of each lane can be gone on from without a store.
+ *
+ * The key is the Authorization header's, or from a browser the subprotocols `['sluice', 'openai-insecure-api-key.' + key]`;
+ * it is asked for again with every turn. Leaving cancels the turns under way, unless `X-Sluice-On-Disconnect` or the key
+ * says otherwise. Errors before the upgrade are HTTP answers (400, 401, 403, 426), later ones messages of type `error`.
+ * Close codes: 1000 when nothing happened for the idle time, 1001 after sixty minutes or when this process closes (both
+ * told before), 1009 when a message is longer than the largest body.
+ *
+ * @param endpoint that of `POST /v1/responses`
+ */
+export function responseSocket(services: Services, endpoint: Endpoint): Middleware<State> {
+  return async (ctx) => {
+    ctx.state.endpoint = 'responses.ws';
+    requireHandshake(ctx);
+    const preferences = readSocketPreferences(ctx);
+    const release = services.sockets.take(ctx.state.caller);
+    ctx.res.once('close', release);
+    const { webSocket, socket } = acceptSocket(ctx, largestBody);
+    const connection = new SocketConnection(webSocket, socket);
+    const cache = new ConversationCache(largestBody);
+    // Each turn listens on it for a while.
+    ctx.res.setMaxListeners(2 * sessionLimits.running);
+    const left = new AbortController();
+    const intake = new MessageIntake(services.bodies, ctx.state.caller, {
+      onLarge: () => {
+        // One whose turns run may pay by what they leave of their holds: it is asked again when the message is whole.
+        if (!session.isBusy) services.bodyGate.assertMayBegin(ctx.state.caller).catch(refuse);
+      },
+      onRefused: (error) => refuse(error),
+    });
+    const refuse = (error: unknown): void => cutOff(connection, ApiError.from(error));
+    const work = sessionWork({ services, endpoint, ctx, preferences, connection, cache }, intake, left.signal);
+    const session = new ResponseSession(connection, work, { ...sessionLimits, idleMs: services.config.socketIdleMs });
+    // Before the socket's own listener, which tells of the messages that end with these bytes.
+    socket.prependListener('data', (chunk) => intake.came(chunk.length));
+    webSocket.on('message', (data, isBinary) => {
+      intake.whole((data as Buffer).length);
+      session.take(data as Buffer, isBinary);
+    });
+    const stopListening = services.handover.onDrain(() => session.end(closing()));
+    await connection.closed;
+    stopListening();
+    left.abort();
+    intake.close();
+    release();
+  };
+}
+
+/** Tells why, and reads no more: what a client sends behind it would be kept up to the end of its message. */
+function cutOff(connection: SocketConnection, error: ApiError): void {
+  connection.send([errorMessage(error)]);
+  connection.cut(closeCodes.policyViolation, error.code);
+}
+
+function sessionWork(context: TurnContext, intake: MessageIntake, left: AbortSignal): SessionWork {
+  const { services, ctx } = context;
+  ctx.state.facts.turns = 0;
+  return {
+    parse: (message, isBinary) => {
+      if (isBinary) return refusedMessage(new ApiError('invalid_request_error', 'Send text messages: JSON in UTF-8.'));
+      if (!isLargeBody(message)) return parseSocketMessage(message);
+      const { caller } = ctx.state;
+      const preparing = services.bodyGate
+        .assertMayBegin(caller)
+        .then(() => services.largeBodies.parse('responses.ws', message, caller.account, left));
+      return preparing.catch((error: unknown) => refusedMessage(ApiError.from(error)));
+    },
+    onAccepted: (bytes) => intake.done(bytes),
+    openTurn: (envelope) => {
+      ctx.state.facts.turns = Number(ctx.state.facts.turns) + 1;
+      return new ResponseTurn(context, envelope);
+    },
+    onFault: (error) => services.log.error({ err: error, socket: ctx.state.jobId }, 'response socket failed'),
+  };
+}
+
+/** @throws ApiError 400 for what has no meaning for a socket's many requests. */
+function readSocketPreferences(ctx: Context): Preferences {
+  const preferences = readPreferences(ctx.headers);
+  const refused =
+    (preferences.idempotencyKey !== undefined && 'Idempotency-Key') || (preferences.respondAsync && 'Prefer');
+  if (!refused) return preferences;
+  throw new ApiError('invalid_request_error', `The header ${refused} cannot be used with a WebSocket.`, {
+    param: refused,
+  });
+}
+
+function closing(): ApiError {
+  return new ApiError('service_unavailable', 'The server is shutting down. Open another WebSocket.');
+}

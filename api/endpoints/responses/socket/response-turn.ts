@@ -1,0 +1,247 @@
+import { ApiError } from '../../../../shared/errors.ts';
+import { newJobId } from '../../../../shared/ids.ts';
+import { endJob } from '../../../../shared/jobs/settlement/end-job.ts';
+import type { Preferences } from '../../../admission/preferences.ts';
+import { submit } from '../../../admission/submit.ts';
+import { recordRequest } from '../../../http/access-log.ts';
+import { largestBody } from '../../../http/body/json-body.ts';
+import { logFault } from '../../../http/errors.ts';
+import { relay, type Waiting } from '../../../pipeline/answer.ts';
+import { checkByNewestKey, ignoredByAll } from '../../../pipeline/check-request.ts';
+import type { Endpoint, Parsed } from '../../../pipeline/endpoint.ts';
+import { makeSubmission } from '../../../pipeline/make-submission.ts';
+import { ClientConnection } from '../../../replies/client-connection.ts';
+import { errorMessage, ResponseSocketReply } from '../../../replies/response-socket-reply.ts';
+import type { SocketConnection } from '../../../replies/socket-connection.ts';
+import type { ViewedJob } from '../../../replies/view.ts';
+import type { Services } from '../../../services.ts';
+import type { Context } from '../../../state.ts';
+import { type ConversationCache, conversationItems } from '../conversation-cache.ts';
+import { type EarlierTurns, withEarlierMedia } from '../earlier-turns.ts';
+import type { ResponseViewOptions } from '../parse-response.ts';
+import { prependItems } from '../prepend-items.ts';
+import type { SocketEnvelope } from './parse-socket-message.ts';
+
+/** What the turns of one response socket share. */
+export interface TurnContext {
+  readonly services: Services;
+  /** The endpoint `responses`. */
+  readonly endpoint: Endpoint;
+  /** The handshake's. */
+  readonly ctx: Context;
+  readonly preferences: Preferences;
+  readonly connection: SocketConnection;
+  readonly cache: ConversationCache;
+}
+
+/** What an answer of no words is to a view. */
+const emptyEnd = {
+  seq: 1,
+  type: 'end',
+  text: JSON.stringify({ response: { status: 'completed', incomplete_details: null, output: [], usage: null } }),
+} as const;
+
+/**
+ * One turn on a response socket: a request as `POST /v1/responses` would take it, checked, admitted, queued and counted in
+ * the same way, its events sent as they come. A warm-up (`generate: false`) is no job: it is answered here, and known to
+ * the turns of its connection only.
+ */
+export class ResponseTurn {
+  readonly responseId: string;
+  readonly #context: TurnContext;
+  readonly #ctx: Context;
+  readonly #envelope: SocketEnvelope;
+  readonly #waits: ClientConnection;
+  #isCancelled = false;
+  /** Ends its job, once there is one. */
+  #endJob: (() => void) | undefined;
+
+  constructor(context: TurnContext, envelope: SocketEnvelope) {
+    this.#context = context;
+    this.#ctx = turnContext(context.ctx);
+    this.#envelope = envelope;
+    this.#waits = new ClientConnection(context.ctx.res, context.services.handover);
+    this.responseId = `resp_${this.#ctx.state.jobId}`;
+  }
+
+  /** Runs to its end; whatever goes wrong is told to the client. */
+  async run(parsed: Parsed): Promise<void> {
+    const { services, cache, connection } = this.#context;
+    const { state } = this.#ctx;
+    const { streamId } = this.#envelope;
+    let status = 200;
+    try {
+      await this.#answer(parsed);
+    } catch (thrown) {
+      const error = ApiError.from(thrown);
+      logFault(services.log, state, error);
+      state.streamError = error;
+      status = error.status;
+      connection.send([errorMessage(error, streamId)]);
+    } finally {
+      this.#waits.close();
+    }
+    const previous = (parsed.traits as EarlierTurns | undefined)?.previousResponseId;
+    const hasFailed = state.streamError !== undefined && state.streamError.code !== 'cancelled';
+    if (hasFailed && previous !== undefined) cache.evict(streamId, previous);
+    recordRequest(services, this.#ctx, status);
+  }
+
+  /** Its client has taken it back: its job, if there is one, ends cancelled, and the client is told so. */
+  cancel(): void {
+    this.#isCancelled = true;
+    this.#endJob?.();
+  }
+
+  /** Its client is gone. */
+  leave(): void {
+    this.#waits.leave();
+  }
+
+  async #answer(read: Parsed): Promise<void> {
+    const { services, endpoint } = this.#context;
+    const { state } = this.#ctx;
+    const { refusal, generate } = this.#envelope;
+    if (refusal !== undefined) throw ApiError.fromData(refusal);
+    state.caller = await this.#waits.wait(services.callers.findAgain(state.caller), readMs);
+    const { account } = state.caller;
+    const continued = this.#continue(read);
+    const assertActive = async (): Promise<void> => {
+      state.caller = await this.#waits.wait(services.callers.assertActive(state.caller), readMs);
+    };
+    const asking = { services, account, params: {}, connection: this.#waits, assertActive };
+    const parsed = (await endpoint.resolve?.(continued, asking)) ?? continued;
+    const checked = await this.#waits.wait(checkByNewestKey(services, endpoint, parsed, state), readMs);
+    const ignored = ignoredByAll(checked);
+    if (ignored) state.facts.ignored = ignored;
+    const { excludedRoutes, unpriced } = checked;
+    if (generate) await this.#generate({ ...parsed, excludedRoutes, unpriced });
+    else await this.#warmUp(parsed);
+  }
+
+  /** Puts a conversation that this connection remembers before the input; any other is the store's. */
+  #continue(parsed: Parsed): Parsed {
+    const previous = (parsed.traits as EarlierTurns | undefined)?.previousResponseId;
+    const known = previous === undefined ? undefined : this.#context.cache.find(previous);
+    if (known === undefined) return parsed;
+    const continued = {
+      ...parsed,
+      request: prependItems(parsed.request, conversationItems(known)),
+      hasMedia: parsed.hasMedia || known.hasMedia,
+      traits: { ...parsed.traits, previousResponseId: undefined },
+    } as Parsed;
+    return withEarlierMedia(continued, known.media);
+  }
+
+  async #generate(parsed: Parsed): Promise<void> {
+    const { services, endpoint, preferences } = this.#context;
+    const submission = await makeSubmission(this.#ctx, services, endpoint, { parsed, bodyHash: '' }, preferences);
+    const { job, cancelsOnLeave } = submission;
+    const viewed = viewedTurn(this.#context, job, parsed);
+    const shared = { ctx: this.#ctx, services, connection: this.#waits };
+    const waiting: Waiting = { ...shared, job, view: endpoint.view, isCreator: true, cancelsOnLeave };
+    let answer: ResponseSocketReply | undefined;
+    try {
+      await relay(
+        waiting,
+        (onDrain) => {
+          answer = this.#open(viewed, onDrain);
+          return answer;
+        },
+        async () => {
+          if (this.#isCancelled) throw cancelled();
+          await submit(services, submission, this.#waits);
+          this.#endJob = () => {
+            endJob(services, job, cancelled()).catch((error) =>
+              services.log.warn({ err: error, job: job.id }, 'cancelling a job failed'),
+            );
+          };
+          if (this.#isCancelled) this.#endJob();
+        },
+      );
+    } finally {
+      answer?.abandon();
+    }
+    this.#remember(viewed, parsed, answer);
+  }
+
+  async #warmUp(parsed: Parsed): Promise<void> {
+    const { services } = this.#context;
+    const { state } = this.#ctx;
+    state.caller = await this.#waits.wait(services.callers.assertActive(state.caller), readMs);
+    state.facts.model = parsed.model;
+    state.facts.warm_up = true;
+    const { echo } = parsed.viewOptions as unknown as ResponseViewOptions;
+    // Nobody else will find it, whatever the request says.
+    const viewOptions = { ...parsed.viewOptions, echo: { ...echo, store: false } };
+    const job = { id: state.jobId, model: parsed.model, createdAt: Date.now() };
+    const viewed = viewedTurn(this.#context, job, { viewOptions });
+    const answer = this.#open(viewed, () => undefined);
+    answer.frame(emptyEnd);
+    answer.flush();
+    this.#remember(viewed, parsed, answer);
+  }
+
+  #open(viewed: ViewedJob, onDrain: () => void): ResponseSocketReply {
+    const { endpoint, connection } = this.#context;
+    const { view } = endpoint;
+    const { streamId } = this.#envelope;
+    return new ResponseSocketReply({
+      connection,
+      streamId,
+      events: view.stream(viewed),
+      view,
+      keptLength: largestBody,
+      onDrain,
+    });
+  }
+
+  /** Keeps what the next turn needs, with the encrypted reasoning that a native vendor wants back. */
+  #remember(viewed: ViewedJob, { request, hasMedia }: Parsed, answer: ResponseSocketReply | undefined): void {
+    const frames = answer?.kept;
+    if (frames === undefined) return;
+    const { cache, endpoint } = this.#context;
+    const viewOptions = { ...viewed.viewOptions, include: ['reasoning.encrypted_content'] };
+    const { output } = JSON.parse(endpoint.view.held({ ...viewed, viewOptions }, frames)) as { output: unknown };
+    const { media } = viewed.viewOptions as unknown as ResponseViewOptions;
+    const kept = { id: this.responseId, request, output: JSON.stringify(output), hasMedia, media };
+    cache.keep(this.#envelope.streamId, kept);
+  }
+}
+
+/** How long Redis or the database may take to show a key. */
+const readMs = 5000;
+
+function cancelled(): ApiError {
+  return new ApiError('cancelled', 'The response was cancelled by its owner.');
+}
+
+/** The handshake's context with a state of its own, so that each turn is a request with an id. */
+function turnContext(ctx: Context): Context {
+  const { caller, session } = ctx.state;
+  const turn = Object.create(ctx) as Context;
+  turn.state = {
+    jobId: newJobId(),
+    startedAt: performance.now(),
+    caller,
+    session,
+    endpoint: 'responses',
+    streamError: undefined,
+    ignored: undefined,
+    errorBody: undefined,
+    facts: { socket: ctx.state.jobId },
+  };
+  return turn;
+}
+
+function viewedTurn(
+  { ctx, services }: TurnContext,
+  { id, model, createdAt }: Pick<ViewedJob, 'id' | 'model' | 'createdAt'>,
+  { viewOptions }: Pick<Parsed, 'viewOptions'>,
+): ViewedJob {
+  const { resultLinks, config, baseUrls } = services;
+  const { account } = ctx.state.caller;
+  const baseUrl = baseUrls.of(ctx.req);
+  const link = (file: string): string => resultLinks.link(baseUrl, { account, file }, createdAt + config.resultMs);
+  return { id, model, createdAt, viewOptions, link };
+}

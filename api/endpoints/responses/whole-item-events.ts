@@ -1,0 +1,101 @@
+import type { ResponseItem } from '../../../shared/capabilities/response.ts';
+import type { ResponseEvent } from './response-event.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The text fields of items that come in pieces, and their events. */
+const grown: Readonly<Record<string, { readonly field: string; readonly event: string }>> = {
+  function_call: { field: 'arguments', event: 'response.function_call_arguments' },
+  custom_tool_call: { field: 'input', event: 'response.custom_tool_call_input' },
+};
+
+/** The events that tell an item which is known as a whole: those of a stream that says each text in one piece. */
+export function wholeItemEvents(item: ResponseItem, outputIndex: number): ResponseEvent[] {
+  const place = { item_id: item.id, output_index: outputIndex };
+  return [
+    { type: 'response.output_item.added', output_index: outputIndex, item: beginning(item) },
+    ...grownFieldEvents(item, place),
+    ...partsOf(item.summary).flatMap((part, index) => summaryEvents(part, { ...place, summary_index: index })),
+    ...partsOf(item.content).flatMap((part, index) => partEvents(part, { ...place, content_index: index })),
+    { type: 'response.output_item.done', output_index: outputIndex, item },
+  ];
+}
+
+/** An item before it has said anything. */
+function beginning(item: ResponseItem): ResponseItem {
+  const field = grown[String(item.type)]?.field;
+  return {
+    ...item,
+    ...('status' in item && { status: 'in_progress' }),
+    ...(Array.isArray(item.content) && { content: [] }),
+    ...(Array.isArray(item.summary) && { summary: [] }),
+    ...(field !== undefined && { [field]: '' }),
+  };
+}
+
+function grownFieldEvents(item: ResponseItem, place: Fields): ResponseEvent[] {
+  const { field, event } = grown[String(item.type)] ?? {};
+  if (field === undefined) return [];
+  const name = item.type === 'function_call' ? { name: item.name } : {};
+  return [
+    ...pieces(`${event}.delta`, item[field], place),
+    { type: `${event}.done`, ...place, ...name, [field]: item[field] },
+  ];
+}
+
+function summaryEvents(part: Fields, place: Fields): ResponseEvent[] {
+  return [
+    { type: 'response.reasoning_summary_part.added', ...place, part: { ...part, text: '' } },
+    ...pieces('response.reasoning_summary_text.delta', part.text, place),
+    { type: 'response.reasoning_summary_text.done', ...place, text: part.text },
+    { type: 'response.reasoning_summary_part.done', ...place, part },
+  ];
+}
+
+function partEvents(part: Fields, place: Fields): ResponseEvent[] {
+  const said = saidEvents(part, place);
+  const field = part.type === 'refusal' ? 'refusal' : 'text';
+  const lists = part.type === 'output_text' ? { annotations: [], logprobs: [] } : {};
+  return [
+    { type: 'response.content_part.added', ...place, part: { ...part, [field]: '', ...lists } },
+    ...said,
+    { type: 'response.content_part.done', ...place, part },
+  ];
+}
+
+function saidEvents(part: Fields, place: Fields): ResponseEvent[] {
+  switch (part.type) {
+    case 'refusal':
+      return [
+        ...pieces('response.refusal.delta', part.refusal, place),
+        { type: 'response.refusal.done', ...place, refusal: part.refusal },
+      ];
+    case 'reasoning_text':
+      return [
+        ...pieces('response.reasoning_text.delta', part.text, place),
+        { type: 'response.reasoning_text.done', ...place, text: part.text },
+      ];
+    case 'output_text': {
+      const logprobs = partsOf(part.logprobs);
+      return [
+        ...pieces('response.output_text.delta', part.text, { ...place, logprobs }),
+        ...partsOf(part.annotations).map((annotation, index) => ({
+          ...{ type: 'response.output_text.annotation.added', ...place },
+          ...{ annotation_index: index, annotation },
+        })),
+        { type: 'response.output_text.done', ...place, text: part.text, logprobs },
+      ];
+    }
+    default:
+      return [];
+  }
+}
+
+/** The delta of a whole text; none where nothing was said. */
+function pieces(type: string, text: unknown, place: Fields): ResponseEvent[] {
+  return text === '' ? [] : [{ type, ...place, delta: text }];
+}
+
+function partsOf(value: unknown): readonly Fields[] {
+  return Array.isArray(value) ? value : [];
+}

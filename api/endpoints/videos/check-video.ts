@@ -1,0 +1,33 @@
+import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import type { VideoFacts, VideoTraits } from './parse-video.ts';
+
+/** Holds a request for a video against its model's row: size, length, whether it may begin with a picture, remixing. */
+export const checkVideo: NonNullable<Endpoint['check']> = ({ traits }, { id, video }) => {
+  // A row that says nothing leaves it to the vendor.
+  if (video === undefined) return undefined;
+  const { size, seconds, hasInput, isInputLinked, remixedFrom } = traits as unknown as VideoFacts & VideoTraits;
+  if (remixedFrom !== undefined) {
+    if (!video.remix) throw invalidParameter('model', `The model \`${id}\` does not remix videos.`);
+    // Size and length are those of the video, which the model has made.
+    return undefined;
+  }
+  if (size !== undefined) checkChoice('size', size, video.sizes);
+  if (seconds !== undefined) checkChoice('seconds', seconds, video.seconds);
+  if (hasInput && !video.input) {
+    throw invalidParameter('input_reference', `The model \`${id}\` takes no picture to begin with.`);
+  }
+  if (hasInput && video.input === 'links' && !isInputLinked) {
+    throw invalidParameter('input_reference', `The vendor of the model \`${id}\` takes links to pictures only.`);
+  }
+  if (!hasInput && video.input === 'always') {
+    throw invalidParameter('input_reference', `The model \`${id}\` makes videos of pictures only.`);
+  }
+  return undefined;
+};
+
+function checkChoice(param: string, value: string, allowed: readonly string[]): void {
+  if (allowed.includes(value)) return;
+  const list = allowed.map((choice) => `'${choice}'`).join(', ');
+  throw invalidParameter(param, `Invalid value for '${param}'. Supported values are: ${list}.`);
+}

@@ -1,0 +1,42 @@
+import type { VideoEnd } from '../../../shared/capabilities/video.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { jobIdFromWire } from '../../../shared/ids.ts';
+import type { JobState } from '../../../shared/jobs/job-state.ts';
+import type { ResolveContext } from '../../pipeline/endpoint.ts';
+import type { EndpointName } from '../../pipeline/endpoint-name.ts';
+import { shownId } from '../../pipeline/missing.ts';
+import { readFrames } from '../../pipeline/resource.ts';
+import { readVideoEnd, videoView } from './video-view.ts';
+
+/** How long Redis and the database may take. */
+const readMs = 5000;
+
+/** The endpoints that make videos. */
+export const videoEndpoints: readonly EndpointName[] = ['videos', 'videos.remix'];
+
+/** Who asks. */
+type Asking = Pick<ResolveContext, 'services' | 'account' | 'connection'>;
+
+/** The job of a video. @throws ApiError 404 where the account has none of that id, 410 where all but its row has expired. */
+export async function findVideoJob({ services, account, connection }: Asking, id = ''): Promise<JobState> {
+  const jobId = jobIdFromWire(id);
+  const job = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));
+  if (!job || job.account !== account || !(videoEndpoints as readonly string[]).includes(job.endpoint)) {
+    throw new ApiError('not_found', `Video with id '${shownId(id)}' not found.`);
+  }
+  // Every video has a prompt, as long as anything of it is kept.
+  if (job.viewOptions === '{}') throw new ApiError('resume_expired', 'This video has expired.');
+  return job;
+}
+
+/** What a completed video is. @param purpose what it is wanted for, for the error @throws ApiError 400 while it is not. */
+export async function requireVideoEnd(
+  { services, connection }: Asking,
+  job: JobState,
+  purpose: string,
+): Promise<VideoEnd> {
+  if (job.outcome !== 'completed') {
+    throw new ApiError('invalid_request_error', `The video is not completed, so it cannot be ${purpose}.`);
+  }
+  return readVideoEnd(await readFrames(services, videoView, job, connection));
+}

@@ -1,0 +1,143 @@
+import type { z } from 'zod';
+import { Upload } from '../../../shared/blobs/upload.ts';
+import type { VideoJob } from '../../../shared/capabilities/video.ts';
+import { videoForm, videoRemixRequest, videoRequest } from '../../../shared/capabilities/video-request.ts';
+import { givenMediaFields } from '../../../shared/catalogue/media-fields.ts';
+import { type FieldKind, invalidField, readFormFields } from '../../http/body/form-fields.ts';
+import { parseJson } from '../../http/body/parse-json.ts';
+import { mediaExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
+import type { Parse, ParsedRequest, ParseForm } from '../../pipeline/parsed-request.ts';
+import { requestTags } from '../../pipeline/request-tags.ts';
+import { checked } from '../images/parse-image.ts';
+
+/** What is known of a video from its request; `check` holds it against the model's row, and the view shows it. */
+export interface VideoFacts {
+  readonly prompt: string;
+  readonly size?: string;
+  readonly seconds?: string;
+  /** Whether it begins with a picture. */
+  readonly hasInput: boolean;
+  /** Id of the video that it is made from anew. */
+  readonly remixedFrom?: string;
+}
+
+/** What `check` alone has to know besides. */
+export interface VideoTraits {
+  /** Whether the picture is a link to the web. */
+  readonly isInputLinked: boolean;
+}
+
+/** How a form writes the fields of a reference that is no file. */
+const referenceUrl = 'input_reference[image_url]';
+const referenceFileId = 'input_reference[file_id]';
+
+/** What the fields of a form are. */
+const fields: Readonly<Record<string, FieldKind>> = {
+  model: 'text',
+  prompt: 'text',
+  size: 'text',
+  seconds: 'text',
+  stream: 'boolean',
+  input_reference: 'file',
+  [referenceUrl]: 'text',
+  [referenceFileId]: 'text',
+};
+
+/** A checked request. */
+interface VideoRequest {
+  readonly model?: string | null | undefined;
+  readonly prompt: string;
+  readonly size?: string | undefined;
+  readonly seconds?: string | number | undefined;
+  readonly stream?: unknown;
+  readonly metadata?: unknown;
+}
+
+/** Prepares the JSON of `POST /v1/videos`. */
+export const parseVideo: Parse = (body) => composeChecked(checked(videoRequest, parseJson(body)));
+
+/** Prepares its form: one `input_reference` (a file, or as in JSON), and the fields. */
+export const parseVideoForm: ParseForm = (form) => {
+  const { [referenceUrl]: url, [referenceFileId]: fileId, ...given } = readFormFields(form, fields);
+  const reference = url === undefined && fileId === undefined ? [] : [{ image_url: url, file_id: fileId }];
+  const [input, another] = [...form.files.map(readUpload), ...reference];
+  if (another !== undefined) throw invalidField('input_reference', 'it is given more than once');
+  if (input === undefined || input instanceof Upload) {
+    const { input_reference: upload, ...request } = checked(videoForm, {
+      ...given,
+      ...(input && { input_reference: input }),
+    });
+    return compose(request, null, upload);
+  }
+  return composeChecked(checked(videoRequest, { ...given, input_reference: input }));
+};
+
+function readUpload(upload: Upload): Upload {
+  const { field } = upload;
+  if (field !== 'input_reference') throw invalidField(field, 'a file is not expected here');
+  if (upload.bytes === 0) throw invalidField(field, 'the file is empty');
+  return upload;
+}
+
+/** Prepares `POST /v1/videos/{id}/remix`. Model, size and length are those of the video, which `resolve` looks up. */
+export const parseVideoRemix: Parse = (body) => compose(checked(videoRemixRequest, parseJson(body)), null);
+
+/** Prepares its form, which is a prompt alone, too. */
+export const parseVideoRemixForm: ParseForm = (form) => {
+  const [file] = form.files;
+  if (file !== undefined) throw invalidField(file.field, 'a file is not expected here');
+  return compose(checked(videoRemixRequest, readFormFields(form, { prompt: 'text' })), null);
+};
+
+function composeChecked({ input_reference: input, ...request }: z.infer<typeof videoRequest>): ParsedRequest {
+  return compose(request, input?.image_url === undefined ? null : { image_url: input.image_url });
+}
+
+function compose(
+  { model, prompt, size, seconds, stream: _, ...parameters }: VideoRequest,
+  input: VideoJob['input'],
+  upload?: Upload,
+): ParsedRequest {
+  const shape = { ...(size !== undefined && { size }), ...(seconds !== undefined && { seconds: String(seconds) }) };
+  const job: VideoJob = { prompt, ...shape, input, remixed: null, parameters };
+  const facts: VideoFacts = { prompt, ...shape, hasInput: input !== null || upload !== undefined };
+  const isInputLinked = input !== null && /^https?:/i.test(input.image_url);
+  const mediaFields = givenMediaFields('video', { ...job });
+  return {
+    model: model ?? '',
+    stream: false,
+    request: JSON.stringify(job),
+    hasMedia: facts.hasInput,
+    viewOptions: { ...facts },
+    ...videoExtent(facts),
+    ...requestTags(parameters.metadata),
+    ...vendorFacts(parameters, mediaExtras('video', mediaFields, parameters)),
+    traits: { ...facts, isInputLinked, mediaFields },
+    files: upload === undefined ? [] : [upload],
+    store: true,
+    background: true,
+  };
+}
+
+/** Its length; one that is not named is the model's usual one. */
+function videoExtent({ seconds }: { readonly seconds?: unknown }): Pick<ParsedRequest, 'extent'> {
+  return seconds === undefined ? {} : { extent: { seconds: Number(seconds) } };
+}
+
+/** A parsed request with more known of it: what its model does unasked, or of the video that it remixes. */
+export function withFacts(
+  parsed: ParsedRequest,
+  facts: Partial<VideoFacts>,
+  job: Partial<VideoJob>,
+  model = parsed.model,
+): ParsedRequest {
+  const whole = { ...parsed.viewOptions, ...facts };
+  return {
+    ...parsed,
+    model,
+    request: JSON.stringify({ ...(JSON.parse(parsed.request) as VideoJob), ...job }),
+    viewOptions: whole,
+    ...videoExtent(whole),
+    traits: { ...parsed.traits, ...facts },
+  };
+}

@@ -1,0 +1,123 @@
+import type { Middleware } from 'koa';
+import { MissingBlobError } from '../../../shared/blobs/blob-storage.ts';
+import { type VideoVariant, videoVariants } from '../../../shared/capabilities/video.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { jobIdFromWire } from '../../../shared/ids.ts';
+import { readJobState } from '../../../shared/jobs/job-state.ts';
+import { endJob } from '../../../shared/jobs/settlement/end-job.ts';
+import { pageOf, readPageQuery } from '../../http/page.ts';
+import type { ResolveContext } from '../../pipeline/endpoint.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { readResource } from '../../pipeline/resource.ts';
+import { ClientConnection } from '../../replies/client-connection.ts';
+import { expired } from '../../replies/unreadable-answer.ts';
+import { sendFile } from '../../results/result-route.ts';
+import type { Services } from '../../services.ts';
+import type { Context, State } from '../../state.ts';
+import { findVideoJob, requireVideoEnd, videoEndpoints } from './find-video.ts';
+import { videoView } from './video-view.ts';
+
+/** How long Redis and the database may take. */
+const readMs = 5000;
+
+/** The routes of videos (https://platform.openai.com/docs/api-reference/videos). */
+export interface VideoRoutes {
+  /** `GET /v1/videos`: the caller's own, newest first. */
+  readonly list: Middleware<State>;
+  /** `GET /v1/videos/{id}` */
+  readonly retrieve: Middleware<State>;
+  /** `GET /v1/videos/{id}/content`: the file of a `variant`, or a range of it. */
+  readonly content: Middleware<State>;
+  /** `DELETE /v1/videos/{id}`: its files go, its row in the ledger stays. One that is being made is cancelled first. */
+  readonly remove: Middleware<State>;
+}
+
+/** A request about videos. */
+type Asked = Pick<ResolveContext, 'services' | 'account' | 'connection'> & { readonly ctx: Context };
+
+/** The handlers of those routes. */
+export function videoRoutes(services: Services): VideoRoutes {
+  const route =
+    (endpoint: string, work: (asked: Asked) => Promise<void>): Middleware<State> =>
+    async (ctx) => {
+      ctx.state.endpoint = endpoint;
+      const connection = new ClientConnection(ctx.res, services.handover);
+      try {
+        await work({ services, account: ctx.state.caller.account, connection, ctx });
+      } finally {
+        connection.close();
+      }
+    };
+  return {
+    list: route('videos.list', list),
+    retrieve: route('video', retrieve),
+    content: route('video.content', sendContent),
+    remove: route('video.delete', remove),
+  };
+}
+
+async function list(asked: Asked): Promise<void> {
+  const { services, account, connection, ctx } = asked;
+  const { limit, order, after } = readPageQuery(ctx.query, { usual: 20, most: 100, least: 0 });
+  const afterId = after === undefined ? undefined : jobIdFromWire(after);
+  if (after !== undefined && afterId === undefined)
+    throw invalidParameter('after', `Invalid 'after': '${after}' is no id.`);
+  const page = { account, endpoints: videoEndpoints, limit: limit + 1, order, after: afterId };
+  const jobs = await connection.wait(services.storedJobs.list(page), readMs);
+  const videos: Record<string, unknown>[] = [];
+  for (const job of jobs.slice(0, limit)) {
+    try {
+      videos.push(await readResource(asked, videoView, job));
+    } catch (error) {
+      // Deleted, or expired, since it was listed.
+      if (ApiError.from(error).code !== 'resume_expired') throw error;
+    }
+  }
+  ctx.body = { ...pageOf(videos, limit), has_more: jobs.length > limit };
+}
+
+async function retrieve(asked: Asked): Promise<void> {
+  const { ctx } = asked;
+  const job = await findVideoJob(asked, ctx.params.id);
+  ctx.body = await readResource(asked, videoView, job);
+}
+
+async function sendContent(asked: Asked): Promise<void> {
+  const { services, ctx } = asked;
+  const variant = readVariant(ctx);
+  const job = await findVideoJob(asked, ctx.params.id);
+  const { files, expiresAt } = await requireVideoEnd(asked, job, 'downloaded');
+  const stored = files[variant];
+  if (stored === undefined) throw new ApiError('not_found', `This video has no ${variant}.`);
+  try {
+    await sendFile(ctx, services.blobs.ofRecords(job.account), stored.file, expiresAt);
+  } catch (error) {
+    throw error instanceof MissingBlobError ? expired() : error;
+  }
+}
+
+function readVariant({ query }: Context): VideoVariant {
+  const { variant = 'video' } = query;
+  const known = videoVariants.find((name) => name === variant);
+  if (known !== undefined) return known;
+  const names = videoVariants.map((name) => `'${name}'`).join(', ');
+  throw invalidParameter('variant', `Invalid value for 'variant'. Supported values are: ${names}.`);
+}
+
+async function remove(asked: Asked): Promise<void> {
+  const { services, connection, ctx } = asked;
+  let job = await findVideoJob(asked, ctx.params.id);
+  if (job.outcome === undefined) {
+    await connection.wait(endJob(services, job, new ApiError('cancelled', 'The video was deleted.')), readMs);
+    job = (await connection.wait(readJobState(services.redis, job.id), readMs)) ?? job;
+  }
+  const files = job.outcome === 'completed' ? Object.values((await requireVideoEnd(asked, job, 'deleted')).files) : [];
+  await connection.wait(
+    services.storedJobs.delete(
+      job,
+      files.map(({ file }) => file),
+    ),
+    readMs,
+  );
+  ctx.body = { id: `video_${job.id}`, object: 'video.deleted', deleted: true };
+}

@@ -1,0 +1,36 @@
+import { ApiError } from '../../../shared/errors.ts';
+import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { withFieldCheck } from '../check-media-fields.ts';
+import { checkVideo } from './check-video.ts';
+import { findVideoJob, requireVideoEnd } from './find-video.ts';
+import { parseVideoRemix, parseVideoRemixForm, withFacts } from './parse-video.ts';
+import { videoView } from './video-view.ts';
+
+/** Makes of a prompt the remix of the video that the path names: by its vendor, which has it still. */
+const resolveSource: NonNullable<Endpoint['resolve']> = async (read, context) => {
+  // A prompt is bounded, and nothing else of a remix is of any size.
+  if (typeof read.request !== 'string')
+    throw new ApiError('request_too_large', 'The request body is too large for a remix.');
+  const job = await findVideoJob(context, context.params.id);
+  const { vendor, account, task, size, seconds } = await requireVideoEnd(context, job, 'remixed');
+  const shape = { ...(size !== undefined && { size }), ...(seconds !== undefined && { seconds }) };
+  const facts = { ...shape, remixedFrom: `video_${job.id}` };
+  return withFacts(
+    { ...read, request: read.request },
+    facts,
+    { remixed: { vendor, ...(account && { account }), task } },
+    job.model,
+  );
+};
+
+/** `POST /v1/videos/{id}/remix`, JSON or a form (https://platform.openai.com/docs/api-reference/videos/remix). */
+export const videosRemix: Endpoint = {
+  name: 'videos.remix',
+  path: '/v1/videos/:id/remix',
+  capability: 'video',
+  parse: parseVideoRemix,
+  parseForm: parseVideoRemixForm,
+  resolve: resolveSource,
+  check: withFieldCheck('video', checkVideo),
+  view: videoView,
+};

@@ -1,0 +1,270 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { type Readable, Transform } from 'node:stream';
+import { Dicer } from '@fastify/busboy';
+import type { Context } from 'koa';
+import type { AccountBlobs } from '../../../shared/blobs/account-blobs.ts';
+import { Upload } from '../../../shared/blobs/upload.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { yieldToEventLoop } from '../../../shared/runtime/yield-to-event-loop.ts';
+import type { Form } from '../../pipeline/parsed-request.ts';
+import { encodingOf } from './body-encoding.ts';
+import { type PartHead, type PartHeaders, readBoundary, readPartHead } from './form-parts.ts';
+import { type BodyPace, type BodyWatch, discard, isTooSlow, usualPace } from './json-body.ts';
+
+const mebibyte = 1024 * 1024;
+
+/** What a form may hold: sizes in bytes. Its fields, unlike its files, are in memory. */
+const limits = {
+  fileSize: 50 * mebibyte,
+  files: 17,
+  fields: 200,
+  fieldsSize: 2 * mebibyte,
+};
+
+/** What a form as a whole may take. */
+interface FormBounds {
+  /** In bytes. */
+  readonly size: number;
+  /** How long (ms) it may stand still before its sender is given up. Node's `requestTimeout` bounds the whole. */
+  readonly silenceMs: number;
+  readonly pace?: BodyPace;
+}
+
+const usualBounds: FormBounds = { size: 320 * mebibyte, silenceMs: 60_000 };
+
+/** Whether the request's body is a form. */
+export function isForm(ctx: Context): boolean {
+  return /^\s*multipart\/form-data\s*(;|$)/i.test(ctx.req.headers['content-type'] ?? '');
+}
+
+/**
+ * Reads a `multipart/form-data` body; its files go straight into blobs, at the pace at which they are stored, so that none
+ * is ever whole in memory. Nothing stays behind of a form that is refused.
+ * @param blobs those of the caller's account
+ * @param isHashed whether the answer's `hash` is wanted: of names, types and contents, whatever boundary the client chose;
+ * else it is ''.
+ * @param watch looks at it before it is read, and at what comes of it
+ * @throws ApiError 400 for a malformed form, 413 for one too large (at once where Content-Length says so), 415 for a
+ * compressed one, `timeout`, `cancelled`, and what its watch throws.
+ */
+export async function readForm(
+  ctx: Context,
+  blobs: AccountBlobs,
+  isHashed: boolean,
+  bounds = usualBounds,
+  watch?: BodyWatch,
+): Promise<{ form: Form; hash: string }> {
+  const { req } = ctx;
+  const boundary = readBoundary(req.headers['content-type'] ?? '');
+  const refusal = refuseByHeaders(req, boundary, bounds);
+  if (refusal !== undefined) {
+    discard(req);
+    throw refusal;
+  }
+  const reading = new FormReading(blobs, isHashed);
+  try {
+    await watch?.beforeLarge();
+    await receive(req, boundary as string, reading, bounds, watch);
+    // What stands behind the form's end belongs to nobody.
+    if (!req.complete) discard(req);
+    return await reading.end();
+  } catch (error) {
+    await reading.abandon();
+    if (!req.complete && !req.destroyed) {
+      // The rest of a body that stood still may never come: the connection cannot be used again.
+      if (error instanceof ApiError && error.code === 'timeout') ctx.res.shouldKeepAlive = false;
+      else discard(req);
+    }
+    throw error;
+  }
+}
+
+function refuseByHeaders(req: IncomingMessage, boundary: string | undefined, bounds: FormBounds): ApiError | undefined {
+  if (encodingOf(req) !== undefined) {
+    return new ApiError('unsupported_media_type', 'Send the form uncompressed: Content-Encoding is not supported.');
+  }
+  if (boundary === undefined) return malformed('its Content-Type names no boundary');
+  return Number(req.headers['content-length'] ?? 0) > bounds.size ? tooLarge('form', bounds.size) : undefined;
+}
+
+function malformed(reason: string): ApiError {
+  return new ApiError('invalid_request_error', `The body is not valid multipart/form-data: ${reason}.`);
+}
+
+function tooLarge(what: string, bytes: number): ApiError {
+  return new ApiError('request_too_large', `The ${what} is too large: at most ${bytes / mebibyte} MiB are accepted.`);
+}
+
+/** Hands the parts to `reading` until the form's end has come. @throws ApiError */
+function receive(
+  req: IncomingMessage,
+  boundary: string,
+  reading: FormReading,
+  bounds: FormBounds,
+  watch: BodyWatch | undefined,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const parser = new Dicer({ boundary });
+    const inTurn = new Transform({
+      transform: (chunk, _encoding, done) => yieldToEventLoop(() => done(null, chunk)),
+    });
+    const startedAt = Date.now();
+    let received = 0;
+    /** Parts whose head has not come. */
+    let headless = 0;
+    const settle = (error?: unknown): void => {
+      clearTimeout(timer);
+      req.unpipe(inTurn);
+      inTurn.unpipe(parser);
+      req.off('data', heard).off('close', leave).off('error', leave);
+      if (error === undefined) resolve();
+      else reject(error);
+    };
+    const leave = (): void => {
+      // A request that came whole closes too, before its last file may be stored.
+      if (!req.complete) settle(new ApiError('cancelled', 'The client left before its request was complete.'));
+    };
+    const late = (): void => settle(new ApiError('timeout', 'The request body did not arrive in time.'));
+    const timer = setTimeout(late, bounds.silenceMs);
+    const heard = (chunk: Buffer): void => {
+      received += chunk.length;
+      if (received > bounds.size) settle(tooLarge('form', bounds.size));
+      else if (isTooSlow(received, startedAt, bounds.pace ?? usualPace)) late();
+      else {
+        timer.refresh();
+        try {
+          watch?.grow(chunk.length);
+        } catch (error) {
+          settle(error);
+        }
+      }
+    };
+    parser
+      .on('part', (part) => {
+        headless++;
+        // A part that is cut says so itself, beside the parser.
+        part.on('error', () => undefined);
+        part.on('header', (headers) => {
+          headless--;
+          reading.part(part, headers as PartHeaders).catch(settle);
+        });
+      })
+      // Stays when all is settled: what the parser still has to say then comes too late.
+      .on('error', () => settle(malformed('it ends before its last boundary')))
+      .on('finish', () => settle(headless === 0 ? undefined : malformed('a part has no end of its headers')));
+    req.on('data', heard).on('close', leave).on('error', leave);
+    if (req.destroyed) leave();
+    else req.pipe(inTurn).pipe(parser);
+  });
+}
+
+interface Field {
+  readonly name: string;
+  readonly value: string;
+}
+
+interface StoredFile {
+  readonly file: Upload;
+  readonly hash: string;
+}
+
+/** A form as far as it has come. */
+class FormReading {
+  readonly #blobs: AccountBlobs;
+  readonly #isHashed: boolean;
+  readonly #parts: Promise<Field | StoredFile>[] = [];
+  readonly #open = new Set<Readable>();
+  #fields = 0;
+  #files = 0;
+  #fieldBytes = 0;
+  #isAbandoned = false;
+
+  constructor(blobs: AccountBlobs, isHashed: boolean) {
+    this.#blobs = blobs;
+    this.#isHashed = isHashed;
+  }
+
+  /** Takes a part; resolves when it is read, or stored. @throws ApiError when the form cannot be taken. */
+  part(content: Readable, headers: PartHeaders): Promise<unknown> {
+    const taken = this.#take(content, headers);
+    this.#parts.push(taken);
+    return taken;
+  }
+
+  /** The whole form, once all its parts have come. */
+  async end(): Promise<{ form: Form; hash: string }> {
+    const hash = createHash('sha256');
+    const fields = new Map<string, string[]>();
+    const files: Upload[] = [];
+    for (const part of await Promise.all(this.#parts)) {
+      if ('file' in part) {
+        files.push(part.file);
+        hash.update(JSON.stringify([part.file.field, part.file.name, part.file.type, part.hash]));
+      } else {
+        const values = fields.get(part.name);
+        if (values === undefined) fields.set(part.name, [part.value]);
+        else values.push(part.value);
+        hash.update(JSON.stringify([part.name, part.value]));
+      }
+    }
+    return { form: { fields, files }, hash: this.#isHashed ? hash.digest('hex') : '' };
+  }
+
+  /** Removes what was stored, and ends what is being stored. */
+  async abandon(): Promise<void> {
+    this.#isAbandoned = true;
+    for (const content of this.#open) content.destroy(new Error('the form is not read on'));
+    for (const part of await Promise.allSettled(this.#parts)) {
+      if (part.status === 'fulfilled' && 'file' in part.value) await this.#blobs.delete(part.value.file.blob);
+    }
+  }
+
+  async #take(content: Readable, headers: PartHeaders): Promise<Field | StoredFile> {
+    // The parser may have more to say of a chunk whose first part was refused.
+    if (this.#isAbandoned) throw new Error('the form is not read on');
+    const head = readPartHead(headers);
+    if (head === undefined) throw malformed('a part has no Content-Disposition: form-data with a name');
+    this.#open.add(content);
+    try {
+      // `image[]` and `image` are the same field.
+      const name = head.name.replace(/\[\]$/, '');
+      if (head.fileName === undefined) return { name, value: await this.#readField(content) };
+      return await this.#storeFile(content, name, head);
+    } finally {
+      this.#open.delete(content);
+    }
+  }
+
+  async #readField(content: Readable): Promise<string> {
+    if (++this.#fields > limits.fields) {
+      throw new ApiError('request_too_large', `The form has too many fields: at most ${limits.fields} are accepted.`);
+    }
+    const chunks: Buffer[] = [];
+    for await (const chunk of content as AsyncIterable<Buffer>) {
+      this.#fieldBytes += chunk.length;
+      if (this.#fieldBytes > limits.fieldsSize) throw tooLarge('text of the form', limits.fieldsSize);
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString('utf8');
+  }
+
+  async #storeFile(content: Readable, field: string, head: PartHead): Promise<StoredFile> {
+    if (++this.#files > limits.files) {
+      throw new ApiError('request_too_large', `The form has too many files: at most ${limits.files} are accepted.`);
+    }
+    const hash = this.#isHashed ? createHash('sha256') : undefined;
+    let size = 0;
+    async function* hashed(): AsyncGenerator<Buffer> {
+      for await (const chunk of content as AsyncIterable<Buffer>) {
+        size += chunk.length;
+        if (size > limits.fileSize) throw tooLarge('file', limits.fileSize);
+        hash?.update(chunk);
+        yield chunk;
+      }
+    }
+    const { id, bytes } = await this.#blobs.putStream(hashed());
+    const { fileName = '', type = 'application/octet-stream' } = head;
+    return { file: new Upload({ blob: id, field, name: fileName, type, bytes }), hash: hash?.digest('hex') ?? '' };
+  }
+}

@@ -1,0 +1,25 @@
+import type { z } from 'zod';
+import { ApiError } from '../../shared/errors.ts';
+import { invalidRequest, unlessUnreadable } from '../pipeline/invalid-request.ts';
+import type { Context } from '../state.ts';
+import { readBody } from './body/json-body.ts';
+import { parseJson } from './body/parse-json.ts';
+
+const maxBytes = 64 * 1024;
+/** How long such a small body may stand still, in ms. */
+const silenceMs = 10_000;
+
+/**
+ * The fields that a request of the console or of an operator sends: a small JSON object (64 KiB), as its schema reads it.
+ * @throws ApiError 415 without `Content-Type: application/json`, 413, 400 that names the field at fault.
+ */
+export async function readFields<Schema extends z.ZodType>(ctx: Context, schema: Schema): Promise<z.output<Schema>> {
+  // Of another site's page a browser sends plain text and forms without asking us first.
+  if (ctx.headers['content-type'] === undefined) {
+    throw new ApiError('unsupported_media_type', 'Send the body as JSON, with Content-Type application/json.');
+  }
+  const fields = parseJson(await readBody(ctx, { silenceMs, maxBytes }));
+  const read = unlessUnreadable(() => schema.safeParse(fields));
+  if (!read?.success) throw invalidRequest(schema, fields);
+  return read.data;
+}

@@ -1,0 +1,39 @@
+import type { ParsedUrlQuery } from 'node:querystring';
+import type { ApiError } from '../../shared/errors.ts';
+import { invalidParameter } from '../pipeline/invalid-request.ts';
+
+/** The 400 for a parameter of a query. @param expected as in "expected a number" */
+export function invalidQuery(param: string, expected: string): ApiError {
+  return invalidParameter(param, `Invalid '${param}': expected ${expected}.`);
+}
+
+/** A parameter that is a text; undefined where it is left out, or empty. @throws ApiError 400 where it is given twice, or is long. */
+export function readText(query: ParsedUrlQuery, param: string): string | undefined {
+  const value = query[param];
+  if (value === undefined || value === '') return undefined;
+  if (typeof value !== 'string' || value.length > 1024)
+    throw invalidQuery(param, 'one value, of at most 1024 characters');
+  return value;
+}
+
+/** A parameter that is one of some words. @throws ApiError 400 that names them. */
+export function readWord<Word extends string>(
+  query: ParsedUrlQuery,
+  param: string,
+  words: readonly Word[],
+): Word | undefined {
+  const value = readText(query, param);
+  if (value === undefined || words.includes(value as Word)) return value as Word | undefined;
+  throw invalidQuery(param, `one of ${words.map((word) => `"${word}"`).join(', ')}`);
+}
+
+/** The last time that a query may name: the year 9999. */
+const lastTime = 253_402_300_800_000;
+
+/** A parameter that is a time, in ms since 1970. @throws ApiError 400. */
+export function readTime(query: ParsedUrlQuery, param: string): number | undefined {
+  const value = readText(query, param);
+  if (value === undefined) return undefined;
+  if (/^\d{1,15}$/.test(value) && Number(value) <= lastTime) return Number(value);
+  throw invalidQuery(param, 'milliseconds since 1970');
+}

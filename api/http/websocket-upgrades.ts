@@ -1,0 +1,140 @@
+import { IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { ApiError } from '../../shared/errors.ts';
+import type { Context } from '../state.ts';
+import { gatewayPath } from './gateway-path.ts';
+
+/** Paths that take a WebSocket; each has its route in app.ts. */
+const socketPaths: readonly RegExp[] = [/^\/v1\/jobs\/[^/?]+\/ws\/?(\?|$)/i, /^\/v1\/responses\/?(\?|$)/i];
+
+/** The subprotocol that the gateway speaks. A client that offers none gets none, and the same messages. */
+const subprotocol = 'sluice';
+
+/**
+ * A request as the server makes it. Once a server listens for upgrades, Node takes every request with an `Upgrade` header
+ * for one and reads no body of it, also those of clients that only ask for HTTP/2 by the way (`Upgrade: h2c`, as Java's
+ * HttpClient sends it). So the flag stays down unless the request is a WebSocket's handshake on a path that takes one;
+ * everything else is answered as if the header were not there (RFC 9110, section 7.8). Its path is the one that is meant.
+ */
+export class UpgradableRequest extends IncomingMessage {
+  // Not private fields: Node's constructor sets `url` and `upgrade` before such fields would be there.
+  declare private asked: boolean | null;
+  declare private target: string;
+
+  /** The target, by the path that is meant: nothing sees another one. */
+  // @ts-expect-error: Node's type has it as a property.
+  override get url(): string {
+    return this.target;
+  }
+
+  override set url(target: string) {
+    this.target = gatewayPath(target);
+  }
+
+  get upgrade(): boolean {
+    return this.asked === true && isHandshake(this);
+  }
+
+  set upgrade(asked: boolean | null) {
+    this.asked = asked;
+  }
+}
+
+function isHandshake({ method, headers, url = '' }: IncomingMessage): boolean {
+  return (
+    method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && socketPaths.some((path) => path.test(url))
+  );
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
+
+interface Upgrade {
+  readonly socket: Socket;
+  /** What came behind the handshake. */
+  readonly head: Buffer;
+}
+
+const upgrades = new WeakMap<IncomingMessage, Upgrade>();
+
+/**
+ * Sends handshakes through the application like every request: middleware, routes and errors are the same, and a refused
+ * one is an ordinary answer, after which the connection is closed. A route accepts with `acceptSocket`.
+ */
+export function routeUpgrades(server: Server, handle: Handler): void {
+  server.on('upgrade', (request, stream, head) => {
+    const socket = stream as Socket;
+    // Node has taken its own listener off; the end of the connection is all that matters here.
+    socket.on('error', () => undefined);
+    upgrades.set(request, { socket, head });
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(socket);
+    response.once('finish', () => socket.destroySoon());
+    handle(request, response);
+  });
+}
+
+/** Servers of sockets, by the longest message (bytes) that they take. */
+const servers = new Map<number, WebSocketServer>();
+
+function serverFor(maxPayload: number): WebSocketServer {
+  const known = servers.get(maxPayload);
+  if (known !== undefined) return known;
+  const made = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    maxPayload,
+    handleProtocols: (offered) => (offered.has(subprotocol) ? subprotocol : false),
+  });
+  servers.set(maxPayload, made);
+  return made;
+}
+
+/**
+ * Refuses what is no WebSocket handshake of version 13.
+ * @throws ApiError 426 with the headers that say what to send; 400 when no offered subprotocol is spoken here.
+ */
+export function requireHandshake(ctx: Context): void {
+  if (!upgrades.has(ctx.req) || ctx.headers['sec-websocket-version'] !== '13') {
+    ctx.set({ upgrade: 'websocket', connection: 'upgrade', 'sec-websocket-version': '13' });
+    throw new ApiError('upgrade_required', 'This path takes a WebSocket (version 13) only.');
+  }
+  const offered = ctx.headers['sec-websocket-protocol'];
+  // A browser breaks off when none of the subprotocols that it offered is chosen, and cannot say why.
+  if (offered !== undefined && !offered.split(',').some((name) => name.trim() === subprotocol)) {
+    throw new ApiError('invalid_request_error', `Offer the subprotocol "${subprotocol}", or none.`, {
+      param: 'Sec-WebSocket-Protocol',
+    });
+  }
+}
+
+/**
+ * Answers 101; from here on the connection is the WebSocket's.
+ * @param maxPayload what the client may send at most in one message, in bytes; a longer one closes the socket with 1009
+ * @throws ApiError 400 for a malformed handshake; `cancelled` when the client has left.
+ */
+export function acceptSocket(ctx: Context, maxPayload: number): { webSocket: WebSocket; socket: Socket } {
+  const sockets = serverFor(maxPayload);
+  const { socket, head } = upgrades.get(ctx.req) as Upgrade;
+  let webSocket: WebSocket | undefined;
+  let refusal: Error | undefined;
+  // All of this happens within the call.
+  const onHeaders = (headers: string[]): void => {
+    headers.push(`x-request-id: ${ctx.res.getHeader('x-request-id')}`);
+  };
+  const onRefused = (error: Error): void => {
+    refusal = error;
+  };
+  sockets.once('headers', onHeaders).once('wsClientError', onRefused);
+  sockets.handleUpgrade(ctx.req, socket, head, (accepted) => {
+    webSocket = accepted;
+  });
+  sockets.off('headers', onHeaders).off('wsClientError', onRefused);
+  if (refusal !== undefined) throw new ApiError('invalid_request_error', `${refusal.message}.`);
+  if (webSocket === undefined) throw new ApiError('cancelled', 'The caller left.');
+  ctx.res.detachSocket(socket);
+  ctx.respond = false;
+  ctx.res.statusCode = 101;
+  return { webSocket, socket };
+}

@@ -1,0 +1,172 @@
+import { spoolsKey } from '../../../shared/redis/keys.ts';
+import type { RedisClient } from '../../../shared/redis/redis.ts';
+import type { Logger } from '../../../shared/runtime/log.ts';
+import type { LedgerItem } from '../job-ledger.ts';
+import type { OutboxEntry, OutboxGroup } from './outbox-group.ts';
+import type { Backlog } from './outbox-size.ts';
+import type { Spool } from './spool.ts';
+import { type ReadableEntry, readEntry, readSpooledLine, spooledLine } from './spooled-records.ts';
+import type { UnreadableEntries } from './unreadable-entries.ts';
+
+/** What one file of the spool holds at most, in characters, beyond the line that reaches it. */
+const fileCharacters = 4 * 1024 * 1024;
+/** Once the outboxes are over their bound, they are emptied down to this share of it. */
+const lowShare = 0.5;
+/** How often other processes are told that records wait here, and after what time without that they take them for lost. */
+const remindMs = 60_000;
+const forgottenMs = 3_600_000;
+
+/** Whether records of ended jobs wait on any process's disk: then a job without an end may have one there. */
+export async function isSpooledAnywhere(redis: RedisClient): Promise<boolean> {
+  const said = Object.values(await redis.hgetall(spoolsKey));
+  return said.some((at) => Number(at) > Date.now() - forgottenMs);
+}
+
+export interface OutboxSpoolOptions {
+  readonly redis: RedisClient;
+  readonly group: OutboxGroup;
+  readonly spool: Spool;
+  readonly backlog: Backlog;
+  readonly unreadable: UnreadableEntries;
+  /** A record with its answer; undefined where that cannot be read for now. */
+  readonly read: (item: LedgerItem) => Promise<LedgerItem | undefined>;
+  /** Lets go of answers in Redis that are kept elsewhere. */
+  readonly release: (items: readonly LedgerItem[]) => Promise<void>;
+  readonly log: Logger;
+}
+
+/** A file of the spool. */
+export interface SpooledFile {
+  readonly items: readonly { readonly entry: OutboxEntry; readonly item: LedgerItem }[];
+  /** Lines that are none. */
+  readonly broken: readonly Pick<OutboxEntry, 'text' | 'charge'>[];
+  /** To be called once all of it is in the database. */
+  remove(): Promise<void>;
+}
+
+/** Moves records from the outboxes to this process's disk while the database is away and Redis holds too many of them. */
+export class OutboxSpool {
+  readonly #options: OutboxSpoolOptions;
+  #isWarned = false;
+  #isFull = false;
+  #remindAt = 0;
+
+  constructor(options: OutboxSpoolOptions) {
+    this.#options = options;
+  }
+
+  /** To be called when the database takes records. */
+  databaseIsBack(): void {
+    this.#options.backlog.end();
+    this.#isWarned = false;
+    this.#isFull = false;
+  }
+
+  /**
+   * Where the outboxes are over their bound, moves entries that this consumer has read to the disk, and goes on with unread
+   * ones. An entry leaves its outbox once it is synced.
+   * @returns whether the given entries are taken care of; false: they are still to be written
+   */
+  async takeIfOver(entries: readonly ReadableEntry[], signal: AbortSignal): Promise<boolean> {
+    const { backlog, log, group, unreadable } = this.#options;
+    await this.#remind();
+    if (!(await backlog.isOver())) return false;
+    if (!this.#isWarned) {
+      this.#isWarned = true;
+      log.warn({ bytes: backlog.bytes }, 'database unavailable; job records go to the spool on disk');
+    }
+    let batch = entries;
+    do {
+      for (let start = 0; start < batch.length; ) {
+        const taken = await this.#takeFile(batch.slice(start));
+        if (taken === 0) return false;
+        start += taken;
+      }
+      if (signal.aborted || !(await backlog.isOver(lowShare))) return true;
+      const { entries: unread } = await group.read();
+      batch = unread.flatMap((entry) => {
+        const read = readEntry(entry);
+        if (read === undefined && entry.text !== undefined) unreadable.add(entry);
+        return read ?? [];
+      });
+    } while (batch.length > 0);
+    return true;
+  }
+
+  /** The oldest file; undefined where there is none. */
+  async oldest(): Promise<SpooledFile | undefined> {
+    const { spool, redis } = this.#options;
+    await this.#remind();
+    const file = await spool.oldest();
+    if (file === undefined) return undefined;
+    const items: { entry: OutboxEntry; item: LedgerItem }[] = [];
+    const broken: Pick<OutboxEntry, 'text' | 'charge'>[] = [];
+    const unread: OutboxEntry[] = [];
+    for (const line of file.lines) {
+      const read = readSpooledLine(line);
+      if (read === undefined) broken.push({ text: line, charge: undefined });
+      else if (read.item === undefined) unread.push(read.entry);
+      else items.push({ entry: read.entry, item: read.item });
+    }
+    const remove = async (): Promise<void> => {
+      // A newer version has spooled them: they wait for one in their outbox.
+      for (const { key, text = '', charge, late } of unread) {
+        await redis.xadd(key, '*', 'r', text, ...(charge ? ['c', charge] : []), ...(late ? ['l', late] : []));
+      }
+      await file.remove();
+      await this.#announce(spool.records);
+    };
+    return { items, broken, remove };
+  }
+
+  /** Writes one file, and takes its entries out of their outboxes. @returns how many of the entries are taken care of */
+  async #takeFile(entries: readonly ReadableEntry[]): Promise<number> {
+    const { spool, group, read, release, log } = this.#options;
+    const [lines, spooled, items]: [string[], OutboxEntry[], LedgerItem[]] = [[], [], []];
+    let [taken, characters] = [0, 0];
+    for (const { entry, item } of entries) {
+      if (characters >= fileCharacters) break;
+      taken++;
+      const whole = await read(item);
+      // Where its answer cannot be read it stays pending, and is taken over again.
+      if (whole === undefined) continue;
+      const line = spooledLine(entry, whole);
+      characters += line.length;
+      lines.push(line);
+      spooled.push(entry);
+      items.push(whole);
+    }
+    if (lines.length === 0) return taken;
+    try {
+      if (!(await spool.hasRoom(characters))) {
+        if (!this.#isFull) log.error({ bytes: spool.bytes }, 'spool is full; job records stay in Redis');
+        this.#isFull = true;
+        return 0;
+      }
+      // Before they leave Redis: no other process may take their jobs for lost.
+      await this.#announce(spool.records + lines.length);
+      await spool.add(lines);
+    } catch (error) {
+      log.error({ err: error }, 'writing the spool failed; job records stay in Redis');
+      return 0;
+    }
+    await group.acknowledge(spooled);
+    await release(items);
+    return taken;
+  }
+
+  /** Tells others now and then that records wait here, while they do. */
+  async #remind(): Promise<void> {
+    const { records } = this.#options.spool;
+    if (records === 0 || Date.now() < this.#remindAt) return;
+    this.#remindAt = Date.now() + remindMs;
+    await this.#announce(records);
+  }
+
+  /** Tells other processes that records wait here, or that none do any more. */
+  async #announce(records: number): Promise<void> {
+    const { redis, spool } = this.#options;
+    if (records > 0) await redis.hset(spoolsKey, spool.name, Date.now());
+    else await redis.hdel(spoolsKey, spool.name);
+  }
+}

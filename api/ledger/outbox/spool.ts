@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, open, readdir, readFile, rename, stat, statfs, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from '../../../shared/runtime/log.ts';
+
+/** `<ms since 1970>-<random>.<records>.jsonl`, by whose names the files come in the order in which they were made. */
+const fileName = /^\d{15}-[0-9a-f-]{36}\.(\d+)\.jsonl$/;
+/** Where the spool's name is, by which Redis knows it. */
+const nameFile = 'name';
+/** What a dead process has left unfinished is removed after so long. */
+const unfinishedMs = 3_600_000;
+
+export interface SpoolOptions {
+  readonly folder: string;
+  /** What its files may take together, in bytes. */
+  readonly maxBytes: number;
+  /** What must stay free of the disk, in bytes. */
+  readonly minFreeBytes: number;
+  readonly log: Logger;
+}
+
+interface SpoolFile {
+  readonly name: string;
+  readonly records: number;
+  readonly bytes: number;
+}
+
+/**
+ * Lines of text that wait on disk for the database, in files that are written once, whole and synced, and removed once the
+ * database has all of their lines. What `add` has returned from survives a crash; what it has not may be there or not.
+ */
+export class Spool {
+  /** Names the spool beyond this process: the next one on the same folder has the same. */
+  readonly name: string;
+  readonly #options: SpoolOptions;
+  #files: SpoolFile[];
+
+  private constructor(options: SpoolOptions, name: string, files: SpoolFile[]) {
+    this.#options = options;
+    this.name = name;
+    this.#files = files;
+  }
+
+  /** Opens the spool in a folder of a folder that is there, and finds what an earlier process has left in it. */
+  static async open(options: SpoolOptions): Promise<Spool> {
+    const { folder } = options;
+    await mkdir(folder, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+    const files: SpoolFile[] = [];
+    for (const name of (await readdir(folder)).sort()) {
+      const path = join(folder, name);
+      const records = Number(fileName.exec(name)?.[1] ?? Number.NaN);
+      const facts = await stat(path).catch(() => undefined);
+      if (facts === undefined) continue;
+      if (!Number.isNaN(records)) files.push({ name, records, bytes: facts.size });
+      else if (name.endsWith('.tmp') && Date.now() - facts.mtimeMs > unfinishedMs)
+        await unlink(path).catch(() => undefined);
+    }
+    return new Spool(options, await readName(folder), files);
+  }
+
+  get records(): number {
+    return this.#files.reduce((sum, { records }) => sum + records, 0);
+  }
+
+  get bytes(): number {
+    return this.#files.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  /** Whether there is room for so many bytes, within the spool's own bound and on the disk. */
+  async hasRoom(bytes: number): Promise<boolean> {
+    const { folder, maxBytes, minFreeBytes } = this.#options;
+    if (this.bytes + bytes > maxBytes) return false;
+    const { bavail, bsize } = await statfs(folder);
+    return bavail * bsize - bytes > minFreeBytes;
+  }
+
+  /** Writes lines, which are on the disk when it returns. @throws where the disk does not take them: then none count. */
+  async add(lines: readonly string[]): Promise<void> {
+    const { folder } = this.#options;
+    const name = `${String(Date.now()).padStart(15, '0')}-${randomUUID()}.${lines.length}.jsonl`;
+    const unfinished = join(folder, `${name}.tmp`);
+    const data = Buffer.from(`${lines.join('\n')}\n`);
+    try {
+      const file = await open(unfinished, 'wx', 0o600);
+      try {
+        await file.writeFile(data);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(unfinished, join(folder, name));
+      await syncFolder(folder);
+    } catch (error) {
+      await unlink(unfinished).catch(() => undefined);
+      throw error;
+    }
+    this.#files.push({ name, records: lines.length, bytes: data.length });
+  }
+
+  /** The lines of the oldest file; undefined where there is none. `remove` is to be called once they are written. */
+  async oldest(): Promise<{ readonly lines: string[]; readonly remove: () => Promise<void> } | undefined> {
+    for (let first = this.#files[0]; first !== undefined; first = this.#files[0]) {
+      const { name } = first;
+      const path = join(this.#options.folder, name);
+      try {
+        const text = await readFile(path, 'utf8');
+        return { lines: text.split('\n').filter(Boolean), remove: () => this.#remove(name) };
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+        // Another process on the same folder has written its lines.
+        this.#files = this.#files.filter((file) => file.name !== name);
+      }
+    }
+    return undefined;
+  }
+
+  async #remove(name: string): Promise<void> {
+    await unlink(join(this.#options.folder, name)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+    });
+    this.#files = this.#files.filter((file) => file.name !== name);
+  }
+}
+
+/** A file's name is safe only once its folder is synced. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function readName(folder: string): Promise<string> {
+  const path = join(folder, nameFile);
+  try {
+    const file = await open(path, 'wx', 0o600);
+    try {
+      const name = randomUUID();
+      await file.writeFile(name);
+      return name;
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    return (await readFile(path, 'utf8')) || 'unnamed';
+  }
+}

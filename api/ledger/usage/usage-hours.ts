@@ -1,0 +1,187 @@
+import { type RawBuilder, type Selectable, sql } from 'kysely';
+import type { Database } from '../../../shared/database/database.ts';
+import { maxSum, saturatedAddition } from '../../../shared/database/saturated-sum.ts';
+import { selectRows, storableText } from '../../../shared/database/select-rows.ts';
+import type { JobsTable, Tables, UsageDaysTable, UsageHoursTable } from '../../../shared/database/tables.ts';
+
+/** The grains of usage sums, in ms. */
+export const hourMs = 3_600_000;
+export const dayMs = 24 * hourMs;
+
+/** What a job counts by. */
+const hourColumns = [
+  ...(['account_id', 'hour_start', 'api_key_id', 'model', 'endpoint', 'capability', 'vendor'] as const),
+] satisfies (keyof UsageHoursTable)[];
+
+/** What is summed. */
+export const sumColumns = [
+  ...(['requests', 'failed', 'cancelled', 'input_tokens', 'output_tokens', 'cost', 'milliseconds'] as const),
+  ...(['first_milliseconds', 'first_count'] as const),
+] satisfies (keyof UsageHoursTable & keyof UsageDaysTable)[];
+
+/** Sums of jobs; `cost` in nano-dollars, times in ms. */
+export type UsageSums = Pick<UsageHoursTable, (typeof sumColumns)[number]>;
+
+/** The columns of a job's row that are counted. */
+export type CountedJob = Pick<
+  Selectable<JobsTable>,
+  | Exclude<(typeof hourColumns)[number], 'hour_start'>
+  | ('created_at' | 'ended_at' | 'first_at' | 'outcome' | 'input_tokens' | 'output_tokens' | 'cost')
+>;
+
+/**
+ * Adds ended jobs to the sums of the hours and days in which they were made: to their account's, and to the hours of all. In
+ * the transaction that gives them their end, as its last statements (the sums of the current hour are everybody's), and for
+ * exactly those that had none before: so each job counts once.
+ */
+export async function addToUsageHours(transaction: Database, jobs: readonly CountedJob[]): Promise<void> {
+  if (jobs.length === 0) return;
+  const hours = hoursOf(jobs);
+  const [days, all] = [new Map<string, UsageDaysTable>(), new Map<string, UsageHoursTable>()];
+  // Of the sums, not of each job: most jobs of a batch are of few groups.
+  for (const hour of hours.values()) {
+    addSums(dayOf(days, hour), hour);
+    addSums(hourOfAll(all, hour), hour);
+  }
+  await add(transaction, usageDays, inOrder(days));
+  // The sums of all, which most wait for, come last.
+  await add(transaction, usageHours, [...inOrder(hours), ...inOrder(all)]);
+}
+
+/** Everybody locks rows in one order: two that lock the same ones wait for each other, but never in a ring. */
+function inOrder<Row>(rows: ReadonlyMap<string, Row>): Row[] {
+  return [...rows].sort(([one], [other]) => (one < other ? 1 : -1)).map(([, row]) => row);
+}
+
+/** A table of sums, and the constant parts of the statement that adds to it: they are put together once for each dialect. */
+function sumsTable<Table extends 'usage_days' | 'usage_hours'>(
+  name: Table,
+  groupColumns: readonly (keyof Tables[Table] & string)[],
+) {
+  const columns = [...groupColumns, ...(sumColumns as readonly (keyof Tables[Table] & string)[])];
+  const added = new WeakMap<object, RawBuilder<unknown>>();
+  return {
+    name,
+    columns,
+    insert: sql.raw(`insert into ${name} (${columns.join(', ')})`),
+    onConflict(db: Database): RawBuilder<unknown> {
+      const { adapter } = db.getExecutor();
+      const known = added.get(adapter);
+      if (known !== undefined) return known;
+      const updates = sumColumns.map(
+        (column) => `${column} = ${saturatedAddition(db, `${name}.${column}`, `excluded.${column}`)}`,
+      );
+      const made = sql.raw(`on conflict (${groupColumns.join(', ')}) do update set ${updates.join(', ')}`);
+      added.set(adapter, made);
+      return made;
+    },
+  };
+}
+
+const usageDays = sumsTable('usage_days', ['day_start', 'account_id', 'api_key_id']);
+const usageHours = sumsTable('usage_hours', [...hourColumns]);
+
+async function add<Table extends 'usage_days' | 'usage_hours'>(
+  transaction: Database,
+  { name, columns, insert, onConflict }: ReturnType<typeof sumsTable<Table>>,
+  rows: readonly object[],
+): Promise<void> {
+  const selected = selectRows(transaction, name, columns, rows);
+  await sql`${insert} ${selected} ${onConflict(transaction)}`.execute(transaction);
+}
+
+/** What jobs add to the hours of their accounts, by group. */
+function hoursOf(jobs: readonly CountedJob[]): Map<string, UsageHoursTable> {
+  const hours = new Map<string, UsageHoursTable>();
+  let last: { readonly job: CountedJob; readonly hour: UsageHoursTable } | undefined;
+  for (const job of jobs) {
+    // Many jobs in a row are of one group, which need not be looked for again.
+    if (last === undefined || !isAlike(last.job, job)) last = { job, hour: hourOf(hours, job) };
+    addJob(last.hour, job);
+  }
+  return hours;
+}
+
+function isAlike(one: CountedJob, other: CountedJob): boolean {
+  return (
+    one.api_key_id === other.api_key_id &&
+    one.model === other.model &&
+    one.endpoint === other.endpoint &&
+    one.vendor === other.vendor &&
+    one.capability === other.capability &&
+    one.account_id === other.account_id &&
+    hourStart(one) === hourStart(other)
+  );
+}
+
+function hourStart({ created_at: createdAt }: CountedJob): number {
+  return createdAt - (createdAt % hourMs);
+}
+
+function hourOf(hours: Map<string, UsageHoursTable>, job: CountedJob): UsageHoursTable {
+  const { account_id, api_key_id, endpoint, capability, vendor } = job;
+  // As it is stored: names that differ only in what no database takes are one group, and one statement has it once.
+  const model = storableText(job.model);
+  const group = { account_id, hour_start: hourStart(job), api_key_id, model, endpoint, capability, vendor };
+  return rowOf(hours, `${account_id}\n${group.hour_start}\n${api_key_id}\n${keyOfAll(group)}`, group);
+}
+
+function hourOfAll(all: Map<string, UsageHoursTable>, hour: UsageHoursTable): UsageHoursTable {
+  const group = { ...hour, account_id: '', api_key_id: '' };
+  return rowOf(all, `${hour.hour_start}\n${keyOfAll(hour)}`, group);
+}
+
+function dayOf(days: Map<string, UsageDaysTable>, hour: UsageHoursTable): UsageDaysTable {
+  const { account_id, api_key_id, hour_start } = hour;
+  const group = { day_start: hour_start - (hour_start % dayMs), account_id, api_key_id };
+  return rowOf(days, `${group.day_start}\n${account_id}\n${api_key_id}`, group);
+}
+
+/** Only the model's name, which comes last, can have a line's end in it. As JSON it would cost more than all the rest. */
+function keyOfAll({ endpoint, capability, vendor, model }: Omit<UsageHoursTable, keyof UsageSums>): string {
+  return `${endpoint}\n${capability}\n${vendor}\n${model}`;
+}
+
+/** The row of a group: that which is there, or a new one that has counted nothing. */
+function rowOf<Group extends object>(
+  rows: Map<string, Group & UsageSums>,
+  key: string,
+  group: Group,
+): Group & UsageSums {
+  const known = rows.get(key);
+  if (known !== undefined) return known;
+  const row = { ...group, ...noUsage };
+  rows.set(key, row);
+  return row;
+}
+
+/** The sums of no jobs. */
+export const noUsage: Readonly<UsageSums> = {
+  ...{ requests: 0, failed: 0, cancelled: 0, input_tokens: 0, output_tokens: 0, cost: 0, milliseconds: 0 },
+  ...{ first_milliseconds: 0, first_count: 0 },
+};
+
+/** Adds sums to others. No sum comes to more than `maxSum`. */
+export function addSums(sums: UsageSums, more: UsageSums): void {
+  for (const column of sumColumns) addTo(sums, column, more[column]);
+}
+
+function addTo(sums: UsageSums, column: keyof UsageSums, amount: number): void {
+  sums[column] = Math.min(maxSum, sums[column] + amount);
+}
+
+/** Adds what one job counts. */
+function addJob(sums: UsageSums, job: CountedJob): void {
+  const { created_at: createdAt, ended_at: endedAt, first_at: firstAt } = job;
+  sums.requests += 1;
+  if (job.outcome === 'failed') sums.failed += 1;
+  if (job.outcome === 'cancelled') sums.cancelled += 1;
+  addTo(sums, 'input_tokens', job.input_tokens ?? 0);
+  addTo(sums, 'output_tokens', job.output_tokens ?? 0);
+  addTo(sums, 'cost', job.cost ?? 0);
+  // Two processes' clocks may differ.
+  addTo(sums, 'milliseconds', Math.max(0, (endedAt ?? createdAt) - createdAt));
+  if (firstAt === null) return;
+  addTo(sums, 'first_milliseconds', Math.max(0, firstAt - createdAt));
+  sums.first_count += 1;
+}

@@ -1,0 +1,218 @@
+import { type ExpressionBuilder, type RawBuilder, sql } from 'kysely';
+import type { Database } from '../../../shared/database/database.ts';
+import { saturatedSum } from '../../../shared/database/saturated-sum.ts';
+import type { Tables, UsageHoursTable } from '../../../shared/database/tables.ts';
+import { type JobTag, tagCondition } from '../job-tags.ts';
+import { addSums, dayMs, hourMs, noUsage, sumColumns, type UsageSums } from './usage-hours.ts';
+
+/** The groups that one report names: those that cost most. */
+const maxGroups = 1000;
+/** A job's id tells when its request came, and `created_at` when it was read: an upload may take its time. */
+const uploadMs = hourMs;
+
+/** What usage is summed by. */
+export const usageGroups = [
+  ...(['hour', 'day', 'model', 'key', 'endpoint', 'vendor', 'capability', 'account'] as const),
+] as const;
+export type UsageGroup = (typeof usageGroups)[number];
+
+/** Which usage is asked for. What is undefined leaves nothing out. */
+export interface UsageQuestion {
+  readonly account: string | undefined;
+  /** Whole hours, in ms since 1970; `to` is the end of the last one. */
+  readonly from: number;
+  readonly to: number;
+  readonly groupBy: UsageGroup;
+  /** What a day's beginning is before that of UTC, in ms: 3,600,000 for a day of Central Europe's winter. */
+  readonly timeZoneMs: number;
+  readonly model?: string | undefined;
+  readonly key?: string | undefined;
+  readonly endpoint?: string | undefined;
+  readonly capability?: string | undefined;
+  readonly vendor?: string | undefined;
+  /** Only jobs whose requests had this in their `metadata`. */
+  readonly tag?: JobTag | undefined;
+}
+
+/** Sums of one group: a time in ms (the beginning of an hour, or of a day in the time zone), or an id or a name. */
+export interface UsageRow extends UsageSums {
+  readonly group: number | string;
+}
+
+const groupColumns = {
+  hour: 'hour_start',
+  day: 'hour_start',
+  model: 'model',
+  key: 'api_key_id',
+  endpoint: 'endpoint',
+  vendor: 'vendor',
+  capability: 'capability',
+  account: 'account_id',
+} as const satisfies Record<UsageGroup, keyof UsageHoursTable>;
+
+/**
+ * What was used, of the jobs that have ended, by the time at which they were made. Times come in order, other groups by
+ * what they cost, a thousand at most; the total is of all.
+ *
+ * It reads the sums of hours: an account's, or those of all; by accounts or keys the sums of days, and of the hours at the
+ * two ends of the span. Where those are narrowed down further, it reads every account's hours: half a second for a million.
+ * A question for a tag reads the jobs of the whole span one by one, about a second for each million of them, which is why
+ * its span is to be short.
+ */
+export async function readUsage(
+  db: Database,
+  question: UsageQuestion,
+): Promise<{ readonly rows: UsageRow[]; readonly total: UsageSums }> {
+  const source = question.tag === undefined ? await sumsOf(db, question) : jobsOfTag(db, question, question.tag);
+  const summed = summedOn(db);
+  const groups = sql`select ${groupOf(question)} as "group", ${summed} from (${source}) as sums group by 1`;
+  if (question.groupBy === 'hour' || question.groupBy === 'day') {
+    const { rows } = await sql<UsageRow>`${groups} order by 1`.execute(db);
+    return { rows, total: totalOf(rows) };
+  }
+  const most = sql`select * from usage_groups order by cost desc, requests desc, 1 limit ${sql.lit(maxGroups)}`;
+  // Of all groups, also of those that are not named; from what has been read, not from all of it once more.
+  const total = sql`select null, ${summed} from usage_groups`;
+  const { rows } = await sql<UsageRow | TotalRow>`
+    with usage_groups as (${groups}) select * from (${most}) as most union all ${total}`.execute(db);
+  return { rows: rows.filter(isOfGroup), total: totalOf(rows.filter((row) => !isOfGroup(row))) };
+}
+
+/** Sums of one model in one hour or day. */
+export interface ModelUsageRow extends UsageSums {
+  /** The beginning of the hour or day, in ms since 1970. */
+  readonly group: number;
+  readonly model: string;
+}
+
+/** What an account has used, by hour or day and by model, in that order; `limit` rows at most. */
+export async function readUsageByModel(
+  db: Database,
+  question: UsageQuestion & { readonly account: string; readonly groupBy: 'hour' | 'day' },
+  limit: number,
+): Promise<ModelUsageRow[]> {
+  const { rows } = await sql<ModelUsageRow>`
+    select ${groupOf(question)} as "group", model, ${summedOn(db)} from (${hoursOf(db, question)}) as sums
+    group by 1, 2 order by 1, 2 limit ${sql.lit(limit)}`.execute(db);
+  return rows;
+}
+
+type TotalRow = UsageSums & { readonly group: null };
+
+function isOfGroup(row: UsageRow | TotalRow): row is UsageRow {
+  return row.group !== null;
+}
+
+function summedOn(db: Database): RawBuilder<unknown> {
+  return sql.join(sumColumns.map((column) => saturatedSum(db, column).as(column)));
+}
+
+function groupOf({ groupBy, timeZoneMs }: UsageQuestion): RawBuilder<unknown> {
+  const column = sql.ref(groupColumns[groupBy]);
+  if (groupBy !== 'day') return column;
+  const [zone, day] = [sql.lit(timeZoneMs), sql.lit(dayMs)];
+  return sql`(${column} + ${zone}) / ${day} * ${day} - ${zone}`;
+}
+
+/** What is to be added up: the rows with the least grain that tell it. */
+async function sumsOf(db: Database, question: UsageQuestion) {
+  const { account, key, groupBy } = question;
+  const isByOwner = groupBy === 'account' || groupBy === 'key';
+  if (account !== undefined) return hoursOf(db, question);
+  if (isByOwner && dayFilters.every((name) => question[name] === undefined)) return daysOf(db, question);
+  // The primary key leads to an account's hours, and to nobody's by their key.
+  if (key !== undefined) return hoursOf(db, question).where('account_id', 'in', await readOwners(db, question));
+  // The rows of all are those of no account.
+  return hoursOf(db, question).where('account_id', isByOwner ? '<>' : '=', '');
+}
+
+/** What the sums of days do not know. */
+const dayFilters = ['model', 'endpoint', 'capability', 'vendor'] as const;
+
+/** @param span left out: the question's own */
+function hoursOf(db: Database, question: UsageQuestion, { from, to }: Pick<UsageQuestion, 'from' | 'to'> = question) {
+  return db
+    .selectFrom('usage_hours')
+    .selectAll()
+    .where('hour_start', '>=', from)
+    .where('hour_start', '<', to)
+    .where((expression) => expression.and(conditionsOf(question, expression)));
+}
+
+/** The sums of the whole days in a span, by account and key, and those of the hours before and behind them. */
+function daysOf(db: Database, question: UsageQuestion) {
+  const { from, to } = question;
+  const firstDay = Math.ceil(from / dayMs) * dayMs;
+  const lastEnd = Math.max(firstDay, Math.floor(to / dayMs) * dayMs);
+  const columns = ['account_id', 'api_key_id', ...sumColumns] as const;
+  const hours = (span: Pick<UsageQuestion, 'from' | 'to'>) =>
+    db.selectFrom(hoursOf(db, question, span).where('account_id', '<>', '').as('hours')).select(columns);
+  return db
+    .selectFrom('usage_days')
+    .select(columns)
+    .where('day_start', '>=', firstDay)
+    .where('day_start', '<', lastEnd)
+    .where((expression) =>
+      expression.and(question.key === undefined ? [] : [expression('api_key_id', '=', question.key)]),
+    )
+    .unionAll(hours({ from, to: Math.min(firstDay, to) }))
+    .unionAll(hours({ from: lastEnd, to }));
+}
+
+/** The accounts of the key that is asked for: there is one, or none has used it in this span. */
+async function readOwners(db: Database, { key = '', from, to }: UsageQuestion): Promise<string[]> {
+  const owners = await db
+    .selectFrom('usage_days')
+    .select('account_id')
+    .distinct()
+    .where('day_start', '>=', from - (from % dayMs))
+    .where('day_start', '<', to)
+    .where('api_key_id', '=', key)
+    .execute();
+  // A list must not be empty: the rows of all are of no key, so none is found.
+  return owners.length === 0 ? [''] : owners.map(({ account_id: account }) => account);
+}
+
+/** Of each job with the tag what it adds to its hour. */
+function jobsOfTag(db: Database, question: UsageQuestion, tag: NonNullable<UsageQuestion['tag']>) {
+  const { from, to } = question;
+  const one = (condition: RawBuilder<unknown>) => sql<number>`case when ${condition} then 1 else 0 end`;
+  const since = (column: 'ended_at' | 'first_at') =>
+    sql<number>`case when ${sql.ref(column)} > created_at then ${sql.ref(column)} - created_at else 0 end`;
+  return db
+    .selectFrom('jobs')
+    .select(['account_id', 'api_key_id', 'model', 'endpoint', 'capability', 'vendor', 'input_tokens', 'output_tokens'])
+    .select([sql<number>`created_at - created_at % ${sql.lit(hourMs)}`.as('hour_start'), sql<number>`1`.as('requests')])
+    .select([one(sql`outcome = 'failed'`).as('failed'), one(sql`outcome = 'cancelled'`).as('cancelled')])
+    .select([since('ended_at').as('milliseconds'), since('first_at').as('first_milliseconds')])
+    .select([sql<number>`coalesce(cost, 0)`.as('cost'), one(sql`first_at is not null`).as('first_count')])
+    .where('id', '>=', firstIdAt(from - uploadMs))
+    .where('id', '<', firstIdAt(to))
+    .where('created_at', '>=', from)
+    .where('created_at', '<', to)
+    .where('outcome', 'is not', null)
+    .where((expression) => expression.and([...conditionsOf(question, expression), tagCondition(tag)]));
+}
+
+/** The conditions that a question sets for columns, but for its span and its tag. */
+export function conditionsOf(
+  { account, model, key, endpoint, capability, vendor }: UsageQuestion,
+  expression: ExpressionBuilder<Tables, 'usage_hours'> | ExpressionBuilder<Tables, 'jobs'>,
+) {
+  const wanted = { account_id: account, model, api_key_id: key, endpoint, capability, vendor };
+  const equals = expression as ExpressionBuilder<Tables, 'usage_hours'>;
+  return Object.entries(wanted).flatMap(([column, value]) =>
+    value === undefined ? [] : [equals(column as keyof typeof wanted, '=', value)],
+  );
+}
+
+/** The least id that a job of a time (ms since 1970) can have. */
+export function firstIdAt(time: number): string {
+  return Math.max(0, time).toString(16).padStart(12, '0');
+}
+
+function totalOf(rows: readonly UsageSums[]): UsageSums {
+  const total = { ...noUsage };
+  for (const row of rows) addSums(total, row);
+  return total;
+}

@@ -1,0 +1,18 @@
+import type { AccountWithMoney } from '../../../shared/accounts/accounts.ts';
+import { toDollars } from '../../../shared/money/dollars.ts';
+
+/** An account as operators are shown it: dollars, and milliseconds since 1970. Its money is as the database has it. */
+export function accountObject({ credit, charged, ...account }: AccountWithMoney) {
+  return {
+    id: account.id,
+    object: 'account' as const,
+    name: account.name,
+    is_unlimited: account.isUnlimited,
+    suspended: account.suspendedAt !== undefined,
+    suspended_at: account.suspendedAt ?? null,
+    created_at: account.createdAt,
+    credit: toDollars(credit),
+    charged: toDollars(charged),
+    balance: account.isUnlimited ? null : toDollars(credit - charged),
+  };
+}

@@ -1,0 +1,72 @@
+import type { Middleware } from 'koa';
+import { z } from 'zod';
+import {
+  type AccountWithMoney,
+  changeAccount,
+  ensureAccount,
+  findAccount,
+  listAccounts,
+  newAccountId,
+} from '../../../shared/accounts/accounts.ts';
+import type { Database } from '../../../shared/database/database.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { readPageQuery } from '../../http/page.ts';
+import { readFields } from '../../http/read-fields.ts';
+import type { Services } from '../../services.ts';
+import type { State } from '../../state.ts';
+import { listPage } from '../console/list-page.ts';
+import { readBalance } from '../sign-in/read-balance.ts';
+import { accountObject } from './account-object.ts';
+
+export const pageSize = { usual: 50, most: 200 };
+
+const name = z.string().trim().min(1).max(200);
+/** The body of `POST /admin/v1/accounts`. */
+export const newAccountFields = z.strictObject({ name, is_unlimited: z.boolean().default(false) });
+/** The body of `PATCH /admin/v1/accounts/{id}`. */
+export const accountChangeFields = z.strictObject({
+  name: name.optional(),
+  is_unlimited: z.boolean().optional(),
+  suspended: z.boolean().optional(),
+});
+
+/** `/admin/v1/accounts`. */
+export function accountRoutes(
+  { redis }: Services,
+  db: Database,
+): Record<'list' | 'create' | 'retrieve' | 'change', Middleware<State>> {
+  const show = async (account: AccountWithMoney | undefined) => {
+    if (account === undefined) throw noAccount();
+    // Of one account, what is under way is counted, too.
+    return { ...accountObject(account), balance: await readBalance(redis, account) };
+  };
+  return {
+    list: async (ctx) => {
+      ctx.state.endpoint = 'admin.accounts';
+      const { limit, after } = readPageQuery(ctx.query, pageSize);
+      ctx.body = listPage((await listAccounts(db, { limit: limit + 1, after })).map(accountObject), limit);
+    },
+    create: async (ctx) => {
+      ctx.state.endpoint = 'admin.accounts';
+      const { name, is_unlimited: isUnlimited } = await readFields(ctx, newAccountFields);
+      const id = newAccountId();
+      await ensureAccount(db, { id, name, isUnlimited });
+      ctx.status = 201;
+      ctx.body = await show(await findAccount(db, id));
+    },
+    retrieve: async (ctx) => {
+      ctx.state.endpoint = 'admin.accounts';
+      ctx.body = await show(await findAccount(db, ctx.params.id as string));
+    },
+    change: async (ctx) => {
+      ctx.state.endpoint = 'admin.accounts';
+      const { name, is_unlimited: isUnlimited, suspended: isSuspended } = await readFields(ctx, accountChangeFields);
+      const id = ctx.params.id as string;
+      ctx.body = await show(await changeAccount(db, redis, id, { name, isUnlimited, isSuspended }));
+    },
+  };
+}
+
+export function noAccount(param: string | null = null): ApiError {
+  return new ApiError('not_found', 'No such account.', { param });
+}

@@ -1,0 +1,75 @@
+import type { Middleware } from 'koa';
+import { z } from 'zod';
+import { findAccount } from '../../../shared/accounts/accounts.ts';
+import { addCredit, type Credit, listCredits, maxCredit } from '../../../shared/accounts/credits.ts';
+import type { Database } from '../../../shared/database/database.ts';
+import { parseDollars, toDollars } from '../../../shared/money/dollars.ts';
+import { readPageQuery } from '../../http/page.ts';
+import { readFields } from '../../http/read-fields.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import type { Services } from '../../services.ts';
+import type { State } from '../../state.ts';
+import { listPage } from '../console/list-page.ts';
+import { operatorOf } from '../sign-in/require-operator.ts';
+import { noAccount, pageSize } from './accounts.ts';
+
+/** The body of `POST /admin/v1/accounts/{id}/credits`. */
+export const newCreditFields = z.strictObject({
+  /** Dollars; negative to take credit off. */
+  amount: z.number(),
+  note: z.string().trim().max(500).default(''),
+});
+
+/** `/admin/v1/accounts/{id}/credits`: what an account was given, and giving it more, or taking back what is left of it. */
+export function creditRoutes({ redis }: Services, db: Database): Record<'list' | 'add', Middleware<State>> {
+  return {
+    list: async (ctx) => {
+      ctx.state.endpoint = 'admin.credits';
+      const { limit, after } = readPageQuery(ctx.query, pageSize);
+      const id = ctx.params.id as string;
+      if ((await findAccount(db, id)) === undefined) throw noAccount();
+      ctx.body = listPage((await listCredits(db, id, { limit: limit + 1, after })).map(creditObject), limit);
+    },
+    add: async (ctx) => {
+      ctx.state.endpoint = 'admin.credits';
+      const { amount: dollars, note } = await readFields(ctx, newCreditFields);
+      const credit = await addCredit(db, redis, {
+        accountId: ctx.params.id as string,
+        amount: nanosOf(dollars),
+        note,
+        createdBy: operatorOf(ctx),
+      });
+      if (credit === 'no_account') throw noAccount();
+      if (credit === 'short') {
+        throw invalidParameter('amount', 'The account has less than that left: what is spent cannot be taken back.');
+      }
+      if (credit === 'too_much') {
+        throw invalidParameter('amount', `An account can be given ${toDollars(maxCredit)} dollars in all at most.`);
+      }
+      ctx.status = 201;
+      ctx.body = creditObject(credit);
+    },
+  };
+}
+
+/** Dollars as whole nano-dollars. @throws ApiError 400 for nothing, too much, and parts of a nano-dollar. */
+function nanosOf(dollars: number): number {
+  // Numbers below a millionth are written with an exponent.
+  const nanos = parseDollars(Math.abs(dollars) < 1e-6 ? dollars.toFixed(20).replace(/0+$/, '') : String(dollars));
+  if (nanos === undefined || nanos === 0) {
+    throw invalidParameter('amount', "Invalid 'amount': expected dollars, not zero, with nine decimals at most.");
+  }
+  return nanos;
+}
+
+function creditObject(credit: Credit) {
+  return {
+    id: credit.id,
+    object: 'credit' as const,
+    account: credit.accountId,
+    amount: toDollars(credit.amount),
+    note: credit.note,
+    created_at: credit.createdAt,
+    created_by: credit.createdBy,
+  };
+}

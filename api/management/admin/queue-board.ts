@@ -1,0 +1,95 @@
+import type { Middleware } from 'koa';
+import { ApiError } from '../../../shared/errors.ts';
+import type { CapabilityQueue, QueuedJob } from '../../../shared/queue/queue.ts';
+import type { Services } from '../../services.ts';
+import type { State } from '../../state.ts';
+
+/** Where the board is. */
+export const boardPath = '/console/queues';
+
+/** Jobs on one page: each is read with its request, which may be 64 KiB long. */
+const maxJobs = 100;
+
+/**
+ * `GET /console/queues`: bull-board over all queues, for operators who are signed in. It shows which jobs there are and
+ * nothing of what they say, and it changes nothing: a job that it would remove or repeat has a state and a hold beside the
+ * queue. It is loaded when somebody first looks.
+ */
+export function queueBoard({ queues }: Services): Middleware<State> {
+  let board: Promise<Middleware> | undefined;
+  return async (ctx, next) => {
+    ctx.state.endpoint = 'queue-board';
+    if (ctx.state.session.role !== 'operator') throw new ApiError('permission_denied', 'Only operators may do this.');
+    if (Number(ctx.query.jobsPerPage) > maxJobs) ctx.query = { ...ctx.query, jobsPerPage: String(maxJobs) };
+    board ??= openBoard([...queues.values()]);
+    await (await board)(ctx, next);
+    if (typeof ctx.body === 'string' && ctx.response.is('html')) ctx.body = withinConsole(ctx.body);
+  };
+}
+
+/** The way back, in a corner: the board's own header is fixed, and has no room on a phone. */
+const wayBack =
+  '<nav aria-label="Console" style="position:fixed;right:1rem;bottom:1rem;z-index:50">' +
+  '<a href="/console/operator/workers" style="display:block;padding:0.5rem 1rem;border-radius:8px;background:#0b6e8f;' +
+  'color:#ffffff;font:600 0.875rem/1.5 system-ui,sans-serif">← Back to the Sluice console</a></nav>';
+
+/** The board's page with a way back and names for its buttons, and without what it would load from other sites (fonts). */
+function withinConsole(page: string): string {
+  return page
+    .replace(/<link\b[^>]*\shref="(https?:)?\/\/[^>]*>/g, '')
+    .replace('<div id="root">', `${wayBack}<div id="root">`)
+    .replace('</body>', '<script defer src="/console/queue-board.js"></script></body>');
+}
+
+const fonts = {
+  'font-sans': 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif',
+  'font-mono': 'ui-monospace, SFMono-Regular, Menlo, Consolas, monospace',
+};
+
+/** The board's looks: those of the console, and without links to its maker's pages. */
+const looks = {
+  boardTitle: 'Sluice queues',
+  boardLogo: { path: '/console/favicon.svg', width: 28, height: 28 },
+  favIcon: { default: '/console/favicon.svg', alternative: '/favicon.ico' },
+  miscLinks: [{ text: 'Back to the console', url: '/console/operator/workers' }],
+  hideDocsLink: true,
+  theme: {
+    // Its own quiet colour has too little contrast.
+    light: {
+      ...fonts,
+      primary: '#0b6e8f',
+      ring: '#0b6e8f',
+      'muted-foreground': '#4a5561',
+      'sidebar-foreground': '#1c2530',
+      'sidebar-state-selected-foreground': '#085a76',
+      'state-selected-foreground': '#085a76',
+    },
+    dark: { ...fonts, primary: '#73c2dd', ring: '#73c2dd', 'muted-foreground': '#a3b0bd' },
+  },
+};
+
+async function openBoard(queues: readonly CapabilityQueue[]): Promise<Middleware> {
+  const [{ createBullBoard }, { BullMQAdapter }, { KoaAdapter }] = await Promise.all([
+    import('@bull-board/api'),
+    import('@bull-board/api/bullMQAdapter'),
+    import('@bull-board/koa'),
+  ]);
+  const server = new KoaAdapter().setBasePath(boardPath);
+  createBullBoard({
+    queues: queues.map(({ bull }) => {
+      const queue = new BullMQAdapter(bull, { readOnlyMode: true });
+      queue.setFormatter('data', shownData);
+      queue.setFormatter('name', ({ data }: { readonly data?: Partial<QueuedJob> }) => data?.model ?? 'job');
+      return queue;
+    }),
+    serverAdapter: server,
+    options: { uiConfig: looks },
+  });
+  return server.registerPlugin();
+}
+
+/** Of what is queued: who the job is. Its request is not operators' to read. */
+function shownData(data: Partial<QueuedJob> | undefined): Record<string, unknown> {
+  const { id, model, endpoint, account, apiKeyId } = data ?? {};
+  return { id, model, endpoint, account, key: apiKeyId };
+}

@@ -1,0 +1,31 @@
+import type { Middleware } from 'koa';
+import type { CapabilityQueue } from '../../../shared/queue/queue.ts';
+import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import type { Services } from '../../services.ts';
+import type { State } from '../../state.ts';
+import { wholeList } from './whole-list.ts';
+
+/** How long Redis may take to show the queues. */
+const readMs = 5000;
+
+/** `GET /admin/v1/queues`: how many jobs of each capability wait, run, and are put aside until their next poll. */
+export function listQueues({ queues }: Services): Middleware<State> {
+  const reads = new BoundedReads(readMs, 'The queues cannot be read for now.');
+  return async (ctx) => {
+    ctx.state.endpoint = 'admin.queues';
+    ctx.body = wholeList(await reads.read(() => Promise.all([...queues.values()].map(queueView))));
+  };
+}
+
+async function queueView(queue: CapabilityQueue): Promise<Record<string, unknown>> {
+  const [depth, counts] = await Promise.all([queue.depth(), queue.bull.getJobCounts('prioritized', 'delayed')]);
+  return {
+    capability: queue.capability,
+    // All of them; those with a turn, which fairness decides on, are `prioritized`.
+    waiting: depth.waiting,
+    prioritized: counts.prioritized ?? 0,
+    active: depth.active,
+    delayed: counts.delayed ?? 0,
+    oldest_wait_seconds: Math.round(depth.oldestWaitMs / 100) / 10,
+  };
+}

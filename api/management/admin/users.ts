@@ -1,0 +1,113 @@
+import type { Middleware } from 'koa';
+import { z } from 'zod';
+import { findAccount } from '../../../shared/accounts/accounts.ts';
+import { changeUser, createUser, deleteUser, findUser, listUsers, type User } from '../../../shared/accounts/users.ts';
+import type { Database } from '../../../shared/database/database.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { readPageQuery } from '../../http/page.ts';
+import { readFields } from '../../http/read-fields.ts';
+import { readText } from '../../http/read-query.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import type { Services } from '../../services.ts';
+import type { State } from '../../state.ts';
+import { listPage } from '../console/list-page.ts';
+import { noAccount, pageSize } from './accounts.ts';
+
+const role = z.enum(['user', 'operator']);
+const accountId = z.string().max(100);
+
+/** The body of `PATCH /admin/v1/users/{id}`. */
+export const userChangeFields = z.strictObject({
+  role: role.optional(),
+  account_id: accountId.optional(),
+  disabled: z.boolean().optional(),
+});
+
+/** The body of `POST /admin/v1/users`. */
+export const invitationFields = z.strictObject({
+  email: z.email().max(254).toLowerCase(),
+  name: z.string().trim().min(1).max(200).optional(),
+  role: role.default('user'),
+  account_id: accountId.optional(),
+});
+
+/** `/admin/v1/users`: who signs in, what they may do, and a link to a new password for those who cannot. */
+export function userRoutes(
+  { sessions, baseUrls }: Services,
+  db: Database,
+): Record<'list' | 'invite' | 'change' | 'remove' | 'resetPassword', Middleware<State>> {
+  return {
+    list: async (ctx) => {
+      ctx.state.endpoint = 'admin.users';
+      const { limit, after } = readPageQuery(ctx.query, pageSize);
+      const filter = { account: readText(ctx.query, 'account'), search: readText(ctx.query, 'search') };
+      ctx.body = listPage((await listUsers(db, { limit: limit + 1, after, ...filter })).map(userObject), limit);
+    },
+    invite: async (ctx) => {
+      ctx.state.endpoint = 'admin.users';
+      const { email, name, role, account_id: accountId } = await readFields(ctx, invitationFields);
+      await checkAccount(db, accountId);
+      const user = await createUser(db, { email, name: name ?? nameOf(email), role, accountId });
+      if (user === undefined) throw invalidParameter('email', 'There is a user with this address already.');
+      ctx.status = 201;
+      ctx.body = { ...userObject(user), invitation_url: await sessions.invitation(baseUrls.of(ctx.req), user.id) };
+    },
+    change: async (ctx) => {
+      ctx.state.endpoint = 'admin.users';
+      const { role, account_id: accountId, disabled: isDisabled } = await readFields(ctx, userChangeFields);
+      await checkAccount(db, accountId);
+      const user = await changeUser(db, ctx.params.id as string, { role, accountId, isDisabled });
+      if (user === undefined) throw noUser();
+      if (user === 'last_operator') throw lastOperator(role === 'user' ? 'role' : 'disabled');
+      ctx.body = userObject(user);
+    },
+    remove: async (ctx) => {
+      ctx.state.endpoint = 'admin.users';
+      const id = ctx.params.id as string;
+      const isRemoved = await deleteUser(db, id);
+      if (isRemoved === 'last_operator') throw lastOperator(null);
+      if (!isRemoved) throw noUser();
+      ctx.body = { id, object: 'user', deleted: true };
+    },
+    resetPassword: async (ctx) => {
+      ctx.state.endpoint = 'admin.password-reset';
+      const user = await findUser(db, ctx.params.id as string);
+      if (user === undefined) throw noUser();
+      ctx.status = 201;
+      ctx.body = { url: await sessions.resetLink(baseUrls.of(ctx.req), user.id) };
+    },
+  };
+}
+
+/** @throws ApiError 400 for an account that is not there. */
+async function checkAccount(db: Database, id: string | undefined): Promise<void> {
+  if (id !== undefined && (await findAccount(db, id)) === undefined) throw noAccount('account_id');
+}
+
+/** What people are called who have given no name yet. */
+function nameOf(email: string): string {
+  return email.slice(0, email.indexOf('@'));
+}
+
+function lastOperator(param: string | null): ApiError {
+  return new ApiError('invalid_request_error', 'This is the last operator who can sign in: name another one first.', {
+    param,
+  });
+}
+
+function noUser(): ApiError {
+  return new ApiError('not_found', 'No such user.');
+}
+
+function userObject(user: User) {
+  return {
+    id: user.id,
+    object: 'user' as const,
+    email: user.email,
+    name: user.name,
+    role: user.role,
+    account_id: user.accountId,
+    disabled: user.isDisabled,
+    created_at: user.createdAt,
+  };
+}

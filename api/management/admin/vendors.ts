@@ -1,0 +1,79 @@
+import type { Middleware } from 'koa';
+import type { CataloguedVendor } from '../../../shared/catalogue/catalogue.ts';
+import type { Model } from '../../../shared/catalogue/model.ts';
+import { routeName } from '../../../shared/catalogue/route-name.ts';
+import { type VendorRow, vendorRows } from '../../../shared/catalogue/vendors.ts';
+import type { KeyHealth, WorkerReport } from '../../../shared/queue/worker-registry.ts';
+import type { Services } from '../../services.ts';
+import type { State } from '../../state.ts';
+import { wholeList } from './whole-list.ts';
+import { type ReadWorkers, routeView } from './workers.ts';
+
+/** A model's route to a vendor. */
+interface VendorRoute {
+  readonly model: string;
+  readonly route: string;
+}
+
+/**
+ * `GET /admin/v1/vendors`: every vendor there is, on or off, with its routes and how it fares with each worker. How many
+ * keys it has is told, and nothing of the keys.
+ */
+export function listVendors({ catalogue }: Services, readWorkers: ReadWorkers): Middleware<State> {
+  return async (ctx) => {
+    ctx.state.endpoint = 'admin.vendors';
+    const workers = await readWorkers();
+    const { vendors, models } = catalogue.sources();
+    const routes = routesByVendor(models);
+    const known = new Map<string, VendorRow>(vendorRows.map((row) => [row.name, row]));
+    // Those that the operator's file makes have the row whose wire they speak.
+    for (const [name, { row }] of Object.entries(vendors)) if (!known.has(name)) known.set(name, row);
+    const data = [...known].map(([name, row]) => ({
+      ...settingsView(name, row, Object.hasOwn(vendors, name) ? vendors[name] : undefined),
+      routes: routes.get(name) ?? [],
+      workers: workers.flatMap((worker) => healthView(name, worker)),
+    }));
+    ctx.body = wholeList(data);
+  };
+}
+
+function settingsView(name: string, row: VendorRow, vendor: CataloguedVendor | undefined): Record<string, unknown> {
+  const baseUrl = vendor?.baseUrl ?? row.baseUrl;
+  // Who needs no key has a word in the place of one.
+  const keys = row.needsKey ? (vendor?.apiKeys?.length ?? 0) : 0;
+  return { name, on: vendor !== undefined, like: row.name, needs_key: row.needsKey, keys, base_url: shown(baseUrl) };
+}
+
+/** An address without what may be a password. */
+function shown(baseUrl: string): string {
+  const { origin, pathname } = new URL(baseUrl);
+  return `${origin}${pathname}`;
+}
+
+function routesByVendor(models: readonly Model[]): Map<string, VendorRoute[]> {
+  const routes = new Map<string, VendorRoute[]>();
+  for (const { id, routes: all } of models) {
+    for (const route of all) {
+      const of = routes.get(route.vendor) ?? [];
+      of.push({ model: id, route: routeName(route) });
+      routes.set(route.vendor, of);
+    }
+  }
+  return routes;
+}
+
+/** How a vendor fares with a worker; nothing where the worker does not know it. */
+function healthView(name: string, { id, host, keys, routes }: WorkerReport): Record<string, unknown>[] {
+  const known = keys.find(({ vendor }) => vendor === name);
+  if (known === undefined) return [];
+  const own = routes.filter(({ vendor }) => vendor === name);
+  return [
+    { id, host, keys: known.keys, cooling_keys: known.cooling, ...refusalView(known), routes: own.map(routeView) },
+  ];
+}
+
+/** The worst that can be said of a vendor's keys, and what the vendor says of one that it refuses. */
+function refusalView({ cooling, refused = 0, refusal, checked }: KeyHealth): Record<string, unknown> {
+  const state = refused > 0 ? 'key_refused' : cooling > 0 ? 'keys_cooling' : 'healthy';
+  return { refused_keys: refused, key_state: state, refusal: refusal ?? null, key_check: checked ?? null };
+}

@@ -1,0 +1,153 @@
+import type { ParsedUrlQuery } from 'node:querystring';
+import type { Middleware } from 'koa';
+import { capabilities } from '../../../shared/capabilities/capability.ts';
+import type { Database } from '../../../shared/database/database.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { jobIdFromWire } from '../../../shared/ids.ts';
+import { readJobState } from '../../../shared/jobs/job-state.ts';
+import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { cancelJob, withJob } from '../../endpoints/jobs/jobs.ts';
+import { readPageQuery } from '../../http/page.ts';
+import { invalidQuery, readText, readTime, readWord } from '../../http/read-query.ts';
+import { findListedJob, type JobFilter, type ListedRow, listJobs } from '../../ledger/job-list.ts';
+import type { Services } from '../../services.ts';
+import type { Context, State } from '../../state.ts';
+import { type ConsoleJob, consoleJob, consoleJobs, keyNames, rowOfState } from './console-job.ts';
+import { type LiveJobFilter, readLiveJobs } from './live-jobs.ts';
+import { readTag } from './read-tag.ts';
+
+/** How long database and Redis may take. */
+const readMs = 5000;
+const pageLimits = { usual: 50, most: 100 };
+const maxLive = 200;
+
+/** What `status` of a list of jobs can be: how a job ended, or that it has not. */
+export const jobStatuses = ['completed', 'failed', 'cancelled', 'unfinished'] as const;
+const liveStatuses = ['queued', 'in_progress'] as const;
+
+/** Whose jobs a request may see; undefined: everybody's. */
+export type AccountOf = (ctx: Context) => string | undefined;
+
+/** The filters of lists of jobs. @throws ApiError 400 that names the parameter. */
+export function readJobFilter(query: ParsedUrlQuery, account: string | undefined): JobFilter {
+  return {
+    account,
+    status: readWord(query, 'status', jobStatuses),
+    model: readText(query, 'model'),
+    key: readText(query, 'key'),
+    endpoint: readText(query, 'endpoint'),
+    vendor: readText(query, 'vendor'),
+    capability: readText(query, 'capability'),
+    tag: readTag(query),
+    from: readTime(query, 'from'),
+    to: readTime(query, 'to'),
+  };
+}
+
+function readLiveFilter(query: ParsedUrlQuery, account: string | undefined): LiveJobFilter {
+  return {
+    account,
+    status: readWord(query, 'status', liveStatuses),
+    capability: readWord(query, 'capability', capabilities),
+    key: readText(query, 'key'),
+    model: readText(query, 'model'),
+    endpoint: readText(query, 'endpoint'),
+  };
+}
+
+/** `GET …/jobs`: ended jobs, and those unfinished that the database knows, newest first. */
+export function jobList(services: Services, db: Database, accountOf: AccountOf): Middleware<State> {
+  const reads = newReads();
+  return async (ctx) => {
+    ctx.state.endpoint = 'job.list';
+    const { limit, after } = readPageQuery(ctx.query, pageLimits);
+    const filter = readJobFilter(ctx.query, accountOf(ctx));
+    const page = { limit: limit + 1, after: after === undefined ? undefined : readAfter(after) };
+    const rows = await reads.read(() => listJobs(db, filter, page));
+    const data = await reads.read(() => consoleJobs(services.redis, rows.slice(0, limit)));
+    const hasMore = rows.length > limit;
+    ctx.body = { object: 'list', data, has_more: hasMore, next: hasMore ? data.at(-1)?.id : null };
+  };
+}
+
+/** `GET …/jobs/live`: the unfinished jobs, newest first, plain ones too. */
+export function liveJobs({ redis }: Services, db: Database, accountOf: AccountOf): Middleware<State> {
+  const reads = newReads();
+  return async (ctx) => {
+    ctx.state.endpoint = 'job.live';
+    const filter = readLiveFilter(ctx.query, accountOf(ctx));
+    const { jobs, hasMore } = await reads.read(() => readLiveJobs(redis, filter, maxLive));
+    const ids = jobs.map(({ apiKeyId }) => apiKeyId);
+    const names = await reads.read(() => keyNames(db, ids));
+    const data = jobs.map((job) => consoleJob(rowOfState(job, names.get(job.apiKeyId) ?? null), job));
+    ctx.body = { object: 'list', data, has_more: hasMore, next: null };
+  };
+}
+
+/** `GET …/jobs/{id}`: one job, by its row, or by its state where there is no row yet. */
+export function oneJob(services: Services, db: Database, accountOf: AccountOf): Middleware<State> {
+  const reads = newReads();
+  return async (ctx) => {
+    ctx.state.endpoint = 'job';
+    ctx.body = await findJob(services, db, reads, ctx.params.id as string, accountOf(ctx));
+  };
+}
+
+/**
+ * `DELETE …/jobs/{id}`: cancels; returns the job, unchanged if it had ended.
+ * @param by who is told to have done it
+ */
+export function cancelOneJob(
+  services: Services,
+  db: Database,
+  accountOf: AccountOf,
+  by: Parameters<typeof cancelJob>[3],
+): Middleware<State> {
+  const reads = newReads();
+  return async (ctx) => {
+    ctx.state.endpoint = 'job.cancel';
+    await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
+      const ended = await cancelJob(services, state, connection, by);
+      const row = await reads.read(() => findRow(services, db, state.id));
+      ctx.body = row === undefined ? consoleJob(rowOfState(ended, null), ended) : consoleJob(row, ended);
+    });
+  };
+}
+
+/** A job by its wire id. @throws ApiError 404 for an unknown job, and for another account's; 503. */
+async function findJob(
+  services: Services,
+  db: Database,
+  reads: BoundedReads,
+  wireId: string,
+  account: string | undefined,
+): Promise<ConsoleJob> {
+  const id = jobIdFromWire(wireId);
+  const row = id === undefined ? undefined : await reads.read(() => findRow(services, db, id));
+  if (row === undefined || (account !== undefined && row.account_id !== account)) {
+    throw new ApiError('not_found', 'No such job.');
+  }
+  const [job] = await reads.read(() => consoleJobs(services.redis, [row]));
+  return job as ConsoleJob;
+}
+
+/** A job by its row, or by its state where there is no row yet; whosever it is. */
+export async function findRow({ redis }: Services, db: Database, id: string): Promise<ListedRow | undefined> {
+  const row = await findListedJob(db, id);
+  if (row !== undefined) return row;
+  const state = await readJobState(redis, id);
+  if (state === undefined) return undefined;
+  const names = await keyNames(db, [state.apiKeyId]);
+  return rowOfState(state, names.get(state.apiKeyId) ?? null);
+}
+
+/** The id of the job that `after` names. @throws ApiError 400 */
+export function readAfter(text: string): string {
+  const id = jobIdFromWire(text);
+  if (id === undefined) throw invalidQuery('after', 'the id of a job');
+  return id;
+}
+
+function newReads(): BoundedReads {
+  return new BoundedReads(readMs, 'Jobs cannot be read for now.');
+}

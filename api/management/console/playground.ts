@@ -1,0 +1,50 @@
+import type Router from '@koa/router';
+import type { Middleware } from 'koa';
+import { requireActiveKey } from '../../auth/authenticate.ts';
+import { jobRoutes } from '../../endpoints/jobs/jobs.ts';
+import { listModels, retrieveModel } from '../../endpoints/models/models.ts';
+import { videoRoutes } from '../../endpoints/videos/video-routes.ts';
+import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { handleEndpoint } from '../../pipeline/handle-endpoint.ts';
+import type { Services } from '../../services.ts';
+import type { State } from '../../state.ts';
+
+/**
+ * `/console/api/v1/*`: what the playground calls. The very handlers of `/v1/*`, so that admission, limits and charges hold
+ * as they do for an API key; the caller is the session's account by its hidden key.
+ * @param signedIn knows the session, and refuses what pages of other sites send
+ */
+export function addPlaygroundRoutes(
+  router: Router<State>,
+  services: Services,
+  endpoints: readonly Endpoint[],
+  signedIn: Middleware<State>,
+): void {
+  const base = '/console/api/v1';
+  const known = [signedIn, callByHiddenKey(services)];
+  const active = [...known, requireActiveKey(services.callers)];
+  const jobs = jobRoutes(services, new Map(endpoints.map((endpoint) => [endpoint.name, endpoint])));
+  const video = videoRoutes(services);
+
+  for (const endpoint of endpoints) {
+    const path = `/console/api${endpoint.path}`;
+    router.post(path, ...known, handleEndpoint(services, endpoint));
+  }
+  router.get(`${base}/models`, ...active, listModels(services));
+  router.get(`${base}/models/*id`, ...active, retrieveModel(services));
+  router.get(`${base}/videos`, ...active, video.list);
+  router.get(`${base}/videos/:id`, ...active, video.retrieve);
+  router.get(`${base}/videos/:id/content`, ...active, video.content);
+  router.delete(`${base}/videos/:id`, ...active, video.remove);
+  router.get(`${base}/jobs/:id`, ...active, jobs.read);
+  router.get(`${base}/jobs/:id/events`, ...active, jobs.events);
+  router.delete(`${base}/jobs/:id`, ...active, jobs.cancel);
+}
+
+/** Makes the session's account the caller, by the key of kind `console` that is made for it on first use. */
+function callByHiddenKey({ callers }: Services): Middleware<State> {
+  return async (ctx, next) => {
+    ctx.state.caller = await callers.consoleCallerOf(ctx.state.session.account);
+    await next();
+  };
+}

@@ -1,0 +1,151 @@
+import type { ParsedUrlQuery } from 'node:querystring';
+import type { Middleware } from 'koa';
+import type { Database } from '../../../shared/database/database.ts';
+import { formatDollars, toDollars } from '../../../shared/money/dollars.ts';
+import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { invalidQuery, readText, readTime, readWord } from '../../http/read-query.ts';
+import { readLatency } from '../../ledger/usage/latency.ts';
+import { dayMs, hourMs, type UsageSums } from '../../ledger/usage/usage-hours.ts';
+import { readUsage, type UsageQuestion, type UsageRow, usageGroups } from '../../ledger/usage/usage-report.ts';
+import type { State } from '../../state.ts';
+import { csvLine } from './csv.ts';
+import type { AccountOf } from './jobs.ts';
+import { readTag } from './read-tag.ts';
+
+/** How long the database may take for a report. */
+const readMs = 5000;
+const usualDays = 30;
+/** The longest spans that are asked for: of all, hour by hour, and for a tag, which is read job by job. */
+const maxDays = 3660;
+const maxDaysByHour = 92;
+const maxDaysByTag = 92;
+
+/**
+ * `GET …/usage`: what an account has used, in groups, and in all, with the percentiles of its newest requests. Costs are in
+ * dollars, times in ms; `group` is the beginning of an hour or a day (ms since 1970), or an id or a name.
+ * @param accountOf whose usage; it answers undefined for that of all
+ */
+export function usage(db: Database, accountOf: AccountOf): Middleware<State> {
+  const reads = new BoundedReads(readMs, 'The usage cannot be read for now.');
+  return async (ctx) => {
+    ctx.state.endpoint = 'usage';
+    const question = readQuestion(ctx.query, accountOf(ctx));
+    const { rows, total } = await reads.read(() => readUsage(db, question));
+    const latency = await reads.read(() => readLatency(db, question));
+    const names = await reads.read(() => namesOf(db, question, rows));
+    ctx.body = {
+      object: 'list',
+      data: rows.map((row) => ({
+        group: row.group,
+        label: labelOf(question, row.group, names),
+        ...shownSums(row),
+      })),
+      total: shownSums(total),
+      latency,
+    };
+  };
+}
+
+/** The columns of a file behind those that name the group. */
+const fileColumns = [
+  ...(['requests', 'failed', 'cancelled', 'input_tokens', 'output_tokens'] as const),
+  ...(['average_ms', 'average_first_ms'] as const),
+];
+
+/**
+ * `GET …/usage.csv`: the groups as a file, a line each. The first column is named by what they are groups of; days and hours
+ * are those of the time zone that is asked for.
+ */
+export function usageCsv(db: Database, accountOf: AccountOf): Middleware<State> {
+  const reads = new BoundedReads(readMs, 'The usage cannot be read for now.');
+  return async (ctx) => {
+    ctx.state.endpoint = 'usage.csv';
+    const question = readQuestion(ctx.query, accountOf(ctx));
+    const { groupBy } = question;
+    const { rows } = await reads.read(() => readUsage(db, question));
+    const names = await reads.read(() => namesOf(db, question, rows));
+    // What has a name has an id, too.
+    const hasId = groupBy === 'key' || groupBy === 'account';
+    const lines = rows.map((row) => {
+      const sums = shownSums(row);
+      const label = labelOf(question, row.group, names);
+      const cells = fileColumns.map((name) => sums[name]);
+      return csvLine([label, ...(hasId ? [row.group] : []), ...cells, formatDollars(row.cost)]);
+    });
+    const head = [groupBy, ...(hasId ? [`${groupBy}_id`] : []), ...fileColumns, 'cost_dollars'];
+    ctx.set({
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': `attachment; filename="usage-by-${groupBy}.csv"`,
+      'x-content-type-options': 'nosniff',
+    });
+    ctx.body = [csvLine(head), ...lines].join('');
+  };
+}
+
+/** @throws ApiError 400 that names the parameter. */
+function readQuestion(query: ParsedUrlQuery, account: string | undefined): UsageQuestion {
+  const end = readTime(query, 'to') ?? Date.now();
+  const begin = readTime(query, 'from') ?? end - usualDays * dayMs;
+  // Whole hours: those that the span begins and ends in are in it.
+  const [from, to] = [Math.floor(begin / hourMs) * hourMs, Math.ceil(end / hourMs) * hourMs];
+  const groups = account === undefined ? usageGroups : usageGroups.filter((group) => group !== 'account');
+  const groupBy = readWord(query, 'group_by', groups) ?? 'day';
+  const tag = readTag(query);
+  const days = groupBy === 'hour' ? maxDaysByHour : tag === undefined ? maxDays : maxDaysByTag;
+  if (begin < 0 || begin >= end) throw invalidQuery('from', "a time before 'to'");
+  if (end - begin > days * dayMs) throw invalidQuery('from', `a time at most ${days} days before 'to'`);
+  return {
+    ...{ account, from, to, groupBy, tag, timeZoneMs: readTimeZone(query) },
+    model: readText(query, 'model'),
+    key: readText(query, 'key'),
+    endpoint: readText(query, 'endpoint'),
+    capability: readText(query, 'capability'),
+    vendor: readText(query, 'vendor'),
+  };
+}
+
+/** Minutes that a day begins before that of UTC: 60 in Central Europe's winter, -300 in New York's. */
+function readTimeZone(query: ParsedUrlQuery): number {
+  const param = 'time_zone_offset_minutes';
+  const value = readText(query, param) ?? '0';
+  const minutes = /^[+-]?\d{1,3}$/.test(value) ? Number(value) : Number.NaN;
+  // Usage is summed by hours of UTC.
+  if (minutes % 60 === 0 && minutes >= -720 && minutes <= 840) return minutes * 60_000;
+  throw invalidQuery(param, 'whole hours, as minutes from -720 to 840');
+}
+
+/** Names of API keys or accounts by id. */
+async function namesOf(
+  db: Database,
+  { groupBy }: UsageQuestion,
+  rows: readonly UsageRow[],
+): Promise<ReadonlyMap<string, string>> {
+  const table = groupBy === 'key' ? 'api_keys' : groupBy === 'account' ? 'accounts' : undefined;
+  if (table === undefined || rows.length === 0) return new Map();
+  const ids = rows.map(({ group }) => String(group));
+  const named = await db.selectFrom(table).select(['id', 'name']).where('id', 'in', ids).execute();
+  return new Map(named.map(({ id, name }) => [id, name]));
+}
+
+function labelOf(
+  { groupBy, timeZoneMs }: UsageQuestion,
+  group: UsageRow['group'],
+  names: ReadonlyMap<string, string>,
+): string {
+  if (typeof group === 'number') {
+    const local = new Date(group + timeZoneMs).toISOString();
+    return groupBy === 'day' ? local.slice(0, 10) : `${local.slice(0, 10)} ${local.slice(11, 16)}`;
+  }
+  if (group === '') return 'none';
+  return names.get(group) ?? group;
+}
+
+function shownSums({ milliseconds, first_milliseconds: first, first_count: firsts, ...sums }: UsageSums) {
+  const { requests, failed, cancelled, input_tokens, output_tokens, cost } = sums;
+  return {
+    ...{ requests, failed, cancelled, input_tokens, output_tokens },
+    cost: toDollars(cost),
+    average_ms: requests === 0 ? null : Math.round(milliseconds / requests),
+    average_first_ms: firsts === 0 ? null : Math.round(first / firsts),
+  };
+}

@@ -1,0 +1,140 @@
+import type { ParsedUrlQuery } from 'node:querystring';
+import type { ApiKey, KeyKind } from '../../../shared/accounts/api-keys.ts';
+import {
+  type CreatedKey,
+  changeApiKey,
+  createLimitedApiKey,
+  type KeyChange,
+  revokeApiKey,
+  rotateApiKey,
+} from '../../../shared/accounts/change-api-key.ts';
+import { findApiKey, type KeyRange, listKeyPage } from '../../../shared/accounts/list-keys.ts';
+import type { Database } from '../../../shared/database/database.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import type { RedisClient } from '../../../shared/redis/redis.ts';
+import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { readPageQuery } from '../../http/page.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { type KeyObject, keyObject } from './key-object.ts';
+
+/** Valid keys that an account may have. */
+const maxKeys = 1000;
+const pageLimits = { usual: 50, most: 200 };
+/** How long database and Redis may take together. */
+const patienceMs = 10_000;
+
+/** A page of keys, the newest first. */
+export interface KeyPage {
+  readonly object: 'list';
+  readonly data: readonly KeyObject[];
+  readonly has_more: boolean;
+  /** What `after` takes for the next page. */
+  readonly next: string | null;
+}
+
+/**
+ * What the console and operators do with keys. A range says whose keys are meant: any other is the same 404 as one that does
+ * not exist, and so are the playground's hidden keys. A change that was not confirmed in time may still come; to repeat it
+ * is harmless.
+ */
+export class KeyAdministration {
+  readonly #db: Database;
+  readonly #redis: RedisClient;
+  readonly #waits = new BoundedReads(patienceMs, 'API keys cannot be read or changed for now.');
+
+  constructor(db: Database, redis: RedisClient) {
+    this.#db = db;
+    this.#redis = redis;
+  }
+
+  /** A page by `limit` and `after`. @throws ApiError 400 that names the parameter, 404 for an unknown account, 503. */
+  async list(range: KeyRange, query: ParsedUrlQuery): Promise<KeyPage> {
+    const { limit, after } = readPageQuery(query, pageLimits);
+    return await this.#in(async () => {
+      await this.#assertAccount(range.account);
+      const last = after === undefined ? undefined : await findApiKey(this.#db, range, after);
+      if (after !== undefined && last === undefined) {
+        throw invalidParameter('after', "Invalid 'after': there is no key with this id.");
+      }
+      const keys = await listKeyPage(this.#db, range, last, limit + 1);
+      const data = await Promise.all(keys.slice(0, limit).map((key) => keyObject(this.#redis, key)));
+      const hasMore = keys.length > limit;
+      return { object: 'list', data, has_more: hasMore, next: hasMore ? (data.at(-1)?.id ?? null) : null };
+    });
+  }
+
+  /** A new key with its text. @throws ApiError 400 when the account has as many as it may, 404 for an unknown one, 503. */
+  async create(account: string, name: string, settings: KeyChange, kind: KeyKind = 'standard'): Promise<KeyObject> {
+    return await this.#in(async () => {
+      await this.#assertAccount(account);
+      const created = await createLimitedApiKey(this.#db, { ...settings, accountId: account, name, kind }, maxKeys);
+      if (created === undefined) {
+        throw new ApiError('invalid_request_error', `There are ${maxKeys} API keys already: revoke one first.`);
+      }
+      return await this.#shown(created);
+    });
+  }
+
+  /** The key with its changes. @throws ApiError 400 for a revoked one, 404, 503. */
+  async change(range: KeyRange, id: string, change: KeyChange): Promise<KeyObject> {
+    return await this.#in(async () => {
+      const key = await this.#find(range, id);
+      const changed = await changeApiKey(this.#db, this.#redis, key, change);
+      if (changed === undefined) throw noLongerValid('has been revoked, and cannot be changed');
+      return await keyObject(this.#redis, changed);
+    });
+  }
+
+  /** The revoked key: nothing is taken of it any more. Repeating it is harmless. @throws ApiError 404, 503. */
+  async revoke(range: KeyRange, id: string): Promise<KeyObject> {
+    return await this.#in(async () => {
+      await revokeApiKey(this.#db, this.#redis, await this.#find(range, id));
+      return await keyObject(this.#redis, await this.#find(range, id));
+    });
+  }
+
+  /** The key that takes this one's place, with its text. @throws ApiError 400 for one that is not valid any more, 404, 503. */
+  async rotate(range: KeyRange, id: string, overlapMs: number): Promise<KeyObject> {
+    return await this.#in(async () => {
+      const key = await this.#find(range, id);
+      const created = await rotateApiKey(this.#db, this.#redis, key, overlapMs);
+      if (created === undefined) throw noLongerValid('is not valid any more: make a new one');
+      return await this.#shown(created);
+    });
+  }
+
+  /** The only answer that has a key's text. */
+  async #shown({ key, text }: CreatedKey): Promise<KeyObject> {
+    return { ...(await keyObject(this.#redis, key)), key: text };
+  }
+
+  async #find(range: KeyRange, id: string): Promise<ApiKey> {
+    const key = await findApiKey(this.#db, range, id);
+    if (key === undefined) throw new ApiError('not_found', 'There is no API key with this id.');
+    return key;
+  }
+
+  async #assertAccount(account: string | undefined): Promise<void> {
+    if (account === undefined) return;
+    const row = await this.#db.selectFrom('accounts').select('id').where('id', '=', account).executeTakeFirst();
+    if (row === undefined) throw new ApiError('not_found', 'There is no account with this id.');
+  }
+
+  /** Work with a deadline; what it says of the request passes through. */
+  async #in<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+    const answer = await this.#waits.read(async () => {
+      try {
+        return { value: await work() };
+      } catch (error) {
+        if (error instanceof ApiError) return { refusal: error };
+        throw error;
+      }
+    });
+    if (answer.refusal !== undefined) throw answer.refusal;
+    return answer.value;
+  }
+}
+
+function noLongerValid(what: string): ApiError {
+  return new ApiError('invalid_request_error', `This API key ${what}.`);
+}

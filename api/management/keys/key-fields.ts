@@ -1,0 +1,113 @@
+import { z } from 'zod';
+import { budgetPeriods } from '../../../shared/accounts/account-money.ts';
+import type { KeyChange } from '../../../shared/accounts/change-api-key.ts';
+import { capabilities } from '../../../shared/capabilities/capability.ts';
+import { invalidParameter } from '../../pipeline/invalid-request.ts';
+
+const whole = (most: number) => z.int().min(1).max(most);
+/** Of one minute. */
+const maxRequests = 1_000_000_000;
+const maxTokens = 1_000_000_000_000;
+const maxUnfinished = 9_999_999;
+const maxDollars = 1_000_000;
+const maxModels = 200;
+const maxVendorIds = 1000;
+const maxOverlapSeconds = 30 * 86_400;
+const nanosPerDollar = 1_000_000_000;
+
+const name = z.string().trim().min(1).max(100);
+const modelId = z.string().min(1).max(256);
+
+/** What can be set for a key; null takes a limit away. Times are milliseconds since 1970. */
+const settings = {
+  expires_at: z.int().max(8_640_000_000_000_000).nullable().optional(),
+  capabilities: z.array(z.enum(capabilities)).min(1).max(capabilities.length).nullable().optional(),
+  models: z
+    .array(modelId.regex(/^[^*]*\*?$/, 'a star can stand only at the end'))
+    .min(1)
+    .max(maxModels)
+    .nullable()
+    .optional(),
+  rpm: whole(maxRequests).nullable().optional(),
+  tpm: whole(maxTokens).nullable().optional(),
+  model_limits: z
+    .record(modelId, z.strictObject({ rpm: whole(maxRequests).optional(), tpm: whole(maxTokens).optional() }))
+    .refine((limits) => Object.keys(limits).length <= maxModels, `expected at most ${maxModels} models`)
+    .nullable()
+    .optional(),
+  /** In dollars. */
+  budget: z
+    .strictObject({ amount: z.number().min(0).max(maxDollars), period: z.enum(budgetPeriods) })
+    .nullable()
+    .optional(),
+  concurrency: whole(maxUnfinished).nullable().optional(),
+  on_disconnect: z.enum(['cancel', 'continue']).nullable().optional(),
+  unsupported_parameters: z.enum(['refuse', 'drop']).nullable().optional(),
+};
+
+/** The body of `POST …/keys`. */
+export const newKeyFields = z.strictObject({ name, ...settings });
+
+/** What only operators set: it opens their own accounts at vendors to the key's callers. */
+const operatorSettings = {
+  ...settings,
+  vendor_ids: z
+    .array(
+      z
+        .string()
+        .min(1)
+        .max(512)
+        .regex(/^[^*]*\*?$/, 'a star can stand only at the end'),
+    )
+    .min(1)
+    .max(maxVendorIds)
+    .nullable()
+    .optional(),
+};
+
+/** The same for operators, who can also make operator keys. */
+export const operatorNewKeyFields = z.strictObject({
+  name,
+  kind: z.enum(['standard', 'operator']).optional(),
+  ...operatorSettings,
+});
+
+/** The body of `PATCH …/keys/{id}`. */
+export const keyChangeFields = z.strictObject({ name: name.optional(), ...settings });
+
+/** The same for operators. */
+export const operatorKeyChangeFields = z.strictObject({ name: name.optional(), ...operatorSettings });
+
+/** The body of `POST …/keys/{id}/rotate`. */
+export const rotationFields = z.strictObject({
+  overlap_seconds: z.int().min(0).max(maxOverlapSeconds).default(86_400),
+});
+
+/** A change of a key as its fields say. @throws ApiError 400 for an end that has passed. */
+export function keyChangeOf(fields: z.output<typeof operatorKeyChangeFields>): KeyChange {
+  const { expires_at: expiresAt, budget } = fields;
+  if (typeof expiresAt === 'number' && expiresAt <= Date.now()) {
+    throw invalidParameter('expires_at', "Invalid 'expires_at': expected a time to come, in milliseconds since 1970.");
+  }
+  const nanos = budget && { amount: Math.round(budget.amount * nanosPerDollar), period: budget.period };
+  return given({
+    name: fields.name,
+    expiresAt,
+    capabilities: fields.capabilities,
+    models: fields.models,
+    rpm: fields.rpm,
+    tpm: fields.tpm,
+    modelLimits: fields.model_limits,
+    budget: nanos,
+    concurrency: fields.concurrency,
+    onDisconnect: fields.on_disconnect,
+    unsupportedParameters: fields.unsupported_parameters,
+    vendorIds: fields.vendor_ids,
+  });
+}
+
+/** What was given, with undefined where it was null. */
+function given(values: { [Name in keyof KeyChange]: KeyChange[Name] | null | undefined }): KeyChange {
+  const entries = Object.entries(values).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries.map(([name, value]) => [name, value ?? undefined]));
+}

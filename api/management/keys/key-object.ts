@@ -1,0 +1,37 @@
+import { readBudget } from '../../../shared/accounts/account-money.ts';
+import { type ApiKey, keyStatus } from '../../../shared/accounts/api-key.ts';
+import { toDollars } from '../../../shared/money/dollars.ts';
+import type { RedisClient } from '../../../shared/redis/redis.ts';
+
+/** A key as the console and operators see it. Never its text: that is only in the answer that makes it. */
+export type KeyObject = Readonly<Record<string, unknown>> & { readonly id: string };
+
+/** Shows a key, with what it has spent in the running period of its budget. Times are milliseconds since 1970. */
+export async function keyObject(redis: RedisClient, key: ApiKey): Promise<KeyObject> {
+  const { budget } = key;
+  const spent = budget && (await readBudget(redis, key.accountId, key.id, budget.period));
+  return {
+    id: key.id,
+    object: 'key',
+    account: key.accountId,
+    name: key.name,
+    prefix: key.prefix,
+    kind: key.kind,
+    status: keyStatus(key, Date.now()),
+    created_at: key.createdAt,
+    last_used_at: key.lastUsedAt ?? null,
+    expires_at: key.expiresAt ?? null,
+    revoked_at: key.revokedAt ?? null,
+    rotated_to: key.rotatedTo ?? null,
+    capabilities: key.capabilities ?? null,
+    models: key.models ?? null,
+    rpm: key.rpm ?? null,
+    tpm: key.tpm ?? null,
+    concurrency: key.concurrency ?? null,
+    model_limits: key.modelLimits ?? null,
+    budget: budget ? { amount: toDollars(budget.amount), period: budget.period, spent: toDollars(spent ?? 0) } : null,
+    on_disconnect: key.onDisconnect ?? null,
+    unsupported_parameters: key.unsupportedParameters ?? null,
+    vendor_ids: key.vendorIds ?? null,
+  };
+}

@@ -1,0 +1,259 @@
+import { type Auth, type BetterAuthOptions, betterAuth, type GenericEndpointContext } from 'better-auth';
+import { APIError, createAuthMiddleware } from 'better-auth/api';
+import { genericOAuth, twoFactor } from 'better-auth/plugins';
+import { ensureAccount, newAccountId } from '../../../shared/accounts/accounts.ts';
+import { resetLinkOf } from '../../../shared/accounts/reset-link.ts';
+import { type OidcSettings, passwordLength } from '../../../shared/config/account-settings.ts';
+import type { Config } from '../../../shared/config/config.ts';
+import type { Database } from '../../../shared/database/database.ts';
+import type { Logger } from '../../../shared/runtime/log.ts';
+import { confirmationMail, knownAddressMail, resetMail } from '../mail/account-mails.ts';
+import type { Mailer } from '../mail/mailer.ts';
+import { authPath, clientAddressHeader } from './auth-path.ts';
+import { refuseWeakPassword } from './refuse-weak-password.ts';
+import { hashedSessionTokens } from './session-tokens.ts';
+
+/** Id of the identity provider, in its callback's path. */
+const oidcProvider = 'oidc';
+
+const day = 86_400;
+
+export interface AuthContext {
+  readonly db: Database;
+  readonly config: Config;
+  readonly log: Logger;
+  /** Signs cookies. */
+  readonly secret: string;
+  /** The base URL under which its requests are made. */
+  readonly baseUrl: string;
+  /** Those of all base URLs. */
+  readonly origins: readonly string[];
+  /** Undefined: nobody is sent a mail. */
+  readonly mailer: Mailer | undefined;
+}
+
+/** What better-auth offers of itself. */
+export type GatewayAuth = Auth<BetterAuthOptions>;
+
+/**
+ * better-auth over our tables: who is a user, by which password, and which sessions there are. What it is asked was checked
+ * before: origin (CSRF), fields and rate.
+ * @param withOidc whether it knows the identity provider, which it asks for its addresses when it is made
+ */
+export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth {
+  const { config, baseUrl, mailer, origins, secret } = context;
+  const { oidc, isSignUpOpen } = config;
+  return betterAuth({
+    appName: 'Sluice',
+    baseURL: new URL(baseUrl).origin,
+    basePath: authPath,
+    secret,
+    trustedOrigins: [...origins],
+    // `sqlite` tells how values are written, not where: dates as text, booleans as numbers. On Postgres, too.
+    database: { db: context.db, type: 'sqlite', transaction: true },
+    ...tables,
+    session: {
+      ...tables.session,
+      // From signing in, however much it is used: then it is time to show again who one is.
+      expiresIn: 30 * day,
+      disableSessionRefresh: true,
+      // Every session may list and end the others, however old it is.
+      freshAge: 0,
+    },
+    account: { ...tables.account, encryptOAuthTokens: true },
+    // Who reads the database cannot use a reset link.
+    verification: { ...tables.verification, storeIdentifier: 'hashed' },
+    emailAndPassword: {
+      enabled: true,
+      disableSignUp: !isSignUpOpen,
+      // Whoever signs up is answered alike, whether the address is known or not: the session comes with the first sign-in.
+      autoSignIn: false,
+      requireEmailVerification: mailer !== undefined,
+      minPasswordLength: passwordLength.min,
+      maxPasswordLength: passwordLength.max,
+      revokeSessionsOnPasswordReset: true,
+      sendResetPassword: async ({ user, token }) => mailResetLink(context, user, token),
+      onExistingUserSignUp: async ({ user }) => mailer?.send(knownAddressMail(user.email, baseUrl)),
+      onPasswordReset: ({ user }) => forgetResetLinks(context.db, user.id),
+    },
+    emailVerification: {
+      sendOnSignUp: mailer !== undefined,
+      sendOnSignIn: mailer !== undefined,
+      sendVerificationEmail: async ({ user, token }) => {
+        mailer?.send(confirmationMail(user.email, `${baseUrl}/console/confirm-email?token=${token}`));
+      },
+    },
+    hooks: {
+      before: createAuthMiddleware(refuseWeakPassword),
+      after: createAuthMiddleware(async ({ path, context: { newSession, session } }) => {
+        if (newSession === null) return;
+        if (path === '/change-password') await forgetResetLinks(context.db, newSession.user.id);
+        // With a session: the authenticator is new, and others may be signed in by the password alone.
+        if (path === '/two-factor/verify-totp' && session !== null) {
+          await endOthers(context.db, newSession.user.id, newSession.session.id);
+        }
+      }),
+    },
+    plugins: [
+      hashedSessionTokens(),
+      authenticators,
+      ...(oidc !== undefined && withOidc ? [identityProvider(oidc, baseUrl, isSignUpOpen)] : []),
+    ],
+    databaseHooks: accountHooks(context),
+    advanced: {
+      cookiePrefix: 'sluice',
+      useSecureCookies: baseUrl.startsWith('https:'),
+      disableCSRFCheck: true,
+      ipAddress: { ipAddressHeaders: [clientAddressHeader] },
+      database: { validateSchema: false },
+    },
+    rateLimit: { enabled: false },
+    telemetry: { enabled: false },
+    logger: quietLogger(context.log),
+    onAPIError: { errorURL: `${baseUrl}/console/sign-in` },
+  } satisfies BetterAuthOptions) as unknown as GatewayAuth;
+}
+
+/** An operator's link is made by another operator, or at the command line: nobody unknown has one sent. */
+function mailResetLink({ mailer, baseUrl }: AuthContext, user: object, token: string): void {
+  const { email, role } = user as { email: string; role: string };
+  if (role !== 'operator') mailer?.send(resetMail(email, resetLinkOf(baseUrl, token)));
+}
+
+/** A new password is the end of every link to choose one: somebody else may have asked for it, or read it. */
+async function forgetResetLinks(db: Database, userId: string): Promise<void> {
+  await db.deleteFrom('verifications').where('value', '=', userId).execute();
+}
+
+/** A second factor: codes of an authenticator (TOTP), or one of the codes that were handed out with it. */
+const authenticators = twoFactor({
+  issuer: 'Sluice',
+  schema: {
+    user: { fields: { twoFactorEnabled: 'two_factor_enabled' } },
+    twoFactor: {
+      modelName: 'two_factors',
+      fields: {
+        userId: 'user_id',
+        backupCodes: 'backup_codes',
+        failedVerificationCount: 'failed_verification_count',
+        lockedUntil: 'locked_until',
+      },
+    },
+  },
+});
+
+async function endOthers(db: Database, userId: string, except: string): Promise<void> {
+  await db.deleteFrom('sessions').where('user_id', '=', userId).where('id', '<>', except).execute();
+}
+
+/** better-auth's models as our tables. */
+const tables = {
+  user: {
+    modelName: 'users',
+    fields: { emailVerified: 'email_verified', createdAt: 'created_at', updatedAt: 'updated_at' },
+    additionalFields: {
+      role: { type: 'string', input: false, defaultValue: 'user' },
+      accountId: { type: 'string', input: false, fieldName: 'account_id' },
+      disabled: { type: 'boolean', input: false, defaultValue: false },
+    },
+  },
+  session: {
+    modelName: 'sessions',
+    fields: {
+      userId: 'user_id',
+      expiresAt: 'expires_at',
+      ipAddress: 'ip_address',
+      userAgent: 'user_agent',
+      createdAt: 'created_at',
+      updatedAt: 'updated_at',
+    },
+  },
+  account: {
+    modelName: 'user_accounts',
+    fields: {
+      userId: 'user_id',
+      providerId: 'provider_id',
+      accountId: 'provider_account_id',
+      accessToken: 'access_token',
+      refreshToken: 'refresh_token',
+      idToken: 'id_token',
+      accessTokenExpiresAt: 'access_token_expires_at',
+      refreshTokenExpiresAt: 'refresh_token_expires_at',
+      createdAt: 'created_at',
+      updatedAt: 'updated_at',
+    },
+  },
+  verification: {
+    modelName: 'verifications',
+    fields: { expiresAt: 'expires_at', createdAt: 'created_at', updatedAt: 'updated_at' },
+  },
+} as const satisfies BetterAuthOptions;
+
+/**
+ * A new user gets the id of an account; the account itself is made before its first session is handed out, by whichever
+ * sign-in that is: a crash in between leaves a user who has not signed in yet. Not earlier: the user is made in a
+ * transaction, and on SQLite, which has one connection, a second one would wait for it for ever.
+ */
+function accountHooks({ db, config }: AuthContext): BetterAuthOptions['databaseHooks'] {
+  return {
+    user: { create: { before: async (user) => ({ data: { ...user, accountId: newAccountId() } }) } },
+    session: {
+      create: {
+        before: async ({ userId }, call) => refuseDisabled(userId, call),
+        after: async ({ userId }) => {
+          const user = await db
+            .selectFrom('users')
+            .leftJoin('accounts', 'accounts.id', 'users.account_id')
+            .select(['users.email', 'users.account_id', 'accounts.id as known_account'])
+            .where('users.id', '=', userId)
+            .executeTakeFirstOrThrow();
+          if (user.known_account !== null) return;
+          const credit = { amount: config.signUpCredit, note: 'sign-up', createdBy: userId };
+          await ensureAccount(db, { id: user.account_id, name: user.email }, credit);
+        },
+      },
+    },
+  };
+}
+
+/**
+ * Before a session is made, in whatever way the user has signed in. Asks by better-auth's own connection: it may be in a
+ * transaction. A session that is made all the same is of no use (see UserSessions).
+ * @throws APIError 403
+ */
+async function refuseDisabled(userId: string, call: GenericEndpointContext | null): Promise<void> {
+  const user = await call?.context.internalAdapter.findUserById(userId);
+  if ((user as { disabled?: boolean } | null | undefined)?.disabled !== true) return;
+  const message = 'This user is disabled. Ask an operator of this gateway';
+  throw APIError.from('FORBIDDEN', { code: 'USER_DISABLED', message });
+}
+
+function identityProvider({ issuer, clientId, clientSecret, name }: OidcSettings, baseUrl: string, isOpen: boolean) {
+  return genericOAuth({
+    config: [
+      {
+        providerId: oidcProvider,
+        name,
+        discoveryUrl: `${issuer}/.well-known/openid-configuration`,
+        requireIdTokenVerification: true,
+        clientId,
+        clientSecret,
+        scopes: ['openid', 'email', 'profile'],
+        redirectURI: `${baseUrl}${authPath}/callback/${oidcProvider}`,
+        disableSignUp: !isOpen,
+      },
+    ],
+  });
+}
+
+/** Passes on what went wrong, without the values that come with it: they may be tokens. */
+function quietLogger(log: Logger): NonNullable<BetterAuthOptions['logger']> {
+  return {
+    level: 'error',
+    disableColors: true,
+    log: (_level, message, ...details) => {
+      const error = details.find((detail) => detail instanceof Error);
+      log.warn({ ...(error === undefined ? {} : { err: error }) }, `sign-in: ${message}`);
+    },
+  };
+}

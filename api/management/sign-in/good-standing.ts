@@ -1,0 +1,18 @@
+import type { Middleware } from 'koa';
+import { findAccount } from '../../../shared/accounts/accounts.ts';
+import type { Config } from '../../../shared/config/config.ts';
+import type { Database } from '../../../shared/database/database.ts';
+import type { State } from '../../state.ts';
+import { accountSuspended } from './account-suspended.ts';
+
+/**
+ * Behind `requireSession`: refuses users of a suspended account what would go on working for them, such as a new API key.
+ * @throws ApiError 403.
+ */
+export function requireGoodStanding(db: Database, config: Pick<Config, 'contact'>): Middleware<State> {
+  return async (ctx, next) => {
+    const account = await findAccount(db, ctx.state.session.account);
+    if (account?.suspendedAt !== undefined) throw accountSuspended(config);
+    await next();
+  };
+}

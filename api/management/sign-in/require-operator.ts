@@ -1,0 +1,47 @@
+import type { Middleware } from 'koa';
+import { ApiError } from '../../../shared/errors.ts';
+import { readKey } from '../../auth/authenticate.ts';
+import { refuseForeignPage } from '../../http/foreign-page.ts';
+import type { Services } from '../../services.ts';
+import type { Context, State } from '../../state.ts';
+import type { Session } from './session.ts';
+
+/**
+ * Lets operators through, for `/admin/v1`: by an operator key (`ctx.state.caller`), or an operator's session
+ * (`ctx.state.session`). Handlers behind it read neither: they take the account from the path or the query.
+ * @throws ApiError 401 for nobody, 403 for a standard key, a user's session, or a change that another site's page asks for.
+ */
+export function requireOperator(services: Services): Middleware<State> {
+  return async (ctx, next) => {
+    const isOperator =
+      ctx.headers.authorization === undefined
+        ? await hasOperatorSession(ctx, services)
+        : await hasOperatorKey(ctx, services);
+    if (!isOperator) throw new ApiError('permission_denied', 'Only operators may do this.');
+    ctx.state.facts.operator = operatorOf(ctx);
+    await next();
+  };
+}
+
+/** Who acts as operator behind it: id of a user or an API key. */
+export function operatorOf(ctx: Context): string {
+  const session = ctx.state.session as Session | undefined;
+  return session?.userId ?? ctx.state.caller.apiKeyId;
+}
+
+async function hasOperatorSession(ctx: Context, services: Services): Promise<boolean> {
+  refuseForeignPage(ctx, services);
+  const session = await services.sessions.find(ctx, services.baseUrls.of(ctx.req));
+  if (session === undefined) {
+    throw new ApiError('invalid_api_key', 'Send an operator key (Authorization: Bearer …), or sign in as an operator.');
+  }
+  ctx.state.session = session;
+  return session.role === 'operator';
+}
+
+async function hasOperatorKey(ctx: Context, { callers, forwarded }: Services): Promise<boolean> {
+  const found = await callers.find(readKey(ctx.headers), () => forwarded.callerNetwork(ctx.req));
+  const caller = await callers.assertActive(found);
+  ctx.state.caller = caller;
+  return caller.kind === 'operator';
+}

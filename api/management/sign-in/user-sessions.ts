@@ -1,0 +1,134 @@
+import { makeInvitation, makeResetLink } from '../../../shared/accounts/reset-link.ts';
+import type { Database } from '../../../shared/database/database.ts';
+import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import type { Context } from '../../state.ts';
+import type { AuthContext, GatewayAuth } from './create-auth.ts';
+import type { Session } from './session.ts';
+
+/** How long the database may take to show a session. */
+const lookUpMs = 2000;
+
+/** What it works with, under whichever base URL. */
+export type SessionsContext = Omit<AuthContext, 'baseUrl' | 'origins'>;
+
+interface SessionsOptions extends SessionsContext {
+  readonly origins: readonly string[];
+  readonly baseUrls: readonly string[];
+}
+
+/**
+ * better-auth as one base URL needs it: cookies and callbacks are of a host. Made when it is first used: to load it takes
+ * half a second and 20 MB, and many an api process never sees the console.
+ */
+interface Entrance {
+  auth: Promise<GatewayAuth> | undefined;
+  /** The same with the identity provider, made when somebody signs in by it: whether that answers delays nobody else. */
+  withOidc: Promise<GatewayAuth> | undefined;
+  readonly context: AuthContext;
+}
+
+/** A user as better-auth finds one, with the fields of our own. */
+interface SignedInUser {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+  readonly role: Session['role'];
+  readonly accountId: string;
+  readonly twoFactorEnabled: boolean;
+  readonly disabled: boolean;
+}
+
+/** Who is signed in, and everything that better-auth does with users. */
+export class UserSessions {
+  readonly #db: Database;
+  readonly #requiresTotp: boolean;
+  readonly #entrances: ReadonlyMap<string, Entrance>;
+  readonly #lookUps = new BoundedReads(lookUpMs, 'Sessions cannot be checked for now.');
+
+  constructor({ baseUrls, ...shared }: SessionsOptions) {
+    this.#db = shared.db;
+    this.#requiresTotp = shared.config.requireTotp;
+    this.#entrances = new Map(
+      baseUrls.map((baseUrl) => [baseUrl, { auth: undefined, withOidc: undefined, context: { ...shared, baseUrl } }]),
+    );
+  }
+
+  /**
+   * The session whose cookie a request carries; undefined: none, or none that is still valid. Asks the database each time, so
+   * that one that was ended is refused at once.
+   * @throws ApiError 503 when the database does not answer in time.
+   */
+  async find(ctx: Context, baseUrl: string): Promise<Session | undefined> {
+    const cookie = ctx.get('cookie');
+    if (cookie === '') return undefined;
+    const auth = await this.#auth(baseUrl);
+    const { headers, response } = await this.#lookUps.read(() =>
+      auth.api.getSession({ headers: new Headers({ cookie }), returnHeaders: true }),
+    );
+    for (const renewed of headers.getSetCookie()) ctx.append('set-cookie', renewed);
+    if (response === null) return undefined;
+    const { session } = response;
+    const user = response.user as typeof response.user & SignedInUser;
+    return user.disabled ? undefined : await this.#sessionOf(session.id, user);
+  }
+
+  async #sessionOf(id: string, user: SignedInUser): Promise<Session> {
+    const { email, name, twoFactorEnabled: hasAuthenticator } = user;
+    const isLacking =
+      this.#requiresTotp && user.role === 'operator' && !hasAuthenticator && (await this.#hasPassword(user.id));
+    return {
+      ...{ id, userId: user.id, email, name, account: user.accountId },
+      role: isLacking ? 'user' : user.role,
+      authenticator: isLacking ? 'required' : hasAuthenticator ? 'on' : 'off',
+    };
+  }
+
+  /** Who signs in by an identity provider only shows a second factor there. */
+  async #hasPassword(userId: string): Promise<boolean> {
+    const passwords = this.#db.selectFrom('user_accounts').select('id').where('user_id', '=', userId);
+    return (await passwords.where('password', 'is not', null).executeTakeFirst()) !== undefined;
+  }
+
+  /** What better-auth answers. */
+  async answer(baseUrl: string, request: Request): Promise<Response> {
+    const isByOidc = /\/(sign-in\/social|callback\/\w+)$/.test(new URL(request.url).pathname);
+    const auth = await this.#auth(baseUrl, isByOidc);
+    return auth.handler(request);
+  }
+
+  /** A link by which a user may choose a new password: once, within the hour. */
+  async resetLink(baseUrl: string, userId: string): Promise<string> {
+    return await makeResetLink(this.#db, baseUrl, userId);
+  }
+
+  /** A link by which a user who was made by an operator may choose the first password: once, within 7 days. */
+  async invitation(baseUrl: string, userId: string): Promise<string> {
+    return await makeInvitation(this.#db, baseUrl, userId);
+  }
+
+  /** Ends a session of a user's, or with `except` all others. One of somebody else's is left as it is. */
+  async end(userId: string, sessions: { readonly id: string } | { readonly except: string }): Promise<void> {
+    const ended = this.#db.deleteFrom('sessions').where('user_id', '=', userId);
+    await ('id' in sessions ? ended.where('id', '=', sessions.id) : ended.where('id', '<>', sessions.except)).execute();
+  }
+
+  /** Removes what is not valid any more: nobody asks for it again. */
+  async removeExpired(): Promise<void> {
+    const now = new Date().toISOString();
+    await this.#db.deleteFrom('sessions').where('expires_at', '<', now).execute();
+    await this.#db.deleteFrom('verifications').where('expires_at', '<', now).execute();
+  }
+
+  #auth(baseUrl: string, withOidc = false): Promise<GatewayAuth> {
+    const entrance = this.#entrance(baseUrl);
+    const kind = withOidc ? 'withOidc' : 'auth';
+    entrance[kind] ??= import('./create-auth.ts').then(({ createAuth }) => createAuth(entrance.context, withOidc));
+    return entrance[kind];
+  }
+
+  #entrance(baseUrl: string): Entrance {
+    const entrance = this.#entrances.get(baseUrl);
+    if (entrance === undefined) throw new Error('not a base URL of this gateway');
+    return entrance;
+  }
+}

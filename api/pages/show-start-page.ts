@@ -1,0 +1,31 @@
+import type { Middleware } from 'koa';
+import { exampleModels } from '../../shared/catalogue/example-models.ts';
+import type { Services } from '../services.ts';
+import type { State } from '../state.ts';
+import { keepFile, sendKeptFile } from './kept-file.ts';
+import { logo } from './page-parts.ts';
+import { startPage, startPagePolicy } from './start-page.ts';
+
+/** `GET /`: how to call what runs. The same for everybody; it shows no key. */
+export function showStartPage(services: Services): Middleware<State> {
+  const { config, baseUrls } = services;
+  const facts = {
+    examples: exampleModels(config.vendors, config.models),
+    sandbox: config.vendors.sandbox !== undefined,
+  };
+  const pages = new Map(baseUrls.all.map((baseUrl) => [baseUrl, startPage({ baseUrl, ...facts })]));
+  return (ctx) => {
+    ctx.state.endpoint = 'start';
+    ctx.set('content-security-policy', startPagePolicy);
+    ctx.type = 'text/html; charset=utf-8';
+    ctx.body = pages.get(baseUrls.of(ctx.req));
+  };
+}
+
+const icon = keepFile(Buffer.from(logo), 'image/svg+xml');
+
+/** `GET /favicon.ico`: what browsers ask for by themselves. It is an SVG, whatever its name ends with. */
+export const showIcon: Middleware<State> = async (ctx) => {
+  ctx.state.endpoint = 'favicon';
+  await sendKeptFile(ctx, icon);
+};

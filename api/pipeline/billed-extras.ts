@@ -1,0 +1,164 @@
+import type { RequestItem } from '../../shared/capabilities/response-items.ts';
+import type { ResponseRequest } from '../../shared/capabilities/response-request.ts';
+import { chosenTools } from '../../shared/capabilities/response-tools.ts';
+import type { MediaCapability } from '../../shared/catalogue/media-fields.ts';
+import { readVendorFields, type VendorId } from './vendor-ids.ts';
+
+/**
+ * Something that a request asks for and that no price of its model covers: its vendor may bill it beside what the prices are
+ * for, or at other ones. What is not known to be free is taken for one.
+ */
+export interface BilledExtra {
+  /** The caller's parameter. */
+  readonly param: string;
+  /** What operators call it: a field, `service_tier.priority`, the type of a tool. */
+  readonly name: string;
+  /** What covers it where the model has such prices: `search`, those of a request by its search context; `hd`, one of images. */
+  readonly coveredBy?: 'search' | 'hd';
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What a parsed request says of the operator's accounts at vendors: what it may be billed there, what it names there. */
+export function vendorFacts(
+  request: object,
+  extras: readonly BilledExtra[],
+): { readonly extras?: readonly BilledExtra[]; readonly vendorIds?: readonly VendorId[] } {
+  const { vendorIds, longCache } = readVendorFields(request);
+  const all = longCache === undefined ? extras : [...extras, { param: longCache, name: 'cache_control' }];
+  return { ...(all.length > 0 && { extras: all }), ...(vendorIds.length > 0 && { vendorIds }) };
+}
+
+/** Fields of chats that take nothing but tokens, OpenAI's and other vendors'. */
+const freeChatFields = new Set([
+  ...['model', 'messages', 'stream', 'stream_options', 'temperature', 'top_p', 'presence_penalty', 'frequency_penalty'],
+  ...['n', 'stop', 'seed', 'logit_bias', 'max_tokens', 'max_completion_tokens', 'logprobs', 'top_logprobs', 'tools'],
+  ...['tool_choice', 'parallel_tool_calls', 'functions', 'function_call', 'response_format', 'reasoning_effort'],
+  ...['verbosity', 'prompt_cache_key', 'prompt_cache_retention', 'prompt_cache_options', 'moderation', 'store', 'user'],
+  ...['safety_identifier', 'metadata', 'thinking', 'output_config'],
+  ...['cache_control', 'top_k', 'min_p', 'top_a', 'typical_p', 'repetition_penalty', 'length_penalty', 'min_tokens'],
+  ...['ignore_eos', 'stop_token_ids', 'bad_words', 'random_seed', 'safe_prompt', 'prompt_mode', 'reasoning'],
+  ...['include_reasoning', 'reasoning_format', 'reasoning_split', 'enable_thinking', 'thinking_budget'],
+  ...['chat_template_kwargs', 'structured_outputs', 'guided_json', 'guided_regex', 'guided_choice', 'guided_grammar'],
+]);
+/** Those of legacy completions besides. */
+const freeCompletionFields = new Set(['prompt', 'suffix', 'echo', 'best_of']);
+/** Those of responses besides; `include` and `truncation` only say what is shown and what is left out. */
+const freeResponseFields = new Set([
+  ...[
+    'input',
+    'instructions',
+    'include',
+    'text',
+    'max_output_tokens',
+    'truncation',
+    'max_tool_calls',
+    'client_metadata',
+  ],
+  ...['previous_response_id', 'background'],
+]);
+/** Tools that the caller runs itself, or that only say which of them there are. */
+const freeTools = new Set([
+  ...['function', 'custom', 'namespace', 'allowed_tools', 'local_shell', 'apply_patch', 'tool_search', 'computer'],
+  'computer_use_preview',
+]);
+/** Service tiers at a model's usual prices. */
+const usualTiers = new Set<unknown>([null, undefined, 'auto', 'default', 'standard', 'standard_only']);
+
+const freeMediaFields: Readonly<Record<MediaCapability, ReadonlySet<string>>> = {
+  embedding: new Set([
+    ...['input', 'dimensions', 'encoding_format', 'user', 'metadata', 'input_type', 'task_type', 'truncate'],
+    ...['normalized', 'instruction'],
+  ]),
+  image: new Set([
+    ...['prompt', 'n', 'size', 'quality', 'style', 'background', 'moderation', 'output_format', 'output_compression'],
+    ...['partial_images', 'input_fidelity', 'user', 'metadata', 'mask', 'seed', 'negative_prompt', 'aspect_ratio'],
+  ]),
+  transcription: new Set([
+    ...['language', 'languages', 'keywords', 'prompt', 'temperature', 'timestamp_granularities', 'include', 'user'],
+    ...['chunking_strategy', 'known_speaker_names', 'known_speaker_references'],
+  ]),
+  speech: new Set(['input', 'voice', 'instructions', 'response_format', 'speed', 'stream_format', 'user', 'metadata']),
+  video: new Set(['prompt', 'size', 'seconds', 'user', 'metadata', 'seed', 'negative_prompt']),
+};
+
+/**
+ * The extras of a chat or of what becomes one.
+ * @param given names of the fields that ask for anything (see `givenChatFields`)
+ */
+export function chatExtras(given: readonly string[], fields: Fields): BilledExtra[] {
+  const extras = given.map(rootOf).filter((name) => !freeChatFields.has(name));
+  return extras.flatMap((name) => extrasOf(name, fields));
+}
+
+/** The extras of a legacy completion. @param given as of `chatExtras` */
+export function completionExtras(given: readonly string[], request: Fields): BilledExtra[] {
+  return chatExtras(given, request).filter(({ name }) => !freeCompletionFields.has(name));
+}
+
+/** The extras of a request for a response: its fields, and tools wherever they are offered. */
+export function responseExtras(request: ResponseRequest): BilledExtra[] {
+  const { input, tools, tool_choice: choice, reasoning } = request;
+  const fields = Object.keys(request).filter(
+    (name) => !isEmpty(request[name]) && !freeChatFields.has(name) && !freeResponseFields.has(name),
+  );
+  const items: readonly RequestItem[] = Array.isArray(input) ? input : [];
+  return [
+    ...fields.flatMap((name) => extrasOf(name, request)),
+    ...(reasoning?.mode == null || reasoning.mode === 'standard'
+      ? []
+      : [{ param: 'reasoning.mode', name: 'reasoning.mode' }]),
+    ...toolExtras(tools, 'tools'),
+    ...toolExtras(chosenTools(choice), 'tool_choice'),
+    // Tools that are offered on the way.
+    ...items.flatMap((item, index) => toolExtras(item.tools, `input[${index}].tools`)),
+  ];
+}
+
+function toolExtras(tools: unknown, param: string): BilledExtra[] {
+  if (!Array.isArray(tools)) return [];
+  return tools.flatMap((tool: unknown, index) => {
+    const at = param === 'tool_choice' ? param : `${param}[${index}]`;
+    if (typeof tool !== 'object' || tool === null) return [{ param: at, name: 'tools' }];
+    const { type, tools: inner } = tool as { readonly type?: unknown; readonly tools?: unknown };
+    const name = typeof type === 'string' ? type : 'tools';
+    const own = freeTools.has(name) ? [] : [{ param: at, name }];
+    return [...own, ...toolExtras(inner, `${at}.tools`)];
+  });
+}
+
+/** The extras of other requests. @param given see `givenMediaFields` */
+export function mediaExtras(capability: MediaCapability, given: readonly string[], fields: Fields): BilledExtra[] {
+  const free = freeMediaFields[capability];
+  return given.flatMap((field) => {
+    const name = rootOf(field);
+    // Pictures that are priced one by one have a price of their own in high definition.
+    if (name === 'quality' && fields.quality === 'hd') return [{ param: name, name: 'quality.hd', coveredBy: 'hd' }];
+    return free.has(name) ? [] : extrasOf(name, fields);
+  });
+}
+
+function extrasOf(field: string, { service_tier: tier, web_search_options: search }: Fields): BilledExtra[] {
+  if (field === 'web_search_options' && isSearchContext(search)) {
+    return [{ param: field, name: field, coveredBy: 'search' }];
+  }
+  if (field !== 'service_tier') return [{ param: field, name: field }];
+  return usualTiers.has(tier)
+    ? []
+    : [{ param: field, name: typeof tier === 'string' ? `service_tier.${tier}` : field }];
+}
+
+/** Whether options of a search say no more than where its caller is, and how much of what it finds the model is shown. */
+function isSearchContext(options: unknown): boolean {
+  if (typeof options !== 'object' || options === null) return false;
+  return Object.keys(options).every((name) => name === 'search_context_size' || name === 'user_location');
+}
+
+function rootOf(field: string): string {
+  const dot = field.indexOf('.');
+  return dot < 0 ? field : field.slice(0, dot);
+}
+
+function isEmpty(value: unknown): boolean {
+  return value == null || (typeof value === 'object' && Object.keys(value).length === 0);
+}

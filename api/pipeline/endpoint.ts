@@ -1,0 +1,63 @@
+import type { UnsupportedParameters } from '../../shared/accounts/api-keys.ts';
+import type { Capability } from '../../shared/capabilities/capability.ts';
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import type { DefaultModels } from '../../shared/config/ingress-settings.ts';
+import type { ApiError } from '../../shared/errors.ts';
+import type { ClientConnection } from '../replies/client-connection.ts';
+import type { View } from '../replies/view.ts';
+import type { Services } from '../services.ts';
+import type { Context } from '../state.ts';
+import type { EndpointName } from './endpoint-name.ts';
+import type { ParsedLargeRequest } from './large-bodies.ts';
+import type { Parse, ParsedRequest, ParseForm } from './parsed-request.ts';
+
+/** A parsed request; a large one's text is bytes. */
+export type Parsed = ParsedRequest | ParsedLargeRequest;
+
+/** What `resolve` may use. */
+export interface ResolveContext {
+  readonly services: Services;
+  /** Whose jobs may be named. */
+  readonly account: string;
+  /** What the route's path names. */
+  readonly params: Readonly<Record<string, string>>;
+  /** Ends every wait when the caller leaves. */
+  readonly connection: ClientConnection;
+  /**
+   * To be awaited before anything of the account is looked up: admission, where keys are asked after, comes later.
+   * @throws ApiError 401 for a key that was revoked or has expired.
+   */
+  readonly assertActive: () => Promise<void>;
+}
+
+/** An endpoint that makes jobs: wire request → job, frames → wire. Everything else is the one handler's. */
+export interface Endpoint {
+  /** Stable name: it is stored with the job and finds its view again. */
+  readonly name: EndpointName;
+  readonly path: string;
+  readonly capability: Capability;
+  /** A request may name no model: its capability's default is meant then. */
+  readonly defaultModel?: keyof DefaultModels;
+  /** Reads a JSON body; left out where only a form is taken. */
+  readonly parse?: Parse;
+  /** Reads a form; left out where only JSON is taken. */
+  readonly parseForm?: ParseForm;
+  /**
+   * Completes a parsed request by what is known of other jobs: the turns before this one, the video to be remixed.
+   * @throws ApiError 400 or 404 for what it names and is not there.
+   */
+  readonly resolve?: (request: Parsed, context: ResolveContext) => Promise<Parsed>;
+  /**
+   * Holds the request against its model's row, and answers which of its fields the model's vendor would not know and which
+   * are left out therefore (hints only): the header `X-Sluice-Ignored` names them.
+   * @throws ApiError 400 that names the parameter at fault.
+   */
+  readonly check?: (
+    request: Pick<ParsedRequest, 'stream' | 'traits'>,
+    model: RoutedModel,
+    unsupported?: UnsupportedParameters,
+  ) => readonly string[] | undefined;
+  /** The error body of answers without events; left out: OpenAI's. */
+  readonly errorBody?: (error: ApiError, ctx: Context) => unknown;
+  readonly view: View;
+}

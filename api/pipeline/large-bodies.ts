@@ -1,0 +1,221 @@
+import { Worker } from 'node:worker_threads';
+import { ApiError, type ErrorData } from '../../shared/errors.ts';
+import { threadFile } from '../../shared/runtime/thread-file.ts';
+import { FairQueue, type FairTask } from '../bounds/fair-queue.ts';
+import type { EndpointName } from './endpoint-name.ts';
+import type { ParsedRequest } from './parsed-request.ts';
+
+/** Whether a body is large enough (over 256 KiB) to be parsed in the thread, so that no stream waits for it. */
+export function isLargeBody(body: Uint8Array): boolean {
+  return body.byteLength > 256 * 1024;
+}
+
+/** A parsed request whose text stays bytes (UTF-8): it goes into a blob, and the main thread never makes it a string. */
+export interface ParsedLargeRequest extends Omit<ParsedRequest, 'request'> {
+  readonly request: Uint8Array<ArrayBuffer>;
+}
+
+/** What the thread is asked. */
+export interface LargeBodyTask {
+  readonly endpoint: EndpointName;
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
+/** What the thread answers to each task. */
+export type LargeBodyAnswer = { readonly parsed: ParsedLargeRequest } | { readonly error: ErrorData };
+
+/** What the threads and their queue may take. */
+export interface LargeBodyLimits {
+  /** Threads at most. */
+  readonly threads: number;
+  /** Bodies that may wait for a thread, and the bytes they may have together; of more, those of whoever has most go. */
+  readonly waiting: number;
+  readonly waitingBytes: number;
+  /** How long (ms) a thread may take for one body before it is given up. */
+  readonly taskMs: number;
+  /** The heap (MiB) that a thread may use. */
+  readonly heapMiB: number;
+}
+
+const defaults: LargeBodyLimits = {
+  threads: 2,
+  waiting: 64,
+  waitingBytes: 256 * 1024 * 1024,
+  taskMs: 60_000,
+  heapMiB: 1024,
+};
+
+interface PendingTask extends FairTask {
+  readonly endpoint: EndpointName;
+  readonly body: Uint8Array;
+  readonly resolve: (parsed: ParsedLargeRequest) => void;
+  readonly reject: (error: ApiError) => void;
+}
+
+/**
+ * Prepares large bodies in threads of their own. Accounts share their time, and an account has one of them at a time: what
+ * it sends, however long it takes, leaves another thread for everybody else. A thread starts with the first body that
+ * needs it; when it crashes or hangs, the body it had is answered 500 and the next one gets a new thread.
+ */
+export class LargeBodies {
+  readonly #limits: LargeBodyLimits;
+  readonly #waiting: FairQueue<PendingTask>;
+  readonly #threads: LargeBodyThread[];
+  #closed = false;
+
+  constructor(limits: Partial<LargeBodyLimits> = {}) {
+    this.#limits = { ...defaults, ...limits };
+    this.#waiting = new FairQueue({ tasks: this.#limits.waiting, bytes: this.#limits.waitingBytes });
+    const onFinished = (task: PendingTask, ms: number): void => {
+      this.#waiting.spend(task.account, ms);
+      this.#runNext();
+    };
+    this.#threads = Array.from({ length: this.#limits.threads }, () => new LargeBodyThread(this.#limits, onFinished));
+  }
+
+  /**
+   * Prepares a body in a thread.
+   * @param account whose it is
+   * @param signal gives up when it is aborted (the caller left): code `cancelled`.
+   * @throws ApiError what the endpoint's own `parse` throws; 429 when too much of the account waits, 503 when too much
+   * waits of all; 500 when its thread failed.
+   */
+  async parse(
+    endpoint: EndpointName,
+    body: Uint8Array,
+    account: string,
+    signal?: AbortSignal,
+  ): Promise<ParsedLargeRequest> {
+    if (signal?.aborted) throw callerLeft();
+    if (this.#closed) throw crowded();
+    let giveUp = (): void => undefined;
+    try {
+      return await new Promise<ParsedLargeRequest>((resolve, reject) => {
+        const task: PendingTask = { endpoint, body, account, bytes: body.byteLength, resolve, reject };
+        giveUp = () => this.#giveUp(task);
+        signal?.addEventListener('abort', giveUp);
+        this.#enqueue(task);
+        this.#runNext();
+      });
+    } finally {
+      signal?.removeEventListener('abort', giveUp);
+    }
+  }
+
+  /** Ends the threads. Whatever waits or runs is answered 503. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const error = new ApiError('service_unavailable', 'The server is shutting down. Please try again.');
+    for (const task of this.#waiting.clear()) task.reject(error);
+    await Promise.all(this.#threads.map((thread) => thread.close(error)));
+  }
+
+  #enqueue(task: PendingTask): void {
+    for (const dropped of this.#waiting.push(task)) {
+      const isOwnCrowd = dropped !== task || this.#waiting.has(task.account) || this.#isRunning(task.account);
+      dropped.reject(isOwnCrowd ? crowdedByItself() : crowded());
+    }
+  }
+
+  #giveUp(task: PendingTask): void {
+    // A body that a thread has already is parsed to its end; its answer goes nowhere.
+    this.#waiting.remove(task);
+    task.reject(callerLeft());
+  }
+
+  #isRunning(account: string): boolean {
+    return this.#threads.some((thread) => thread.account === account);
+  }
+
+  #runNext(): void {
+    for (const thread of this.#threads) {
+      if (thread.account !== undefined) continue;
+      const task = this.#waiting.take((account) => !this.#isRunning(account));
+      if (!task) return;
+      thread.run(task);
+    }
+  }
+}
+
+/** One thread, which has one body at a time. */
+class LargeBodyThread {
+  readonly #limits: LargeBodyLimits;
+  readonly #onFinished: (task: PendingTask, ms: number) => void;
+  #thread: Worker | undefined;
+  #running: PendingTask | undefined;
+  #runningSince = 0;
+  #deadline: NodeJS.Timeout | undefined;
+
+  /** @param onFinished is called with each body, and the time (ms) it took, once the thread is free again */
+  constructor(limits: LargeBodyLimits, onFinished: (task: PendingTask, ms: number) => void) {
+    this.#limits = limits;
+    this.#onFinished = onFinished;
+  }
+
+  /** Whose body it has; undefined while it is free. */
+  get account(): string | undefined {
+    return this.#running?.account;
+  }
+
+  run(task: PendingTask): void {
+    this.#running = task;
+    this.#runningSince = performance.now();
+    this.#thread ??= this.#start();
+    const thread = this.#thread;
+    this.#deadline = setTimeout(() => void thread.terminate(), this.#limits.taskMs);
+    // A copy is handed over, one at a time: the caller keeps its bytes (it may want their hash).
+    const body = new Uint8Array(task.body);
+    thread.postMessage({ endpoint: task.endpoint, body } satisfies LargeBodyTask, [body.buffer]);
+  }
+
+  async close(error: ApiError): Promise<void> {
+    this.#running?.reject(error);
+    await this.#thread?.terminate();
+  }
+
+  #start(): Worker {
+    const thread = new Worker(threadFile('./large-body-thread', import.meta.url), {
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: this.#limits.heapMiB },
+    });
+    let cause: unknown = new Error('the thread for large bodies took too long');
+    thread.on('error', (error) => {
+      cause = error;
+    });
+    // Follows 'error', and comes alone where the thread was ended for its slowness.
+    thread.on('exit', () => {
+      this.#thread = undefined;
+      this.#finish((task) => task.reject(ApiError.from(cause)));
+    });
+    thread.on('message', (answer: LargeBodyAnswer) => {
+      this.#finish((task) => {
+        if ('parsed' in answer) task.resolve(answer.parsed);
+        else task.reject(ApiError.fromData(answer.error));
+      });
+    });
+    return thread;
+  }
+
+  #finish(settle: (task: PendingTask) => void): void {
+    clearTimeout(this.#deadline);
+    const task = this.#running;
+    this.#running = undefined;
+    if (!task) return;
+    settle(task);
+    this.#onFinished(task, performance.now() - this.#runningSince);
+  }
+}
+
+function callerLeft(): ApiError {
+  return new ApiError('cancelled', 'The client left before its request was complete.');
+}
+
+function crowded(): ApiError {
+  return new ApiError('service_unavailable', 'Too many large requests are waiting. Please try again.');
+}
+
+function crowdedByItself(): ApiError {
+  return new ApiError('rate_limit_exceeded', 'Too many large requests of this account are waiting. Please try again.', {
+    retryAfterMs: 1000,
+  });
+}

@@ -1,0 +1,85 @@
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import { idempotencyMs } from '../admission/admit.ts';
+import { idempotencyHash } from '../admission/idempotency-hash.ts';
+import { type Limits, limitHeaders } from '../admission/limit-headers.ts';
+import type { Preferences } from '../admission/preferences.ts';
+import type { Submission } from '../admission/submission.ts';
+import { nameJob } from '../http/request-id.ts';
+import type { Services } from '../services.ts';
+import type { Context } from '../state.ts';
+import type { Endpoint, Parsed } from './endpoint.ts';
+import type { ReadRequest } from './read-request.ts';
+import { packViewOptions } from './view-options.ts';
+
+/** A request as it is submitted, once it is resolved and checked. */
+export async function makeSubmission(
+  ctx: Context,
+  services: Services,
+  endpoint: Endpoint,
+  { parsed, bodyHash, share }: ReadRequest,
+  preferences: Preferences,
+): Promise<Submission> {
+  const { facts } = ctx.state;
+  facts.model = parsed.model;
+  facts.stream = parsed.stream;
+  const viewOptions = await packViewOptions(services.blobs.of(ctx.state.caller.account), parsed.viewOptions);
+  return {
+    job: identify(services, ctx, endpoint, { parsed, viewOptions }, preferences),
+    caller: ctx.state.caller,
+    parsed,
+    bodyHash,
+    cancelsOnLeave: !parsed.background && cancelsOnLeave(ctx, preferences),
+    onAdmitted: (limits) => {
+      nameJob(ctx, ctx.state.jobId);
+      showLimits(ctx, limits);
+    },
+    onQueued: share && (() => share.close()),
+  };
+}
+
+function identify(
+  { config, clock }: Services,
+  ctx: Context,
+  endpoint: Endpoint,
+  { parsed, viewOptions }: { readonly parsed: Parsed; readonly viewOptions: string },
+  preferences: Preferences,
+): JobIdentity {
+  const { caller, jobId } = ctx.state;
+  const now = clock.now();
+  const isKeyed = preferences.idempotencyKey !== undefined;
+  const isBackground = parsed.background === true;
+  const kept = preferences.respondAsync || parsed.store ? config.resultMs : 0;
+  // How long its caller waits for the answer says nothing of work that nobody waits for.
+  const deadlineMs = isBackground ? config.backgroundDeadlineMs : (preferences.deadlineMs ?? config.deadlineMs);
+  const goesOn = isBackground || isKeyed || preferences.respondAsync;
+  return {
+    id: jobId,
+    account: caller.account,
+    apiKeyId: caller.apiKeyId,
+    capability: endpoint.capability,
+    endpoint: endpoint.name,
+    model: parsed.model,
+    // Bytes are stored whole for later; nobody reads them as they grow.
+    stream: parsed.stream && !(preferences.respondAsync && endpoint.view.bytes?.(parsed) !== undefined),
+    createdAt: now,
+    deadlineAt: now + deadlineMs,
+    retentionMs: isKeyed ? Math.max(kept, idempotencyMs) : kept,
+    idempotency: idempotencyHash(ctx, endpoint, preferences),
+    viewOptions,
+    metadata: parsed.metadata,
+    resource: parsed.store ? (goesOn ? 'background' : 'foreground') : undefined,
+  };
+}
+
+/** Keyed and asynchronous jobs go on without their caller; a plain one as the header, or else its key, says. */
+function cancelsOnLeave({ state }: Context, preferences: Preferences): boolean {
+  if (preferences.respondAsync || preferences.idempotencyKey !== undefined) return false;
+  return (preferences.onDisconnect ?? state.caller.onDisconnect ?? 'cancel') === 'cancel';
+}
+
+/** Shows the limits of the key in the headers of an answer that is still to begin. */
+function showLimits({ res }: Context, limits: Limits): void {
+  if (res.headersSent) return;
+  const headers = limitHeaders(limits);
+  for (const name in headers) res.setHeader(name, headers[name] as string);
+}

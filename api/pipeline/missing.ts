@@ -1,0 +1,56 @@
+import type { Capability } from '../../shared/capabilities/capability.ts';
+import type { Catalogue } from '../../shared/catalogue/catalogue.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { Caller } from '../auth/caller.ts';
+import { isInScope } from '../auth/key-scopes.ts';
+
+/** As much of an id as an error repeats: it is the caller's text. */
+const maxId = 200;
+
+/** An id as an error shows it. */
+export function shownId(id: string): string {
+  return id.length <= maxId ? id : `${id.slice(0, maxId)}…`;
+}
+
+/** The 405 for a path that exists. @param allowed the methods that it has, as `Allow` lists them */
+export function methodNotAllowed(method: string, allowed: string): ApiError {
+  const hint = allowed === '' ? '' : ` Allowed: ${allowed}.`;
+  return new ApiError('method_not_allowed', `The method ${method} is not allowed on this path.${hint}`);
+}
+
+/** The 404 for a model that is not offered, in OpenAI's words. @param hint what follows */
+function modelNotFound(id: string, hint = ''): ApiError {
+  const message = `The model \`${shownId(id)}\` does not exist or you do not have access to it.${hint}`;
+  return new ApiError('model_not_found', message, { param: 'model' });
+}
+
+/** Models that are named at most in the place of one whose vendor is off. */
+const maxNamed = 5;
+
+/**
+ * The 404 for a model that nobody serves here: a misspelled one is told what it is like, one that is known is told that its
+ * vendor is off. Models outside of the key's scope are not named.
+ * @param wanted the capability that is asked for; left out: the model's own
+ */
+export function missingModel(
+  catalogue: Pick<Catalogue, 'find' | 'list' | 'nearest' | 'sources'>,
+  id: string,
+  scopes: Pick<Caller, 'capabilities' | 'models'>,
+  wanted?: Capability,
+): ApiError {
+  const near = catalogue.nearest(id).filter((name) => isInScope(scopes, catalogue.find(name)));
+  const known = catalogue.sources().models.find((model) => model.id === id);
+  if (known === undefined) return modelNotFound(id, near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`);
+  const capability = wanted ?? known.capability;
+  const vendors = [...new Set(known.routes.map(({ vendor }) => vendor))];
+  const usable = catalogue.list().filter((model) => model.capability === capability && isInScope(scopes, model));
+  const ids = new Set(usable.map((model) => model.id));
+  const named = [...new Set([...near.filter((name) => ids.has(name)), ...ids])].slice(0, maxNamed);
+  const [subject, are] = vendors.length === 1 ? ['its vendor', 'is'] : ['its vendors', 'are'];
+  const message =
+    `The model \`${shownId(id)}\` is known, but ${subject} (${vendors.slice(0, maxNamed).join(', ')}) ${are} off on this gateway.` +
+    (named.length === 0
+      ? ''
+      : ` Available ${capability} models: ${named.join(', ')}${ids.size > named.length ? ', …' : ''}.`);
+  return new ApiError('model_not_found', message, { param: 'model' });
+}

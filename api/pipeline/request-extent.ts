@@ -1,0 +1,32 @@
+import { askedSearchContext } from '../../shared/money/request-fee.ts';
+import type { Extent } from './parsed-request.ts';
+
+/**
+ * The extent of a request for text.
+ * @param outputTokens the caller's limit for each answer
+ * @param choices how many answers are made
+ */
+export function extentOf(outputTokens: number | null | undefined, choices?: number | null): Extent {
+  return { outputTokens: outputTokens ?? undefined, choices: choices ?? undefined };
+}
+
+/**
+ * What of a request for text a price of the request counts by; nothing for most.
+ * @param requests as how many it counts
+ */
+export function feeExtent(options: unknown, requests = 1): Pick<Extent, 'fee'> {
+  const searchContext = options === undefined ? undefined : askedSearchContext(options);
+  if (searchContext === undefined && requests === 1) return {};
+  return { fee: { ...(searchContext && { searchContext }), ...(requests !== 1 && { requests }) } };
+}
+
+/** What of a request for images the price of one may depend on. What no price can name is left out. */
+export function imageFeeExtent({ size, quality }: { size?: unknown; quality?: unknown }): Pick<Extent, 'fee'> {
+  const [imageSize, imageQuality] = [nameOf(size), nameOf(quality)];
+  if (imageSize === undefined && imageQuality === undefined) return {};
+  return { fee: { ...(imageSize && { imageSize }), ...(imageQuality && { imageQuality }) } };
+}
+
+function nameOf(value: unknown): string | undefined {
+  return typeof value === 'string' && /^[\w-]{1,31}$/.test(value) ? value : undefined;
+}

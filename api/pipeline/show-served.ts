@@ -1,0 +1,24 @@
+import type { Served } from '../../shared/jobs/settlement/served.ts';
+import { formatDollars } from '../../shared/money/dollars.ts';
+import type { Context } from '../state.ts';
+import { serverName } from './check-request.ts';
+
+/**
+ * Says in the answer's headers, and in the access log, who serves it, in how many calls, what it has cost, where that is
+ * known in time, and which of its fields are left out.
+ */
+export function showServed({ res, state }: Context, { vendor, calls, model, cost }: Served): void {
+  state.facts.vendor = vendor;
+  state.facts.calls = calls;
+  if (model !== undefined) state.facts.served_model = model;
+  const dollars = cost === undefined ? undefined : formatDollars(cost);
+  if (dollars !== undefined) state.facts.cost = dollars;
+  if (res.headersSent) return;
+  res.setHeader('x-sluice-vendor', vendor);
+  res.setHeader('x-sluice-attempts', String(calls));
+  if (dollars !== undefined) res.setHeader('x-sluice-cost', dollars);
+  // An operator may name a model as no header can.
+  if (model !== undefined) res.setHeader('x-sluice-model', encodeURI(model));
+  const ignored = state.ignored?.get(serverName(vendor, model));
+  if (ignored) res.setHeader('x-sluice-ignored', ignored);
+}

@@ -1,0 +1,53 @@
+import type { InboxListener } from '../../shared/jobs/inbox.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import { JobIdMap } from '../../shared/redis/job-id-map.ts';
+import { AnswerReader, type FrameReceiver, type ReaderContext, type ReaderOptions } from './answer-reader.ts';
+
+/** How often readers look for silence. One timer for all: a timer each would cost more than the check. */
+const tickMs = 500;
+
+/** All answers that this process is reading, by job. */
+export class AnswerReaders implements InboxListener {
+  readonly #context: ReaderContext;
+  readonly #readers = new JobIdMap<AnswerReader>();
+  readonly #timer: NodeJS.Timeout;
+  readonly #onClose = (reader: AnswerReader): void => this.#readers.delete(reader);
+
+  constructor(context: ReaderContext) {
+    this.#context = context;
+    this.#timer = setInterval(() => this.#tick(), tickMs);
+    this.#timer.unref();
+  }
+
+  /**
+   * Registers a reader, from the first frame on. For a new job: before it is enqueued; nothing else is needed. For a job
+   * that is there already: attach first, then `catchUp`.
+   */
+  open(
+    job: Pick<JobIdentity, 'id' | 'account'>,
+    sink: FrameReceiver,
+    options: Pick<ReaderOptions, 'onServed' | 'isCreator'> = {},
+  ): AnswerReader {
+    const reader = new AnswerReader(job, this.#context, { ...options, sink, onClose: this.#onClose });
+    this.#readers.add(reader);
+    return reader;
+  }
+
+  frames(jobId: string, text: string, start: number): void {
+    this.#readers.forEach(jobId, (reader) => reader.receive(text, start));
+  }
+
+  resubscribed(): void {
+    for (const reader of this.#readers) reader.catchUp();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    for (const reader of this.#readers) reader.close();
+  }
+
+  #tick(): void {
+    const now = Date.now();
+    for (const reader of this.#readers) reader.tick(now);
+  }
+}

@@ -1,0 +1,63 @@
+import { ApiError, type ErrorData } from '../../shared/errors.ts';
+import { type Frame, isTerminal } from '../../shared/jobs/frames.ts';
+import type { FrameReceiver } from './answer-reader.ts';
+
+/** A held answer: gathers the frames of a job and makes one body of them at the end. */
+export class BufferedReply<Body> implements FrameReceiver {
+  /** The body; rejects with the ApiError that the job ended with. */
+  readonly body: Promise<Body>;
+  /** Called twice a second. */
+  onTick: ((now: number) => void) | undefined;
+  /** When the first frame came, in ms since 1970. */
+  firstFrameAt: number | undefined;
+  readonly #compose: (frames: readonly Frame[]) => Body;
+  readonly #fromEnd: boolean;
+  readonly #takesErrors: boolean;
+  readonly #frames: Frame[] = [];
+  #resolve: (body: Body) => void = () => undefined;
+  #reject: (error: unknown) => void = () => undefined;
+
+  /**
+   * @param fromEnd whether the end frame is enough: then no other is kept
+   * @param takesErrors whether an answer that ended with an error has a body, too
+   */
+  constructor(compose: (frames: readonly Frame[]) => Body, fromEnd = false, takesErrors = false) {
+    this.#compose = compose;
+    this.#fromEnd = fromEnd;
+    this.#takesErrors = takesErrors;
+    this.body = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    // Nobody may be waiting yet when it fails; whoever awaits later still gets the error.
+    this.body.catch(() => undefined);
+  }
+
+  frame(frame: Frame): void {
+    this.firstFrameAt ??= Date.now();
+    if (frame.type === 'error' && !this.#takesErrors) {
+      this.#reject(ApiError.fromData(JSON.parse(frame.text) as ErrorData));
+      return;
+    }
+    if (isTerminal(frame) || !this.#fromEnd) this.#frames.push(frame);
+    if (!isTerminal(frame)) return;
+    try {
+      this.#resolve(this.#compose(this.#frames));
+    } catch (error) {
+      this.#reject(error);
+    }
+  }
+
+  flush(): boolean {
+    return true;
+  }
+
+  tick(now: number): void {
+    this.onTick?.(now);
+  }
+
+  /** Ends the wait with an error from elsewhere: the caller left, the process stops. */
+  fail(error: ApiError): void {
+    this.#reject(error);
+  }
+}

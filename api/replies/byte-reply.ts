@@ -1,0 +1,145 @@
+import type { ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { ApiError, type ErrorData } from '../../shared/errors.ts';
+import type { Frame } from '../../shared/jobs/frames.ts';
+import type { FrameReceiver } from './answer-reader.ts';
+import { stalledMs } from './client-connection.ts';
+import { StreamedReply } from './streamed-reply.ts';
+import { expired } from './unreadable-answer.ts';
+import type { BytesView } from './view.ts';
+
+/** What an answer of bytes is made of. */
+export interface ByteReplyOptions {
+  readonly response: ServerResponse;
+  readonly bytes: BytesView;
+  /** When the request came, in ms of `performance.now()`. */
+  readonly startedAt: number;
+  /** Opens the stored file of an answer. @throws Error when it is gone. */
+  readonly openFile: (file: string) => Promise<{ readonly content: Readable; readonly bytes: number }>;
+  /** The client takes bytes again. */
+  readonly onDrain: () => void;
+}
+
+/**
+ * An answer that is bytes, sent as they come. The status waits for the first of them, so that an early error is a real
+ * HTTP error. Bytes cannot say an error: one that comes later cuts the connection, and the client sees an incomplete body.
+ * Where only the end of the job is left, its stored file is sent.
+ */
+export class ByteReply extends StreamedReply implements FrameReceiver {
+  readonly #options: ByteReplyOptions;
+  readonly #response: ServerResponse;
+  #pending: Buffer[] = [];
+  #isFull = false;
+
+  constructor(options: ByteReplyOptions) {
+    super();
+    this.#options = options;
+    this.#response = options.response;
+  }
+
+  frame(frame: Frame): void {
+    if (this.isEnded) return;
+    this.countFrame();
+    if (frame.type === 'error') {
+      this.fail(ApiError.fromData(JSON.parse(frame.text) as ErrorData));
+      return;
+    }
+    const chunk = this.#options.bytes.chunk(frame);
+    if (chunk !== undefined && chunk.length > 0) {
+      this.#open({});
+      this.#pending.push(chunk);
+    }
+    if (frame.type === 'end') this.#finish(frame);
+  }
+
+  flush(): boolean {
+    if (this.#pending.length > 0 && !this.isEnded) this.#write();
+    return !this.#isFull;
+  }
+
+  tick(now: number): void {
+    if (!this.isEnded) this.onTick?.(now);
+  }
+
+  /** Ends the answer with an error: as a status while there is none, else by cutting the connection. */
+  fail(error: ApiError): void {
+    if (this.isEnded) return;
+    const rest = this.#takePending();
+    this.#settle(error);
+    if (!this.isOpen) return;
+    // What came before the break is the client's: the connection is cut once that has left.
+    if (rest.length > 0) this.#response.write(rest, () => this.#response.destroy());
+    else this.#response.destroy();
+  }
+
+  /** Forgets the client: it has left, or will be answered otherwise. */
+  abandon(): void {
+    if (!this.isEnded) this.#settle(new ApiError('cancelled', 'The caller left.'));
+  }
+
+  #open(headers: Record<string, number>): void {
+    if (this.isOpen) return;
+    this.markOpen();
+    this.#response.writeHead(200, {
+      'content-type': this.#options.bytes.contentType,
+      'cache-control': 'no-cache',
+      'x-accel-buffering': 'no',
+      'openai-processing-ms': String(Math.round(performance.now() - this.#options.startedAt)),
+      ...headers,
+    });
+  }
+
+  #write(): void {
+    const chunk = this.#takePending();
+    const socket = this.sendHead(this.#response);
+    const hasRoom = this.#response.write(chunk);
+    socket?.uncork();
+    if (hasRoom) return;
+    this.#isFull = true;
+    this.#response.once('drain', () => {
+      this.#isFull = false;
+      this.#options.onDrain();
+    });
+  }
+
+  #takePending(): Buffer {
+    const chunks = this.#pending;
+    this.#pending = [];
+    const taken = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+    this.bytes += taken.length;
+    return taken;
+  }
+
+  #finish(end: Frame): void {
+    if (this.isOpen) {
+      const last = this.#takePending();
+      const socket = this.sendHead(this.#response);
+      this.endResponse(this.#response, last, undefined);
+      socket?.uncork();
+      return;
+    }
+    const file = this.#options.bytes.file(end);
+    if (file === undefined) this.fail(expired());
+    else this.#sendFile(file).catch((error) => this.fail(this.isOpen ? ApiError.from(error) : expired()));
+  }
+
+  async #sendFile(file: string): Promise<void> {
+    const { content, bytes } = await this.#options.openFile(file);
+    if (this.isEnded) {
+      content.destroy();
+      return;
+    }
+    this.#open({ 'content-length': bytes });
+    // The reader is done, and ticks no more.
+    this.#response.setTimeout(stalledMs, () => this.#response.destroy());
+    await pipeline(content, this.#response);
+    this.bytes = bytes;
+    this.#settle(undefined);
+  }
+
+  #settle(error: ApiError | undefined): void {
+    this.#pending = [];
+    this.markEnded(error);
+  }
+}

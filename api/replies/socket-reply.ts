@@ -1,0 +1,211 @@
+import type { Socket } from 'node:net';
+import { WebSocket } from 'ws';
+import { ApiError, type ErrorData } from '../../shared/errors.ts';
+import type { Frame } from '../../shared/jobs/frames.ts';
+import type { FrameReceiver } from './answer-reader.ts';
+import {
+  beyondEnd,
+  type EventPosition,
+  endMark,
+  errorEvent,
+  isBeyondEnd,
+  isDelivered,
+  pingMs,
+  type StreamDress,
+} from './sse-reply.ts';
+
+/** A client that has answered no ping for so long is gone. */
+const silentMs = 90_000;
+
+/** Close codes (RFC 6455, section 7.4.1). */
+const closeCodes = {
+  /** The job's last event has been sent, be it an error. */
+  finished: 1000,
+  /** This process is closing: the same path resumes on another. */
+  goingAway: 1001,
+  /** The client sent a message. */
+  policyViolation: 1008,
+  /** The events cannot be read on. */
+  failed: 1011,
+} as const;
+
+/** What the answer over a WebSocket is made of. */
+export interface SocketReplyOptions {
+  /** The view's fold over the frames, as for SSE. */
+  readonly events: (frame: Frame) => string[];
+  /** How the view tells errors. */
+  readonly view: StreamDress;
+  /** What the client has already: events up to here are suppressed. */
+  readonly resumeAfter: EventPosition | undefined;
+  /** The client takes events again. */
+  readonly onDrain: () => void;
+}
+
+/**
+ * The events of the SSE view as WebSocket messages, a text message each: `{"id", "event", "data"}`, the lines of the SSE
+ * event by their names. `id` is where to resume after; `event` is null where the endpoint names none; `data` is the JSON
+ * itself, or a string where it is none (`[DONE]`). After the last one the socket is closed.
+ *
+ * It can be fed before there is a socket: then it takes the first frames and wants no more until `open`. A slow client
+ * pauses the reader, so that no more than one batch beyond the socket's own buffer is held.
+ */
+export class SocketReply implements FrameReceiver {
+  /** Resolves with the first frames, or rejects with the ApiError for which there will be none. */
+  readonly begun: Promise<void>;
+  /** Resolves when the connection is closed. */
+  readonly closed: Promise<void>;
+  frames = 0;
+  /** The error that was sent: the job's own, or why its events could not be read on. */
+  error: ApiError | undefined;
+  /** Where to resume after: what the client asked for, then the last event sent. */
+  position: string | undefined;
+  readonly #options: SocketReplyOptions;
+  #webSocket: WebSocket | undefined;
+  #socket: Socket | undefined;
+  #messages: string[] = [];
+  #closeCode: number | undefined;
+  #isFull = true;
+  /** Events of the fold, those that the client has already among them. */
+  #folded = 0;
+  #heardAt = 0;
+  #pings: NodeJS.Timeout | undefined;
+  #resolveBegun: () => void = () => undefined;
+  #rejectBegun: (error: ApiError) => void = () => undefined;
+  #resolveClosed: () => void = () => undefined;
+
+  constructor(options: SocketReplyOptions) {
+    this.#options = options;
+    const { resumeAfter: after } = options;
+    if (after !== undefined)
+      this.position = Number.isFinite(after.event) ? `${after.seq}.${after.event}` : `${after.seq}`;
+    this.begun = new Promise((resolve, reject) => {
+      this.#resolveBegun = resolve;
+      this.#rejectBegun = reject;
+    });
+    this.begun.catch(() => undefined);
+    this.closed = new Promise((resolve) => {
+      this.#resolveClosed = resolve;
+    });
+  }
+
+  /** Takes the connection, which it closes in the end. */
+  open(webSocket: WebSocket, socket: Socket): void {
+    this.#webSocket = webSocket;
+    this.#socket = socket;
+    this.#heardAt = Date.now();
+    this.#pings = setInterval(() => this.#checkAlive(Date.now()), pingMs);
+    webSocket.on('pong', () => {
+      this.#heardAt = Date.now();
+    });
+    webSocket.on('message', () => this.#refuseMessage());
+    // What breaks the connection closes it; there is nobody to tell.
+    webSocket.on('error', () => undefined);
+    webSocket.once('close', () => {
+      clearInterval(this.#pings);
+      this.#resolveClosed();
+    });
+    socket.on('drain', () => this.#drained());
+    this.#drained();
+  }
+
+  frame(frame: Frame): void {
+    if (this.#closeCode !== undefined) return;
+    this.frames++;
+    if (frame.type === 'error') {
+      this.error = ApiError.fromData(JSON.parse(frame.text) as ErrorData);
+    }
+    const { view, events: fold } = this.#options;
+    const isFolded = this.error === undefined || view.showsErrors;
+    const events = isFolded ? fold(frame) : [errorEvent(view, this.error as ApiError, this.#folded)];
+    this.#folded += events.length;
+    for (let index = 0; index < events.length; index++) this.#event(events[index] as string, frame.seq, index);
+    if (frame.type !== 'end' && frame.type !== 'error') return;
+    const { resumeAfter } = this.#options;
+    if (isBeyondEnd(resumeAfter, frame.seq, events.length)) this.fail(beyondEnd(resumeAfter));
+    else this.#closeCode = closeCodes.finished;
+  }
+
+  flush(): boolean {
+    this.#resolveBegun();
+    this.#send();
+    return !this.#isFull;
+  }
+
+  tick(): void {
+    // The connection has a timer of its own, because it may outlive the reader.
+  }
+
+  /** Ends with an error that is not the job's. */
+  fail(error: ApiError, closeCode: number = closeCodes.failed): void {
+    if (this.#closeCode !== undefined) return;
+    this.#rejectBegun(error);
+    this.error = error;
+    this.#messages.push(toMessage(errorEvent(this.#options.view, error, this.#folded), null));
+    this.#closeCode = closeCode;
+    this.#send();
+  }
+
+  /** Lets go of the client because this process is closing. */
+  handOver(error: ApiError): void {
+    this.fail(error, closeCodes.goingAway);
+  }
+
+  #event(text: string, seq: number, index: number): void {
+    if (isDelivered(this.#options.resumeAfter, seq, index)) return;
+    this.position = `${seq}.${index}`;
+    this.#messages.push(toMessage(text, text === endMark ? null : this.position));
+  }
+
+  /** All messages that came together leave in one write; the close follows once the client has taken them. */
+  #send(): void {
+    const [webSocket, socket] = [this.#webSocket, this.#socket];
+    if (webSocket === undefined || socket === undefined) return;
+    const messages = this.#messages;
+    this.#messages = [];
+    socket.cork();
+    for (const message of messages) webSocket.send(message);
+    socket.uncork();
+    this.#isFull = socket.writableNeedDrain;
+    if (this.#isFull) this.#heardAt = Date.now();
+    else if (this.#closeCode !== undefined) this.#close();
+  }
+
+  #drained(): void {
+    this.#heardAt = Date.now();
+    this.#isFull = false;
+    this.#send();
+    if (!this.#isFull && this.#closeCode === undefined) this.#options.onDrain();
+  }
+
+  #close(): void {
+    this.#webSocket?.close(this.#closeCode);
+  }
+
+  #checkAlive(now: number): void {
+    const unheard = now - this.#heardAt;
+    // To a full connection nothing is sent, so nothing is answered either.
+    if (this.#isFull) return;
+    if (unheard > silentMs) this.#webSocket?.terminate();
+    else if (this.#webSocket?.readyState === WebSocket.OPEN) this.#webSocket.ping();
+  }
+
+  #refuseMessage(): void {
+    if (this.#closeCode !== undefined) return;
+    const error = new ApiError('invalid_request_error', 'This socket takes no messages. DELETE cancels the job.');
+    this.fail(error, closeCodes.policyViolation);
+    this.#close();
+  }
+}
+
+function toMessage(event: string, id: string | null): string {
+  let name: string | null = null;
+  const lines: string[] = [];
+  for (const line of event.split('\n')) {
+    if (line.startsWith('data: ')) lines.push(line.slice('data: '.length));
+    else if (line.startsWith('event: ')) name = line.slice('event: '.length);
+  }
+  const text = lines.join('\n');
+  // Views write whole JSON objects, so what begins like one need not be parsed.
+  const data = text.startsWith('{') ? text : JSON.stringify(text);
+  return `{"id":${JSON.stringify(id)},"event":${JSON.stringify(name)},"data":${data}}`;
+}

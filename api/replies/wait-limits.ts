@@ -1,0 +1,56 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import { endJob } from '../../shared/jobs/settlement/end-job.ts';
+import type { Services } from '../services.ts';
+
+/** How long Redis may take to end a job before its caller is answered without it. */
+const localGraceMs = 2000;
+
+/**
+ * How long the caller of a job waits: to its deadline (504), and, while no worker has begun, to the queue limit (503); both
+ * by Redis's clock, like all that more than one process decides.
+ * Ending goes through Redis like every end, so a worker that begins in the same moment and this process agree; the error
+ * then arrives as the job's last frame. Only if Redis stays away is the caller answered directly.
+ */
+export class WaitLimits {
+  readonly #services: Services;
+  readonly #job: JobIdentity;
+  readonly #fail: (error: ApiError) => void;
+  #queueCheckAt: number;
+  #endedAt: number | undefined;
+
+  constructor(services: Services, job: JobIdentity, fail: (error: ApiError) => void) {
+    this.#services = services;
+    this.#job = job;
+    this.#fail = fail;
+    this.#queueCheckAt = job.createdAt + services.config.queueWaitMs;
+  }
+
+  tick(): void {
+    const now = this.#services.clock.now();
+    if (now >= this.#job.deadlineAt) {
+      const error = new ApiError('timeout', 'The request was not answered within its deadline.');
+      if (this.#endedAt === undefined) this.#end(error, 'overdue');
+      this.#endedAt ??= now;
+      if (now > this.#endedAt + localGraceMs) this.#fail(error);
+    } else if (now >= this.#queueCheckAt) {
+      // Refused when a worker has begun; then there is nothing more to check.
+      this.#queueCheckAt = Number.POSITIVE_INFINITY;
+      this.#end(
+        new ApiError('service_unavailable', 'No worker was free to run the request. Try again later.', {
+          retryAfterMs: 5000,
+        }),
+        'queued',
+      );
+    }
+  }
+
+  #end(error: ApiError, guard: 'queued' | 'overdue'): void {
+    endJob(this.#services, this.#job, error, guard)
+      .then(({ verdict }) => {
+        // Redis's clock is a little behind what this process takes it for: it is asked again.
+        if (verdict === 'refused' && guard === 'overdue') this.#endedAt = undefined;
+      })
+      .catch((cause) => this.#services.log.warn({ err: cause, job: this.#job.id }, 'ending an overdue job failed'));
+  }
+}

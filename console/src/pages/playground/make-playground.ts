@@ -1,0 +1,30 @@
+import { ChatSession } from './chat-session.ts';
+import type { MadeImage, MadeSpeech, MadeVideo, Transcript } from './media-work.ts';
+import { TaskSession } from './task-session.ts';
+
+const imageForm = { model: '', prompt: '', size: '', n: 1, quality: '' };
+const videoForm = { model: '', prompt: '', size: '', seconds: '', image: '' };
+const speechForm = { model: '', input: '', voice: 'alloy', format: 'mp3', speed: 1, instructions: '' };
+const transcriptionForm = { model: '', file: null as File | null, language: '', prompt: '' };
+
+/** Everything of one reader's playground; it stays while the page is left. */
+export interface Playground {
+  readonly user: string;
+  readonly chat: ChatSession;
+  readonly images: TaskSession<typeof imageForm, readonly MadeImage[]>;
+  readonly videos: TaskSession<typeof videoForm, MadeVideo>;
+  readonly speech: TaskSession<typeof speechForm, MadeSpeech>;
+  readonly transcripts: TaskSession<typeof transcriptionForm, Transcript>;
+}
+
+/** A playground in which nothing was done yet. @param user the user's id */
+export function makePlayground(user: string): Playground {
+  return {
+    user,
+    chat: new ChatSession(),
+    images: new TaskSession(imageForm),
+    videos: new TaskSession(videoForm),
+    speech: new TaskSession(speechForm, ({ url }: MadeSpeech) => URL.revokeObjectURL(url)),
+    transcripts: new TaskSession(transcriptionForm),
+  };
+}

@@ -1,0 +1,168 @@
+import type { Database } from '../database/database.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import { forgetBudget } from './account-money.ts';
+import type { ApiKey, KeySettings, NewApiKey } from './api-key.ts';
+import { apiKeyOf, newKeyRow, settingColumns } from './api-key-row.ts';
+import { newApiKeyText, textColumns } from './api-key-text.ts';
+import { type FlaggedKey, writeKeyFlag } from './key-flag.ts';
+
+/** What is to become different; what is left out stays, and undefined takes a limit away. */
+export type KeyChange = Partial<KeySettings> & { readonly name?: string };
+
+/** A key that was just made, and its text, which is nowhere else. */
+export interface CreatedKey {
+  readonly key: ApiKey;
+  readonly text: string;
+}
+
+/** How often a key that changes all the time is read again. */
+const maxReads = 3;
+
+/**
+ * Changes a key: first in the database, which lasts, then in Redis, where every admission sees that what it knows of the key
+ * is old. When the second step fails (the error is thrown) the change may not be in force until it is repeated or an api
+ * process starts; repeating is harmless. Returns the key as it is now, undefined when there is no such key any more.
+ */
+export async function changeApiKey(
+  db: Database,
+  redis: RedisClient,
+  { id }: FlaggedKey,
+  { name, ...settings }: KeyChange,
+): Promise<ApiKey | undefined> {
+  const row = await db
+    .updateTable('api_keys')
+    .set((is) => ({
+      ...settingColumns(settings),
+      ...(name !== undefined && { name }),
+      revision: is('revision', '+', 1),
+    }))
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .returningAll()
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  // Before the change is in force: what admission knows of the budget is of the old one.
+  if ('budget' in settings) await forgetBudget(redis, row.account_id, id);
+  return await announceKey(db, redis, apiKeyOf(row));
+}
+
+/**
+ * Tells Redis of a key as it was read from the database, and answers the key that is in force: a later reading where it was
+ * changed meanwhile, undefined where it was revoked.
+ */
+export async function announceKey(db: Database, redis: RedisClient, key: ApiKey): Promise<ApiKey | undefined> {
+  let current = key;
+  for (let reads = 0; reads < maxReads; reads++) {
+    const announced = await writeKeyFlag(redis, current, current.revision);
+    if (announced === 0) return undefined;
+    if (announced === current.revision) return current;
+    // The database comes first in every change: what Redis knows can be read there, unless it was set back to an older copy.
+    const later = await readOrOvertake(db, current, announced);
+    if (later === undefined) return undefined;
+    current = later;
+  }
+  return current;
+}
+
+/** The key as it is now; where its revision is behind the announced one, it gets the one after that. */
+async function readOrOvertake(db: Database, { id }: ApiKey, announced: number): Promise<ApiKey | undefined> {
+  const query = db.selectFrom('api_keys').selectAll().where('id', '=', id).where('revoked_at', 'is', null);
+  const row = await query.executeTakeFirst();
+  if (row === undefined || row.revision >= announced) return row && apiKeyOf(row);
+  await db
+    .updateTable('api_keys')
+    .set({ revision: announced + 1 })
+    .where('id', '=', id)
+    .where('revision', '<=', announced)
+    .execute();
+  const overtaking = await query.executeTakeFirst();
+  return overtaking && apiKeyOf(overtaking);
+}
+
+/**
+ * Revokes a key for good: first in the database, which lasts, then in Redis, which every admission asks. When the second
+ * step fails (the error is thrown) the key may be admitted until the revocation is repeated or an api process starts.
+ * Repeating is harmless.
+ */
+export async function revokeApiKey(db: Database, redis: RedisClient, key: FlaggedKey): Promise<void> {
+  await revokeInDatabase(db, key);
+  await writeKeyFlag(redis, key, 0);
+}
+
+/** Only the first step of `revokeApiKey`: enough while no gateway runs, since its start calls `syncKeyFlags`. */
+export async function revokeInDatabase(db: Database, key: FlaggedKey): Promise<void> {
+  await db
+    .updateTable('api_keys')
+    .set({ revoked_at: Date.now() })
+    .where('id', '=', key.id)
+    .where('revoked_at', 'is', null)
+    .execute();
+}
+
+/**
+ * Makes a key with the same name and settings, and lets the old one expire after `overlapMs` (unless it does before), or
+ * revokes it at once where that is 0. A key may be rotated again: a text that was lost on its way is replaced so. Answers
+ * undefined when the old key is not valid any more. Where Redis fails afterwards, the error is thrown.
+ */
+export async function rotateApiKey(
+  db: Database,
+  redis: RedisClient,
+  { id }: FlaggedKey,
+  overlapMs: number,
+): Promise<CreatedKey | undefined> {
+  const text = newApiKeyText();
+  const now = Date.now();
+  const rotated = await db.transaction().execute(async (transaction) => {
+    // Writing first locks the row: what is read is what the new key gets.
+    const row = await transaction
+      .updateTable('api_keys')
+      .set((is) => ({ revision: is('revision', '+', 1) }))
+      .where('id', '=', id)
+      .where('revoked_at', 'is', null)
+      .where((is) => is.or([is('expires_at', 'is', null), is('expires_at', '>', now)]))
+      .returningAll()
+      .executeTakeFirst();
+    if (row === undefined) return undefined;
+    const old = apiKeyOf(row);
+    const created = await insertKey(transaction, text, old);
+    const expiresAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + overlapMs);
+    await transaction
+      .updateTable('api_keys')
+      .set({ rotated_to: created.id, ...(overlapMs === 0 ? { revoked_at: now } : { expires_at: expiresAt }) })
+      .where('id', '=', id)
+      .execute();
+    return { old, created };
+  });
+  if (rotated === undefined) return undefined;
+  const { old, created } = rotated;
+  if (overlapMs === 0) await writeKeyFlag(redis, old, 0);
+  else await announceKey(db, redis, old);
+  return { key: created, text };
+}
+
+/**
+ * Makes a key unless its account has `most` valid ones already: then undefined.
+ * @throws an error of the database where there is no such account.
+ */
+export async function createLimitedApiKey(db: Database, key: NewApiKey, most: number): Promise<CreatedKey | undefined> {
+  const text = newApiKeyText();
+  const created = await db.transaction().execute(async (transaction) => {
+    // Writing the account's row first lets one after the other count.
+    const account = transaction.updateTable('accounts').set((is) => ({ name: is.ref('name') }));
+    await account.where('id', '=', key.accountId).execute();
+    const { count } = await transaction
+      .selectFrom('api_keys')
+      .select((is) => is.fn.countAll<number>().as('count'))
+      .where('account_id', '=', key.accountId)
+      .where('revoked_at', 'is', null)
+      .where((is) => is.or([is('expires_at', 'is', null), is('expires_at', '>', Date.now())]))
+      .executeTakeFirstOrThrow();
+    return Number(count) >= most ? undefined : await insertKey(transaction, text, key);
+  });
+  return created && { key: created, text };
+}
+
+async function insertKey(db: Database, text: string, key: NewApiKey): Promise<ApiKey> {
+  const row = newKeyRow(textColumns(text), key);
+  return apiKeyOf(await db.insertInto('api_keys').values(row).returningAll().executeTakeFirstOrThrow());
+}

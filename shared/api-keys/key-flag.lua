@@ -1,8 +1,0 @@
--- Writes an API key's flag: a revocation stands, and a revision never becomes an earlier one.
--- KEYS[1] the flag   ARGV[1] the key's revision, or 0 for a revoked key
--- Answers the flag as it is now.
-local flag = redis.call('GET', KEYS[1])
-if flag == '0' then return '0' end
-if ARGV[1] ~= '0' and flag and tonumber(flag) >= tonumber(ARGV[1]) then return flag end
-redis.call('SET', KEYS[1], ARGV[1])
-return ARGV[1]

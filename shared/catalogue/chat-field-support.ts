@@ -1,0 +1,37 @@
+import { anthropicChatFields } from './anthropic-chat-fields.ts';
+import { bedrockChatFields } from './bedrock-chat-fields.ts';
+import type { ChatFieldSupport } from './chat-fields.ts';
+import { geminiChatFields } from './gemini-chat-fields.ts';
+import type { Dialect, VendorRow } from './vendors.ts';
+
+/** Support at the vendors that a chat is translated for. */
+const translated: Partial<Record<Dialect, ChatFieldSupport>> = {
+  anthropic: anthropicChatFields,
+  bedrock: bedrockChatFields,
+  gemini: geminiChatFields,
+};
+
+/** Made once for each row. */
+const known = new WeakMap<VendorRow, { readonly support: ChatFieldSupport | undefined }>();
+
+/** What becomes of a chat's fields at a vendor; undefined where all of them pass through. */
+export function chatFieldSupport(row: VendorRow): ChatFieldSupport | undefined {
+  let found = known.get(row);
+  if (found === undefined) {
+    found = { support: supportOf(row) };
+    known.set(row, found);
+  }
+  return found.support;
+}
+
+/** Whether a vendor takes Anthropic's own words for how much to think, `thinking` and `output_config`, as they are. */
+export function takesAnthropicWords(row: VendorRow): boolean {
+  return chatFieldSupport(row)?.thinking === 'native';
+}
+
+function supportOf({ dialect, chat }: VendorRow): ChatFieldSupport | undefined {
+  if (chat === undefined) return translated[dialect];
+  const mapped = Object.keys(chat.renamed ?? {}).map((field) => [field, 'translated'] as const);
+  const dropped: ChatFieldSupport = chat.streamOptions === false ? { stream_options: 'ignored' } : {};
+  return { ...dropped, ...chat.fields, ...Object.fromEntries(mapped) };
+}

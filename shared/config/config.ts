@@ -1,0 +1,264 @@
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { type BucketSettings, readBucketSettings } from '../blobs/bucket-settings.ts';
+import type { Capability } from '../capabilities/capability.ts';
+import { type Model, models, modelsWithFreeSandbox } from '../catalogue/models.ts';
+import { type AccountSettings, accountSettings, readAccountSettings } from './account-settings.ts';
+import { type BoundsSettings, boundsSettings, readBoundsSettings } from './bounds-settings.ts';
+import { ConfigError, parseSettings } from './config-error.ts';
+import { applyConfiguration } from './file/apply-configuration.ts';
+import { addressSettings, sandboxSetting } from './file/apply-vendors.ts';
+import { limitBounds } from './file/limit-bounds.ts';
+import { limitSettings } from './file/limit-settings.ts';
+import { type Configuration, readConfiguration } from './file/read-configuration.ts';
+import {
+  type DefaultModels,
+  defaultModels,
+  isLoopback,
+  publicUrls,
+  type TrustedProxies,
+  trustedProxies,
+} from './ingress-settings.ts';
+import { type RoutingSettings, routingDefaults } from './routing-settings.ts';
+import { type SettingNotice, settingNotices } from './setting-notices.ts';
+import {
+  address,
+  readVendorSettings,
+  type SandboxSetting,
+  sandboxSettings,
+  type VendorSettings,
+  vendorSettingNames,
+} from './vendor-settings.ts';
+
+export { ConfigError };
+
+const whole = (least: number, most: number) => z.coerce.number().int().min(least).max(most);
+/** `https://a.example, https://b.example`, or `*`. */
+const origins = z
+  .string()
+  .transform((list) => list.split(',').map((origin) => origin.trim()))
+  .pipe(
+    z.array(
+      z.union([z.literal('*'), address.transform((url) => new URL(url).origin)], {
+        error: 'must be *, or origins such as https://a.example with commas between them',
+      }),
+    ),
+  );
+
+const settings = z.object({
+  PORT: whole(0, 65_535).default(8080),
+  HOST: z.string().default('127.0.0.1'),
+  PUBLIC_URL: publicUrls.default([]),
+  TRUST_PROXY: trustedProxies.default(0),
+  SLUICE_DATA_DIR: z.string().default('./data'),
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
+    .optional(),
+  REDIS_URL: z.string().optional(),
+  BLOBS_URL: z.string().optional(),
+  AWS_ACCESS_KEY_ID: z.string().optional(),
+  AWS_SECRET_ACCESS_KEY: z.string().optional(),
+  AWS_SESSION_TOKEN: z.string().optional(),
+  AWS_REGION: z.string().optional(),
+  SLUICE_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
+  SLUICE_BOOTSTRAP_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
+  // Its name until clients were found to call theirs so, too.
+  SLUICE_API_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
+  SLUICE_CONFIG: z.string().optional(),
+  SLUICE_REGION: z.string().optional(),
+  SLUICE_CHECK_KEYS: z.enum(['on', 'off']).default('on'),
+  SLUICE_SANDBOX: z.enum(sandboxSettings).default('auto'),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  WORKER_PORT: whole(0, 65_535).optional(),
+  SLUICE_QUEUE_LIMIT: whole(...limitBounds.queue_limit).default(20_000),
+  SLUICE_QUEUE_WAIT_SECONDS: whole(...limitBounds.queue_wait_seconds).default(60),
+  SLUICE_KEY_CONCURRENCY: whole(...limitBounds.key_concurrency).default(10_000),
+  SLUICE_DEADLINE_SECONDS: whole(...limitBounds.deadline_seconds).default(600),
+  SLUICE_BACKGROUND_DEADLINE_SECONDS: whole(...limitBounds.background_deadline_seconds).default(7_200),
+  SLUICE_VENDOR_SILENCE_SECONDS: whole(...limitBounds.vendor_silence_seconds).default(300),
+  SLUICE_RESULT_SECONDS: whole(60, 2_592_000).default(86_400),
+  SLUICE_RETENTION_DAYS: whole(1, 36_500).default(30),
+  SLUICE_SHUTDOWN_SECONDS: whole(0, 3_600).default(30),
+  SLUICE_OUTBOX_MEGABYTES: whole(1, 1_000_000).default(64),
+  SLUICE_SPOOL_MEGABYTES: whole(0, 1_000_000_000).default(4096),
+  SLUICE_SOCKET_IDLE_SECONDS: whole(1, 3_600).default(600),
+  SLUICE_DEFAULT_MODELS: defaultModels.default({}),
+  CORS_ORIGINS: origins.default([]),
+  WORKER_CONCURRENCY_CHAT: whole(1, 100_000).default(500),
+  WORKER_CONCURRENCY_EMBEDDING: whole(1, 100_000).default(100),
+  WORKER_CONCURRENCY_IMAGE: whole(1, 100_000).default(50),
+  WORKER_CONCURRENCY_TRANSCRIPTION: whole(1, 100_000).default(50),
+  WORKER_CONCURRENCY_SPEECH: whole(1, 100_000).default(50),
+  WORKER_CONCURRENCY_VIDEO: whole(1, 100_000).default(50),
+  ...accountSettings,
+  ...boundsSettings,
+});
+
+/** The names of all settings. */
+export const settingNames: readonly string[] = [...Object.keys(settings.shape), ...vendorSettingNames];
+
+/** Settings as the rest of the code reads them. Times are milliseconds. */
+export interface Config extends AccountSettings, BoundsSettings {
+  readonly host: string;
+  readonly port: number;
+  /** Base URLs in links, the main one first; without any links are built from host and port. */
+  readonly publicUrls: readonly string[];
+  /** Which proxies are believed what they say of a request. */
+  readonly trustedProxies: TrustedProxies;
+  /** Absolute folder of the database, the embedded Redis and the blobs. */
+  readonly dataDir: string;
+  /** A Postgres database; undefined: an SQLite file in the data folder. Holds a password, perhaps. */
+  readonly databaseUrl: string | undefined;
+  readonly redisUrl: string | undefined;
+  /** What the gateway's own secrets are derived from; undefined: they are kept beside the data. */
+  readonly secret: string | undefined;
+  /** The bucket of the blobs; undefined: they lie in the data folder. */
+  readonly bucket: BucketSettings | undefined;
+  /** This string becomes a key of the first account at start. */
+  readonly apiKey: string | undefined;
+  readonly logLevel: string;
+  /** Port of a worker's own /healthz, /readyz and /metrics; undefined: none. */
+  readonly workerPort: number | undefined;
+  /** Vendors that are on, by their names, with what it takes to call them. */
+  readonly vendors: Vendors;
+  /** Every model, whether its vendors are on or not. */
+  readonly models: readonly Model[];
+  /** Models of requests that name none, where none is required. */
+  readonly defaultModels: DefaultModels;
+  readonly routing: RoutingSettings;
+  /** Where this process runs, as routes name their regions; undefined: nowhere in particular. */
+  readonly region: string | undefined;
+  /** Whether a worker asks each vendor at its start whether it takes the key. */
+  readonly checksKeys: boolean;
+  /** Whether the sandbox vendor is wanted: `SLUICE_SANDBOX` resolved against the vendor keys. */
+  readonly sandbox: boolean;
+  /** Jobs that one worker process runs at a time, per capability. */
+  readonly workerConcurrency: Readonly<Record<Capability, number>>;
+  /** Jobs that may wait in a queue before new ones are answered 503. */
+  readonly queueLimit: number;
+  /** How long a waiting caller's job may stay queued before it is answered 503. */
+  readonly queueWaitMs: number;
+  /** Unfinished jobs an API key may have where it has no limit of its own. */
+  readonly keyConcurrency: number;
+  /** A job's deadline where the caller sets none. */
+  readonly deadlineMs: number;
+  /** The deadline of background work: videos, and responses made with `background`. */
+  readonly backgroundDeadlineMs: number;
+  /** How long a vendor may stay silent inside an answer. */
+  readonly vendorSilenceMs: number;
+  /** How long the answers of asynchronous and keyed jobs stay readable. */
+  readonly resultMs: number;
+  /** How long the database keeps the requests and answers of asynchronous and keyed jobs. */
+  readonly bodyRetentionMs: number;
+  /** How long running work may go on after SIGTERM. */
+  readonly shutdownMs: number;
+  /** What Redis may hold, in bytes, of what waits for a database that is away; more goes to the spool. */
+  readonly outboxBytes: number;
+  /** What an api process's spool may take of its disk, in bytes; 0: there is none. */
+  readonly spoolBytes: number;
+  /** How long a response socket stays open without a message while nothing runs on it. */
+  readonly socketIdleMs: number;
+  /** Origins of other sites whose pages may use the gateway; `*`: all. */
+  readonly corsOrigins: readonly string[];
+}
+
+/** The vendors that are on, by their names. */
+type Vendors = Readonly<Record<string, VendorSettings>>;
+
+/**
+ * Reads the settings: the only reader of `process.env`. An empty value counts as unset.
+ * @throws ConfigError naming the setting and what it takes.
+ */
+export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  // With the new name the old one is a client's own.
+  if (given.SLUICE_BOOTSTRAP_KEY !== undefined) delete given.SLUICE_API_KEY;
+  const configuration = given.SLUICE_CONFIG === undefined ? undefined : readConfiguration(given.SLUICE_CONFIG, given);
+  // What the environment says counts more than the file.
+  const env = parseSettings(settings, { ...(configuration && limitSettings(configuration.file)), ...given });
+  const applied = apply(configuration, given, env.SLUICE_SANDBOX);
+  return {
+    host: env.HOST,
+    port: env.PORT,
+    publicUrls: env.PUBLIC_URL,
+    trustedProxies: env.TRUST_PROXY,
+    dataDir: resolve(env.SLUICE_DATA_DIR),
+    databaseUrl: env.DATABASE_URL,
+    redisUrl: env.REDIS_URL,
+    secret: env.SLUICE_SECRET,
+    bucket: env.BLOBS_URL === undefined ? undefined : readBucket(env.BLOBS_URL, env),
+    apiKey: env.SLUICE_BOOTSTRAP_KEY ?? env.SLUICE_API_KEY,
+    logLevel: env.LOG_LEVEL,
+    workerPort: env.WORKER_PORT,
+    ...applied,
+    checksKeys: env.SLUICE_CHECK_KEYS === 'on',
+    defaultModels: env.SLUICE_DEFAULT_MODELS,
+    region: env.SLUICE_REGION,
+    workerConcurrency: {
+      chat: env.WORKER_CONCURRENCY_CHAT,
+      embedding: env.WORKER_CONCURRENCY_EMBEDDING,
+      image: env.WORKER_CONCURRENCY_IMAGE,
+      transcription: env.WORKER_CONCURRENCY_TRANSCRIPTION,
+      speech: env.WORKER_CONCURRENCY_SPEECH,
+      video: env.WORKER_CONCURRENCY_VIDEO,
+    },
+    queueLimit: env.SLUICE_QUEUE_LIMIT,
+    queueWaitMs: env.SLUICE_QUEUE_WAIT_SECONDS * 1000,
+    keyConcurrency: env.SLUICE_KEY_CONCURRENCY,
+    deadlineMs: env.SLUICE_DEADLINE_SECONDS * 1000,
+    backgroundDeadlineMs: env.SLUICE_BACKGROUND_DEADLINE_SECONDS * 1000,
+    vendorSilenceMs: env.SLUICE_VENDOR_SILENCE_SECONDS * 1000,
+    resultMs: env.SLUICE_RESULT_SECONDS * 1000,
+    bodyRetentionMs: env.SLUICE_RETENTION_DAYS * 86_400_000,
+    shutdownMs: env.SLUICE_SHUTDOWN_SECONDS * 1000,
+    outboxBytes: env.SLUICE_OUTBOX_MEGABYTES * 1_000_000,
+    spoolBytes: env.SLUICE_SPOOL_MEGABYTES * 1_000_000,
+    socketIdleMs: env.SLUICE_SOCKET_IDLE_SECONDS * 1000,
+    corsOrigins: env.CORS_ORIGINS,
+    ...readAccountSettings(env, isLocal(env)),
+    ...readBoundsSettings(env),
+  };
+}
+
+/** Whether only this machine reaches the gateway: it listens to no other, and nobody says that something passes others on. */
+function isLocal({ HOST: host, PUBLIC_URL: urls, TRUST_PROXY: proxies }: z.infer<typeof settings>): boolean {
+  return isLoopback(host) && proxies === 0 && urls.every((url) => isLoopback(new URL(url).hostname));
+}
+
+/** Vendors, models and routing of the environment, as the operator's file changes them. */
+function apply(
+  configuration: Configuration | undefined,
+  given: Readonly<Record<string, string | undefined>>,
+  setting: SandboxSetting,
+): Pick<Config, 'vendors' | 'models' | 'routing' | 'sandbox'> {
+  const table = setting === 'priced' ? models : modelsWithFreeSandbox;
+  if (configuration === undefined) {
+    return { ...readVendorSettings(given, setting), models: table, routing: routingDefaults };
+  }
+  const { file } = configuration;
+  const environment = { ...given, ...addressSettings(file) };
+  const { vendors, sandbox } = readVendorSettings(environment, sandboxSetting(setting, file));
+  return { ...applyConfiguration(configuration, { vendors, sandbox, environment, table }), sandbox };
+}
+
+/**
+ * What an operator should know of the names in the environment, whatever their values are: those that are no settings but
+ * look like some, and those of former days.
+ */
+export function readSettingNotices(environment: NodeJS.ProcessEnv = process.env): readonly SettingNotice[] {
+  return settingNotices(environment, settingNames);
+}
+
+function readBucket(url: string, env: z.infer<typeof settings>): BucketSettings {
+  try {
+    return readBucketSettings(url, env);
+  } catch (error) {
+    throw new ConfigError(`The setting BLOBS_URL cannot be used: ${(error as Error).message}.`);
+  }
+}
+
+/** The environment of a child process: this one's, with some settings replaced. */
+export function childEnvironment(settings: Record<string, string>): NodeJS.ProcessEnv {
+  return { ...process.env, ...settings };
+}

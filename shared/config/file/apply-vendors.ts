@@ -1,0 +1,91 @@
+import { findVendorRow, type VendorRow, vendorRows } from '../../catalogue/vendors.ts';
+import { isUsableKey, keyPair, type SandboxSetting, settingName, type VendorSettings } from '../vendor-settings.ts';
+import type { ConfigurationFile, VendorEntry } from './configuration-file.ts';
+import { expected, type Mistake } from './mistake.ts';
+
+type Vendors = Readonly<Record<string, VendorSettings>>;
+
+export interface VendorSources {
+  /** Those that the environment turns on. */
+  readonly vendors: Vendors;
+  /** Whether the sandbox is wanted; where it runs, nobody but the environment may say. */
+  readonly sandbox: boolean;
+  /** Where `<VENDOR>_BASE_URL` of vendors without a key there is found; read already, so known to be URLs. */
+  readonly environment: Readonly<Record<string, unknown>>;
+}
+
+/** `SLUICE_SANDBOX` with what the file says of vendors: `auto` is off as soon as it turns one on. */
+export function sandboxSetting(setting: SandboxSetting, file: ConfigurationFile): SandboxSetting {
+  const { sandbox, ...others } = file.vendors;
+  if (sandbox?.enabled === false) return 'off';
+  const turnsOn = Object.values(others).some(({ enabled }) => enabled !== false);
+  return setting === 'auto' && turnsOn ? 'off' : setting;
+}
+
+/** Addresses of the table's vendors as settings of the environment, for those whose key stands there. */
+export function addressSettings(file: ConfigurationFile): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    vendorRows.flatMap((row) => {
+      const baseUrl = Object.hasOwn(file.vendors, row.name) ? file.vendors[row.name]?.baseUrl : undefined;
+      return baseUrl === undefined ? [] : [[`${settingName(row)}_BASE_URL`, baseUrl]];
+    }),
+  );
+}
+
+/** The vendors that are on, in the order of their table, then the file's own ones, then the sandbox. */
+export function applyVendors(
+  sources: VendorSources,
+  entries: ConfigurationFile['vendors'],
+): { readonly vendors: Vendors; readonly mistakes: readonly Mistake[] } {
+  const mistakes: Mistake[] = [];
+  const vendors: Record<string, VendorSettings> = {};
+  const names = [...vendorRows.map(({ name }) => name), ...Object.keys(entries)].filter((name) => name !== 'sandbox');
+  for (const name of new Set([...names, 'sandbox'])) {
+    const settings = vendorOf(name, sources, entries[name], mistakes);
+    if (settings !== undefined) vendors[name] = settings;
+  }
+  return { vendors, mistakes };
+}
+
+/** Undefined: it is off. */
+function vendorOf(
+  name: string,
+  { vendors, sandbox, environment }: VendorSources,
+  entry: VendorEntry | undefined,
+  mistakes: Mistake[],
+): VendorSettings | undefined {
+  const before = Object.hasOwn(vendors, name) ? vendors[name] : undefined;
+  if (entry === undefined) return before;
+  if (entry.enabled === false) return undefined;
+  const own = findVendorRow(name);
+  const row = findVendorRow(entry.like ?? name) ?? (findVendorRow('openai') as VendorRow);
+  const elsewhere = own && (environment[`${settingName(own)}_BASE_URL`] as string | undefined)?.replace(/\/+$/, '');
+  const baseUrl = entry.baseUrl ?? before?.baseUrl ?? elsewhere;
+  // Where the built-in stand-in runs is what its launcher says.
+  if (name === 'sandbox' && (!sandbox || baseUrl === undefined)) return undefined;
+  if (baseUrl === undefined && (own === undefined || row.needsBaseUrl)) {
+    mistakes.push(expected(['vendors', name, 'base_url'], row.needsBaseUrl ? `a URL such as ${row.baseUrl}` : 'a URL'));
+  }
+  if (entry.apiKey !== undefined && entry.apiKeys !== undefined) {
+    mistakes.push({ path: ['vendors', name, 'api_keys'], message: 'expected either api_key or api_keys' });
+  }
+  const needsKey = row.needsKey && (own !== undefined || row.name !== 'openai');
+  const apiKeys = keysOf(entry) ?? before?.apiKeys ?? (needsKey ? [] : ['none']);
+  if (apiKeys.length === 0) {
+    const or = own === undefined ? '' : `, or ${settingName(own)}_API_KEY in the environment`;
+    mistakes.push({ path: ['vendors', name], message: `expected api_key or api_keys${or}` });
+  }
+  if (apiKeys.some((key) => !isUsableKey(row, key))) {
+    const field = entry.apiKeys === undefined ? 'api_key' : 'api_keys';
+    mistakes.push(expected(['vendors', name, field], keyPair));
+  }
+  const isOpen = entry.open ?? before?.isOpen ?? row.isOpen === true;
+  const { unbilled } = entry;
+  return { row, baseUrl: baseUrl ?? row.baseUrl, apiKeys, isOpen, ...(unbilled && { unbilled }) };
+}
+
+/** Several keys may stand in one variable of the environment, separated by commas. */
+function keysOf({ apiKey, apiKeys }: VendorEntry): string[] | undefined {
+  const given = apiKeys ?? (apiKey === undefined ? undefined : [apiKey]);
+  return given?.flatMap((keys) => keys.split(',')).flatMap((key) => key.trim() || []);
+}

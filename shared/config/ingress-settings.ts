@@ -1,0 +1,63 @@
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import { address } from './vendor-settings.ts';
+
+/**
+ * Which proxies are believed what they say of a request (`X-Forwarded-For`, `-Proto`, `-Host`): so many before this process
+ * (0: none, Infinity: all), or those with these addresses (`10.0.0.1`, `10.0.0.0/8`).
+ */
+export type TrustedProxies = number | readonly string[];
+
+/** More proxies one behind the other are a mistake. */
+const maxHops = 100;
+
+/** `PUBLIC_URL`: one base URL, or several with commas between them, the main one first. */
+export const publicUrls = z
+  .string()
+  .transform((list) => list.split(',').map((url) => url.trim()))
+  .pipe(z.array(address));
+
+/** `TRUST_PROXY`: `false`, `true`, a number of proxies, or addresses and networks with commas between them. */
+export const trustedProxies = z.string().transform((value, context): TrustedProxies => {
+  if (value === 'false') return 0;
+  if (value === 'true') return Number.POSITIVE_INFINITY;
+  if (/^\d+$/.test(value) && Number(value) <= maxHops) return Number(value);
+  const networks = value.split(',').map((network) => network.trim());
+  const wrong = networks.find((network) => !isNetwork(network));
+  if (wrong === undefined) return networks;
+  context.addIssue({
+    code: 'custom',
+    message: `expected true, false, a number of proxies up to ${maxHops}, or addresses such as 10.0.0.1, 10.0.0.0/8`,
+  });
+  return z.NEVER;
+});
+
+/** `10.0.0.1`, `10.0.0.0/8`, `fd00::/8`. */
+function isNetwork(text: string): boolean {
+  const [ip = '', prefix, ...more] = text.split('/');
+  const version = isIP(ip);
+  if (version === 0 || more.length > 0) return false;
+  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128));
+}
+
+/** Whether a host is this machine itself, as no other machine reaches it. */
+export function isLoopback(host: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host);
+}
+
+/** Models of requests that name none, by capability: only where OpenAI's API requires none. */
+export type DefaultModels = Partial<Readonly<Record<'image' | 'video', string>>>;
+
+/** `SLUICE_DEFAULT_MODELS`: `image=gpt-image-1, video=sora-2`. */
+export const defaultModels = z.string().transform((list, context): DefaultModels => {
+  const models: Record<string, string> = {};
+  for (const entry of list.split(',')) {
+    const [, capability = '', model = ''] = /^\s*(image|video)\s*=\s*(\S{1,256})\s*$/.exec(entry) ?? [];
+    if (model === '' || models[capability] !== undefined) {
+      context.addIssue({ code: 'custom', message: 'expected image=MODEL, video=MODEL, or both with a comma between' });
+      return z.NEVER;
+    }
+    models[capability] = model;
+  }
+  return models;
+});

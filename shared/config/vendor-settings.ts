@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { type VendorRow, vendorRows } from '../catalogue/vendors.ts';
+import { ConfigError, parseSettings } from './config-error.ts';
+
+/** A base URL, without a slash at its end. */
+export const address = z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, ''));
+
+/** What it takes to call a vendor. */
+export interface VendorSettings {
+  /** The row of the table whose wire it speaks. */
+  readonly row: VendorRow;
+  /** Up to and with the version, without a slash at its end. */
+  readonly baseUrl: string;
+  /** At least one. */
+  readonly apiKeys: readonly string[];
+  /** Whether any model can be asked for as `vendor/model`. */
+  readonly isOpen: boolean;
+  /** What it does not bill beside its models' prices, by the names that operators use; left out: nothing that is known. */
+  readonly unbilled?: readonly string[] | undefined;
+}
+
+/** Several keys are separated by commas. */
+const keyList = z
+  .string()
+  .transform((list) => list.split(',').map((key) => key.trim()))
+  .pipe(z.array(z.string().min(1, 'must not have an empty key among its keys')));
+
+/** What a key of the form `pair` looks like. */
+export const keyPair = 'ACCESS_KEY:SECRET_KEY';
+
+/** Whether a key has the form that its vendor's have. */
+export function isUsableKey({ keyForm }: VendorRow, key: string): boolean {
+  return keyForm !== 'pair' || /^[^:]+:[^:]+$/.test(key);
+}
+
+/** `LM_STUDIO` of the vendor `lm-studio`. */
+export function settingName({ name }: VendorRow): string {
+  return name.toUpperCase().replaceAll('-', '_');
+}
+
+/** The settings that turn a vendor of the table on. */
+export function settingsToTurnOn(row: VendorRow): string[] {
+  const setting = settingName(row);
+  return [
+    ...(row.needsKey ? [`${setting}_API_KEY`] : []),
+    ...(!row.needsKey || row.needsBaseUrl === true ? [`${setting}_BASE_URL`] : []),
+  ];
+}
+
+/** `<VENDOR>_API_KEY` and `<VENDOR>_BASE_URL` of every vendor. */
+const keys = z.object(Object.fromEntries(vendorRows.map((row) => [`${settingName(row)}_API_KEY`, keyList.optional()])));
+const addresses = z.object(
+  Object.fromEntries(vendorRows.map((row) => [`${settingName(row)}_BASE_URL`, address.optional()])),
+);
+
+/** The names of all settings of vendors. */
+export const vendorSettingNames: readonly string[] = [...Object.keys(keys.shape), ...Object.keys(addresses.shape)];
+
+/** `SLUICE_SANDBOX`: `auto` is on while no vendor key is set; `priced` is on, with prices for its models. */
+export const sandboxSettings = ['auto', 'on', 'priced', 'off'] as const;
+export type SandboxSetting = (typeof sandboxSettings)[number];
+
+/**
+ * The vendors that the environment turns on, in the order of their table, and whether the sandbox is wanted.
+ * @throws ConfigError
+ */
+export function readVendorSettings(
+  given: Readonly<Record<string, unknown>>,
+  sandboxSetting: SandboxSetting,
+): { readonly vendors: Readonly<Record<string, VendorSettings>>; readonly sandbox: boolean } {
+  const keysOf = parseSettings(keys, given);
+  const addressOf = parseSettings(addresses, given);
+  const hasVendorKey = vendorRows.some((row) => row.needsKey && keysOf[`${settingName(row)}_API_KEY`] !== undefined);
+  const sandbox = sandboxSetting === 'auto' ? !hasVendorKey : sandboxSetting !== 'off';
+  const vendors: Record<string, VendorSettings> = {};
+  for (const row of vendorRows) {
+    const { name, needsKey } = row;
+    const apiKeys = keysOf[`${settingName(row)}_API_KEY`];
+    const baseUrl = addressOf[`${settingName(row)}_BASE_URL`];
+    const isOn = needsKey ? apiKeys !== undefined : baseUrl !== undefined && (name !== 'sandbox' || sandbox);
+    if (!isOn) continue;
+    if (row.needsBaseUrl && baseUrl === undefined) {
+      const setting = settingName(row);
+      throw new ConfigError(
+        `${setting}_API_KEY is set, but not ${setting}_BASE_URL, such as ${row.baseUrl}: set both.`,
+      );
+    }
+    if (apiKeys?.some((key) => !isUsableKey(row, key))) {
+      throw new ConfigError(`${settingName(row)}_API_KEY must be ${keyPair}.`);
+    }
+    // Who takes callers without a key takes them with any.
+    vendors[name] = { row, baseUrl: baseUrl ?? row.baseUrl, apiKeys: apiKeys ?? ['none'], isOpen: row.isOpen === true };
+  }
+  return { vendors, sandbox };
+}

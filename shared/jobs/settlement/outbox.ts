@@ -1,0 +1,183 @@
+import { z } from 'zod';
+import { type Capability, capabilities } from '../../capabilities/capability.ts';
+import type { ErrorCode } from '../../errors.ts';
+import { accountKeys } from '../../redis/keys.ts';
+import type { RedisClient } from '../../redis/redis.ts';
+import type { JobState, Outcome } from '../job-state.ts';
+import { callsFor, readTask } from '../vendor-task.ts';
+
+/** What the usage ledger keeps of an ended job. Times are milliseconds since 1970. */
+export interface JobRecord {
+  readonly id: string;
+  readonly account: string;
+  readonly apiKeyId: string;
+  readonly endpoint: string;
+  readonly capability: Capability;
+  /** The model as the caller named it. */
+  readonly model: string;
+  /** Name of the vendor that was called; '' where none was, or where whoever ended the job does not know it. */
+  readonly vendor: string;
+  readonly stream: boolean;
+  readonly createdAt: number;
+  /** When its last attempt began; undefined when no worker ever took it. */
+  readonly beganAt: number | undefined;
+  readonly endedAt: number;
+  readonly outcome: Outcome;
+  readonly errorCode: ErrorCode | undefined;
+  /** Why it failed, as JSON text, see `errorDetails`. */
+  readonly errorDetails?: string | undefined;
+  /** How often a vendor was asked to do it; asking how far a task is does not count. */
+  readonly attempts: number;
+  /** The vendor's usage as JSON text, as it came; with `estimated: true` it was counted here. */
+  readonly usage: string | undefined;
+  /** How long the answer is kept, in ms. Over 0 means that the database keeps request and answer, too. */
+  readonly retentionMs: number;
+  /** What it was charged, in nano-dollars; undefined where nothing was. It is told apart from the rest (see `chargeField`). */
+  readonly cost?: number | undefined;
+  /** The request's tags as JSON text, see `JobIdentity`. */
+  readonly metadata?: string | undefined;
+  /** The model that stood in for the one that was asked for. */
+  readonly servedModel?: string | undefined;
+  /** When the first frame of the answer was written; undefined where whoever ended the job does not know it. */
+  readonly firstAt?: number | undefined;
+  /** Nothing was charged for it in Redis yet: its hold was lost there. See `lateField`. */
+  readonly isLate?: boolean | undefined;
+}
+
+/** Field of an outbox entry that holds the record. */
+export const recordField = 'r';
+/** Field that holds what settlement charged for the job: nano-dollars, decimal; left out where it charged nothing. */
+export const chargeField = 'c';
+/**
+ * Field of a job that was settled without a hold, which Redis had lost: its charge is not counted in Redis. Once the database
+ * has the record, and had none of the job before, the account is brought up to the ledger.
+ */
+export const lateField = 'l';
+
+/** A record as it stands in the outbox: JSON, composed once, by whoever settles the job. Its cost is not in it. */
+export function recordText(job: JobRecord): string {
+  const head = JSON.stringify({
+    id: job.id,
+    account: job.account,
+    key: job.apiKeyId,
+    endpoint: job.endpoint,
+    capability: job.capability,
+    model: job.model,
+    vendor: job.vendor,
+    stream: job.stream,
+    created: job.createdAt,
+    began: job.beganAt,
+    ended: job.endedAt,
+    outcome: job.outcome,
+    error: job.errorCode,
+    attempts: job.attempts,
+    retention: job.retentionMs,
+    served: job.servedModel,
+    first: job.firstAt,
+  });
+  const details = job.errorDetails ? `,"details":${job.errorDetails}` : '';
+  const tags = job.metadata ? `,"metadata":${job.metadata}` : '';
+  // Usage, tags and details are JSON text already.
+  return `${head.slice(0, -1)}${details}${tags},"usage":${job.usage || 'null'}}`;
+}
+
+/**
+ * The record of a job by its state, which knows no vendor but that of a task; '' while it has not ended. What of its run the
+ * state does not know is taken as it is given.
+ */
+export function recordOfState(state: JobState & Pick<JobRecord, 'servedModel'>, vendor = ''): string {
+  const { outcome } = state;
+  if (outcome === undefined) return '';
+  const endedAt = state.endedAt ?? Date.now();
+  if (state.task === undefined) return recordText({ ...state, vendor, outcome, attempts: state.attempt, endedAt });
+  const task = readTask(state.task);
+  return recordText({ ...state, vendor: task.vendor, outcome, attempts: callsFor(task), endedAt });
+}
+
+const time = z.int().min(0);
+
+const wireRecord = z.compile(
+  z.object({
+    id: z.string().regex(/^[0-9a-f]{32}$/),
+    account: z.string(),
+    key: z.string(),
+    endpoint: z.string(),
+    capability: z.enum(capabilities),
+    model: z.string(),
+    vendor: z.string(),
+    stream: z.boolean(),
+    created: time,
+    began: time.optional(),
+    ended: time,
+    outcome: z.enum(['completed', 'failed', 'cancelled']),
+    error: z.string().optional(),
+    details: z.unknown().optional(),
+    attempts: z.int().min(0),
+    retention: z.number().min(0),
+    served: z.string().optional(),
+    first: time.optional(),
+    metadata: z.record(z.string(), z.string()).optional(),
+    usage: z.unknown(),
+  }),
+);
+
+/**
+ * Reads a record; undefined when the text is none, which means a defect or another version's entry.
+ * @param charge what the entry says beside it, if it does
+ * @param late what its `lateField` says, if it has one
+ */
+export function parseRecord(text: string, charge?: string, late?: string): JobRecord | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!wireRecord.validate(value)) return undefined;
+  // Each by its name: taking a rest and spreading it costs more than reading the text.
+  return {
+    id: value.id,
+    account: value.account,
+    apiKeyId: value.key,
+    endpoint: value.endpoint,
+    capability: value.capability,
+    model: value.model,
+    vendor: value.vendor,
+    stream: value.stream,
+    createdAt: value.created,
+    beganAt: value.began,
+    endedAt: value.ended,
+    outcome: value.outcome,
+    errorCode: value.error as ErrorCode | undefined,
+    errorDetails: value.details === undefined ? undefined : JSON.stringify(value.details),
+    attempts: value.attempts,
+    usage: value.usage === null || value.usage === undefined ? undefined : JSON.stringify(value.usage),
+    retentionMs: value.retention,
+    cost: readCharge(charge),
+    metadata: value.metadata === undefined ? undefined : JSON.stringify(value.metadata),
+    servedModel: value.served,
+    firstAt: value.first,
+    isLate: late === '1',
+  };
+}
+
+function readCharge(text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined;
+  const charge = Number(text);
+  return Number.isSafeInteger(charge) ? charge : undefined;
+}
+
+/** How much of the outbox is not in the database yet: how many records, and the age (ms) of the oldest; 0 when empty. */
+export async function outboxLag(redis: RedisClient): Promise<{ records: number; oldestMs: number }> {
+  const streams = await Promise.all(
+    accountKeys.allOutboxes().map(async (key) => {
+      const [length, [oldest]] = await Promise.all([redis.xlen(key), redis.xrange(key, '-', '+', 'COUNT', 1)]);
+      return { length, addedAt: oldest === undefined ? undefined : Number(oldest[0].split('-')[0]) };
+    }),
+  );
+  const now = Date.now();
+  return {
+    records: streams.reduce((sum, { length }) => sum + length, 0),
+    oldestMs: Math.max(0, ...streams.map(({ addedAt }) => (addedAt === undefined ? 0 : now - addedAt))),
+  };
+}

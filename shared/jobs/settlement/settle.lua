@@ -1,0 +1,161 @@
+-- Settles jobs of one account tag: takes their holds off, charges them, and puts their records into the outbox, once. Without
+-- a hold, and without a reservation, nothing happens: the job was settled before, or Redis has lost its hold.
+-- KEYS[1] holds (sorted set)   KEYS[2] outbox (stream)
+-- All other keys lie in the same tag: ARGV[1] and their names make them (see shared/redis/keys.ts).
+-- ARGV[1] prefix of the tag's keys
+-- ARGV[2] '1' where the states of these jobs say that they are not settled: their holds were lost. Each gets its record (with
+--   field l: it is charged when the database has it, and had none before), but for those that the outbox has by now: whoever
+--   settled them could not say so, and what was charged stands in their record
+-- ARGV[5n-2] member of the holds: '<job id> <account> <API key id> <capability>'
+-- ARGV[5n-1] '' or the hash of the idempotency key that is to be freed
+-- ARGV[5n] the job's record, or '' where nothing is known of it
+-- ARGV[5n+1] what it has cost in nano-dollars; 'held' where that could not be told and what was held for it is charged; ''
+--   where nothing is   ARGV[5n+2] tokens it took, or ''
+-- Returns which of the jobs had no hold, by their numbers from 1 on.
+local time = redis.call('TIME')
+local prefix, now, isUnsettled = ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000), ARGV[2] == '1'
+local reserved = prefix .. 'reserved'
+-- What adds up to more stays here: no sum may fail, or lose its last digits, for what one job is said to have cost.
+local most = 9007199254740991
+-- More arguments than this at once are too many for Lua.
+local chunk = 1000
+-- What many of them change is read once, and written at the end: sums by key and field, levels of rates, members to be taken out.
+local reserving, missing, accounts, budgets, known, rates, ended = nil, {}, {}, {}, {}, {}, {}
+-- Reservations that go: in order, and by job, for a job may come twice.
+local released, reservations = {}, {}
+
+local function add(sums, key, field, amount)
+  sums[key] = sums[key] or {}
+  sums[key][field] = math.max(-most, math.min(most, (sums[key][field] or 0) + amount))
+end
+
+-- The period of a key's budget and when that began; two empty ones where it has none.
+local function budgetOf(budget)
+  if known[budget] == nil then known[budget] = redis.call('HMGET', budget, 'period', 'from') end
+  return known[budget][1], tonumber(known[budget][2] or nil)
+end
+
+-- When a job was made: the first 48 bits of its id. (In two parts: a number of the built-in Redis has 32.)
+local function timeOf(job)
+  local high, low = tonumber(string.sub(job, 1, 6), 16), tonumber(string.sub(job, 7, 12), 16)
+  return high and low and high * 16777216 + low or now
+end
+
+-- What a job cost counts in the budget's period if it was admitted under that, or, whatever the budget was then, made in it.
+local function spend(apiKey, job, held, period, charged)
+  local budget = prefix .. 'budget:' .. apiKey
+  local current, from = budgetOf(budget)
+  if not current then return end
+  if period == current then add(budgets, budget, 'held', -held) end
+  if charged > 0 and (period == current or (from and timeOf(job) >= from)) then add(budgets, budget, 'spent', charged) end
+end
+
+-- A job is counted by what it took, not by what it was thought to take. At most a minute's worth is owed.
+local function correctOne(rate, limit, field, tokens, took)
+  rates[rate] = rates[rate] or {}
+  local bucket = rates[rate][field]
+  if bucket == nil then
+    local used, at = string.match(redis.call('HGET', rate, field) or '', '^(%S+) (%S+)$')
+    bucket = used and {tonumber(used), tonumber(at)} or false
+    rates[rate][field] = bucket
+  end
+  if bucket then
+    local level = math.max(0, bucket[1] - math.max(0, now - bucket[2]) * limit / 60000)
+    bucket[1] = math.min(2 * limit, math.max(0, level + took - math.min(tokens, limit)))
+    bucket[2] = math.max(now, bucket[2])
+  end
+end
+
+local function correct(rate, limits, tokens, took)
+  local ofKey, ofModel, model = string.match(limits, '^%S+ (%S+) %S+ (%S+) %S+ (%S+)')
+  ofKey, ofModel = tonumber(ofKey or 0), tonumber(ofModel or 0)
+  if ofKey > 0 then correctOne(rate, ofKey, 'tokens ', tokens, took) end
+  if ofModel > 0 then correctOne(rate, ofModel, 'tokens ' .. model, tokens, took) end
+end
+
+local function record(text, cost, charged, ...)
+  if text == '' then return end
+  if cost == '' or (cost == 'held' and charged == 0) then redis.call('XADD', KEYS[2], '*', 'r', text, ...)
+  else redis.call('XADD', KEYS[2], '*', 'r', text, 'c', string.format('%.0f', charged), ...) end
+end
+
+-- Whether one of the newest records is the job's. Older ones are in the database, or get there first.
+local newest
+local function isRecorded(job)
+  if newest == nil then
+    newest = {}
+    for _, entry in ipairs(redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', chunk)) do
+      local id = string.match(entry[2][2], '"id":"(%x+)"')
+      if id then newest[id] = true end
+    end
+  end
+  return newest[job]
+end
+
+for index = 3, #ARGV, 5 do
+  local member, binding, text, cost, took = unpack(ARGV, index, index + 4)
+  local job, account, apiKey, capability = string.match(member, '^(%S+) (%S+) (%S+) ?(%S*)$')
+  -- The write that frees comes first: Redis lets a script that has written go on when its memory is full.
+  local isHeld = redis.call('ZREM', KEYS[1], member) == 1
+  if reserving == nil then reserving = redis.call('EXISTS', reserved) == 1 end
+  local entry = reserving and not reservations[job] and redis.call('HGET', reserved, job)
+  local charged = math.min(most, tonumber(cost) or 0)
+  if isHeld or entry then
+    local key = prefix .. 'account:' .. account
+    local held, period = 0, '-'
+    add(accounts, key, 'n:' .. capability, -1)
+    if entry then
+      released[#released + 1] = job
+      reservations[job] = true
+      local amount, tokens, counted, limits = string.match(entry, '^(%S+) (%S+) %S+ (%S+) ?(.*)$')
+      period = counted
+      if amount ~= '-' then
+        held = tonumber(amount)
+        charged = cost == 'held' and held or math.min(charged, held)
+        add(accounts, key, 'held', -held)
+      end
+      if limits ~= '' then correct(prefix .. 'rate:' .. apiKey, limits, tonumber(tokens), tonumber(took ~= '' and took or 0)) end
+    end
+    if charged > 0 or held > 0 then spend(apiKey, job, held, period, charged) end
+    if charged > 0 then add(accounts, key, 'charged', charged) end
+    record(text, cost, charged)
+  elseif isUnsettled then
+    if not isRecorded(job) then record(text, cost, charged, 'l', '1') end
+  else
+    missing[#missing + 1] = (index + 2) / 5
+  end
+  local running = prefix .. 'running:' .. apiKey
+  ended[running] = ended[running] or {}
+  table.insert(ended[running], job)
+  if binding ~= '' then
+    binding = prefix .. 'idempotency:' .. binding
+    if redis.call('HGET', binding, 'job') == job then redis.call('DEL', binding) end
+  end
+end
+for running, jobs in pairs(ended) do
+  for from = 1, #jobs, chunk do redis.call('ZREM', running, unpack(jobs, from, math.min(#jobs, from + chunk - 1))) end
+end
+for from = 1, #released, chunk do
+  redis.call('HDEL', reserved, unpack(released, from, math.min(#released, from + chunk - 1)))
+end
+for rate, fields in pairs(rates) do
+  for field, bucket in pairs(fields) do
+    if bucket then redis.call('HSET', rate, field, string.format('%.3f %.0f', bucket[1], bucket[2])) end
+  end
+end
+
+local function raise(key, field, amount)
+  local sum = redis.pcall('HINCRBY', key, field, string.format('%.0f', amount))
+  local isTooMuch = type(sum) == 'table' and string.find(sum.err, 'overflow')
+  if type(sum) == 'table' and not isTooMuch then error(sum) end
+  if isTooMuch or sum > most then redis.call('HSET', key, field, string.format('%.0f', most))
+  -- A budget whose kind of period was changed, and changed back, has forgotten what it held.
+  elseif sum < 0 then redis.call('HSET', key, field, 0) end
+end
+
+for _, sums in ipairs({accounts, budgets}) do
+  for key, fields in pairs(sums) do
+    for field, amount in pairs(fields) do if amount ~= 0 then raise(key, field, amount) end end
+  end
+end
+return missing

@@ -1,0 +1,191 @@
+import { Queue } from 'bullmq';
+import type { Blobs } from '../blobs/blobs.ts';
+import type { UploadRecord } from '../blobs/upload.ts';
+import type { Capability } from '../capabilities/capability.ts';
+import type { JobIdentity, StoredRequest } from '../jobs/job-state.ts';
+import type { FeeFacts } from '../money/request-fee.ts';
+import { jobKeys, queuePrefix } from '../redis/keys.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import { loadScript } from '../redis/script.ts';
+import { FairnessClock } from './fairness-clock.ts';
+
+/** What travels through BullMQ: who the job is, and its request, inline or (over 64 KiB, or with media) as a blob. */
+export interface QueuedJob extends JobIdentity, StoredRequest {
+  /** The caller's uploads. They stand here and never in the request: what a request holds, its caller has written. */
+  readonly uploads?: readonly UploadRecord[] | undefined;
+  /** Ids of the uploads, which stand in the request, of a job that the release before has queued. */
+  readonly files?: readonly string[] | undefined;
+  /** Fields of a chat that its vendor refuses are left out: its caller's key says so. */
+  readonly dropsUnsupported?: true | undefined;
+  /** Names of the routes that would refuse the request. */
+  readonly excludedRoutes?: readonly string[] | undefined;
+  /** Tokens that the answer may have at most, where its caller has set no limit and the balance does. */
+  readonly outputLimit?: number;
+  /** What prices of requests and images differ by; left out: it asks for what is usual. */
+  readonly fee?: FeeFacts | undefined;
+}
+
+/** Removes what lies beside a queued job once the job is over. A resource's request stays: it is read again. */
+export async function deleteRequest(
+  blobs: Blobs,
+  { account, requestBlob, uploads = [], resource }: Pick<QueuedJob, 'account' | 'requestBlob' | 'uploads' | 'resource'>,
+): Promise<void> {
+  // Not those that the release before has taken from the request (`files`): the sweep of old blobs takes them.
+  const ids = [resource === undefined ? requestBlob : undefined, ...uploads.map(({ blob }) => blob)];
+  const own = blobs.ofRecords(account);
+  await Promise.all(ids.map((id) => (id === undefined ? undefined : own.delete(id))));
+}
+
+/** Requests above this many characters travel as blobs: a large value stalls every other client of Redis. */
+export const inlineLimit = 65_536;
+
+/**
+ * A job's options. Nothing is kept of it: its own state says how it ended, and outlives it. Completed jobs go by the worker's
+ * option; one that fails because no worker could hold on to it goes by this. (admit.lua writes them, too.)
+ */
+function jobOptions(jobId: string, priority: number): string {
+  return JSON.stringify({ jobId, removeOnFail: true, attempts: 0, ...(priority > 0 && { priority }) });
+}
+
+/** Answers never travel over BullMQ's event stream, which is capped and lossy, so it is kept next to nothing. */
+const streams = { events: { maxLen: 10 } };
+
+/** Start of the keys of a queue, as BullMQ names them. */
+export function queueKeysPrefix(capability: Capability): string {
+  return `${queuePrefix(capability)}:${capability}:`;
+}
+
+/** BullMQ refuses bare integers and colons in ids; the prefix keeps 32 digits from being one. (admit.lua names them, too.) */
+function queueId(jobId: string): string {
+  return `job_${jobId}`;
+}
+
+/**
+ * Among so many of the next jobs with a turn the oldest is looked for. Each account's own are taken in order, and its first
+ * lies near the virtual time, so the oldest is there unless many more accounts wait.
+ */
+const turnsLookedAt = 100;
+
+const enqueueScript = loadScript<'queued' | 'there' | 'late'>(new URL('./enqueue.lua', import.meta.url));
+const oldestTurn = loadScript<string>(new URL('./oldest-turn.lua', import.meta.url));
+
+/** Depth of a queue. */
+export interface QueueDepth {
+  readonly waiting: number;
+  readonly active: number;
+  /** How long the oldest waiting job has waited, in ms, since it was queued or its next poll was due; 0 when none waits. */
+  readonly oldestWaitMs: number;
+}
+
+/** The producer's side of one capability's queue. */
+export class CapabilityQueue {
+  readonly capability: Capability;
+  /** What the turns of its jobs go by. */
+  readonly clock: FairnessClock;
+  readonly #queue: Queue<QueuedJob>;
+  readonly #redis: RedisClient;
+
+  constructor(capability: Capability, redis: RedisClient) {
+    this.capability = capability;
+    this.clock = new FairnessClock(capability, redis);
+    this.#redis = redis;
+    this.#queue = new Queue(capability, queueOptions(capability, redis, { streams }));
+    // Only the connection's errors, which the connection's own listener logs; without one BullMQ prints them.
+    this.#queue.on('error', () => undefined);
+  }
+
+  /**
+   * Adds a job under its own id, which makes a call that is sent again harmless. Its state must be there before.
+   * @param turn when it is taken, in the clock's virtual time; 0: before all that have a turn, first in, first out
+   * @param notAfter when it must not be queued any more, by Redis's clock; left out: it may always be
+   * @returns `late`: it was not queued
+   */
+  async enqueue(job: QueuedJob, turn = 0, notAfter?: number): Promise<'queued' | 'there' | 'late'> {
+    const priority = turn === 0 ? 0 : await this.clock.priorityOf(turn);
+    const { wait, prioritized, marker, pc } = this.#queue.keys;
+    const id = queueId(job.id);
+    const keys = [`${this.#queue.keys['']}${id}`, wait, prioritized, marker, pc] as string[];
+    const args = [id, JSON.stringify(job), jobOptions(id, priority), priority, notAfter ?? ''];
+    return await enqueueScript(this.#redis, keys, args);
+  }
+
+  /** Takes a waiting job out; answers false when a worker has it already, or when there is none. */
+  async remove(jobId: string): Promise<boolean> {
+    return (await this.#queue.remove(queueId(jobId))) === 1;
+  }
+
+  /** Whether a job is in the queue: it waits, or a worker has it. */
+  async has(jobId: string): Promise<boolean> {
+    return (await this.#redis.exists(`${this.#queue.keys['']}${queueId(jobId)}`)) === 1;
+  }
+
+  /** What was queued of a job that waits or runs; undefined when it does neither. */
+  async find(jobId: string): Promise<QueuedJob | undefined> {
+    const data = await this.#redis.hget(`${this.#queue.keys['']}${queueId(jobId)}`, 'data');
+    return data === null ? undefined : (JSON.parse(data) as QueuedJob);
+  }
+
+  /** How many jobs wait, run, and for how long the oldest has waited. */
+  async depth(): Promise<QueueDepth> {
+    const keys = this.#queue.keys;
+    const [time, waiting, active, first, withTurn] = await Promise.all([
+      this.#redis.time(),
+      this.waiting(),
+      this.#redis.llen(keys.active as string),
+      this.#redis.lindex(keys.wait as string, -1),
+      oldestTurn(this.#redis, [keys.prioritized as string], [turnsLookedAt, keys[''] as string]),
+    ]);
+    const now = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
+    const since = Math.min(await this.#waitsSince(first, now), withTurn === '' ? now : Number(withTurn));
+    return { waiting, active, oldestWaitMs: now - since };
+  }
+
+  /** Since when a job without a turn waits: since it was queued, or its poll was due. */
+  async #waitsSince(queued: string | null, now: number): Promise<number> {
+    if (queued === null) return now;
+    const [added, due] = await Promise.all([
+      this.#redis.hget(`${this.#queue.keys['']}${queued}`, 'timestamp'),
+      this.#redis.hget(jobKeys.state(queued.slice(queueId('').length)), 'due'),
+    ]);
+    return Math.min(Number(due ?? added ?? now), now);
+  }
+
+  /** How many jobs wait. Two cheap commands, for admission. */
+  async waiting(): Promise<number> {
+    const { wait, prioritized } = this.#queue.keys;
+    const counts = [this.#redis.llen(wait as string), this.#redis.zcard(prioritized as string)];
+    const [untimed = 0, timed = 0] = await Promise.all(counts);
+    return untimed + timed;
+  }
+
+  /** How many jobs are before this one in the queue; undefined when it does not wait. */
+  async position(jobId: string): Promise<number | undefined> {
+    const { wait, prioritized } = this.#queue.keys;
+    // Jobs are pushed at the head of the list and taken from its tail; those with a turn come after all of them.
+    const [index, length, rank] = await Promise.all([
+      this.#redis.lpos(wait as string, queueId(jobId)),
+      this.#redis.llen(wait as string),
+      this.#redis.zrank(prioritized as string, queueId(jobId)),
+    ]);
+    if (index !== null) return Math.max(0, length - 1 - index);
+    return rank === null ? undefined : length + rank;
+  }
+
+  /** The queue as BullMQ has it, for what operators are shown of it. */
+  get bull(): Queue<QueuedJob> {
+    return this.#queue;
+  }
+
+  async close(): Promise<void> {
+    await this.#queue.close();
+  }
+}
+
+/** BullMQ options that producer and worker of a queue share. */
+export function queueOptions<Options extends object>(
+  capability: Capability,
+  redis: RedisClient,
+  options: Options,
+): Options & { connection: RedisClient; prefix: string; skipVersionCheck: true } {
+  return { ...options, connection: redis, prefix: queuePrefix(capability), skipVersionCheck: true };
+}

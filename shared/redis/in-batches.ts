@@ -1,0 +1,76 @@
+import { Cluster } from 'ioredis';
+import { beforeNextWrite } from './command-batcher.ts';
+import { jobKeys } from './keys.ts';
+import type { RedisClient } from './redis.ts';
+import { isRefusal, retryRefused } from './redis-refusal.ts';
+
+/** Keeps a script short, which stops Redis while it runs. */
+const maxCalls = 64;
+
+interface Waiting<Call, Reply> {
+  readonly call: Call;
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Makes one call of many: those that come until the next write to Redis go together, which costs Redis and this process far
+ * less than each by itself, and an idle connection no time.
+ * @param send makes calls of one group; answers a reply for each, in their order, or why that one failed
+ * @param goTogether whether two calls can be made in one
+ * @param refusals what becomes of calls that Redis refuses for now: left out, they fail; `retried`, they are made again for a
+ * while, which they must tolerate
+ */
+export function inBatches<Call, Reply>(
+  send: (redis: RedisClient, calls: readonly Call[]) => Promise<readonly (Reply | Error)[]>,
+  goTogether: (one: Call, other: Call, redis: RedisClient) => boolean,
+  refusals?: 'retried',
+): (redis: RedisClient, call: Call) => Promise<Reply> {
+  const waiting = new WeakMap<RedisClient, Waiting<Call, Reply>[][]>();
+
+  const sendGroup = (redis: RedisClient, group: readonly Waiting<Call, Reply>[]): void => {
+    const fail = (error: unknown): void => {
+      for (const { reject } of group) reject(error);
+    };
+    const deliver = (replies: readonly (Reply | Error)[]): void => {
+      for (const [index, { resolve, reject }] of group.entries()) {
+        const reply = replies[index] as Reply | Error;
+        if (reply instanceof Error) reject(reply);
+        else resolve(reply);
+      }
+    };
+    const calls = group.map(({ call }) => call);
+    send(redis, calls).then(deliver, (error) => {
+      if (refusals === undefined || !isRefusal(error)) fail(error);
+      else retryRefused(error, () => send(redis, calls)).then(deliver, fail);
+    });
+  };
+  const sendAll = (redis: RedisClient): void => {
+    const groups = waiting.get(redis);
+    waiting.delete(redis);
+    for (const group of groups ?? []) {
+      for (let at = 0; at < group.length; at += maxCalls) sendGroup(redis, group.slice(at, at + maxCalls));
+    }
+  };
+  return (redis, call) =>
+    new Promise((resolve, reject) => {
+      let groups = waiting.get(redis);
+      if (groups === undefined) {
+        groups = [];
+        waiting.set(redis, groups);
+        beforeNextWrite(redis, () => sendAll(redis));
+      }
+      const group = groups.find(([first]) => first !== undefined && goTogether(first.call, call, redis));
+      if (group === undefined) groups.push([{ call, resolve, reject }]);
+      else group.push({ call, resolve, reject });
+    });
+}
+
+/** Whether one script can be about both jobs: on a Cluster, where their keys share a hash tag. */
+export function shareNode(
+  one: { readonly jobId: string },
+  other: { readonly jobId: string },
+  redis: RedisClient,
+): boolean {
+  return !(redis instanceof Cluster) || jobKeys.tag(one.jobId) === jobKeys.tag(other.jobId);
+}

@@ -1,0 +1,448 @@
+import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import type { FrameReceiver } from '../../api/replies/answer-reader.ts';
+import type { ApiError } from '../../shared/errors.ts';
+import type { Frame } from '../../shared/jobs/frames.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import type { Served } from '../../shared/jobs/settlement/served.ts';
+import { JobFixture } from '../support/faults/job-fixture.ts';
+import { loadProduct, TestGateway } from '../support/gateway.ts';
+
+const { AnswerReader } =
+  await loadProduct<typeof import('../../api/replies/answer-reader.ts')>('api/replies/answer-reader');
+const { AnswerReaders } =
+  await loadProduct<typeof import('../../api/replies/answer-readers.ts')>('api/replies/answer-readers');
+const { jobKeys } = await loadProduct<typeof import('../../shared/redis/keys.ts')>('shared/redis/keys');
+const { Blobs } = await loadProduct<typeof import('../../shared/blobs/blobs.ts')>('shared/blobs/blobs');
+const { append } = await loadProduct<typeof import('../../shared/jobs/append.ts')>('shared/jobs/append');
+const { servedText } = await loadProduct<typeof import('../../shared/jobs/settlement/served.ts')>(
+  'shared/jobs/settlement/served',
+);
+const { frameLine } = await loadProduct<typeof import('../../shared/jobs/frames.ts')>('shared/jobs/frames');
+
+let jobs: JobFixture;
+
+const unheard = { onClose: () => undefined, onServed: undefined };
+
+before(async () => {
+  jobs = await JobFixture.start();
+});
+
+after(() => jobs?.stop());
+
+/** Gathers the frames of an answer; `whole` resolves with them once the last has come. */
+function openSink(isFull: () => boolean = () => false) {
+  const frames: Frame[] = [];
+  let resolve: (frames: Frame[]) => void = () => undefined;
+  const whole = new Promise<Frame[]>((resolved) => {
+    resolve = resolved;
+  });
+  const sink: FrameReceiver = {
+    frame: (frame) => {
+      frames.push(frame);
+      if (frame.type === 'end') resolve(frames);
+    },
+    flush: () => !isFull(),
+    tick: () => undefined,
+    fail: (error) => assert.fail(error),
+  };
+  return { sink, frames, whole };
+}
+
+function sequence(frames: readonly Frame[]): number[] {
+  return frames.map(({ seq }) => seq);
+}
+
+describe('An answer reader', () => {
+  function openReader(job: JobIdentity, isFull?: () => boolean) {
+    const { sink, frames, whole } = openSink(isFull);
+    const context = { redis: jobs.redis, blobs: undefined as never, log: console as never };
+    const served: Served[] = [];
+    const onServed = (who: Served): void => void served.push(who);
+    return { reader: new AnswerReader(job, context, { sink, ...unheard, onServed }), frames, whole, served };
+  }
+
+  test('reads from the log what it missed, and uses no frame twice', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    const { reader, frames, whole } = openReader(job);
+    await jobs.write(job, 1, 1, ['a']);
+    reader.receive('1 1\nd"a"', 0);
+    reader.receive('1 1\nd"a"', 0);
+    await jobs.write(job, 1, 2, ['b']);
+    await jobs.write(job, 1, 3, ['c', 'd']);
+    assert.deepEqual(sequence(frames), [1]);
+    // The live copy of frame 2 was lost.
+    reader.receive('1 3\nd"c"\nd"d"', 0);
+    await jobs.end(job, { attempt: 1 });
+    reader.receive('1 5\ne{}', 0);
+    assert.deepEqual(sequence(await whole), [1, 2, 3, 4, 5]);
+  });
+
+  test('tells who serves before the first frame, and once for all that follow', async () => {
+    const first = { vendor: 'first vendor', calls: 1, model: undefined, cost: undefined };
+    const second = { vendor: 'second', calls: 3, model: 'maker/stand-in 2', cost: undefined };
+    const job = await jobs.create();
+    await jobs.take(job);
+    const { reader, frames, whole, served } = openReader(job);
+    reader.receive(`1 1 ${servedText(first)}\nd"a"`, 0);
+    assert.deepEqual([served, sequence(frames)], [[first], [1]]);
+    await jobs.write(job, 1, 1, ['a'], { served: servedText(first) });
+    await jobs.write(job, 1, 2, ['b', 'c'], { served: servedText(first) });
+    // Another taking of the job, which nothing was out of yet, may have found another vendor: read from the log.
+    await jobs.write(job, 1, 4, ['d'], { served: servedText(second) });
+    await jobs.end(job, { attempt: 1, served: servedText(second) });
+    reader.catchUp();
+    assert.deepEqual(sequence(await whole), [1, 2, 3, 4, 5]);
+    assert.deepEqual(served, [first, second]);
+  });
+
+  test('reads little more of a long log than a slow client takes', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    for (let seq = 1; seq <= 200; seq++) await jobs.write(job, 1, seq, ['a']);
+    await jobs.end(job, { attempt: 1 });
+    // Each read of the log is seen, and how much it brought.
+    let read = 0;
+    const redis = new Proxy(jobs.redis, {
+      get: (target, name) => {
+        const value = Reflect.get(target, name);
+        if (name !== 'xrange') return typeof value === 'function' ? value.bind(target) : value;
+        return async (...args: Parameters<typeof target.xrange>) => {
+          const entries = await target.xrange(...args);
+          read += entries.length;
+          return entries;
+        };
+      },
+    });
+    const { sink, frames, whole } = openSink(() => true);
+    const context = { redis, blobs: undefined as never, log: console as never };
+    const reader = new AnswerReader(job, context, { sink, ...unheard });
+    reader.catchUp();
+    const drain = setInterval(() => reader.resume(), 1);
+    assert.equal((await whole).length, 201);
+    clearInterval(drain);
+    assert.deepEqual(sequence(frames), sequence([...frames].sort((a, b) => a.seq - b.seq)));
+    assert.equal(read < 2 * 201 + 16, true, `${read} batches were read to deliver 201`);
+  });
+
+  test('drops live frames while its client is slow, and catches up from the log', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    let isFull = true;
+    const { reader, frames, whole } = openReader(job, () => isFull);
+    await jobs.write(job, 1, 1, ['a']);
+    reader.receive('1 1\nd"a"', 0);
+    for (let seq = 2; seq < 60; seq++) {
+      await jobs.write(job, 1, seq, ['b']);
+      reader.receive(`1 ${seq}\nd"b"`, 0);
+    }
+    await jobs.end(job, { attempt: 1 });
+    reader.receive('1 60\ne{}', 0);
+    assert.deepEqual(sequence(frames), [1]);
+    isFull = false;
+    reader.resume();
+    assert.deepEqual(
+      sequence(await whole),
+      Array.from({ length: 60 }, (_, index) => index + 1),
+    );
+  });
+});
+
+describe('An answer reader that meets a blob', () => {
+  /** Reads a job with one frame, whose text is that blob; resolves with its text, or `lost`. */
+  async function read(blobs: Awaited<ReturnType<typeof Blobs.open>>, blob: string): Promise<string> {
+    const job = await jobs.create();
+    await jobs.take(job);
+    const lines = frameLine('delta', JSON.stringify({ blob, bytes: 9 }), true);
+    await append(jobs.redis, {
+      ...{ jobId: job.id, attempt: 1, firstSeq: 1, lastSeq: 1, lines, hasDelta: true, served: '' },
+      ...{ lifetimeMs: 60_000, isCluster: false },
+    });
+    const heard = new EventEmitter();
+    const outcome = once(heard, 'outcome');
+    const sink: FrameReceiver = {
+      frame: (frame) => heard.emit('outcome', frame.text),
+      flush: () => true,
+      tick: () => undefined,
+      fail: ({ code }) => heard.emit('outcome', code),
+    };
+    const reader = new AnswerReader(job, { redis: jobs.redis, blobs, log: console as never }, { sink, ...unheard });
+    reader.made();
+    reader.catchUp();
+    const [result] = await outcome;
+    reader.close();
+    return result as string;
+  }
+
+  test('delivers its text, and is lost when a sweep has removed it', { timeout: 10_000 }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-test-blobs-'));
+    try {
+      const blobs = await Blobs.open(folder);
+      const blob = await blobs.of('account').put('"content"');
+      assert.equal(await read(blobs, blob), '"content"');
+      await blobs.of('account').delete(blob);
+      assert.equal(await read(blobs, blob), 'resume_expired');
+      const anothers = await blobs.of('another account').put('"content"');
+      assert.equal(await read(blobs, anothers), 'resume_expired');
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+});
+
+describe('An answer that cannot be shown', () => {
+  /** A Redis that counts the reads of logs. */
+  function countReads(counted: { reads: number }): typeof jobs.redis {
+    return new Proxy(jobs.redis, {
+      get: (target, name) => {
+        const value = Reflect.get(target, name);
+        if (name === 'xrange') counted.reads++;
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  }
+
+  /** Reads a job's log until its sink is told of an error, or the time is over. */
+  async function readBroken(job: JobIdentity, sink: Partial<FrameReceiver>, isCreator = false, blobs?: unknown) {
+    const heard = new EventEmitter();
+    const told: ApiError[] = [];
+    const failed = once(heard, 'failed');
+    const counted = { reads: 0 };
+    const reader = new AnswerReader(
+      job,
+      { redis: countReads(counted), blobs: blobs as never, log: { error: () => undefined } as never },
+      {
+        sink: {
+          ...{ frame: () => undefined, flush: () => true, tick: () => undefined },
+          fail: (error) => {
+            told.push(error);
+            heard.emit('failed');
+          },
+          ...sink,
+        },
+        ...unheard,
+        isCreator,
+      },
+    );
+    return { reader, told, failed, counted };
+  }
+
+  async function threeFrames(): Promise<JobIdentity> {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await jobs.write(job, 1, 1, ['a', 'b', 'c']);
+    await jobs.end(job, { attempt: 1 });
+    return job;
+  }
+
+  test('ends with one error where a frame cannot be folded, live or from the log, and is not read again', async () => {
+    const job = await threeFrames();
+    const frame = ({ seq }: Frame): void => {
+      if (seq === 2) throw new TypeError('no such choice');
+    };
+    const fromLog = await readBroken(job, { frame });
+    fromLog.reader.made();
+    fromLog.reader.catchUp();
+    await fromLog.failed;
+    const live = await readBroken(job, { frame });
+    live.reader.receive('1 1\nd"a"\nd"b"', 0);
+    for (const { reader, told, counted } of [fromLog, live]) {
+      const { reads } = counted;
+      for (let round = 1; round <= 20; round++) reader.tick(Date.now() + round * 10_000);
+      for (let count = 0; count < 5; count++) await jobs.redis.ping();
+      assert.deepEqual([told.map(({ code }) => code), counted.reads - reads], [['server_error'], 0]);
+      assert.equal(reader.failure?.code, 'server_error');
+    }
+  });
+
+  test('ends with an error where what is flushed, or the tick of its sink, throws', async () => {
+    const job = await threeFrames();
+    const broken = (): never => {
+      throw new Error('broken');
+    };
+    const flushing = await readBroken(job, { flush: broken });
+    flushing.reader.catchUp();
+    await flushing.failed;
+    const ticking = await readBroken(job, { tick: broken });
+    ticking.reader.tick(Date.now());
+    assert.deepEqual([flushing.told.length, ticking.told.length], [1, 1]);
+  });
+
+  test('ends with an error where a frame is of a kind that this process does not know', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await append(jobs.redis, {
+      ...{ jobId: job.id, attempt: 1, firstSeq: 1, lastSeq: 1, lines: 'z{}', hasDelta: true, served: '' },
+      ...{ lifetimeMs: 60_000, isCluster: false },
+    });
+    const fromLog = await readBroken(job, {});
+    fromLog.reader.catchUp();
+    await fromLog.failed;
+    const live = await readBroken(job, {});
+    live.reader.receive('1 1\nz{}', 0);
+    assert.deepEqual([fromLog.told.length, live.told.length], [1, 1]);
+  });
+
+  test('is read again after a pause, not at once, where a blob of a long log cannot be read', async (t) => {
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
+    const job = await jobs.create();
+    await jobs.take(job);
+    const lines = frameLine('delta', JSON.stringify({ blob: 'b', bytes: 9 }), true);
+    await append(jobs.redis, {
+      ...{ jobId: job.id, attempt: 1, firstSeq: 1, lastSeq: 1, lines, hasDelta: true, served: '' },
+      ...{ lifetimeMs: 60_000, isCluster: false },
+    });
+    for (let seq = 2; seq <= 40; seq++) await jobs.write(job, 1, seq, ['a']);
+    const whole = new EventEmitter();
+    const last = once(whole, 'last');
+    let isBroken = true;
+    const text = async (): Promise<string> => {
+      if (isBroken) throw new Error('the storage does not answer');
+      return '"a"';
+    };
+    const blobs = { ofRecords: () => ({ text }) };
+    const { reader, counted } = await readBroken(
+      job,
+      { frame: ({ seq }) => seq === 40 && whole.emit('last') },
+      false,
+      blobs,
+    );
+    reader.made();
+    reader.catchUp();
+    for (let count = 0; count < 30; count++) await jobs.redis.ping();
+    assert.equal(counted.reads, 1);
+    isBroken = false;
+    t.mock.timers.tick(1000);
+    reader.tick(Date.now());
+    await last;
+  });
+
+  test('of an ended job whose log has lost its end, is looked at twice, and lost', async () => {
+    const job = await threeFrames();
+    await jobs.redis.xtrim(jobKeys.log(job.id), 'MAXLEN', 0);
+    const { reader, told, failed, counted } = await readBroken(job, {});
+    reader.made();
+    reader.catchUp();
+    await failed;
+    assert.deepEqual([told[0]?.code, counted.reads], ['resume_expired', 2]);
+  });
+
+  test('of a job that ended behind what its reader has, as after a failover, is looked at twice, and lost', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await jobs.write(job, 1, 1, ['a']);
+    await jobs.end(job, { attempt: 1 });
+    const { reader, told, failed, counted } = await readBroken(job, {});
+    reader.made();
+    reader.receive('1 1\nd"a"\nd"b"\nd"c"', 0);
+    reader.catchUp();
+    await failed;
+    assert.deepEqual([told[0]?.code, counted.reads], ['resume_expired', 2]);
+  });
+
+  test('is a 503 for the request that made its job, and a 410 for those that came to it', async () => {
+    const codes: (string | undefined)[] = [];
+    for (const isCreator of [true, false]) {
+      const { reader, told, failed } = await readBroken(jobs.identity(), {}, isCreator);
+      reader.made();
+      reader.catchUp();
+      await failed;
+      codes.push(told[0]?.code);
+    }
+    assert.deepEqual(codes, ['service_unavailable', 'resume_expired']);
+  });
+});
+
+describe('Readers of answers', () => {
+  /** A process's readers with one that has heard nothing of the job's two frames; resolves with their numbers. */
+  async function missEverything(
+    t: TestContext,
+    hear: (readers: InstanceType<typeof AnswerReaders>) => void,
+  ): Promise<number[]> {
+    t.mock.timers.enable({ apis: ['setInterval', 'Date'], now: Date.now() });
+    const job = await jobs.create();
+    const readers = new AnswerReaders({ redis: jobs.redis, blobs: undefined as never, log: console as never });
+    try {
+      const { sink, whole } = openSink();
+      readers.open(job, sink);
+      await jobs.take(job);
+      await jobs.write(job, 1, 1, ['a']);
+      await jobs.end(job, { attempt: 1 });
+      hear(readers);
+      return sequence(await whole);
+    } finally {
+      readers.close();
+    }
+  }
+
+  test('look into the log when a subscription was lost and is back', { timeout: 10_000 }, async (t) => {
+    assert.deepEqual(await missEverything(t, (readers) => readers.resubscribed()), [1, 2]);
+  });
+
+  test('look into the log after 5 s of silence: a lost last frame leaves no gap', { timeout: 10_000 }, async (t) => {
+    assert.deepEqual(await missEverything(t, () => t.mock.timers.tick(5500)), [1, 2]);
+  });
+});
+
+describe('A reader whose job is not made yet', () => {
+  test('finds nothing and goes on waiting; of a job that was made, nothing means lost', {
+    timeout: 10_000,
+  }, async () => {
+    const readers = new AnswerReaders({ redis: jobs.redis, blobs: undefined as never, log: console as never });
+    try {
+      const losses = new EventEmitter();
+      const lost = once(losses, 'lost');
+      let isLost = false;
+      losses.on('lost', () => {
+        isLost = true;
+      });
+      const reader = readers.open(
+        { id: 'f'.repeat(32), account: 'account' },
+        {
+          frame: () => undefined,
+          flush: () => true,
+          tick: () => undefined,
+          fail: () => losses.emit('lost'),
+        },
+      );
+      readers.resubscribed();
+      // The reader's look is on the same connection, so it is over when these are answered.
+      for (let count = 0; count < 5; count++) await jobs.redis.ping();
+      assert.equal(isLost, false);
+      reader.made();
+      reader.catchUp();
+      await lost;
+    } finally {
+      readers.close();
+    }
+  });
+});
+
+describe('A whole gateway at rest', () => {
+  test('hears every frame of a new job live, because its reader is there before the job is queued', async () => {
+    const gateway = await TestGateway.start({ redisUrl: jobs.server.url });
+    try {
+      const client = gateway.client();
+      const readLogs = async (): Promise<number> =>
+        Number(/^cmdstat_xrange:calls=(\d+)/m.exec(await jobs.redis.info('commandstats'))?.[1] ?? 0);
+      const read = async (): Promise<number> => {
+        const before = await readLogs();
+        for (let round = 0; round < 10; round++) {
+          const messages = [{ role: 'user' as const, content: 'WORDS:3' }];
+          const stream = await client.chat.completions.create({ model: 'sandbox-chat', messages, stream: true });
+          for await (const _ of stream);
+          await client.chat.completions.create({ model: 'sandbox-chat', messages });
+        }
+        return (await readLogs()) - before;
+      };
+      assert.equal(await read(), 0, 'no frame had to be read from a log');
+    } finally {
+      await gateway.stop();
+    }
+  });
+});

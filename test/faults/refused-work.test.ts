@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { CapabilityQueue } from '../../shared/queue/queue.ts';
+import { jobKeys } from '../../shared/redis/keys.ts';
+import { admission, knowCaller } from '../support/admission.ts';
+import { held } from '../support/chat-requests.ts';
+import { assertErrorAnswer } from '../support/error-answers.ts';
+import { eventually } from '../support/eventually.ts';
+import { JobFixture } from '../support/faults/job-fixture.ts';
+import { loadProduct, TestGateway } from '../support/gateway.ts';
+import { leftovers } from '../support/leftovers.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { vendorCalls } from '../support/vendor-journal.ts';
+
+const { admit } = await loadProduct<typeof import('../../api/admission/admit.ts')>('api/admission/admit');
+
+describe('what is asked for too late', () => {
+  let jobs: JobFixture;
+  before(async () => {
+    jobs = await JobFixture.start();
+    await knowCaller(jobs.redis);
+  });
+  after(() => jobs?.stop());
+
+  const everything = async (): Promise<string[]> => (await jobs.redis.keys('*')).sort();
+
+  test('is not admitted, and changes nothing; a job beside it is', async () => {
+    const [late, timely] = [jobs.identity(), jobs.identity()];
+    const before = await everything();
+    const common = { reader: 'api', queued: { request: '{}' } };
+    assert.equal((await admit(jobs.redis, admission(late, { ...common, notAfter: Date.now() - 1 }))).verdict, 'late');
+    assert.deepEqual(await everything(), before);
+    const replies = await Promise.all([
+      admit(jobs.redis, admission(late, { ...common, notAfter: Date.now() - 1 })),
+      admit(jobs.redis, admission(timely, common)),
+    ]);
+    assert.deepEqual(
+      replies.map(({ verdict }) => verdict),
+      ['late', 'admitted'],
+    );
+    assert.equal(await jobs.redis.exists(jobKeys.state(late.id)), 0);
+  });
+
+  test('is not admitted a second time, also where nothing is left of the first; until then a repeat is what it was', async () => {
+    const job = jobs.identity();
+    const call = admission(job, { reader: 'api', queued: { request: '{}' }, notAfter: Date.now() + 500 });
+    assert.equal((await admit(jobs.redis, call)).verdict, 'admitted');
+    assert.equal((await admit(jobs.redis, call)).verdict, 'admitted');
+    await delay(600);
+    assert.equal((await admit(jobs.redis, call)).verdict, 'admitted', 'its state still tells that it was');
+    await jobs.redis.del(jobKeys.state(job.id));
+    assert.equal((await admit(jobs.redis, call)).verdict, 'late');
+  });
+
+  test('is not queued, with a turn or without; what is queued is so once', async () => {
+    const queue = new CapabilityQueue('video', jobs.redis);
+    try {
+      for (const turn of [0, 7]) {
+        const job = { ...jobs.identity({ capability: 'video' }), request: '{}' };
+        assert.equal(await queue.enqueue(job, turn, Date.now() - 1), 'late');
+        assert.equal(await queue.has(job.id), false);
+        assert.equal(await queue.enqueue(job, turn, Date.now() + 10_000), 'queued');
+        assert.equal(await queue.enqueue(job, turn, Date.now() - 1), 'there');
+        assert.deepEqual(await queue.find(job.id), JSON.parse(JSON.stringify(job)));
+      }
+      assert.equal(await queue.waiting(), 2);
+      assert.equal((await queue.bull.getJobs(['waiting', 'prioritized'])).length, 2);
+    } finally {
+      await queue.close();
+    }
+  });
+});
+
+describe('an api whose Redis is away, or refuses', () => {
+  let gateway: TestGateway;
+  let proxy: TcpProxy;
+  let redis: Redis;
+  beforeEach(async () => {
+    gateway = await TestGateway.start({ apis: 0 });
+    redis = new Redis(gateway.redisUrl);
+    proxy = await startTcpProxy(gateway.redis?.port as number);
+    await gateway.startApi({ REDIS_URL: proxy.url });
+    assert.equal((await ask('warm')).status, 200);
+  });
+  afterEach(async () => {
+    redis?.disconnect();
+    await gateway?.stop();
+    await proxy?.close();
+  });
+
+  function ask(user: string, more: object = {}): Promise<Response> {
+    const body = JSON.stringify(held('Reply with exactly: x', { user, ...more }));
+    return gateway.fetch('/v1/chat/completions', { method: 'POST', body });
+  }
+
+  const charged = async (): Promise<string | null> => {
+    const [key] = await redis.keys('sluice:*:account:*');
+    return await redis.hget(key as string, 'charged');
+  };
+
+  test('answers 503 and runs none of it when it is back, large requests neither', async () => {
+    const before = await eventually(async () => {
+      const sum = await charged();
+      assert.ok(Number(sum) > 0, 'the first is not settled yet');
+      return sum;
+    });
+    proxy.cut();
+    const large = { metadata: { note: 'x'.repeat(400) }, prompt_cache_key: 'y'.repeat(100_000) };
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => ask('away', index % 4 === 0 ? large : {})),
+    );
+    for (const answer of answers) await assertErrorAnswer(answer, 503, 'service_unavailable');
+    // From here on nobody waits for it.
+    const refused = await ask('away');
+    const { message } = await assertErrorAnswer(refused, 503, 'service_unavailable');
+    assert.match(message, /queue is temporarily unavailable/, 'it did not wait for Redis');
+    assert.ok(Number(refused.headers.get('retry-after')) >= 1, 'it says when to come again');
+    proxy.restore();
+    await eventually(async () => assert.equal((await ask('back')).status, 200), 20_000);
+    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 20_000);
+    assert.deepEqual(await vendorCalls(gateway, 'away'), []);
+    const calls = (await vendorCalls(gateway, 'back')).length;
+    const price = Number(before ?? 0);
+    // Each costs the same as the first.
+    await eventually(async () => assert.equal(Number(await charged()), price * (1 + calls)));
+  });
+
+  test('runs a job once where the answer to its admission was lost, and all that is known of it since', async () => {
+    const stopped = proxy.stopAt({
+      matches: (command) => /^evalsha$/i.test(command[0] ?? '') && command.join(' ').includes('lost-answer'),
+      stop: 'reset',
+    });
+    const answer = ask('lost-answer', { metadata: { note: 'lost-answer' }, model: 'sandbox-chat' });
+    await stopped;
+    proxy.cut();
+    await assertErrorAnswer(await answer, 503, 'service_unavailable');
+    await eventually(async () => assert.equal((await vendorCalls(gateway, 'lost-answer')).length, 1));
+    await eventually(async () => assert.equal(await redis.zcard((await redis.keys('*:holds'))[0] ?? 'none'), 0));
+    // Two minutes later.
+    for (const key of await redis.keys('sluice:*:job:*')) await redis.del(key);
+    proxy.restore();
+    await eventually(async () => assert.equal((await ask('back')).status, 200), 20_000);
+    assert.equal((await vendorCalls(gateway, 'lost-answer')).length, 1);
+  });
+
+  test('names the job in an answer that began before the word of its admission was there', async () => {
+    const stopped = proxy.stopAt({
+      matches: (command) => /^evalsha$/i.test(command[0] ?? '') && command.join(' ').includes('lost-answer'),
+      stop: 'reset',
+    });
+    const answer = await ask('lost-answer', { metadata: { note: 'lost-answer' }, stream: true });
+    await stopped;
+    assert.equal(answer.status, 200);
+    assert.match(answer.headers.get('x-request-id') ?? '', /^job_/);
+    assert.match(await answer.text(), /data: \[DONE\]/);
+  });
+
+  test('waits through a moment in which Redis takes no writes, and answers 503 where that lasts', async () => {
+    await redis.config('SET', 'min-replicas-to-write', '1');
+    const passing = ask('passing');
+    await delay(500);
+    await redis.config('SET', 'min-replicas-to-write', '0');
+    assert.equal((await passing).status, 200);
+    await redis.config('SET', 'min-replicas-to-write', '1');
+    const refused = await ask('lasting');
+    await redis.config('SET', 'min-replicas-to-write', '0');
+    await assertErrorAnswer(refused, 503, 'service_unavailable');
+    assert.ok(Number(refused.headers.get('retry-after')) >= 1, 'it says when to come again');
+    assert.equal((await ask('back')).status, 200);
+    assert.deepEqual(await vendorCalls(gateway, 'lasting'), []);
+    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 20_000);
+  });
+
+  test('answers 503 to whoever reads or follows a job while Redis refuses what that takes', async () => {
+    const made = await gateway.fetch('/v1/chat/completions', {
+      method: 'POST',
+      headers: { prefer: 'respond-async' },
+      body: JSON.stringify(held('Reply with exactly: x')),
+    });
+    const path = `/v1/jobs/${((await made.json()) as { id: string }).id}`;
+    const read = async (): Promise<unknown> => (await (await gateway.fetch(path)).json()) as unknown;
+    await eventually(async () => assert.equal(((await read()) as { status: string }).status, 'completed'), 20_000);
+    // One that has yet to be noted as a reader.
+    const elsewhere = await gateway.startApi();
+    const headers = { authorization: `Bearer ${gateway.apiKey}` };
+    const follow = (): Promise<Response> => fetch(`${elsewhere.url}${path}/events`, { headers });
+    await redis.config('SET', 'min-replicas-to-write', '1');
+    const followed = await follow();
+    await redis.config('SET', 'min-replicas-to-write', '0');
+    await assertErrorAnswer(followed, 503, 'service_unavailable');
+    assert.ok(Number(followed.headers.get('retry-after')) >= 1, 'it says when to come again');
+    assert.equal((await follow()).status, 200);
+    // A script that never ends keeps everybody from reading.
+    await redis.config('SET', 'busy-reply-threshold', '1');
+    const busy = redis.eval('while true do end', 0).catch(() => undefined);
+    const beside = new Redis(gateway.redisUrl, { enableReadyCheck: false });
+    try {
+      await eventually(async () => await assert.rejects(beside.get('any'), /^ReplyError: BUSY /));
+      await assertErrorAnswer(await gateway.fetch(path), 503, 'service_unavailable');
+    } finally {
+      await beside.script('KILL');
+      beside.disconnect();
+      await busy;
+    }
+    assert.equal((await gateway.fetch(path)).status, 200);
+  });
+});

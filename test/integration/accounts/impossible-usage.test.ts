@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { streamed } from '../../support/chat-requests.ts';
+import { JobRecords, jobIdOf } from '../../support/job-records.ts';
+
+/** A vendor that tells of every chat the usage that its prompt names, as JSON. */
+async function startVendor(): Promise<{ server: Server; url: string }> {
+  const server = createServer(async (request, response) => {
+    let text = '';
+    for await (const part of request) text += part;
+    const body = JSON.parse(text);
+    const usage = body.messages[0].content;
+    const chunk = (delta: object, finish: string | null) =>
+      `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":${JSON.stringify(delta)},"finish_reason":${JSON.stringify(finish)}}]}`;
+    if (body.stream) {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const end = `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":${usage}}`;
+      const events = [chunk({ role: 'assistant', content: 'Hello there' }, null), chunk({}, 'stop'), end, '[DONE]'];
+      response.end(events.map((event) => `data: ${event}\n\n`).join(''));
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'application/json' });
+    const message = '{"index":0,"message":{"role":"assistant","content":"Hello there"},"finish_reason":"stop"}';
+    response.end(
+      `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[${message}],"usage":${usage}}`,
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1` };
+}
+
+describe('a vendor that reports a usage which cannot be true', () => {
+  let records: JobRecords;
+  let vendor: Awaited<ReturnType<typeof startVendor>>;
+  before(async () => {
+    vendor = await startVendor();
+    records = await JobRecords.start({ settings: { OPENAI_API_KEY: 'a key', OPENAI_BASE_URL: vendor.url } });
+  });
+  after(async () => {
+    await records?.stop();
+    vendor?.server.close();
+  });
+
+  const ask = (usage: string) => ({ model: 'gpt-4o-mini', messages: [{ role: 'user', content: usage }] });
+
+  for (const usage of [
+    '{"prompt_tokens":1e15}',
+    '{"prompt_tokens":-1}',
+    '{"completion_tokens":1.5}',
+    '{"total_tokens":1e400}',
+  ]) {
+    it(`has failed to answer a held chat (${usage}), which costs nothing`, async () => {
+      const response = await records.post(ask(usage));
+      assert.equal(response.status, 500);
+      const { error } = (await response.json()) as { error: { type: string; message: string } };
+      assert.equal(error.type, 'server_error');
+      assert.match(error.message, /usage/);
+      const row = await records.ended(jobIdOf(response));
+      assert.deepEqual([row.outcome, row.cost ?? 0, row.input_tokens], ['failed', 0, null]);
+    });
+
+    it(`has failed to end a stream (${usage}), which costs what it had said`, async () => {
+      const response = await records.post({ ...ask(usage), stream: true });
+      const text = await response.text();
+      assert.match(text, /Hello there/);
+      assert.match(text, /server_error/);
+      assert.doesNotMatch(text, /\[DONE\]/);
+      const row = await records.ended(jobIdOf(response));
+      assert.equal(row.outcome, 'failed');
+      assert.ok((row.cost as number) > 0 && (row.cost as number) < 1e9, `${row.cost}`);
+      assert.equal(JSON.parse(row.usage as string).estimated, true);
+    });
+  }
+
+  it('keeps nobody from being answered, and recorded, after it', async () => {
+    const response = await records.post({ ...streamed('Hi'), stream: false });
+    assert.equal(response.status, 200);
+    assert.equal((await records.ended(jobIdOf(response))).outcome, 'completed');
+  });
+});

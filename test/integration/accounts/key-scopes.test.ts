@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { AdminKeys } from '../../support/admin-keys.ts';
+import { assertErrorAnswer } from '../../support/error-answers.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { pngFile } from '../../support/image-files.ts';
+import { ResponseSocketClient } from '../../support/response-socket-client.ts';
+import { createVideo, pollToEnd } from '../../support/sandbox-videos.ts';
+
+const messages = [{ role: 'user', content: 'Hello' }];
+
+/** A good JSON request for every endpoint that takes one, and the capability it asks for. */
+const jsonRequests: [path: string, capability: string, body: object][] = [
+  ['/v1/chat/completions', 'chat', { model: 'sandbox-chat', messages }],
+  ['/v1/chat/completions', 'chat', { model: 'sandbox-chat', messages, stream: true }],
+  ['/v1/completions', 'chat', { model: 'sandbox-instruct', prompt: 'Hello' }],
+  ['/v1/messages', 'chat', { model: 'sandbox-chat', max_tokens: 10, messages }],
+  ['/v1/messages/count_tokens', 'chat', { model: 'sandbox-chat', messages }],
+  ['/v1/responses', 'chat', { model: 'sandbox-chat', input: 'Hello' }],
+  ['/v1/responses', 'chat', { model: 'sandbox-chat', input: 'Hello', background: true }],
+  ['/v1/embeddings', 'embedding', { model: 'sandbox-embedding', input: 'Hello' }],
+  ['/v1/images/generations', 'image', { model: 'sandbox-image', prompt: 'Hello' }],
+  ['/v1/audio/speech', 'speech', { model: 'sandbox-speech', voice: 'alloy', input: 'Hello' }],
+  ['/v1/videos', 'video', { model: 'sandbox-video', prompt: 'Hello' }],
+];
+
+const picture = () => pngFile('picture.png', 32);
+const sound = () => new File([new Uint8Array(100)], 'sound.wav', { type: 'audio/wav' });
+/** The same for forms. */
+const forms: [path: string, capability: string, model: string, fields: () => [string, string | File][]][] = [
+  [
+    '/v1/images/edits',
+    'image',
+    'sandbox-image',
+    () => [
+      ['prompt', 'Hello'],
+      ['image', picture()],
+    ],
+  ],
+  ['/v1/images/variations', 'image', 'sandbox-image', () => [['image', picture()]]],
+  ['/v1/audio/transcriptions', 'transcription', 'sandbox-transcribe', () => [['file', sound()]]],
+  ['/v1/audio/translations', 'transcription', 'sandbox-transcribe', () => [['file', sound()]]],
+];
+
+describe('the scopes of an API key', () => {
+  let gateway: TestGateway;
+  let keys: AdminKeys;
+  before(async () => {
+    gateway = await TestGateway.start({
+      configuration: {
+        vendors: {
+          sandbox: { open: true },
+          broken: { like: 'openai', base_url: 'http://127.0.0.1:1/v1', api_key: 'k' },
+        },
+        models: {
+          frail: { capability: 'chat', routes: [{ vendor: 'broken', model: 'f' }], fallbacks: ['sandbox-chat'] },
+          'team/chat': { capability: 'chat', routes: [{ vendor: 'sandbox', model: 'sandbox-chat' }] },
+        },
+      },
+    });
+    keys = await AdminKeys.open(gateway);
+  });
+  after(() => gateway?.stop());
+
+  const ask = (key: string, path: string, body: object): Promise<Response> =>
+    gateway.fetch(path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}` },
+      body: JSON.stringify(body),
+    });
+  const askForm = (key: string, path: string, model: string, fields: [string, string | File][]): Promise<Response> => {
+    const form = new FormData();
+    for (const [field, value] of [['model', model] as [string, string], ...fields]) form.append(field, value);
+    return fetch(`${gateway.url}${path}`, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body: form });
+  };
+  const chat = (key: string, model: string) => ask(key, '/v1/chat/completions', { model, messages });
+  const assertRefused = async (response: Response, named: string): Promise<void> => {
+    const text = await response.text();
+    assert.equal(response.status, 403, text);
+    assert.match(text, /permission/);
+    assert.ok(text.includes(`\`${named}\``), text);
+  };
+  const statusOf = async (asked: Promise<Response>): Promise<number> => {
+    const response = await asked;
+    await response.arrayBuffer();
+    return response.status;
+  };
+
+  it('hold on every endpoint that makes jobs, for models', async () => {
+    const { key } = await keys.create({ models: ['nothing-else'] });
+    for (const [path, , body] of jsonRequests) {
+      await assertRefused(await ask(key, path, body), (body as { model: string }).model);
+    }
+    for (const [path, , model, fields] of forms) await assertRefused(await askForm(key, path, model, fields()), model);
+  });
+
+  it('hold on every endpoint that makes jobs, for capabilities', async () => {
+    const all = ['chat', 'embedding', 'image', 'transcription', 'speech', 'video'];
+    for (const wanted of all) {
+      const { key } = await keys.create({ capabilities: all.filter((capability) => capability !== wanted) });
+      for (const [path, capability, body] of jsonRequests) {
+        if (capability === wanted) await assertRefused(await ask(key, path, body), wanted);
+      }
+      for (const [path, capability, model, fields] of forms) {
+        if (capability === wanted) await assertRefused(await askForm(key, path, model, fields()), wanted);
+      }
+    }
+  });
+
+  it('hold for the model of a video that is made anew', async () => {
+    const video = await createVideo(gateway.client());
+    await pollToEnd(gateway.client(), video.id);
+    const { key } = await keys.create({ models: ['sandbox-chat'] });
+    await assertRefused(await ask(key, `/v1/videos/${video.id}/remix`, { prompt: 'At night' }), 'sandbox-video');
+  });
+
+  it('hold for every turn of a response socket, as they are then', async () => {
+    const { id, key } = await keys.create({ models: ['sandbox-chat'] });
+    const socket = await ResponseSocketClient.open(gateway.url, { key });
+    assert.equal((await socket.turn({ input: 'Hello' })).last.type, 'response.completed');
+    const refused = await socket.refusal({ input: 'Hello', model: 'sandbox-reasoning' });
+    assert.match(JSON.stringify(refused), /permission_denied.*sandbox-reasoning|sandbox-reasoning.*permission_denied/);
+    await keys.change(id, { models: ['sandbox-reasoning'] });
+    assert.match(JSON.stringify(await socket.refusal({ input: 'Hello' })), /permission_denied/);
+    assert.equal((await socket.turn({ input: 'Hello', model: 'sandbox-reasoning' })).last.type, 'response.completed');
+    const soon = Date.now() + 1500;
+    await keys.change(id, { expires_at: soon, models: null });
+    assert.equal((await socket.turn({ input: 'Hello' })).last.type, 'response.completed');
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, soon - Date.now()) + 20));
+    assert.match(JSON.stringify(await socket.refusal({ input: 'Hello' })), /expired/);
+    socket.webSocket.close();
+    await socket.closed;
+  });
+
+  it('allow what they name, by id or by its beginning, and a stand-in for it', async () => {
+    const { key } = await keys.create({ models: ['frail', 'team/*'], capabilities: ['chat'] });
+    const standIn = await chat(key, 'frail');
+    assert.equal(standIn.headers.get('x-sluice-model'), 'sandbox-chat');
+    assert.equal(await statusOf(Promise.resolve(standIn)), 200);
+    assert.equal(await statusOf(chat(key, 'team/chat')), 200);
+    for (const model of ['sandbox-chat', 'sandbox/sandbox-chat']) await assertRefused(await chat(key, model), model);
+  });
+
+  it('hold for a model that no list names, by the id that the request has', async () => {
+    const passed = await keys.create({ models: ['sandbox/*'] });
+    assert.equal(await statusOf(chat(passed.key, 'sandbox/sandbox-chat')), 200);
+    await assertRefused(await chat(passed.key, 'sandbox-chat'), 'sandbox-chat');
+    const listed = await keys.create({ models: ['sandbox-chat'] });
+    await assertRefused(await chat(listed.key, 'sandbox/sandbox-reasoning'), 'sandbox/sandbox-reasoning');
+  });
+
+  it('leave an unknown model unknown, and suggest only what the key may use', async () => {
+    const { key } = await keys.create({ models: ['sandbox-chat'] });
+    const { message } = await assertErrorAnswer(await chat(key, 'sandbox-chatt'), 404, 'model_not_found');
+    assert.match(message, /Did you mean sandbox-chat\?$/);
+    const other = await keys.create({ models: ['sandbox-image'] });
+    const unknown = await assertErrorAnswer(await chat(other.key, 'sandbox-chatt'), 404, 'model_not_found');
+    assert.doesNotMatch(unknown.message, /sandbox-chat\b/);
+  });
+
+  it('say which models GET /v1/models shows, in both shapes', async () => {
+    const { key } = await keys.create({ models: ['sandbox-chat', 'sandbox-image', 'team/*'], capabilities: ['chat'] });
+    for (const headers of [{}, { 'anthropic-version': '2023-06-01' }] as Record<string, string>[]) {
+      const read = (path: string) => gateway.fetch(path, { headers: { ...headers, authorization: `Bearer ${key}` } });
+      const { data } = (await (await read('/v1/models')).json()) as { data: { id: string }[] };
+      assert.deepEqual(data.map(({ id }) => id).sort(), ['sandbox-chat', 'team/chat']);
+      assert.equal(await statusOf(read('/v1/models/team/chat')), 200);
+      assert.equal(await statusOf(read('/v1/models/sandbox-reasoning')), 403);
+      assert.equal(await statusOf(read('/v1/models/sandbox-image')), 403);
+      assert.equal(await statusOf(read('/v1/models/nothing')), 404);
+    }
+  });
+});

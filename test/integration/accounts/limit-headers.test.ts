@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { held } from '../../support/chat-requests.ts';
+import { assertErrorAnswer } from '../../support/error-answers.ts';
+import { eventually } from '../../support/eventually.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { makeApiKey } from '../../support/make-api-key.ts';
+import { RawRequest } from '../../support/raw-request.ts';
+import { vendorCalls } from '../../support/vendor-journal.ts';
+
+/** What an answer's headers say of the limits: limit and remaining of requests, then of tokens. */
+function limitsOf({ headers }: Response): (string | null)[] {
+  return ['requests', 'tokens'].flatMap((kind) =>
+    ['limit', 'remaining'].map((what) => headers.get(`x-ratelimit-${what}-${kind}`)),
+  );
+}
+
+describe('a 429 of the gateway', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await TestGateway.start();
+  });
+  after(() => gateway?.stop());
+
+  const ask = (apiKey: string, body: object = held('Hi')): Promise<Response> =>
+    gateway.fetch('/v1/chat/completions', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${apiKey}` },
+      body: JSON.stringify(body),
+    });
+
+  it("shows the key's limits for a minute, and when they are free again", async () => {
+    const apiKey = await makeApiKey(gateway, { rpm: 2, tpm: 100_000 });
+    for (const left of ['1', '0']) assert.deepEqual(limitsOf(await ask(apiKey)).slice(0, 2), ['2', left]);
+    const refused = await ask(apiKey);
+    await assertErrorAnswer(refused, 429, 'rate_limit_exceeded');
+    const [requests, leftRequests, tokens, leftTokens] = limitsOf(refused);
+    assert.deepEqual([requests, leftRequests, tokens], ['2', '0', '100000']);
+    assert.ok(Number(leftTokens) > 90_000 && Number(leftTokens) <= 100_000, `${leftTokens} tokens`);
+    assert.match(refused.headers.get('x-ratelimit-reset-requests') ?? '', /^(5\d\.\d+s|1m[\d.]+s)$/);
+    assert.match(refused.headers.get('x-ratelimit-reset-tokens') ?? '', /^[\d.]+m?s$/);
+  });
+
+  it("shows a model's limit where that is what has run out", async () => {
+    const apiKey = await makeApiKey(gateway, { rpm: 600, modelLimits: { 'sandbox-chat': { rpm: 1 } } });
+    assert.deepEqual(limitsOf(await ask(apiKey)), ['600', '599', null, null]);
+    assert.deepEqual(limitsOf(await ask(apiKey)), ['1', '0', null, null]);
+  });
+
+  it('shows the unfinished requests where these are too many', async () => {
+    const apiKey = await makeApiKey(gateway, { concurrency: 1 });
+    const running = ask(apiKey, held('WORDS:60@20', { user: 'unfinished' }));
+    await eventually(async () => assert.equal((await vendorCalls(gateway, 'unfinished')).length, 1));
+    const refused = await ask(apiKey);
+    assert.equal(refused.status, 429);
+    assert.deepEqual(limitsOf(refused), ['1', '0', null, null]);
+    await running;
+  });
+
+  it('shows them for a large body, too, which is refused before it is read', async () => {
+    const apiKey = await makeApiKey(gateway, { rpm: 1 });
+    await ask(apiKey);
+    const headers = { 'content-length': String(1024 * 1024) };
+    const { status, head } = await (await RawRequest.open(gateway.url, { key: apiKey, headers })).answer();
+    assert.equal(status, 429);
+    assert.match(head, /^x-ratelimit-limit-requests: 1\r\nx-ratelimit-remaining-requests: 0$/m);
+  });
+
+  it('tells callers that are refused together different moments, none of them too early', async () => {
+    const apiKey = await makeApiKey(gateway, { rpm: 2 });
+    for (let count = 0; count < 2; count++) await ask(apiKey);
+    const refused = await Promise.all(Array.from({ length: 12 }, () => ask(apiKey)));
+    const waits = await Promise.all(
+      refused.map(async (answer) => {
+        const { message } = await assertErrorAnswer(answer, 429, 'rate_limit_exceeded');
+        const least = Number(/try again in ([\d.]+) ?s/i.exec(message)?.[1]) * 1000;
+        const wait = Number(answer.headers.get('retry-after-ms'));
+        assert.ok(wait >= least && wait < 60_000, `${wait} ms where ${least} ms are needed`);
+        assert.equal(answer.headers.get('retry-after'), String(Math.ceil(wait / 1000)));
+        return Math.round(wait - least);
+      }),
+    );
+    assert.ok(Math.max(...waits) - Math.min(...waits) > 100, `all within 0.1 s: ${waits}`);
+  });
+});

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { readConfig } from '../../../shared/config/config.ts';
+import { assertErrorAnswer } from '../../support/error-answers.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { pngFile } from '../../support/image-files.ts';
+
+describe('a request that names no model where none is required', () => {
+  let gateway: TestGateway;
+  let without: string;
+  before(async () => {
+    gateway = await TestGateway.start({
+      settings: { SLUICE_DEFAULT_MODELS: 'image=sandbox-image, video=sandbox-video' },
+    });
+    without = (await gateway.startApi({ SLUICE_DEFAULT_MODELS: '' })).url;
+  });
+  after(() => gateway?.stop());
+
+  const size = '256x256';
+  const form = (fields: Readonly<Record<string, string>>) => async () => {
+    const data = new FormData();
+    for (const [name, value] of Object.entries(fields)) data.set(name, value);
+    data.set('image', pngFile('image.png'));
+    return data;
+  };
+  const requests: Readonly<Record<string, () => Promise<FormData | string>>> = {
+    'images/generations': async () => JSON.stringify({ prompt: 'A boat', size }),
+    'images/edits': form({ prompt: 'A boat', size }),
+    'images/variations': form({ size }),
+    videos: async () => JSON.stringify({ prompt: 'A boat', model: null }),
+  };
+  for (const [name, make] of Object.entries(requests)) {
+    const send = async (url: string): Promise<Response> => {
+      const body = await make();
+      const type = typeof body === 'string' ? { 'content-type': 'application/json' } : {};
+      const headers = { authorization: `Bearer ${gateway.apiKey}`, ...type };
+      return await fetch(`${url}/v1/${name}`, { method: 'POST', headers, body });
+    };
+    it(`POST /v1/${name} takes the operator's, and without one says what to do`, async () => {
+      const answer = await send(gateway.url);
+      const text = await answer.text();
+      assert.equal(answer.status, 200, text);
+      if (name === 'videos') assert.equal(JSON.parse(text).model, 'sandbox-video');
+      const error = await assertErrorAnswer(await send(without), 400, 'invalid_request_error');
+      assert.equal(error.param, 'model');
+      assert.match(error.message, /^Missing required parameter: 'model'\. .*SLUICE_DEFAULT_MODELS/);
+    });
+  }
+
+  it('is still a 400 where a model is required, and the setting is checked at the start', async () => {
+    const chat = { method: 'POST', body: JSON.stringify({ messages: [{ role: 'user', content: 'Hi' }] }) };
+    const { param } = await assertErrorAnswer(
+      await gateway.fetch('/v1/chat/completions', chat),
+      400,
+      'invalid_request_error',
+    );
+    assert.equal(param, 'model');
+    for (const wrong of ['sandbox-image', 'chat=x', 'image=', 'image=a,image=b', 'image=a b']) {
+      assert.throws(() => readConfig({ SLUICE_DEFAULT_MODELS: wrong }), /SLUICE_DEFAULT_MODELS/, wrong);
+    }
+  });
+});

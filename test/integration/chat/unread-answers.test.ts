@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { eventually } from '../../support/eventually.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { openJobSocket } from '../../support/job-socket-client.ts';
+import { leftovers } from '../../support/leftovers.ts';
+import { RawRequest } from '../../support/raw-request.ts';
+
+/** More than the system keeps for a client that does not read. */
+const content = 'word '.repeat(3_000_000);
+
+describe('an answer that its caller does not read', () => {
+  let vendor: Server;
+  let gateway: TestGateway;
+  before(async () => {
+    vendor = createServer((_request, response) => {
+      const choices = [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content } }];
+      const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ id: 'a', object: 'chat.completion', created: 1, model: 'm', choices, usage }));
+    }).listen(0, '127.0.0.1');
+    await once(vendor, 'listening');
+    const base = `http://127.0.0.1:${(vendor.address() as AddressInfo).port}/v1`;
+    gateway = await TestGateway.start({
+      settings: { VLLM_BASE_URL: base, SLUICE_UNREAD_SECONDS: '1' },
+    });
+  });
+  after(async () => {
+    await gateway.stop();
+    vendor.closeAllConnections();
+    vendor.close();
+  });
+
+  const body = JSON.stringify({ model: 'vllm/m', messages: [{ role: 'user', content: 'Hi' }] });
+  const ask = (headers: Record<string, string> = {}): Promise<RawRequest> =>
+    RawRequest.open(gateway.url, {
+      key: gateway.apiKey,
+      headers: { 'content-length': String(body.length), ...headers },
+    });
+
+  /** Whether the connection is ended before all has come, without that anything was read. */
+  async function isCut(request: RawRequest): Promise<boolean> {
+    await once(request.socket, 'readable').catch(() => undefined);
+    request.socket.pause();
+    await eventually(async () => {
+      const text = await (await fetch(`${gateway.url}/metrics`)).text();
+      assert.match(text, /^sluice_connections_cut_total\{[^}]*reason="unread"[^}]*\} [1-9]/m);
+    }, 30_000);
+    request.socket.resume();
+    await request.closed;
+    return request.text.length < content.length;
+  }
+
+  it('is cut when nothing of it is taken, though it was held and sent whole', { timeout: 60_000 }, async () => {
+    const request = await ask();
+    request.socket.pause();
+    await request.send(body);
+    assert.ok(await isCut(request));
+    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 20_000);
+  });
+
+  it('is cut on a WebSocket that follows its job, and the job keeps it', { timeout: 60_000 }, async () => {
+    const made = await gateway.fetch('/v1/chat/completions', {
+      method: 'POST',
+      body,
+      headers: { prefer: 'respond-async' },
+    });
+    const { id } = (await made.json()) as { id: string };
+    const read = async () =>
+      (await (await gateway.fetch(`/v1/jobs/${id}`)).json()) as { status: string; result: unknown };
+    await eventually(async () => assert.equal((await read()).status, 'completed'));
+    const client = await openJobSocket(gateway.url, `/v1/jobs/${id}/ws`, { key: gateway.apiKey });
+    client.webSocket.pause();
+    await eventually(async () => {
+      const text = await (await fetch(`${gateway.url}/metrics`)).text();
+      assert.match(text, /^sluice_connections_cut_total\{[^}]*reason="unread"[^}]*\} 2$/m);
+    }, 30_000);
+    client.webSocket.resume();
+    assert.equal(await client.closed, 1006);
+    assert.ok(JSON.stringify((await read()).result).includes(content));
+  });
+
+  it('reaches a caller who takes it', { timeout: 60_000 }, async () => {
+    const answer = await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
+    const { choices } = (await answer.json()) as { choices: { message: { content: string } }[] };
+    assert.equal(choices[0]?.message.content, content);
+  });
+});

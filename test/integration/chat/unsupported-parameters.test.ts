@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { TestGateway } from '../../support/gateway.ts';
+import { makeApiKey } from '../../support/make-api-key.ts';
+import {
+  type FixtureVendor,
+  sendJson,
+  sendStream,
+  startFixtureVendor,
+} from '../../vendors/contracts/fixture-vendor.ts';
+import { completion, events, streams, usageChunk } from '../../vendors/recorded/recorded-openai.ts';
+
+type Fields = Record<string, unknown>;
+
+const messages = [{ role: 'user', content: 'Hello' }];
+const model = 'groq/llama-3.1-8b-instant';
+
+/** A request of each endpoint that makes chats, and a field of it that Groq refuses: as sent, and as its caller knows it. */
+const refused: readonly (readonly [path: string, request: Fields, param: string])[] = [
+  ['/v1/chat/completions', { messages, n: 2 }, 'n'],
+  ['/v1/completions', { prompt: 'Hello', logprobs: 2 }, 'logprobs'],
+  ['/v1/messages', { messages, max_tokens: 16, logit_bias: { 1: 2 } }, 'logit_bias'],
+  ['/v1/responses', { input: 'Hello', include: ['message.output_text.logprobs'] }, 'include'],
+];
+
+describe('parameters that the vendor of a model does not know', () => {
+  let gateway: TestGateway;
+  let vendor: FixtureVendor;
+  before(async () => {
+    vendor = await startFixtureVendor();
+    gateway = await TestGateway.start({ settings: { GROQ_API_KEY: 'a-key', GROQ_BASE_URL: vendor.baseUrl } });
+    vendor.answer((response, { body }) => {
+      if (body.includes('"stream":true'))
+        sendStream(response, [events([...(streams['plain text'] ?? []), usageChunk])]);
+      else sendJson(response, 200, JSON.stringify(completion));
+    });
+  });
+  after(async () => {
+    await gateway.stop();
+    await vendor.close();
+  });
+
+  const post = (path: string, request: Fields, key = gateway.apiKey) =>
+    gateway.fetch(path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}` },
+      body: JSON.stringify({ model, ...request }),
+    });
+  const sent = () => JSON.parse(vendor.requests.at(-1)?.body ?? '') as Fields;
+
+  for (const [path, request, param] of refused) {
+    test(`POST ${path} with ${param}: 400 that names it, and the vendor is never asked`, async () => {
+      const asked = vendor.requests.length;
+      const response = await post(path, request);
+      assert.equal(response.status, 400);
+      const { error } = (await response.json()) as { error: { message: string; param?: string } };
+      assert.match(error.message, new RegExp(`'${param}' is not supported by the vendor of the model`));
+      if (path !== '/v1/messages') assert.equal(error.param, param);
+      assert.equal(vendor.requests.length, asked);
+    });
+
+    test(`POST ${path} with ${param}, by a key with unsupported_parameters: drop: answered, and it is named`, async () => {
+      const key = await makeApiKey(gateway, { unsupportedParameters: 'drop' });
+      const response = await post(path, { ...request, temperature: 0.5 }, key);
+      assert.equal(response.status, 200, await response.clone().text());
+      assert.equal(response.headers.get('x-sluice-ignored'), param);
+      const { model: name, temperature, ...rest } = sent();
+      assert.deepEqual([name, temperature], ['llama-3.1-8b-instant', 0.5]);
+      for (const field of ['n', 'logprobs', 'logit_bias', 'include']) assert.equal(field in rest, false, field);
+    });
+  }
+
+  test('hints are left out and named, streamed and held, and what asks for nothing is not', async () => {
+    for (const stream of [true, false]) {
+      const hints = { presence_penalty: 1, metadata: { a: 'b' }, n: 1, logprobs: false, user: 'u', stream };
+      const response = await post('/v1/chat/completions', { messages, ...hints });
+      assert.equal(response.status, 200);
+      await response.text();
+      assert.equal(response.headers.get('x-sluice-ignored'), 'presence_penalty, metadata');
+      const { messages: said, user, ...rest } = sent();
+      assert.deepEqual([said, user], [messages, 'u']);
+      assert.deepEqual(
+        Object.keys(rest).filter((name) => name in hints && name !== 'stream'),
+        [],
+      );
+    }
+  });
+
+  test('a vendor that takes everything is sent everything', async () => {
+    const response = await post('/v1/chat/completions', {
+      model: 'sandbox-chat',
+      messages,
+      n: 2,
+      user: 'u',
+      store: true,
+    });
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get('x-sluice-ignored'), null);
+    const { choices } = (await response.json()) as { choices: unknown[] };
+    assert.equal(choices.length, 2);
+  });
+});

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { request } from 'node:http';
+import { json } from 'node:stream/consumers';
+import { after, before, describe, it } from 'node:test';
+import { held } from '../../support/chat-requests.ts';
+import { assertErrorAnswer } from '../../support/error-answers.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { makeApiKey } from '../../support/make-api-key.ts';
+import { ResponseSocketClient } from '../../support/response-socket-client.ts';
+
+interface WireBody {
+  readonly type?: string;
+  readonly object?: string;
+  readonly error: { readonly code: string; readonly type: string; readonly message: string };
+}
+
+describe('a base URL that is a slip', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await TestGateway.start({ settings: { PUBLIC_URL: 'http://gateway.example' } });
+  });
+  after(() => gateway?.stop());
+
+  const slips = ['//v1', '/v1/', '/v1/v1', '', '/openai/v1', '/api/v1', '/V1'];
+  /** A request whose path no client puts right. */
+  async function send(path: string, headers: Record<string, string>, body?: object) {
+    const { hostname, port } = new URL(gateway.url);
+    const outgoing = request({ hostname, port, path, method: body === undefined ? 'GET' : 'POST', headers });
+    const answer = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
+      outgoing
+        .on('response', resolve)
+        .on('error', reject)
+        .end(body && JSON.stringify(body));
+    });
+    return { status: answer.statusCode, headers: answer.headers, body: (await json(answer)) as WireBody };
+  }
+
+  for (const slip of slips) {
+    it(`${slip || 'without /v1'} is served as the API, and guarded as it`, async () => {
+      const authorization = `Bearer ${gateway.apiKey}`;
+      const chat = await send(`${slip}/chat/completions`, { authorization }, held('Hi'));
+      assert.deepEqual([chat.status, chat.body.object], [200, 'chat.completion']);
+      const models = await send(`${slip}/models`, { authorization });
+      assert.deepEqual([models.status, models.body.object], [200, 'list']);
+      assert.equal((await send(`${slip}/models`, {})).status, 401);
+      assert.equal((await send(`${slip}/chat/completions`, {}, held('Hi'))).status, 401);
+      const foreign = await send(`${slip}/models`, { authorization, host: 'elsewhere.example' });
+      assert.deepEqual([foreign.status, foreign.body.error.code], [403, 'permission_denied']);
+    });
+  }
+
+  it("errors under it have the endpoint's own shape, whatever case it is written in", async () => {
+    for (const path of [
+      '/V1/messages',
+      '//v1/messages',
+      '/v1/Messages',
+      '/messages',
+      '/openai/v1/messages/count_tokens',
+    ]) {
+      const { status, headers, body } = await send(path, {}, {});
+      assert.deepEqual([status, body.type, body.error.type], [401, 'error', 'authentication_error'], path);
+      assert.equal(headers['request-id'], headers['x-request-id']);
+    }
+  });
+
+  it('limits of a key hold for every way of writing it', async () => {
+    const authorization = `Bearer ${await makeApiKey(gateway, { rpm: 2 })}`;
+    const answers = [];
+    for (const slip of ['/v1', '/v1/v1', '//v1']) {
+      answers.push((await send(`${slip}/chat/completions`, { authorization }, held('Hi'))).status);
+    }
+    assert.deepEqual(answers, [200, 200, 429]);
+  });
+
+  it('serves the response socket under it', async () => {
+    const client = await ResponseSocketClient.open(`${gateway.url}/openai`, { key: gateway.apiKey });
+    assert.equal((await client.turn({ model: 'sandbox-responses', input: 'Reply with exactly: ok' })).text, 'ok');
+    client.webSocket.close();
+  });
+
+  it("takes the key in Azure's header, where there is no other", async () => {
+    assert.equal((await send('/v1/models', { 'api-key': gateway.apiKey })).status, 200);
+    assert.equal((await send('/v1/models', { 'api-key': 'sk-sluice-wrong' })).status, 401);
+    const headers = { 'api-key': gateway.apiKey, authorization: 'Bearer sk-sluice-wrong' };
+    assert.equal((await send('/v1/models', headers)).status, 401);
+  });
+
+  it('opens neither the console nor the operator paths, and names the right base URL where nothing is meant', async () => {
+    const authorization = `Bearer ${gateway.apiKey}`;
+    const paths = ['//console/api/models', '/api/admin/v1/jobs', '/openai/deployments/x/chat/completions', '//metrics'];
+    for (const path of paths) {
+      const { status, body } = await send(path, { authorization });
+      assert.equal(status, 404, path);
+      assert.match(
+        body.error.message,
+        /^Unknown path: GET .*\. The base URL of the API is http:\/\/gateway\.example\/v1$/,
+      );
+    }
+    await assertErrorAnswer(await gateway.fetch('/v1/nothing'), 404, 'not_found');
+  });
+});

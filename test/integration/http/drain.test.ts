@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import type OpenAI from 'openai';
+import { held, streamed } from '../../support/chat-requests.ts';
+import { errorDetails } from '../../support/error-answers.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type ApiProcess, type GatewayProcess, TestGateway } from '../../support/gateway.ts';
+import { leftovers } from '../../support/leftovers.ts';
+import { readSse, sseEvents, textOf, type WireEvent } from '../../support/sse-events.ts';
+import { vendorCalls } from '../../support/vendor-journal.ts';
+
+const path = '/v1/chat/completions';
+const words = (count: number): string => Array.from({ length: count }, (_, index) => `word${index + 1}`).join(' ');
+
+async function called(gateway: TestGateway, testId: string, times = 1): Promise<void> {
+  await eventually(async () => assert.equal((await vendorCalls(gateway, testId)).length, times), 20_000);
+}
+
+async function collect(response: Response): Promise<WireEvent[]> {
+  const events: WireEvent[] = [];
+  for await (const event of readSse(response)) events.push(event);
+  return events;
+}
+
+describe('SIGTERM to an api', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await TestGateway.start();
+  });
+  after(() => gateway.stop());
+
+  function post(api: ApiProcess, body: object): Promise<Response> {
+    return gateway.fetch(path, { url: api.url, method: 'POST', body: JSON.stringify(body) });
+  }
+
+  it('lets running streams and held requests finish, and takes no new connections', async () => {
+    const api = await gateway.startApi();
+    const stream = await post(api, streamed('WORDS:60@50', { user: 'finishes' }));
+    const whole = post(api, held('WORDS:60@50', { user: 'finishes' }));
+    await called(gateway, 'finishes', 2);
+    const stopped = api.stop();
+    await eventually(() => assert.rejects(fetch(`${api.url}/healthz`)));
+    assert.equal(textOf(await collect(stream)), words(60));
+    const answer = (await (await whole).json()) as OpenAI.Chat.ChatCompletion;
+    assert.equal(answer.choices[0]?.message.content, words(60));
+    assert.equal(await stopped, 0);
+    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+  });
+
+  it('hands a longer stream over: its last event says how to resume, and the rest comes from another api', async () => {
+    const api = await gateway.startApi({ SLUICE_SHUTDOWN_SECONDS: '1' });
+    const stream = await post(api, streamed('WORDS:120@40', { user: 'moves' }));
+    const jobId = stream.headers.get('x-request-id') as string;
+    await called(gateway, 'moves');
+    const stopped = api.stop();
+    const before = await collect(stream);
+    assert.equal(await stopped, 0);
+    const hint = errorDetails(JSON.parse(before.pop()?.data ?? ''));
+    assert.equal(hint.code, 'service_unavailable');
+    assert.ok(
+      hint.message.includes(`/v1/jobs/${jobId}/events`) && hint.message.includes('Last-Event-ID'),
+      hint.message,
+    );
+    assert.ok(before.length > 10, 'it had begun');
+    const headers = { 'last-event-id': before.at(-1)?.id as string };
+    const rest = sseEvents(await (await gateway.fetch(`/v1/jobs/${jobId}/events`, { headers })).text());
+    assert.equal(textOf([...before, ...rest]), words(120));
+    assert.equal(rest.at(-1)?.data, '[DONE]');
+    assert.equal((await vendorCalls(gateway, 'moves')).length, 1);
+  });
+
+  it('a held request that is longer is a 503 to be sent again, and its job is cancelled', async () => {
+    const api = await gateway.startApi({ SLUICE_SHUTDOWN_SECONDS: '1' });
+    const answered = post(api, held('Hi', { user: 'sent-again', sandbox: { first_token_ms: 60_000 } }));
+    await called(gateway, 'sent-again');
+    const [response] = await Promise.all([answered, api.stop()]);
+    // Whatever of its job is left is not left to the sweeper of another process.
+    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 3000);
+    assert.equal(response.status, 503);
+    assert.ok(Number(response.headers.get('retry-after')) >= 1);
+    await eventually(async () => assert.equal((await vendorCalls(gateway, 'sent-again'))[0]?.ended, 'client_closed'));
+  });
+
+  it('with nothing to do it ends at once, whoever is connected', async () => {
+    const api = await gateway.startApi({ SLUICE_SHUTDOWN_SECONDS: '60' });
+    await fetch(`${api.url}/healthz`);
+    const silent = connect({ host: '127.0.0.1', port: Number(new URL(api.url).port) });
+    await once(silent, 'connect');
+    // The far end has it too once a later connection has been answered.
+    await fetch(`${api.url}/healthz`);
+    const closed = once(silent, 'close');
+    silent.on('error', () => undefined).resume();
+    assert.equal(await api.stop(), 0);
+    await closed;
+  });
+});
+
+describe('SIGTERM to a worker', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await TestGateway.start({ workers: 0, settings: { SLUICE_SHUTDOWN_SECONDS: '1' } });
+  });
+  after(() => gateway.stop());
+
+  function post(body: object): Promise<Response> {
+    return gateway.fetch(path, { method: 'POST', body: JSON.stringify(body) });
+  }
+
+  async function stops(worker: GatewayProcess): Promise<void> {
+    assert.equal(await worker.stop(), 0, worker.output());
+  }
+
+  it('lets its running job finish', async () => {
+    const worker = await gateway.startWorker({ SLUICE_SHUTDOWN_SECONDS: '10' });
+    const stream = await post(streamed('WORDS:60@50', { user: 'finishes' }));
+    await called(gateway, 'finishes');
+    const stopped = stops(worker);
+    assert.equal(textOf(await collect(stream)), words(60));
+    await stopped;
+    assert.equal((await vendorCalls(gateway, 'finishes'))[0]?.ended, 'completed');
+  });
+
+  it('gives a job back that has no output when its time is over: another worker runs it', async () => {
+    const worker = await gateway.startWorker();
+    const sandbox = { fault: { kind: 'silence', times: 1, key: 'given-back' } };
+    const answered = post(held('Reply with exactly: by another', { user: 'given-back', sandbox }));
+    await called(gateway, 'given-back');
+    await stops(worker);
+    const next = await gateway.startWorker();
+    const answer = (await (await answered).json()) as OpenAI.Chat.ChatCompletion;
+    assert.equal(answer.choices[0]?.message.content, 'by another');
+    assert.deepEqual(
+      (await vendorCalls(gateway, 'given-back')).map(({ ended }) => ended),
+      ['client_closed', 'completed'],
+    );
+    await stops(next);
+    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+  });
+
+  it('a job with output that is longer ends with stream_interrupted, and is not run again', async () => {
+    const worker = await gateway.startWorker();
+    const stream = await post(streamed('WORDS:1000@20', { user: 'interrupted' }));
+    await called(gateway, 'interrupted');
+    const [events] = await Promise.all([collect(stream), stops(worker)]);
+    const error = errorDetails(JSON.parse(events.pop()?.data ?? ''));
+    assert.equal(error.code, 'stream_interrupted');
+    const text = textOf(events);
+    assert.equal(text, words(text.split(' ').length));
+    const next = await gateway.startWorker();
+    await (await post(held('Hi'))).text();
+    await stops(next);
+    assert.equal((await vendorCalls(gateway, 'interrupted')).length, 1);
+    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+  });
+
+  it('a second SIGTERM ends it at once', async () => {
+    const worker = await gateway.startWorker({ SLUICE_SHUTDOWN_SECONDS: '60' });
+    const controller = new AbortController();
+    const body = JSON.stringify(held('Hi', { user: 'at-once', sandbox: { first_token_ms: 60_000 } }));
+    gateway.fetch(path, { method: 'POST', body, signal: controller.signal }).catch(() => undefined);
+    await called(gateway, 'at-once');
+    const exited = once(worker.child, 'exit');
+    worker.child.kill('SIGTERM');
+    await eventually(() => {
+      if (worker.child.exitCode === null) worker.child.kill('SIGTERM');
+      assert.notEqual(worker.child.exitCode, null);
+    });
+    assert.deepEqual(await exited, [1, null]);
+    controller.abort();
+  });
+});

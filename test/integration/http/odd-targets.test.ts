@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { after, before, describe, it } from 'node:test';
+import { eventually } from '../../support/eventually.ts';
+import { type ApiProcess, TestGateway } from '../../support/gateway.ts';
+
+describe('A request whose target is no path', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await TestGateway.start({ workers: 0 });
+  });
+  after(() => gateway?.stop());
+
+  /** The answer to a request as it is written, and whether the connection was closed behind it. */
+  async function ask(line: string, headers = ''): Promise<{ status: number; head: string; body: string }> {
+    const { hostname, port } = new URL(gateway.url);
+    const socket = connect(Number(port), hostname);
+    await once(socket, 'connect');
+    socket.write(`${line} HTTP/1.1\r\nhost: ${hostname}:${port}\r\n${headers}\r\n`);
+    const answer = await text(socket);
+    const [head = '', body = ''] = answer.split('\r\n\r\n');
+    return { status: Number(head.split(' ')[1]), head, body };
+  }
+
+  const expected = 400;
+  for (const line of [
+    ...['CONNECT example.com:443', 'GET http://', 'GET http://[::1', 'GET http://[::bad/v1/models', 'POST x://y'],
+    ...['OPTIONS *', 'CONNECT models:443'],
+  ]) {
+    it(`${line} is a 400 in the error shape, with an id and a line in the log, and the last of its connection`, async () => {
+      for (const headers of ['', 'origin: https://example.com\r\n', 'anthropic-version: 2023-06-01\r\n']) {
+        const { status, head, body } = await ask(line, headers);
+        assert.equal(status, expected, head);
+        assert.match(head, /^connection: close$/im);
+        const id = /^x-request-id: req_(\w+)$/im.exec(head)?.[1];
+        assert.equal(JSON.parse(body).error.type, 'invalid_request_error');
+        const { output } = gateway.apis[0] as ApiProcess;
+        await eventually(() => assert.match(output(), new RegExp(`"job":"${id}".*"status":${expected}`)));
+      }
+    });
+  }
+
+  it('in absolute form with a path is answered as that path', async () => {
+    const { status, body } = await ask('GET http://anything.example/healthz', 'connection: close\r\n');
+    assert.deepEqual([status, JSON.parse(body).status ?? 'ok'], [200, 'ok']);
+    assert.equal((await ask('GET http://anything.example/v1/models', 'connection: close\r\n')).status, 401);
+  });
+});

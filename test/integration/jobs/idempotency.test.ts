@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type OpenAI from 'openai';
+import { held, streamed } from '../../support/chat-requests.ts';
+import { assertErrorAnswer } from '../../support/error-answers.ts';
+import { eventually } from '../../support/eventually.ts';
+import { oneAttempt, TestGateway } from '../../support/gateway.ts';
+import { leftovers } from '../../support/leftovers.ts';
+import { makeApiKey } from '../../support/make-api-key.ts';
+import { sseEvents, textOf } from '../../support/sse-events.ts';
+import { vendorCalls } from '../../support/vendor-journal.ts';
+
+describe('Idempotency-Key', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await TestGateway.start({ apis: 2, configuration: oneAttempt });
+  });
+  after(() => gateway.stop());
+
+  function post(key: string, body: object, init: RequestInit & { url?: string } = {}): Promise<Response> {
+    const headers = { 'idempotency-key': key, ...(init.headers as Record<string, string>) };
+    return gateway.fetch('/v1/chat/completions', { ...init, method: 'POST', body: JSON.stringify(body), headers });
+  }
+
+  it('the same key and body, later: one vendor call, the same answer, and a header that says so', async () => {
+    const body = held('Reply with exactly: once', { user: 'later' });
+    const first = await post('later', body);
+    assert.equal(first.headers.get('idempotent-replayed'), null);
+    const answer = await first.json();
+    for (const { url } of gateway.apis) {
+      const again = await post('later', body, { url });
+      assert.equal(again.headers.get('idempotent-replayed'), 'true');
+      assert.equal(again.headers.get('x-request-id'), first.headers.get('x-request-id'));
+      assert.deepEqual(await again.json(), answer);
+    }
+    assert.equal((await vendorCalls(gateway, 'later')).length, 1);
+  });
+
+  it('the same key and body, at the same time on two apis: one vendor call and one answer', async () => {
+    const body = held('WORDS:10@50', { user: 'together' });
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, async (_, index) => {
+        const response = await post('together', body, { url: gateway.apis[index % 2]?.url as string });
+        assert.equal(response.status, 200);
+        return (await response.json()) as OpenAI.Chat.ChatCompletion;
+      }),
+    );
+    assert.equal(new Set(answers.map(({ id }) => id)).size, 1);
+    for (const answer of answers) assert.deepEqual(answer, answers[0]);
+    assert.equal((await vendorCalls(gateway, 'together')).length, 1);
+  });
+
+  it('streams: every repeat gets the whole stream, event for event', async () => {
+    const body = streamed('WORDS:20@60', { user: 'streams' });
+    const first = await post('streams', body);
+    const whole = first.text();
+    const beside = await Promise.all(
+      gateway.apis.map(async ({ url }) => (await post('streams', body, { url })).text()),
+    );
+    const afterwards = await (await post('streams', body)).text();
+    const events = sseEvents(await whole);
+    assert.equal(events.at(-1)?.data, '[DONE]');
+    assert.equal(textOf(events).split(' ').length, 20);
+    for (const text of [...beside, afterwards]) assert.deepEqual(sseEvents(text), events);
+    assert.equal((await vendorCalls(gateway, 'streams')).length, 1);
+  });
+
+  it('the same key with another body is 422', async () => {
+    await post('reused', held('Hi'));
+    const error = await assertErrorAnswer(await post('reused', held('Hi there')), 422, 'idempotency_key_reused');
+    assert.equal(error.param, 'Idempotency-Key');
+  });
+
+  it('keys belong to an account', async () => {
+    const authorization = `Bearer ${await makeApiKey(gateway, { accountId: 'another' })}`;
+    const body = held('Hi', { user: 'accounts' });
+    const mine = await post('accounts', body);
+    const theirs = await post('accounts', body, { headers: { authorization } });
+    assert.notEqual(mine.headers.get('x-request-id'), theirs.headers.get('x-request-id'));
+    assert.equal((await vendorCalls(gateway, 'accounts')).length, 2);
+  });
+
+  it('429 and 5xx outcomes are not replayed: the key is free again; a 400 is', async () => {
+    for (const [status, shown, calls] of [
+      [429, 429, 2],
+      [500, 500, 2],
+      [529, 503, 2],
+      [400, 400, 1],
+    ] as const) {
+      const user = `status-${status}`;
+      const body = held('Hi', { user, sandbox: { fault: { kind: 'error', status } } });
+      const first = await post(user, body);
+      const second = await post(user, body);
+      assert.deepEqual([first.status, second.status], [shown, shown]);
+      assert.equal((await vendorCalls(gateway, user)).length, calls, user);
+      assert.equal(first.headers.get('x-request-id') === second.headers.get('x-request-id'), calls === 1);
+    }
+  });
+
+  it('a refused request does not take its key', async () => {
+    const body = held('Hi', { user: 'refused' });
+    await assertErrorAnswer(await post('refused', { ...body, temperature: 9 }), 400, 'invalid_request_error');
+    assert.equal((await post('refused', body)).status, 200);
+  });
+
+  it('a keyed job is not cancelled by leaving: its repeat gets the answer', async () => {
+    const controller = new AbortController();
+    const body = held('WORDS:60@20', { user: 'left' });
+    const left = post('left', body, { signal: controller.signal });
+    await eventually(async () => assert.equal((await vendorCalls(gateway, 'left')).length, 1));
+    controller.abort();
+    await assert.rejects(left);
+    const answer = (await (await post('left', body)).json()) as OpenAI.Chat.ChatCompletion;
+    assert.equal(answer.choices[0]?.message.content?.split(' ').length, 60);
+    const calls = await vendorCalls(gateway, 'left');
+    assert.deepEqual(
+      calls.map(({ ended }) => ended),
+      ['completed'],
+    );
+  });
+
+  it('works together with Prefer: respond-async, and outlives a restart of the api', async () => {
+    const body = held('Reply with exactly: kept', { user: 'restart' });
+    const headers = { prefer: 'respond-async' };
+    const first = (await (await post('restart', body, { headers })).json()) as { id: string };
+    await gateway.apis[0]?.kill();
+    const { url } = await gateway.startApi();
+    const again = await post('restart', body, { url, headers });
+    assert.equal(again.status, 202);
+    assert.equal(((await again.json()) as { id: string }).id, first.id);
+    const answer = (await (await post('restart', body, { url })).json()) as OpenAI.Chat.ChatCompletion;
+    assert.equal(answer.choices[0]?.message.content, 'kept');
+    assert.equal((await vendorCalls(gateway, 'restart')).length, 1);
+    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+  });
+});
+
+describe('Idempotency-Key of a request that no worker took', () => {
+  it('is free again: the retry is a new job', async () => {
+    const gateway = await TestGateway.start({ workers: 0, settings: { SLUICE_QUEUE_WAIT_SECONDS: '1' } });
+    try {
+      const request = { method: 'POST', body: JSON.stringify(held('Hi')), headers: { 'idempotency-key': 'early' } };
+      const first = await gateway.fetch('/v1/chat/completions', request);
+      await assertErrorAnswer(first, 503, 'service_unavailable');
+      await gateway.startWorker();
+      const second = await gateway.fetch('/v1/chat/completions', request);
+      assert.equal(second.status, 200);
+      assert.equal(second.headers.get('idempotent-replayed'), null);
+    } finally {
+      await gateway.stop();
+    }
+  });
+});

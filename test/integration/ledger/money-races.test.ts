@@ -1,0 +1,290 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { AdmitCall } from '../../../api/admission/admit.ts';
+import type { Submission } from '../../../api/admission/submission.ts';
+import type { Services } from '../../../api/services.ts';
+import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
+import type { Settlement } from '../../../shared/jobs/settlement/settle.ts';
+import { admission, knowCaller, unlimitedCaller } from '../../support/admission.ts';
+import { JobFixture } from '../../support/faults/job-fixture.ts';
+import { loadProduct } from '../../support/gateway.ts';
+
+const { accountKeys, jobKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
+const { settle } = await loadProduct<typeof import('../../../shared/jobs/settlement/settle.ts')>(
+  'shared/jobs/settlement/settle',
+);
+const { newJobId } = await loadProduct<typeof import('../../../shared/ids.ts')>('shared/ids');
+const money = await loadProduct<typeof import('../../../shared/accounts/account-money.ts')>(
+  'shared/accounts/account-money',
+);
+const { admit } = await loadProduct<typeof import('../../../api/admission/admit.ts')>('api/admission/admit');
+const { askAdmission } =
+  await loadProduct<typeof import('../../../api/admission/ask-admission.ts')>('api/admission/ask-admission');
+const { PayingKeys } =
+  await loadProduct<typeof import('../../../api/admission/paying-keys.ts')>('api/admission/paying-keys');
+const { queueKeysPrefix } = await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
+
+let jobs: JobFixture;
+let made = 0;
+
+before(async () => {
+  jobs = await JobFixture.start();
+});
+after(() => jobs?.stop());
+
+const costs = (fixed: number) => ({ fixed, outputPrice: 0, outputTokens: 0, isGiven: true });
+
+/** An account that admission knows, and what its key may ask for. */
+async function newAccount(credit: number | '', more: Partial<AdmitCall['caller']> = {}) {
+  const account = `racing${++made}`;
+  await knowCaller(jobs.redis, { account, credit });
+  const ask = async (changed: Partial<AdmitCall> = {}, changedKey: Partial<AdmitCall['caller']> = more) => {
+    const job = jobs.identity({ account });
+    const reply = await admit(jobs.redis, {
+      ...admission(job),
+      caller: { ...unlimitedCaller, account, ...changedKey },
+      ...changed,
+    });
+    return { ...reply, job };
+  };
+  const end = (job: JobIdentity, cost: number) => settle(jobs.redis, [settlementOf(job, cost)]);
+  return { account, ask, end };
+}
+
+function settlementOf(job: JobIdentity, cost: number): Settlement {
+  return {
+    ...{ ...job, jobId: job.id, outcome: 'completed', errorCode: undefined, began: true },
+    ...{ record: '', cost, tokens: undefined },
+  };
+}
+
+/** Lets a process's clock be so late while it works. */
+async function withClock<T>(lateMs: number, work: () => Promise<T>): Promise<T> {
+  const { now } = Date;
+  Date.now = () => now() - lateMs;
+  try {
+    return await work();
+  } finally {
+    Date.now = now;
+  }
+}
+
+describe('an account that many ask for before it is known', () => {
+  test('is loaded for all of them, whoever comes first', async () => {
+    const account = 'wanted';
+    // As a database that takes one after the other.
+    let reading: Promise<unknown> = Promise.resolve();
+    const read = async () => {
+      const turn = reading.then(() => delay(2));
+      reading = turn;
+      await turn;
+      return { credit: 10, charged: 3, isSuspended: false };
+    };
+    const loads = Array.from({ length: 20 }, (_, loader) =>
+      money.loadAccount(jobs.redis, account, `loader${loader}`, read),
+    );
+    await Promise.all(loads);
+    assert.deepEqual(await money.readAccountMoney(jobs.redis, account), { credit: 10, charged: 3, held: 0 });
+    assert.equal(await jobs.redis.hexists(accountKeys.account(account), 'loading'), 0);
+  });
+
+  test('is read again by each of those who read it before it was changed', async () => {
+    const account = 'changing';
+    let credit = 10;
+    const read = async () => {
+      const before = credit;
+      await delay(5);
+      return { credit: before, charged: 0, isSuspended: false };
+    };
+    const loads = [0, 1, 2].map((loader) => money.loadAccount(jobs.redis, account, `loader${loader}`, read));
+    await delay(2);
+    credit = 20;
+    await money.setAccountCredit(jobs.redis, account, 20);
+    await Promise.all(loads);
+    assert.equal((await money.readAccountMoney(jobs.redis, account))?.credit, 20);
+  });
+});
+
+describe('a budget', () => {
+  const daily = { budget: { amount: 50, period: 'day' } } as const;
+  const monthly = { budget: { amount: 50, period: 'month' } } as const;
+
+  test('whose kind of period was changed is asked for, and holds what the key holds, before anything is admitted by it', async () => {
+    const { account, ask, end } = await newAccount('', daily);
+    const load = async (kind: 'day' | 'month', spent: number) => {
+      const period = money.budgetPeriodAt(kind, Date.now()).name;
+      await money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period }, spent);
+    };
+    const stands = () => jobs.redis.hmget(accountKeys.budget(account, 'key'), 'spent', 'held');
+    await load('day', 0);
+    const first = await ask({ hold: costs(30) });
+    const refused = await ask({ hold: costs(1) }, monthly);
+    assert.deepEqual([first.verdict, refused.verdict, refused.detail], ['admitted', 'unloaded', 'budget']);
+    await load('month', 4);
+    assert.deepEqual(await stands(), ['4', '30']);
+    assert.equal((await ask({ hold: costs(17) }, monthly)).verdict, 'budget');
+    const between = await ask({ hold: costs(16) }, monthly);
+    assert.equal(between.verdict, 'admitted');
+    for (const { job } of [first, between]) await end(job, 10);
+    assert.deepEqual(await stands(), ['24', '0']);
+    assert.equal((await ask()).verdict, 'unloaded');
+    await load('day', 24);
+    assert.deepEqual(await stands(), ['24', '0']);
+  });
+
+  test('counts what the key spent while it had none, if that was made in its period', async () => {
+    const { account, ask, end } = await newAccount('', {});
+    const before = await ask();
+    const period = money.budgetPeriodAt('day', Date.now()).name;
+    await money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period }, 0);
+    await end(before.job, 12);
+    const old = jobs.identity({ account, id: newJobId(Date.now() - 3 * 86_400_000) });
+    await jobs.redis.zadd(accountKeys.holds(account), 1, `${old.id} ${account} key chat`);
+    await end(old, 100);
+    assert.equal(await jobs.redis.hget(accountKeys.budget(account, 'key'), 'spent'), '12');
+  });
+
+  test('is not set back to the period before by a process whose clock is late', async () => {
+    const { account, ask } = await newAccount('', daily);
+    const now = Date.now();
+    const period = money.budgetPeriodAt('day', now).name;
+    await money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period }, 0);
+    assert.equal((await ask({ hold: costs(30) })).verdict, 'admitted');
+    const late = await ask({ hold: costs(30), time: now - 86_400_000 });
+    assert.equal(late.verdict, 'budget');
+    const [stands, held] = await jobs.redis.hmget(accountKeys.budget(account, 'key'), 'period', 'held');
+    assert.deepEqual([stands, held], [period, '30']);
+  });
+
+  test('keeps what was spent in its period when it is told again, of any period of that kind', async () => {
+    const { account, ask, end } = await newAccount('', daily);
+    const load = (period: string, spent: number) =>
+      money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period }, spent);
+    const { name: period } = money.budgetPeriodAt('day', Date.now());
+    await load(period, 0);
+    await end((await ask({ hold: costs(30) })).job, 20);
+    for (const told of [period, money.budgetPeriodAt('day', Date.now() - 86_400_000).name]) {
+      await load(told, 0);
+      const stands = await jobs.redis.hmget(accountKeys.budget(account, 'key'), 'period', 'spent');
+      assert.deepEqual(stands, [period, '20'], told);
+    }
+  });
+});
+
+describe('a limit for a minute', () => {
+  test('that was lowered is owed two minutes of at most, not what was taken under the old one', async () => {
+    const { ask } = await newAccount('', { tpm: 100_000 });
+    assert.equal((await ask({ tokens: 90_000 })).verdict, 'admitted');
+    const { verdict, detail } = await ask({ tokens: 10 }, { tpm: 10 });
+    assert.equal(verdict, 'rate');
+    assert.ok(Number(detail.split(' ')[2]) <= 120_000, detail);
+  });
+
+  test('is neither emptier nor fuller for processes whose clocks are late or ahead, nor for others after them', async () => {
+    const { account, ask, end } = await newAccount('', { rpm: 60 });
+    for (let asked = 0; asked < 30; asked++) assert.equal((await ask()).verdict, 'admitted');
+    const left = Number((await ask()).left.split(' ')[0]);
+    for (const lateMs of [20_000, -660_000]) {
+      const late = await withClock(lateMs, () => ask());
+      assert.equal(late.verdict, 'admitted');
+      assert.ok(Math.abs(Number(late.left.split(' ')[0]) - left) <= 3, `${late.left} of ${left}`);
+      // What is settled by such a process moves no time either.
+      await withClock(lateMs, () => end(late.job, 0));
+    }
+    const fields = await jobs.redis.hvals(accountKeys.rate(account, 'key'));
+    for (const field of fields) {
+      assert.ok(Number(field.split(' ')[1]) < Date.now() + 10_000, `${field}: nobody's time is ahead for it`);
+    }
+    const after = await ask();
+    assert.ok(Math.abs(Number(after.left.split(' ')[0]) - left) <= 3, `${after.left} of ${left}`);
+  });
+
+  test('does not count what an idempotency key answers again', async () => {
+    const { account, ask } = await newAccount('', { rpm: 10 });
+    const keyed = () => jobs.identity({ account, idempotency: 'hash' });
+    const one = keyed();
+    assert.equal((await ask({ job: one })).verdict, 'admitted');
+    const counted = await jobs.redis.hgetall(accountKeys.rate(account, 'key'));
+    assert.deepEqual(
+      [(await ask({ job: keyed() })).verdict, (await ask({ job: keyed(), bodyHash: 'x' })).verdict],
+      ['replay', 'reused'],
+    );
+    assert.deepEqual(await jobs.redis.hgetall(accountKeys.rate(account, 'key')), counted);
+  });
+});
+
+describe('calls that are sent again after a cut connection', () => {
+  test('admit and settle once: money, budget, rates and places', async () => {
+    const caller = { budget: { amount: 500, period: 'never' }, rpm: 100, tpm: 10_000 } as const;
+    const { account, ask } = await newAccount(1000, caller);
+    await money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period: 'never' }, 0);
+    const job = jobs.identity({ account });
+    const asked = () => ask({ job, hold: costs(60), tokens: 100, reader: 'reader' });
+    const all = async () => {
+      const keys = [accountKeys.account(account), accountKeys.budget(account, 'key')];
+      return await Promise.all([...keys, accountKeys.rate(account, 'key')].map((key) => jobs.redis.hgetall(key)));
+    };
+    assert.equal((await asked()).verdict, 'admitted');
+    const before = await all();
+    assert.equal((await asked()).verdict, 'admitted');
+    assert.deepEqual(await all(), before);
+    const settlement = { ...settlementOf(job, 40), tokens: 50 };
+    await settle(jobs.redis, [settlement, settlement]);
+    const settled = await all();
+    await settle(jobs.redis, [settlement]);
+    assert.equal((await asked()).verdict, 'admitted');
+    await settle(jobs.redis, [{ ...settlement, cost: 1 }]);
+    assert.deepEqual(await all(), settled);
+    assert.deepEqual([settled[0]?.charged, settled[0]?.held, settled[0]?.['n:chat']], ['40', '0', '0']);
+    assert.deepEqual([settled[1]?.spent, settled[1]?.held], ['40', '0']);
+    assert.equal(await jobs.redis.hexists(accountKeys.reserved(account), job.id), 0);
+  });
+});
+
+describe('asking for admission', () => {
+  /** Services of which admission uses these, and a job that is asked for. The account has a key of its own: its id is the same. */
+  function asking(account: string, missing: () => Promise<void>) {
+    const job = jobs.identity({ account, apiKeyId: account });
+    const services = {
+      ...{
+        redis: jobs.redis,
+        processId: 'api',
+        isCluster: false,
+        config: { keyConcurrency: 10, queueLimit: 1000, accountQueueShare: 1 },
+      },
+      ...{
+        load: {
+          shedding: () => undefined,
+          clock: () => ({ flows: true, virtualTime: 0 }),
+          fill: () => ({ waiting: 0, active: 0 }),
+        },
+      },
+      ...{ clock: { now: () => job.createdAt, at: () => job.deadlineAt } },
+      ...{ payingKeys: new PayingKeys(), accounts: { load: missing } },
+    } as unknown as Services;
+    const caller = { ...unlimitedCaller, account, apiKeyId: account };
+    const submission = { job, caller, bodyHash: '', parsed: undefined } as unknown as Submission;
+    return { job, services, submission };
+  }
+
+  test('queues nothing before the asking that decides, and then together with the admission', async () => {
+    const account = 'missing';
+    await jobs.redis.set(accountKeys.keyActive(account, account), '1');
+    const left: number[] = [];
+    const { job, services, submission } = asking(account, async () => {
+      left.push(await jobs.redis.exists(jobKeys.state(job.id), `${queueKeysPrefix('chat')}job_${job.id}`));
+      await knowCaller(jobs.redis, { account, apiKeyId: account });
+    });
+    const { reply } = await askAdmission(services, submission, { request: '{}' }, Number.POSITIVE_INFINITY);
+    assert.deepEqual([reply.verdict, reply.isQueued, left], ['admitted', true, [0]]);
+  });
+
+  test('asks once where nothing is missing', async () => {
+    const account = 'decided';
+    await knowCaller(jobs.redis, { account, apiKeyId: account });
+    const { services, submission } = asking(account, () => Promise.reject(new Error('nothing is missing')));
+    const { reply } = await askAdmission(services, submission, undefined, Number.POSITIVE_INFINITY);
+    assert.deepEqual([reply.verdict, reply.isQueued], ['admitted', false]);
+  });
+});

@@ -1,0 +1,286 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { AdmitCall, AdmitReply } from '../../../api/admission/admit.ts';
+import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
+import type { Settlement } from '../../../shared/jobs/settlement/settle.ts';
+import { admission, knowCaller, unlimitedCaller } from '../../support/admission.ts';
+import { JobFixture } from '../../support/faults/job-fixture.ts';
+import { loadProduct } from '../../support/gateway.ts';
+
+const { accountKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
+const { settle } = await loadProduct<typeof import('../../../shared/jobs/settlement/settle.ts')>(
+  'shared/jobs/settlement/settle',
+);
+const money = await loadProduct<typeof import('../../../shared/accounts/account-money.ts')>(
+  'shared/accounts/account-money',
+);
+const { admit } = await loadProduct<typeof import('../../../api/admission/admit.ts')>('api/admission/admit');
+
+let jobs: JobFixture;
+let made = 0;
+
+before(async () => {
+  jobs = await JobFixture.start();
+});
+after(() => jobs?.stop());
+
+/** A job of an account of its own, which has been given so much. */
+async function newAccount(credit: number | '', more: Partial<AdmitCall['caller']> = {}) {
+  const account = `account${++made}`;
+  await knowCaller(jobs.redis, { account, credit });
+  const caller = { ...unlimitedCaller, account, ...more };
+  const ask = (
+    changed: Partial<AdmitCall> = {},
+    job = jobs.identity({ account }),
+  ): Promise<AdmitReply & { job: JobIdentity }> =>
+    admit(jobs.redis, { ...admission(job), caller, ...changed }).then((reply) => ({ ...reply, job }));
+  const end = (job: JobIdentity, cost: Settlement['cost'], tokens?: number) =>
+    settle(jobs.redis, [{ ...settlementOf(job), cost, tokens }]);
+  const state = () => money.readAccountMoney(jobs.redis, account);
+  return { account, caller, ask, end, state };
+}
+
+function settlementOf(job: JobIdentity): Settlement {
+  return {
+    ...{ ...job, jobId: job.id, outcome: 'completed', errorCode: undefined, began: true },
+    ...{ record: `{"id":"${job.id}"}`, cost: undefined, tokens: undefined },
+  };
+}
+
+const costs = (fixed: number) => ({ fixed, outputPrice: 0, outputTokens: 0, isGiven: true });
+
+/** What the outbox tells of an account's charges. */
+async function recorded(account: string): Promise<number> {
+  const entries = await jobs.redis.xrange(accountKeys.outbox(account), '-', '+');
+  const charges = entries.map(([, fields]) => Number(fields[fields.indexOf('c') + 1] ?? 0));
+  return charges.reduce((sum, charge) => sum + charge, 0);
+}
+
+describe('a balance', () => {
+  test('is held when a job is admitted, and charged what it cost when it is settled', async () => {
+    const { ask, end, state } = await newAccount(100);
+    const { verdict, job } = await ask({ hold: costs(60) });
+    assert.equal(verdict, 'admitted');
+    assert.deepEqual(await state(), { credit: 100, charged: 0, held: 60 });
+    const refused = await ask({ hold: costs(41) });
+    assert.deepEqual([refused.verdict, refused.detail], ['balance', '41 40']);
+    await end(job, 25);
+    assert.deepEqual(await state(), { credit: 100, charged: 25, held: 0 });
+    assert.equal((await ask({ hold: costs(75) })).verdict, 'admitted');
+  });
+
+  test('is never charged more than was held', async () => {
+    const { account, ask, end, state } = await newAccount(100);
+    const { job } = await ask({ hold: costs(60) });
+    await end(job, 80);
+    assert.deepEqual(await state(), { credit: 100, charged: 60, held: 0 });
+    assert.equal(await recorded(account), 60, 'the ledger says the same');
+  });
+
+  test('is charged what was held where nobody could count what a job took, once', async () => {
+    const { account, ask, end, state } = await newAccount(100);
+    const { job } = await ask({ hold: costs(60) });
+    await end(job, 'held');
+    await end(job, 'held');
+    await end(job, 25);
+    assert.deepEqual(await state(), { credit: 100, charged: 60, held: 0 });
+    assert.equal(await recorded(account), 60, 'the ledger says the same');
+  });
+
+  test('is not touched by a job that cost nothing, nor twice by one, and nothing is left of its reservation', async () => {
+    const { account, ask, end, state } = await newAccount(100);
+    const { job } = await ask({ hold: costs(60) });
+    await end(job, undefined);
+    await end(job, 60);
+    assert.deepEqual(await state(), { credit: 100, charged: 0, held: 0 });
+    assert.equal(await jobs.redis.hexists(accountKeys.reserved(account), job.id), 0);
+  });
+
+  test('that does not pay for the longest answer makes it shorter, where the caller has set no limit', async () => {
+    const { ask, end, state } = await newAccount(1000);
+    const hold = { fixed: 100, outputPrice: 2000, outputTokens: 4096, isGiven: false };
+    const { verdict, lowered, job } = await ask({ hold });
+    assert.deepEqual([verdict, lowered], ['admitted', 450]);
+    assert.deepEqual(await state(), { credit: 1000, charged: 0, held: 1000 });
+    const again = await ask({ hold }, job);
+    assert.equal(again.lowered, 450, 'a repeat is told the same');
+    await end(job, 1000);
+    assert.equal((await ask({ hold })).verdict, 'balance');
+    const other = await newAccount(1000);
+    assert.equal((await other.ask({ hold: { ...hold, isGiven: true } })).verdict, 'balance');
+    const poor = await newAccount(100 + 2 * 15);
+    assert.equal((await poor.ask({ hold })).verdict, 'balance', 'fewer than 16 tokens are no answer');
+  });
+
+  test('asks for the cost of a job only where it matters, and refuses what has no price', async () => {
+    const limited = await newAccount(100);
+    assert.equal((await limited.ask({ hold: 'unknown' })).verdict, 'unasked');
+    assert.equal((await limited.ask({ hold: 'unpriced' })).verdict, 'unpriced');
+    const unlimited = await newAccount('');
+    const { verdict, job } = await unlimited.ask({ hold: 'unknown' });
+    assert.equal(verdict, 'admitted');
+    await unlimited.end(job, 70);
+    assert.deepEqual(await unlimited.state(), { credit: undefined, charged: 70, held: 0 });
+    await money.setAccountCredit(jobs.redis, unlimited.account, 100);
+    assert.equal((await unlimited.ask({ hold: costs(31) })).verdict, 'balance', 'what it has spent before counts');
+  });
+
+  test('is loaded from the database once, and again where it was changed meanwhile', async () => {
+    const account = 'loaded';
+    await jobs.redis.set(accountKeys.keyActive(account, 'key'), '1');
+    const job = jobs.identity({ account });
+    assert.deepEqual((await admit(jobs.redis, admission(job))).verdict, 'unloaded');
+    const credits = [10, 20];
+    await money.loadAccount(jobs.redis, account, 'one', async () => {
+      const credit = credits.shift() as number;
+      if (credit === 10) await money.setAccountCredit(jobs.redis, account, 20);
+      return { credit, charged: 5, isSuspended: false };
+    });
+    const stands = { credit: 20, charged: 5, held: 0 };
+    assert.deepEqual(await money.readAccountMoney(jobs.redis, account), stands);
+    await money.loadAccount(jobs.redis, account, 'two', async () => ({ credit: 7, charged: 7, isSuspended: true }));
+    assert.deepEqual(await money.readAccountMoney(jobs.redis, account), stands);
+    await money.setAccountSuspended(jobs.redis, account, true);
+    assert.equal((await admit(jobs.redis, admission(job))).verdict, 'suspended');
+  });
+
+  test('is charged once for a job whose admission is sent again after its end', async () => {
+    const { ask, end, state } = await newAccount(100);
+    const first = await ask({ hold: costs(60), reader: 'reader' });
+    await end(first.job, 40);
+    assert.equal((await ask({ hold: costs(60), reader: 'reader' }, first.job)).verdict, 'admitted');
+    await end(first.job, 40);
+    assert.deepEqual(await state(), { credit: 100, charged: 40, held: 0 });
+  });
+});
+
+describe('a budget of an API key', () => {
+  const budget = { amount: 50, period: 'month' } as const;
+
+  test('is asked for before the first job, and bounds what the key spends in its period', async () => {
+    const { account, ask, end, state } = await newAccount('', { budget });
+    const { name } = money.budgetPeriodAt('month', Date.now());
+    assert.deepEqual([(await ask({ hold: costs(30) })).verdict], ['unloaded']);
+    await money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period: name }, 10);
+    const { verdict, job } = await ask({ hold: costs(30) });
+    assert.equal(verdict, 'admitted');
+    assert.deepEqual((await ask({ hold: costs(11) })).verdict, 'budget');
+    await end(job, 20);
+    assert.equal(await money.readBudget(jobs.redis, account, 'key', 'month'), 30);
+    assert.deepEqual(await state(), { credit: undefined, charged: 20, held: 0 });
+    assert.equal((await ask({ hold: costs(20) })).verdict, 'admitted');
+  });
+
+  test('begins anew with its period; a job of the last one is charged to that', async () => {
+    const { account, ask, end } = await newAccount('', { budget });
+    const key = accountKeys.budget(account, 'key');
+    await money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period: 'month:2020-01-01' }, 50);
+    const { verdict, job } = await ask({ hold: costs(50) });
+    assert.equal(verdict, 'admitted');
+    await jobs.redis.hset(key, 'period', 'month:2099-01-01', 'spent', 0, 'held', 0, 'from', Date.UTC(2099, 0));
+    await end(job, 50);
+    assert.deepEqual(await jobs.redis.hmget(key, 'spent', 'held'), ['0', '0']);
+  });
+
+  test('has periods that begin with the day, the week on Monday, the month, in UTC', () => {
+    const time = Date.UTC(2026, 10, 22, 23, 59);
+    const named = (['day', 'week', 'month', 'never'] as const).map((period) => money.budgetPeriodAt(period, time).name);
+    assert.deepEqual(named, ['day:2026-11-22', 'week:2026-11-16', 'month:2026-11-01', 'never']);
+  });
+});
+
+describe('rates of an API key', () => {
+  test('are refused above the limit, and tell when to come back and what is left', async () => {
+    const { ask } = await newAccount('', { rpm: 2 });
+    const left = [(await ask()).left, (await ask()).left].map((text) => text.split(' ')[0]);
+    assert.deepEqual(left, ['1', '0']);
+    const { verdict, detail } = await ask();
+    const [what, limit, wait] = detail.split(' ');
+    assert.deepEqual([verdict, what, limit], ['rate', 'requests', '2']);
+    assert.ok(Number(wait) > 29_000 && Number(wait) <= 30_000, `${wait} ms`);
+  });
+
+  test('count the tokens that a job took in the place of those it was thought to take', async () => {
+    const { ask, end } = await newAccount('', { tpm: 1000 });
+    const { job } = await ask({ tokens: 900 });
+    assert.equal((await ask({ tokens: 200 })).verdict, 'rate');
+    await end(job, undefined, 100);
+    const { verdict, left } = await ask({ tokens: 800 });
+    assert.equal(verdict, 'admitted');
+    assert.ok(Number(left.split(' ')[2]) >= 99, left);
+  });
+
+  test('owe at most a minute when a job took more than was thought', async () => {
+    const { ask, end } = await newAccount('', { tpm: 1000 });
+    const { job } = await ask({ tokens: 10 });
+    await end(job, undefined, 1_000_000);
+    const { verdict, detail } = await ask({ tokens: 1000 });
+    assert.equal(verdict, 'rate');
+    assert.ok(Number(detail.split(' ')[2]) <= 120_000, detail);
+  });
+
+  test('let a request pass that is larger than a whole minute when nothing was taken before it', async () => {
+    const { ask } = await newAccount('', { tpm: 1000 });
+    assert.equal((await ask({ tokens: 5000 })).verdict, 'admitted');
+    assert.equal((await ask({ tokens: 1 })).verdict, 'rate');
+  });
+
+  test('of one model do not bound another', async () => {
+    const { account, ask } = await newAccount('', { modelLimits: { 'a model': { rpm: 1, tpm: undefined } } });
+    const of = (model: string) => ask({}, jobs.identity({ account, model }));
+    assert.equal((await of('a model')).verdict, 'admitted');
+    const { verdict, detail } = await of('a model');
+    assert.deepEqual([verdict, detail.split(' ').at(-1)], ['rate', 'a%20model']);
+    assert.equal((await of('another')).verdict, 'admitted');
+  });
+
+  test('and balance are not touched by what is refused', async () => {
+    const { account, ask, state } = await newAccount(100, { rpm: 10 });
+    assert.equal((await ask({ hold: costs(101) })).verdict, 'balance');
+    assert.equal((await ask({ hold: costs(1), shedding: 'shed' })).verdict, 'shed');
+    assert.equal(await jobs.redis.exists(accountKeys.rate(account, 'key')), 0);
+    assert.deepEqual(await state(), { credit: 100, charged: 0, held: 0 });
+  });
+});
+
+describe('a turn', () => {
+  test('is given once the queue does not flow: after the last one of the account, not before what workers take', async () => {
+    const { ask } = await newAccount('');
+    assert.equal((await ask()).turn, 0);
+    assert.equal((await ask({ flows: false, virtualTime: 7 })).turn, 8);
+    assert.equal((await ask({ flows: false, virtualTime: 7 })).turn, 9);
+    assert.equal((await ask({ flows: false, virtualTime: 100 })).turn, 101);
+    const other = await newAccount('');
+    assert.equal((await other.ask({ flows: false, virtualTime: 100 })).turn, 101);
+  });
+
+  test('is given to an account with many unfinished jobs, and no more once they are settled', async () => {
+    const { account, ask, end } = await newAccount('');
+    const videos = await Promise.all(
+      Array.from({ length: 65 }, () => ask({}, jobs.identity({ account, capability: 'video' }))),
+    );
+    assert.deepEqual(
+      videos.map(({ turn }) => turn),
+      [...Array.from({ length: 64 }, () => 0), 1],
+    );
+    assert.equal((await ask({}, jobs.identity({ account }))).turn, 0, 'another capability is another line');
+    for (const { job } of videos.slice(0, 2)) await end(job, undefined);
+    assert.equal((await ask({}, jobs.identity({ account, capability: 'video' }))).turn, 0);
+  });
+});
+
+describe('an API key', () => {
+  test('that was changed, revoked or is not known is told apart', async () => {
+    const { account, ask } = await newAccount('');
+    const flag = accountKeys.keyActive(account, 'key');
+    for (const [value, verdict] of [
+      ['2', 'changed'],
+      ['0', 'revoked'],
+    ] as const) {
+      await jobs.redis.set(flag, value);
+      assert.equal((await ask()).verdict, verdict);
+    }
+    await jobs.redis.del(flag);
+    assert.equal((await ask()).verdict, 'unknown');
+  });
+});

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { held } from '../../support/chat-requests.ts';
+import { type Attack, attacks } from '../../support/faults/attacks.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { makeLimitedAccount } from '../../support/limited-account.ts';
+import { makeApiKey } from '../../support/make-api-key.ts';
+
+const isSoak = Boolean(process.env.SLUICE_SOAK);
+/** How long each phase lasts, and how many connections each attack has. */
+const phaseMs = isSoak ? 20_000 : 1500;
+const width = isSoak ? 40 : 6;
+const path = '/v1/chat/completions';
+const dollar = 1_000_000_000;
+const timeout = isSoak ? 600_000 : 120_000;
+
+/** What the victim was answered in one phase: times in ms, and how often each status. */
+interface Phase {
+  readonly times: number[];
+  readonly statuses: Map<number, number>;
+}
+
+let gateway: TestGateway;
+let victim: string;
+
+before(async () => {
+  // So few that the queue fills in the time of a phase; the tenth of it that stays free is more than the attack's connections.
+  const few = isSoak
+    ? { SLUICE_QUEUE_LIMIT: '1000', WORKER_CONCURRENCY_CHAT: '200' }
+    : { SLUICE_QUEUE_LIMIT: '100', WORKER_CONCURRENCY_CHAT: '8' };
+  const settings = { ...few, SLUICE_BODIES_MIB: '64', TRUST_PROXY: '1' };
+  gateway = await TestGateway.start({ settings });
+  victim = await makeApiKey(gateway, { accountId: 'victim' });
+});
+after(() => gateway?.stop());
+
+const small = JSON.stringify(held('Hi', { max_tokens: 5 }));
+const large = JSON.stringify(held('x'.repeat(300_000), { max_tokens: 5 }));
+
+/** The victim's steady load: small requests, and a large one among them. */
+async function load(ms: number): Promise<Phase> {
+  const phase: Phase = { times: [], statuses: new Map() };
+  const until = Date.now() + ms;
+  const one = async (body: string, restMs: number): Promise<void> => {
+    do {
+      const started = performance.now();
+      const headers = { authorization: `Bearer ${victim}`, 'content-type': 'application/json' };
+      const answer = await gateway.fetch(path, { method: 'POST', body, headers });
+      await answer.text();
+      phase.times.push(performance.now() - started);
+      phase.statuses.set(answer.status, (phase.statuses.get(answer.status) ?? 0) + 1);
+      await delay(restMs);
+    } while (Date.now() < until);
+  };
+  await Promise.all([one(small, 20), one(small, 20), one(large, 200)]);
+  return phase;
+}
+
+function p95({ times }: Phase): number {
+  const sorted = [...times].sort((one, other) => one - other);
+  return sorted[Math.floor(sorted.length * 0.95)] ?? 0;
+}
+
+/** Starts the attack in a process of its own: in this one its work would be the victim's time. Returns what ends it. */
+async function startAttack({ name }: Attack, key: string): Promise<() => Promise<void>> {
+  const args = [name, String(width), gateway.url, key];
+  const child = fork(new URL('../../support/faults/hostile-process.ts', import.meta.url), args, {
+    execArgv: ['--import', 'tsx'],
+  });
+  await once(child, 'message');
+  return async () => {
+    child.kill('SIGKILL');
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+  };
+}
+
+describe('one hostile account', () => {
+  for (const attack of attacks) {
+    test(`does not keep another from its answers: ${attack.name}`, { timeout }, async (t) => {
+      const calm = await load(phaseMs);
+      const { key } = await makeLimitedAccount(gateway, { credit: attack.credit * dollar });
+      const end = await startAttack(attack, key);
+      try {
+        const hurt = await load(phaseMs);
+        const [before, during] = [p95(calm), p95(hurt)];
+        const ratio = (during / before).toFixed(2);
+        t.diagnostic(
+          `p95 ${before.toFixed(0)} -> ${during.toFixed(0)} ms (${ratio} times), ${hurt.times.length} answers`,
+        );
+        assert.deepEqual([...hurt.statuses.keys()], [200]);
+        assert.ok(hurt.times.length >= 3, 'the victim was served');
+      } finally {
+        await end();
+      }
+    });
+  }
+});

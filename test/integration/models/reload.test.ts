@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { held, streamed } from '../../support/chat-requests.ts';
+import { assertErrorAnswer } from '../../support/error-answers.ts';
+import { eventually } from '../../support/eventually.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { readSse, textOf, type WireEvent } from '../../support/sse-events.ts';
+import { vendorCalls } from '../../support/vendor-journal.ts';
+
+const words = (count: number): string => Array.from({ length: count }, (_, index) => `word${index + 1}`).join(' ');
+
+describe('SIGHUP', () => {
+  let gateway: TestGateway;
+  let folder = '';
+  let file = '';
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sluice-test-reload-'));
+    file = join(folder, 'sluice.yaml');
+    const text = `vendors: { leaving: { base_url: "\${SANDBOX_BASE_URL}" } }
+models: { first: { capability: chat, routes: [{ vendor: leaving, model: sandbox-chat }] } }
+`;
+    await writeFile(file, text);
+    gateway = await TestGateway.start({ settings: { SLUICE_CONFIG: file } });
+  });
+  after(async () => {
+    await gateway.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const listed = async () => (await gateway.client().models.list()).data.map(({ id }) => id);
+  const processes = () => [...gateway.apis, ...gateway.workers];
+
+  /** Has every process read the file again, and waits until each has said so `times` times. */
+  async function reload(text: string, said: RegExp, times: number): Promise<void> {
+    await writeFile(file, text);
+    for (const { child } of processes()) child.kill('SIGHUP');
+    await eventually(() => {
+      for (const process of processes()) {
+        assert.equal(process.output().match(said)?.length, times, `not said ${times} times`);
+      }
+    });
+  }
+
+  it('changes models and vendors while a stream runs, which goes on undisturbed though its vendor is gone', async () => {
+    assert.ok((await listed()).includes('first'));
+    const body = JSON.stringify(streamed('WORDS:150@50', { model: 'first', user: 'goes-on' }));
+    const stream = await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
+    const events: WireEvent[] = [];
+    let reloaded: Promise<void> | undefined;
+    let answered: Promise<unknown> | undefined;
+    for await (const event of readSse(stream)) {
+      events.push(event);
+      if (events.length !== 10) continue;
+      const text = `vendors: { my-own: { base_url: "\${SANDBOX_BASE_URL}" } }
+models:
+  sandbox-chat: { hide: true }
+  second: { capability: chat, routes: [{ vendor: my-own, model: sandbox-chat }] }
+`;
+      reloaded = reload(text, /configuration reloaded/g, 1);
+      answered = reloaded.then(async () => {
+        const isRunning = events.length < 150;
+        const { choices } = await gateway
+          .client()
+          .chat.completions.create(held('Reply with exactly: new', { model: 'second' }));
+        return [isRunning, choices[0]?.message.content];
+      });
+    }
+    assert.deepEqual(await answered, [true, 'new']);
+    assert.equal(textOf(events), words(150));
+    assert.equal(events.at(-1)?.data, '[DONE]');
+    assert.equal((await vendorCalls(gateway, 'goes-on')).length, 1);
+    const now = await listed();
+    assert.ok(now.includes('second') && !now.includes('first') && !now.includes('sandbox-chat'), now.join());
+    const gone = await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
+    await assertErrorAnswer(gone, 404, 'model_not_found');
+  });
+
+  it('keeps everything as it was where the file is wrong, and says where', async () => {
+    const before = await listed();
+    await reload(
+      'models:\n  third: { alias_of: sandbox-chat }\n  fourth: { alias_of: nothing }\n',
+      /settings stay as they were/g,
+      1,
+    );
+    for (const process of processes()) {
+      assert.ok(
+        process.output().includes(`${file}:3:23: models.fourth.alias_of: expected the id of a model`),
+        process.output(),
+      );
+    }
+    assert.deepEqual(await listed(), before);
+    const { choices } = await gateway
+      .client()
+      .chat.completions.create(held('Reply with exactly: old', { model: 'second' }));
+    assert.equal(choices[0]?.message.content, 'old');
+  });
+
+  it('takes the file again once it is right', async () => {
+    await reload('models: { fifth: { alias_of: sandbox-chat } }\n', /configuration reloaded/g, 2);
+    const { choices } = await gateway
+      .client()
+      .chat.completions.create(held('Reply with exactly: right', { model: 'fifth' }));
+    assert.equal(choices[0]?.message.content, 'right');
+  });
+});

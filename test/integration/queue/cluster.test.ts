@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import type OpenAI from 'openai';
+import { readJournal } from '../../support/faults/checker.ts';
+import { findLeftovers } from '../../support/faults/leftovers.ts';
+import { Load, streamCount, verify } from '../../support/faults/load.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { startRedisCluster, type TestRedisCluster } from '../../support/redis-cluster.ts';
+import { createVideo } from '../../support/sandbox-videos.ts';
+
+const patience = { timeout: 30_000 };
+
+interface Job {
+  readonly id: string;
+  readonly status: string;
+  readonly result: OpenAI.ChatCompletion | null;
+}
+
+describe('A gateway on a Redis Cluster of three nodes', () => {
+  let cluster: TestRedisCluster;
+  let gateway: TestGateway;
+
+  before(async () => {
+    cluster = await startRedisCluster();
+    // So few places that each worker has some of the jobs.
+    const settings = { WORKER_CONCURRENCY_CHAT: String(streamCount(8, 80)) };
+    gateway = await TestGateway.start({ redisUrl: cluster.url, apis: 2, workers: 2, settings });
+  });
+
+  after(async () => {
+    await gateway?.stop();
+    await cluster?.stop();
+  });
+
+  const ask = (text: string, testId: string) => ({
+    model: 'sandbox-chat',
+    messages: [{ role: 'user' as const, content: text }],
+    metadata: { test_id: testId },
+  });
+
+  const waitFor = async (id: string, isThere: (job: Job) => boolean): Promise<Job> => {
+    for (;;) {
+      const job = (await (await gateway.fetch(`/v1/jobs/${id}`)).json()) as Job;
+      if (isThere(job)) return job;
+      await delay(50);
+    }
+  };
+
+  test('streams arrive whole, and jobs and keys lie on every node', async (t) => {
+    const load = new Load(gateway);
+    load.add(streamCount(16, 200), { words: 20, wordsPerSecond: 40 });
+    await verify(t, 'Cluster, plain', { gateway, records: await load.records(), endings: ['done'] });
+    for (const node of cluster.nodes) {
+      const redis = new Redis(node.url);
+      const states = await redis.keys('*:job:*');
+      redis.disconnect();
+      assert.ok(states.length > 0, 'every node has job states');
+    }
+  });
+
+  test('held answers arrive whole', async () => {
+    const client = gateway.client();
+    const texts = await Promise.all(
+      Array.from({ length: 12 }, async (_, index) => {
+        const completion = await client.chat.completions.create(
+          ask(`Reply with exactly: held ${index}`, `held${index}`),
+        );
+        return completion.choices[0]?.message.content;
+      }),
+    );
+    assert.deepEqual(
+      texts,
+      texts.map((_, index) => `held ${index}`),
+    );
+  });
+
+  test('a caller that leaves cancels its job and closes the connection to the vendor', patience, async () => {
+    const controller = new AbortController();
+    const stream = await gateway
+      .client()
+      .chat.completions.create({ ...ask('WORDS:500@20', 'leaver'), stream: true }, { signal: controller.signal });
+    for await (const _ of stream) controller.abort();
+    const calls = (await readJournal(gateway.sandbox.url)).get('leaver');
+    assert.deepEqual(
+      calls?.map((call) => call.ended),
+      ['client_closed'],
+    );
+  });
+
+  test('a job is followed, cancelled and read at another api', patience, async () => {
+    const created = (await (
+      await gateway.fetch('/v1/chat/completions', {
+        method: 'POST',
+        headers: { prefer: 'respond-async' },
+        body: JSON.stringify(ask('WORDS:500@20', 'cancelled')),
+      })
+    ).json()) as Job;
+    await waitFor(created.id, (job) => job.status === 'in_progress');
+    const other = gateway.apis[1]?.url as string;
+    const cancelled = (await (
+      await gateway.fetch(`/v1/jobs/${created.id}`, { method: 'DELETE', url: other })
+    ).json()) as Job;
+    assert.equal(cancelled.status, 'cancelled');
+    const calls = (await readJournal(gateway.sandbox.url)).get('cancelled');
+    assert.deepEqual(
+      calls?.map((call) => call.ended),
+      ['client_closed'],
+    );
+  });
+
+  test('a video is made, remixed and read at another api', { timeout: 60_000 }, async () => {
+    const [one, other] = gateway.apis.map(({ url }) => gateway.client({ url })) as [OpenAI, OpenAI];
+    const completed = async (id: string): Promise<void> => {
+      for (;;) {
+        const { status } = await other.videos.retrieve(id);
+        assert.notEqual(status, 'failed');
+        if (status === 'completed') return;
+        await delay(200);
+      }
+    };
+    const { id } = await createVideo(one, { sandbox: { video: { duration_ms: 3000 } } });
+    await completed(id);
+    assert.ok((await (await other.videos.downloadContent(id)).arrayBuffer()).byteLength > 1000);
+    const remix = await other.videos.remix(id, { prompt: 'At night' });
+    await completed(remix.id);
+    for (const made of [remix.id, id]) await one.videos.delete(made);
+    assert.deepEqual((await other.videos.list()).data, []);
+  });
+
+  test('an asynchronous job ends with its result', patience, async () => {
+    const response = await gateway.fetch('/v1/chat/completions', {
+      method: 'POST',
+      headers: { prefer: 'respond-async' },
+      body: JSON.stringify(ask('Reply with exactly: later', 'later')),
+    });
+    assert.equal(response.status, 202);
+    const { id } = (await response.json()) as Job;
+    const job = await waitFor(id, ({ status }) => status !== 'queued' && status !== 'in_progress');
+    assert.equal(job.result?.choices[0]?.message.content, 'later');
+  });
+
+  test('requests with one idempotency key, at both apis at once, make one vendor call and one answer', async () => {
+    const send = async (url: string, text: string): Promise<Response> =>
+      gateway.fetch('/v1/chat/completions', {
+        method: 'POST',
+        url,
+        headers: { 'idempotency-key': 'one' },
+        body: JSON.stringify(ask(text, 'keyed')),
+      });
+    const urls = gateway.apis.map((api) => api.url);
+    const answers = await Promise.all(
+      [...urls, ...urls].map(async (url) => (await send(url, 'WORDS:5')).json() as Promise<OpenAI.ChatCompletion>),
+    );
+    for (const answer of answers) assert.deepEqual(answer, answers[0]);
+    assert.equal((await readJournal(gateway.sandbox.url)).get('keyed')?.length, 1);
+    assert.equal((await send(urls[1] as string, 'WORDS:6')).status, 422);
+  });
+
+  test('streams resume at another api', async (t) => {
+    const load = new Load(gateway);
+    load.add(streamCount(10, 100), {
+      words: 30,
+      wordsPerSecond: 20,
+      headers: { 'x-sluice-on-disconnect': 'continue' },
+      onEvent: (count, connection) => {
+        if (count === 7 || count === 15) connection.reset();
+      },
+    });
+    const summary = await verify(t, 'Cluster, client RST', {
+      gateway,
+      records: await load.records(),
+      endings: ['done'],
+    });
+    assert.equal(summary.resumed, summary.streams);
+  });
+
+  test('a worker killed in the middle of its streams interrupts them, and says so', { timeout: 60_000 }, async (t) => {
+    const load = new Load(gateway);
+    const count = streamCount(10, 100);
+    load.add(count, { words: 40, wordsPerSecond: 20 });
+    await load.reached(count, 5);
+    await gateway.workers[0]?.kill();
+    const records = await load.records();
+    const endings = ['done', 'stream_interrupted'] as const;
+    const summary = await verify(t, 'Cluster, worker SIGKILL', { gateway, records, endings, hasDeadWorkers: true });
+    assert.ok(summary.interrupted > 0 && summary.interrupted < count);
+  });
+
+  test('nothing is left behind on any node', { timeout: 60_000 }, async () => {
+    assert.deepEqual(await findLeftovers(cluster.url, { hasDeadWorkers: true }), []);
+  });
+});

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { eventually } from '../../support/eventually.ts';
+import { FairQueue, type SentJob } from '../../support/faults/fair-queue.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { makeApiKey } from '../../support/make-api-key.ts';
+import { startRedisCluster } from '../../support/redis-cluster.ts';
+import { vendorCalls } from '../../support/vendor-journal.ts';
+
+const isSoak = Boolean(process.env.SLUICE_SOAK);
+const patience = { timeout: isSoak ? 300_000 : 60_000 };
+/** Jobs that an account may put before all others' in the moment in which its burst is not seen yet. */
+const unseen = 256;
+
+describe('Accounts that share a queue', () => {
+  let line: FairQueue;
+
+  beforeEach(async () => {
+    line = await FairQueue.start();
+    await Promise.all(['heavy', 'light'].map((account) => line.addAccount(account)));
+  });
+
+  afterEach(() => line?.stop());
+
+  /** How many jobs of the heavy account are taken between a light one's arrival in the queue and its own taking. */
+  async function heavyBefore(light: SentJob, arrivedAt: number): Promise<number> {
+    await light.done;
+    const takenAt = line.taken.findIndex(({ id }) => id === light.id);
+    return line.taken.slice(arrivedAt, takenAt).filter(({ account }) => account === 'heavy').length;
+  }
+
+  test('one that has a thousand jobs waiting lets the jobs of another pass', patience, async () => {
+    await line.sendAll('heavy', 1000);
+    await line.backUp();
+    line.work(4, 2);
+    const passed: number[] = [];
+    for (let count = 0; count < 20; count++) {
+      const light = await line.send('light');
+      passed.push(await heavyBefore(light, line.taken.length));
+    }
+    assert.ok((passed[0] as number) <= unseen + 2, `${passed[0]} jobs before the first`);
+    assert.ok(Math.max(...passed.slice(1)) <= 2, `${passed} jobs before each`);
+  });
+
+  test('a burst that nobody has seen yet does not stand before an account that has come far', patience, async () => {
+    await line.setVirtualTime(5000);
+    await line.sendAll('heavy', 600);
+    await line.backUp();
+    const light = await line.send('light');
+    const position = (await line.queue.position(light.id)) as number;
+    assert.ok(position <= unseen + 2, `${position} jobs before it`);
+  });
+
+  test('a burst runs whole and in order, with a steady backlog of the same account behind it', patience, async () => {
+    const [burst, backlog, after] = [400, 200, 400];
+    const sent = await line.sendAll('heavy', burst);
+    await line.backUp();
+    line.work(1, 0);
+    for (const job of sent.slice(0, burst - backlog)) await job.done;
+    for (let next = burst - backlog; next < burst - backlog + after; next++) {
+      sent.push(await line.send('heavy'));
+      await (sent[next] as SentJob).done;
+    }
+    await Promise.all(sent.map(({ done }) => done));
+    assert.deepEqual(
+      line.taken.map(({ id }) => id),
+      sent.map(({ id }) => id),
+    );
+  });
+
+  test('one with fifty jobs beside twenty with one each has its share', patience, async () => {
+    const accounts = Array.from({ length: 20 }, (_, index) => `light${index}`);
+    await Promise.all(accounts.map((account) => line.addAccount(account)));
+    const stopped = { now: false };
+    // Keeps so many jobs of an account in the queue.
+    const keep = async (account: string): Promise<void> => {
+      while (!stopped.now) await (await line.send(account)).done;
+    };
+    const first = await line.sendAll('heavy', 50);
+    await line.backUp();
+    const keepers = first.map(async ({ done }) => {
+      await done;
+      await keep('heavy');
+    });
+    keepers.push(...accounts.map(keep));
+    line.work(10, 20);
+    const counted = 21 * (isSoak ? 200 : 30);
+    // Behind those of the heavy account that were there before everybody.
+    while (line.taken.length < 100 + counted) await new Promise((resolve) => setTimeout(resolve, 20));
+    stopped.now = true;
+    await Promise.all(keepers);
+    const counts = new Map<string, number>();
+    for (const { account } of line.taken.slice(100, 100 + counted)) {
+      counts.set(account, (counts.get(account) ?? 0) + 1);
+    }
+    const share = (counts.get('heavy') as number) / (counted / 21);
+    assert.ok(share > 0.8 && share < 1.2, `${share.toFixed(2)} of an equal share`);
+    const least = Math.min(...accounts.map((account) => counts.get(account) ?? 0));
+    assert.ok(least > (0.8 * counted) / 21, `the least of the others: ${least}`);
+  });
+
+  test('jobs that were cancelled while they waited do not set their account back', patience, async () => {
+    const sent = await line.sendAll('heavy', 1000);
+    await line.backUp();
+    for (const job of sent) await line.cancel(job);
+    await line.sendAll('light', 600);
+    await line.backUp();
+    const next = await line.send('heavy');
+    const position = (await line.queue.position(next.id)) as number;
+    assert.ok(position <= unseen + 2, `${position} jobs before it`);
+  });
+
+  // Times are held against each other, which takes a quiet machine.
+  const inSoak = isSoak ? test : () => undefined;
+  inSoak('an account with few jobs hardly notices one with ten thousand', patience, async (t) => {
+    const jobMs = 100;
+    const measure = async (): Promise<number[]> => {
+      const times: number[] = [];
+      for (let count = 0; count < 60; count++) {
+        const startedAt = performance.now();
+        await (await line.send('light')).done;
+        times.push(performance.now() - startedAt);
+      }
+      return times.sort((one, other) => one - other);
+    };
+    line.work(10, jobMs);
+    const idle = await measure();
+    const sent = await line.sendAll('heavy', 10_000);
+    // Past those that went without a turn, and with the queue as full as it was.
+    await Promise.all(sent.slice(0, unseen).map(({ done }) => done));
+    const busy = await measure();
+    assert.ok((await line.queue.waiting()) > 1000, 'the others wait still');
+    const p95 = (times: number[]): number => times[Math.floor(times.length * 0.95)] as number;
+    t.diagnostic(`p95 of ${jobMs} ms jobs: idle ${p95(idle).toFixed(0)} ms, busy ${p95(busy).toFixed(0)} ms`);
+    assert.ok(p95(busy) < 2 * p95(idle));
+  });
+});
+
+/** Sends chats to a gateway that has no worker yet, and looks where they stand and in which order they come to the vendor. */
+async function assertPassed(gateway: TestGateway): Promise<void> {
+  const [many, settings] = [600, { WORKER_CONCURRENCY_CHAT: '4' }];
+  const lightKey = await makeApiKey(gateway, { accountId: 'light' });
+  const ask = async (key: string, id: string): Promise<{ id: string; queue_position: number }> => {
+    const response = await gateway.fetch('/v1/chat/completions', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, prefer: 'respond-async' },
+      body: JSON.stringify({
+        model: 'sandbox-chat',
+        messages: [{ role: 'user', content: `Reply with exactly: ${id}` }],
+        metadata: { test_id: id },
+      }),
+    });
+    const body = await response.text();
+    assert.equal(response.status, 202, body);
+    return JSON.parse(body) as { id: string; queue_position: number };
+  };
+  // The first may be told to come back: accounts and keys are looked up in a database that has just begun.
+  await eventually(() => ask(gateway.apiKey, 'first'));
+  for (let sent = 1; sent < many; sent += 10) {
+    await Promise.all(
+      Array.from({ length: Math.min(10, many - sent) }, (_, index) => ask(gateway.apiKey, `heavy ${sent + index}`)),
+    );
+  }
+  const { id } = await eventually(() => ask(lightKey, 'light'));
+  const job = await gateway.fetch(`/v1/jobs/${id}`, { headers: { authorization: `Bearer ${lightKey}` } });
+  const position = ((await job.json()) as { queue_position: number }).queue_position;
+  assert.ok(position <= unseen + 2, `${position} jobs before it`);
+  const metrics = await (await gateway.fetch('/metrics')).text();
+  assert.equal(/^sluice_queue_waiting\{.*capability="chat".*\} (\d+)/m.exec(metrics)?.[1], String(many + 1));
+  await gateway.startWorker(settings, 'chat');
+  const calls = await eventually(async () => {
+    const all = await vendorCalls(gateway);
+    assert.ok(all.length === many + 1, `${all.length} calls`);
+    return all;
+  }, 50_000);
+  const before = calls.findIndex(({ test_id }) => test_id === 'light');
+  assert.ok(before >= 0 && before <= unseen + 10, `${before} calls before it`);
+}
+
+describe('A gateway', () => {
+  test('lets an account with one job pass one with hundreds', patience, async (t) => {
+    const gateway = await TestGateway.start({ workers: 0 });
+    t.after(() => gateway.stop());
+    await assertPassed(gateway);
+  });
+
+  test('does so on a Redis Cluster', patience, async (t) => {
+    const cluster = await startRedisCluster();
+    t.after(() => cluster.stop());
+    const gateway = await TestGateway.start({ workers: 0, redisUrl: cluster.url });
+    t.after(() => gateway.stop());
+    await assertPassed(gateway);
+  });
+});

@@ -1,0 +1,443 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { Redis } from 'ioredis';
+import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
+import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
+import type { WorkerContext } from '../../../workers/worker-context.ts';
+import { admission, knowCaller } from '../../support/admission.ts';
+import { JobFixture } from '../../support/faults/job-fixture.ts';
+import { loadProduct } from '../../support/gateway.ts';
+import { startTcpProxy } from '../../support/tcp-proxy.ts';
+
+const { accountKeys, jobKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
+const { createJobState, readJobState } =
+  await loadProduct<typeof import('../../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
+const { settle, settleNow, settledByWorkerMs, countedByWorkersMs, holdMember } = await loadProduct<
+  typeof import('../../../shared/jobs/settlement/settle.ts')
+>('shared/jobs/settlement/settle');
+const { storeUsage } =
+  await loadProduct<typeof import('../../../shared/jobs/store-usage.ts')>('shared/jobs/store-usage');
+const { renewLease, releaseLease } =
+  await loadProduct<typeof import('../../../shared/jobs/lease.ts')>('shared/jobs/lease');
+const { readLog } = await loadProduct<typeof import('../../../shared/jobs/answer-log.ts')>('shared/jobs/answer-log');
+const { finishWithError } = await loadProduct<typeof import('../../../shared/jobs/finish.ts')>('shared/jobs/finish');
+const { endJob } = await loadProduct<typeof import('../../../shared/jobs/settlement/end-job.ts')>(
+  'shared/jobs/settlement/end-job',
+);
+const { Sweeper, sweepAfterMs } = await loadProduct<typeof import('../../../shared/jobs/settlement/sweeper.ts')>(
+  'shared/jobs/settlement/sweeper',
+);
+const { ApiError } = await loadProduct<typeof import('../../../shared/errors.ts')>('shared/errors');
+const { finishRun } = await loadProduct<typeof import('../../../workers/run/finish-run.ts')>('workers/run/finish-run');
+const { FrameWriter } =
+  await loadProduct<typeof import('../../../workers/run/frame-writer.ts')>('workers/run/frame-writer');
+const { JobRun } = await loadProduct<typeof import('../../../workers/run/job-run.ts')>('workers/run/job-run');
+const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
+const { forgetResource } = await loadProduct<typeof import('../../../shared/jobs/forget.ts')>('shared/jobs/forget');
+const { forgetBinding } = await loadProduct<typeof import('../../../api/admission/submit.ts')>('api/admission/submit');
+const { admit } = await loadProduct<typeof import('../../../api/admission/admit.ts')>('api/admission/admit');
+
+let jobs: JobFixture;
+
+before(async () => {
+  jobs = await JobFixture.start();
+});
+
+after(() => jobs?.stop());
+
+async function loggedTexts(job: JobIdentity): Promise<string[]> {
+  const { batches } = await readLog(jobs.redis, job.id, 0);
+  return batches.flatMap(({ frames }) => frames.map((frame) => frame.text.replaceAll('"', '')));
+}
+
+describe('begin', () => {
+  test('looks at each of those that come together by itself: one that cannot be read takes nothing from the others', async () => {
+    const [first, broken, polled, last] = await Promise.all(Array.from({ length: 4 }, () => jobs.create()));
+    assert.ok(first && broken && polled && last, 'four jobs');
+    await jobs.redis.hset(jobKeys.state(broken.id), 'deadline', 'never');
+    await jobs.redis.hset(jobKeys.state(polled.id), 'task', '{');
+    const begun = await Promise.all([first, broken, polled, last].map((job) => jobs.take(job)));
+    assert.deepEqual(
+      begun.map(({ verdict }) => verdict),
+      ['run', 'unreadable', 'unreadable', 'run'],
+    );
+  });
+
+  test('drops a job that has no state', async () => {
+    assert.deepEqual(await jobs.take(jobs.identity()), { verdict: 'drop' });
+  });
+
+  test('runs a job, and gives a repeat of the same call the same answer', async () => {
+    const job = await jobs.create();
+    assert.deepEqual(await jobs.take(job, { claim: 'same' }), { verdict: 'run', attempt: 1, lastSeq: 0 });
+    assert.deepEqual(await jobs.take(job, { claim: 'same' }), { verdict: 'run', attempt: 1, lastSeq: 0 });
+  });
+
+  test('makes another taking wait as long as the lease lives, and takes over after it', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    const second = await jobs.take(job);
+    assert.equal(second.verdict, 'wait');
+    assert.ok(second.verdict === 'wait' && second.waitMs > 5000 && second.waitMs <= 10_000);
+    await jobs.expireLease(job);
+    assert.deepEqual(await jobs.take(job), { verdict: 'run', attempt: 2, lastSeq: 0 });
+  });
+
+  test('never runs a job again that has a delta in its log', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await jobs.write(job, 1, 1, ['a']);
+    await jobs.expireLease(job);
+    assert.deepEqual(await jobs.take(job), { verdict: 'interrupted' });
+  });
+
+  test('runs a job again that has only progress in its log, and numbers its frames on', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await jobs.write(job, 1, 1, ['a', 'b'], { hasDelta: false });
+    await jobs.expireLease(job);
+    assert.deepEqual(await jobs.take(job), { verdict: 'run', attempt: 2, lastSeq: 2 });
+  });
+
+  test('does not run what may not be repeated once its vendor may have been called', async () => {
+    const job = await jobs.create();
+    await jobs.take(job, { repeatable: false });
+    await jobs.expireLease(job);
+    assert.deepEqual(await jobs.take(job, { repeatable: false }), { verdict: 'unknown' });
+  });
+
+  test('leaves half a lease more to a worker without which the job would end: Redis may have refused it for a while', async () => {
+    const [said, unrepeatable, repeatable] = [await jobs.create(), await jobs.create(), await jobs.create()];
+    await jobs.take(said);
+    await jobs.write(said, 1, 1, ['a']);
+    await jobs.take(unrepeatable, { repeatable: false });
+    await jobs.take(repeatable);
+    for (const job of [said, unrepeatable, repeatable]) await jobs.expireLease(job, 1);
+    assert.equal((await jobs.take(said)).verdict, 'wait');
+    assert.equal((await jobs.take(unrepeatable, { repeatable: false })).verdict, 'wait');
+    assert.equal((await jobs.take(repeatable)).verdict, 'run', 'nothing is lost by another attempt');
+    assert.equal(await jobs.write(said, 1, 2, ['b']), 'ok');
+    assert.equal(await renewLease(jobs.redis, unrepeatable.id, 1), 'ok');
+  });
+
+  test('gives a job up after two attempts; one that was given back does not count', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    assert.equal(await releaseLease(jobs.redis, job.id, 1), 'released');
+    // As the client library sends it again after a broken connection.
+    assert.equal(await releaseLease(jobs.redis, job.id, 1), 'released');
+    for (const attempt of [2, 3]) {
+      assert.deepEqual(await jobs.take(job), { verdict: 'run', attempt, lastSeq: 0 });
+      await jobs.expireLease(job);
+    }
+    assert.deepEqual(await jobs.take(job), { verdict: 'exhausted' });
+  });
+});
+
+describe('the state of a new job', () => {
+  test('has an end of its life from its first moment, should its maker be lost in the next', async () => {
+    // Redis knows the script: the first call is the one that writes.
+    await jobs.create();
+    const proxy = await startTcpProxy(jobs.server.port);
+    const maker = new Redis(proxy.url);
+    maker.on('error', () => undefined);
+    try {
+      const job = jobs.identity();
+      const stopped = proxy.stopAt({ stop: 'after', matches: (command) => command.includes(jobKeys.state(job.id)) });
+      createJobState(maker, job, 'api-reader').catch(() => undefined);
+      await stopped;
+      const ttl = await jobs.redis.pttl(jobKeys.state(job.id));
+      assert.ok(ttl > 0, `${ttl} ms`);
+    } finally {
+      maker.disconnect();
+      await proxy.close();
+    }
+  });
+});
+
+describe('append', () => {
+  test('takes frames of the current attempt only', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await jobs.expireLease(job);
+    await jobs.take(job);
+    assert.equal(await jobs.write(job, 1, 1, ['old']), 'fenced');
+    assert.equal(await jobs.write(job, 2, 1, ['new']), 'ok');
+    assert.equal(await renewLease(jobs.redis, job.id, 1), 'fenced');
+    assert.equal((await jobs.end(job, { attempt: 1 })).verdict, 'fenced');
+    assert.deepEqual(await loggedTexts(job), ['new']);
+  });
+
+  test('ignores frames that the log has', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    assert.equal(await jobs.write(job, 1, 1, ['a', 'b']), 'ok');
+    assert.equal(await jobs.write(job, 1, 1, ['a', 'b']), 'ok');
+    assert.equal(await jobs.write(job, 1, 3, ['c']), 'ok');
+    assert.deepEqual(await loggedTexts(job), ['a', 'b', 'c']);
+  });
+
+  test('takes nothing after the end, and nothing of a job without a state', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await jobs.write(job, 1, 1, ['a']);
+    await jobs.end(job, { outcome: 'cancelled' });
+    assert.equal(await jobs.write(job, 1, 2, ['b']), 'ended');
+    assert.equal(await renewLease(jobs.redis, job.id, 1), 'ended');
+    assert.deepEqual(await loggedTexts(job), ['a', '{}']);
+    const lost = jobs.identity();
+    assert.equal(await jobs.write(lost, 1, 1, ['a']), 'gone');
+    assert.equal(await jobs.redis.exists(jobKeys.log(lost.id)), 0);
+  });
+});
+
+describe('finish', () => {
+  test('lets the first caller win, and tells the others what stands', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    assert.deepEqual(await jobs.end(job, { outcome: 'cancelled' }), {
+      verdict: 'finished',
+      outcome: 'cancelled',
+      began: true,
+      isRunning: true,
+    });
+    const already = { verdict: 'already', outcome: 'cancelled', began: true, isRunning: false };
+    assert.deepEqual(await jobs.end(job, { attempt: 1 }), already);
+    assert.deepEqual(await loggedTexts(job), ['{}']);
+    assert.equal((await readJobState(jobs.redis, job.id))?.outcome, 'cancelled');
+  });
+
+  test('ends a job as queued only before it began, as abandoned only when its lease is dead', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    assert.equal((await jobs.end(job, { guard: 'queued' })).verdict, 'refused');
+    assert.equal((await jobs.end(job, { guard: 'abandoned' })).verdict, 'refused');
+    await jobs.expireLease(job);
+    assert.equal((await jobs.end(job, { guard: 'abandoned' })).verdict, 'finished');
+    assert.equal((await jobs.end(await jobs.create(), { guard: 'queued' })).verdict, 'finished');
+  });
+
+  test('ends a job as overdue only once its deadline has passed by Redis’s clock', async () => {
+    const job = await jobs.create();
+    assert.equal((await jobs.end(job, { guard: 'overdue' })).verdict, 'refused');
+    assert.deepEqual(await loggedTexts(job), []);
+    await jobs.redis.hset(jobKeys.state(job.id), 'deadline', Date.now() - 1);
+    assert.equal((await jobs.end(job, { guard: 'overdue' })).verdict, 'finished');
+  });
+
+  test('tells whether a worker is still at the job, which then settles it', async () => {
+    const [waiting, given, lost] = [await jobs.create(), await jobs.create(), await jobs.create()];
+    await jobs.take(given);
+    await releaseLease(jobs.redis, given.id, 1);
+    await jobs.take(lost);
+    await jobs.expireLease(lost);
+    for (const job of [waiting, given, lost]) {
+      const { verdict, isRunning } = await jobs.end(job, { outcome: 'cancelled' });
+      assert.deepEqual([verdict, isRunning], ['finished', false]);
+    }
+  });
+
+  test('tells the worker that is still at the job', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    const subscriber = new Redis(jobs.server.url);
+    try {
+      await subscriber.subscribe(`${jobKeys.inboxPrefix(job.id)}worker`);
+      const message = new Promise((resolve) => subscriber.once('message', (_channel, text) => resolve(text)));
+      await jobs.end(job, { outcome: 'cancelled' });
+      assert.equal(await message, `abort ${job.id}`);
+    } finally {
+      subscriber.disconnect();
+    }
+  });
+});
+
+describe('usage that is counted after the end', () => {
+  const usageOf = async (job: JobIdentity) => (await readJobState(jobs.redis, job.id))?.usage;
+
+  test('is noted once, and never in place of what the end said', async () => {
+    const [cut, whole] = [await jobs.create(), await jobs.create()];
+    for (const job of [cut, whole]) await jobs.take(job);
+    await jobs.end(cut, { outcome: 'cancelled' });
+    await jobs.end(whole, { usage: '{"total_tokens":3}' });
+    for (const total of [1, 2]) {
+      for (const job of [cut, whole]) await storeUsage(jobs.redis, job.id, `{"total_tokens":${total}}`);
+    }
+    assert.deepEqual([await usageOf(cut), await usageOf(whole)], ['{"total_tokens":1}', '{"total_tokens":3}']);
+  });
+
+  test('is not noted of a job that has not ended, or is not known any more', async () => {
+    const [open, gone] = [await jobs.create(), jobs.identity()];
+    for (const job of [open, gone]) await storeUsage(jobs.redis, job.id, '{"total_tokens":1}');
+    assert.equal(await usageOf(open), undefined);
+    assert.equal(await jobs.redis.exists(jobKeys.state(gone.id)), 0);
+  });
+});
+
+describe('finishRun', () => {
+  test('of a run that another attempt has fenced off leaves the job, its request too, to that one', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await jobs.expireLease(job);
+    await jobs.take(job);
+    const { redis } = jobs;
+    const fixed = { redis, blobs: {} as never, isCluster: false, jobId: job.id, lastSeq: 0, lifetimeMs: 60_000 };
+    for (const stopped of [undefined, 'requeued', 'overdue'] as const) {
+      const run = new JobRun(job);
+      run.attempt = 1;
+      run.vendor = 'sandbox';
+      if (stopped !== undefined) run.stop(stopped);
+      const writer = new FrameWriter({ ...fixed, attempt: 1, onConfirmed: () => undefined, onLost: () => undefined });
+      const ending = { outcome: 'completed', answer: { body: '{}', usage: { total_tokens: 1 } } } as const;
+      const context = { redis, isCluster: false } as unknown as WorkerContext;
+      assert.equal(await finishRun(context, run, 1, writer, ending), 'done');
+      assert.equal(run.stopReason, 'fenced', 'what runJob keeps the request by');
+    }
+    assert.equal((await readJobState(redis, job.id))?.outcome, undefined);
+  });
+});
+
+describe('forgetting a resource', () => {
+  test('drops its answer, but leaves what was cut to its worker for as long as that may count', async () => {
+    const [whole, cut, counted] = [await jobs.create(), await jobs.create(), await jobs.create()];
+    for (const job of [whole, cut, counted]) {
+      await jobs.take(job);
+      await jobs.write(job, 1, 1, ['a']);
+      await jobs.end(job, { outcome: job === whole ? 'completed' : 'cancelled' });
+    }
+    await storeUsage(jobs.redis, counted.id, '{"total_tokens":1}');
+    for (const job of [whole, cut, counted]) await forgetResource(jobs.redis, job.id);
+    const lifetimes = [whole, cut, counted].map(({ id }) => jobs.redis.pttl(jobKeys.log(id)));
+    const [ofWhole, ofCut, ofCounted] = await Promise.all(lifetimes);
+    assert.deepEqual([ofWhole, ofCounted], [-2, -2]);
+    assert.ok((ofCut as number) > 0 && (ofCut as number) <= countedByWorkersMs, `${ofCut} ms`);
+    for (const { id } of [whole, cut]) assert.equal((await readJobState(jobs.redis, id))?.isDeleted, true);
+  });
+});
+
+describe('settle', () => {
+  const settlement = (job: JobIdentity) => ({
+    ...{ ...job, jobId: job.id, outcome: 'failed' as const, errorCode: 'server_error' as const, began: true },
+    ...{ record: `{"id":"${job.id}"}`, cost: undefined, tokens: undefined },
+  });
+  const admitJob = (job: JobIdentity) => admit(jobs.redis, admission(job));
+
+  test('takes a hold and a running place off once, and those of no other job', async () => {
+    await knowCaller(jobs.redis);
+    const [one, two] = [await jobs.create(), await jobs.create()];
+    assert.equal((await admitJob(one)).running, 1);
+    assert.equal((await admitJob(one)).verdict, 'admitted', 'a repeated admission is one admission');
+    assert.equal((await admitJob(two)).running, 2);
+    await settle(jobs.redis, [settlement(one)]);
+    await settleNow(jobs.redis, settlement(one));
+    const holds = await jobs.redis.zrange(accountKeys.holds('account'), '0', '-1');
+    assert.deepEqual(holds, [holdMember({ ...two, jobId: two.id })]);
+    assert.deepEqual(await jobs.redis.zrange(accountKeys.running('account', 'key'), '0', '-1'), [two.id]);
+    const ttl = await jobs.redis.pttl(jobKeys.state(one.id));
+    assert.ok(ttl > 0 && ttl <= 120_000);
+    await settle(jobs.redis, [settlement(two)]);
+  });
+
+  test('charges each of thousands that end at once, and puts the record of each into the outbox', async () => {
+    const account = 'crowd';
+    const ended = Array.from({ length: 8100 }, () => jobs.identity({ account }));
+    const key = accountKeys.account(account);
+    await jobs.redis.hset(key, 'n:chat', ended.length);
+    const holds = ended.flatMap((job) => [1, holdMember({ ...job, jobId: job.id })]);
+    await jobs.redis.zadd(accountKeys.holds(account), ...holds);
+    const outbox = accountKeys.outbox(account);
+    const before = await jobs.redis.xlen(outbox);
+    await settle(
+      jobs.redis,
+      ended.map((job) => ({ ...settlement(job), cost: 2 })),
+    );
+    assert.equal(await jobs.redis.zcard(accountKeys.holds(account)), 0);
+    assert.equal((await jobs.redis.xlen(outbox)) - before, ended.length);
+    assert.deepEqual(await jobs.redis.hmget(key, 'charged', 'n:chat'), [`${2 * ended.length}`, '0']);
+  });
+
+  test('a job whose worker is at it is left to that one; the sweeper looks after it in good time', async () => {
+    await knowCaller(jobs.redis);
+    const queue = { has: async () => true, find: async () => undefined, remove: async () => false };
+    const context = { redis: jobs.redis, isCluster: false, blobs: {}, queue: () => queue } as unknown as EndJobContext;
+    const sweeper = new Sweeper(context, createLogger('silent', 'test').log);
+    const [mine, lost] = [await jobs.create(), await jobs.create()];
+    const held = async () => {
+      const members = await jobs.redis.zrange(accountKeys.holds('account'), '0', '-1', 'WITHSCORES');
+      const scores = members.flatMap((member, index) =>
+        index % 2 ? [] : [[member, Number(members[index + 1])] as const],
+      );
+      return new Map(scores.map(([member, score]) => [member.split(' ')[0], score - Date.now()]));
+    };
+    try {
+      for (const job of [mine, lost]) {
+        await admitJob(job);
+        await jobs.take(job);
+      }
+      await jobs.expireLease(lost);
+      for (const job of [mine, lost]) await endJob(context, job, new ApiError('cancelled', 'It was cancelled.'));
+      assert.deepEqual([...(await held()).keys()], [mine.id], 'what has no worker is settled at once');
+      const left = (await held()).get(mine.id) as number;
+      assert.ok(left > sweepAfterMs - 1000 && left <= sweepAfterMs, `${left} ms`);
+      await jobs.redis.zadd(accountKeys.holds('account'), Date.now() - 1, holdMember({ ...mine, jobId: mine.id }));
+      await sweeper.sweep();
+      assert.ok(((await held()).get(mine.id) as number) > settledByWorkerMs - 1000, 'its time is not over');
+      await jobs.redis.hset(jobKeys.state(mine.id), 'ended', Date.now() - settledByWorkerMs);
+      await jobs.redis.zadd(accountKeys.holds('account'), Date.now() - 1, holdMember({ ...mine, jobId: mine.id }));
+      await sweeper.sweep();
+      assert.deepEqual([...(await held()).keys()], []);
+    } finally {
+      sweeper.close();
+    }
+  });
+
+  for (const code of ['cancelled', 'timeout'] as const) {
+    test(`follows the end of a running job (${code}); its place is free at once, its idempotency key as after any such end`, async () => {
+      await knowCaller(jobs.redis);
+      const job = await jobs.create({ idempotency: code });
+      await admitJob(job);
+      await jobs.take(job);
+      const context = { redis: jobs.redis, isCluster: false } as unknown as EndJobContext;
+      await endJob(context, job, new ApiError(code, 'It has ended.'));
+      assert.equal(await jobs.redis.zscore(accountKeys.running('account', 'key'), job.id), null);
+      const bound = await jobs.redis.hget(accountKeys.idempotency('account', code), 'job');
+      assert.equal(bound, code === 'cancelled' ? job.id : null);
+      const member = holdMember({ ...job, jobId: job.id });
+      assert.notEqual(await jobs.redis.zscore(accountKeys.holds('account'), member), null, 'the hold is its worker’s');
+      await settle(jobs.redis, [settlement(job)]);
+    });
+  }
+
+  test('is left to the worker when a repeat comes between it and the end: the repeat gets the idempotency key', async () => {
+    await knowCaller(jobs.redis);
+    const [one, two] = [await jobs.create({ idempotency: 'between' }), await jobs.create({ idempotency: 'between' })];
+    await admitJob(one);
+    await jobs.take(one);
+    await finishWithError(
+      jobs.redis,
+      { jobId: one.id, attempt: 1, retentionMs: 0, isCluster: false },
+      new ApiError('server_error', 'It broke.'),
+    );
+    assert.equal((await admitJob(two)).verdict, 'replay');
+    await forgetBinding({ redis: jobs.redis }, two, one.id, await readJobState(jobs.redis, one.id));
+    const { verdict, running } = await admitJob(two);
+    assert.deepEqual([verdict, running], ['admitted', 1]);
+    const records = await jobs.redis.xlen(accountKeys.outbox('account'));
+    await settle(jobs.redis, [settlement(one)]);
+    assert.equal(await jobs.redis.xlen(accountKeys.outbox('account')), records + 1, 'its record is its worker’s');
+    await settle(jobs.redis, [settlement(two)]);
+  });
+
+  test('a second time, does not free an idempotency key that is bound to a new job by now', async () => {
+    await knowCaller(jobs.redis);
+    const [one, two] = [await jobs.create({ idempotency: 'hash' }), await jobs.create({ idempotency: 'hash' })];
+    assert.equal((await admitJob(one)).verdict, 'admitted');
+    const replay = await admitJob(two);
+    assert.deepEqual([replay.verdict, replay.detail], ['replay', one.id]);
+    await settle(jobs.redis, [settlement(one)]);
+    assert.equal((await admitJob(two)).verdict, 'admitted');
+    await settle(jobs.redis, [settlement(one)]);
+    assert.equal(await jobs.redis.hget(accountKeys.idempotency('account', 'hash'), 'job'), two.id);
+    await settle(jobs.redis, [settlement(two)]);
+  });
+});

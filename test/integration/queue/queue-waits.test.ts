@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { QueueConsumerOptions } from '../../../workers/queue/queue-consumer.ts';
+import { eventually } from '../../support/eventually.ts';
+import { noting, QueueFixture } from '../../support/faults/queue-fixture.ts';
+
+describe('a consumer that waits for jobs', () => {
+  let queues: QueueFixture;
+  before(async () => {
+    queues = await QueueFixture.start();
+  });
+  after(() => queues?.stop());
+
+  test('runs a job that was taken for it in the moment of its closing', async () => {
+    queues.newQueue();
+    const { waiting, waits } = await queues.waitingConnection();
+    const { ran, run } = noting();
+    const consumer = queues.consume(run, { waiting });
+    await eventually(waits);
+    const one = queues.job();
+    const script = `redis.call('HSET', KEYS[1] .. 'job_' .. ARGV[1], 'data', ARGV[2])
+      redis.call('LPUSH', KEYS[1] .. 'wait', 'job_' .. ARGV[1])
+      redis.call('ZADD', KEYS[1] .. 'marker', '0', '0')`;
+    const putting = queues.jobs.redis.eval(script, 1, queues.keysPrefix, one.id, JSON.stringify(one));
+    // Redis gives the job away meanwhile, and this process cannot hear of it before it closes.
+    const until = performance.now() + 100;
+    while (performance.now() < until);
+    await Promise.all([consumer.close(), putting]);
+    assert.deepEqual(ran, [one.id]);
+    await eventually(async () => assert.deepEqual(await queues.leftovers(), []));
+  });
+
+  test('takes a job by the connection by which it waits, in the step in which it comes', async () => {
+    queues.newQueue();
+    const { waiting, waits } = await queues.waitingConnection();
+    const commands = queues.redis.subscriber();
+    const { ran, run } = noting();
+    queues.consume(run, { waiting, redis: commands });
+    await eventually(waits);
+    commands.disconnect();
+    const ids = await queues.put(1);
+    await eventually(() => assert.deepEqual(ran, ids));
+  });
+
+  test('runs what it was given behind a wait that has failed', async () => {
+    queues.newQueue();
+    const { id, waiting, waits } = await queues.waitingConnection();
+    const { ran, run } = noting();
+    queues.consume(run, { waiting });
+    await eventually(waits);
+    const given = await queues.queueWithState(queues.job());
+    // As when its node becomes a replica.
+    await queues.jobs.redis.client('UNBLOCK', id, 'ERROR');
+    await eventually(() => assert.deepEqual(ran, [given]));
+  });
+
+  test('is closed soon, also while Redis does not answer', async () => {
+    queues.newQueue();
+    const { waiting, waits } = await queues.waitingConnection();
+    const consumer = queues.consume(async () => 'done', { waiting });
+    await eventually(waits);
+    await queues.jobs.redis.client('PAUSE', 3000, 'ALL');
+    let answers = false;
+    const answer = queues.jobs.redis.ping().then(() => {
+      answers = true;
+    });
+    await consumer.close();
+    assert.equal(answers, false);
+    await answer;
+  });
+
+  test('leaves the word that jobs wait, while it has no place, to one that has', async (t) => {
+    queues.newQueue();
+    const ends: (() => void)[] = [];
+    t.after(() => {
+      for (const end of ends) end();
+    });
+    const ran: string[][] = [[], []];
+    const holding = (taken: string[]) => {
+      const run: QueueConsumerOptions['run'] = ({ job }) => {
+        taken.push(job.id);
+        return new Promise((resolve) => ends.push(() => resolve('done')));
+      };
+      return { run, concurrency: 1 };
+    };
+    const [full, free] = ran.map(holding) as [ReturnType<typeof holding>, ReturnType<typeof holding>];
+    const first = await queues.waitingConnection();
+    queues.consume(full.run, { ...full, waiting: first.waiting });
+    await eventually(first.waits);
+    const [long] = await queues.put(1);
+    await eventually(() => assert.deepEqual(ran[0], [long]));
+    const second = await queues.waitingConnection();
+    queues.consume(free.run, { ...free, waiting: second.waiting });
+    await eventually(second.waits);
+    const [next] = await queues.put(1);
+    // Sooner than the free one would look by itself.
+    await eventually(() => assert.deepEqual(ran[1], [next]), 2500);
+  });
+
+  test('is given nothing from a paused queue, and goes on when it is resumed', async () => {
+    queues.newQueue();
+    await queues.queue.bull.pause();
+    const [paused] = await queues.put(1);
+    const { ran, run } = noting();
+    const { waiting, waits } = await queues.waitingConnection();
+    queues.consume(run, { waiting });
+    await eventually(waits);
+    assert.deepEqual(ran, []);
+    await queues.queue.bull.resume();
+    await eventually(() => assert.deepEqual(ran, [paused]));
+  });
+});

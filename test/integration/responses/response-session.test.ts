@@ -1,0 +1,284 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { after, before, describe, it, mock } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { WebSocket, WebSocketServer } from 'ws';
+import {
+  parseSocketMessage,
+  type SocketEnvelope,
+} from '../../../api/endpoints/responses/socket/parse-socket-message.ts';
+import {
+  ResponseSession,
+  type SessionLimits,
+  sessionLimits,
+} from '../../../api/endpoints/responses/socket/response-session.ts';
+import { SocketConnection } from '../../../api/replies/socket-connection.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { withTimeout } from '../../../shared/runtime/with-timeout.ts';
+import { eventually } from '../../support/eventually.ts';
+
+interface Pair {
+  readonly client: WebSocket;
+  readonly socket: Socket;
+  readonly connection: SocketConnection;
+  readonly session: ResponseSession;
+  /** What the client got. */
+  readonly messages: unknown[];
+  /** The models of the turns begun, in order, and how to end each. */
+  readonly begun: string[];
+  readonly finish: (model: string) => void;
+  /** The turns that were told that their client is gone. */
+  readonly left: string[];
+  /** What nobody expected to fail. */
+  readonly faults: unknown[];
+}
+
+/** A model whose turn fails as no turn should, and one for which there is not even a turn. */
+const failing = 'failing';
+const unopened = 'unopened';
+
+describe('ResponseSession', () => {
+  let server: Server;
+  const clients: WebSocket[] = [];
+  const sockets = new WebSocketServer({ noServer: true, maxPayload: 1e9 });
+  before(async () => {
+    server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+  after(() => {
+    for (const client of clients) client.terminate();
+    server.close();
+  });
+
+  /** A session whose turns are begun and ended by the test. */
+  async function connect(limits: Partial<SessionLimits> = {}, options: { autoPong?: boolean } = {}): Promise<Pair> {
+    const begun: string[] = [];
+    const left: string[] = [];
+    const faults: unknown[] = [];
+    const ends = new Map<string, () => void>();
+    const accepted = new Promise<Pick<Pair, 'connection' | 'session' | 'socket'>>((resolve) => {
+      server.once('upgrade', (request, stream, head) =>
+        sockets.handleUpgrade(request, stream, head, (webSocket) => {
+          const socket = stream as Socket;
+          const connection = new SocketConnection(webSocket, socket);
+          const work = {
+            parse: (message: Buffer) => {
+              if (message.includes('"late"')) return Promise.reject(new TypeError('late'));
+              if (message.includes('"broken"')) throw new TypeError('broken');
+              return parseSocketMessage(message);
+            },
+            openTurn: ({ streamId, refusal }: SocketEnvelope) => {
+              if (streamId === unopened) throw new TypeError(unopened);
+              let name = '';
+              return {
+                responseId: `resp_${begun.length}`,
+                run: async ({ model }: { model: string }) => {
+                  name = model || String(refusal?.code);
+                  begun.push(name);
+                  if (model === failing) throw new TypeError(failing);
+                  if (refusal !== undefined) return;
+                  await new Promise<void>((end) => ends.set(model, end));
+                },
+                cancel: () => ends.get(name)?.(),
+                leave: () => {
+                  left.push(name);
+                },
+              };
+            },
+            onFault: (error: unknown) => {
+              faults.push(error);
+            },
+          };
+          const session = new ResponseSession(connection, work, { ...sessionLimits, idleMs: 600_000, ...limits });
+          webSocket.on('message', (data, isBinary) => session.take(data as Buffer, isBinary));
+          resolve({ connection, session, socket });
+        }),
+      );
+    });
+    const client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, options);
+    clients.push(client);
+    client.on('error', () => undefined);
+    const messages: unknown[] = [];
+    client.on('message', (data) => messages.push(JSON.parse(String(data))));
+    await once(client, 'open');
+    return { ...(await accepted), client, messages, begun, left, faults, finish: (model) => ends.get(model)?.() };
+  }
+
+  function create(client: WebSocket, model: string, more: object = {}): void {
+    client.send(JSON.stringify({ type: 'response.create', model, input: 'Hi', ...more }));
+  }
+
+  /** Whether what the client has sent so far is read, or not within a while. */
+  async function isRead(client: WebSocket): Promise<boolean> {
+    client.ping();
+    return (await withTimeout(once(client, 'pong'), 300)) !== undefined;
+  }
+
+  it('cuts off a client that has answered no ping for 90 seconds', async (t) => {
+    // Only these: the sockets' own timers go on. First of all tests, because it must not meet timers of others.
+    mock.timers.enable({ apis: ['setInterval', 'Date'] });
+    t.after(() => mock.timers.reset());
+    const { client, begun, left } = await connect({}, { autoPong: false });
+    create(client, 'a');
+    await eventually(() => assert.deepEqual(begun, ['a']));
+    const closed = once(client, 'close');
+    mock.timers.tick(90_000);
+    assert.equal(client.readyState, WebSocket.OPEN);
+    mock.timers.tick(15_000);
+    assert.equal((await closed)[0], 1006);
+    assert.deepEqual(left, ['a']);
+  });
+
+  it('refuses a message that breaks what takes it apart, at once or later, and goes on', async () => {
+    const { client, begun, faults, finish } = await connect();
+    create(client, 'a', { user: 'broken' });
+    create(client, 'b', { user: 'late' });
+    create(client, 'c');
+    await eventually(() => assert.deepEqual(begun, ['server_error', 'server_error', 'c']));
+    assert.deepEqual(faults.map(String), ['TypeError: broken', 'TypeError: late']);
+    finish('c');
+    client.terminate();
+  });
+
+  it('goes on after a turn that fails as none should', async () => {
+    const { client, begun, faults, finish } = await connect();
+    create(client, failing);
+    create(client, 'a');
+    await eventually(() => assert.deepEqual(begun, [failing, 'a']));
+    assert.deepEqual(faults.map(String), ['TypeError: failing']);
+    finish('a');
+    client.terminate();
+  });
+
+  it('closes with 1011 where a turn cannot even be begun', async () => {
+    const { client, begun, faults } = await connect();
+    const closed = once(client, 'close');
+    create(client, 'a', { stream_id: unopened });
+    assert.equal((await closed)[0], 1011);
+    assert.deepEqual([begun, faults.map(String)], [[], ['TypeError: unopened']]);
+  });
+
+  it('ends after its time: what runs may finish, what waits is not begun, then the error and 1001', async () => {
+    const { client, messages, begun, finish } = await connect({ lifetimeMs: 300 });
+    create(client, 'running');
+    create(client, 'waiting');
+    await delay(600);
+    create(client, 'late');
+    await isRead(client);
+    assert.deepEqual([begun, messages], [['running'], []]);
+    finish('running');
+    const [code] = await once(client, 'close');
+    assert.equal(code, 1001);
+    assert.deepEqual(messages, [
+      {
+        type: 'error',
+        status: 400,
+        error: {
+          type: 'invalid_request_error',
+          code: 'websocket_connection_limit_reached',
+          message:
+            'Responses websocket connection limit reached (0 minutes). Create a new websocket connection to continue.',
+          param: null,
+        },
+      },
+    ]);
+    assert.deepEqual(begun, ['running']);
+  });
+
+  it('its time is an hour, and is over for an idle connection, too', async () => {
+    assert.equal(sessionLimits.lifetimeMs, 3_600_000);
+    const { client, messages } = await connect({ lifetimeMs: 100 });
+    assert.equal((await once(client, 'close'))[0], 1001);
+    assert.equal(messages.length, 1);
+  });
+
+  it('is closed when idle, counted from the last message or the end of the last turn', async () => {
+    const { client, messages, finish } = await connect({ idleMs: 800 });
+    for (let count = 0; count < 12; count++) {
+      client.send('{"type":"response.cancel"}');
+      await delay(100);
+    }
+    create(client, 'a');
+    await delay(1200);
+    assert.equal(client.readyState, WebSocket.OPEN);
+    const before = performance.now();
+    finish('a');
+    assert.equal((await once(client, 'close'))[0], 1000);
+    assert.ok(performance.now() - before > 780, 'it was open for its time after the turn');
+    assert.equal(messages.length, 12);
+  });
+
+  it('runs sixteen turns at a time and lets sixteen messages wait; more are not even read', async () => {
+    const { client, begun, finish } = await connect();
+    for (let lane = 0; lane < 31; lane++) create(client, `m${lane}`, { stream_id: `l${lane}` });
+    await isRead(client);
+    assert.equal(begun.length, 16);
+    create(client, 'm31', { stream_id: 'l31' });
+    // It may have come in one piece with the message.
+    await isRead(client);
+    assert.equal(await isRead(client), false);
+    create(client, 'm32', { stream_id: 'l0' });
+    finish('m5');
+    await eventually(() => assert.equal(begun.length, 17));
+    assert.equal(begun.at(-1), 'm16');
+    for (const model of [...begun]) finish(model);
+    await eventually(() => assert.equal(begun.length, 33));
+    assert.equal(begun.at(-1), 'm32');
+  });
+
+  it('of long messages fewer wait', async () => {
+    const { client, session, begun, finish } = await connect({ waitingBytes: 1000 });
+    let taken = 0;
+    const { take } = session;
+    session.take = (message, isBinary) => {
+      taken++;
+      take.call(session, message, isBinary);
+    };
+    create(client, 'running');
+    await isRead(client);
+    create(client, 'long', { input: 'x'.repeat(200_000) });
+    await eventually(() => assert.equal(taken, 2));
+    create(client, 'later', { input: 'x'.repeat(200_000) });
+    assert.equal(await isRead(client), false);
+    assert.deepEqual([taken, begun], [2, ['running']]);
+    finish('running');
+    await eventually(() => assert.deepEqual([taken, begun], [3, ['running', 'long']]));
+    finish('long');
+    await eventually(() => assert.equal(begun.at(-1), 'later'));
+  });
+
+  it('a client that takes nothing gets no further turn begun and is not read from, until it takes again', async () => {
+    const { client, socket, connection, begun } = await connect();
+    client.pause();
+    const text = JSON.stringify({ text: 'x'.repeat(100_000) });
+    for (;;) if (!connection.send([text]) && (await withTimeout(once(socket, 'drain'), 200)) === undefined) break;
+    assert.equal(connection.isFull, true);
+    create(client, 'a');
+    await delay(300);
+    assert.deepEqual(begun, []);
+    client.resume();
+    await eventually(() => assert.deepEqual(begun, ['a']));
+  });
+
+  it('tells its turns when the client is gone, and begins none of those that wait', async () => {
+    const { client, begun, left, finish } = await connect();
+    create(client, 'a');
+    create(client, 'b', { stream_id: 'lane' });
+    create(client, 'c');
+    await isRead(client);
+    client.terminate();
+    await eventually(() => assert.deepEqual(left, ['a', 'b']));
+    finish('a');
+    await delay(100);
+    assert.deepEqual(begun, ['a', 'b']);
+  });
+
+  it('ends at once when told to and nothing runs', async () => {
+    const { client, session, messages } = await connect();
+    session.end(new ApiError('service_unavailable', 'Closing.'));
+    assert.equal((await once(client, 'close'))[0], 1001);
+    assert.equal((messages[0] as { error: { code: string } }).error.code, 'service_unavailable');
+  });
+});

@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { WebSocket as BrowserWebSocket } from 'undici';
+import { assertErrorAnswer } from '../../support/error-answers.ts';
+import { eventually } from '../../support/eventually.ts';
+import { isMainNode } from '../../support/faults/load.ts';
+import { megabytes, peakWhile } from '../../support/faults/resident-memory.ts';
+import { type ApiProcess, TestGateway } from '../../support/gateway.ts';
+import { refusedHandshake } from '../../support/job-socket-client.ts';
+import { leftovers } from '../../support/leftovers.ts';
+import { ResponseSocketClient } from '../../support/response-socket-client.ts';
+import { vendorCalls } from '../../support/vendor-journal.ts';
+
+const words = (count: number): string => Array.from({ length: count }, (_, index) => `word${index + 1}`).join(' ');
+
+describe('a socket on /v1/responses', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await TestGateway.start({ settings: { CORS_ORIGINS: 'https://app.example, http://localhost:3000/' } });
+  });
+  after(() => gateway.stop());
+
+  const bearer = (): { authorization: string } => ({ authorization: `Bearer ${gateway.apiKey}` });
+  const open = (api: ApiProcess = gateway.apis[0] as ApiProcess, headers = {}): Promise<ResponseSocketClient> =>
+    ResponseSocketClient.open(api.url, { key: gateway.apiKey, headers });
+
+  async function ended(name: string, end: 'completed' | 'client_closed'): Promise<void> {
+    await eventually(async () => assert.equal((await vendorCalls(gateway, name))[0]?.ended, end), 60_000);
+  }
+
+  it('is for whom has a key, and no page of another site; so is the one of a job', async () => {
+    for (const path of ['/v1/responses', `/v1/jobs/job_${'0'.repeat(32)}/ws`]) {
+      const url = `${gateway.url}${path}`;
+      await assertErrorAnswer(await refusedHandshake(url), 401, 'invalid_api_key');
+      for (const origin of ['https://evil.example', 'https://app.example.evil', 'http://app.example', 'null', 'x']) {
+        const answer = await refusedHandshake(url, { headers: { ...bearer(), origin } });
+        await assertErrorAnswer(answer, 403, 'permission_denied');
+      }
+    }
+    for (const origin of ['https://app.example', 'http://localhost:3000', gateway.url, gateway.apis[0]?.url]) {
+      const client = await open(undefined, { origin });
+      client.webSocket.close();
+      await client.closed;
+    }
+  });
+
+  it('refuses null in the place of a part, as POST does, and no other caller notices', async () => {
+    const input = [{ type: 'web_search_call', content: [null] }];
+    const model = 'sandbox-chat';
+    const other = gateway.client().responses.create({ model, input: `Reply with exactly: ${words(20)}` });
+    const client = await open();
+    const { error } = await client.refusal({ model, input });
+    assert.deepEqual([error.code, error.param], ['invalid_request_error', 'input[0].content[0]']);
+    const posted = await gateway.fetch('/v1/responses', { method: 'POST', body: JSON.stringify({ model, input }) });
+    assert.equal((await assertErrorAnswer(posted, 400, 'invalid_request_error')).param, 'input[0].content[0]');
+    assert.equal((await client.turn({ input: 'Reply with exactly: still here' })).text, 'still here');
+    assert.equal((await other).output_text, words(20));
+    client.webSocket.close();
+  });
+
+  it('is opened by browsers with the key in a subprotocol', async () => {
+    const url = `${gateway.url.replace(/^http/, 'ws')}/v1/responses`;
+    const webSocket = new BrowserWebSocket(url, ['sluice', `openai-insecure-api-key.${gateway.apiKey}`]);
+    const text = new Promise<string>((resolve) => {
+      let said = '';
+      webSocket.onmessage = ({ data }) => {
+        const event = JSON.parse(data);
+        said += event.delta ?? '';
+        if (event.type === 'response.completed') resolve(said);
+      };
+    });
+    webSocket.onopen = () =>
+      webSocket.send('{"type":"response.create","model":"sandbox-chat","input":"Reply with exactly: page"}');
+    assert.equal(await text, 'page');
+    webSocket.close();
+  });
+
+  it('is not opened by a plain GET, nor with headers that mean one request', async () => {
+    await assertErrorAnswer(await gateway.fetch('/v1/responses'), 426, 'upgrade_required');
+    for (const [name, value] of [
+      ['Idempotency-Key', 'a'],
+      ['Prefer', 'respond-async'],
+    ] as const) {
+      const answer = await refusedHandshake(`${gateway.url}/v1/responses`, { headers: { ...bearer(), [name]: value } });
+      assert.equal((await assertErrorAnswer(answer, 400, 'invalid_request_error')).param, name);
+    }
+  });
+
+  it('a client that vanishes takes its turns along: running ones are cancelled, waiting ones are never made', async () => {
+    for (const vanish of ['close', 'terminate'] as const) {
+      const client = await open();
+      client.create({ input: 'WORDS:1000@40', user: vanish });
+      client.create({ input: 'Hi', user: `${vanish}-waits` });
+      await client.until('response.output_text.delta');
+      client.webSocket[vanish]();
+      await ended(vanish, 'client_closed');
+      assert.deepEqual(await vendorCalls(gateway, `${vanish}-waits`), []);
+    }
+    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+  });
+
+  it('with X-Sluice-On-Disconnect: continue the turn goes on without its client', async () => {
+    const client = await open(undefined, { 'x-sluice-on-disconnect': 'continue' });
+    client.create({ input: 'WORDS:40@40', user: 'continues' });
+    await client.until('response.output_text.delta');
+    client.webSocket.terminate();
+    await ended('continues', 'completed');
+  });
+
+  it('is closed with 1000 when nothing happens on it, not while a turn runs', async () => {
+    const api = await gateway.startApi({ SLUICE_SOCKET_IDLE_SECONDS: '1' });
+    const client = await open(api);
+    const { text } = await client.turn({ input: 'WORDS:80@40' });
+    assert.equal(text, words(80), 'it ran for two seconds');
+    const before = performance.now();
+    assert.equal(await client.closed, 1000);
+    const idle = performance.now() - before;
+    assert.ok(idle > 900 && idle < 5000, `closed after ${idle} ms`);
+    await api.stop();
+  });
+
+  it('SIGTERM: idle ones are closed at once; a turn under way ends first, those that wait are not begun', async () => {
+    const api = await gateway.startApi({ SLUICE_SHUTDOWN_SECONDS: '60' });
+    const [idle, busy] = await Promise.all([open(api), open(api)]);
+    busy.create({ input: 'WORDS:60@50' });
+    busy.create({ input: 'Hi', user: 'not-begun' });
+    await busy.until('response.output_text.delta');
+    const stopped = api.stop();
+    for (const client of [idle, busy]) {
+      if (client === busy)
+        assert.equal((await busy.until('response.completed')).response.output[0].content[0].text, words(60));
+      const { type, status, error } = await client.next();
+      assert.deepEqual([type, status, error.code], ['error', 503, 'service_unavailable']);
+      assert.equal(await client.closed, 1001);
+    }
+    assert.equal(await stopped, 0);
+    assert.deepEqual(await vendorCalls(gateway, 'not-begun'), []);
+  });
+
+  it('SIGTERM: a turn that is longer is handed over; the error says where it goes on', async () => {
+    const api = await gateway.startApi({ SLUICE_SHUTDOWN_SECONDS: '1' });
+    const client = await open(api);
+    client.create({ input: 'WORDS:160@40', user: 'moves' });
+    const { response } = await client.until('response.created');
+    await client.until('response.output_text.delta');
+    const stopped = api.stop();
+    const { last } = await client.turn();
+    assert.deepEqual([last.type, last.status], ['error', 503]);
+    assert.ok(last.error.message.includes(`/v1/jobs/${response.id.replace('resp_', 'job_')}/events`));
+    assert.equal(await client.closed, 1001);
+    assert.equal(await stopped, 0);
+    const rest = await (await gateway.fetch(`/v1/jobs/${response.id}/events`)).text();
+    assert.match(rest, /event: response\.completed/);
+    assert.equal((await vendorCalls(gateway, 'moves')).length, 1);
+  });
+
+  it('clients that read nothing hold up neither their job nor the memory of the api, and then get all of it', async (t) => {
+    const count = isMainNode ? 20_000 : 4000;
+    // A small young generation, so that the figure shows what is held.
+    const api = await gateway.startApi({ NODE_OPTIONS: '--max-semi-space-size=1', SLUICE_UNREAD_SECONDS: '600' });
+    const clients = await Promise.all(Array.from({ length: 2 }, () => open(api)));
+    const before = await peakWhile(api, Promise.resolve());
+    for (const [index, client] of clients.entries()) {
+      client.webSocket.pause();
+      client.create({
+        input: `WORDS:${count}@4000`,
+        user: `slow-${index}`,
+        top_logprobs: 20,
+        include: ['message.output_text.logprobs'],
+      });
+      // What it asks for beyond what it takes stays with it.
+      for (let more = 0; more < 40; more++) client.create({ input: `Reply with exactly: ${'x'.repeat(100_000)}` });
+    }
+    const all = Promise.all(clients.map((_, index) => ended(`slow-${index}`, 'completed')));
+    const peak = await peakWhile(api, all);
+    await all;
+    t.diagnostic(`${megabytes(before)} MB, at most ${megabytes(peak)} MB resident`);
+    assert.ok(peak - before < 150 * 1024 * 1024, `it grew by ${megabytes(peak - before)} MB`);
+    for (const client of clients) {
+      client.webSocket.resume();
+      assert.equal((await client.turn()).text, words(count));
+      for (let more = 0; more < 40; more++) assert.equal((await client.turn()).text.length, 100_000);
+      client.webSocket.close();
+    }
+  });
+});

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type OpenAI from 'openai';
+import { jobKeys } from '../../../shared/redis/keys.ts';
+import { assertErrorAnswer } from '../../support/error-answers.ts';
+import { eventually } from '../../support/eventually.ts';
+import { JobRecords } from '../../support/job-records.ts';
+import { readSse, sseEvents, type WireEvent } from '../../support/sse-events.ts';
+
+type Response = OpenAI.Responses.Response;
+
+let records: JobRecords;
+before(async () => {
+  records = await JobRecords.start();
+});
+after(() => records?.stop());
+
+const jobIdOf = ({ id }: { id: string }): string => id.slice('resp_'.length);
+const post = (body: object, headers: Record<string, string> = {}) =>
+  records.post(body, headers, { path: '/v1/responses' });
+const get = (path: string, headers: Record<string, string> = {}) =>
+  records.gateway.fetch(`/v1/responses/${path}`, { headers });
+
+async function create(body: object): Promise<Response> {
+  const answer = await post(body);
+  assert.equal(answer.status, 200);
+  return (await answer.json()) as Response;
+}
+
+const typesOf = (events: readonly WireEvent[]): string[] =>
+  events.map(({ data }) => (data === '[DONE]' ? data : (JSON.parse(data) as { type: string }).type));
+
+/** What one account may keep of a response ends: its body's time is over, and Redis has let it go. */
+async function expire(response: Response): Promise<void> {
+  const id = jobIdOf(response);
+  await records.ended(id);
+  await eventually(async () => assert.ok((await records.redis.pttl(jobKeys.state(id))) <= 300_000, 'not let go yet'));
+  await records.redis.del(jobKeys.state(id), jobKeys.log(id));
+  await records.db.updateTable('job_bodies').set({ expires_at: 1 }).where('job_id', '=', id).execute();
+}
+
+for (const model of ['sandbox-chat', 'sandbox-responses']) {
+  describe(`GET /v1/responses/{id} of ${model}`, () => {
+    it('refuses values of its parameters that it does not know, and those that need a stream', async () => {
+      const { id } = await create({ model, input: 'Hi' });
+      for (const [query, param] of [
+        ['include[]=reasoning.encrypted_content&include[]=thoughts', 'include'],
+        ['include=thoughts', 'include'],
+        ['stream=maybe', 'stream'],
+        ['stream=true&stream=true', 'stream'],
+        ['starting_after=1', 'starting_after'],
+        ['include_obfuscation=true', 'include_obfuscation'],
+      ] as const) {
+        const refused = await assertErrorAnswer(await get(`${id}?${query}`), 400, 'invalid_request_error');
+        assert.equal(refused.param, param, query);
+      }
+      const listed = await get(`${id}/input_items?include[]=thoughts`);
+      assert.equal((await assertErrorAnswer(listed, 400, 'invalid_request_error')).param, 'include');
+      for (const query of [
+        'stream=false',
+        'include[]=message.output_text.logprobs',
+        'include=reasoning.encrypted_content',
+      ]) {
+        assert.equal((await get(`${id}?${query}`)).status, 200, query);
+      }
+    });
+
+    it('streams one in the background from its making on, before a worker has said a word', {
+      timeout: 30_000,
+    }, async () => {
+      const body = { model, input: 'Hi', background: true, stream: true, sandbox: { first_token_ms: 600_000 } };
+      const answer = await post(body);
+      const events = readSse(answer);
+      const first = [(await events.next()).value, (await events.next()).value] as WireEvent[];
+      assert.deepEqual(typesOf(first), ['response.created', 'response.queued']);
+      const { id } = (JSON.parse((first[0] as WireEvent).data) as { response: Response }).response;
+      const again = readSse(await get(`${id}?stream=true&starting_after=0`));
+      assert.deepEqual((await again.next()).value, first[1]);
+      assert.equal((await records.post({}, {}, { path: `/v1/responses/${id}/cancel` })).status, 200);
+      for (const rest of [events, again]) {
+        const types: string[] = [];
+        for await (const event of rest) types.push(...typesOf([event]));
+        assert.deepEqual(types, ['response.in_progress', 'response.failed']);
+      }
+    });
+
+    it('streams one that failed before it said a word as a stream that ends with response.failed', async () => {
+      const fault = { sandbox: { fault: { kind: 'error', status: 500, message: 'broken' } } };
+      const answer = await post({ model, input: 'Hi', background: true, stream: true, ...fault });
+      assert.equal(answer.status, 200);
+      const events = sseEvents(await answer.text());
+      const order = ['response.created', 'response.queued', 'response.in_progress', 'response.failed'];
+      assert.deepEqual(typesOf(events), order);
+      const { response } = JSON.parse((events[3] as WireEvent).data) as { response: Response };
+      assert.deepEqual([response.status, response.error?.code], ['failed', 'server_error']);
+      assert.deepEqual(sseEvents(await (await get(`${response.id}?stream=true`)).text()), events);
+      assert.equal(await (await get(`${response.id}?stream=true&starting_after=99`)).text(), '');
+      await records.forget(jobIdOf(response));
+      assert.deepEqual(sseEvents(await (await get(`${response.id}?stream=true`)).text()), events);
+    });
+
+    it('goes on behind starting_after and behind Last-Event-ID, whichever is later, and beyond the end says [DONE]', async () => {
+      const answer = await post({ model, input: 'Count from 1 to 5', background: true, stream: true });
+      const whole = sseEvents(await answer.text());
+      const { id } = (JSON.parse((whole[0] as WireEvent).data) as { response: Response }).response;
+      for (let last = 0; last < whole.length - 1; last++) {
+        const headers = { 'last-event-id': (whole[last] as WireEvent).id as string };
+        const rest = sseEvents(await (await get(`${id}?stream=true&starting_after=3`, headers)).text());
+        assert.deepEqual(rest, whole.slice(Math.max(3, last) + 1));
+      }
+      const beyond = sseEvents(await (await get(`${id}?stream=true&starting_after=9999`)).text());
+      assert.deepEqual(typesOf(beyond), ['[DONE]']);
+      const events = await records.gateway.fetch(`/v1/jobs/${id}/events`);
+      assert.deepEqual(sseEvents(await events.text()), whole, 'the job has the same events under the same ids');
+    });
+
+    it('is 404 once it has expired, and what names it says so', async () => {
+      const made = await create({ model, input: 'Hi' });
+      await expire(made);
+      await assertErrorAnswer(await get(made.id), 404, 'not_found');
+      await assertErrorAnswer(await get(`${made.id}/input_items`), 404, 'not_found');
+      const next = await post({ model, input: 'Hi', previous_response_id: made.id });
+      await assertErrorAnswer(next, 400, 'previous_response_not_found');
+      const item = { type: 'item_reference', id: made.output[0]?.id };
+      const { param } = await assertErrorAnswer(await post({ model, input: [item] }), 400, 'invalid_request_error');
+      assert.equal(param, 'input[0].id');
+      await assertErrorAnswer(await records.gateway.fetch(`/v1/jobs/${made.id}/events`), 410, 'resume_expired');
+      // Its row in the ledger stays, with nothing of what was said.
+      await records.db.deleteFrom('job_bodies').where('job_id', '=', jobIdOf(made)).execute();
+      await assertErrorAnswer(await get(made.id), 404, 'not_found');
+    });
+
+    it('tells what cannot be gone on from, and why', async () => {
+      const running = await create({ model, input: 'Hi', background: true, sandbox: { first_token_ms: 600_000 } });
+      const next = { model, input: 'Hi', previous_response_id: running.id };
+      const early = await assertErrorAnswer(await post(next), 400, 'invalid_request_error');
+      assert.match(early.message, /has not ended/);
+      await records.post({}, {}, { path: `/v1/responses/${running.id}/cancel` });
+      const late = await assertErrorAnswer(await post(next), 400, 'invalid_request_error');
+      assert.deepEqual([late.param, /was cancelled/.test(late.message)], ['previous_response_id', true]);
+      const cut = await create({ model, input: 'WORDS:100', max_output_tokens: 16 });
+      assert.equal(cut.status, 'incomplete');
+      assert.equal((await create({ model, input: 'Hi', previous_response_id: cut.id })).status, 'completed');
+    });
+  });
+}
+
+describe('GET /v1/responses/{id} with include', () => {
+  const asked = { model: 'sandbox-responses', input: 'Reply with exactly: done', reasoning: { effort: 'low' } };
+  const encrypted = ({ output }: Pick<Response, 'output'>) =>
+    output.map((item) => (item as { encrypted_content?: string }).encrypted_content !== undefined);
+
+  it('shows the encrypted reasoning where it is asked for, of the response and among the input of the next', async () => {
+    const made = await create(asked);
+    assert.deepEqual(encrypted(made), [false, false]);
+    const read = async (query: string): Promise<Response> =>
+      (await (await get(`${made.id}${query}`)).json()) as Response;
+    assert.deepEqual(encrypted(await read('')), [false, false]);
+    assert.deepEqual(encrypted(await read('?include[]=reasoning.encrypted_content')), [true, false]);
+    const next = await create({ ...asked, previous_response_id: made.id });
+    const list = async (query: string) => {
+      const { data } = (await (await get(`${next.id}/input_items?order=asc${query}`)).json()) as { data: unknown[] };
+      return encrypted({ output: data as Response['output'] });
+    };
+    assert.deepEqual(await list(''), [false, false, false, false]);
+    assert.deepEqual(await list('&include[]=reasoning.encrypted_content'), [false, true, false, false]);
+  });
+});
+
+describe('item_reference', () => {
+  const model = 'sandbox-chat';
+  const reference = (id: string | undefined) => ({ type: 'item_reference', id });
+
+  it('stands for any item of earlier turns, any number of times, and names the first that is not there', async () => {
+    const one = await create({ model, input: 'Reply with exactly: one' });
+    const two = await create({ model, input: 'Reply with exactly: two', previous_response_id: one.id });
+    const { data } = (await (await get(`${two.id}/input_items?order=asc`)).json()) as { data: { id: string }[] };
+    const known = [...data.map(({ id }) => id), one.output[0]?.id, two.output[0]?.id, one.output[0]?.id].map(reference);
+    const said = { role: 'user', content: 'Hi' };
+    const made = await create({ model, input: [...known, said], instructions: 'Be brief.' });
+    const listed = await (await get(`${made.id}/input_items?order=asc`)).json();
+    const texts = (listed as { data: { content: [{ text: string }] }[] }).data.map(({ content }) => content[0].text);
+    const hi = 'Reply with exactly: ';
+    assert.deepEqual(texts, [`${hi}one`, 'one', `${hi}two`, 'one', 'two', 'one', 'Hi']);
+    const unknown = [said, ...known, reference(`msg_0_${'0'.repeat(32)}`), reference('msg_of_mine'), said];
+    const refused = await assertErrorAnswer(await post({ model, input: unknown }), 400, 'invalid_request_error');
+    assert.equal(refused.param, `input[${known.length + 1}].id`);
+  });
+
+  it('is 413 where few references make a request that is too long', async () => {
+    const long = `${'otter '.repeat(100_000)} Reply with exactly: read`;
+    const { id } = await create({ model, input: long });
+    const { data } = (await (await get(`${id}/input_items`)).json()) as { data: { id: string }[] };
+    const named = reference(data[0]?.id);
+    assert.equal((await create({ model, input: [named, named] })).status, 'completed');
+    const refused = await post({ model, input: Array.from({ length: 40 }, () => named) });
+    assert.equal((await assertErrorAnswer(refused, 413, 'request_too_large')).param, 'input');
+  });
+});
+
+describe('previous_response_id', () => {
+  it('is 413 where all turns together are longer than a request may be', async () => {
+    const model = 'sandbox-chat';
+    const image = `data:image/png;base64,${'QUJD'.repeat(2_900_000)}`;
+    const ask = (previous?: string) => {
+      const content = [
+        { type: 'input_text', text: 'Reply with exactly: seen' },
+        { type: 'input_image', image_url: image },
+      ];
+      const message = { type: 'message', role: 'user', content };
+      return post({ model, input: [message], ...(previous && { previous_response_id: previous }) });
+    };
+    const one = (await (await ask()).json()) as Response;
+    assert.equal(one.status, 'completed');
+    const refused = await assertErrorAnswer(await ask(one.id), 413, 'request_too_large');
+    assert.equal(refused.param, 'previous_response_id');
+    assert.equal((await create({ model, input: 'Hi', previous_response_id: one.id })).status, 'completed');
+  });
+});

@@ -1,0 +1,75 @@
+import { once } from 'node:events';
+import { builtProduct, type TestGateway } from '../gateway.ts';
+import { startTcpProxy } from '../tcp-proxy.ts';
+import { jobOf, ScriptCommands } from './script-commands.ts';
+
+/** A point in a job's life: a script's call, before it runs or when it has run but the worker does not know. */
+export interface StoppingPoint {
+  readonly script: string;
+  readonly stop: 'before' | 'after';
+  /** At which call of the script for one job. */
+  readonly call: number;
+}
+
+/** The scripts of the product, by what their calls look like. */
+export const scripts = new ScriptCommands(builtProduct, [
+  ['shared/jobs/store-task'],
+  ['shared/jobs/attach'],
+  ['shared/queue/pause'],
+  ['shared/jobs/settlement/settle'],
+  ...['append', 'finish'].map((name) => ['shared/redis/refusal', `shared/jobs/${name}`]),
+  ['shared/redis/refusal', 'shared/jobs/begin-job', 'shared/jobs/begin'],
+  ['shared/redis/refusal', 'shared/jobs/begin-job', 'workers/queue/claim-jobs'],
+  ['shared/redis/refusal', 'api/admission/admit'],
+  ['shared/queue/enqueue'],
+]);
+
+/**
+ * Starts a worker that is killed when one of its jobs comes to a point; `hit` resolves with that job, once it is dead.
+ * @param settings such as how many jobs it takes at a time
+ * @param victims jobs that have been hit already: a worker that takes one over goes on to another
+ */
+export async function startDoomedWorker(
+  gateway: TestGateway,
+  point: StoppingPoint,
+  settings: Record<string, string>,
+  victims: Set<string>,
+): Promise<{ hit: Promise<string> }> {
+  const proxy = await startTcpProxy(gateway.redis?.port as number);
+  const calls = new Map<string, number>();
+  const stopped = proxy.stopAt({
+    stop: point.stop,
+    matches: (command) => {
+      if (scripts.nameOf(command) !== point.script) return false;
+      const job = jobOf(command);
+      calls.set(job, (calls.get(job) ?? 0) + 1);
+      if (victims.has(job) || calls.get(job) !== point.call) return false;
+      victims.add(job);
+      return true;
+    },
+  });
+  const worker = await gateway.startWorker({ REDIS_URL: proxy.url, ...settings }).catch(async (error) => {
+    await proxy.close();
+    throw error;
+  });
+  // However it ends, for an open proxy would keep the suite from its own end.
+  const closed = once(worker.child, 'exit').then(() => proxy.close());
+  const hit = stopped.then(async (command) => {
+    await worker.kill();
+    await closed;
+    return jobOf(command);
+  });
+  return { hit };
+}
+
+/** Starts one for each point. @throws the first error, once all the others are known to the gateway, which ends them. */
+export async function startDoomedWorkers(
+  gateway: TestGateway,
+  points: readonly StoppingPoint[],
+  settings: Record<string, string>,
+  victims: Set<string>,
+): Promise<{ hit: Promise<string> }[]> {
+  const starts = points.map((point) => startDoomedWorker(gateway, point, settings, victims));
+  await Promise.allSettled(starts);
+  return await Promise.all(starts);
+}

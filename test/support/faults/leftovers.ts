@@ -1,0 +1,78 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+
+/** A settled job's state may stay so long; its log less. */
+const maxMs = 121_000;
+/** And so long where its worker was killed after the settlement, before it could say so to the state. */
+const orphanedMs = 600_000;
+
+const patienceMs = 30_000;
+
+/** Keys that a gateway at rest keeps for good, by how they end. */
+const lasting = [
+  /:key:[^:]+$/,
+  /:budget:[^:]+$/,
+  /:fairness$/,
+  /^sluice:workers$/,
+  /:(meta|events|id|marker|stalled-check|limiter)$/,
+  /:metrics:/,
+];
+
+/**
+ * What finished work has left in Redis and should not have: holds, money held, running places, states without an end, queued jobs,
+ * locks, keys that never expire. Waits up to half a minute for it to go.
+ */
+export async function findLeftovers(redisUrl: string, options: { hasDeadWorkers?: boolean } = {}): Promise<string[]> {
+  const nodes = redisUrl.split(',').map((url) => new Redis(url, { lazyConnect: true }));
+  const deadline = Date.now() + patienceMs;
+  const stateMs = options.hasDeadWorkers ? orphanedMs : maxMs;
+  try {
+    for (;;) {
+      const found = (await Promise.all(nodes.map((node) => lookThrough(node, stateMs)))).flat();
+      if (found.length === 0 || Date.now() > deadline) return found;
+      await delay(500);
+    }
+  } finally {
+    for (const node of nodes) node.disconnect();
+  }
+}
+
+async function lookThrough(redis: Redis, stateMs: number): Promise<string[]> {
+  const found: string[] = [];
+  for (const key of await redis.keys('*')) {
+    const complaint = await lookAt(redis, key, stateMs);
+    if (complaint !== undefined) found.push(`${key}: ${complaint}`);
+  }
+  return found;
+}
+
+async function lookAt(redis: Redis, key: string, stateMs: number): Promise<string | undefined> {
+  if (/:(holds|running:[^:]+)$/.test(key)) return `${await redis.zcard(key)} members`;
+  if (/:(wait|active|paused|delayed|prioritized|completed|failed|stalled)$/.test(key)) return 'a list of jobs';
+  if (/:outbox$/.test(key)) return await describeOutbox(redis, key);
+  if (/:lock$/.test(key)) return 'a lock';
+  if (/:job_[0-9a-f]+/.test(key)) return 'a queued job';
+  if (/:account:[^:]+$/.test(key)) return await describeAccount(redis, key);
+  if (/:reserved$/.test(key)) return `${await redis.hlen(key)} reservations`;
+  const ttl = await redis.pttl(key);
+  if (ttl === -2) return undefined;
+  if (/:job:[0-9a-f]+$/.test(key)) {
+    const [terminal, retention] = await redis.hmget(key, 'terminal', 'retention');
+    if (terminal === null) return 'a state without an end';
+    return ttl === -1 || (retention === '0' && ttl > stateMs) ? `expires in ${ttl} ms` : undefined;
+  }
+  return ttl === -1 && !lasting.some((pattern) => pattern.test(key)) ? 'never expires' : undefined;
+}
+
+/** An account stays; what it holds and has under way does not. */
+async function describeAccount(redis: Redis, key: string): Promise<string | undefined> {
+  const fields = Object.entries(await redis.hgetall(key));
+  const left = fields.filter(([field, value]) => (field === 'held' || field.startsWith('n:')) && value !== '0');
+  return left.length === 0 ? undefined : left.map(([field, value]) => `${field} ${value}`).join(', ');
+}
+
+/** An outbox stays, for its consumers; what is in it does not. */
+async function describeOutbox(redis: Redis, key: string): Promise<string | undefined> {
+  const length = await redis.xlen(key);
+  return length === 0 ? undefined : `${length} records`;
+}

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import type { Redis } from 'ioredis';
+import type { Capability } from '../../../shared/capabilities/capability.ts';
+import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
+import type { CapabilityQueue } from '../../../shared/queue/queue.ts';
+import type { RedisClient, RedisHandle } from '../../../shared/redis/redis.ts';
+import type { QueueConsumer, QueueConsumerOptions } from '../../../workers/queue/queue-consumer.ts';
+import { loadProduct } from '../gateway.ts';
+import { JobFixture } from './job-fixture.ts';
+
+const product =
+  await loadProduct<typeof import('../../../workers/queue/queue-consumer.ts')>('workers/queue/queue-consumer');
+const shared = await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
+const { connectRedis } = await loadProduct<typeof import('../../../shared/redis/redis.ts')>('shared/redis/redis');
+const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
+const { jobKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
+
+const log = createLogger('silent', 'test').log;
+
+type Run = QueueConsumerOptions['run'];
+
+/** A Redis of the suite's own with a queue for each test, and what consumes it. */
+export class QueueFixture {
+  readonly jobs: JobFixture;
+  readonly redis: RedisHandle;
+  capability = 'chat' as Capability;
+  readonly #opened: { close(): Promise<void> }[] = [];
+  #queue: CapabilityQueue | undefined;
+  #made = 0;
+
+  private constructor(jobs: JobFixture, redis: RedisHandle) {
+    this.jobs = jobs;
+    this.redis = redis;
+  }
+
+  static async start(): Promise<QueueFixture> {
+    const jobs = await JobFixture.start();
+    return new QueueFixture(jobs, await connectRedis(jobs.server.url, log));
+  }
+
+  async stop(): Promise<void> {
+    for (const one of this.#opened.reverse()) await one.close();
+    await this.redis.close();
+    await this.jobs.stop();
+  }
+
+  /** Each test has one of its own. */
+  newQueue(): void {
+    this.capability = `chat${++this.#made}` as Capability;
+    this.#queue = this.closeLater(new shared.CapabilityQueue(this.capability, this.redis.client));
+  }
+
+  get queue(): CapabilityQueue {
+    assert.ok(this.#queue);
+    return this.#queue;
+  }
+
+  /** Start of the keys of the queue. */
+  get keysPrefix(): string {
+    return shared.queueKeysPrefix(this.capability);
+  }
+
+  closeLater<One extends { close(): Promise<void> }>(one: One): One {
+    this.#opened.push(one);
+    return one;
+  }
+
+  consume(run: Run, more: Partial<QueueConsumerOptions> = {}): QueueConsumer {
+    const consumer = new product.QueueConsumer({
+      ...{ capability: this.capability, redis: this.redis.client, workerId: `worker${this.#opened.length}` },
+      ...{ begins: false, concurrency: 10, lockMs: 10_000, stalledCheckMs: 200, maxStalledCount: 3, run, log },
+      ...more,
+      waiting: more.waiting ?? this.redis.subscriber(),
+    });
+    return this.closeLater(consumer);
+  }
+
+  /** A connection to wait by, how Redis names it, and what throws until it waits. */
+  async waitingConnection(): Promise<{ waiting: RedisClient; id: number; waits: () => Promise<void> }> {
+    const waiting = this.redis.subscriber();
+    const id = await (waiting as Redis).client('ID');
+    const waits = async () => assert.match(String(await this.jobs.redis.client('LIST', 'ID', id)), / flags=\S*b/);
+    return { waiting, id, waits };
+  }
+
+  job(): JobIdentity {
+    return this.jobs.identity({ capability: this.capability });
+  }
+
+  /** Queues some jobs; answers their ids. */
+  async put(count: number, turn = 0): Promise<string[]> {
+    const put = Array.from({ length: count }, () => this.job());
+    for (const one of put) await this.queue.enqueue(one, turn);
+    return put.map(({ id }) => id);
+  }
+
+  /** Queues a job as admission does, but for the word of it. */
+  async queueWithState(identity: JobIdentity): Promise<string> {
+    const name = `job_${identity.id}`;
+    const fields = { data: JSON.stringify(identity), state: jobKeys.state(identity.id) };
+    await this.jobs.redis.hset(this.keysPrefix + name, fields);
+    await this.jobs.redis.lpush(`${this.keysPrefix}wait`, name);
+    return identity.id;
+  }
+
+  /** What the queue has left in Redis, but for what BullMQ keeps of it. */
+  async leftovers(): Promise<string[]> {
+    const keys = await this.jobs.redis.keys(`${this.keysPrefix}*`);
+    return keys.filter((key) => !/:(meta|events|id|marker|stalled-check|stalled|fairness)$/.test(key));
+  }
+}
+
+/** What runs jobs, which takes no time, and the jobs it has run. */
+export function noting(): { ran: string[]; run: Run } {
+  const ran: string[] = [];
+  const run: Run = async ({ job }) => {
+    ran.push(job.id);
+    return 'done';
+  };
+  return { ran, run };
+}

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { BoundedReads } from '../../../../api/bounds/bounded-reads.ts';
+import { eventually } from '../../../support/eventually.ts';
+
+const unavailable = { code: 'service_unavailable', message: 'It is away. Try again later.', retryAfterMs: 2000 };
+
+/** A storage that answers only when it is let go. */
+class Storage {
+  begun = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  readonly read = async (): Promise<string> => {
+    this.begun++;
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    return 'row';
+  };
+
+  answerAll(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+}
+
+describe('bounded reads', () => {
+  it('answer what is read, also that there is nothing, and 503 where the storage fails', async () => {
+    const reads = new BoundedReads(1000, 'It is away.');
+    assert.equal(await reads.read(async () => 'row'), 'row');
+    assert.equal(await reads.read(async () => undefined), undefined);
+    const cause = new Error('locked');
+    await assert.rejects(
+      reads.read(() => Promise.reject(cause)),
+      { ...unavailable, cause },
+    );
+  });
+
+  it('are 503 when they are late, are not begun while many are, and work again afterwards', async () => {
+    const reads = new BoundedReads(20, 'It is away.');
+    const storage = new Storage();
+    for (let index = 0; index < 50; index++) await assert.rejects(reads.read(storage.read), unavailable);
+    assert.ok(storage.begun < 50, 'all of them wait in line');
+    const { begun } = storage;
+    await assert.rejects(reads.read(storage.read), unavailable);
+    assert.equal(storage.begun, begun, 'one more waits in line');
+    storage.answerAll();
+    await eventually(async () => assert.equal(await reads.read(async () => 'back'), 'back'));
+  });
+});

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type ConnectionLimits, Connections } from '../../../../api/bounds/connections.ts';
+import { createLogger } from '../../../../shared/runtime/log.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { RawRequest } from '../../../support/raw-request.ts';
+
+/** More than the system keeps for a client that does not read. */
+const body = Buffer.alloc(24 * 1024 * 1024, 'x');
+const closers: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closers.splice(0)) close();
+});
+
+async function start(limits: Partial<ConnectionLimits>, handle?: RequestListener) {
+  const cut: string[] = [];
+  const usual: ConnectionLimits = {
+    ...{ maxConnections: 1000, addressConnections: 1000, unreadMs: 400, unsentBytes: 2 ** 40, isShared: () => true },
+  };
+  const connections = new Connections({ ...usual, ...limits }, createLogger('silent', 'test').log, (why) =>
+    cut.push(why),
+  );
+  const server: Server = createServer(handle ?? ((_request, response) => response.end(body)));
+  connections.watch(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closers.push(() => {
+    connections.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const ask = async (from?: string): Promise<RawRequest> => {
+    const request = await RawRequest.open(url, { method: 'GET', ...(from === undefined ? {} : { from }) });
+    closers.push(() => request.socket.destroy());
+    return request;
+  };
+  return { url, connections, cut, ask };
+}
+
+describe('connections', () => {
+  it('whose client takes nothing of an answer that has been sent whole are cut', { timeout: 20_000 }, async () => {
+    const { connections, cut, ask } = await start({});
+    const { socket } = await ask();
+    socket.pause();
+    await eventually(() => assert.deepEqual(cut, ['unread']));
+    await eventually(() => assert.equal(connections.size, 0));
+    connections.sweep();
+    assert.equal(connections.unsent, 0);
+  });
+
+  it('whose client takes it slowly, or to which nothing is sent for long, stay', { timeout: 20_000 }, async () => {
+    const { cut, ask } = await start({ unreadMs: 1500 }, (request, response) => {
+      if (request.url === '/v1/chat/completions') response.end(body);
+    });
+    const slow = await ask();
+    slow.socket.pause();
+    // The system tells the sender of room by parts of its buffer, not of each byte.
+    for (let took = 0; took < 2 * 1024 * 1024; ) {
+      await delay(50);
+      slow.socket.resume();
+      took += String((await once(slow.socket, 'data'))[0]).length;
+      slow.socket.pause();
+    }
+    assert.deepEqual(cut, []);
+  });
+
+  it('give way where too much waits for all clients: those that keep most of it', { timeout: 20_000 }, async () => {
+    const { connections, cut, ask } = await start({ unreadMs: 60_000, unsentBytes: 40 * 1024 * 1024 });
+    const open = await Promise.all([ask(), ask(), ask()]);
+    for (const { socket } of open) socket.pause();
+    await eventually(() => {
+      // However often it is looked at before those that were cut are closed.
+      for (let count = 0; count < 3; count++) connections.sweep();
+      assert.deepEqual(cut, ['unsent', 'unsent']);
+    });
+    assert.ok(connections.unsent <= 40 * 1024 * 1024, `${connections.unsent}`);
+    await eventually(() => assert.equal(connections.size, 1));
+  });
+
+  it('make room at once for a large answer that is announced', { timeout: 20_000 }, async () => {
+    const { connections, cut, ask } = await start({ unreadMs: 60_000, unsentBytes: 40 * 1024 * 1024 });
+    const { socket } = await ask();
+    socket.pause();
+    await eventually(() => {
+      connections.sweep();
+      assert.ok(connections.unsent > 0);
+    });
+    connections.expect(30 * 1024 * 1024);
+    assert.deepEqual(cut, ['unsent']);
+  });
+
+  it('with more requests before an answer than anybody sends are cut', { timeout: 20_000 }, async () => {
+    const { cut, ask } = await start({}, () => undefined);
+    const request = await ask();
+    await request.send('GET / HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(40));
+    await request.closed;
+    assert.ok(cut.includes('pipelined'));
+  });
+
+  it('of one address are bounded, but not those of an address that many share; of all they are', {
+    timeout: 20_000,
+  }, async () => {
+    const limits = { addressConnections: 3, maxConnections: 8, isShared: (address: string) => address === '127.0.0.1' };
+    const { connections, cut, ask } = await start(limits, () => undefined);
+    for (let count = 0; count < 5; count++) await ask('127.0.0.2');
+    await eventually(() => assert.deepEqual(cut, ['address', 'address']));
+    assert.equal(connections.size, 3);
+    for (let count = 0; count < 5; count++) await ask('127.0.0.1');
+    await eventually(() => assert.equal(connections.size, 8));
+    await (await ask('127.0.0.1')).closed;
+    assert.equal(cut.at(-1), 'full');
+  });
+});

@@ -1,0 +1,471 @@
+import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
+import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, describe, it } from 'node:test';
+import Koa from 'koa';
+import OpenAI, { toFile } from 'openai';
+import { isForm, readForm } from '../../../../api/http/body/form-body.ts';
+import type { AccountBlobs } from '../../../../shared/blobs/account-blobs.ts';
+import { Blobs } from '../../../../shared/blobs/blobs.ts';
+import type { UploadRecord } from '../../../../shared/blobs/upload.ts';
+import { ApiError } from '../../../../shared/errors.ts';
+import { eventually } from '../../../support/eventually.ts';
+
+const bounds = { size: 60_000_000, silenceMs: 30_000 };
+
+let folder: string;
+let blobs: AccountBlobs;
+/** What the server stores into; a test may put something else in its place. */
+let storage: AccountBlobs;
+let server: Server;
+let url: string;
+/** `end` is emitted with what each request ended with on the server's side. */
+const requests = new EventEmitter();
+
+interface Answer {
+  status: number;
+  fields: Record<string, string[]>;
+  files: UploadRecord[];
+  hash: string;
+  error?: { code: string; message: string };
+}
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-test-forms-'));
+  blobs = (await Blobs.open(folder)).of('account');
+  storage = blobs;
+  const app = new Koa();
+  app.silent = true;
+  app.use(async (ctx) => {
+    try {
+      assert.ok(isForm(ctx as never), 'a form');
+      const { form, hash } = await readForm(ctx as never, storage, true, bounds);
+      ctx.body = { fields: Object.fromEntries(form.fields), files: form.files.map(({ record }) => record), hash };
+      requests.emit('end', 'read');
+    } catch (thrown) {
+      const error = ApiError.from(thrown);
+      ctx.status = error.status;
+      ctx.body = error.toWire();
+      requests.emit('end', error.code);
+    }
+  });
+  server = createServer(app.callback()).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+});
+
+after(async () => {
+  server.closeAllConnections();
+  server.close();
+  await once(server, 'close');
+  await rm(folder, { recursive: true });
+});
+
+/** Files of blobs, and those that this process has open. */
+async function storedFiles(): Promise<string[]> {
+  const entries = await readdir(join(folder, 'blobs'), { recursive: true, withFileTypes: true });
+  return entries.flatMap((entry) => (entry.isFile() && entry.name !== 'identity' ? [entry.name] : []));
+}
+
+async function openFiles(): Promise<string[]> {
+  const names = await readdir('/proc/self/fd');
+  const paths = await Promise.all(names.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => '')));
+  return paths.filter((path) => path.startsWith(folder));
+}
+
+// Of no refused form anything stays behind; tests of good forms remove what they stored.
+afterEach(async () => {
+  storage = blobs;
+  assert.deepEqual(await storedFiles(), [], 'a blob stayed behind');
+  assert.deepEqual(await openFiles(), [], 'a file stayed open');
+});
+
+async function toAnswer(response: Response): Promise<Answer> {
+  return { ...((await response.json()) as Answer), status: response.status };
+}
+
+async function post(body: RequestInit['body'], headers: Record<string, string> = {}): Promise<Answer> {
+  const init: RequestInit = { method: 'POST', body: body ?? null, headers };
+  if (body instanceof ReadableStream) init.duplex = 'half';
+  return await toAnswer(await fetch(url, init));
+}
+
+/** Posts text, whose line ends become CRLF, under the boundary `b`. */
+function postText(text: string): Promise<Answer> {
+  const body = Buffer.from(text.replaceAll('\n', '\r\n'));
+  return post(body, { 'content-type': 'multipart/form-data; boundary=b' });
+}
+
+/** The text of an uploaded file, which is removed. */
+async function take({ blob }: UploadRecord): Promise<string> {
+  const text = await blobs.text(blob);
+  await blobs.delete(blob);
+  return text;
+}
+
+function refused({ status, error }: Answer): [number, string | undefined] {
+  return [status, error?.code];
+}
+
+/** A connection that has sent this. */
+async function open(text: string | Buffer): Promise<Socket> {
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  await once(socket, 'connect');
+  socket.on('error', () => undefined);
+  socket.write(text);
+  return socket;
+}
+
+async function textUntilEnd(socket: Socket): Promise<string> {
+  let text = '';
+  for await (const chunk of socket) text += chunk;
+  return text;
+}
+
+const head = 'POST / HTTP/1.1\r\nhost: a\r\ncontent-type: multipart/form-data; boundary=b\r\n';
+const filePart = '--b\r\ncontent-disposition: form-data; name="image"; filename="a.png"\r\n\r\n';
+
+const sample = [
+  '--b\r\nContent-Disposition: form-data; name="prompt"\r\n\r\nein Kätzchen\r\n--x\r\n',
+  '--b\r\nContent-Disposition: form-data; name="image[]"; filename="a.png"\r\nContent-Type: image/png\r\n\r\nfirst\r\n\r\n-- file\r\n',
+  '--b\r\nContent-Disposition: form-data; name="image[]"; filename="b.png"\r\nContent-Type: image/png\r\n\r\n\r\n',
+  '--b--',
+].join('');
+
+describe('readForm', () => {
+  it('reads what fetch sends: fields in order, files with their names and types', async () => {
+    const form = new FormData();
+    form.append('model', 'm');
+    form.append('tag', 'one');
+    form.append('image[]', new Blob(['first'], { type: 'image/png' }), 'a.png');
+    form.append('tag[]', 'two\r\nlines');
+    form.append('image[]', new Blob(['zweites'], { type: 'image/webp' }), 'Bär 世界.webp');
+    form.append('mask', new Blob([]), 'empty');
+    form.append('empty', '');
+    const { status, fields, files } = await post(form);
+    assert.equal(status, 200);
+    assert.deepEqual(fields, { model: ['m'], tag: ['one', 'two\r\nlines'], empty: [''] });
+    assert.deepEqual(
+      files.map(({ field, name, type, bytes }) => [field, name, type, bytes]),
+      [
+        ['image', 'a.png', 'image/png', 5],
+        ['image', 'Bär 世界.webp', 'image/webp', 7],
+        ['mask', 'empty', 'application/octet-stream', 0],
+      ],
+    );
+    assert.deepEqual(await Promise.all(files.map(take)), ['first', 'zweites', '']);
+  });
+
+  it('reads what the official client sends', async () => {
+    const client = new OpenAI({ apiKey: 'none', baseURL: url, maxRetries: 0 });
+    const image = await Promise.all(['one', 'two'].map((text) => toFile(Buffer.from(text), `${text}.png`)));
+    const answer = await client.images.edit({ model: 'm', prompt: 'p', image, n: 2 });
+    const { fields, files } = answer as unknown as Answer;
+    assert.deepEqual(fields, { model: ['m'], prompt: ['p'], n: ['2'] });
+    assert.deepEqual(
+      files.map(({ field, name }) => [field, name]),
+      [
+        ['image', 'one.png'],
+        ['image', 'two.png'],
+      ],
+    );
+    assert.deepEqual(await Promise.all(files.map(take)), ['one', 'two']);
+  });
+
+  it('reads every way to name a file', async () => {
+    const ways: [disposition: string, name: string][] = [
+      ['form-data; name="f"; filename="plain.png"', 'plain.png'],
+      ['form-data; name=f; filename=token.png', 'token.png'],
+      ['Form-Data ; NAME="f" ; FileName="spaced; out.png" ;', 'spaced; out.png'],
+      ['form-data; name="f"; filename="a \\"quoted\\" \\\\ name"', 'a "quoted" \\ name'.replace(/^.*\\/, '')],
+      ['form-data; name="f"; filename="Bär.png"', 'Bär.png'],
+      ['form-data; name="f"; filename*=UTF-8\'\'B%C3%A4r%20%E4%B8%96.png', 'Bär 世.png'],
+      ['form-data; name="f"; filename="fallback.png"; filename*=utf-8\'en\'%e2%82%ac.png', '€.png'],
+      ['form-data; name="f"; filename*=iso-8859-1\'\'B%E4r.png', 'Bär.png'],
+      ['form-data; name="f"; filename="../../etc/passwd"', 'passwd'],
+      ['form-data; name="f"; filename="C:\\dir\\file.png"', 'file.png'],
+      ['form-data; name="f"; filename=""', ''],
+    ];
+    for (const [disposition, name] of ways) {
+      const answer = await postText(`--b\nContent-Disposition: ${disposition}\n\nbytes\n--b--\n`);
+      assert.equal(answer.status, 200, disposition);
+      assert.deepEqual([answer.files[0]?.field, answer.files[0]?.name], ['f', name], disposition);
+      await take(answer.files[0] as UploadRecord);
+    }
+  });
+
+  it('takes a nameless part of unknown bytes as a file, and a preamble and an epilogue as nothing', async () => {
+    const answer = await postText(
+      'before\n--b\nContent-Type: application/octet-stream\nContent-Disposition: form-data; name="f"\n\nx\n--b--\nafter',
+    );
+    assert.equal(answer.status, 200);
+    assert.equal(answer.files[0]?.name, '');
+    assert.equal(await take(answer.files[0] as UploadRecord), 'x');
+    const quoted = await post('--a b\r\nContent-Disposition: form-data; name="x"\r\n\r\ny\r\n--a b--', {
+      'content-type': 'multipart/form-data; charset=utf-8; boundary="a b"',
+    });
+    assert.deepEqual(quoted.fields, { x: ['y'] });
+  });
+
+  it('has one hash for one content, whatever its boundary, and another for another content, name, type or order', async () => {
+    const hashOf = async (text: string, boundary = 'b'): Promise<string> => {
+      const headers = { 'content-type': `multipart/form-data; boundary=${boundary}` };
+      const answer = await post(text.replaceAll('\n', '\r\n').replaceAll('--b', `--${boundary}`), headers);
+      assert.equal(answer.status, 200);
+      await Promise.all(answer.files.map(take));
+      return answer.hash;
+    };
+    const field = (name: string, value: string): string =>
+      `--b\nContent-Disposition: form-data; name="${name}"\n\n${value}\n`;
+    const file = (name: string, type: string, text: string): string =>
+      `--b\nContent-Disposition: form-data; name="f"; filename="${name}"\nContent-Type: ${type}\n\n${text}\n`;
+    const whole = `${field('a', 'one')}${file('a.png', 'image/png', 'bytes')}--b--\n`;
+    const hash = await hashOf(whole);
+    assert.match(hash, /^[0-9a-f]{64}$/);
+    assert.equal(await hashOf(whole, 'another-boundary'), hash);
+    assert.equal(await hashOf(`preamble\n${whole}epilogue`), hash);
+    const others = [
+      `${field('a', 'two')}${file('a.png', 'image/png', 'bytes')}--b--\n`,
+      `${field('b', 'one')}${file('a.png', 'image/png', 'bytes')}--b--\n`,
+      `${field('a', 'one')}${file('b.png', 'image/png', 'bytes')}--b--\n`,
+      `${field('a', 'one')}${file('a.png', 'image/webp', 'bytes')}--b--\n`,
+      `${field('a', 'one')}${file('a.png', 'image/png', 'bytez')}--b--\n`,
+      `${field('a', 'one')}${field('a', 'one')}${file('a.png', 'image/png', 'bytes')}--b--\n`,
+      `${field('a', 'one')}--b--\n`,
+    ];
+    const hashes = await Promise.all(others.map((other) => hashOf(other)));
+    assert.equal(new Set([hash, ...hashes]).size, others.length + 1);
+  });
+
+  it('reads the same however the bytes are split', async () => {
+    const bytes = Buffer.from(sample);
+    let expected: string | undefined;
+    for (let at = 1; at < bytes.length; at++) {
+      const socket = await open(`${head}connection: close\r\ncontent-length: ${bytes.length}\r\n\r\n`);
+      socket.setNoDelay(true);
+      socket.write(bytes.subarray(0, at));
+      setImmediate(() => socket.write(bytes.subarray(at)));
+      const text = await textUntilEnd(socket);
+      const answer = JSON.parse(text.slice(text.indexOf('\r\n\r\n'))) as Answer;
+      assert.deepEqual(answer.fields, { prompt: ['ein Kätzchen\r\n--x'] });
+      assert.deepEqual(await Promise.all(answer.files.map(take)), ['first\r\n\r\n-- file', '']);
+      expected ??= answer.hash;
+      assert.equal(answer.hash, expected, `split at ${at}`);
+    }
+  });
+
+  it('answers 400 to a form that is cut at any byte, and keeps none of its files', async () => {
+    const bytes = Buffer.from(sample);
+    for (let end = 0; end < bytes.length; end++) {
+      const answer = await post(bytes.subarray(0, end), { 'content-type': 'multipart/form-data; boundary=b' });
+      assert.deepEqual(refused(answer), [400, 'invalid_request_error'], `cut at ${end}`);
+    }
+    assert.deepEqual(await storedFiles(), []);
+  });
+
+  it('answers 400 to parts that are no part of a form', async () => {
+    const good = '--b\nContent-Disposition: form-data; name="f"; filename="a"\n\nbytes\n';
+    const parts = [
+      '--b\n\nno headers at all\n',
+      '--b\nContent-Type: text/plain\n\nno disposition\n',
+      '--b\nContent-Disposition: form-data\n\nno name\n',
+      '--b\nContent-Disposition: form-data; name=""\n\nempty name\n',
+      '--b\nContent-Disposition: form-data; filename="a"\n\nno name\n',
+      '--b\nContent-Disposition: attachment; name="x"\n\nof another kind\n',
+      '--b\nContent-Disposition: form-data; name="x\n\nno end of quotes\n',
+      '--b\nContent-Disposition: form-data; name="x" filename="a"\n\nno semicolon\n',
+      '--b\nno colon\nContent-Disposition: form-data; name="x"\n\nno header\n',
+      '--b\nContent-Disposition: form-data; name="x"\nno end of the headers\n',
+    ];
+    for (const part of parts) {
+      for (const text of [`${part}--b--\n`, `${good}${part}--b--\n`, `${part}${good}--b--\n`]) {
+        assert.deepEqual(refused(await postText(text)), [400, 'invalid_request_error'], text);
+      }
+    }
+  });
+
+  it('answers 400 without a boundary, 415 to a compressed form, and takes an unused boundary for a cut form', async () => {
+    for (const type of ['multipart/form-data', 'multipart/form-data; boundary=', 'multipart/form-data; boundary="']) {
+      assert.deepEqual(refused(await post(sample, { 'content-type': type })), [400, 'invalid_request_error'], type);
+    }
+    const headers = { 'content-type': 'multipart/form-data; boundary=b' };
+    const compressed = await post(sample, { ...headers, 'content-encoding': 'gzip' });
+    assert.deepEqual(refused(compressed), [415, 'unsupported_media_type']);
+    const other = await post(sample, { 'content-type': 'multipart/form-data; boundary=other' });
+    assert.deepEqual(refused(other), [400, 'invalid_request_error']);
+    assert.deepEqual(refused(await post('', headers)), [400, 'invalid_request_error']);
+  });
+
+  it('takes a file of exactly 50 MiB, and answers 413 that fetch can read to a larger one', async () => {
+    const largest = 50 * 1024 * 1024;
+    const formOf = (bytes: number): FormData => {
+      const form = new FormData();
+      form.append('small', new Blob(['stored before']), 'small');
+      form.append('image', new Blob([new Uint8Array(bytes)]), 'large.png');
+      return form;
+    };
+    const taken = await post(formOf(largest));
+    assert.equal(taken.files[1]?.bytes, largest);
+    for (const { blob } of taken.files) await blobs.delete(blob);
+    for (let round = 0; round < 3; round++) {
+      assert.deepEqual(refused(await post(formOf(largest + 1))), [413, 'request_too_large']);
+    }
+  });
+
+  it('answers 413 to a form too large as a whole: at once by its length, else when it has come so far', async () => {
+    const parts = Buffer.concat([Buffer.from(filePart), Buffer.alloc(32_000_000), Buffer.from('\r\n')]);
+    const body = Buffer.concat([parts, parts, Buffer.from('--b--')]);
+    const headers = { 'content-type': 'multipart/form-data; boundary=b' };
+    assert.deepEqual(refused(await post(body, headers)), [413, 'request_too_large']);
+    assert.deepEqual(refused(await post(new Blob([body]).stream(), headers)), [413, 'request_too_large']);
+    const socket = await open(`${head}content-length: 400000000\r\n\r\n`);
+    const [answer] = await once(socket, 'data');
+    assert.match(String(answer), /^HTTP\/1\.1 413 /);
+    socket.destroy();
+  });
+
+  it('answers 413 to too many files, too many fields, and too much text', async () => {
+    const many = (count: number, part: (index: number) => string): string =>
+      `${Array.from({ length: count }, (_, index) => part(index)).join('')}--b--\n`;
+    const file = (index: number): string => `--b\nContent-Disposition: form-data; name="f"; filename="${index}"\n\nx\n`;
+    const field = (index: number): string => `--b\nContent-Disposition: form-data; name="f${index}"\n\nx\n`;
+    const text = (length: number) => (): string =>
+      `--b\nContent-Disposition: form-data; name="f"\n\n${'x'.repeat(length)}\n`;
+    const files = await postText(many(17, file));
+    assert.equal(files.files.length, 17);
+    await Promise.all(files.files.map(take));
+    assert.equal(Object.keys((await postText(many(200, field))).fields).length, 200);
+    assert.equal((await postText(many(2, text(1024 * 1024)))).status, 200);
+    for (const body of [many(18, file), many(201, field), many(3, text(1024 * 1024))]) {
+      assert.deepEqual(refused(await postText(body)), [413, 'request_too_large']);
+    }
+  });
+
+  it('a client that reads only after it has sent everything sees the refusal, and keeps its connection', async () => {
+    const socket = await open(`${head}content-length: 20000000\r\n\r\n--b\r\nno form\r\n\r\n`);
+    let left = 20_000_000 - '--b\r\nno form\r\n\r\n'.length;
+    while (left > 0) {
+      const block = Buffer.alloc(Math.min(left, 1_000_000), 'a');
+      left -= block.length;
+      if (!socket.write(block)) await once(socket, 'drain');
+    }
+    socket.write(`${head}connection: close\r\ncontent-length: 58\r\n\r\n`);
+    socket.write('--b\r\nContent-Disposition: form-data; name="x"\r\n\r\ny\r\n--b--');
+    const text = await textUntilEnd(socket);
+    assert.match(text, /^HTTP\/1\.1 400 /);
+    assert.match(text, /HTTP\/1\.1 200 OK.*\{"x":\["y"\]\}/s);
+  });
+
+  it('what stands behind the end of a form does not stop the connection', async () => {
+    const form = '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\ny\r\n--b--\r\n';
+    const socket = await open(`${head}content-length: ${form.length + 3_000_000}\r\n\r\n${form}`);
+    const [answer] = await once(socket, 'data');
+    assert.match(String(answer), /^HTTP\/1\.1 200 /);
+    socket.write(Buffer.alloc(3_000_000));
+    socket.write(`${head}connection: close\r\ncontent-length: ${form.length}\r\n\r\n${form}`);
+    assert.match(await textUntilEnd(socket), /HTTP\/1\.1 200 OK/);
+  });
+
+  it('keeps nothing of a form whose client leaves in the middle of a file', async () => {
+    for (const size of [1, 3_000_000]) {
+      const ended = once(requests, 'end');
+      const socket = await open(`${head}content-length: 9000000\r\n\r\n`);
+      socket.write(filePart);
+      if (!socket.write(Buffer.alloc(size))) await once(socket, 'drain');
+      await eventually(async () => assert.equal((await openFiles()).length, 1));
+      socket.destroy();
+      assert.deepEqual(await ended, ['cancelled']);
+      assert.deepEqual([await storedFiles(), await openFiles()], [[], []]);
+    }
+  });
+
+  it('gives up a form that stands still, and closes the connection', async () => {
+    const { silenceMs } = bounds;
+    bounds.silenceMs = 500;
+    try {
+      const socket = await open(`${head}content-length: 9000000\r\n\r\n${filePart}some bytes`);
+      const text = await textUntilEnd(socket);
+      assert.match(text, /^HTTP\/1\.1 504 .*connection: close/is);
+    } finally {
+      bounds.silenceMs = silenceMs;
+    }
+  });
+
+  it('a slow disk slows the sender', async () => {
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    async function* slowed(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+      for await (const chunk of content) {
+        await released;
+        yield chunk;
+      }
+    }
+    storage = { putStream: (content: AsyncIterable<Uint8Array>) => blobs.putStream(slowed(content)) } as never;
+    const connections = once(server, 'connection');
+    const size = 40_000_000;
+    const ending = '\r\n--b--';
+    const length = filePart.length + size + ending.length;
+    const socket = await open(`${head}connection: close\r\ncontent-length: ${length}\r\n\r\n${filePart}`);
+    const [connection] = (await connections) as [Socket];
+    socket.write(Buffer.alloc(size));
+    socket.write(ending);
+    let before = -1;
+    await eventually(() => {
+      const now = connection.bytesRead;
+      const isStill = now === before && now > filePart.length;
+      before = now;
+      assert.ok(isStill, 'the server still reads');
+    });
+    assert.ok(before < 1_000_000, `the server took ${before} bytes of a file that it did not store`);
+    release();
+    const text = await textUntilEnd(socket);
+    const { files } = JSON.parse(text.slice(text.indexOf('\r\n\r\n'))) as Answer;
+    assert.equal(files[0]?.bytes, size);
+    await blobs.delete(files[0]?.blob ?? '');
+  });
+
+  it('waits for the last file to be stored, also after the request has come whole', async () => {
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    storage = {
+      putStream: async (content: AsyncIterable<Uint8Array>) => {
+        await released;
+        return await blobs.putStream(content);
+      },
+    } as never;
+    const closed = new Promise<void>((resolve) => {
+      server.once('request', (request) => request.once('close', resolve));
+    });
+    const form = new FormData();
+    form.append('image', new Blob(['bytes']), 'a.png');
+    const answering = post(form);
+    await closed;
+    release();
+    const answer = await answering;
+    assert.equal(answer.status, 200);
+    assert.equal(await take(answer.files[0] as UploadRecord), 'bytes');
+  });
+
+  it('a disk that fails is a 500 that its sender reads, and what was stored before goes', async () => {
+    let count = 0;
+    storage = {
+      putStream: async (content: AsyncIterable<Uint8Array>) => {
+        if (++count === 2) throw new Error('ENOSPC');
+        return await blobs.putStream(content);
+      },
+      delete: (id: string) => blobs.delete(id),
+    } as never;
+    const form = new FormData();
+    for (let index = 0; index < 3; index++) form.append('image', new Blob([new Uint8Array(5_000_000)]), 'a.png');
+    assert.deepEqual(refused(await post(form)), [500, 'server_error']);
+    assert.equal(count, 2);
+  });
+});

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { chatCompletions } from '../../../../api/endpoints/chat/chat-completions.ts';
+import { checkRequest, ignoredByAll } from '../../../../api/pipeline/check-request.ts';
+import type { UnsupportedParameters } from '../../../../shared/accounts/api-keys.ts';
+import { createCatalogue } from '../../../../shared/catalogue/catalogue.ts';
+import type { Model } from '../../../../shared/catalogue/models.ts';
+import { vendorsOn } from '../../../support/vendor-settings.ts';
+
+/** The scopes of a key that may use every model. */
+const everything = { capabilities: undefined, models: undefined };
+const vendors = vendorsOn('openai', 'groq', 'mistral', 'gemini');
+
+function chatModel(id: string, routes: Model['routes'], more: Partial<Model> = {}): Model {
+  return { id, created: 1, ownedBy: 'maker', capability: 'chat', routes, ...more };
+}
+
+/** What the routes of the model `m` make of a chat with these fields. */
+function check(models: readonly Model[], fields: object, unsupportedParameters: UnsupportedParameters = 'refuse') {
+  const body = { model: 'm', messages: [{ role: 'user', content: 'Hello' }], ...fields };
+  const parsed = chatCompletions.parse?.(Buffer.from(JSON.stringify(body)));
+  assert.ok(parsed);
+  const catalogue = createCatalogue({ vendors, models });
+  return checkRequest({ catalogue }, chatCompletions, parsed, { unsupportedParameters, ...everything });
+}
+
+const viaGroq = { vendor: 'groq', model: 'g' };
+const viaMistral = { vendor: 'mistral', model: 's' };
+const viaOpenAi = { vendor: 'openai', model: 'o' };
+
+describe('a request held against all routes of its model', () => {
+  it('leaves out those that would refuse it, stand-ins among them', () => {
+    const models = [
+      chatModel('m', [viaGroq, viaOpenAi, viaMistral], { fallbacks: ['other'] }),
+      chatModel('other', [{ vendor: 'groq', model: 'vendor/other' }]),
+    ];
+    assert.deepEqual(check(models, {}).excludedRoutes, []);
+    const { excludedRoutes, ignored } = check(models, { n: 2 });
+    assert.deepEqual(excludedRoutes, ['groq/g', 'groq/vendor/other']);
+    assert.deepEqual([...ignored.keys()], ['openai', 'mistral']);
+    assert.deepEqual(check(models, { logit_bias: { 1: 2 } }).excludedRoutes, [
+      'groq/g',
+      'mistral/s',
+      'groq/vendor/other',
+    ]);
+  });
+
+  it('never puts into the header what could end it', () => {
+    const models = [chatModel('m', [{ vendor: 'gemini', model: 'g' }])];
+    const { ignored } = check(models, { 'a: b\r\nc': 1 }, 'drop');
+    assert.equal(ignored.get('gemini'), 'unknown');
+  });
+
+  it('is refused where all of them would refuse it, for what the first one says', () => {
+    const routes = [viaOpenAi, { ...viaGroq, maxOutputTokens: 120 }];
+    const models = [chatModel('m', routes, { maxOutputTokens: 100 })];
+    assert.throws(() => check(models, { max_tokens: 150 }), { status: 400, param: 'max_tokens', message: /<= 100 / });
+    assert.throws(() => check(models, { max_tokens: 150, n: 2 }), { param: 'max_tokens' });
+    assert.throws(() => check([chatModel('m', [viaGroq])], { n: 2 }), { param: 'n' });
+  });
+
+  it('keeps to the limits of each route, and to none where a route does not say', () => {
+    const larger = chatModel('m', [viaOpenAi, { ...viaGroq, maxOutputTokens: 200 }], { maxOutputTokens: 100 });
+    assert.deepEqual(check([larger], { max_tokens: 150 }).excludedRoutes, ['openai/o']);
+    const unknown = chatModel('m', [viaOpenAi, viaGroq], { maxOutputTokens: 100 });
+    assert.deepEqual(check([unknown], { max_tokens: 150 }).excludedRoutes, ['openai/o']);
+    assert.deepEqual(check([unknown], { max_tokens: 100 }).excludedRoutes, []);
+  });
+
+  it('says which fields are left out, once for all vendors only where they are the same', () => {
+    const models = [chatModel('m', [viaOpenAi, viaGroq])];
+    const differing = check(models, { store: true });
+    assert.deepEqual(
+      [...differing.ignored],
+      [
+        ['openai', ''],
+        ['groq', 'store'],
+      ],
+    );
+    assert.equal(ignoredByAll(differing), undefined);
+    assert.equal(ignoredByAll(check(models, {})), '');
+    assert.equal(ignoredByAll(check([chatModel('m', [viaGroq, viaMistral])], { store: true })), 'store');
+  });
+
+  it('loses no route to fields that its key lets be dropped, but to limits', () => {
+    const models = [chatModel('m', [viaGroq, { ...viaOpenAi, maxOutputTokens: 10 }])];
+    const { excludedRoutes, ignored } = check(models, { n: 2, max_tokens: 20 }, 'drop');
+    assert.deepEqual([excludedRoutes, [...ignored]], [['openai/o'], [['groq', 'n']]]);
+  });
+
+  it('is a 404 for an unknown model, with names like it, and a 400 for one of another capability', () => {
+    const models = [chatModel('mm', [viaOpenAi]), chatModel('painter', [viaOpenAi], { capability: 'image' })];
+    assert.throws(() => check([chatModel('model-a', [viaOpenAi])], { model: 'model-b' }), {
+      ...{ status: 404, code: 'model_not_found', param: 'model' },
+      message: /Did you mean model-a\?/,
+    });
+    assert.throws(() => check(models, { model: 'painter' }), { status: 400, param: 'model' });
+  });
+
+  it('is a 404 that tells a model whose vendor is off from an unknown one, and names some of the same capability', () => {
+    const off = (id: string, ...vendors: string[]) =>
+      chatModel(
+        id,
+        vendors.map((vendor) => ({ vendor, model: id })),
+      );
+    const many = Array.from({ length: 7 }, (_, index) => chatModel(`chat-${index}`, [viaOpenAi]));
+    const models = [...many, chatModel('painter', [viaOpenAi], { capability: 'image' }), off('faraway', 'luma')];
+    assert.throws(() => check(models, { model: 'faraway' }), {
+      ...{ status: 404, code: 'model_not_found', param: 'model' },
+      message:
+        'The model `faraway` is known, but its vendor (luma) is off on this gateway. Available chat models: chat-0, chat-1, chat-2, chat-3, chat-4, ….',
+    });
+    assert.throws(() => check([off('faraway', 'luma', 'kling')], { model: 'faraway' }), {
+      message: 'The model `faraway` is known, but its vendors (luma, kling) are off on this gateway.',
+    });
+    assert.throws(() => check(models, { model: 'nothing-like-it' }), { message: /does not exist/ });
+  });
+
+  it('of a model that only one vendor has is not stopped by what others would not take', () => {
+    assert.deepEqual(
+      check([chatModel('m', [viaOpenAi])], { n: 2, logit_bias: { 1: 2 }, nobody_knows_it: 1 }).excludedRoutes,
+      [],
+    );
+  });
+});

@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { after, describe, it } from 'node:test';
+import { parseChat } from '../../../../api/endpoints/chat/parse-chat.ts';
+import { isLargeBody, LargeBodies } from '../../../../api/pipeline/large-bodies.ts';
+import { ApiError, type ErrorCode } from '../../../../shared/errors.ts';
+
+const open: LargeBodies[] = [];
+const largeBodies = (...limits: ConstructorParameters<typeof LargeBodies>): LargeBodies => {
+  const made = new LargeBodies(...limits);
+  open.push(made);
+  return made;
+};
+
+after(() => Promise.all(open.map((bodies) => bodies.close())));
+
+const chatBody = (content: unknown, fields: object = {}): Buffer =>
+  Buffer.from(JSON.stringify({ model: 'm', messages: [{ role: 'user', content }], ...fields }));
+
+const isCode = (code: ErrorCode) => (error: unknown) => error instanceof ApiError && error.code === code;
+
+describe('LargeBodies', () => {
+  it('parses a body as the endpoint does, the request as bytes, and leaves the body as it was', async () => {
+    const bodies = largeBodies();
+    const url = `data:image/png;base64,${'QUJD'.repeat(500_000)}`;
+    const parts = [{ type: 'image_url', image_url: { url } }];
+    const body = chatBody(parts, { stream: true, stream_options: { include_usage: true }, 'schlüssel 🔑': '\ud800' });
+    assert.equal(isLargeBody(body), true);
+    const before = Buffer.from(body);
+    const { request, ...rest } = await bodies.parse('chat', body, 'a');
+    const { request: text, ...expected } = parseChat(body);
+    assert.deepEqual(rest, expected);
+    assert.equal(Buffer.from(request).toString(), text);
+    assert.deepEqual(body, before);
+  });
+
+  it('passes on what the endpoint refuses, field and all', async () => {
+    const bodies = largeBodies();
+    const refused = bodies.parse('chat', chatBody('x'.repeat(300_000), { temperature: 3 }), 'a');
+    await assert.rejects(refused, { code: 'invalid_request_error', param: 'temperature' });
+    await assert.rejects(bodies.parse('chat', Buffer.from('{'), 'a'), isCode('invalid_request_error'));
+  });
+
+  it('parses many at once, each its own', async () => {
+    const bodies = largeBodies();
+    const models = Array.from({ length: 20 }, (_, index) => `model-${index}`);
+    const parsed = await Promise.all(
+      models.map((model) => bodies.parse('chat', chatBody('x'.repeat(300_000), { model }), 'a')),
+    );
+    assert.deepEqual(
+      parsed.map(({ model }) => model),
+      models,
+    );
+  });
+
+  it('answers 429 to an account of which too many bodies or bytes wait', async () => {
+    const few = largeBodies({ waiting: 1 });
+    const taken = [few.parse('chat', chatBody('a'), 'a'), few.parse('chat', chatBody('b'), 'a')];
+    await assert.rejects(few.parse('chat', chatBody('c'), 'a'), isCode('rate_limit_exceeded'));
+    await Promise.all(taken);
+    const small = largeBodies({ waitingBytes: 1000 });
+    await small.parse('chat', chatBody('x'), 'a');
+    await assert.rejects(small.parse('chat', chatBody('x'.repeat(2000)), 'a'), isCode('service_unavailable'));
+  });
+
+  it('takes the place of another account from the one that has most of them', async () => {
+    const bodies = largeBodies({ waiting: 3 });
+    const ended: string[] = [];
+    const ask = (account: string): Promise<unknown> =>
+      bodies.parse('chat', chatBody('x'), account).then(
+        () => ended.push(`${account} parsed`),
+        ({ code }: ApiError) => ended.push(`${account} ${code}`),
+      );
+    const greedy = [1, 2, 3, 4].map(() => ask('greedy'));
+    await Promise.all([ask('modest'), ...greedy]);
+    assert.deepEqual(ended.sort(), [
+      'greedy parsed',
+      'greedy parsed',
+      'greedy parsed',
+      'greedy rate_limit_exceeded',
+      'modest parsed',
+    ]);
+  });
+
+  it('shares its time: who has used less of it is next, however many bodies of others came before', async () => {
+    const bodies = largeBodies({ threads: 1 });
+    const order: string[] = [];
+    const ask = async (account: string, body: Buffer): Promise<void> => {
+      await bodies.parse('chat', body, account).catch(() => undefined);
+      order.push(account);
+    };
+    const long = chatBody('x', { objects: Array.from({ length: 100_000 }, () => ({})) });
+    const greedy = Array.from({ length: 8 }, () => ask('greedy', long));
+    const modest = ['one', 'two'].map((account) => ask(account, chatBody('x'.repeat(300_000))));
+    await Promise.all([...greedy, ...modest]);
+    // Only the body that the thread had already comes before theirs.
+    assert.deepEqual(order.slice(0, 3).sort(), ['greedy', 'one', 'two']);
+    assert.equal(order.length, 10);
+  });
+
+  it('keeps a thread free of an account that has one already, for all others', async () => {
+    const bodies = largeBodies();
+    const order: string[] = [];
+    const ask = async (account: string, body: Buffer): Promise<void> => {
+      await bodies.parse('chat', body, account).catch(() => undefined);
+      order.push(account);
+    };
+    // Both threads have started by then.
+    await Promise.all([ask('greedy', chatBody('x')), ask('modest', chatBody('x'))]);
+    order.length = 0;
+    const long = chatBody('x', { objects: Array.from({ length: 500_000 }, () => ({})) });
+    await Promise.all([ask('greedy', long), ask('greedy', long), ask('modest', chatBody('x'.repeat(300_000)))]);
+    assert.deepEqual(order, ['modest', 'greedy', 'greedy']);
+  });
+
+  it('answers 500 to the body that the thread dies of, and goes on with the next ones', async () => {
+    const bodies = largeBodies({ heapMiB: 24 });
+    const objects = Array.from({ length: 600_000 }, () => ({}));
+    const deadly = bodies.parse('chat', chatBody('x', { objects }), 'a');
+    const next = bodies.parse('chat', chatBody('y'), 'a');
+    await assert.rejects(deadly, isCode('server_error'));
+    assert.equal((await next).model, 'm');
+    assert.equal((await bodies.parse('chat', chatBody('z'), 'a')).model, 'm');
+  });
+
+  it('answers 500 to a body that takes too long', async () => {
+    const bodies = largeBodies({ taskMs: 1 });
+    await assert.rejects(bodies.parse('chat', chatBody('x'.repeat(1_000_000)), 'a'), isCode('server_error'));
+  });
+
+  it('forgets a body whose caller left', async () => {
+    const bodies = largeBodies({ waiting: 2 });
+    const running = bodies.parse('chat', chatBody('a'), 'a');
+    const leaving = new AbortController();
+    const left = bodies.parse('chat', chatBody('b'), 'a', leaving.signal);
+    const waiting = bodies.parse('chat', chatBody('c'), 'a');
+    leaving.abort();
+    await assert.rejects(left, isCode('cancelled'));
+    await assert.rejects(bodies.parse('chat', chatBody('d'), 'a', leaving.signal), isCode('cancelled'));
+    const inItsPlace = bodies.parse('chat', chatBody('e'), 'a');
+    await Promise.all([running, waiting, inItsPlace]);
+  });
+
+  it('answers 503 to everything once it is closed', async () => {
+    const bodies = largeBodies();
+    const both = [bodies.parse('chat', chatBody('a'), 'a'), bodies.parse('chat', chatBody('b'), 'a')];
+    const refused = both.map((body) => assert.rejects(body, isCode('service_unavailable')));
+    await bodies.close();
+    await Promise.all(refused);
+    await assert.rejects(bodies.parse('chat', chatBody('c'), 'a'), isCode('service_unavailable'));
+  });
+});

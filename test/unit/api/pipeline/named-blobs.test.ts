@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { discardUploads } from '../../../../api/admission/submit.ts';
+import { endpoints } from '../../../../api/app.ts';
+import type { ParsedRequest } from '../../../../api/pipeline/parsed-request.ts';
+import { Upload } from '../../../../shared/blobs/upload.ts';
+import { ApiError } from '../../../../shared/errors.ts';
+import { withUploads } from '../../../../workers/run/call-files.ts';
+import { goodBodies, namingBlob } from '../../../support/named-blobs.ts';
+
+const id = '2026112213/0123456789ab-0123456789abcdef0123456.png';
+const takingJson = endpoints.filter(({ parse }) => parse !== undefined);
+
+/** What is left of a body; undefined where it is refused. */
+function parsed(parse: (body: Uint8Array) => ParsedRequest, body: unknown): ParsedRequest | undefined {
+  try {
+    return parse(Buffer.from(JSON.stringify(body)));
+  } catch (error) {
+    assert.ok(error instanceof ApiError && error.status < 500, String(error));
+    return undefined;
+  }
+}
+
+/** No upload is made of a parsed request, neither here nor by the worker that gets it. */
+function assertNoUploads({ request, files }: ParsedRequest, how: string): void {
+  assert.deepEqual(files ?? [], [], how);
+  assert.deepEqual(withUploads({}, request), { request, uploads: [] }, how);
+}
+
+describe('A body in JSON', () => {
+  it('is known here, a good one, for every endpoint that takes one', () => {
+    for (const { name, parse } of takingJson) {
+      const bodies = goodBodies[name] ?? assert.fail(`${name} has no body in test/support/named-blobs.ts`);
+      for (const body of bodies) assert.ok(parse && parsed(parse, body), `${name} refuses its body`);
+    }
+  });
+
+  for (const { name, parse } of takingJson) {
+    it(`to ${name} has no uploads, wherever it names a blob, and in whatever shape`, () => {
+      for (const good of goodBodies[name] ?? []) {
+        for (const { how, body } of namingBlob(good, id)) {
+          const request = parse && parsed(parse, body);
+          if (request !== undefined) assertNoUploads(request, how);
+        }
+      }
+    });
+  }
+
+  it('has no uploads, whatever fields it has besides', () => {
+    const value = fc.jsonValue({ maxDepth: 2 });
+    const record = fc.constantFrom('file', 'files', 'uploads', 'blob', 'requestBlob', 'images', 'mask', 'input');
+    const cases = takingJson.flatMap(({ name, parse }) => (goodBodies[name] ?? []).map((body) => ({ parse, body })));
+    fc.assert(
+      fc.property(fc.constantFrom(...cases), record, value, ({ parse, body }, field, given) => {
+        const request = parse && parsed(parse, { ...body, [field]: given });
+        if (request !== undefined) assertNoUploads(request, field);
+      }),
+      { numRuns: process.env.SLUICE_SOAK ? 20_000 : 500 },
+    );
+  });
+});
+
+describe('An upload', () => {
+  const record = { blob: id, field: 'image', name: 'a.png', type: 'image/png', bytes: 1 };
+
+  it('is nothing that JSON, or a message to a thread, brings back', () => {
+    const upload = new Upload(record);
+    assert.deepEqual(upload.record, record);
+    assert.doesNotMatch(JSON.stringify(upload), /2026112213/);
+    for (const copy of [JSON.parse(JSON.stringify(upload)), structuredClone(upload), { ...upload }, record]) {
+      assert.equal(copy instanceof Upload, false);
+    }
+  });
+
+  it('that no form has brought deletes nothing', async () => {
+    const blobs = { ofRecords: () => assert.fail('a blob was asked for') };
+    await assert.rejects(
+      discardUploads({ blobs: blobs as never }, 'account', [record as never]),
+      /no form has brought/,
+    );
+  });
+});
+
+describe('A job that the release before has queued', () => {
+  const old = { file: id, name: 'a.png', type: 'image/png', bytes: 1 };
+  const link = { image_url: 'https://example.com/x.png' };
+  const lifted = (request: object): string[] =>
+    withUploads({ files: [id] }, JSON.stringify(request)).uploads.map(({ blob, field }) => `${field} ${blob}`);
+
+  it('has the uploads of its form, and none that its caller has written into JSON', () => {
+    assert.deepEqual(lifted({ images: [old], mask: old, parameters: {} }), [`image ${id}`, `mask ${id}`]);
+    assert.deepEqual(lifted({ prompt: 'x', input: old }), [`input_reference ${id}`]);
+    assert.deepEqual(lifted({ task: 'transcribe', file: old }), [`file ${id}`]);
+    assert.deepEqual(lifted({ images: [{ ...old, ...link }], mask: { ...link, ...old }, parameters: old }), []);
+  });
+});

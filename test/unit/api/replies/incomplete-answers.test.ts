@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, it } from 'node:test';
+import { pingMs, SseReply } from '../../../../api/replies/sse-reply.ts';
+import { ApiError } from '../../../../shared/errors.ts';
+import type { Frame } from '../../../../shared/jobs/frames.ts';
+
+const frames: readonly Frame[] = [
+  { seq: 1, type: 'delta', text: 'first' },
+  { seq: 2, type: 'delta', text: 'second ä' },
+  { seq: 3, type: 'end', text: 'last' },
+];
+
+function sendFrames(answer: SseReply): void {
+  for (const frame of frames) {
+    answer.frame(frame);
+    answer.flush();
+  }
+}
+
+/** Sends one answer over a real connection. @param send what it consists of; left out: the frames, each by itself */
+async function sendAnswer(
+  parse: (response: ServerResponse) => void,
+  send: (answer: SseReply) => void = sendFrames,
+): Promise<{ answer: SseReply; text: string }> {
+  let answer: SseReply | undefined;
+  const server = createServer((_request, response) => {
+    parse(response);
+    answer = new SseReply({
+      response,
+      events: ({ text }) => [`data: ${text}`],
+      view: { showsErrors: false },
+      startedAt: performance.now(),
+      isRunning: async () => true,
+      onDrain: () => undefined,
+    });
+    send(answer);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    const text = await response.text();
+    assert.ok(answer);
+    await answer.ended;
+    return { answer, text };
+  } finally {
+    server.close();
+  }
+}
+
+describe('a stream whose bytes are counted', () => {
+  const whole = 'data: first\nid: 1.0\n\ndata: second ä\nid: 2.0\n\ndata: last\nid: 3.0\n\n';
+
+  it('lacks none when the connection has written them all', async () => {
+    const { answer, text } = await sendAnswer(() => undefined);
+    assert.equal(text, whole);
+    assert.equal(answer.bytes, Buffer.byteLength(whole));
+    assert.equal(answer.missingBytes, 0);
+  });
+
+  it('lacks those of an event that never came to the connection', async () => {
+    const { answer, text } = await sendAnswer((response) => {
+      const write = response.write.bind(response);
+      // Every write but this one reaches the connection.
+      response.write = ((chunk: string) => chunk.includes('second') || write(chunk)) as typeof response.write;
+    });
+    assert.equal(text.includes('second'), false);
+    assert.ok(answer.missingBytes > 0, `${answer.missingBytes} are missing`);
+  });
+
+  it('lacks all of them when nothing but the head was written', async () => {
+    const { answer, text } = await sendAnswer((response) => {
+      const end = response.end.bind(response);
+      response.write = (() => true) as typeof response.write;
+      response.end = ((_chunk: string, sent: () => void) => end(sent)) as typeof response.end;
+    });
+    assert.equal(text, '');
+    assert.ok(answer.missingBytes >= Buffer.byteLength(whole) - 10, `${answer.missingBytes} are missing`);
+  });
+});
+
+describe('a silent stream', () => {
+  it('says nothing behind its end where that comes by the tick that would have broken the silence', async () => {
+    const broken: Error[] = [];
+    const { text } = await sendAnswer(
+      (response) => response.on('error', (error) => broken.push(error)),
+      (answer) => {
+        answer.frame(frames[0] as Frame);
+        answer.flush();
+        answer.onTick = () => answer.fail(new ApiError('timeout', 'It is late.'));
+        answer.tick(Date.now() + pingMs);
+      },
+    );
+    assert.deepEqual(broken, []);
+    const error = '{"error":{"message":"It is late.","type":"server_error","param":null,"code":"timeout"}}';
+    assert.equal(text, `data: first\nid: 1.0\n\ndata: ${error}\n\n`);
+  });
+});

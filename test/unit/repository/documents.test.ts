@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** Every page of the project's own: at the root, and in docs and test. */
+const pages = [
+  'README.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  ...pagesIn('docs'),
+  'test/README.md',
+  'test/bench/README.md',
+];
+
+function pagesIn(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.md'))
+    .map((path) => join(folder, path));
+}
+
+/** A page without its examples, whose brackets are not links. */
+function textOf(page: string): string {
+  return readFileSync(join(root, page), 'utf8').replace(/^```[\s\S]*?^```$/gm, '');
+}
+
+function linksOf(page: string): string[] {
+  const targets = [...textOf(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target as string);
+  return targets.filter((target) => !/^https?:/.test(target));
+}
+
+/** The anchors of a page, as GitHub makes them of its headings. */
+function anchorsOf(page: string): string[] {
+  return [...textOf(page).matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+    (heading as string)
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+/** The page that a link leads to, from the project's root; the page itself where the link is an anchor alone. */
+function targetOf(page: string, link: string): string {
+  const [path = ''] = link.split('#');
+  return path === '' ? page : relative(root, join(root, dirname(page), path));
+}
+
+describe('the documentation', () => {
+  test('has a README of at most 8 KB', () => {
+    const { size } = statSync(join(root, 'README.md'));
+    assert.ok(size <= 8192, `${size} bytes`);
+  });
+
+  test('has no link that leads nowhere', () => {
+    const dead = pages.flatMap((page) =>
+      linksOf(page)
+        .filter((link) => {
+          const target = targetOf(page, link);
+          const [, anchor] = link.split('#');
+          if (!existsSync(join(root, target))) return true;
+          return anchor !== undefined && !anchorsOf(target).includes(anchor);
+        })
+        .map((link) => `${page}: ${link}`),
+    );
+    assert.deepEqual(dead, []);
+  });
+
+  test('has no page that its index does not lead to', () => {
+    const indexes = ['docs/README.md', 'docs/decisions/README.md'];
+    const listed = new Set([
+      ...indexes,
+      ...indexes.flatMap((page) => linksOf(page).map((link) => targetOf(page, link))),
+    ]);
+    assert.deepEqual(
+      pagesIn('docs').filter((page) => !listed.has(page)),
+      [],
+    );
+  });
+
+  test('tells of each decision whether it holds', () => {
+    for (const page of pagesIn('docs/decisions').filter((path) => !path.endsWith('README.md'))) {
+      assert.match(textOf(page), /^# .+\n\nStatus: (accepted|superseded by \[.+\]\(.+\)), \d{4}-\d\d-\d\d\.\n/, page);
+    }
+  });
+
+  test('names no file of the source that is not there', () => {
+    const named = pages
+      .filter((page) => page.startsWith('docs/') && !page.startsWith('docs/decisions/'))
+      .flatMap((page) =>
+        [
+          ...textOf(page).matchAll(
+            /`((?:api|workers|shared|sandbox|launcher|console|catalogue|deploy|test)\/[\w./-]*)`/g,
+          ),
+        ].map(([, path]) => [page, path as string] as const),
+      );
+    assert.ok(named.length > 20);
+    const missing = named.filter(([, path]) => !existsSync(join(root, path)));
+    assert.deepEqual(missing, []);
+  });
+});

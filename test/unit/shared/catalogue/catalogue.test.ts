@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, it } from 'node:test';
+import { buildCatalogue, catalogueText } from '../../../../catalogue/build-catalogue.ts';
+import { readModelsDev } from '../../../../catalogue/models-dev.ts';
+import { sources } from '../../../../catalogue/sources.ts';
+import { capabilities } from '../../../../shared/capabilities/capability.ts';
+import { capabilityOf } from '../../../../shared/catalogue/capability-of.ts';
+import { createCatalogue } from '../../../../shared/catalogue/catalogue.ts';
+import { catalogueFile } from '../../../../shared/catalogue/model.ts';
+import { type Model, models } from '../../../../shared/catalogue/models.ts';
+import { findVendorRow } from '../../../../shared/catalogue/vendors.ts';
+import { everyVendor, vendorsOn } from '../../../support/vendor-settings.ts';
+
+const text = readFileSync(new URL('../../../../shared/catalogue/models.json', import.meta.url), 'utf8');
+const file = catalogueFile.parse(JSON.parse(text));
+
+describe('the catalogue', () => {
+  it('names every model once, with a label in lower case and a time in seconds', () => {
+    const ids = models.map(({ id }) => id);
+    assert.equal(new Set(ids).size, ids.length);
+    for (const model of models) {
+      assert.equal(model.ownedBy, model.ownedBy.toLowerCase());
+      assert.ok(model.created > 1_600_000_000 && model.created < 2_000_000_000, model.id);
+    }
+  });
+
+  it('lists and finds only models of vendors that are on', () => {
+    const sandbox = createCatalogue({ vendors: vendorsOn('sandbox') });
+    assert.deepEqual(
+      sandbox.list().map(({ id, ownedBy, capability }) => [id, ownedBy, capability]),
+      [
+        ['sandbox-chat', 'sandbox', 'chat'],
+        ['sandbox-reasoning', 'sandbox', 'chat'],
+        ['sandbox-responses', 'sandbox', 'chat'],
+        ['sandbox-instruct', 'sandbox', 'chat'],
+        ['sandbox-embedding', 'sandbox', 'embedding'],
+        ['sandbox-image', 'sandbox', 'image'],
+        ['sandbox-transcribe', 'sandbox', 'transcription'],
+        ['sandbox-speech', 'sandbox', 'speech'],
+        ['sandbox-video', 'sandbox', 'video'],
+        ['sandbox-video-portrait', 'sandbox', 'video'],
+      ],
+    );
+    assert.equal(sandbox.find('gpt-4o-mini'), undefined);
+    const openai = createCatalogue({ vendors: vendorsOn('openai') });
+    assert.equal(openai.find('sandbox-chat'), undefined);
+    assert.deepEqual(openai.find('gpt-4o-mini')?.routes, [{ vendor: 'openai', model: 'gpt-4o-mini' }]);
+    assert.deepEqual(createCatalogue({ vendors: {} }).list(), []);
+    assert.equal(createCatalogue({ vendors: everyVendor }).list().length, models.length);
+    const anthropic = createCatalogue({ vendors: vendorsOn('anthropic') }).list();
+    assert.ok(anthropic.length > 0 && anthropic.every(({ ownedBy }) => ownedBy === 'anthropic'));
+  });
+
+  it('leaves out routes to vendors that are off', () => {
+    const model: Model = {
+      id: 'family/model',
+      created: 1,
+      ownedBy: 'family',
+      capability: 'chat',
+      routes: [
+        { vendor: 'first', model: 'a' },
+        { vendor: 'second', model: 'b' },
+      ],
+    };
+    const catalogue = createCatalogue({ vendors: vendorsOn('second'), models: [model] });
+    assert.deepEqual(catalogue.find('family/model')?.routes, [{ vendor: 'second', model: 'b' }]);
+  });
+
+  it('shows the limits and prices of the first route that is on', () => {
+    const model: Model = {
+      id: 'open-model',
+      created: 1,
+      ownedBy: 'maker',
+      capability: 'chat',
+      contextWindow: 1000,
+      maxOutputTokens: 100,
+      prices: { input: 5 },
+      routes: [
+        { vendor: 'first', model: 'a' },
+        { vendor: 'second', model: 'b', contextWindow: 500, prices: { input: 3 } },
+      ],
+    };
+    const shown = (...vendors: string[]) => {
+      const found = createCatalogue({ vendors: vendorsOn(...vendors), models: [model] }).find('open-model');
+      return [found?.contextWindow, found?.maxOutputTokens, found?.prices?.input];
+    };
+    assert.deepEqual(shown('first', 'second'), [1000, 100, 5]);
+    assert.deepEqual(shown('first'), [1000, 100, 5]);
+    assert.deepEqual(shown('second'), [500, undefined, 3]);
+  });
+
+  it('finds nothing under the names of built-in properties', () => {
+    const catalogue = createCatalogue({ vendors: everyVendor });
+    for (const id of ['constructor', '__proto__', 'toString', '']) assert.equal(catalogue.find(id), undefined);
+  });
+
+  it('suggests up to three near names, the nearest first, and none for what is like nothing', () => {
+    const catalogue = createCatalogue({ vendors: vendorsOn('openai', 'sandbox') });
+    assert.equal(catalogue.nearest('gpt-4o-mimi')[0], 'gpt-4o-mini');
+    assert.equal(catalogue.nearest('openai/gpt-4o')[0], 'gpt-4o');
+    assert.equal(catalogue.nearest('GPT-4O-MINI')[0], 'gpt-4o-mini');
+    assert.equal(catalogue.nearest('sandbox-chta')[0], 'sandbox-chat');
+    assert.ok(catalogue.nearest('gpt-4').length <= 3);
+    for (const id of ['claude', 'x'.repeat(256), 'ab', 'vendor/', '']) assert.deepEqual(catalogue.nearest(id), []);
+  });
+
+  it('suggests names with another vendor, or none, before them, in any case of letters', () => {
+    const catalogue = createCatalogue({ vendors: everyVendor });
+    assert.equal(catalogue.nearest('llama-3.3-70b-versatil')[0], 'groq/llama-3.3-70b-versatile');
+    assert.equal(catalogue.nearest('minimax-m2.7')[0], 'MiniMax-M2.7');
+    assert.equal(catalogue.nearest('nobody/claude-opus-4-8')[0], 'claude-opus-4-8');
+  });
+
+  it('answers the nearest names of hundreds of models within milliseconds', () => {
+    const catalogue = createCatalogue({ vendors: everyVendor });
+    const unknown = Array.from({ length: 50 }, (_, index) => `claude-sonnet-${index}-preview`);
+    for (const id of unknown) catalogue.nearest(id);
+    const start = performance.now();
+    for (const id of unknown) catalogue.nearest(id);
+    const each = (performance.now() - start) / unknown.length;
+    assert.ok(each < 10, `${each} ms`);
+  });
+});
+
+describe('the generated catalogue', () => {
+  it('has over 200 models, of every capability, and reasoning ones among them', () => {
+    const listed = createCatalogue({
+      vendors: vendorsOn(...Object.keys(everyVendor).filter((name) => name !== 'sandbox')),
+    }).list();
+    assert.ok(listed.length > 200, `${listed.length}`);
+    const least = { chat: 150, embedding: 5, image: 30, transcription: 10, speech: 10, video: 3 };
+    for (const capability of capabilities) {
+      const count = listed.filter((model) => model.capability === capability).length;
+      assert.ok(count >= least[capability], `${capability}: ${count}`);
+    }
+    assert.ok(listed.filter(({ reasoning }) => reasoning).length > 50);
+    assert.ok(listed.filter(({ reasoning }) => reasoning === false).length > 20);
+  });
+
+  it('says of each model what it takes and answers, and the traits of its capability and of no other', () => {
+    const outputs: Record<Model['capability'], NonNullable<Model['output']>[number]> = {
+      ...{ chat: 'text', embedding: 'vector', image: 'image' },
+      ...{ transcription: 'text', speech: 'audio', video: 'video' },
+    };
+    for (const model of file.models) {
+      assert.equal(capabilityOf(model), model.capability, model.id);
+      assert.ok(model.input?.includes(model.capability === 'transcription' ? 'audio' : 'text'), model.id);
+      assert.ok(model.output?.includes(outputs[model.capability]), model.id);
+      if (model.capability === 'chat') assert.equal(typeof model.reasoning, 'boolean', model.id);
+      if (model.chat?.effort && !model.legacyCompletions) assert.equal(model.reasoning, true, model.id);
+      if (model.image?.tasks.includes('edit')) assert.ok(model.input?.includes('image'), model.id);
+      const { contextWindow = Number.POSITIVE_INFINITY, maxOutputTokens = 1 } = model;
+      assert.ok(maxOutputTokens <= contextWindow, model.id);
+    }
+  });
+
+  it('has prices in whole nano-dollars that are in proportion', () => {
+    // A thousand tokens: from a hundredth of a cent a million to a thousand dollars a million.
+    const sane = (price: number | undefined) => price === undefined || (price >= 100 && price <= 1_000_000_000);
+    for (const { id, prices, routes } of file.models) {
+      for (const { input, cachedInput, output } of [prices, ...routes.map((route) => route.prices)].filter(
+        (some) => some !== undefined,
+      )) {
+        assert.ok([input, cachedInput, output].every(sane), id);
+        if (input !== undefined && cachedInput !== undefined) assert.ok(cachedInput <= input, id);
+      }
+    }
+    const priced = (id: string) => file.models.find((model) => model.id === id)?.prices;
+    // $5 and $30 a million tokens, half a dollar from the cache, and the double price of long requests.
+    assert.deepEqual(priced('gpt-5.5'), {
+      ...{ input: 5_000_000, cachedInput: 500_000, output: 30_000_000 },
+      above: [{ tokens: 272_000, input: 10_000_000, cachedInput: 1_000_000, output: 45_000_000 }],
+    });
+    // $0.36 an hour; $15 a million characters.
+    assert.deepEqual(priced('whisper-1'), { second: 100_000 });
+    assert.deepEqual(priced('tts-1'), { character: 15_000 });
+  });
+
+  it('has one row for an open model that several vendors serve, and names no vendor twice in it', () => {
+    const open = file.models.find(({ id }) => id === 'openai/gpt-oss-120b');
+    assert.ok((open?.routes.length ?? 0) >= 3);
+    for (const { id, routes } of file.models) {
+      const vendors = routes.map(({ vendor }) => vendor);
+      assert.equal(new Set(vendors).size, vendors.length, id);
+    }
+  });
+
+  it('leads chats and embeddings to vendors that offer them', () => {
+    const offered = { chat: 'chat', embedding: 'embed' } as const;
+    for (const { id, capability, routes } of file.models) {
+      if (capability !== 'chat' && capability !== 'embedding') continue;
+      for (const { vendor } of routes) {
+        const row = findVendorRow(vendor);
+        assert.ok(row, `${id}: ${vendor}`);
+        if (row.dialect === 'openai') assert.ok(row.offers?.includes(offered[capability]), `${id}: ${vendor}`);
+      }
+    }
+  });
+
+  it('has no model that has been shut down when it was made', () => {
+    const made = Date.parse(file.generated_at);
+    for (const { id, deprecatedAt } of file.models) assert.ok((deprecatedAt ?? Infinity) * 1000 > made, id);
+    assert.ok(file.models.some(({ deprecatedAt }) => deprecatedAt !== undefined));
+    const later = buildCatalogue(new Date('2026-12-01T00:00:00Z')).models.map(({ id }) => id);
+    assert.ok(file.models.some(({ id }) => id === 'claude-sonnet-4-5') && !later.includes('claude-sonnet-4-5'));
+  });
+
+  it('is what the sources of the pinned versions make, byte for byte', () => {
+    assert.deepEqual(file.sources, {
+      ...Object.fromEntries(Object.entries(sources).map(([name, { version }]) => [name, version])),
+      [readModelsDev().repository]: readModelsDev().commit,
+    });
+    const made = new Date(file.generated_at);
+    assert.equal(catalogueText(buildCatalogue(made)), text, 'run `npm run catalogue`');
+    assert.equal(catalogueText(buildCatalogue(made)), catalogueText(buildCatalogue(made)));
+  });
+});

@@ -1,0 +1,376 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { createCatalogue } from '../../../../shared/catalogue/catalogue.ts';
+import { type Model, modelsWithFreeSandbox as table } from '../../../../shared/catalogue/models.ts';
+import { findVendorRow } from '../../../../shared/catalogue/vendors.ts';
+import { readConfig } from '../../../../shared/config/config.ts';
+import { routingDefaults } from '../../../../shared/config/routing-settings.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-test-configuration-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+const file = join(folder, 'sluice.yaml');
+
+/** The settings with this file, and this environment. */
+function settings(text: string, environment: Record<string, string> = {}) {
+  writeFileSync(file, text);
+  return readConfig({ SLUICE_CONFIG: file, ...environment });
+}
+
+/** A model of the settings with this file. */
+function model(id: string, text: string): Model | undefined {
+  return settings(text).models.find((each) => each.id === id);
+}
+
+/** What is wrong with a text, a line each, without the file's name. */
+function mistakes(text: string): string[] {
+  try {
+    settings(text);
+  } catch (error) {
+    return (error as Error).message.split('\n').map((line) => line.replace(`${file}:`, ''));
+  }
+  assert.fail('there is no mistake');
+}
+
+function known(id: string): Model {
+  const found = table.find((each) => each.id === id);
+  assert.ok(found, id);
+  return found;
+}
+
+const many = table.find(({ capability, routes }) => capability === 'chat' && routes.length > 1) as Model;
+
+describe("vendors of the operator's file", () => {
+  it('of the table are turned on, and changed where they are on', () => {
+    const text = `vendors:
+  openai: { api_keys: [a, b], open: true }
+  groq: { base_url: http://127.0.0.1:1/v1 }
+  ollama: {}
+  mistral: { enabled: false }
+`;
+    const { vendors, sandbox } = settings(text, { GROQ_API_KEY: 'g', MISTRAL_API_KEY: 'm' });
+    assert.deepEqual(vendors, {
+      openai: { row: findVendorRow('openai'), baseUrl: 'https://api.openai.com/v1', apiKeys: ['a', 'b'], isOpen: true },
+      groq: { row: findVendorRow('groq'), baseUrl: 'http://127.0.0.1:1/v1', apiKeys: ['g'], isOpen: false },
+      ollama: { row: findVendorRow('ollama'), baseUrl: 'http://127.0.0.1:11434/v1', apiKeys: ['none'], isOpen: true },
+    });
+    assert.equal(sandbox, false);
+  });
+
+  it('of its own speak the wire of a row, and need a key where that one does', () => {
+    const { vendors } = settings(`vendors:
+  plain: { base_url: https://plain.example/v1/ }
+  fast: { like: groq, base_url: https://fast.example, api_key: "k1, k2" }
+  local: { like: vllm, base_url: http://127.0.0.1:2, open: false }
+`);
+    assert.deepEqual(vendors, {
+      plain: { row: findVendorRow('openai'), baseUrl: 'https://plain.example/v1', apiKeys: ['none'], isOpen: false },
+      fast: { row: findVendorRow('groq'), baseUrl: 'https://fast.example', apiKeys: ['k1', 'k2'], isOpen: false },
+      local: { row: findVendorRow('vllm'), baseUrl: 'http://127.0.0.1:2', apiKeys: ['none'], isOpen: false },
+    });
+  });
+
+  it('with a key in the file are still where the environment points them', () => {
+    const { vendors } = settings('vendors: { openai: { api_key: k } }\n', {
+      OPENAI_BASE_URL: 'http://proxy.example/v1/',
+    });
+    assert.equal(vendors.openai?.baseUrl, 'http://proxy.example/v1');
+  });
+
+  it('with a key in the environment are where the file points them', () => {
+    const azure = 'vendors: { azure: { base_url: https://mine.example } }\n';
+    const { vendors } = settings(azure, { AZURE_API_KEY: 'k' });
+    const row = findVendorRow('azure');
+    assert.deepEqual(vendors, { azure: { row, baseUrl: 'https://mine.example', apiKeys: ['k'], isOpen: true } });
+    const openai = 'vendors: { openai: { base_url: https://mine.example/v1 } }\n';
+    const both = settings(openai, { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: 'https://other.example' });
+    assert.equal(both.vendors.openai?.baseUrl, 'https://mine.example/v1');
+  });
+
+  it('decide with `auto` whether there is a sandbox', () => {
+    const runs = { SANDBOX_BASE_URL: 'http://127.0.0.1:8090/v1' };
+    const isOn = (text: string, environment: Record<string, string> = {}) =>
+      'sandbox' in settings(text, { ...runs, ...environment }).vendors;
+    assert.equal(isOn(''), true);
+    assert.equal(isOn('vendors: { openai: { api_key: k } }'), false);
+    assert.equal(isOn('vendors: { openai: { enabled: false } }'), true);
+    assert.equal(isOn('vendors: { openai: { api_key: k } }', { SLUICE_SANDBOX: 'on' }), true);
+    assert.equal(isOn('vendors: { sandbox: { enabled: false } }', { SLUICE_SANDBOX: 'on' }), false);
+    assert.equal(isOn('vendors: { sandbox: { open: true } }', { SLUICE_SANDBOX: 'off' }), false);
+  });
+
+  it('may open the sandbox without saying where it is, which its launcher knows', () => {
+    const text = 'vendors: { sandbox: { open: true } }';
+    const unknown = settings(text);
+    assert.deepEqual([unknown.sandbox, unknown.vendors], [true, {}]);
+    const { vendors } = settings(text, { SANDBOX_BASE_URL: 'http://127.0.0.1:8090/v1' });
+    assert.equal(vendors.sandbox?.isOpen, true);
+  });
+
+  it('that lack something are mistakes with their lines', () => {
+    const text = `vendors:
+  openai: { open: true }
+  mine: { api_key: a }
+  other: { like: groq, base_url: http://a }
+  both: { base_url: http://a, api_key: a, api_keys: [b] }
+  xai: { api_key: "," }
+  azure: { api_key: a }
+`;
+    assert.deepEqual(mistakes(text), [
+      '2:3: vendors.openai: expected api_key or api_keys, or OPENAI_API_KEY in the environment',
+      '3:3: vendors.mine.base_url: expected a URL, but it is missing',
+      '4:3: vendors.other: expected api_key or api_keys',
+      '5:43: vendors.both.api_keys: expected either api_key or api_keys',
+      '6:3: vendors.xai: expected api_key or api_keys, or XAI_API_KEY in the environment',
+      '7:3: vendors.azure.base_url: expected a URL such as https://NAME.openai.azure.com, but it is missing',
+    ]);
+  });
+});
+
+describe("models of the operator's file", () => {
+  it('leave the table as it is where they say nothing', () => {
+    assert.deepEqual(settings('').models, table);
+    assert.deepEqual(settings('models: { gpt-4o: {} }').models, table);
+  });
+
+  it('have a sandbox that is free of charge, unless it is to be priced', () => {
+    const prices = (environment: Record<string, string>) =>
+      settings('', environment).models.find(({ id }) => id === 'sandbox-chat')?.prices;
+    assert.deepEqual(prices({}), { input: 0, cachedInput: 0, output: 0 });
+    assert.deepEqual(prices({ SLUICE_SANDBOX: 'on' }), { input: 0, cachedInput: 0, output: 0 });
+    assert.deepEqual(prices({ SLUICE_SANDBOX: 'priced' }), { input: 10_000, cachedInput: 2500, output: 40_000 });
+  });
+
+  it('are changed field by field, prices one by one, in their place', () => {
+    const before = known('gpt-4o');
+    const { models } = settings(`models:
+  gpt-4o: { prices: { input: 3 }, max_output_tokens: 1000, owned_by: us, deprecated_at: 2027-01-01, chat: { hints: true } }
+`);
+    const place = table.indexOf(before);
+    assert.deepEqual(models[place], {
+      ...before,
+      ownedBy: 'us',
+      maxOutputTokens: 1000,
+      deprecatedAt: Date.parse('2027-01-01T00:00:00Z') / 1000,
+      prices: { ...before.prices, input: 3_000_000 },
+      chat: { ...before.chat, hints: true },
+    });
+    assert.deepEqual(models.toSpliced(place, 1), table.toSpliced(place, 1));
+  });
+
+  it('have a new price on every one of their routes', () => {
+    const changed = model(many.id, `models: { "${many.id}": { prices: { output: 7 }, context_window: 5 } }`);
+    assert.ok(changed);
+    const { vendors } = settings(
+      many.routes
+        .map(({ vendor }) => `  ${vendor}: { api_key: k }`)
+        .join('\n')
+        .replace(/^/, 'vendors:\n'),
+    );
+    const routed = createCatalogue({ vendors, models: [changed] }).routes(many.id, 'chat');
+    assert.equal(routed.length, many.routes.length);
+    for (const [place, { prices, contextWindow }] of routed.entries()) {
+      assert.deepEqual([prices?.output, contextWindow], [7_000_000, 5]);
+      assert.equal(prices?.input, (place === 0 ? many : many.routes[place])?.prices?.input);
+    }
+  });
+
+  it('lose their price steps where these are emptied', () => {
+    const stepped = table.find(({ prices }) => prices?.above) as Model;
+    const changed = model(stepped.id, `models: { "${stepped.id}": { prices: { above: [] } } }`);
+    const { above: _, ...prices } = stepped.prices ?? {};
+    assert.deepEqual(changed?.prices, prices);
+  });
+
+  it('that are new come last, with the usual abilities of their capability', () => {
+    const { models } = settings(`vendors: { mine: { base_url: http://a } }
+models:
+  new-chat: { capability: chat, created: 5, routes: [{ vendor: mine, model: c }] }
+  new-embedding: { capability: embedding, owned_by: maker, embedding: { batch: 8 }, routes: [{ vendor: mine, model: e }] }
+  new-image: { capability: image, routes: [{ vendor: mine, model: i }] }
+  new-video: { capability: video, video: { sizes: [1x1], seconds: [4] }, routes: [{ vendor: mine, model: v }] }
+`);
+    assert.deepEqual(models.slice(table.length), [
+      {
+        ...{ id: 'new-chat', created: 5, ownedBy: 'mine', capability: 'chat' },
+        routes: [{ vendor: 'mine', model: 'c', order: 0 }],
+      },
+      {
+        ...{ id: 'new-embedding', created: 0, ownedBy: 'maker', capability: 'embedding' },
+        ...{ embedding: { dimensions: true, batch: 8 }, routes: [{ vendor: 'mine', model: 'e', order: 0 }] },
+      },
+      {
+        ...{ id: 'new-image', created: 0, ownedBy: 'mine', capability: 'image' },
+        image: { tasks: ['generation', 'edit', 'variation'], most: 10, partial: true, responseFormat: true },
+        routes: [{ vendor: 'mine', model: 'i', order: 0 }],
+      },
+      {
+        ...{ id: 'new-video', created: 0, ownedBy: 'mine', capability: 'video' },
+        video: { input: false, remix: false, sizes: ['1x1'], seconds: ['4'] },
+        routes: [{ vendor: 'mine', model: 'v', order: 0 }],
+      },
+    ]);
+  });
+
+  it('have the routes of the file in place of their own, in their order, with the facts of the model unless they have others', () => {
+    const changed = model(
+      'gpt-4o-mini',
+      `models:
+  gpt-4o-mini:
+    context_window: 100
+    prices: { input: 1, output: 2 }
+    routes:
+      - { vendor: groq, model: late, order: 2, prices: { output: 9 } }
+      - { vendor: openai, model: heavy, weight: 3, region: eu, first_byte_seconds: 2, idle_seconds: 0.5, context_window: 50 }
+      - { vendor: xai, model: light }
+`,
+    );
+    const { cachedInput, maxOutputTokens } = { ...known('gpt-4o-mini'), ...known('gpt-4o-mini').prices };
+    const prices = { input: 1_000_000, cachedInput, output: 2_000_000 };
+    assert.deepEqual(changed, {
+      ...known('gpt-4o-mini'),
+      contextWindow: 50,
+      prices,
+      routes: [
+        {
+          ...{ vendor: 'openai', model: 'heavy', contextWindow: 50, maxOutputTokens, prices },
+          ...{ weight: 3, region: 'eu', order: 0, firstByteMs: 2000, idleMs: 500 },
+        },
+        { vendor: 'xai', model: 'light', contextWindow: 100, maxOutputTokens, prices, order: 0 },
+        {
+          ...{ vendor: 'groq', model: 'late', contextWindow: 100, maxOutputTokens },
+          ...{ prices: { ...prices, output: 9_000_000 }, order: 2 },
+        },
+      ],
+    });
+  });
+
+  it('are hidden, renamed and known by other names', () => {
+    const { models } = settings(`models:
+  gpt-4o: { hide: true }
+  gpt-4o-mini: { rename: small, prices: { input: 1 } }
+  o3: { rename: gpt-4o }
+  fast: { alias_of: small }
+  gpt-5: { alias_of: gpt-4o }
+`);
+    const ids = models.map(({ id }) => id);
+    assert.equal(new Set(ids).size, ids.length);
+    assert.equal(models.length, table.length);
+    assert.ok(!ids.includes('gpt-4o-mini') && !ids.includes('o3'));
+    const byId = new Map(models.map((each) => [each.id, each]));
+    const small = { ...known('gpt-4o-mini'), prices: { ...known('gpt-4o-mini').prices, input: 1_000_000 } };
+    assert.deepEqual(byId.get('small'), { ...small, id: 'small' });
+    assert.deepEqual(byId.get('fast'), { ...small, id: 'fast', aliasOf: 'small' });
+    assert.deepEqual(byId.get('gpt-4o'), { ...known('o3'), id: 'gpt-4o' });
+    assert.deepEqual(byId.get('gpt-5'), { ...known('o3'), id: 'gpt-5', aliasOf: 'gpt-4o' });
+  });
+
+  it('may be known by another name only', () => {
+    const { models } = settings('models:\n  gpt-4o: { hide: true }\n  flagship: { alias_of: gpt-4o }\n');
+    assert.equal(
+      models.some(({ id }) => id === 'gpt-4o'),
+      false,
+    );
+    assert.deepEqual(models.at(-1), { ...known('gpt-4o'), id: 'flagship', aliasOf: 'gpt-4o' });
+  });
+
+  it('have fallbacks, by the names of the file, or none', () => {
+    const text = 'models:\n  gpt-4o: { fallbacks: [small, o3] }\n  gpt-4o-mini: { rename: small, fallbacks: [] }\n';
+    assert.deepEqual(model('gpt-4o', text)?.fallbacks, ['small', 'o3']);
+    assert.equal('fallbacks' in (model('small', text) ?? {}), false);
+  });
+
+  it('that name what is not there, or lack something, are mistakes with their lines', () => {
+    const text = `vendors: { off: { enabled: false } }
+models:
+  nobody: { hide: true }
+  nobody-either: { rename: somebody }
+  gpt-4o: { hide: true, prices: { input: 1 } }
+  o3: { capability: image, image: { most: 1 } }
+  new-one: { prices: { input: 1 } }
+  new-video: { capability: video, routes: [{ vendor: off, model: a }] }
+  bad-routes:
+    capability: chat
+    routes:
+      - { vendor: groq, model: a }
+      - { vendor: gork, model: a }
+      - { vendor: groq, model: a }
+`;
+    assert.deepEqual(mistakes(text), [
+      '3:3: models.nobody: expected the id of a model of the catalogue',
+      '4:3: models.nobody-either: expected the id of a model of the catalogue',
+      '5:19: models.gpt-4o.hide: nothing else may be said of this model then',
+      '6:21: models.o3.capability: expected chat, as the catalogue has it, got "image"',
+      '6:28: models.o3.image: only models of the capability image have this',
+      '7:3: models.new-one.capability: expected one of chat, embedding, image, transcription, speech, video, but it is missing',
+      '7:3: models.new-one.routes: expected a list of routes, but it is missing',
+      '8:3: models.new-video.video: expected a mapping with sizes and seconds',
+      '13:19: models.bad-routes.routes[1].vendor: expected a vendor of the table or of this file, got "gork"',
+      '14:9: models.bad-routes.routes[2]: this vendor and model stand in a route before',
+    ]);
+  });
+
+  it('whose names collide, or whose stand-ins cannot stand in, are mistakes with their lines', () => {
+    const text = `models:
+  gpt-4o: { rename: o3 }
+  gpt-4.1: { rename: same }
+  gpt-4.1-mini: { rename: same }
+  a: { alias_of: b }
+  b: { alias_of: o3 }
+  c: { alias_of: nothing }
+  gpt-5: { hide: true }
+  gpt-4o-mini: { fallbacks: [gpt-5, gpt-4o-mini, sandbox-image, nothing, sandbox-chat] }
+`;
+    assert.deepEqual(mistakes(text), [
+      '2:21: models.gpt-4o.rename: expected an id that no other model has, got "o3"',
+      '4:27: models.gpt-4.1-mini.rename: expected an id that no other model has, got "same"',
+      '5:18: models.a.alias_of: expected the id of a model, not of an alias, got "b"',
+      '7:18: models.c.alias_of: expected the id of a model, not of an alias, got "nothing"',
+      '9:30: models.gpt-4o-mini.fallbacks[0]: expected the id of a model that is not hidden, got "gpt-5"',
+      '9:37: models.gpt-4o-mini.fallbacks[1]: expected another model than this one, got "gpt-4o-mini"',
+      '9:50: models.gpt-4o-mini.fallbacks[2]: expected a model of the capability chat, got "sandbox-image"',
+      '9:65: models.gpt-4o-mini.fallbacks[3]: expected the id of a model that is not hidden, got "nothing"',
+    ]);
+  });
+});
+
+describe("routing and limits of the operator's file", () => {
+  it('are the defaults where they say nothing', () => {
+    assert.deepEqual(settings('').routing, routingDefaults);
+  });
+
+  it('change what they name', () => {
+    const text = `routing:
+  attempts: 2
+  retry_budget_percent: 20
+  longest_retry_after_seconds: 1.5
+  breaker: { threshold_percent: 25, calls: 10, pause_seconds: 3 }
+`;
+    assert.deepEqual(settings(text).routing, {
+      ...{ attempts: 2, retryBudget: 0.2, maxRetryAfterMs: 1500 },
+      ...{ breakerThreshold: 0.25, breakerCalls: 10, breakerPauseMs: 3000 },
+    });
+  });
+
+  it('count less than the environment', () => {
+    const text = `limits:
+  queue_limit: 10
+  queue_wait_seconds: 11
+  key_concurrency: 12
+  deadline_seconds: 13
+  background_deadline_seconds: 14
+  vendor_silence_seconds: 15
+`;
+    const of = (environment: Record<string, string>) => {
+      const { queueLimit, queueWaitMs, keyConcurrency, deadlineMs, ...rest } = settings(text, environment);
+      return [queueLimit, queueWaitMs, keyConcurrency, deadlineMs, rest.backgroundDeadlineMs, rest.vendorSilenceMs];
+    };
+    assert.deepEqual(of({}), [10, 11_000, 12, 13_000, 14_000, 15_000]);
+    assert.deepEqual(
+      of({ SLUICE_QUEUE_LIMIT: '7', SLUICE_DEADLINE_SECONDS: '' }),
+      [7, 11_000, 12, 13_000, 14_000, 15_000],
+    );
+  });
+});

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { createCatalogue } from '../../../../shared/catalogue/catalogue.ts';
+import { models as table } from '../../../../shared/catalogue/models.ts';
+import { readConfig } from '../../../../shared/config/config.ts';
+import { configurationFile } from '../../../../shared/config/file/configuration-file.ts';
+import { limitBounds } from '../../../../shared/config/file/limit-bounds.ts';
+import { routingDefaults } from '../../../../shared/config/routing-settings.ts';
+
+const file = fileURLToPath(new URL('../../../../sluice.example.yaml', import.meta.url));
+const keys = { OPENAI_API_KEY: 'a', OPENAI_SECOND_API_KEY: 'b', GROQ_API_KEY: 'c', PERPLEXITY_API_KEY: 'd' };
+
+describe('sluice.example.yaml', () => {
+  it('can be used, and does what its comments say', () => {
+    const config = readConfig({ SLUICE_CONFIG: file, ...keys });
+    assert.deepEqual(
+      Object.entries(config.vendors).map(([name, { apiKeys, isOpen }]) => [name, apiKeys, isOpen]),
+      [
+        ['openai', ['a', 'b'], false],
+        ['groq', ['c'], true],
+        ['my-own', ['none'], true],
+      ],
+    );
+    const catalogue = createCatalogue(config);
+    for (const gone of ['gpt-4.1', 'gpt-4o']) {
+      assert.ok(
+        table.some(({ id }) => id === gone),
+        gone,
+      );
+      assert.equal(catalogue.find(gone), undefined);
+    }
+    for (const id of ['flagship', 'fast', 'llama', 'my-embedding', 'groq/anything']) {
+      assert.equal(catalogue.find(id, 'chat')?.id, id);
+    }
+    const routes = (id: string) =>
+      catalogue.routes(id, 'chat').map(({ route, prices }) => [route.vendor, prices?.input]);
+    assert.deepEqual(routes('gpt-4o-mini'), [
+      ['openai', 200_000],
+      ['my-own', 100_000],
+      ['groq', 500_000],
+    ]);
+    assert.deepEqual(config.routing, routingDefaults);
+  });
+
+  it('says the defaults of the limits', () => {
+    const { SLUICE_CONFIG, ...environment } = { SLUICE_CONFIG: file, ...keys };
+    const { vendors: _v, models: _m, ...withFile } = readConfig({ SLUICE_CONFIG, ...environment });
+    const { vendors: _w, models: _n, ...without } = readConfig(environment);
+    assert.deepEqual(withFile, without);
+  });
+
+  it('names every section, limit and setting of the routing', () => {
+    const text = readFileSync(file, 'utf8');
+    const names = [
+      ...Object.keys(configurationFile.shape),
+      ...Object.keys(limitBounds),
+      ...['attempts', 'retry_budget_percent', 'longest_retry_after_seconds', 'breaker'],
+    ];
+    for (const name of names) assert.match(text, new RegExp(`^ *${name}:`, 'm'));
+  });
+});

@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { ConfigError } from '../../../../shared/config/config-error.ts';
+import { readConfiguration } from '../../../../shared/config/file/read-configuration.ts';
+
+describe("the operator's file", () => {
+  let folder = '';
+  let file = '';
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sluice-test-configuration-'));
+    file = join(folder, 'sluice.yaml');
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  async function read(text: string, environment: Record<string, string> = {}) {
+    await writeFile(file, text);
+    return readConfiguration(file, environment).file;
+  }
+
+  /** What is wrong with a text, without the file's name before each line. */
+  async function mistakes(text: string, environment: Record<string, string> = {}): Promise<string[]> {
+    let message = '';
+    await assert.rejects(read(text, environment), (error) => {
+      assert.ok(error instanceof ConfigError);
+      ({ message } = error);
+      return true;
+    });
+    return message.split('\n').map((line) => {
+      assert.ok(line.startsWith(`${file}:`), line);
+      return line.slice(file.length + 1);
+    });
+  }
+
+  it('may be empty, and so may its sections', async () => {
+    const nothing = { vendors: {}, models: {}, routing: {}, limits: {} };
+    assert.deepEqual(await read(''), nothing);
+    assert.deepEqual(await read('# nothing\n'), nothing);
+    assert.deepEqual(await read('vendors:\nmodels:\nrouting:\nlimits:\n'), nothing);
+  });
+
+  it('is read with prices in nano-dollars, times of routes in milliseconds, and days as seconds', async () => {
+    const { models } = await read(`models:
+  mine:
+    created: 2026-11-21
+    deprecated_at: 1800000000
+    prices: { input: 0.075, cached_input: 0, image: 0.04, second: 0.0001, character: 0.000015, above: [{ tokens: 200000, input: 2.5 }] }
+    video: { sizes: [1280x720], seconds: [4, 8] }
+    routes: [{ vendor: openai, model: m, first_byte_seconds: 1.5, idle_seconds: 30 }]
+`);
+    assert.deepEqual(models.mine, {
+      created: Date.parse('2026-11-21T00:00:00Z') / 1000,
+      deprecatedAt: 1_800_000_000,
+      prices: {
+        ...{ input: 75_000, cachedInput: 0, image: 40_000_000, second: 100_000, character: 15_000 },
+        above: [{ tokens: 200_000, input: 2_500_000 }],
+      },
+      video: { sizes: ['1280x720'], seconds: ['4', '8'] },
+      routes: [{ vendor: 'openai', model: 'm', firstByteSeconds: 1500, idleSeconds: 30_000 }],
+    });
+  });
+
+  it('may name prices of requests by the size of their search context, and of images by size and quality', async () => {
+    const { models } = await read(`models:
+  flat: { prices: { request: 0.02 } }
+  sized: { prices: { request: { low: 0.005, medium: 0.008, high: 0.012 } } }
+  painter: { prices: { image: 0.04, image_kinds: { hd: 0.08, 1792x1024 hd: 0.12 } } }
+`);
+    const imageKinds = { hd: 80_000_000, '1792x1024 hd': 120_000_000 };
+    assert.deepEqual(models.painter, { prices: { image: 40_000_000, imageKinds } });
+    assert.deepEqual(models.flat, { prices: { request: 20_000_000 } });
+    assert.deepEqual(models.sized, { prices: { request: { low: 5_000_000, medium: 8_000_000, high: 12_000_000 } } });
+  });
+
+  it('may use anchors, and ids that look like numbers', async () => {
+    const { models } = await read(
+      'models:\n  4.1: &same { prices: { input: 1 } }\n  "other/4.1": *same\n  gpt-5: { alias_of: "4.1" }\n',
+    );
+    assert.deepEqual(Object.keys(models), ['4.1', 'other/4.1', 'gpt-5']);
+    assert.deepEqual(models['other/4.1'], { prices: { input: 1_000_000 } });
+  });
+
+  it('takes addresses and keys of vendors from the environment, whole or in part', async () => {
+    const text = `vendors:\n  mine:\n    base_url: http://\${PLACE}/v1/\n    api_keys: [ "\${FIRST}", "b-\${SECOND}-\${FIRST}" ]\n`;
+    const { vendors } = await read(text, { PLACE: 'host:1', FIRST: 'one', SECOND: 'two' });
+    assert.deepEqual(vendors.mine, { baseUrl: 'http://host:1/v1', apiKeys: ['one', 'b-two-one'] });
+  });
+
+  const wrong: readonly [what: string, text: string, expected: readonly string[]][] = [
+    ['a key twice', 'models:\n  a: {}\n  a: {}\n', ['3:3: not YAML: this key stands twice']],
+    [
+      'broken syntax',
+      'models: [1,\nlimits: {}\n',
+      ['2:1: not YAML: Flow sequence in block collection must be sufficiently indented and end with a ]'],
+    ],
+    ['two documents', 'models: {}\n---\nlimits: {}\n', ['2:1: not YAML: there may be one document only']],
+    ['an unknown tag', 'models: !mine {}\n', ['1:9: not YAML: Unresolved tag']],
+    ['a list at the top', '- vendors\n', ['1:1: expected a mapping, got a list']],
+    ['a text for a section', 'models: all\n', ['1:9: models: expected a mapping, got "all"']],
+    [
+      'an unknown section',
+      'vendor:\n  openai: {}\n',
+      ['1:1: vendor: there is no such key here, only vendors, models, routing, limits'],
+    ],
+    [
+      'an unknown key',
+      'routing:\n  attempts: 2\n  breaker:\n    percent: 5\n',
+      ['4:5: routing.breaker.percent: there is no such key here, only threshold_percent, calls, pause_seconds'],
+    ],
+    [
+      'a text for a price',
+      'models:\n  gpt-5:\n    prices:\n      input: abc\n',
+      ['4:14: models.gpt-5.prices.input: expected a number >= 0, got "abc"'],
+    ],
+    [
+      'a price below nothing',
+      'models: { m: { prices: { output: -1 } } }\n',
+      ['1:34: models.m.prices.output: expected a number >= 0, got -1'],
+    ],
+    [
+      'a price beyond reason',
+      'models: { m: { prices: { character: 15 } } }\n',
+      ['1:37: models.m.prices.character: expected at most 1 dollars, got 15'],
+    ],
+    [
+      'a price of a request for some sizes only',
+      'models: { m: { prices: { request: { low: 1, high: 2 } } } }\n',
+      ['1:26: models.m.prices.request: expected dollars, or low, medium and high, got a mapping'],
+    ],
+    [
+      'a price finer than a nano-dollar',
+      'models: { m: { prices: { input: 0.0000005 } } }\n',
+      ['1:33: models.m.prices.input: expected a multiple of 0.000001 dollars, got 5e-7'],
+    ],
+    ['nothing for a model', 'models:\n  m:\n', ['2:3: models.m: expected a mapping, got nothing']],
+    [
+      'a route without its vendor',
+      'models:\n  m:\n    routes:\n      - model: a\n      - vendor: openai\n        model: 7\n',
+      [
+        '4:9: models.m.routes[0].vendor: expected the name of a vendor, but it is missing',
+        "6:16: models.m.routes[1].model: expected the vendor's name of the model, got 7",
+      ],
+    ],
+    [
+      'a list without routes',
+      'models:\n  m:\n    routes: []\n',
+      ['3:5: models.m.routes: expected a list of routes, got a list'],
+    ],
+    [
+      'a capability that there is not',
+      'models: { m: { capability: chats } }\n',
+      ['1:28: models.m.capability: expected one of chat, embedding, image, transcription, speech, video, got "chats"'],
+    ],
+    ['hide: false', 'models: { m: { hide: false } }\n', ['1:22: models.m.hide: expected true, or nothing, got false']],
+    [
+      'a day that there is not',
+      'models: { m: { created: 2026-13-01 } }\n',
+      ['1:25: models.m.created: expected a day (2026-11-21) or whole seconds since 1970, got "2026-13-01"'],
+    ],
+    [
+      'a limit out of its bounds',
+      'limits:\n  queue_limit: 0\n',
+      ['2:16: limits.queue_limit: expected a whole number from 1 to 10000000, got 0'],
+    ],
+    [
+      'a part of a whole',
+      'routing: { attempts: 1.5 }\n',
+      ['1:22: routing.attempts: expected a whole number from 1 to 20, got 1.5'],
+    ],
+    [
+      'a name that no vendor can have',
+      'vendors:\n  My_Own: { base_url: http://a }\n',
+      ['2:3: vendors.My_Own: expected a name of lower-case letters, digits and hyphens'],
+    ],
+    [
+      'a variable that is not set',
+      `vendors:\n  openai:\n    api_key: \${NO_SUCH_KEY}\n`,
+      ['3:14: vendors.openai.api_key: expected the environment variable NO_SUCH_KEY to be set'],
+    ],
+    [
+      'a variable without a name',
+      `vendors: { openai: { api_keys: [ok, "\${a-b}"] } }\n`,
+      ['1:37: vendors.openai.api_keys[1]: expected the name of an environment variable in the braces'],
+    ],
+  ];
+  for (const [what, text, expected] of wrong) {
+    it(`tells file, line and expected shape of ${what}`, async () => assert.deepEqual(await mistakes(text), expected));
+  }
+
+  it('tells several mistakes, in their order, ten at most', async () => {
+    const ids = [...'abcdefghijklm'];
+    const lines = await mistakes(`limits: 1\nmodels:\n${ids.map((id) => `  ${id}: { hide: no }\n`).join('')}`);
+    assert.deepEqual(lines, [
+      '1:9: limits: expected a mapping, got 1',
+      ...ids.slice(0, 9).map((id, index) => `${index + 3}:14: models.${id}.hide: expected true, or nothing, got "no"`),
+      ' and 4 more',
+    ]);
+  });
+
+  const secret = 'sk-very-secret-0123456789';
+  const leaks: readonly [what: string, text: string][] = [
+    ['of a wrong kind', `vendors: { openai: { api_keys: ${secret} } }\n`],
+    ['in the place of a vendor', `vendors: { openai: ${secret} }\n`],
+    ['in the place of an address', `vendors: { openai: { base_url: ${secret} } }\n`],
+    ['under a wrong key', `vendors: { openai: { apikey: ${secret} } }\n`],
+    ['in the place of all vendors', `vendors: ${secret}\n`],
+    ['after a value', `vendors: { openai: { api_key: "a" ${secret} } }\n`],
+    ['as an alias', `vendors: { openai: { api_key: *${secret} } }\n`],
+    ['in broken quotes', `vendors:\n  openai:\n    api_key: "${secret}\n    open: true\n`],
+    ['as a tag', `vendors: { openai: { api_key: !${secret} a } }\n`],
+  ];
+  for (const [what, text] of leaks) {
+    it(`does not show a secret ${what}`, async () => {
+      const lines = await mistakes(text);
+      assert.ok(!lines.join('\n').includes(secret), lines.join('\n'));
+    });
+  }
+
+  it('that is not there stops with one sentence', () => {
+    assert.throws(() => readConfiguration(join(folder, 'none.yaml'), {}), {
+      name: 'ConfigError',
+      message: `The setting SLUICE_CONFIG cannot be used: the file ${join(folder, 'none.yaml')} cannot be read (ENOENT).`,
+    });
+  });
+});

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { ConfigError, readConfig, readSettingNotices, settingNames } from '../../../../shared/config/config.ts';
+import { everyAddressNotice, isEveryAddress, ownBaseUrls } from '../../../../shared/config/own-addresses.ts';
+
+/** What reading these settings says of them; undefined: they can be used. */
+function complaint(environment: Record<string, string>): string | undefined {
+  try {
+    readConfig(environment);
+    return undefined;
+  } catch (error) {
+    assert.ok(error instanceof ConfigError, String(error));
+    return error.message;
+  }
+}
+
+const sentences = (environment: Record<string, string>) =>
+  readSettingNotices(environment).map(({ sentence }) => sentence);
+
+describe('a setting that cannot be used', () => {
+  it('is named in one plain sentence with what it takes', () => {
+    const cases: [Record<string, string>, string][] = [
+      [{ PORT: 'abc' }, 'PORT must be a whole number from 0 to 65535, not "abc".'],
+      [{ PORT: '70000' }, 'PORT must be a whole number from 0 to 65535, not "70000".'],
+      [{ PORT: '1.5' }, 'PORT must be a whole number from 0 to 65535, not "1.5".'],
+      [{ SLUICE_ACCOUNT_QUEUE_SHARE: '7' }, 'SLUICE_ACCOUNT_QUEUE_SHARE must be a number from 0.001 to 1, not "7".'],
+      [{ SLUICE_SANDBOX: 'maybe' }, 'SLUICE_SANDBOX must be auto, on, priced or off, not "maybe".'],
+      [{ SLUICE_SIGN_UP: 'yes' }, 'SLUICE_SIGN_UP must be open or closed, not "yes".'],
+      [{ SLUICE_SECRET: 'short' }, 'SLUICE_SECRET must have at least 32 characters.'],
+      [{ DATABASE_URL: 'mysql://u:p@h/d' }, 'DATABASE_URL must begin with postgres://.'],
+      [{ PUBLIC_URL: 'gateway' }, 'PUBLIC_URL must be an address that begins with http:// or https://.'],
+      [{ OPENAI_BASE_URL: 'ftp://h' }, 'OPENAI_BASE_URL must be an address that begins with http:// or https://.'],
+      [{ OPENAI_API_KEY: 'sk-secret,,' }, 'OPENAI_API_KEY must not have an empty key among its keys.'],
+      [{ KLING_API_KEY: 'sk-secret' }, 'KLING_API_KEY must be ACCESS_KEY:SECRET_KEY.'],
+      [{ SLUICE_SIGN_UP_CREDIT: '-5' }, 'SLUICE_SIGN_UP_CREDIT must be dollars, such as 5 or 0.50.'],
+    ];
+    for (const [environment, sentence] of cases) assert.equal(complaint(environment), sentence);
+  });
+
+  it('is named in our words and without its value, whichever it is', () => {
+    const secret = 'sk secret/with spaces';
+    const refused = settingNames.filter((name) => {
+      for (const value of [secret, '-1', 'x'.repeat(1000), ',', '1e999']) {
+        const sentence = complaint({ [name]: value });
+        if (sentence === undefined || !sentence.startsWith(name)) continue;
+        assert.doesNotMatch(sentence, /invalid|received|too (big|small)|pattern|regex|[<>]=|cannot be used\.$/i, name);
+        assert.doesNotMatch(sentence, /secret\/|xxxx/, name);
+        assert.match(sentence, /^[A-Z0-9_]+ [^\n]+\.$/, name);
+        return true;
+      }
+      return false;
+    });
+    assert.ok(refused.length > 60, `only ${refused.length} are refused`);
+  });
+});
+
+describe('names in the environment', () => {
+  it('that look like settings are told, with the nearest right one', () => {
+    const nearest: Record<string, string> = {
+      SLUICE_SIGNUP: 'SLUICE_SIGN_UP',
+      SLUICE_QUEUE_LIMITS: 'SLUICE_QUEUE_LIMIT',
+      SLUICE_DATADIR: 'SLUICE_DATA_DIR',
+      WORKER_CONCURENCY_CHAT: 'WORKER_CONCURRENCY_CHAT',
+      OPENAI_APIKEY: 'OPENAI_API_KEY',
+      OPEN_AI_API_KEY: 'OPENAI_API_KEY',
+      OPENAI_BASEURL: 'OPENAI_BASE_URL',
+      ANTROPIC_API_KEY: 'ANTHROPIC_API_KEY',
+      FAL_APIKEY: 'FAL_API_KEY',
+      REDIS_URI: 'REDIS_URL',
+      PUBLICURL: 'PUBLIC_URL',
+    };
+    for (const [name, right] of Object.entries(nearest)) {
+      const expected = `${name} is not a setting, so it has no effect. Did you mean ${right}?`;
+      assert.deepEqual(sentences({ [name]: 'value' }), [expected]);
+    }
+    assert.deepEqual(sentences({ SLUICE_NOTHING_LIKE_IT: '1' }), [
+      'SLUICE_NOTHING_LIKE_IT is not a setting, so it has no effect.',
+    ]);
+  });
+
+  it('that are settings, are unset, or belong to other programs are not told', () => {
+    const all = Object.fromEntries(settingNames.map((name) => [name, 'value']));
+    assert.deepEqual(sentences(all), []);
+    const others = {
+      ...{ PATH: '/bin', HOME: '/root', HOSTNAME: 'h', SHELL: 'sh', TERM: 'x', PWD: '/', USER: 'u', LANG: 'C' },
+      ...{ NODE_ENV: 'production', NODE_OPTIONS: '', npm_config_port: '1', AWS_PROFILE: 'p', AWS_DEFAULT_REGION: 'r' },
+      ...{ COHERE_API_KEY: 'k', GROK_API_KEY: 'k', GOOGLE_API_KEY: 'k', HOSTS: 'h', PORTS: '1', http_proxy: 'p' },
+      ...{ SLUICE_SERVICE_HOST: '10.0.0.1', SLUICE_SERVICE_PORT_HTTP: '8080', SLUICE_PORT: 'tcp://10.0.0.1:8080' },
+      ...{ SLUICE_PORT_8080_TCP_ADDR: '10.0.0.1', SLUICE_PORT_8080_TCP_PROTO: 'tcp', SLUICE_BIND: '0.0.0.0' },
+      ...{ SLUICE_TEST_NODE: '22', SLUICE_UNKNOWN_BUT_EMPTY: '' },
+    };
+    assert.deepEqual(sentences(others), []);
+    // The right one is there, too.
+    assert.deepEqual(sentences({ OPENAI_API_KEY: 'k', OPENAI_APIKEY: 'k' }), []);
+  });
+
+  it("that the operator's file takes from the environment are known", () => {
+    const folder = mkdtempSync(join(tmpdir(), 'sluice-test-notices-'));
+    try {
+      const file = join(folder, 'sluice.yaml');
+      writeFileSync(file, 'vendors: { openai: { api_keys: ["$'.concat('{OPENAI_APIKEY}"] } }'));
+      assert.deepEqual(sentences({ SLUICE_CONFIG: file, OPENAI_APIKEY: 'k', OPENAI_API_KEYS: 'k' }), [
+        'OPENAI_API_KEYS is not a setting, so it has no effect. Did you mean OPENAI_API_KEY?',
+      ]);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  it('that are settings stand in the table of docs/configuration.md', () => {
+    const table = readFileSync(new URL('../../../../docs/configuration.md', import.meta.url), 'utf8');
+    const missing = settingNames.filter((name) => !/_(API_KEY|BASE_URL)$/.test(name) && !table.includes(`\`${name}\``));
+    assert.deepEqual(missing, []);
+  });
+});
+
+describe('a gateway that listens on every address', () => {
+  it('has the base URLs of the machine, and none that nobody can open', () => {
+    for (const host of ['0.0.0.0', '::', '0', '::0', '0:0:0:0:0:0:0:0']) {
+      const urls = ownBaseUrls({ publicUrls: [], host, port: 8080 });
+      assert.ok(urls.includes('http://127.0.0.1:8080') && urls.includes('http://localhost:8080'), host);
+      assert.equal(urls.includes('http://[::1]:8080'), host.includes(':'));
+      for (const url of urls) assert.equal(isEveryAddress(new URL(url).hostname.replace(/^\[|\]$/g, '')), false, url);
+      assert.match(everyAddressNotice({ publicUrls: [], host, port: 8080 }) ?? '', /127\.0\.0\.1:8080.*Set PUBLIC_URL/);
+    }
+  });
+
+  it('keeps to PUBLIC_URL, and to the one address it listens on', () => {
+    const publicUrls = ['https://a.example', 'https://b.example'];
+    assert.deepEqual(ownBaseUrls({ publicUrls, host: '0.0.0.0', port: 1 }), publicUrls);
+    assert.equal(everyAddressNotice({ publicUrls, host: '0.0.0.0', port: 1 }), undefined);
+    for (const [host, url] of [
+      ['127.0.0.1', 'http://127.0.0.1:1'],
+      ['::1', 'http://[::1]:1'],
+      ['gateway.example', 'http://gateway.example:1'],
+    ] as const) {
+      assert.deepEqual(ownBaseUrls({ publicUrls: [], host, port: 1 }), [url]);
+      assert.equal(everyAddressNotice({ publicUrls: [], host, port: 1 }), undefined);
+    }
+  });
+});

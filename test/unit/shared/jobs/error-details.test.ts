@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { ApiError } from '../../../../shared/errors.ts';
+import { errorDetails, readErrorDetails } from '../../../../shared/jobs/settlement/error-details.ts';
+import { type JobRecord, parseRecord, recordText } from '../../../../shared/jobs/settlement/outbox.ts';
+import { withoutKeys, withoutWordsOf } from '../../../../shared/runtime/redact.ts';
+
+const record: JobRecord = {
+  ...{ id: 'a'.repeat(32), account: 'account', apiKeyId: 'key', endpoint: 'chat', capability: 'chat', model: 'model' },
+  ...{ vendor: 'openai', stream: false, createdAt: 1, beganAt: 2, endedAt: 3, outcome: 'failed', attempts: 1 },
+  ...{ errorCode: 'invalid_request_error', usage: undefined, retentionMs: 0 },
+};
+
+describe('records of failed jobs', () => {
+  test('carry why they failed, and are read without it where the release before has written them', () => {
+    const details = errorDetails(
+      new ApiError('invalid_request_error', 'No.', { param: 'voice', vendorStatus: 400 }),
+      '{}',
+    );
+    assert.deepEqual(readErrorDetails(details), { message: 'No.', param: 'voice', vendorStatus: 400 });
+    const text = recordText({ ...record, errorDetails: details });
+    assert.equal(parseRecord(text)?.errorDetails, details);
+    assert.equal((JSON.parse(text) as { error: string }).error, 'invalid_request_error', 'the code stays where it was');
+    const old = parseRecord(recordText(record));
+    assert.deepEqual([old?.errorCode, old?.errorDetails], ['invalid_request_error', undefined]);
+  });
+
+  test('are no longer than before where a job went well', () => {
+    const { errorCode: _, ...rest } = record;
+    assert.doesNotMatch(recordText({ ...rest, errorCode: undefined, outcome: 'completed' }), /details/);
+  });
+
+  test('that hold something else than details show none', () => {
+    for (const text of [null, undefined, '', 'no JSON', 'null', '[]', '{"message":1}']) {
+      assert.equal(readErrorDetails(text), undefined);
+    }
+  });
+
+  test("keep none of a vendor's words where the request is not known, or too long to be compared", () => {
+    const error = new ApiError('invalid_request_error', 'You said: my secret plan.', { vendorStatus: 400 });
+    const long = JSON.stringify({ messages: Array.from({ length: 3 }, () => 'a long text '.repeat(50_000)) });
+    for (const request of [undefined, 'no JSON', long]) assert.doesNotMatch(errorDetails(error, request), /secret/);
+  });
+});
+
+describe('what a record may not hold', () => {
+  test('keys are left out, and words, models, dates and ids of requests stay', () => {
+    for (const [text, expected] of [
+      ['Incorrect API key provided: sk-nonse****ense. Look at', 'Incorrect API key provided: [key] Look at'],
+      ['key AIzaSyA-0123456789abcdefghij is invalid', 'key [key] is invalid'],
+      ['Bearer abcdef0123456789 was refused', 'Bearer [key] was refused'],
+      ['The key 0123456789abcdef0123456789abcdef is unknown', 'The key [key] is unknown'],
+    ] as const) {
+      assert.equal(withoutKeys(text), expected);
+    }
+    const harmless =
+      "The model 'claude-sonnet-4-5-20250929' takes max_completion_tokens up to 128000 since 2026-01-01.";
+    assert.equal(withoutKeys(harmless), harmless);
+  });
+
+  test('what a message repeats of the request is left out, whole or in part, and names of fields stay', () => {
+    const prompt = 'Write a letter to my landlord about the leaking roof.';
+    const request = JSON.stringify({
+      messages: [{ role: 'user', content: prompt }],
+      response_format: { type: 'text' },
+    });
+    assert.equal(withoutWordsOf(`Bad: "${prompt}"`, request), 'Bad: "[…]"');
+    assert.equal(withoutWordsOf(`Bad: ${prompt.slice(5, 45)}...`, request), 'Bad: […]...');
+    assert.equal(withoutWordsOf('Bad response_format of type text', request), 'Bad response_format of type text');
+    const chinese = JSON.stringify({ messages: [{ content: '我的密码是一二三四' }] });
+    assert.equal(withoutWordsOf('拒绝：我的密码是一二三四', chinese), '拒绝：[…]');
+  });
+});

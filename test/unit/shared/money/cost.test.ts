@@ -1,0 +1,337 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { costOf, type Quantities } from '../../../../shared/money/cost.ts';
+import { formatDollars, parseDollars } from '../../../../shared/money/dollars.ts';
+import type { Prices } from '../../../../shared/money/prices.ts';
+import type { FeeFacts } from '../../../../shared/money/request-fee.ts';
+
+/** Nano-dollars for a thousand tokens: 2 dollars in, 8 out, for a million. */
+const plain: Prices = { input: 2_000_000, output: 8_000_000 };
+const cached: Prices = { ...plain, cachedInput: 500_000, cacheWrite: 2_500_000 };
+const searching: Prices = { ...plain, request: { low: 5_000_000, medium: 8_000_000, high: 12_000_000 } };
+const tiered: Prices = {
+  ...cached,
+  above: [{ tokens: 1000, input: 4_000_000, cachedInput: 1_000_000, output: 12_000_000 }],
+};
+
+interface Case {
+  readonly of: string;
+  readonly prices?: Prices;
+  readonly usage: Record<string, unknown> | null;
+  readonly quantities?: Quantities;
+  readonly fee?: FeeFacts;
+  readonly cost: number | undefined;
+}
+
+const chatCases: readonly Case[] = [
+  {
+    of: 'a chat',
+    ...{ prices: plain, usage: { prompt_tokens: 10, completion_tokens: 3, total_tokens: 13 } },
+    // 10 × 2,000 + 3 × 8,000
+    cost: 44_000,
+  },
+  {
+    of: 'a chat whose thoughts are part of its output',
+    prices: plain,
+    usage: {
+      ...{ prompt_tokens: 10, completion_tokens: 30, total_tokens: 40 },
+      completion_tokens_details: { reasoning_tokens: 20 },
+    },
+    cost: 20_000 + 240_000,
+  },
+  {
+    of: 'a chat whose thoughts are counted beside its output',
+    prices: plain,
+    usage: {
+      ...{ prompt_tokens: 10, completion_tokens: 30, total_tokens: 60 },
+      completion_tokens_details: { reasoning_tokens: 20 },
+    },
+    cost: 20_000 + 50 * 8000,
+  },
+  {
+    of: 'a chat with a cache',
+    prices: cached,
+    usage: {
+      ...{ prompt_tokens: 100, completion_tokens: 1 },
+      prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 },
+    },
+    // 60 × 500 + 30 × 2,500 + 10 × 2,000 + 8,000
+    cost: 30_000 + 75_000 + 20_000 + 8000,
+  },
+  {
+    of: 'a cache without prices of its own',
+    prices: plain,
+    usage: { prompt_tokens: 100, prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 } },
+    cost: 200_000,
+  },
+  { of: "DeepSeek's cache", prices: cached, usage: { prompt_tokens: 10, prompt_cache_hit_tokens: 4 }, cost: 14_000 },
+  {
+    of: "the cache of Mistral's older answers",
+    ...{ prices: cached, usage: { prompt_tokens: 10, completion_tokens: 0, num_cached_tokens: 4 } },
+    cost: 14_000,
+  },
+  {
+    of: 'a cache that claims more than there was',
+    prices: cached,
+    usage: { prompt_tokens: 10, prompt_tokens_details: { cached_tokens: 50, cache_write_tokens: 50 } },
+    cost: 5000,
+  },
+  {
+    of: 'audio in a chat',
+    prices: { ...plain, audioInput: 10_000_000 },
+    usage: { prompt_tokens: 10, completion_tokens: 0, prompt_tokens_details: { audio_tokens: 4 } },
+    cost: 12_000 + 40_000,
+  },
+  {
+    of: 'audio in a chat that is counted beside its prompt, as the total tells',
+    prices: { ...plain, audioInput: 10_000_000 },
+    usage: {
+      ...{ prompt_tokens: 9, completion_tokens: 248, total_tokens: 632 },
+      prompt_tokens_details: { audio_tokens: 375 },
+    },
+    // 9 × 2,000 + 375 × 10,000 + 248 × 8,000
+    cost: 18_000 + 3_750_000 + 1_984_000,
+  },
+  {
+    of: 'audio beside its prompt, and thoughts that are part of the output',
+    prices: plain,
+    usage: {
+      ...{ prompt_tokens: 9, completion_tokens: 248, total_tokens: 632 },
+      ...{ prompt_tokens_details: { audio_tokens: 375 }, completion_tokens_details: { reasoning_tokens: 100 } },
+    },
+    cost: 384 * 2000 + 248 * 8000,
+  },
+  {
+    of: 'audio that is part of the prompt, and thoughts beside the output',
+    prices: plain,
+    usage: {
+      ...{ prompt_tokens: 400, completion_tokens: 248, total_tokens: 748 },
+      ...{ prompt_tokens_details: { audio_tokens: 375 }, completion_tokens_details: { reasoning_tokens: 100 } },
+    },
+    cost: 400 * 2000 + 348 * 8000,
+  },
+  {
+    of: 'audio and thoughts that are both counted beside',
+    prices: plain,
+    usage: {
+      ...{ prompt_tokens: 9, completion_tokens: 248, total_tokens: 732 },
+      ...{ prompt_tokens_details: { audio_tokens: 375 }, completion_tokens_details: { reasoning_tokens: 100 } },
+    },
+    cost: 384 * 2000 + 348 * 8000,
+  },
+  {
+    of: 'audio in a chat that is longer than the total leaves room for',
+    prices: plain,
+    usage: { prompt_tokens: 9, completion_tokens: 1, total_tokens: 20, prompt_tokens_details: { audio_tokens: 375 } },
+    cost: 9 * 2000 + 8000,
+  },
+  { of: 'a chat as long as its prices go', prices: tiered, usage: { prompt_tokens: 1000 }, cost: 2_000_000 },
+  {
+    of: 'a longer one, as a whole',
+    prices: tiered,
+    usage: {
+      ...{ prompt_tokens: 1001, completion_tokens: 10 },
+      prompt_tokens_details: { cached_tokens: 1, cache_write_tokens: 1000 },
+    },
+    // Its tier names no price of what is written: it is the one below.
+    cost: 1000 + 2_500_000 + 120_000,
+  },
+  {
+    of: 'a chat that costs parts of a nano-dollar, rounded up once',
+    prices: { input: 100, output: 100 },
+    usage: { prompt_tokens: 1, completion_tokens: 1 },
+    cost: 1,
+  },
+  {
+    of: 'a chat beyond what numbers hold exactly',
+    prices: { input: 99_999_999_999 },
+    usage: { prompt_tokens: 90_001 },
+    cost: 9_000_099_999_910,
+  },
+  {
+    of: 'a response',
+    prices: cached,
+    usage: {
+      ...{ input_tokens: 10, input_tokens_details: { cached_tokens: 4, cache_write_tokens: 0 } },
+      ...{ output_tokens: 5, output_tokens_details: { reasoning_tokens: 2 }, total_tokens: 15 },
+    },
+    cost: 4 * 500 + 6 * 2000 + 5 * 8000,
+  },
+  { of: 'embeddings', prices: { input: 20_000 }, usage: { prompt_tokens: 5, total_tokens: 5 }, cost: 100 },
+  { of: 'embeddings that count in all only', prices: { input: 20_000 }, usage: { total_tokens: 5 }, cost: 100 },
+  {
+    of: 'a chat whose requests have a price',
+    ...{ prices: { ...plain, request: 5_000_000 }, usage: { prompt_tokens: 1 }, cost: 5_000_000 + 2000 },
+  },
+  {
+    of: 'a chat without counts whose requests have a price',
+    ...{ prices: { ...plain, request: 5_000_000 }, usage: null, cost: 5_000_000 },
+  },
+  {
+    of: 'a chat that asks for no search context',
+    ...{ prices: searching, usage: { prompt_tokens: 1 }, cost: 5_000_000 + 2000 },
+  },
+  {
+    of: 'a chat that asks for a large search context',
+    ...{ prices: searching, usage: { prompt_tokens: 1 }, fee: { searchContext: 'high' }, cost: 12_000_000 + 2000 },
+  },
+  {
+    of: 'a chat whose vendor tells another search context than was asked for',
+    prices: searching,
+    usage: { prompt_tokens: 1, search_context_size: 'medium' },
+    ...{ fee: { searchContext: 'high' }, cost: 8_000_000 + 2000 },
+  },
+  {
+    of: 'a chat whose vendor tells a search context that nobody knows',
+    prices: searching,
+    usage: { prompt_tokens: 1, search_context_size: 'constructor' },
+    ...{ fee: { searchContext: 'high' }, cost: 12_000_000 + 2000 },
+  },
+  {
+    of: 'a completion of three prompts',
+    ...{ prices: searching, usage: { prompt_tokens: 1 }, fee: { requests: 3 }, cost: 15_000_000 + 2000 },
+  },
+  {
+    of: 'a count of tokens, which is no request to the model',
+    ...{ prices: searching, usage: null, fee: { requests: 0 }, cost: 0 },
+  },
+  { of: 'a free model', prices: { input: 0, output: 0 }, usage: { prompt_tokens: 5 }, cost: 0 },
+  { of: 'a model without prices', usage: { prompt_tokens: 5 }, cost: undefined },
+  { of: 'an answer without counts', prices: plain, usage: null, cost: undefined },
+];
+
+const mediaCases: readonly Case[] = [
+  {
+    of: 'images by tokens',
+    prices: { ...plain, imageOutput: 32_000_000 },
+    usage: {
+      ...{ input_tokens: 10, input_tokens_details: { text_tokens: 4, image_tokens: 6 } },
+      ...{ output_tokens: 100, output_tokens_details: { text_tokens: 20, image_tokens: 80 } },
+    },
+    quantities: { images: 1 },
+    cost: 20_000 + 20 * 8000 + 80 * 32_000,
+  },
+  {
+    of: 'images by tokens that are not split',
+    prices: { ...plain, imageOutput: 32_000_000 },
+    usage: { input_tokens: 10, output_tokens: 100 },
+    quantities: { images: 1 },
+    cost: 20_000 + 100 * 32_000,
+  },
+  {
+    of: 'images by the piece',
+    prices: { image: 40_000_000 },
+    usage: null,
+    quantities: { images: 3 },
+    cost: 120_000_000,
+  },
+  ...(
+    [
+      [undefined, undefined, 40],
+      ['1024x1024', 'standard', 40],
+      ['1792x1024', undefined, 80],
+      ['1792x1024', 'standard', 80],
+      ['1024x1024', 'hd', 90],
+      ['1792x1024', 'hd', 120],
+      ['constructor', '__proto__', 40],
+    ] as const
+  ).map(([imageSize, imageQuality, cost]) => ({
+    of: `images of the size ${imageSize} and the quality ${imageQuality}`,
+    prices: { image: 40, imageKinds: { '1792x1024': 80, hd: 90, '1792x1024 hd': 120 } },
+    ...{ usage: null, quantities: { images: 2 }, fee: { imageSize, imageQuality }, cost: 2 * cost },
+  })),
+  {
+    of: 'a transcription by tokens',
+    prices: { input: 2_500_000, audioInput: 6_000_000, output: 10_000_000 },
+    usage: {
+      ...{ type: 'tokens', input_tokens: 14, input_token_details: { text_tokens: 4, audio_tokens: 10 } },
+      ...{ output_tokens: 2, total_tokens: 16 },
+    },
+    cost: 4 * 2500 + 10 * 6000 + 2 * 10_000,
+  },
+  {
+    of: 'a transcription by tokens that are not split',
+    prices: { input: 2_500_000, audioInput: 6_000_000, output: 10_000_000 },
+    usage: { type: 'tokens', input_tokens: 14, output_tokens: 2 },
+    cost: 14 * 6000 + 2 * 10_000,
+  },
+  {
+    of: 'a transcription by its length',
+    ...{ prices: { second: 100_000 }, usage: { type: 'duration', seconds: 3 }, cost: 300_000 },
+  },
+  {
+    of: 'a transcription by parts of a second',
+    ...{ prices: { second: 30_833 }, usage: { type: 'duration', seconds: 2.5 } },
+    // 77,082.5
+    cost: 77_083,
+  },
+  {
+    of: 'a transcription whose length is known from elsewhere',
+    prices: { second: 100_000 },
+    usage: { type: 'tokens', input_tokens: 10, output_tokens: 1 },
+    quantities: { seconds: 1.5 },
+    cost: 150_000,
+  },
+  { of: 'a video', prices: { second: 400_000_000 }, usage: null, quantities: { seconds: 8 }, cost: 3_200_000_000 },
+  {
+    of: 'speech by characters',
+    prices: { character: 15_000 },
+    usage: null,
+    quantities: { characters: 11 },
+    cost: 165_000,
+  },
+  {
+    of: 'speech by tokens',
+    prices: { input: 600_000, output: 12_000_000 },
+    usage: { input_tokens: 4, output_tokens: 100, total_tokens: 104 },
+    quantities: { characters: 11 },
+    cost: 2400 + 1_200_000,
+  },
+  { of: 'a length that nobody knows', prices: { second: 100_000 }, usage: { input_tokens: 5 }, cost: undefined },
+];
+
+describe('the cost of a job', () => {
+  for (const { of, prices, usage, quantities, fee, cost } of [...chatCases, ...mediaCases]) {
+    it(`is right for ${of}`, () => assert.equal(costOf(prices, usage, quantities, fee), cost));
+  }
+
+  it('is never negative, and exact where counts are none', () => {
+    for (const count of [-5, Number.NaN, Number.POSITIVE_INFINITY, '7', null]) {
+      assert.equal(costOf(plain, { prompt_tokens: count, completion_tokens: 1 }), 8000, String(count));
+    }
+    assert.equal(costOf({ second: 5 }, null, { seconds: -1 }), 0);
+  });
+
+  it('is that of the bound where an amount is beyond it', () => {
+    for (const much of [1e12, 1e303, Number.POSITIVE_INFINITY]) {
+      assert.equal(costOf({ second: 5 }, null, { seconds: much }), 5e9, String(much));
+      assert.equal(costOf({ second: 5 }, { type: 'duration', seconds: much }), 5e9, String(much));
+      assert.equal(costOf({ character: 5 }, null, { characters: much }), 5e9, String(much));
+    }
+    assert.equal(costOf({ input: 1000, output: 1000 }, { prompt_tokens: 1e300, completion_tokens: 1e15 }), 2e9);
+  });
+});
+
+describe('dollars', () => {
+  it('are plain decimals, and read back exactly', () => {
+    const shown: readonly (readonly [number, string])[] = [
+      [0, '0'],
+      [1, '0.000000001'],
+      [12_345, '0.000012345'],
+      [1_500_000_000, '1.5'],
+      [20_000_000_000, '20'],
+      [-1, '-0.000000001'],
+      [Number.MAX_SAFE_INTEGER, '9007199.254740991'],
+    ];
+    for (const [nanos, text] of shown) {
+      assert.equal(formatDollars(nanos), text);
+      assert.equal(parseDollars(text), nanos);
+    }
+  });
+
+  it('are none where they are no plain decimals, too fine or too much', () => {
+    for (const text of ['', '1e3', '.5', '5.', '1.0000000001', '99999999', '+1', ' 1', '1,5', 'NaN']) {
+      assert.equal(parseDollars(text), undefined, text);
+    }
+  });
+});

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { costOf } from '../../../../shared/money/cost.ts';
+import { amountOf, holdOf } from '../../../../shared/money/hold.ts';
+import type { Prices } from '../../../../shared/money/prices.ts';
+import { searchContextSizes } from '../../../../shared/money/request-fee.ts';
+import { madeUpModel } from '../../../support/routed-model.ts';
+
+const cheap = madeUpModel({
+  ...{ id: 'cheap', capability: 'chat', maxOutputTokens: 100 },
+  prices: { input: 1_000_000, output: 2_000_000 },
+});
+const dear = madeUpModel({
+  ...{ id: 'dear', capability: 'chat', maxOutputTokens: 50 },
+  prices: {
+    ...{ input: 3_000_000, cacheWrite: 4_000_000, output: 1_000_000 },
+    above: [{ tokens: 1000, input: 10_000_000, output: 20_000_000 }],
+  },
+});
+
+describe('the hold of a request', () => {
+  it('takes the dearest of all routes, and of what its input may be', () => {
+    const hold = holdOf([cheap, dear], { bytes: 10 });
+    assert.deepEqual(hold, { fixed: 40_000, outputPrice: 2_000_000, outputTokens: 100, isGiven: false });
+    assert.equal(amountOf(hold, 100), 40_000 + 200_000);
+  });
+
+  it('takes the prices of longer requests only where it may be one', () => {
+    assert.equal(holdOf([dear], { bytes: 1000 }).outputPrice, 1_000_000);
+    const longer = holdOf([dear], { bytes: 1001 });
+    assert.deepEqual([longer.fixed, longer.outputPrice], [10_010_000, 20_000_000]);
+  });
+
+  it('counts an image as the most tokens that one takes, with the models of its routes', () => {
+    assert.equal(holdOf([cheap], { bytes: 10, imageInputs: 2 }).fixed, 10_010 * 1000);
+    const hungry = madeUpModel({ id: 'gpt-4o-mini', capability: 'chat', prices: { input: 1_000_000 } });
+    assert.equal(holdOf([cheap, hungry], { bytes: 10, imageInputs: 1 }).fixed, 48_179 * 1000);
+  });
+
+  it('takes off what is data of images, and never more than all bytes', () => {
+    assert.equal(holdOf([cheap], { bytes: 500, imageInputs: 1, imageBytes: 490 }).fixed, 5010 * 1000);
+    assert.equal(holdOf([cheap], { bytes: 500, imageInputs: 1, imageBytes: 10_000 }).fixed, 5000 * 1000);
+  });
+
+  it('takes the lowest prices for no input at all, and is never nothing where there is a price', () => {
+    for (const facts of [{ bytes: 0 }, { bytes: 10, imageBytes: 10_000 }, { bytes: 0, seconds: Number.NaN }]) {
+      assert.deepEqual([holdOf([cheap], facts).fixed, holdOf([cheap], facts).outputPrice], [1, 2_000_000]);
+    }
+    const timed = madeUpModel({ id: 'timed', capability: 'video', prices: { second: 5 } });
+    for (const seconds of [0, -5, Number.POSITIVE_INFINITY])
+      assert.equal(holdOf([timed], { bytes: 9, seconds }).fixed, 1);
+  });
+
+  it('counts documents as the longest input of all routes', () => {
+    const window = madeUpModel({ id: 'w', capability: 'chat', contextWindow: 8000, prices: { input: 1000 } });
+    const wider = madeUpModel({ id: 'w', capability: 'chat', contextWindow: 9000, prices: { input: 1000 } });
+    assert.equal(holdOf([window, wider], { bytes: 10, documents: 2 }).fixed, 9010);
+  });
+
+  it("takes the caller's limit, and holds it for each choice", () => {
+    const hold = holdOf([cheap], { bytes: 0, outputTokens: 7, choices: 3 });
+    assert.deepEqual([hold.outputTokens, hold.isGiven, amountOf(hold, 7)], [7, true, 1 + 3 * 7 * 2000]);
+  });
+
+  it('knows a usual maximum where the model tells none, and no more than its window', () => {
+    const silent = madeUpModel({ id: 'silent', capability: 'chat' });
+    assert.equal(holdOf([silent], { bytes: 1 }).outputTokens, 16_384);
+    const small = madeUpModel({ id: 'small', capability: 'chat', contextWindow: 4096 });
+    assert.equal(holdOf([small], { bytes: 1 }).outputTokens, 4096);
+  });
+
+  it('counts images, seconds and characters', () => {
+    const priced = madeUpModel({ id: 'm', capability: 'video', prices: { image: 3, second: 5000, character: 7 } });
+    assert.equal(holdOf([priced], { bytes: 9, images: 2, seconds: 1.5, characters: 4 }).fixed, 6 + 7500 + 28);
+  });
+
+  it('holds the price of each request, and of no size of the search context more than of a larger one', () => {
+    const sized = (low: number, medium: number, high: number) =>
+      madeUpModel({ id: 'm', capability: 'chat', prices: { request: { low, medium, high } } });
+    const flat = madeUpModel({ id: 'm', capability: 'chat', prices: { request: 6 } });
+    const fixed = (routes: Parameters<typeof holdOf>[0]) =>
+      ([undefined, 'low', 'medium', 'high'] as const).map(
+        (searchContext) => holdOf(routes, { bytes: 9, fee: { searchContext } }).fixed,
+      );
+    assert.deepEqual(fixed([sized(5, 8, 12)]), [5, 5, 8, 12]);
+    assert.deepEqual(fixed([sized(8, 5, 12), flat]), [8, 8, 8, 12]);
+    assert.deepEqual(fixed([flat]), [6, 6, 6, 6]);
+    assert.equal(holdOf([flat], { bytes: 9, fee: { requests: 3 } }).fixed, 18);
+    assert.equal(holdOf([sized(0, 0, 4)], { bytes: 9 }).fixed, 1, 'never nothing where there is a price');
+  });
+
+  it('holds what images of the size and the quality cost, and never less than the usual ones', () => {
+    const imageKinds = { '256x256': 10, '1792x1024': 80, hd: 90, '1792x1024 hd': 50 };
+    const kinds = madeUpModel({ id: 'm', capability: 'image', prices: { image: 40, imageKinds } });
+    const other = madeUpModel({ id: 'm', capability: 'image', prices: { image: 60 } });
+    const fixed = (routes: Parameters<typeof holdOf>[0], imageSize?: string, imageQuality?: string) =>
+      holdOf(routes, { bytes: 9, images: 2, fee: { imageSize, imageQuality } }).fixed;
+    assert.deepEqual([fixed([kinds]), fixed([kinds], '256x256'), fixed([kinds], '1792x1024')], [80, 80, 160]);
+    assert.deepEqual([fixed([kinds], undefined, 'hd'), fixed([kinds], '1792x1024', 'hd')], [180, 180]);
+    assert.deepEqual([fixed([kinds, other]), fixed([kinds, other], '1792x1024')], [120, 160]);
+    const onlyKinds = madeUpModel({ id: 'm', capability: 'image', prices: { imageKinds: { hd: 90 } } });
+    assert.deepEqual([fixed([onlyKinds]), fixed([onlyKinds], undefined, 'hd')], [1, 180]);
+  });
+
+  it('is nothing for a model without prices', () => {
+    const free = madeUpModel({ id: 'free', capability: 'chat' });
+    assert.equal(amountOf(holdOf([free], { bytes: 1_000_000 }), 1_000_000), 0);
+  });
+
+  const price = fc.integer({ min: 0, max: 100_000_000_000 });
+  const maybe = fc.option(price, { nil: undefined });
+  const tokenPrices = { input: maybe, cachedInput: maybe, cacheWrite: maybe, output: maybe };
+  const prices = fc.record({
+    ...tokenPrices,
+    ...{ audioInput: maybe, imageOutput: maybe, image: maybe, second: maybe, character: maybe },
+    imageKinds: fc.option(fc.dictionary(fc.constantFrom('1x1', 'hd', '1x1 hd', '2x2'), price), { nil: undefined }),
+    request: fc.option(fc.oneof(price, fc.record({ low: price, medium: price, high: price })), { nil: undefined }),
+    above: fc.uniqueArray(fc.record({ tokens: fc.integer({ min: 1, max: 2_000_000 }), ...tokenPrices }), {
+      ...{ maxLength: 3, selector: ({ tokens }: { tokens: number }) => tokens },
+    }),
+  }) as fc.Arbitrary<Prices>;
+  const share = fc.double({ min: 0, max: 1, noNaN: true });
+  const used = fc.record({
+    ...{ bytes: fc.nat(3_000_000), outputTokens: fc.nat(200_000), choices: fc.integer({ min: 1, max: 8 }) },
+    ...{ images: fc.nat(10), seconds: fc.double({ min: 0, max: 1e5, noNaN: true }), characters: fc.nat(5000) },
+    fee: fc.record({
+      ...{ searchContext: fc.constantFrom(undefined, ...searchContextSizes), requests: fc.nat(9) },
+      ...{ imageSize: fc.constantFrom(undefined, '1x1', '2x2'), imageQuality: fc.constantFrom(undefined, 'hd', 'low') },
+    }),
+    shares: fc.tuple(share, share, share, share, share, share),
+  });
+
+  it('is never less than what a request within its bounds costs, by any of its routes', () => {
+    fc.assert(
+      fc.property(fc.array(prices, { minLength: 1, maxLength: 3 }), used, (lists, { shares, ...facts }) => {
+        const routes = lists.map((list) => {
+          const above = [...(list.above ?? [])].sort((one, other) => one.tokens - other.tokens);
+          return { ...cheap, prices: { ...list, above } };
+        });
+        const hold = holdOf(routes, facts);
+        const amount = amountOf(hold, facts.outputTokens);
+        const part = (most: number, index: number): number => Math.floor(most * (shares[index] as number));
+        const [input, output] = [part(facts.bytes, 0), part(facts.outputTokens * facts.choices, 1)];
+        const usage = {
+          ...{ prompt_tokens: input, completion_tokens: output },
+          prompt_tokens_details: {
+            ...{ cached_tokens: part(input, 2), cache_write_tokens: part(input, 3), audio_tokens: part(input, 4) },
+          },
+          completion_tokens_details: { image_tokens: part(output, 5) },
+        };
+        for (const { prices: list } of routes) {
+          const cost = costOf(list, usage, facts, facts.fee) ?? 0;
+          assert.ok(Number.isSafeInteger(cost) && cost >= 0);
+          assert.ok(cost <= amount, `${cost} > ${amount}`);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('rises with what is asked for, and the cost with what is used', () => {
+    fc.assert(
+      fc.property(prices, used, fc.nat(1000), (list, { shares: _, ...facts }, more) => {
+        const priced = { ...list, above: [] };
+        const routes = [{ ...cheap, prices: priced }];
+        const [one, other] = [holdOf(routes, facts), holdOf(routes, { ...facts, bytes: facts.bytes + more })];
+        assert.ok(other.fixed >= one.fixed && amountOf(one, more + 1) >= amountOf(one, more));
+        const usage = { prompt_tokens: facts.bytes, completion_tokens: facts.outputTokens };
+        const larger = { prompt_tokens: facts.bytes + more, completion_tokens: facts.outputTokens + more };
+        assert.ok((costOf(priced, larger, facts) ?? 0) >= (costOf(priced, usage, facts) ?? 0));
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { connectRedis, type RedisClient, type RedisHandle } from '../../../../shared/redis/redis.ts';
+import { createLogger } from '../../../../shared/runtime/log.ts';
+import { startRedis, type TestRedis } from '../../../support/redis.ts';
+
+describe('a script that Redis has forgotten', () => {
+  let server: TestRedis;
+  let redis: RedisHandle;
+  before(async () => {
+    server = await startRedis();
+    redis = await connectRedis(server.url, createLogger('silent', 'test').log);
+    redis.client.defineCommand('echoed', { numberOfKeys: 0, lua: 'return ARGV[1]' });
+  });
+  after(async () => {
+    await redis?.close();
+    await server?.stop();
+  });
+
+  const run = (text: string) => (redis.client as RedisClient & { echoed(text: string): Promise<string> }).echoed(text);
+
+  it('is sent again at once, with what was sent beside and after it', { timeout: 10_000 }, async () => {
+    assert.equal(await run('first'), 'first');
+    for (let round = 0; round < 3; round++) {
+      await redis.client.script('FLUSH');
+      const replies = [run('one'), redis.client.ping(), run('two')];
+      assert.deepEqual(await Promise.all(replies), ['one', 'PONG', 'two']);
+      await redis.client.script('FLUSH');
+      assert.equal(await run('alone'), 'alone');
+    }
+  });
+});

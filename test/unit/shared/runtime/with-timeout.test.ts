@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict';
+import { stat } from 'node:fs/promises';
+import { test } from 'node:test';
+import { withTimeout } from '../../../../shared/runtime/with-timeout.ts';
+
+test('a process that stood still past the time hears what has come meanwhile', async () => {
+  const size = withTimeout(
+    stat(import.meta.filename).then((stats) => stats.size),
+    20,
+  );
+  // The thread that reads goes on; nothing else does.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+  assert.notEqual(await size, undefined);
+});
+
+test('what takes longer is undefined, and what fails is thrown', async () => {
+  assert.equal(await withTimeout(new Promise(() => undefined), 5), undefined);
+  await assert.rejects(withTimeout(Promise.reject(new Error('broken')), 1000), /broken/);
+});

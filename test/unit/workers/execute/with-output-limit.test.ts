@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { withOutputLimit } from '../../../../workers/execute/with-output-limit.ts';
+
+describe('a limit of output that the gateway sets', () => {
+  it('stands in the request as if its caller had set it, behind all else', () => {
+    const of = (endpoint: string, request: string, outputLimit?: number): string =>
+      withOutputLimit(request, { endpoint, ...(outputLimit !== undefined && { outputLimit }) });
+    const asked = '{"stream_options":{},"messages":[]}';
+    assert.equal(of('chat', asked, 5), '{"stream_options":{},"messages":[],"max_completion_tokens":5}');
+    assert.equal(of('completions', '{"prompt":"}"}\n', 5), '{"prompt":"}","max_tokens":5}');
+    assert.equal(of('responses', '{ }', 50), '{"max_output_tokens":50}');
+    assert.deepEqual(JSON.parse(of('chat', '{"max_completion_tokens":null}', 5)), { max_completion_tokens: 5 });
+    assert.equal(of('responses', '{}', 5), '{"max_output_tokens":16}', 'OpenAI takes no less');
+  });
+
+  it('leaves a request without one as it is, and an endpoint that knows none', () => {
+    const request = '{"messages":[]}';
+    assert.equal(withOutputLimit(request, { endpoint: 'chat' }), request);
+    for (const endpoint of ['messages.count_tokens', 'embeddings', 'toString']) {
+      assert.equal(withOutputLimit(request, { endpoint, outputLimit: 5 }), request);
+    }
+  });
+});

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { hasImpossibleAmount, maxAmount } from '../../../../shared/money/impossible-amount.ts';
+import { boundExchange } from '../../../../workers/usage/bound-usage.ts';
+import { countExchange } from '../../../../workers/usage/count-exchange.ts';
+
+const chat = (content: string) => JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] });
+const chunk = (content: string) => JSON.stringify({ id: 'chatcmpl-1', choices: [{ index: 0, delta: { content } }] });
+
+function exchange(prompt: string, said: readonly string[]) {
+  const frames = said.map(chunk);
+  const length = frames.reduce((sum, frame) => sum + frame.length, 0);
+  return { endpoint: 'chat', request: chat(prompt), frames, length, largeLength: 0 };
+}
+
+const texts = {
+  English: 'The quick brown fox jumps over the lazy dog, and then it goes home to sleep until the morning. ',
+  German: 'Die Würde des Menschen ist unantastbar. Sie zu achten und zu schützen ist Verpflichtung aller Gewalt. ',
+  Chinese: '人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。',
+  code: 'for (const [index, value] of values.entries()) { total += value * weights[index]; }\n',
+};
+
+describe('a bound of what an interrupted answer has taken', () => {
+  for (const [of, text] of Object.entries(texts)) {
+    it(`is not below the count, and of its order, for ${of}`, () => {
+      const whole = exchange(text.repeat(20), [text, text, text]);
+      const [counted, bound] = [countExchange(whole), boundExchange(whole)];
+      assert.ok(
+        bound.prompt >= counted.prompt && bound.prompt <= 4 * counted.prompt,
+        `${bound.prompt} ${counted.prompt}`,
+      );
+      assert.ok(bound.completion >= counted.completion, `${bound.completion} ${counted.completion}`);
+      assert.ok(bound.completion <= 4 * counted.completion, `${bound.completion} ${counted.completion}`);
+    });
+  }
+
+  it('takes a picture in the request for a page, not for its bytes', () => {
+    const url = `data:image/png;base64,${'A'.repeat(3_000_000)}`;
+    const request = JSON.stringify({
+      messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+    });
+    const { prompt } = boundExchange({ ...exchange('', []), request });
+    assert.ok(prompt >= 2000 && prompt < 3000, `${prompt}`);
+  });
+
+  it('counts what of a long answer is left out as it counts the rest, and frames that cannot be read by their length', () => {
+    const part = exchange('Hi', ['word '.repeat(100)]);
+    const whole = boundExchange({ ...part, length: part.length * 10 });
+    assert.ok(Math.abs(whole.completion - 10 * boundExchange(part).completion) <= 10);
+    const { completion } = boundExchange({ ...part, frames: ['{"choices":[null]}', 'x'.repeat(300)], length: 318 });
+    assert.equal(completion, 106);
+  });
+});
+
+describe('a usage that cannot be true', () => {
+  const usages: readonly (readonly [usage: Record<string, unknown>, isImpossible: boolean])[] = [
+    [{ prompt_tokens: 3, completion_tokens: 0, total_tokens: 3 }, false],
+    [{ prompt_tokens: maxAmount }, false],
+    [{ prompt_tokens: maxAmount + 1 }, true],
+    [{ prompt_tokens: 1e15 }, true],
+    [{ completion_tokens: -1 }, true],
+    [{ output_tokens: 0.5 }, true],
+    [{ total_tokens: Number.NaN }, true],
+    [{ prompt_tokens: 3, prompt_tokens_details: { cached_tokens: 1e18 } }, true],
+    [{ output_tokens: 3, output_tokens_details: { reasoning_tokens: -5 } }, true],
+    [{ type: 'duration', seconds: 2.5 }, false],
+    [{ type: 'duration', seconds: 1e303 }, true],
+    [{ type: 'duration', seconds: Number.POSITIVE_INFINITY }, true],
+    // A vendor's own extras, and what is no number.
+    [{ prompt_tokens: 3, cost: 0.25, queue_time: 0.017, cost_in_usd_ticks: 5e10 }, false],
+    [{ prompt_tokens: null, prompt_tokens_details: null, completion_tokens_details: {} }, false],
+  ];
+  for (const [usage, isImpossible] of usages) {
+    it(`${isImpossible ? 'is' : 'is not'} ${JSON.stringify(usage)}`, () => {
+      assert.equal(hasImpossibleAmount(usage), isImpossible);
+    });
+  }
+
+  it('is one whose quantities are', () => {
+    assert.equal(hasImpossibleAmount(null, { seconds: 8.5, images: undefined }), false);
+    for (const seconds of [-1, Number.NaN, Number.POSITIVE_INFINITY, 1e303]) {
+      assert.equal(hasImpossibleAmount(null, { seconds }), true);
+    }
+  });
+});

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { readServed, servedText, withCost } from '../../../../shared/jobs/settlement/served.ts';
+import type { QueuedJob } from '../../../../shared/queue/queue.ts';
+import { recordedUsage, videoSeconds } from '../../../../workers/usage/billed-quantities.ts';
+import { chargeFor, chargeForInterrupted, chargeForLate } from '../../../../workers/usage/charge.ts';
+import { madeUpModel } from '../../../support/routed-model.ts';
+
+const row = madeUpModel({ id: 'm', capability: 'chat', prices: { input: 1000, output: 2000 } });
+const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+
+describe('what a job is charged', () => {
+  it('is what its vendor has counted, by the prices of its route', () => {
+    assert.deepEqual(chargeFor(row, {}, { usage }), { usage: JSON.stringify(usage), cost: 7, tokens: 5 });
+    assert.deepEqual(chargeFor(undefined, {}, { usage }), { usage: JSON.stringify(usage), cost: undefined, tokens: 5 });
+    assert.deepEqual(chargeForInterrupted(row, {}, null), { usage: undefined, cost: undefined, tokens: undefined });
+  });
+
+  it('is nothing where an answer came after a failure that nothing was said before', () => {
+    const job = { capability: 'chat', endpoint: 'chat' } as QueuedJob;
+    const answer = { body: '{}', usage };
+    const costs = (outcome: 'failed' | 'cancelled', hasDelta: boolean, late = job) =>
+      chargeForLate(row, late, { outcome, hasDelta }, answer).cost;
+    assert.deepEqual([costs('cancelled', false), costs('failed', true), costs('failed', false)], [7, 7, 0]);
+    assert.equal(costs('failed', true, { ...job, capability: 'image', endpoint: 'images.generations' }), 0);
+  });
+
+  it('has the price of its request, also where it was cut, came late or could not be counted', () => {
+    const prices = { input: 1000, output: 2000, request: { low: 500, medium: 600, high: 700 } };
+    const searching = madeUpModel({ id: 'm', capability: 'chat', prices });
+    const job = { capability: 'chat', endpoint: 'chat', fee: { searchContext: 'high' } } as QueuedJob;
+    assert.equal(chargeFor(searching, job, { usage }).cost, 707);
+    assert.equal(chargeFor(searching, {}, { usage }).cost, 507);
+    assert.equal(chargeFor(searching, job, { usage: { ...usage, search_context_size: 'low' } }).cost, 507);
+    assert.equal(chargeForInterrupted(searching, job, usage).cost, 707);
+    assert.deepEqual(chargeForInterrupted(searching, job, null), { usage: undefined, cost: 700, tokens: undefined });
+    const late = (outcome: 'failed' | 'cancelled') =>
+      chargeForLate(searching, job, { outcome, hasDelta: false }, { body: '{}', usage }).cost;
+    assert.deepEqual([late('cancelled'), late('failed')], [707, 0]);
+  });
+
+  it('is recorded with what else it is paid by, where a price is for that or nothing else is known', () => {
+    assert.deepEqual(recordedUsage(null, { seconds: 8 }, undefined), { seconds: 8 });
+    assert.deepEqual(recordedUsage(usage, { images: 2 }, { image: 1 }), { ...usage, images: 2 });
+    assert.equal(recordedUsage(usage, { images: 2 }, { output: 1 }), usage);
+    assert.equal(recordedUsage(null, {}, undefined), null);
+  });
+
+  it('is for a video as long as it was made, else asked for, else as usual', async () => {
+    const traits = { sizes: ['1280x720'], seconds: ['4'], input: true, remix: false };
+    const model = madeUpModel({ id: 'v', capability: 'video', video: traits });
+    const asked = async (): Promise<string> => '{"seconds":"8"}';
+    const silent = async (): Promise<string> => '{}';
+    assert.equal(await videoSeconds('12', model, () => assert.fail('the request is not needed')), 12);
+    assert.equal(await videoSeconds(undefined, model, asked), 8);
+    assert.equal(await videoSeconds(undefined, model, silent), 4);
+    assert.equal(await videoSeconds(undefined, undefined, silent), undefined);
+  });
+});
+
+describe('who serves, as it stands in a batch', () => {
+  it('is read back, with a stand-in and with a cost, and as older texts have it', () => {
+    const plain = { vendor: 'a vendor', calls: 2, model: undefined, cost: undefined };
+    const all = [plain, { ...plain, model: 'maker/m 1' }, { ...plain, cost: 0 }, { ...plain, model: 'm', cost: 12 }];
+    for (const served of all) {
+      const text = servedText(served);
+      assert.ok(!text.includes('\n'));
+      assert.deepEqual(readServed(text), served);
+    }
+    assert.deepEqual(readServed('openai 1 m'), { vendor: 'openai', calls: 1, model: 'm', cost: undefined });
+    assert.deepEqual(readServed(withCost('openai 1', 5)), { vendor: 'openai', calls: 1, model: undefined, cost: 5 });
+    assert.equal(withCost('openai 1', undefined), 'openai 1');
+    assert.equal(withCost('', 5), '');
+  });
+});

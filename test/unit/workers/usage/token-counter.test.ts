@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import fc from 'fast-check';
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
+import { countTexts } from '../../../../workers/usage/count-tokens.ts';
+import { TokenCounter } from '../../../../workers/usage/token-counter.ts';
+
+const never = (): AbortSignal => new AbortController().signal;
+const countText = (text: string): number => countTexts([text]);
+const requestOf = (content: string): string => JSON.stringify({ messages: [{ role: 'user', content }] });
+
+describe('counting tokens', () => {
+  it('counts as the tokenizer does, whatever is in the text', () => {
+    const unit = fc.oneof(
+      fc.string({ unit: 'grapheme', maxLength: 12 }),
+      fc.constantFrom('\n\n', '  ', "don't", '漢字'),
+    );
+    fc.assert(
+      fc.property(fc.array(unit, { maxLength: 40 }), (units) => {
+        const text = units.join(' ');
+        assert.equal(countText(text), countTokens(text, { disallowedSpecial: new Set() }));
+      }),
+    );
+  });
+
+  it('counts a text that it has to cut at most a token per cut differently', () => {
+    const text = "The quick brown fox jumps over the lazy dog, and it's fine.\n\n  x = foo(bar);\n".repeat(10_000);
+    assert.ok(Math.abs(countText(text) - countTokens(text)) <= text.length / 8192);
+  });
+
+  it('comes to an end for runs without a break: merged whole they would take the square of their length', () => {
+    for (const run of ['a', ' ', '\n', '-', '漢', '😀']) assert.ok(countText(run.repeat(500_000)) > 5000);
+  });
+
+  it('of very long texts counts as much as it can in little time, from all over them, and tells the whole', () => {
+    const random = fc.sample(fc.string({ unit: 'grapheme-ascii', minLength: 5000, maxLength: 5000 }), 10).join('');
+    const [words, code, noise] = ['The quick brown fox. '.repeat(5000), '{"a":[1,2,3]}\n'.repeat(5000), random];
+    const texts = Array.from({ length: 60 }, (_, index) => [words, code, noise][index % 3] as string);
+    const each = [words, code, noise].map(countText);
+    const whole = 20 * each.reduce((sum, tokens) => sum + tokens, 0);
+    const counted = countTexts(texts);
+    assert.ok(Math.abs(counted - whole) < whole / 10, `${counted} of ${whole}`);
+    assert.ok(countText('漢字かな交じり文'.repeat(250_000)) > 500_000);
+  });
+
+  it('answers many at a time, each its own', async () => {
+    const counter = new TokenCounter();
+    const texts = Array.from({ length: 20 }, (_, index) => 'word '.repeat(index * 10 + 1).trim());
+    const counts = await Promise.all(texts.map((text) => counter.count(requestOf(text), never())));
+    assert.deepEqual(
+      counts,
+      texts.map((text) => 7 + countTokens(text)),
+    );
+  });
+
+  it('lets its process go on meanwhile', async () => {
+    const counter = new TokenCounter();
+    await counter.count(requestOf('Hello'), never());
+    let isCounted = false;
+    const counting = counter.count(requestOf('word '.repeat(100_000)), never()).then((tokens) => {
+      isCounted = true;
+      return tokens;
+    });
+    await setImmediate();
+    assert.equal(isCounted, false);
+    assert.ok((await counting) >= 100_000);
+  });
+
+  it('fails for what the thread cannot read, and goes on with the next', async () => {
+    const counter = new TokenCounter();
+    const [broken, next] = [counter.count('{', never()), counter.count(requestOf('Hello world'), never())];
+    await assert.rejects(broken, { code: 'server_error' });
+    assert.equal(await next, 9);
+  });
+
+  it('gives up when it is told to, and leaves the others alone', async () => {
+    const counter = new TokenCounter();
+    const controller = new AbortController();
+    const [first, second, third] = [
+      counter.count(requestOf('Hello'), never()),
+      counter.count(requestOf('Hello'), controller.signal),
+      counter.count(requestOf('Hello world'), never()),
+    ];
+    controller.abort();
+    await assert.rejects(second, { code: 'cancelled' });
+    assert.deepEqual(await Promise.all([first, third]), [8, 9]);
+    await assert.rejects(counter.count(requestOf('Hello'), controller.signal), { code: 'cancelled' });
+  });
+});

@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { inspect } from 'node:util';
+import Anthropic from '@anthropic-ai/sdk';
+import type { ApiError } from '../../../shared/errors.ts';
+import { createAnthropic } from '../../../workers/vendors/anthropic/anthropic.ts';
+import { chatCalls, describeChatFaults } from '../contracts/chat-faults-contract.ts';
+import { failureOf, sameFailureOf } from '../contracts/failure-of.ts';
+import { type Answer, callOf, collect, sendJson, sendStream } from '../contracts/fixture-vendor.ts';
+import { VendorBench } from '../contracts/vendor-bench.ts';
+import { errorBody, eventsOf, recorded, toWire } from '../recorded/recorded-anthropic.ts';
+
+const apiKey = 'sk-ant-test-0123456789abcdef';
+const plain = eventsOf(recorded['plain text'] as Anthropic.Message);
+
+const create = (baseUrl: string) => createAnthropic({ name: 'anthropic', baseUrl, apiKey });
+
+describeChatFaults('Anthropic', {
+  create,
+  secrets: [apiKey],
+  contentType: 'text/event-stream',
+  events: plain.map((event) => toWire([event])),
+});
+
+describe('what goes wrong at Anthropic', () => {
+  const bench = new VendorBench(create);
+
+  /** The error of a call whose request the server answers like this; streamed, held and counted alike. */
+  const errorOf = (answer: Answer): Promise<ApiError> => {
+    bench.server.answer(answer);
+    return sameFailureOf(chatCalls(bench.vendor), [apiKey]);
+  };
+  const statusError = (status: number, type: string, message: string, headers: Record<string, string> = {}) =>
+    errorOf((response) => sendJson(response, status, errorBody(type, message), headers));
+
+  const stream = async (text: string) => {
+    bench.server.answer((response) => sendStream(response, [text]));
+    const sink = collect();
+    await bench.vendor.chat(callOf(), sink);
+  };
+
+  it("its errors are those that Anthropic's own client knows", async () => {
+    const client = new Anthropic({ baseURL: bench.server.baseUrl.replace(/\/v1$/, ''), apiKey, maxRetries: 0 });
+    const cases: [number, string, new (...fields: never[]) => Error][] = [
+      [400, 'invalid_request_error', Anthropic.BadRequestError],
+      [401, 'authentication_error', Anthropic.AuthenticationError],
+      [403, 'permission_error', Anthropic.PermissionDeniedError],
+      [404, 'not_found_error', Anthropic.NotFoundError],
+      [429, 'rate_limit_error', Anthropic.RateLimitError],
+      [500, 'api_error', Anthropic.InternalServerError],
+    ];
+    const request = { model: 'claude-opus-4-8', max_tokens: 9, messages: [{ role: 'user' as const, content: 'Hi' }] };
+    for (const [status, type, errorClass] of cases) {
+      bench.server.answer((response) => sendJson(response, status, errorBody(type, 'Odd.')));
+      await assert.rejects(client.messages.create(request), (error) => {
+        assert.ok(error instanceof Anthropic.APIError && error instanceof errorClass, inspect(error));
+        assert.deepEqual([error.status, error.type], [status, type]);
+        return true;
+      });
+    }
+    bench.server.answer((response) =>
+      sendStream(response, [
+        `${toWire(plain.slice(0, 4))}event: error\ndata: ${errorBody('overloaded_error', 'Busy.')}\n\n`,
+      ]),
+    );
+    await assert.rejects(client.messages.stream(request).finalMessage(), {
+      type: 'overloaded_error',
+    });
+  });
+
+  it('a 400 stays a 400 with the message and the type', async () => {
+    const message = 'messages.0.content: Input should be a valid list';
+    const error = await statusError(400, 'invalid_request_error', message);
+    assert.equal(error.status, 400);
+    assert.deepEqual(error.toWire().error, {
+      message,
+      type: 'invalid_request_error',
+      param: null,
+      code: 'invalid_request_error',
+    });
+    const large = await statusError(413, 'request_too_large', 'Request exceeds the maximum size');
+    assert.deepEqual([large.status, large.vendorCode], [400, 'request_too_large']);
+  });
+
+  it('a prompt that is too long is context_length_exceeded, with the message by which clients know it', async () => {
+    for (const message of [
+      'prompt is too long: 209123 tokens > 200000 maximum',
+      'input length and `max_tokens` exceed context limit: 195000 + 21333 > 200000, decrease input length or `max_tokens` and try again',
+    ]) {
+      const error = await statusError(400, 'invalid_request_error', message);
+      assert.deepEqual([error.status, error.code, error.message], [400, 'context_length_exceeded', message]);
+      assert.equal(error.toWire().error.code, 'context_length_exceeded');
+      const event = `event: error\ndata: ${errorBody('invalid_request_error', message)}\n\n`;
+      await assert.rejects(stream(event), { code: 'context_length_exceeded', message });
+    }
+    for (const message of ['messages.0: prompt is too long: 5 tokens > 4 maximum', 'prompt is too long']) {
+      assert.equal((await statusError(400, 'invalid_request_error', message)).code, 'invalid_request_error');
+    }
+  });
+
+  it('a 401, 402, 403, or a 404 that is not about the model, is a 503 whose cause tells the operator why', async () => {
+    for (const [status, type] of [
+      [401, 'authentication_error'],
+      [402, 'billing_error'],
+      [403, 'permission_error'],
+      [404, 'not_found_error'],
+    ] as const) {
+      const error = await statusError(status, type, `Invalid key ${apiKey} of org-secret`);
+      const isRefused = status === 401 || status === 403;
+      assert.deepEqual([error.code, error.status, error.isRetryable], ['service_unavailable', 503, !isRefused]);
+      assert.match(error.message, isRefused ? /its vendor refuses/ : /not available at the moment\.$/);
+      assert.equal(error.vendorSentence, isRefused ? 'Invalid key [key] of org-secret' : null);
+      assert.equal((error.cause as Error).message, `the vendor anthropic answered ${status} (${type})`);
+    }
+  });
+
+  it('an empty account, which Anthropic calls a bad request, is a 503 without a word of it', async () => {
+    const message = 'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.';
+    const error = await statusError(400, 'invalid_request_error', message);
+    assert.deepEqual([error.code, error.message], ['service_unavailable', 'The model is not available at the moment.']);
+    assert.equal((error.cause as Error).message, 'the vendor anthropic answered 402 (billing_error)');
+    const event = `event: error\ndata: ${errorBody('invalid_request_error', message)}\n\n`;
+    await assert.rejects(stream(event), { code: 'service_unavailable' });
+    const named = await statusError(400, 'invalid_request_error', 'messages.0: Your credit balance is too low');
+    assert.equal(named.code, 'invalid_request_error');
+  });
+
+  it('an unknown model is model_not_found, which another call does not mend', async () => {
+    const error = await statusError(404, 'not_found_error', 'model: claude-4-5-haiku');
+    assert.deepEqual([error.status, error.code, error.vendorStatus], [404, 'model_not_found', 404]);
+    assert.ok(!error.message.includes('claude-4-5-haiku'));
+    const event = `event: error\ndata: ${errorBody('not_found_error', 'model: claude-4-5-haiku')}\n\n`;
+    await assert.rejects(stream(event), { code: 'model_not_found' });
+  });
+
+  it('a 529 and a 429 are waited for as long as Anthropic says, also by a date', async () => {
+    const date = new Date(Date.now() + 60_000).toUTCString();
+    for (const [status, type, code] of [
+      [529, 'overloaded_error', 'service_unavailable'],
+      [429, 'rate_limit_error', 'rate_limit_exceeded'],
+    ] as const) {
+      for (const call of chatCalls(bench.vendor)) {
+        bench.server.answer((response) =>
+          sendJson(response, status, errorBody(type, 'Busy.'), { 'retry-after': date }),
+        );
+        const error = await failureOf(call(), [apiKey]);
+        assert.equal(error.code, code);
+        assert.ok((error.retryAfterMs ?? 0) > 30_000 && (error.retryAfterMs ?? 0) <= 60_000, `${error.retryAfterMs}`);
+      }
+    }
+  });
+
+  it('a stream that ends without its last event is whole only once its stop reason is known', async () => {
+    const at = plain.findIndex(({ type }) => type === 'message_delta');
+    await stream(toWire(plain.slice(0, at + 1)));
+    for (const events of [plain.slice(0, at), plain.slice(0, 1), []]) {
+      const code = at === events.length ? 'stream_interrupted' : 'server_error';
+      await assert.rejects(stream(`event: ping\ndata: {"type":"ping"}\n\n${toWire(events)}`), { code });
+    }
+  });
+
+  it('a 429 stays one with the time to wait, and without the name of the organization', async () => {
+    const error = await statusError(429, 'rate_limit_error', 'The limit of org-secret', { 'retry-after': '7' });
+    assert.deepEqual([error.code, error.retryAfterMs], ['rate_limit_exceeded', 7000]);
+    assert.ok(!error.message.includes('org-secret'));
+  });
+
+  it('a 529 is a 503 that can be asked again, a 500 a 500, a 504 a timeout', async () => {
+    const overloaded = await statusError(529, 'overloaded_error', 'Overloaded', { 'retry-after': '3' });
+    assert.deepEqual([overloaded.code, overloaded.retryAfterMs], ['service_unavailable', 3000]);
+    assert.equal((await statusError(500, 'api_error', 'Internal server error')).code, 'server_error');
+    assert.equal((await statusError(504, 'timeout_error', 'Too slow')).code, 'timeout');
+  });
+
+  it('an error inside a stream is what its type says, before and after the first frames', async () => {
+    const cases: [string, string][] = [
+      ['overloaded_error', 'service_unavailable'],
+      ['rate_limit_error', 'rate_limit_exceeded'],
+      ['api_error', 'server_error'],
+      ['timeout_error', 'timeout'],
+      ['authentication_error', 'service_unavailable'],
+      ['permission_error', 'service_unavailable'],
+      ['invalid_request_error', 'invalid_request_error'],
+      ['constructor', 'server_error'],
+    ];
+    for (const [type, code] of cases) {
+      const event = `event: error\ndata: ${errorBody(type, `Odd ${apiKey}.`)}\n\n`;
+      for (const before of [[], plain.slice(0, 1), plain.slice(0, 5)]) {
+        assert.equal((await failureOf(stream(toWire(before) + event), [apiKey])).code, code, type);
+      }
+      bench.server.answer((response) => sendJson(response, 200, errorBody(type, 'Odd.')));
+      await assert.rejects(bench.vendor.chat(callOf({ stream: false }), collect()), { code });
+    }
+    const unknown = stream(`data: ${errorBody('constructor', 'Odd.')}\n\n`);
+    await assert.rejects(unknown, { message: "The model's vendor had an error (status 500)." });
+    const tooLong = errorBody('invalid_request_error', 'prompt is too long: 209123 tokens > 200000 maximum');
+    bench.server.answer((response) => sendJson(response, 200, tooLong));
+    const held = bench.vendor.chat(callOf({ stream: false }), collect());
+    await assert.rejects(held, { code: 'context_length_exceeded' });
+  });
+
+  it('a failure before anything is said has committed no frame, although the message has begun', async () => {
+    bench.server.answer((response) => {
+      sendStream(response, [
+        `${toWire(plain.slice(0, 2))}event: error\ndata: ${errorBody('overloaded_error', 'Busy.')}\n\n`,
+      ]);
+    });
+    const sink = collect();
+    await assert.rejects(bench.vendor.chat(callOf(), sink), { code: 'service_unavailable' });
+    assert.equal(sink.frames.length, 0);
+  });
+
+  it('a malformed event is a clear error, and nothing after it is told', async () => {
+    const bad = [
+      '{"type":"content_block_delta",',
+      '[]',
+      '"text"',
+      '{"type":"content_block_start","index":7}',
+      '{"type":"content_block_delta","index":7,"delta":{"type":"text_delta","text":"x"}}',
+      '{"type":"content_block_delta","index":0}',
+      '{"type":"content_block_stop","index":7}',
+    ];
+    for (const data of bad) {
+      bench.server.answer((response) =>
+        sendStream(response, [`${toWire(plain.slice(0, 4))}data: ${data}\n\n${toWire(plain)}`]),
+      );
+      const sink = collect();
+      await assert.rejects(bench.vendor.chat(callOf(), sink), {
+        code: 'stream_interrupted',
+        message: /^The model's vendor/,
+      });
+      assert.equal(sink.frames.length, 2);
+      await assert.rejects(stream(`data: ${data}\n\n`), { code: 'server_error', message: /^The model's vendor/ });
+    }
+  });
+
+  it('an answer that makes no sense is a clear error', async () => {
+    for (const body of ['', '<html>', '[]', 'null', '{}']) {
+      const error = await errorOf((response) => sendJson(response, 200, body)).catch((thrown) => thrown);
+      // A count of tokens lacks something else than a message does.
+      if (body !== '{}') assert.equal(error.code, 'server_error');
+    }
+    bench.server.answer((response) => sendJson(response, 200, '{"content":"text"}'));
+    for (const streamed of [true, false]) {
+      await assert.rejects(bench.vendor.chat(callOf({ stream: streamed }), collect()), { code: 'server_error' });
+    }
+  });
+});

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { executeChat } from '../../../workers/execute/execute-chat.ts';
+import { createVendor } from '../../../workers/vendors/registry.ts';
+import type { Vendor } from '../../../workers/vendors/vendor.ts';
+import { madeUpModel } from '../../support/routed-model.ts';
+import { vendorSettings } from '../../support/vendor-settings.ts';
+import { callOf, collect, type FixtureVendor, sendJson, startFixtureVendor } from '../contracts/fixture-vendor.ts';
+import { completion } from '../recorded/recorded-openai.ts';
+
+const row = madeUpModel({ id: 'm', capability: 'chat' }, 'groq');
+const messages = [{ role: 'user', content: 'Hello' }];
+
+/** Jobs of every endpoint that make chats, with something that Groq refuses. */
+const jobs: readonly (readonly [endpoint: string, request: object])[] = [
+  ['chat', { messages, n: 2, temperature: 0.5 }],
+  ['completions', { prompt: 'Hello', n: 2, temperature: 0.5 }],
+  ['messages', { messages, logit_bias: { 1: 2 }, temperature: 0.5 }],
+  [
+    'responses',
+    {
+      input: [{ type: 'message', role: 'user', content: 'Hello' }],
+      include: ['message.output_text.logprobs'],
+      temperature: 0.5,
+    },
+  ],
+];
+
+describe('a chat with fields that its vendor refuses', () => {
+  let server: FixtureVendor;
+  let vendor: Vendor;
+  before(async () => {
+    server = await startFixtureVendor();
+    server.answer((response) => sendJson(response, 200, JSON.stringify(completion)));
+    vendor = createVendor('groq', vendorSettings('groq', server.baseUrl), 'a-key');
+  });
+  after(async () => {
+    await vendor.close();
+    await server.close();
+  });
+
+  for (const [endpoint, request] of jobs) {
+    const execute = (dropsUnsupported: boolean) => {
+      const call = callOf({ stream: false, request: JSON.stringify(request) });
+      return executeChat({ vendor, row, endpoint, keep: false, dropsUnsupported, call, sink: collect() });
+    };
+
+    it(`${endpoint}: goes without them where its caller's key says so, and with all else`, async () => {
+      await execute(true);
+      const sent = JSON.parse(server.requests.at(-1)?.body ?? '') as Record<string, unknown>;
+      for (const field of ['n', 'logit_bias', 'logprobs']) assert.equal(field in sent, false, field);
+      assert.equal(sent.temperature, 0.5);
+      assert.ok(Array.isArray(sent.messages));
+    });
+
+    it(`${endpoint}: never comes to the vendor otherwise`, async () => {
+      const asked = server.requests.length;
+      await assert.rejects(execute(false), { name: 'ApiError', status: 400 });
+      assert.equal(server.requests.length, asked);
+    });
+  }
+});

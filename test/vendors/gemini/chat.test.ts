@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import type OpenAI from 'openai';
+import { createGemini } from '../../../workers/vendors/gemini/gemini.ts';
+import { type Said, saidInChunks, saidWhole } from '../../support/fold-chunks.ts';
+import { describeChatVendor } from '../contracts/chat-vendor-contract.ts';
+import { type Answer, callOf, collect, cut, sendJson, sendStream } from '../contracts/fixture-vendor.ts';
+import { VendorBench } from '../contracts/vendor-bench.ts';
+import {
+  answer,
+  answerBody,
+  event,
+  events,
+  lastEvent,
+  streams,
+  usage,
+  usageMetadata,
+} from '../recorded/recorded-gemini.ts';
+
+const apiKey = 'AIzaSyTest0123456789abcdefghijklmnopqrs';
+
+const create = (baseUrl: string) => createGemini({ name: 'gemini', baseUrl, apiKey });
+const sendEvents =
+  (sent: Parameters<typeof events>[0]): Answer =>
+  (response) =>
+    sendStream(response, [events(sent)]);
+
+describeChatVendor('Gemini', {
+  create,
+  streams: Object.fromEntries(
+    Object.entries(streams).map(([name, { sent, frames }]) => [name, { send: sendEvents(sent), data: frames, usage }]),
+  ),
+  held: { send: (response) => sendJson(response, 200, JSON.stringify(answer)), body: answerBody, usage },
+  sendBroken: sendEvents((streams['plain text']?.sent ?? []).slice(0, 3)),
+});
+
+describe('a chat with Gemini', () => {
+  const bench = new VendorBench(create);
+
+  const stream = async (...parts: (string | Uint8Array)[]) => {
+    bench.server.answer((response) => sendStream(response, parts));
+    const sink = collect();
+    return { end: await bench.vendor.chat(callOf({ model: 'gemini-3.8-flash' }), sink), sink };
+  };
+  const held = async (body: object) => {
+    bench.server.answer((response) => sendJson(response, 200, JSON.stringify(body)));
+    const end = await bench.vendor.chat(callOf({ model: 'gemini-3.8-flash', stream: false }), collect());
+    return { body: JSON.parse(end.body), usage: end.usage };
+  };
+  const saidInStream = (data: unknown[]): Said[] => normal(saidInChunks(data as OpenAI.Chat.ChatCompletionChunk[]));
+  /** Nothing and an empty text are the same to who reads. */
+  const normal = (said: Said[]): Said[] => said.map((each) => ({ ...each, content: each.content || null }));
+
+  it('has its key in a header, and neither in the URL nor in the body', async () => {
+    await stream(events([lastEvent([{ text: 'Hi' }])]));
+    const streamed = bench.server.requests.at(-1);
+    assert.equal(streamed?.url, '/v1/models/gemini-3.8-flash:streamGenerateContent?alt=sse');
+    await held(answer);
+    const whole = bench.server.requests.at(-1);
+    assert.equal(whole?.url, '/v1/models/gemini-3.8-flash:generateContent');
+    for (const request of [streamed, whole]) {
+      assert.equal(request?.method, 'POST');
+      assert.equal(request?.headers['x-goog-api-key'], apiKey);
+      assert.equal(request?.headers['content-type'], 'application/json');
+      assert.ok(!`${request?.url}${request?.body}`.includes(apiKey));
+    }
+  });
+
+  it("keeps a model's name inside its place in the path", async () => {
+    bench.server.answer((response) => sendJson(response, 200, JSON.stringify(answer)));
+    await bench.vendor.chat(callOf({ model: '../files?x#y', stream: false }), collect());
+    assert.equal(bench.server.requests.at(-1)?.url, '/v1/models/..%2Ffiles%3Fx%23y:generateContent');
+  });
+
+  it('yields the same frames however the bytes of an answer are cut', async () => {
+    const recordings = fc.constantFrom(...Object.keys(streams));
+    const lineEnd = fc.constantFrom('\n', '\r\n', '\r');
+    const at = fc.array(fc.nat(), { maxLength: 40 });
+    await fc.assert(
+      fc.asyncProperty(recordings, lineEnd, at, async (name, end, places) => {
+        const { sent = [], frames = [] } = streams[name] ?? {};
+        const bytes = Buffer.from(`: hello\n\n${events(sent)}`.replaceAll('\r\n', '\n').replaceAll('\n', end));
+        const { sink, end: answered } = await stream(...cut(bytes, places));
+        assert.deepEqual(sink.data(), frames);
+        assert.deepEqual(answered, { body: JSON.stringify({ usage }), usage });
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('says the same streamed and held, whatever the parts are and wherever the events end', async () => {
+    const text = fc.string({ unit: 'grapheme', maxLength: 8 });
+    const part = fc.oneof(
+      text.map((said): Record<string, unknown> => ({ text: said })),
+      text.map((said) => ({ text: said, thought: true })),
+      fc.record({
+        functionCall: fc.record({ name: fc.constantFrom('f', 'g'), args: fc.dictionary(text, fc.jsonValue()) }),
+        thoughtSignature: fc.constantFrom('c2lnbmVk', undefined),
+      }),
+    );
+    const finish = fc.constantFrom('STOP', 'MAX_TOKENS', 'RECITATION', 'OTHER', 'IMAGE_SAFETY');
+    const partsOfEvents = fc.array(fc.array(part, { maxLength: 3 }), { maxLength: 6 });
+    await fc.assert(
+      fc.asyncProperty(partsOfEvents, finish, async (lists, reason) => {
+        const { sink, end } = await stream(events([...lists.map((parts) => event(parts)), lastEvent([], reason)]));
+        const { body, usage: counted } = await held(lastEvent(lists.flat(), reason));
+        assert.deepEqual(saidInStream(sink.data()), normal(saidWhole(body)));
+        assert.deepEqual(end.usage, counted);
+        const signed = (said: unknown) => JSON.stringify(said).split('"thought_signature":"c2lnbmVk"').length;
+        assert.equal(signed(sink.data()), signed(body));
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('takes a whole answer in place of a stream', async () => {
+    bench.server.answer((response) => sendJson(response, 200, JSON.stringify(answer)));
+    const sink = collect();
+    const end = await bench.vendor.chat(callOf(), sink);
+    assert.deepEqual(saidInStream(sink.data()), saidWhole(answerBody as unknown as OpenAI.Chat.ChatCompletion));
+    assert.deepEqual(end.usage, usage);
+  });
+
+  it('ends a blocked prompt as an answer by the content filter, with its usage', async () => {
+    const { body } = await held({ promptFeedback: { blockReason: 'SAFETY' }, usageMetadata });
+    const message = { role: 'assistant', content: '', refusal: null };
+    assert.deepEqual(body, {
+      choices: [{ index: 0, message, logprobs: null, finish_reason: 'content_filter' }],
+      usage,
+    });
+  });
+
+  it('counts tools that Gemini ran as input, and says null where nothing was counted', async () => {
+    const metadata = { promptTokenCount: 5, toolUsePromptTokenCount: 7, candidatesTokenCount: 2 };
+    const { usage: counted } = await held({ ...lastEvent([{ text: 'Hi' }]), usageMetadata: metadata });
+    assert.deepEqual(counted, {
+      prompt_tokens: 12,
+      completion_tokens: 2,
+      total_tokens: 14,
+      prompt_tokens_details: { cached_tokens: 0 },
+      completion_tokens_details: { reasoning_tokens: 0 },
+    });
+    const { body, usage: none } = await held({ ...lastEvent([{ text: 'Hi' }]), usageMetadata: undefined });
+    assert.equal(none, null);
+    assert.ok(!('usage' in body));
+    const { end } = await stream(events([{ ...lastEvent([{ text: 'Hi' }]), usageMetadata: undefined }]));
+    assert.deepEqual(end, { body: '{"usage":null}', usage: null });
+  });
+
+  it("counts tokens by the model's own tokenizer, of all that is input", async () => {
+    bench.server.answer((response) => sendJson(response, 200, '{"totalTokens":31,"promptTokensDetails":[]}'));
+    const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }];
+    const messages = [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: 'Hi' },
+    ];
+    const request = JSON.stringify({ messages, tools });
+    const end = await bench.vendor.countTokens(
+      callOf({ model: 'gemini-3.8-flash', stream: false, request }),
+      collect(),
+    );
+    assert.deepEqual(end, { body: '{"input_tokens":31}', usage: null });
+    const received = bench.server.requests.at(-1);
+    assert.equal(received?.url, '/v1/models/gemini-3.8-flash:countTokens');
+    assert.deepEqual(JSON.parse(received?.body ?? ''), {
+      generateContentRequest: {
+        model: 'models/gemini-3.8-flash',
+        systemInstruction: { parts: [{ text: 'Be brief.' }] },
+        contents: [{ role: 'user', parts: [{ text: 'Hi' }] }],
+        tools: [{ functionDeclarations: [{ name: 'f', parametersJsonSchema: { type: 'object' } }] }],
+      },
+    });
+    bench.server.answer((response) => sendJson(response, 200, '{}'));
+    await assert.rejects(bench.vendor.countTokens(callOf({ stream: false }), collect()), { code: 'server_error' });
+  });
+});

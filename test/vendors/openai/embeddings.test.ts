@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import fc from 'fast-check';
+import type { EmbeddingJob } from '../../../shared/capabilities/embedding.ts';
+import { executeEmbedding, splitInputs } from '../../../workers/execute/execute-embedding.ts';
+import { runInOrder } from '../../../workers/execute/run-in-order.ts';
+import { createOpenAiDialect } from '../../../workers/vendors/openai/dialect.ts';
+import { madeUpModel } from '../../support/routed-model.ts';
+import {
+  callOf,
+  collect,
+  type FixtureVendor,
+  type ReceivedRequest,
+  sendJson,
+  startFixtureVendor,
+} from '../contracts/fixture-vendor.ts';
+
+const apiKey = 'sk-test-0123456789abcdef';
+
+/** The answer as OpenAI writes it (https://platform.openai.com/docs/api-reference/embeddings/create), indented to the last number. */
+function answerOf(vectors: readonly unknown[], more: object = {}): string {
+  const data = vectors.map((embedding, index) => ({ object: 'embedding', index, embedding }));
+  const usage = { prompt_tokens: vectors.length, total_tokens: vectors.length };
+  return JSON.stringify({ object: 'list', data, model: 'theirs', usage, ...more }, null, 2);
+}
+
+describe('embeddings of the OpenAI dialect', () => {
+  let server: FixtureVendor;
+  let vendor: ReturnType<typeof createOpenAiDialect>;
+  before(async () => {
+    server = await startFixtureVendor();
+    vendor = createOpenAiDialect({ name: 'openai', baseUrl: server.baseUrl, apiKey });
+  });
+  beforeEach(() => {
+    server.requests.length = 0;
+  });
+  after(async () => {
+    await vendor.close();
+    await server.close();
+  });
+
+  const embed = (request: object) =>
+    vendor.embed(callOf({ request: JSON.stringify(request), stream: false }), collect());
+  const execute = (request: object, signal = new AbortController().signal, batch = 3) =>
+    executeEmbedding({
+      vendor,
+      row: madeUpModel({ id: 'embedder', capability: 'embedding', embedding: { dimensions: true, batch } }),
+      endpoint: 'embeddings',
+      keep: false,
+      // No time limit of its own ends a call here: only an abort does.
+      call: callOf({ request: JSON.stringify(request), stream: false, signal, silenceMs: 0 }),
+      sink: collect(),
+    });
+
+  it('posts the request unread, and gives the numbers back as they stood, without white space', async () => {
+    const text = answerOf([
+      [0.1, -2e-7],
+      [1, 0],
+    ]).replace('0.1', '0.10000000000000000555');
+    server.answer((response) => sendJson(response, 200, text));
+    const { body, usage } = await embed({ input: ['a', 'b'], something_new: true });
+    const [received] = server.requests;
+    assert.equal(received?.url, '/v1/embeddings');
+    assert.deepEqual(JSON.parse(received?.body ?? ''), {
+      ...{ model: 'gpt-4o-mini', input: ['a', 'b'], something_new: true },
+    });
+    assert.equal(
+      body,
+      '{"data":[{"object":"embedding","index":0,"embedding":[0.10000000000000000555,-2e-7]},' +
+        '{"object":"embedding","index":1,"embedding":[1,0]}],"usage":{"prompt_tokens":2,"total_tokens":2}}',
+    );
+    assert.deepEqual(usage, { prompt_tokens: 2, total_tokens: 2 });
+  });
+
+  it('puts items in the order of their index, whatever the order of their fields', async () => {
+    const text =
+      '{"data":[{"index":1,"embedding":"AACAPw=="},{"embedding" : "AAAAAA==","index":0,"object":"\\"embedding\\":[9]"}]}';
+    server.answer((response) => sendJson(response, 200, text));
+    const { body, usage } = await embed({ input: ['a', 'b'], encoding_format: 'base64' });
+    assert.deepEqual(
+      JSON.parse(body).data.map(({ embedding }: { embedding: string }) => embedding),
+      ['AAAAAA==', 'AACAPw=='],
+    );
+    assert.equal(usage, null);
+    assert.deepEqual(JSON.parse(body).usage, { prompt_tokens: 0, total_tokens: 0 });
+  });
+
+  it('makes base64 of numbers where base64 was asked for and ignored', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), { minLength: 1 }),
+        async (vector) => {
+          server.answer((response) => sendJson(response, 200, answerOf([vector])));
+          const { body } = await embed({ input: 'a', encoding_format: 'base64' });
+          const bytes = Buffer.from(JSON.parse(body).data[0].embedding, 'base64');
+          const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+          assert.deepEqual(
+            vector.map((_, index) => view.getFloat32(index * 4, true)),
+            // JSON knows no negative zero.
+            vector.map((number) => (number === 0 ? 0 : number)),
+          );
+        },
+      ),
+      { numRuns: 50 },
+    );
+    server.answer((response) => sendJson(response, 200, answerOf([[0.5]])));
+    const plain = JSON.parse((await embed({ input: '"encoding_format":"base64"' })).body);
+    assert.deepEqual(plain.data[0].embedding, [0.5]);
+  });
+
+  it('fails with a clear error at an answer that makes no sense', async () => {
+    const item = { object: 'embedding', index: 0, embedding: [1] };
+    const bodies = [
+      ...['', '<html>', '[]', '{}', '{"data":{}}', '{"data":[]}'],
+      JSON.stringify({ data: [{ ...item, embedding: ['a'] }] }),
+      JSON.stringify({ data: [{ ...item, embedding: null }] }),
+      JSON.stringify({ data: [{ ...item, embedding: 5 }] }),
+      JSON.stringify({ data: [item, item] }),
+      JSON.stringify({ data: [{ ...item, index: 1 }] }),
+      JSON.stringify({ data: [{ ...item, index: 0.5 }] }),
+      answerOf([[1]]).slice(0, -20),
+    ];
+    for (const body of bodies) {
+      server.answer((response) => sendJson(response, 200, body));
+      await assert.rejects(
+        embed({ input: 'a' }),
+        { code: 'server_error', message: /^The model's vendor answered/ },
+        body,
+      );
+    }
+    server.answer((response) => sendJson(response, 200, answerOf([[1], [2]])));
+    for (const input of ['a', [1, 2], ['a', 'b', 'c'], ['a', 'b', 'c', 'd', 'e']]) {
+      await assert.rejects(execute({ input }), { code: 'server_error', message: /for each input/ });
+    }
+    server.answer((response) => sendJson(response, 200, '{"error":{"message":"Odd.","code":429}}'));
+    await assert.rejects(embed({ input: 'a' }), { code: 'rate_limit_exceeded' });
+  });
+
+  /** Answers each input, a text of digits, with the vector of that number. */
+  const numbers = (response: ServerResponse, { body }: ReceivedRequest): void => {
+    const { input } = JSON.parse(body) as { input: string[] };
+    sendJson(response, 200, answerOf(input.map((text) => [Number(text)])));
+  };
+
+  it('joins the answers of several calls in the order of the inputs, and adds up what they counted', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 7 }), async (count, batch) => {
+        server.answer((response, request) => {
+          setTimeout(() => numbers(response, request), Number(request.body.length) % 3);
+        });
+        const input = Array.from({ length: count }, (_, index) => String(index));
+        const { body, usage } = await execute({ input, user: 'u' }, undefined, batch);
+        assert.deepEqual(JSON.parse(body), {
+          data: input.map((_, index) => ({ object: 'embedding', index, embedding: [index] })),
+          usage: { prompt_tokens: count, total_tokens: count },
+        });
+        assert.deepEqual(usage, { prompt_tokens: count, total_tokens: count });
+      }),
+      { numRuns: 40 },
+    );
+    assert.ok(server.requests.every(({ body }) => JSON.parse(body).user === 'u'));
+  });
+
+  it('has at most four calls under way at a time', async () => {
+    let open = 0;
+    let most = 0;
+    server.answer((response, request) => {
+      open += 1;
+      most = Math.max(most, open);
+      setTimeout(() => {
+        open -= 1;
+        numbers(response, request);
+      }, 5);
+    });
+    await execute({ input: Array.from({ length: 60 }, (_, index) => String(index)) });
+    assert.equal(most, 4);
+    assert.equal(server.requests.length, 20);
+  });
+
+  it('ends with the first error, ends the other calls, and starts no more', async () => {
+    const left: Promise<unknown>[] = [];
+    server.answer((response) => {
+      if (server.requests.length < 4) left.push(once(response, 'close'));
+      else
+        sendJson(response, 400, '{"error":{"message":"Too long.","param":"input","code":"context_length_exceeded"}}');
+    });
+    const input = Array.from({ length: 30 }, (_, index) => String(index));
+    await assert.rejects(execute({ input }), { code: 'invalid_request_error', message: 'Too long.' });
+    await Promise.all(left);
+    assert.equal(server.requests.length, 4);
+  });
+
+  it('ends every call when it is aborted', async () => {
+    const leave = new AbortController();
+    const left: Promise<unknown>[] = [];
+    server.answer((response) => {
+      left.push(once(response, 'close'));
+      if (left.length === 4) leave.abort();
+    });
+    const input = Array.from({ length: 30 }, (_, index) => String(index));
+    await assert.rejects(execute({ input }, leave.signal), { code: 'cancelled' });
+    await Promise.all(left);
+    assert.equal(server.requests.length, 4);
+    await assert.rejects(execute({ input }, leave.signal), { code: 'cancelled' });
+    assert.equal(server.requests.length, 4);
+  });
+
+  it('splits by the number of inputs and by their tokens, and never takes an input apart', () => {
+    const tokensOf = (text: string): number => Math.ceil(Buffer.byteLength(text) / 2);
+    const request = fc.record({
+      input: fc.array(fc.string({ maxLength: 30, unit: 'grapheme' }), { minLength: 1, maxLength: 60 }),
+      encoding_format: fc.constantFrom('float' as const, 'base64' as const),
+    });
+    fc.assert(
+      fc.property(request, fc.nat(9), fc.nat(40), (job: EmbeddingJob, batch, batchTokens) => {
+        const batches = splitInputs(job, { batch: batch + 1, batchTokens: batchTokens + 1 });
+        const inputs = batches.map(({ input }) => input as string[]);
+        assert.deepEqual(inputs.flat(), job.input);
+        let first = 0;
+        for (const [index, { firstIndex }] of batches.entries()) {
+          const texts = inputs[index] as string[];
+          assert.equal(firstIndex, first);
+          first += texts.length;
+          assert.ok(texts.length >= 1 && texts.length <= batch + 1);
+          const tokens = texts.reduce((sum, text) => sum + tokensOf(text), 0);
+          assert.ok(texts.length === 1 || tokens <= batchTokens + 1);
+        }
+      }),
+    );
+    const limits = { batch: 2048, batchTokens: 300_000 };
+    assert.equal(splitInputs({ input: Array(100).fill(Array(8000).fill(1)) }, limits).length, 3);
+    assert.equal(splitInputs({ input: Array(8000).fill(1) }, { batch: 1 }).length, 1);
+    assert.equal(splitInputs({ input: Array(2048).fill('a'), encoding_format: 'base64' }, limits).length, 1);
+    assert.equal(splitInputs({ input: Array(2048).fill('a') }, limits).length, 4);
+  });
+});
+
+describe('work in order', () => {
+  it('starts nothing more after a failure, and throws it once everything has ended', async () => {
+    const started: number[] = [];
+    let ended = 0;
+    const work = async (_item: unknown, index: number, signal: AbortSignal): Promise<void> => {
+      started.push(index);
+      if (index === 1) throw new Error('the second');
+      await once(signal, 'abort');
+      await new Promise(setImmediate);
+      ended += 1;
+      throw new Error('another');
+    };
+    const never = new AbortController().signal;
+    await assert.rejects(runInOrder(Array(9).fill(0), 3, never, work), { message: 'the second' });
+    assert.deepEqual(started, [0, 1, 2]);
+    assert.equal(ended, 2);
+  });
+});

@@ -1,0 +1,271 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { ApiError } from '../../../shared/errors.ts';
+import { createDownloader, type Downloader, type ResolveHost } from '../../../workers/http/download.ts';
+import { isPublicAddress } from '../../../workers/http/public-address.ts';
+
+// Longer than a test may take: only what says so itself ends by silence.
+const wait = { signal: new AbortController().signal, silenceMs: 600_000 };
+
+async function fetchAll(download: Downloader, link: string, options = wait): Promise<{ text: string; type: unknown }> {
+  const { content, type } = await download(link, options);
+  const chunks: Buffer[] = [];
+  for await (const chunk of content) chunks.push(chunk);
+  return { text: Buffer.concat(chunks).toString(), type };
+}
+
+/** Why a link was not fetched: the cause that the operator reads. The caller's message says nothing of it. */
+async function whyNot(work: Promise<unknown>): Promise<string> {
+  const error = await work.then(
+    () => assert.fail('it was fetched'),
+    (thrown: unknown) => thrown,
+  );
+  assert(error instanceof ApiError);
+  assert.equal(error.code, 'server_error');
+  assert.equal(error.message, "A file of the model's vendor could not be fetched.");
+  return (error.cause as Error).message;
+}
+
+const refusedAddress = 'the link was not followed: its address is not public';
+
+describe('the addresses that a link may lead to', () => {
+  const closed = [
+    '0.0.0.0',
+    '10.1.2.3',
+    '100.64.0.1',
+    '127.0.0.1',
+    '127.255.255.254',
+    '169.254.169.254',
+    '172.16.0.1',
+    '172.31.255.255',
+    '192.0.0.8',
+    '192.168.1.1',
+    '198.18.0.1',
+    '203.0.113.5',
+    '224.0.0.1',
+    '255.255.255.255',
+    '::',
+    '::1',
+    '::ffff:127.0.0.1',
+    '::ffff:8.8.8.8',
+    '64:ff9b::a9fe:a9fe',
+    'fe80::1',
+    'fe80::1%eth0',
+    'fc00::1',
+    'fd00:ec2::254',
+    'ff02::1',
+    '2001:db8::1',
+    '2001::1',
+    '2002:7f00:1::',
+    'localhost',
+    '',
+  ];
+  for (const address of closed)
+    it(`are not ${address || 'empty'}`, () => assert.equal(isPublicAddress(address), false));
+
+  for (const address of [
+    '8.8.8.8',
+    '172.15.0.1',
+    '172.32.0.1',
+    '100.63.0.1',
+    '1.1.1.1',
+    '2606:4700::1111',
+    '2a00::1',
+  ]) {
+    it(`are ${address} and its like`, () => assert.equal(isPublicAddress(address), true));
+  }
+});
+
+describe('a download', () => {
+  let server: Server;
+  let origin: string;
+  let other: Server;
+  let otherOrigin: string;
+  let answer: (request: IncomingMessage, response: ServerResponse) => void;
+  let asked: string[] = [];
+  let otherAsked = 0;
+
+  const listen = async (listener: Server): Promise<string> => {
+    listener.listen(0, '127.0.0.1');
+    await once(listener, 'listening');
+    return `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
+  };
+  const close = async (listener: Server): Promise<void> => {
+    listener.close();
+    listener.closeAllConnections();
+    await once(listener, 'close');
+  };
+
+  before(async () => {
+    server = createServer((request, response) => {
+      asked.push(request.url ?? '');
+      answer(request, response);
+    });
+    other = createServer((_request, response) => {
+      otherAsked += 1;
+      response.end('secret');
+    });
+    origin = await listen(server);
+    otherOrigin = await listen(other);
+  });
+  after(async () => {
+    await close(server);
+    await close(other);
+  });
+  beforeEach(() => {
+    asked = [];
+    otherAsked = 0;
+    answer = (_request, response) => response.writeHead(200, { 'content-type': 'Image/PNG; x=1' }).end('picture');
+  });
+
+  const trusting = (more: object = {}): Downloader => createDownloader({ trustedOrigin: origin, ...more });
+  const trustingNone = (more: object = {}): Downloader =>
+    createDownloader({ trustedOrigin: 'https://vendor.example', ...more });
+
+  it("fetches from the vendor's own origin, wherever that is", async () => {
+    assert.deepEqual(await fetchAll(trusting(), `${origin}/a.png`), { text: 'picture', type: 'image/png' });
+  });
+
+  it('does not reach a private address, in whatever notation', async () => {
+    const { port } = new URL(otherOrigin);
+    const hosts = ['127.0.0.1', '0x7f.1', '2130706433', '017700000001', '[::1]', '[::ffff:127.0.0.1]', '0'];
+    for (const host of hosts) {
+      assert.equal(await whyNot(trusting()(`http://${host}:${port}/`, wait)), refusedAddress, host);
+    }
+    assert.equal(otherAsked, 0);
+  });
+
+  it('trusts an origin, not its host: another port of it is closed', async () => {
+    assert.equal(await whyNot(trusting()(otherOrigin, wait)), refusedAddress);
+    assert.equal(otherAsked, 0);
+  });
+
+  it('does not reach a name that stands for a private address, alone or among public ones', async () => {
+    const { port } = new URL(otherOrigin);
+    const privates = [['127.0.0.1'], ['8.8.8.8', '127.0.0.1'], ['169.254.169.254'], ['fd00::1']];
+    for (const addresses of privates) {
+      const resolveHost: ResolveHost = (_host, callback) =>
+        callback(
+          null,
+          addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
+        );
+      const download = trustingNone({ resolveHost });
+      assert.equal(await whyNot(download(`http://images.example:${port}/`, wait)), refusedAddress, String(addresses));
+    }
+    assert.equal(otherAsked, 0);
+  });
+
+  it('looks a name up once, and connects to the address it was checked by', async () => {
+    const { port } = new URL(origin);
+    let lookups = 0;
+    const resolveHost: ResolveHost = (host, callback) => {
+      lookups += 1;
+      assert.equal(host, 'images.example');
+      callback(null, [{ address: '127.0.0.1', family: 4 }]);
+    };
+    const download = createDownloader({ trustedOrigin: `http://images.example:${port}`, resolveHost });
+    assert.equal((await fetchAll(download, `http://images.example:${port}/b`)).text, 'picture');
+    assert.equal(lookups, 1);
+  });
+
+  it('follows redirects, and checks each', async () => {
+    answer = ({ url }, response) => {
+      if (url === '/1') response.writeHead(302, { location: '/2' }).end('ignored');
+      else if (url === '/2') response.writeHead(307, { location: `${origin}/3` }).end();
+      else if (url === '/out') response.writeHead(302, { location: otherOrigin }).end();
+      else if (url === '/metadata') response.writeHead(301, { location: 'http://169.254.169.254/latest' }).end();
+      else if (url === '/file') response.writeHead(302, { location: 'file:///etc/passwd' }).end();
+      else response.end('found');
+    };
+    assert.equal((await fetchAll(trusting(), `${origin}/1`)).text, 'found');
+    assert.deepEqual(asked, ['/1', '/2', '/3']);
+    assert.equal(await whyNot(trusting()(`${origin}/out`, wait)), refusedAddress);
+    assert.equal(await whyNot(trusting()(`${origin}/metadata`, wait)), refusedAddress);
+    assert.match(await whyNot(trusting()(`${origin}/file`, wait)), /neither https nor http/);
+    assert.equal(otherAsked, 0);
+  });
+
+  it('gives up after three redirects', async () => {
+    answer = (_request, response) => response.writeHead(302, { location: '/again' }).end();
+    assert.match(await whyNot(trusting()(origin, wait)), /redirected too often/);
+    assert.equal(asked.length, 4);
+  });
+
+  it('refuses what is no link', async () => {
+    const download = trustingNone();
+    for (const link of [
+      '',
+      'otter.png',
+      'ftp://example.com/a',
+      'data:image/png;base64,AAAA',
+      'https://a:b@example.com/',
+    ]) {
+      assert.match(await whyNot(download(link, wait)), /was not followed/, link);
+    }
+  });
+
+  it('refuses a file that is too large, said beforehand or not', async () => {
+    const download = trusting({ longest: 1000 });
+    answer = (_request, response) => response.writeHead(200, { 'content-length': '1001' }).end('x'.repeat(1001));
+    assert.match(await whyNot(download(origin, wait)), /more than 1000 bytes/);
+    answer = (_request, response) => {
+      response.write('x'.repeat(600));
+      response.end('x'.repeat(600));
+    };
+    assert.match(await whyNot(fetchAll(download, origin)), /more than 1000 bytes/);
+    answer = (_request, response) => response.end('x'.repeat(1000));
+    assert.equal((await fetchAll(download, origin)).text.length, 1000);
+  });
+
+  it('fails for every status but 200, and for a connection that breaks off', async () => {
+    for (const status of [204, 304, 404, 500]) {
+      answer = (_request, response) => response.writeHead(status).end();
+      assert.match(await whyNot(trusting()(origin, wait)), new RegExp(`answered ${status}`));
+    }
+    answer = (_request, response) => {
+      response.writeHead(200, { 'content-length': '1000' });
+      response.write('half');
+      response.socket?.end();
+    };
+    assert.match(await whyNot(fetchAll(trusting(), origin)), /could not be followed \(\w+\)/);
+  });
+
+  it('ends with its signal, before and inside the file, and closes the connection', async () => {
+    const reason = new ApiError('timeout', 'The deadline has passed.');
+    assert.equal(
+      await trusting()(origin, { ...wait, signal: AbortSignal.abort(reason) }).catch((error) => error),
+      reason,
+    );
+    const controller = new AbortController();
+    let left: Promise<unknown> | undefined;
+    answer = (_request, response) => {
+      left = once(response, 'close');
+      response.write('half');
+    };
+    const { content } = await trusting()(origin, { ...wait, signal: controller.signal });
+    const read = (async () => {
+      for await (const _chunk of content) controller.abort(reason);
+    })();
+    await assert.rejects(read, reason);
+    await left;
+  });
+
+  it('fails when the server is silent for too long', async () => {
+    answer = (_request, response) => void response.write('half');
+    assert.match(await whyNot(fetchAll(trusting(), origin, { ...wait, silenceMs: 300 })), /UND_ERR_BODY_TIMEOUT/);
+  });
+
+  it('closes the connection when its content is thrown away unread', async () => {
+    let left: Promise<unknown> | undefined;
+    answer = (_request, response) => {
+      left = once(response, 'close');
+      response.write('half');
+    };
+    const { content } = await trusting()(origin, wait);
+    content.destroy();
+    await left;
+  });
+});

@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { chatFieldSupport } from '../../../shared/catalogue/chat-field-support.ts';
+import { supportOf } from '../../../shared/catalogue/chat-fields.ts';
+import { type VendorRow, vendorRows } from '../../../shared/catalogue/vendors.ts';
+import { createVendor } from '../../../workers/vendors/registry.ts';
+import type { Offering } from '../../../workers/vendors/vendor.ts';
+import { vendorSettings } from '../../support/vendor-settings.ts';
+import { describeChatVendor } from '../contracts/chat-vendor-contract.ts';
+import { callOf, collect, type FixtureVendor, sendStream, startFixtureVendor } from '../contracts/fixture-vendor.ts';
+import { reasoned, rowAnswer, rowStream } from '../contracts/row-vendor.ts';
+import { chunk, completion, events, frameOf, streams, usage } from '../recorded/recorded-openai.ts';
+
+const apiKey = 'sk-test-0123456789abcdef';
+const rows = vendorRows.filter(({ dialect }) => dialect === 'openai');
+const { 'reasoning content': _own, ...recorded } = streams;
+
+const create = (row: VendorRow, baseUrl: string): Offering<'chat'> => {
+  const vendor = createVendor(row.name, vendorSettings(row.name, baseUrl, apiKey), apiKey);
+  assert.ok(vendor.chat);
+  return vendor as Offering<'chat'>;
+};
+
+/** A row's adapter, and a vendor that refuses all that the row says it does not know. */
+async function open(row: VendorRow): Promise<{ server: FixtureVendor; vendor: Offering<'chat'> }> {
+  const server = await startFixtureVendor();
+  return { server, vendor: create(row, server.baseUrl) };
+}
+
+for (const row of rows) {
+  const { sent, expected, whole } = reasoned(row);
+  const finish = chunk([{ delta: {}, finish_reason: 'stop' }]);
+  const toChunks = (deltas: typeof sent) => [...deltas.map((delta) => chunk([{ delta }])), finish];
+  const held = { index: 0, message: whole.expected, logprobs: null, finish_reason: 'stop' };
+  const arranged = Object.entries(recorded).map(([name, chunks]) => {
+    return [name, { send: rowStream(row, chunks), data: chunks.map(frameOf), usage }] as const;
+  });
+  describeChatVendor(`the row ${row.name}`, {
+    create: (baseUrl) => create(row, baseUrl),
+    streams: {
+      ...Object.fromEntries(arranged),
+      reasoning: { send: rowStream(row, toChunks(sent)), data: toChunks(expected).map(frameOf), usage },
+    },
+    held: { send: rowAnswer(row, whole.sent), body: { ...frameOf(completion), usage, choices: [held] }, usage },
+    sendBroken: (response) => sendStream(response, [events(toChunks(sent).slice(0, 1), '')]),
+  });
+}
+
+/** Every field of a chat with a value that asks for something, and with one that asks for nothing where it has such. */
+const fields: readonly (readonly [field: string, value: unknown, byDefault?: unknown])[] = [
+  ['temperature', 0.5, 1],
+  ['top_p', 0.5, 1],
+  ['n', 2, 1],
+  ['stop', ['END']],
+  ['seed', 7],
+  ['user', 'a-user'],
+  ['logit_bias', { 50256: -100 }, {}],
+  ['presence_penalty', 0.5, 0],
+  ['frequency_penalty', 0.5, 0],
+  ['logprobs', true, false],
+  ['top_logprobs', 2, 0],
+  ['max_tokens', 64],
+  ['max_completion_tokens', 64],
+  ['tools', [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }], []],
+  ['tool_choice', 'required', 'auto'],
+  ['parallel_tool_calls', false, true],
+  ['functions', [{ name: 'f', parameters: { type: 'object' } }]],
+  ['function_call', 'none', 'auto'],
+  ['response_format.json_object', { type: 'json_object' }, { type: 'text' }],
+  ['response_format.json_schema', { type: 'json_schema', json_schema: { name: 'o', schema: {} } }],
+  ['modalities', ['text', 'audio'], ['text']],
+  ['audio', { voice: 'alloy', format: 'wav' }],
+  ['prediction', { type: 'content', content: 'Hello' }],
+  ['reasoning_effort', 'low'],
+  ['verbosity', 'low'],
+  ['service_tier', 'flex', 'auto'],
+  ['store', true, false],
+  ['metadata', { a: 'b' }, {}],
+  ['safety_identifier', 'an-identifier'],
+  ['prompt_cache_key', 'a-key'],
+  ['prompt_cache_retention', '24h'],
+  ['prompt_cache_options', { ttl: '1h' }],
+  ['moderation', { model: 'omni-moderation-latest' }],
+  ['web_search_options', { search_context_size: 'low' }],
+  ['nobody_knows_it', { of: 1.5 }],
+];
+
+describe('every row sends each field of a chat as its table says, and nothing that its vendor does not know', () => {
+  for (const row of rows) {
+    const table = chatFieldSupport(row) ?? {};
+    let server: FixtureVendor;
+    let vendor: Offering<'chat'>;
+    before(async () => {
+      ({ server, vendor } = await open(row));
+    });
+    after(async () => {
+      await vendor.close();
+      await server.close();
+    });
+    const send = async (more: Record<string, unknown>, messages: object[] = [{ role: 'user', content: 'Hi' }]) => {
+      server.answer(rowAnswer(row, { role: 'assistant', content: 'Hello.' }));
+      const request = JSON.stringify({ messages, ...more });
+      await vendor.chat(callOf({ model: 'm', stream: false, request }), collect());
+      return JSON.parse(server.requests.at(-1)?.body ?? '') as Record<string, unknown>;
+    };
+
+    for (const [field, value, byDefault] of fields) {
+      const [name = field] = field.split('.');
+      const support = supportOf(table, field);
+      it(`${row.name}: ${field} is ${support}`, async () => {
+        const { messages, ...plain } = await send({});
+        assert.ok(messages);
+        if (support === 'rejected') {
+          const asked = server.requests.length;
+          await assert.rejects(send({ [name]: value }), { name: 'ApiError', status: 400, param: name });
+          assert.equal(server.requests.length, asked);
+        } else {
+          const { messages: _messages, ...got } = await send({ [name]: value });
+          const theirs = row.chat?.renamed?.[field] ?? name;
+          assert.deepEqual(got, support === 'ignored' ? plain : { ...plain, [theirs]: value });
+        }
+        if (byDefault !== undefined) await send({ [name]: byDefault });
+      });
+    }
+
+    it(`${row.name}: messages of developers, and thoughts of earlier turns, go in its own words`, async () => {
+      const { messages } = await send({}, [
+        { role: 'developer', content: 'Be brief.' },
+        { role: 'assistant', content: 'Yes.', reasoning_content: 'Hm.' },
+      ]);
+      const role = row.chat?.developerRole === false ? 'system' : 'developer';
+      const thoughts = {
+        reasoning: { content: 'Yes.', reasoning: 'Hm.' },
+        thinking_parts: {
+          content: [
+            { type: 'thinking', thinking: [{ type: 'text', text: 'Hm.' }] },
+            { type: 'text', text: 'Yes.' },
+          ],
+        },
+        none: { content: 'Yes.', reasoning_content: 'Hm.' },
+      }[row.chat?.reasoning ?? 'none'];
+      assert.deepEqual(messages, [
+        { role, content: 'Be brief.' },
+        { role: 'assistant', ...thoughts },
+      ]);
+    });
+
+    it(`${row.name}: the caller's stream options reach it where it knows any`, async () => {
+      server.answer(rowStream(row, streams['plain text'] ?? []));
+      const request = '{"stream_options":{"include_usage":true,"include_obfuscation":false},"messages":[]}';
+      const end = await vendor.chat(callOf({ request }), collect());
+      const { stream_options: options } = JSON.parse(server.requests.at(-1)?.body ?? '');
+      const knows = row.chat?.streamOptions !== false;
+      assert.deepEqual(options, knows ? { include_usage: true, include_obfuscation: false } : undefined);
+      assert.deepEqual(end.usage, usage);
+    });
+
+    it(`${row.name}: it offers what its row says`, () => {
+      const { name, close, checkKey, ...methods } = vendor;
+      assert.equal(name, row.name);
+      assert.ok(close);
+      assert.equal(checkKey !== undefined, row.keyCheck !== false);
+      assert.deepEqual(Object.keys(methods).sort(), [...(row.offers ?? [])].sort());
+    });
+  }
+});
+
+it('a request without anything of what a vendor deviates in passes unread', async () => {
+  const mistral = vendorRows.find(({ name }) => name === 'mistral');
+  assert.ok(mistral);
+  const { server, vendor } = await open(mistral);
+  server.answer(rowAnswer(mistral, { role: 'assistant', content: 'Hello.' }));
+  const request = '{ "messages": [{"role":"user","content":"say \\"seed\\": 7"}],  "temperature": 0.70 }';
+  await vendor.chat(callOf({ model: 'm', stream: false, request }), collect());
+  assert.equal(server.requests.at(-1)?.body, `{"model":"m",${request.slice(1)}`);
+  await vendor.close();
+  await server.close();
+});

@@ -1,0 +1,255 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { ChatCompletionStream } from 'openai/lib/ChatCompletionStream';
+import { createOpenAiDialect } from '../../../workers/vendors/openai/dialect.ts';
+import { callOf, collect, sendJson, sendStream } from '../contracts/fixture-vendor.ts';
+import { VendorBench } from '../contracts/vendor-bench.ts';
+import { chunk, events } from '../recorded/recorded-openai.ts';
+
+type Fields = Record<string, unknown>;
+
+const apiKey = 'sk-test-0123456789abcdef';
+const stop = chunk([{ delta: {}, finish_reason: 'stop' }]);
+
+describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's own shape", () => {
+  const bench = new VendorBench((baseUrl) => createOpenAiDialect({ name: 'near', baseUrl, apiKey }));
+
+  const stream = async (chunks: readonly Fields[]): Promise<Fields[]> => {
+    bench.server.answer((response) => sendStream(response, [events(chunks)]));
+    const sink = collect();
+    await bench.vendor.chat(callOf(), sink);
+    return sink.data() as Fields[];
+  };
+  const hold = async (choices: readonly unknown[]): Promise<Fields[]> => {
+    bench.server.answer((response) => sendJson(response, 200, JSON.stringify({ choices })));
+    const { body } = await bench.vendor.chat(callOf({ stream: false }), collect());
+    return (JSON.parse(body) as { choices: Fields[] }).choices;
+  };
+  /** What OpenAI's own client makes of the chunks. */
+  const accumulate = async (frames: readonly Fields[]) => {
+    const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'm' };
+    const lines = frames.map((frame) => `${JSON.stringify({ ...head, ...frame })}\n`);
+    const stream = new Response(lines.join('')).body as ReadableStream;
+    const [choice] = (await ChatCompletionStream.fromReadableStream(stream).finalChatCompletion()).choices;
+    return choice ?? assert.fail('no choice');
+  };
+
+  it('the first delta of every choice has a role, whether or not the vendor gives it one', async () => {
+    const frames = await stream([
+      chunk([{ index: 0, delta: { content: 'Hi' } }]),
+      chunk([{ index: 1, delta: { role: '', content: 'Ho' } }]),
+      chunk([{ index: 0, delta: { content: '!' }, finish_reason: 'stop' }]),
+      chunk([{ index: 1, delta: { content: '!' }, finish_reason: 'stop' }]),
+    ]);
+    assert.deepEqual(
+      frames.map(({ choices }) => (choices as { delta: Fields }[])[0]?.delta),
+      [{ role: 'assistant', content: 'Hi' }, { role: 'assistant', content: 'Ho' }, { content: '!' }, { content: '!' }],
+    );
+    assert.equal((await accumulate(frames)).message.content, 'Hi!');
+  });
+
+  it('streamed calls have an index, an id, a type and arguments, and what later pieces leave empty overwrites nothing', async () => {
+    const named = (id: string, name: string, written?: string) => ({ id, function: { name, arguments: written } });
+    const frames = await stream([
+      // Without index and type, as Mistral's of 2024; the second call without arguments.
+      chunk([{ delta: { role: 'assistant', tool_calls: [named('a', 'first', '{"x":'), named('b', 'second')] } }]),
+      // Empty texts, as DashScope and Mistral send them.
+      chunk([{ delta: { tool_calls: [{ index: 0, id: '', type: '', function: { name: '', arguments: '1}' } }] } }]),
+      chunk([{ delta: {}, finish_reason: 'tool_calls' }]),
+    ]);
+    const { message } = await accumulate(frames);
+    assert.deepEqual(
+      message.tool_calls?.map((call) => ({ ...call, function: call.type === 'function' && call.function })),
+      [
+        { id: 'a', type: 'function', function: { name: 'first', arguments: '{"x":1}' } },
+        { id: 'b', type: 'function', function: { name: 'second', arguments: '{}' } },
+      ],
+    );
+    const pieces = frames.flatMap(({ choices }) => (choices as { delta: Fields }[])[0]?.delta.tool_calls ?? []);
+    for (const piece of pieces as Fields[]) {
+      assert.equal(typeof piece.index, 'number');
+      assert.ok(
+        piece.id !== '' && piece.type !== '' && (piece.function as Fields).name !== '',
+        'an empty text says nothing',
+      );
+    }
+  });
+
+  it('a call without an id gets one that stands, and arguments that are no text become one', async () => {
+    const call = { function: { name: 'f', arguments: { a: 1 } } };
+    const [first] = (await stream([chunk([{ delta: { tool_calls: [call] } }]), stop])).flatMap(
+      ({ choices }) => (choices as { delta: { tool_calls?: Fields[] } }[])[0]?.delta.tool_calls ?? [],
+    );
+    const [held] = await hold([{ message: { tool_calls: [call] }, finish_reason: 'tool_calls' }]);
+    const [whole] = (held as { message: { tool_calls: Fields[] } }).message.tool_calls;
+    for (const { id, type, function: body } of [first ?? {}, whole ?? {}]) {
+      assert.match(String(id), /^call_\w{32}$/);
+      assert.deepEqual([type, body], ['function', { name: 'f', arguments: '{"a":1}' }]);
+    }
+  });
+
+  it('a call whose answer was cut off before its arguments is given none', async () => {
+    const begun = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '' } };
+    const cut = chunk([{ delta: {}, finish_reason: 'length' }]);
+    const frames = await stream([chunk([{ delta: { role: 'assistant', tool_calls: [begun] } }]), cut]);
+    assert.ok(!JSON.stringify(frames).includes('{}"'));
+    const [choice] = await hold([{ message: { tool_calls: [begun] }, finish_reason: 'length' }]);
+    const [whole] = (choice as { message: { tool_calls: Fields[] } }).message.tool_calls;
+    assert.deepEqual(whole?.function, begun.function);
+  });
+
+  it('held calls have an id, a type and arguments, and a message has a role and content', async () => {
+    const choices = await hold([
+      { message: { role: 'assistant', tool_calls: [{ id: 'a', function: { name: 'f' } }] }, finish_reason: 'stop' },
+      { message: { tool_calls: [{ id: 'b', type: 'function', function: { name: 'g', arguments: '' } }] } },
+    ]);
+    assert.deepEqual(choices[0], {
+      index: 0,
+      message: {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }],
+      },
+      finish_reason: 'stop',
+    });
+    assert.deepEqual(choices[1]?.message, {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: 'b', type: 'function', function: { name: 'g', arguments: '{}' } }],
+    });
+  });
+
+  it('a choice whose message was filtered has one without content, held and streamed', async () => {
+    const filtered = { index: 0, finish_reason: 'content_filter', content_filter_results: {} };
+    assert.deepEqual(await hold([filtered]), [{ ...filtered, message: { role: 'assistant', content: null } }]);
+    bench.server.answer((response) => sendJson(response, 200, JSON.stringify({ choices: [filtered] })));
+    const sink = collect();
+    await bench.vendor.chat(callOf(), sink);
+    assert.deepEqual(sink.data(), [{ choices: [{ ...filtered, delta: { role: 'assistant', content: null } }] }]);
+    await assert.rejects(hold([{ finish_reason: 'stop' }]), { code: 'server_error' });
+    await assert.rejects(hold([null]), { code: 'server_error' });
+  });
+
+  it('a message beside an empty delta is read where the answer is whole, and is no second text in a stream', async () => {
+    const empty = { role: 'assistant', content: '' };
+    const said = (content: string) => ({ message: { role: 'assistant', content } });
+    const [held] = await hold([{ ...said('Ruby'), delta: empty, finish_reason: 'stop' }]);
+    assert.deepEqual(held, { index: 0, ...said('Ruby'), finish_reason: 'stop' });
+    const once = await stream([chunk([{ ...said('Ruby'), delta: empty, finish_reason: 'stop' } as never])]);
+    assert.equal((await accumulate(once)).message.content, 'Ruby');
+    const frames = await stream([
+      chunk([{ ...said('Ru'), delta: { role: 'assistant', content: 'Ru' } } as never]),
+      chunk([{ ...said('Ruby'), delta: { content: 'by' } } as never]),
+      chunk([{ ...said('Ruby'), delta: empty, finish_reason: 'stop' } as never]),
+    ]);
+    assert.equal((await accumulate(frames)).message.content, 'Ruby');
+    assert.ok(!JSON.stringify(frames).includes('message'));
+  });
+
+  it('a stream that ends without finish reasons gives each choice one, and so does a whole answer', async () => {
+    const call = { index: 0, id: 'a', function: { name: 'f', arguments: '' } };
+    const frames = await stream([
+      chunk([{ index: 0, delta: { role: 'assistant', content: 'x' } }]),
+      chunk([{ index: 1, delta: { role: 'assistant', tool_calls: [call] } }]),
+      chunk([{ index: 2, delta: { content: 'x' }, finish_reason: 'length' }]),
+    ]);
+    assert.deepEqual(frames.at(-1)?.choices, [
+      { index: 0, delta: {}, finish_reason: 'stop' },
+      { index: 1, delta: { tool_calls: [{ index: 0, function: { arguments: '{}' } }] }, finish_reason: 'tool_calls' },
+    ]);
+    const choices = await hold([
+      { message: { content: 'x' }, finish_reason: '' },
+      { message: { content: '', tool_calls: [call] }, finish_reason: '' },
+    ]);
+    assert.deepEqual(
+      choices.map(({ finish_reason: reason }) => reason),
+      ['stop', 'tool_calls'],
+    );
+  });
+
+  it('content is one text, whether the vendor has parts or an object, and an empty function_call is none', async () => {
+    const empty = { function_call: { name: '', arguments: '' } };
+    const cases: [unknown, string][] = [
+      [{ title: 'Apples' }, '{"title":"Apples"}'],
+      [[{ type: 'text', text: 'Ap' }, { type: 'text', text: 'ples' }, { type: 'image' }], 'Apples'],
+    ];
+    for (const [content, text] of cases) {
+      const message = { role: 'assistant', content, ...empty };
+      const [held] = await hold([{ message, finish_reason: 'stop' }]);
+      assert.deepEqual(held?.message, { role: 'assistant', content: text });
+      const frames = await stream([chunk([{ delta: message }]), stop]);
+      assert.equal((await accumulate(frames)).message.content, text);
+    }
+  });
+
+  it('reasoning among the parts of the content is no content', async () => {
+    const thought = (text: string) => ({ type: 'reasoning', summary: [{ type: 'summary_text', text }] });
+    const parts = [thought('Hm'), thought('.'), { type: 'text', text: 'Yes' }];
+    const [held] = await hold([{ message: { role: 'assistant', content: parts }, finish_reason: 'stop' }]);
+    assert.deepEqual(held?.message, { role: 'assistant', content: 'Yes', reasoning_content: 'Hm.' });
+    const frames = await stream([
+      chunk([{ delta: { content: [thought('Hm.')] } }]),
+      chunk([{ delta: { content: 'Yes' } }]),
+      stop,
+    ]);
+    assert.deepEqual(
+      frames.map(({ choices }) => (choices as { delta: Fields }[])[0]?.delta),
+      [{ role: 'assistant', content: '', reasoning_content: 'Hm.' }, { content: 'Yes' }, {}],
+    );
+  });
+
+  it("finish reasons are OpenAI's, of chats and of legacy completions", async () => {
+    const reasons: [unknown, string][] = [
+      ['stop', 'stop'],
+      ['eos', 'stop'],
+      ['model_length', 'length'],
+      ['insufficient_system_resource', 'length'],
+      ['tool_use', 'tool_calls'],
+      ['sensitive', 'content_filter'],
+      ['toString', 'stop'],
+    ];
+    for (const [theirs, own] of reasons) {
+      const [held] = await hold([{ message: { content: 'x' }, finish_reason: theirs }]);
+      assert.equal(held?.finish_reason, own);
+      const frames = await stream([
+        chunk([{ delta: { content: 'x' } }]),
+        chunk([{ delta: {}, finish_reason: theirs as never }]),
+      ]);
+      assert.equal((await accumulate(frames)).finish_reason, own);
+      bench.server.answer((response) =>
+        sendJson(response, 200, JSON.stringify({ choices: [{ text: 'x', finish_reason: theirs }] })),
+      );
+      const { body } = await bench.vendor.complete(callOf({ stream: false }), collect());
+      assert.equal(JSON.parse(body).choices[0].finish_reason, own);
+    }
+    const [running] = await stream([chunk([{ delta: { content: 'x' }, finish_reason: '' as never }]), stop]);
+    assert.equal((running as { choices: Fields[] }).choices[0]?.finish_reason, null);
+    await assert.rejects(hold([{ message: { content: 'x' }, finish_reason: 'error' }]), { code: 'server_error' });
+  });
+
+  it('cached tokens stand where OpenAI tells them, whatever the vendor calls them, and its own word for them stays', async () => {
+    const counted = { prompt_tokens: 9, completion_tokens: 1 };
+    const cases: [Fields, Fields | undefined][] = [
+      [{ num_cached_tokens: 4 }, { cached_tokens: 4 }],
+      [{ cached_tokens: 4, prompt_tokens_details: null }, { cached_tokens: 4 }],
+      [
+        { prompt_cache_hit_tokens: 4, prompt_tokens_details: { audio_tokens: 2 } },
+        { audio_tokens: 2, cached_tokens: 4 },
+      ],
+      [{ num_cached_tokens: 4, prompt_tokens_details: { cached_tokens: 3 } }, { cached_tokens: 3 }],
+      [{}, undefined],
+    ];
+    for (const [told, details] of cases) {
+      const usage = { ...counted, ...told };
+      const expected = { ...usage, ...(details && { prompt_tokens_details: details }) };
+      const choices = [{ index: 0, message: { content: 'x' }, finish_reason: 'stop' }];
+      bench.server.answer((response) => sendJson(response, 200, JSON.stringify({ choices, usage })));
+      const held = await bench.vendor.chat(callOf({ stream: false }), collect());
+      assert.deepEqual([held.usage, JSON.parse(held.body).usage], [expected, expected]);
+      const chunks = [chunk([{ delta: { content: 'x' } }]), stop, chunk([], { usage })];
+      bench.server.answer((response) => sendStream(response, [events(chunks)]));
+      const streamed = await bench.vendor.chat(callOf(), collect());
+      assert.deepEqual([streamed.usage, JSON.parse(streamed.body)], [expected, { usage: expected }]);
+    }
+  });
+});

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { maxEvent, SseReader } from '../../../workers/http/sse-reader.ts';
+import { cut } from '../contracts/fixture-vendor.ts';
+
+type Event = { data: string; type: string | undefined };
+
+function read(parts: readonly Buffer[]): Event[] {
+  const events: Event[] = [];
+  const reader = new SseReader((data, type) => events.push({ data, type }));
+  for (const part of parts) reader.read(part);
+  return events;
+}
+
+function dataOf(text: string): string[] {
+  return read([Buffer.from(text)]).map((event) => event.data);
+}
+
+/** The standard's algorithm word by word (https://html.spec.whatwg.org/multipage/server-sent-events.html), on whole input. */
+function eventsByTheStandard(bytes: Buffer): Event[] {
+  const lines = new TextDecoder().decode(bytes).split(/\r\n|\n|\r/);
+  // What follows the last line end is no line.
+  lines.pop();
+  const events: Event[] = [];
+  let data: string[] = [];
+  let type: string | undefined;
+  for (const line of lines) {
+    if (line === '') {
+      if (data.length > 0) events.push({ data: data.join('\n'), type });
+      data = [];
+      type = undefined;
+      continue;
+    }
+    const colon = line.indexOf(':');
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
+    if (field === 'data') data.push(value);
+    if (field === 'event') type = value || undefined;
+  }
+  return events;
+}
+
+const text = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 12 }).map((each) => each.replace(/[\r\n]/g, '')),
+  fc.constantFrom('{"a":"ż"}', '[DONE]', '🦥', ' ', ':', ''),
+);
+const line = fc.oneof(
+  { weight: 6, arbitrary: text.map((each) => `data: ${each}`) },
+  text.map((each) => `data:${each}`),
+  text.map((each) => `event: ${each}`),
+  text.map((each) => `: ${each}`),
+  text.map((each) => `id: ${each}`),
+  fc.constantFrom('data', 'retry: 10', 'retry: soon', 'nonsense', 'datum: 1'),
+);
+const ending = fc.constantFrom('\n', '\r\n', '\r');
+const stream = fc
+  .tuple(
+    fc.constantFrom('', '\uFEFF'),
+    fc.array(fc.oneof({ weight: 2, arbitrary: fc.tuple(line, ending) }, fc.tuple(fc.constant(''), ending)), {
+      maxLength: 30,
+    }),
+    fc.constantFrom('', 'data: unfinished', 'data: unfinished\n'),
+  )
+  .map(([mark, lines, rest]) => Buffer.from(mark + lines.flat().join('') + rest));
+const places = fc.array(fc.nat(), { maxLength: 20 });
+
+describe('the SSE reader', () => {
+  it('reads by the standard, however the bytes are cut', () => {
+    fc.assert(
+      fc.property(stream, places, (bytes, at) => {
+        assert.deepEqual(read(cut(bytes, at)), eventsByTheStandard(bytes));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('reads by the standard when every byte comes alone', () => {
+    fc.assert(
+      fc.property(stream, (bytes) => {
+        assert.deepEqual(read([...bytes].map((byte) => Buffer.from([byte]))), eventsByTheStandard(bytes));
+      }),
+    );
+  });
+
+  it('reads bytes that are no UTF-8 the same, however they are cut', () => {
+    const broken = fc.array(fc.constantFrom(0x41, 0xc3, 0xa9, 0xe2, 0x82, 0xac, 0xf0, 0x9f, 0xa6, 0xff, 0xed, 0xa0), {
+      maxLength: 24,
+    });
+    fc.assert(
+      fc.property(broken, places, (middle, at) => {
+        const bytes = Buffer.concat([Buffer.from('data: '), Buffer.from(middle), Buffer.from('\n\n')]);
+        assert.deepEqual(read(cut(bytes, at)), eventsByTheStandard(bytes));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('yields an event with its blank line and not only with the byte after it, whatever the line ends', () => {
+    for (const end of ['\n', '\r\n', '\r']) assert.deepEqual(dataOf(`data: a${end}${end}`), ['a']);
+  });
+
+  it('joins the lines of one event, and drops the event that is not finished', () => {
+    assert.deepEqual(dataOf('data: a\ndata: b\n\ndata: c\n'), ['a\nb']);
+  });
+
+  it('reads an event of 4 MiB that comes in many parts', () => {
+    const data = 'é'.repeat(1024 * 1024 * 2);
+    const bytes = Buffer.from(`data: ${data}\n\n`);
+    const parts = Array.from({ length: Math.ceil(bytes.length / 10_007) }, (_, at) =>
+      bytes.subarray(at * 10_007, (at + 1) * 10_007),
+    );
+    assert.equal(read(parts)[0]?.data, data);
+  });
+
+  it('ends with a clear error when an event grows beyond the limit, in one line or in many', () => {
+    for (const part of ['x'.repeat(65_536), `data: ${'x'.repeat(65_536)}\n`]) {
+      const reader = new SseReader(() => assert.fail('no event is whole'));
+      const readAll = () => {
+        for (let bytes = 0; bytes <= maxEvent + part.length; bytes += 65_536) reader.read(Buffer.from(part));
+      };
+      assert.throws(readAll, { name: 'ApiError', code: 'server_error', message: /more than 8388608 characters/ });
+    }
+  });
+});

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { AnthropicErrors } from '../../../workers/vendors/anthropic/errors.ts';
+import { AnthropicStream } from '../../../workers/vendors/anthropic/stream.ts';
+import { GeminiAnswerReader } from '../../../workers/vendors/gemini/answer-reader.ts';
+import { GeminiStream } from '../../../workers/vendors/gemini/stream.ts';
+import { GeminiTokenTemplate } from '../../../workers/vendors/gemini/token-template.ts';
+
+/** Texts with all that could be taken for something else. */
+const texts = fc.oneof(
+  fc.string({ unit: 'grapheme' }),
+  fc.constantFrom('"text": "', '"usageMetadata": {}', '\\', '"', '}', ']}', '\n', '\u2028', '{"a":1}', ' '),
+  fc.lorem({ maxCount: 3 }),
+);
+
+interface Stream {
+  read(bytes: Buffer): unknown;
+  end(): { readonly body: string };
+}
+
+type OpenStream = (frames: string[]) => Stream;
+
+const sinkOf = (frames: string[]) => ({
+  write: ({ text }: { text: string }) => frames.push(text) > 0,
+  drained: () => Promise.resolve(),
+});
+
+const openAnthropic: OpenStream = (frames) => new AnthropicStream(new AnthropicErrors('a', 'key'), sinkOf(frames));
+const openGemini: OpenStream = (frames) => new GeminiStream(new GeminiAnswerReader('g', 'key'), sinkOf(frames));
+
+/** The frames and the end of a stream of these events. */
+function readAll(open: OpenStream, events: readonly string[]): { frames: unknown[]; end: unknown } {
+  const frames: string[] = [];
+  const stream = open(frames);
+  for (const event of events) stream.read(Buffer.from(`data: ${event}\n\n`));
+  return { frames: frames.map((text) => JSON.parse(text) as unknown), end: JSON.parse(stream.end().body) };
+}
+
+/** What all deltas say, joined. */
+function said(frames: readonly unknown[]): string {
+  return frames
+    .map((frame) => (frame as { choices: { delta: { content?: string } }[] }).choices[0]?.delta.content ?? '')
+    .join('');
+}
+
+const geminiEvent = (text: string, counts: object, more: object = {}): string =>
+  JSON.stringify({
+    candidates: [{ content: { parts: [{ text }], role: 'model' }, index: 0, ...more }],
+    usageMetadata: counts,
+    modelVersion: 'm',
+    responseId: 'r',
+  });
+
+describe("the events of a stream that differ in nothing but the token's text", () => {
+  it('say of Gemini what each of them says by itself, its last counts among it', () => {
+    fc.assert(
+      fc.property(fc.array(texts, { minLength: 1, maxLength: 20 }), (words) => {
+        const events = words.map((word, index) =>
+          geminiEvent(word, { promptTokenCount: 7, candidatesTokenCount: index, totalTokenCount: index + 7 }),
+        );
+        const last = { promptTokenCount: 7, candidatesTokenCount: 99, totalTokenCount: 106, thoughtsTokenCount: 1 };
+        const { frames, end } = readAll(openGemini, [...events, geminiEvent('', last, { finishReason: 'STOP' })]);
+        assert.equal(said(frames), words.join(''));
+        assert.equal((end as { usage: { completion_tokens: number } }).usage.completion_tokens, 100);
+      }),
+    );
+  });
+
+  it('say of Anthropic what each of them says by itself, in whichever block', () => {
+    fc.assert(
+      fc.property(fc.array(fc.array(texts, { maxLength: 8 }), { minLength: 1, maxLength: 4 }), (blocks) => {
+        const events: object[] = [{ type: 'message_start', message: { usage: { input_tokens: 1, output_tokens: 1 } } }];
+        for (const [index, words] of blocks.entries()) {
+          events.push({ type: 'content_block_start', index, content_block: { type: 'text', text: '' } });
+          for (const text of words) {
+            events.push({ type: 'content_block_delta', index, delta: { type: 'text_delta', text } });
+          }
+          events.push({ type: 'content_block_stop', index });
+        }
+        events.push({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 5 } });
+        events.push({ type: 'message_stop' });
+        const { frames } = readAll(
+          openAnthropic,
+          events.map((event) => JSON.stringify(event)),
+        );
+        assert.equal(said(frames), blocks.flat().join(''));
+      }),
+    );
+  });
+
+  it('are refused when their block has ended', () => {
+    const delta = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'word' } };
+    const events = [
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+      ...[delta, delta, delta],
+      { type: 'content_block_stop', index: 0 },
+      delta,
+    ];
+    const texts = events.map((event) => JSON.stringify(event));
+    assert.throws(() => readAll(openAnthropic, texts), { message: /unknown shape/ });
+  });
+
+  it('are read whole where they say anything else: thoughts, a call, an end, counts that are none', () => {
+    const template = GeminiTokenTemplate.from(geminiEvent('one', { totalTokenCount: 1 }));
+    assert.deepEqual(template?.read(geminiEvent('two', { totalTokenCount: 2 })), {
+      token: '"two"',
+      counts: { totalTokenCount: 2 },
+    });
+    const others = [
+      geminiEvent('', { totalTokenCount: 2 }),
+      geminiEvent('quoted "two"', { totalTokenCount: 2 }),
+      geminiEvent('two', { totalTokenCount: 2 }, { finishReason: 'STOP' }),
+      geminiEvent('two', [1]),
+      geminiEvent('two', { totalTokenCount: 2 }).replace('"text"', '"thought":true,"text"'),
+      geminiEvent('two', { totalTokenCount: 2 }).replace('{"totalTokenCount":2}', '{"a":1},"error":{"code":500}'),
+      geminiEvent('two', { totalTokenCount: 2 }).replace('{"totalTokenCount":2}', ''),
+      geminiEvent('two', { totalTokenCount: 2 }).slice(0, -1),
+    ];
+    for (const event of others) assert.equal(template?.read(event), undefined, event);
+  });
+
+  it('are no template where a place is not certain', () => {
+    const plain = geminiEvent('one', { totalTokenCount: 1 });
+    for (const event of [
+      plain.replace('"text"', '"functionResponse":{"text":"a"},"text"'),
+      plain.replace('"modelVersion"', '"text"'),
+      plain.replace('"modelVersion"', '"usageMetadata"'),
+      plain.replace('{"totalTokenCount":1}', '{"note":"}"}'),
+      geminiEvent('a "quoted" one', { totalTokenCount: 1 }),
+      '{"candidates":[]}',
+    ]) {
+      assert.equal(GeminiTokenTemplate.from(event), undefined, event);
+    }
+  });
+});

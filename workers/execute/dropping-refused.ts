@@ -1,0 +1,20 @@
+import { chatFieldSupport } from '../../shared/catalogue/chat-field-support.ts';
+import { type ChatFieldSupport, givenChatFields, supportOf } from '../../shared/catalogue/chat-fields.ts';
+import type { VendorRow } from '../../shared/catalogue/vendors.ts';
+import type { Vendor } from '../vendors/vendor.ts';
+
+/** The vendor for callers who would rather have an answer without the fields that it refuses: its chats go without them. */
+export function droppingRefused(vendor: Vendor, row: VendorRow): Vendor {
+  const { chat } = vendor;
+  const support = chatFieldSupport(row);
+  if (chat === undefined || support === undefined) return vendor;
+  return { ...vendor, chat: (call, sink) => chat({ ...call, request: withoutRefused(call.request, support) }, sink) };
+}
+
+function withoutRefused(request: string, support: ChatFieldSupport): string {
+  const chat = JSON.parse(request) as Record<string, unknown>;
+  for (const field of givenChatFields(chat)) {
+    if (supportOf(support, field) === 'rejected') delete chat[field.split('.', 1)[0] as string];
+  }
+  return JSON.stringify(chat);
+}

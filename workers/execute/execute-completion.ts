@@ -1,0 +1,80 @@
+import type { CompletionRequest } from '../../shared/capabilities/completion.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { interrupted } from '../vendors/support/interrupted.ts';
+import { sumUsage } from '../vendors/support/sum-usage.ts';
+import type { FrameSink, VendorAnswer, VendorFrame } from '../vendors/vendor.ts';
+import { ChatAsCompletion, toChatRequest } from './chat-as-completion.ts';
+import { type Execute, type Execution, methodOf } from './execution.ts';
+import { runInOrder } from './run-in-order.ts';
+
+/** Chats of one job under way at a time. */
+const chatsAtOnce = 4;
+
+/** The most that the answers of all chats may hold together when they are held, in characters; one alone may hold as much. */
+const maxAnswer = 64 * 1024 * 1024;
+
+/** A legacy completion: the vendor's own where the model has one, else a chat for each prompt. */
+export const executeCompletion: Execute = async (execution) => {
+  const { vendor, row, call, sink } = execution;
+  if (row.legacyCompletions) return await methodOf(vendor, 'complete')(call, sink);
+  return await completeByChats(execution);
+};
+
+async function completeByChats({ vendor, call, sink }: Execution): Promise<VendorAnswer> {
+  const chat = methodOf(vendor, 'chat');
+  const job = JSON.parse(call.request) as CompletionRequest;
+  const prompts = promptsOf(job);
+  const output = { hasFrames: false };
+  let length = 0;
+  const answers = await runInOrder(prompts, chatsAtOnce, call.signal, async (prompt, index, signal) => {
+    const translator = new ChatAsCompletion(job, prompt, index * (job.n ?? 1));
+    const own = new TranslatingSink(sink, translator, output);
+    const answer = await chat({ ...call, request: toChatRequest(job, prompt), signal }, own).catch((error) => {
+      throw own.isBegun || !output.hasFrames ? error : interrupted(error);
+    });
+    length += answer.body.length;
+    if (length > maxAnswer) throw new ApiError('server_error', 'The answers to all prompts are too long to be held.');
+    return { usage: answer.usage, choices: call.stream ? [] : translator.whole(answer.body) };
+  });
+  const usage = sumUsage(answers.map((answer) => answer.usage));
+  if (call.stream) return { body: JSON.stringify({ usage }), usage };
+  const choices = answers.flatMap((answer) => answer.choices).sort((one, other) => one.index - other.index);
+  return { body: JSON.stringify({ choices, ...(usage !== null && { usage }) }), usage };
+}
+
+/** The prompts as texts. @throws ApiError for others, which the endpoint's check should not have let come so far. */
+function promptsOf({ prompt }: CompletionRequest): readonly string[] {
+  const prompts = typeof prompt === 'string' ? [prompt] : (prompt ?? []);
+  if (prompts.length > 0 && prompts.every((each) => typeof each === 'string')) return prompts;
+  throw new ApiError('invalid_request_error', 'The model takes no prompt but a string or an array of strings.', {
+    param: 'prompt',
+  });
+}
+
+/** Hands each chunk of a chat on as a completion's. */
+class TranslatingSink implements FrameSink {
+  /** Whether the chat has said anything: then its vendor knows what its failure means. */
+  isBegun = false;
+  readonly #sink: FrameSink;
+  readonly #translator: ChatAsCompletion;
+  readonly #output: { hasFrames: boolean };
+
+  /** @param output is told when anything goes into the sink. */
+  constructor(sink: FrameSink, translator: ChatAsCompletion, output: { hasFrames: boolean }) {
+    this.#sink = sink;
+    this.#translator = translator;
+    this.#output = output;
+  }
+
+  write({ type, text }: VendorFrame): boolean {
+    this.isBegun = true;
+    const shown = this.#translator.chunk(text);
+    if (shown === undefined) return true;
+    this.#output.hasFrames = true;
+    return this.#sink.write({ type, text: shown });
+  }
+
+  drained(): Promise<void> {
+    return this.#sink.drained();
+  }
+}

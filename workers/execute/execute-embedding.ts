@@ -1,0 +1,80 @@
+import { countEmbeddings, type EmbeddingJob, joinEmbeddings } from '../../shared/capabilities/embedding.ts';
+import type { TextOrTokens } from '../../shared/capabilities/text-or-tokens.ts';
+import type { Model } from '../../shared/catalogue/models.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { sumUsage } from '../vendors/support/sum-usage.ts';
+import type { VendorAnswer } from '../vendors/vendor.ts';
+import { type Execute, methodOf } from './execution.ts';
+import { runInOrder } from './run-in-order.ts';
+
+/** Calls of one job under way at a time. */
+const callsAtOnce = 4;
+
+/** Inputs of one call that answers numbers: with 3,072 dimensions of 24 characters they stay far below the longest body. */
+const maxAsNumbers = 512;
+
+/** Characters that the answers of a job's calls may have together: more than 2048 inputs with 3,072 numbers each. */
+const maxAnswersLength = 256 * 1024 * 1024;
+
+/** Embeddings: as many calls as the vendor needs for the inputs, and one answer. */
+export const executeEmbedding: Execute = async ({ vendor, row, call, sink }) => {
+  const embed = methodOf(vendor, 'embed');
+  const job = JSON.parse(call.request) as EmbeddingJob;
+  const batches = splitInputs(job, row.embedding ?? { batch: 1 });
+  let length = 0;
+  const embedBatch = async ({ input }: Batch, request: string, signal: AbortSignal): Promise<VendorAnswer> => {
+    const answer = await embed({ ...call, request, signal }, sink);
+    length += answer.body.length;
+    if (length > maxAnswersLength) throw new ApiError('server_error', "The vendor's embeddings are too long together.");
+    if (countEmbeddings(answer.body) === (isList(input) ? input.length : 1)) return answer;
+    throw new ApiError('server_error', "The model's vendor answered without an embedding for each input.");
+  };
+  const [only, another] = batches;
+  if (only !== undefined && another === undefined) return await embedBatch(only, call.request, call.signal);
+  const answers = await runInOrder(batches, callsAtOnce, call.signal, (batch, _index, signal) => {
+    return embedBatch(batch, JSON.stringify({ ...job, input: batch.input }), signal);
+  });
+  const usage = sumUsage(answers.map((answer) => answer.usage));
+  const bodies = answers.map(({ body }, index) => ({ text: body, firstIndex: batches[index]?.firstIndex ?? 0 }));
+  return { body: joinEmbeddings(bodies, usage), usage };
+};
+
+type Limits = Pick<NonNullable<Model['embedding']>, 'batch' | 'batchTokens'>;
+type Inputs = string[] | number[][];
+
+/** Inputs of one call, and the place of the first among all. */
+interface Batch {
+  readonly input: TextOrTokens;
+  readonly firstIndex: number;
+}
+
+/** The inputs in runs that the vendor takes: so many, and together of so many tokens as far as that can be told. */
+export function splitInputs({ input, encoding_format }: EmbeddingJob, limits: Limits): Batch[] {
+  if (!isList(input)) return [{ input, firstIndex: 0 }];
+  const most = encoding_format === 'base64' ? limits.batch : Math.min(limits.batch, maxAsNumbers);
+  const maxTokens = limits.batchTokens ?? Number.POSITIVE_INFINITY;
+  const batches: Batch[] = [];
+  let first = 0;
+  let tokens = 0;
+  for (let index = 0; index < input.length; index++) {
+    const more = Number.isFinite(maxTokens) ? estimateTokens(input[index] as string | number[]) : 0;
+    if (index > first && (index - first >= most || tokens + more > maxTokens)) {
+      batches.push({ input: input.slice(first, index) as Inputs, firstIndex: first });
+      first = index;
+      tokens = 0;
+    }
+    tokens += more;
+  }
+  batches.push({ input: first === 0 ? input : (input.slice(first) as Inputs), firstIndex: first });
+  return batches;
+}
+
+/** Whether there are several inputs; tokens by themselves are one. */
+function isList(input: TextOrTokens): input is Inputs {
+  return typeof input !== 'string' && typeof input[0] !== 'number';
+}
+
+/** Rather too many: English has about four bytes to a token, and what has only two is rare. */
+function estimateTokens(input: string | number[]): number {
+  return typeof input === 'string' ? Math.ceil(Buffer.byteLength(input) / 2) : input.length;
+}

@@ -1,0 +1,9 @@
+import { type Execute, methodOf } from './execution.ts';
+
+/** Makes images by one call: a creation is never repeated. The vendor learns from the row what to ask for. */
+export const executeImage: Execute = ({ vendor, row, call, sink }) => {
+  const takes = row.image?.responseFormat ?? false;
+  // Put before the first field, because the request may hold megabytes of images.
+  const request = `{"takes_response_format":${takes},${call.request.slice(1)}`;
+  return methodOf(vendor, 'image')({ ...call, request }, sink);
+};

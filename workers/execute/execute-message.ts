@@ -1,0 +1,18 @@
+import { TokenCounter } from '../usage/token-counter.ts';
+import { type Execute, methodOf } from './execution.ts';
+import { withoutHints } from './without-hints.ts';
+
+const counter = new TokenCounter();
+
+/** A message: a chat, but for what its vendor or its model would refuse. */
+export const executeMessage: Execute = ({ vendor, row, call, sink }) => {
+  return methodOf(vendor, 'chat')({ ...call, request: withoutHints(call.request, row) }, sink);
+};
+
+/** The count of a message's input tokens: the vendor's own where it has one, else an estimate. */
+export const executeTokenCount: Execute = async ({ vendor, row, call, sink }) => {
+  const request = withoutHints(call.request, row);
+  if (vendor.countTokens !== undefined) return await vendor.countTokens({ ...call, request }, sink);
+  const tokens = await counter.count(request, call.signal);
+  return { body: JSON.stringify({ input_tokens: tokens }), usage: null };
+};

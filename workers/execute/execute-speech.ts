@@ -1,0 +1,98 @@
+import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
+import { type SpeechEnd, type SpeechJobRequest, speechTypes } from '../../shared/capabilities/speech.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { spokenCharacters } from '../usage/billed-quantities.ts';
+import { failureAfterBegin } from '../vendors/support/begun-task.ts';
+import type { CallFiles, FrameSink, StoredFile, VendorFrame } from '../vendors/vendor.ts';
+import { type Execute, methodOf } from './execution.ts';
+
+/**
+ * Speech. Its audio is relayed where somebody listens, and stored where the answer can be read again later: the file then
+ * stands in the end frame. Vendors only ever say the audio as it comes.
+ */
+export const executeSpeech: Execute = async ({ vendor, row, keep, call, sink }) => {
+  const request = JSON.parse(call.request) as SpeechJobRequest;
+  const { stream_format: events, ...fields } = request;
+  const asked = events || row.speech?.events ? { ...fields, stream_format: 'sse' } : fields;
+  const isStored = keep || !call.stream;
+  const store = isStored ? new AudioFile(call.files, speechTypes[request.response_format]) : undefined;
+  const audio = new AudioSink(call.stream ? sink : undefined, store);
+  try {
+    const { usage } = await methodOf(vendor, 'speak')({ ...call, request: JSON.stringify(asked) }, audio);
+    if (audio.frames === 0) throw new ApiError('server_error', "The model's vendor answered without audio.");
+    const file = await store?.end();
+    const end: SpeechEnd = { usage, ...(events && { events: true }), ...(file && { file }) };
+    return { body: JSON.stringify(end), usage, quantities: { characters: spokenCharacters(request) } };
+  } catch (error) {
+    // Audio that is only stored is no frame of the answer, so another call could follow; but it is being paid for.
+    throw call.stream || audio.frames === 0 ? error : failureAfterBegin(error);
+  } finally {
+    store?.close();
+  }
+};
+
+/** Bytes of audio that are stored of one answer at most: ten minutes without any compression. */
+const maxAudioBytes = 64 * 1024 * 1024;
+
+/** Passes frames of audio on to those who want them; as slow as the slowest. */
+class AudioSink implements FrameSink {
+  frames = 0;
+  readonly #relay: FrameSink | undefined;
+  readonly #file: AudioFile | undefined;
+
+  constructor(relay: FrameSink | undefined, file: AudioFile | undefined) {
+    this.#relay = relay;
+    this.#file = file;
+  }
+
+  write(frame: VendorFrame): boolean {
+    this.frames += 1;
+    const isRelayed = this.#relay?.write(frame) ?? true;
+    const isWritten = this.#file?.write(Buffer.from(JSON.parse(frame.text).audio, 'base64')) ?? true;
+    return isRelayed && isWritten;
+  }
+
+  async drained(): Promise<void> {
+    await Promise.all([this.#relay?.drained(), this.#file?.drained()]);
+  }
+}
+
+/** A result file that is written while its audio comes. One that grows too long fails. */
+class AudioFile {
+  readonly #content = new PassThrough();
+  #bytes = 0;
+  readonly #saved: Promise<StoredFile>;
+
+  constructor(files: CallFiles, type: string) {
+    this.#saved = files.save(this.#content, type);
+    // Whoever waits for it learns of a failure: `drained` by the content, which then is destroyed, and `end` by itself.
+    this.#saved.catch((error) => this.#content.destroy(error));
+    this.#content.on('error', () => undefined);
+  }
+
+  /** Whoever is told to wait learns by `drained` that the file has failed. */
+  write(bytes: Buffer): boolean {
+    this.#bytes += bytes.length;
+    if (this.#bytes > maxAudioBytes) {
+      this.#content.destroy(new ApiError('server_error', `The vendor's audio has more than ${maxAudioBytes} bytes.`));
+    }
+    return !this.#content.destroyed && this.#content.write(bytes);
+  }
+
+  /** @throws what storing failed with. */
+  async drained(): Promise<void> {
+    if (this.#content.destroyed) await this.#saved;
+    if (this.#content.writableNeedDrain) await once(this.#content, 'drain');
+  }
+
+  async end(): Promise<StoredFile> {
+    this.#content.end();
+    return await this.#saved;
+  }
+
+  /** Gives up what is not whole by now: nothing of it stays. */
+  close(): void {
+    if (!this.#content.writableFinished) this.#content.destroy(new Error('the audio broke off'));
+  }
+}

@@ -1,0 +1,202 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type VideoEnd, type VideoFile, type VideoVariant, videoVariants } from '../../shared/capabilities/video.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { VendorTask } from '../../shared/jobs/vendor-task.ts';
+import type { TaskCall, TaskState, Vendor, VendorAnswer, VideoTasks } from '../vendors/vendor.ts';
+import { type ExecuteTask, notOffered, type Pause } from './execution.ts';
+
+/** How soon a new task is asked after. */
+const firstPollMs = 1000;
+/** How long a task is left alone between two polls, by its age: what is soon done is soon known. */
+const pauses = [
+  { youngerThanMs: 20_000, pauseMs: 2000 },
+  { youngerThanMs: 60_000, pauseMs: 5000 },
+  { youngerThanMs: Number.POSITIVE_INFINITY, pauseMs: 10_000 },
+];
+/** As far as a vendor's Retry-After is obeyed: a job that ended meanwhile must be noticed while its state is there. */
+const maxPauseMs = 60_000;
+/** Jobs that began together are spread by up to this share of their pause. */
+const spread = 0.25;
+
+/** How long one poll, and one file, may take: neither may hold a worker's place for good. */
+const pollMs = 30_000;
+const fetchMs = 300_000;
+/** How often a file is fetched at one claim, and the wait before the next time, which grows. */
+const fetches = 3;
+const fetchPauseMs = 500;
+
+/** How long a creation may go on after its job was stopped: once its name is known, the task can be discarded. */
+const lingerMs = 4000;
+
+/** A call about a video whose task is known. */
+export type VideoCall = Omit<TaskCall, 'task'>;
+
+/** A task that was created at an earlier claim of its job. */
+export interface KnownTask {
+  readonly known: VendorTask;
+  /** How far it is known to be, in percent. */
+  readonly progress: number;
+  /** How long the files of its answer stay, in ms. */
+  readonly filesStayMs: number;
+  /** The length it is paid for, by the one that its vendor tells, if any. */
+  readonly seconds: (made: string | undefined) => Promise<number | undefined>;
+}
+
+/**
+ * Makes a video, a step at each claim of its job: the first creates the vendor's task, once, the others ask how far it
+ * is, and the last stores its files. What goes wrong while a task runs is tried again until the job's deadline: the video
+ * is being paid for.
+ */
+export const executeVideo: ExecuteTask = async ({ vendor, call, rememberTask }) => {
+  const video = tasksOf(vendor);
+  if (call.signal.aborted) throw new ApiError('cancelled', 'The request was cancelled.');
+  const { signal, release } = lingering(call.signal);
+  try {
+    const name = await video.create({ ...call, signal });
+    await rememberTask(name);
+  } finally {
+    release();
+  }
+  return { progress: 0, pauseMs: jittered(firstPollMs) };
+};
+
+function tasksOf(vendor: Vendor): VideoTasks {
+  if (vendor.video === undefined) throw notOffered(vendor, 'video');
+  return vendor.video;
+}
+
+/** A signal that is aborted a while after another one. */
+function lingering(signal: AbortSignal): { signal: AbortSignal; release: () => void } {
+  const controller = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const onAbort = (): void => {
+    timer = setTimeout(() => controller.abort(signal.reason), lingerMs);
+  };
+  signal.addEventListener('abort', onAbort, { once: true });
+  const release = (): void => {
+    signal.removeEventListener('abort', onAbort);
+    clearTimeout(timer);
+  };
+  return { signal: controller.signal, release };
+}
+
+/** Asks how far a task is, and does what follows from it. @throws ApiError what the job ends with. */
+export async function followVideo(vendor: Vendor, call: VideoCall, task: KnownTask): Promise<VendorAnswer | Pause> {
+  const video = tasksOf(vendor);
+  const { known } = task;
+  const { model, files } = call;
+  let state: TaskState;
+  try {
+    state = await limited(call, pollMs, (limits) => video.poll({ model, files, task: known.task, ...limits }));
+  } catch (thrown) {
+    return askLater(call, task, ApiError.from(thrown));
+  }
+  if (state.status === 'failed') throw state.error;
+  if (state.status === 'running') {
+    return { progress: percent(state.progress), pauseMs: jittered(pauseOf(known)) };
+  }
+  try {
+    const stored = await fetchFiles(video, call, known.task);
+    const seconds = await task.seconds(state.seconds);
+    return {
+      ...{ body: JSON.stringify(endOf(known, state, stored, task.filesStayMs)), usage: null },
+      ...(seconds !== undefined && { quantities: { seconds } }),
+    };
+  } catch (thrown) {
+    return askLater(call, task, ApiError.from(thrown));
+  }
+}
+
+function endOf(
+  { vendor, account, task }: VendorTask,
+  { size, seconds }: TaskState & { status: 'completed' },
+  files: VideoEnd['files'],
+  filesStayMs: number,
+): VideoEnd {
+  const completedAt = Math.floor(Date.now() / 1000);
+  const expiresAt = completedAt + Math.floor(filesStayMs / 1000);
+  return { vendor, account, task, completedAt, expiresAt, files, ...(size && { size }), ...(seconds && { seconds }) };
+}
+
+/**
+ * Does some work under a signal and a silence that end it after `ms`, however its vendor behaves. Not `AbortSignal.any` with
+ * `AbortSignal.timeout`: nothing holds those two, and a timeout that is collected never comes.
+ */
+async function limited<T>(
+  { signal, silenceMs }: VideoCall,
+  ms: number,
+  work: (limits: Pick<TaskCall, 'signal' | 'silenceMs'>) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const onAbort = (): void => controller.abort(signal.reason);
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort, { once: true });
+  const late = new ApiError('timeout', "The model's vendor did not answer in time.");
+  const timer = setTimeout(() => controller.abort(late), ms);
+  try {
+    return await work({ signal: controller.signal, silenceMs: Math.min(silenceMs, ms) });
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+/** What a failed step means: most will go better at the next poll. @throws ApiError where it will not. */
+function askLater({ signal }: VideoCall, { progress, known }: KnownTask, error: ApiError): Pause {
+  if (signal.aborted) throw error;
+  if (error.code === 'not_found') {
+    throw new ApiError('outcome_unknown', "The model's vendor does not have the video any more that it had begun.");
+  }
+  if (error.code === 'request_too_large') throw new ApiError('server_error', error.message);
+  const asked = Math.min(error.retryAfterMs ?? 0, maxPauseMs);
+  return { progress, pauseMs: jittered(Math.max(asked, pauseOf(known))), error };
+}
+
+function pauseOf({ beganAt }: VendorTask): number {
+  const age = Date.now() - beganAt;
+  return pauses.find(({ youngerThanMs }) => age < youngerThanMs)?.pauseMs ?? maxPauseMs;
+}
+
+function jittered(ms: number): number {
+  return Math.round(ms * (1 + spread * Math.random()));
+}
+
+/** A vendor's progress as a whole number; that it never goes back is for `pause` to see to. */
+function percent(progress: number): number {
+  return Number.isFinite(progress) ? Math.min(100, Math.max(0, Math.floor(progress))) : 0;
+}
+
+/** Stores what there is of a completed video. Its film must be there; for a preview that cannot be had it is not given up. */
+async function fetchFiles(video: VideoTasks, call: VideoCall, task: string): Promise<VideoEnd['files']> {
+  const film = await fetchFile(video, call, task, 'video');
+  if (film === undefined) throw new ApiError('not_found', "The model's vendor has no file of the completed video.");
+  const files: Partial<Record<VideoVariant, VideoFile>> = {};
+  for (const variant of videoVariants) {
+    if (variant === 'video') continue;
+    const file = await fetchFile(video, call, task, variant).catch((error) => {
+      if (call.signal.aborted) throw error;
+      return undefined;
+    });
+    if (file !== undefined) files[variant] = file;
+  }
+  return { ...files, video: film };
+}
+
+async function fetchFile(
+  video: VideoTasks,
+  call: VideoCall,
+  task: string,
+  variant: VideoVariant,
+): Promise<VideoFile | undefined> {
+  const { model, files, signal } = call;
+  for (let round = 1; ; round++) {
+    try {
+      const file = await limited(call, fetchMs, (limits) => video.fetch({ model, files, task, ...limits }, variant));
+      // A film may take a moment to be where it is fetched from.
+      if (file !== undefined || variant !== 'video' || round === fetches) return file;
+    } catch (error) {
+      if (round === fetches || signal.aborted || ApiError.from(error).code === 'request_too_large') throw error;
+    }
+    await delay(fetchPauseMs * round, undefined, { signal }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,40 @@
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import { mediaFieldSupport } from '../../shared/catalogue/media-field-support.ts';
+import { givenMediaFields, type MediaCapability, withoutMediaFields } from '../../shared/catalogue/media-fields.ts';
+import type { VendorCall } from '../vendors/vendor.ts';
+import type { Execution } from './execution.ts';
+
+/**
+ * The same work for callers who would rather have an answer without the fields that its vendor refuses: it goes without
+ * them.
+ */
+export function leavingOut<Asked extends Execution, Answer>(
+  capability: MediaCapability,
+  execute: (asked: Asked) => Answer,
+): (asked: Asked) => Answer {
+  return (asked) => {
+    if (!asked.dropsUnsupported) return execute(asked);
+    const { row, call } = asked;
+    return execute({ ...asked, call: { ...call, ...withoutRefused(capability, row, call) } });
+  };
+}
+
+type Request = Pick<VendorCall, 'request' | 'uploads'>;
+
+function withoutRefused(
+  capability: MediaCapability,
+  { vendorRow, route }: RoutedModel,
+  { request, uploads }: Request,
+): Request {
+  const target = { dialect: vendorRow.dialect, capability, model: route.model };
+  const job = JSON.parse(request) as Record<string, unknown>;
+  const given = uploads.some(({ field }) => field === 'mask') ? { ...job, mask: true } : job;
+  const refused = givenMediaFields(capability, given).filter(
+    (field) => mediaFieldSupport(target, field) === 'rejected',
+  );
+  if (refused.length === 0) return { request, uploads };
+  return {
+    request: JSON.stringify(withoutMediaFields(capability, job, refused)),
+    uploads: uploads.filter(({ field }) => !refused.includes(field)),
+  };
+}

@@ -1,0 +1,166 @@
+import { flatToolName } from '../../shared/capabilities/flat-tool-name.ts';
+import { hostedCalls, type ResponseItem } from '../../shared/capabilities/response.ts';
+import { extraContent, readThoughtSignature } from '../../shared/capabilities/thought-signature.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { isObject, type JsonObject } from '../vendors/support/json-object.ts';
+import { chatParts, isText, requireText } from './response-content-as-chat.ts';
+
+/** A turn of the model: it may have thought, spoken and called tools, and a chat has one message for all of it. */
+interface AssistantTurn {
+  readonly reasoning: string[];
+  /** Of its messages. */
+  readonly texts: string[];
+  readonly calls: JsonObject[];
+}
+
+/**
+ * The messages of a chat that stand for the items of a response. Items of the model that follow each other join into one
+ * message. Pictures and files that a tool put out come in a message of the user's after the outputs of that turn, because a
+ * chat takes nothing but text from its tools, and nothing between them.
+ */
+export class ResponseItemsAsChat {
+  readonly #messages: JsonObject[] = [];
+  /** Ids of the calls so far. */
+  readonly #callIds = new Set<unknown>();
+  #turn: AssistantTurn | undefined;
+  /** The fields that hold Google's signatures, by the ids of the calls; by undefined that of the turn's text. */
+  readonly #signatures = new Map<unknown, object>();
+  /** Parts of outputs that wait for the last output of their turn. */
+  #shown: JsonObject[] = [];
+
+  addSystem(content: string | readonly JsonObject[]): void {
+    this.#push({ role: 'system', content });
+  }
+
+  /** @param place of the item: `input[3]`. @throws ApiError 400 naming the place, for what a chat cannot hold. */
+  add(item: ResponseItem, place: string): void {
+    const type = item.type ?? 'message';
+    switch (type) {
+      case 'message':
+        this.#addMessage(item, place);
+        break;
+      case 'reasoning':
+        this.#addReasoning(item);
+        break;
+      case 'function_call':
+        this.#addCall(item, String(item.arguments));
+        break;
+      case 'custom_tool_call':
+        this.#addCall(item, JSON.stringify({ input: item.input }));
+        break;
+      case 'function_call_output':
+      case 'custom_tool_call_output':
+        this.#addOutput(item, place);
+        break;
+      default:
+        if (!hostedCalls.has(type)) throw notHeld(type, place);
+    }
+  }
+
+  /** All messages; nothing can be added after it. */
+  end(): readonly JsonObject[] {
+    this.#endTurn();
+    this.#endOutputs();
+    return this.#messages;
+  }
+
+  #addMessage({ role, content }: ResponseItem, place: string): void {
+    const parts = chatParts(content, `${place}.content`);
+    if (role === 'assistant') {
+      requireText(parts, `${place}.content`);
+      this.#assistant().texts.push(parts.map(({ text }) => text).join(''));
+    } else if (role === 'user') {
+      this.#push({ role, content: contentOf(parts) });
+    } else {
+      requireText(parts, `${place}.content`);
+      this.addSystem(contentOf(parts));
+    }
+  }
+
+  /** What the vendor encrypted only the vendor can read: of an item of nothing else a signature of Google's is left. */
+  #addReasoning({ content, summary, encrypted_content: encrypted }: ResponseItem): void {
+    const text = joinTexts(content) || joinTexts(summary);
+    if (text !== '') this.#assistant().reasoning.push(text);
+    const signed = readThoughtSignature(encrypted);
+    if (signed !== undefined) this.#signatures.set(signed.callId, extraContent(signed.signature));
+  }
+
+  #addCall({ call_id: id, namespace, name }: ResponseItem, given: string): void {
+    const flatName = flatToolName(typeof namespace === 'string' ? namespace : undefined, String(name));
+    this.#callIds.add(id);
+    this.#assistant().calls.push({ id, type: 'function', function: { name: flatName, arguments: given } });
+  }
+
+  #addOutput({ type, call_id: id, output }: ResponseItem, place: string): void {
+    const parts = chatParts(output, `${place}.output`);
+    if (!this.#callIds.has(id)) throw noCall(type === 'function_call_output' ? 'function' : 'custom tool', id);
+    this.#endTurn();
+    const texts = parts.filter(isText);
+    const others = parts.filter((part) => !isText(part));
+    if (others.length > 0) {
+      this.#shown.push({ type: 'text', text: `The tool call ${id} has put this out:` }, ...others);
+      if (texts.length === 0) texts.push({ type: 'text', text: 'What this call has put out is in a message below.' });
+    }
+    const content = texts.map(({ text }) => text).join('\n');
+    this.#messages.push({ role: 'tool', tool_call_id: id, content });
+  }
+
+  #assistant(): AssistantTurn {
+    this.#endOutputs();
+    this.#turn ??= { reasoning: [], texts: [], calls: [] };
+    return this.#turn;
+  }
+
+  /** A message that is not the model's. */
+  #push(message: JsonObject): void {
+    this.#endTurn();
+    this.#endOutputs();
+    this.#messages.push(message);
+  }
+
+  #endTurn(): void {
+    const textSignature = this.#signatures.get(undefined);
+    this.#signatures.delete(undefined);
+    if (this.#turn === undefined) return;
+    const { reasoning, texts, calls } = this.#turn;
+    this.#turn = undefined;
+    this.#messages.push({
+      role: 'assistant',
+      // Null only beside calls: a message that says nothing at all is not taken.
+      content: texts.length === 0 && calls.length > 0 ? null : texts.join('\n\n'),
+      ...(reasoning.length > 0 && { reasoning_content: reasoning.join('\n\n') }),
+      ...(calls.length > 0 && { tool_calls: calls.map((call) => ({ ...call, ...this.#signatures.get(call.id) })) }),
+      ...textSignature,
+    });
+  }
+
+  #endOutputs(): void {
+    if (this.#shown.length === 0) return;
+    this.#messages.push({ role: 'user', content: this.#shown });
+    this.#shown = [];
+  }
+}
+
+/** A string where it says all: not every vendor takes parts. */
+function contentOf(parts: readonly JsonObject[]): string | readonly JsonObject[] {
+  const [first] = parts;
+  if (parts.length !== 1 || first?.type !== 'text' || Object.keys(first).length > 2) return parts;
+  return String(first.text);
+}
+
+function joinTexts(parts: unknown): string {
+  if (!Array.isArray(parts)) return '';
+  const texts = parts.map((part) => (isObject(part) ? part.text : undefined));
+  return texts.filter((text) => typeof text === 'string').join('\n\n');
+}
+
+/** In OpenAI's words. */
+function noCall(kind: string, id: unknown): ApiError {
+  const message = `No tool call found for ${kind} call output with call_id ${String(id).slice(0, 200)}.`;
+  return new ApiError('invalid_request_error', message, { param: 'input' });
+}
+
+function notHeld(type: string, place: string): ApiError {
+  const message = `Items of the type '${type.slice(0, 100)}' are not offered for this model.`;
+  return new ApiError('invalid_request_error', message, { param: place });
+}

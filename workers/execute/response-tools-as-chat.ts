@@ -1,0 +1,109 @@
+import { flatToolName } from '../../shared/capabilities/flat-tool-name.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { isObject, type JsonObject } from '../vendors/support/json-object.ts';
+
+interface ChatFunction {
+  readonly type: 'function';
+  readonly function: { readonly name: string; readonly [field: string]: unknown };
+}
+
+/** A tool of a Responses request, as a chat is offered it. */
+interface FlatTool {
+  readonly namespace: string | undefined;
+  readonly name: string;
+  readonly chat: ChatFunction;
+}
+
+/** The fields of a Responses request that are about tools, as they came. */
+interface ToolFields {
+  readonly tools: unknown;
+  readonly toolChoice: unknown;
+  readonly parallelToolCalls: unknown;
+}
+
+/**
+ * A chat's fields about tools: every tool a function, also custom ones and those in namespaces; hosted tools are left out.
+ * Empty where no tool is left. @throws ApiError 400 for a choice that is left without its tool.
+ */
+export function toolFields({ tools, toolChoice, parallelToolCalls }: ToolFields): JsonObject {
+  const flat = Array.isArray(tools) ? tools.flatMap((tool) => flatten(tool)) : [];
+  const allowed = isObject(toolChoice) && toolChoice.type === 'allowed_tools' ? toolChoice : undefined;
+  const offered = allowed === undefined ? flat : flat.filter((tool) => allows(allowed.tools, tool));
+  const choice = allowed === undefined ? chatChoice(toolChoice, flat) : allowed.mode;
+  if (offered.length === 0) {
+    if (choice === 'required') throw notOffered();
+    return {};
+  }
+  return {
+    tools: offered.map(({ chat }) => chat),
+    ...(choice != null && { tool_choice: choice }),
+    ...(parallelToolCalls != null && { parallel_tool_calls: parallelToolCalls }),
+  };
+}
+
+function flatten(tool: unknown, namespace?: string): readonly FlatTool[] {
+  if (!isObject(tool)) return [];
+  const name = String(tool.name);
+  const flatName = flatToolName(namespace, name);
+  switch (tool.type) {
+    case 'function':
+      return [{ namespace, name, chat: chatFunction(flatName, tool, tool.parameters, tool.strict) }];
+    case 'custom':
+      return [{ namespace, name, chat: chatFunction(flatName, tool, freeInput(tool.format)) }];
+    case 'namespace':
+      return Array.isArray(tool.tools) ? tool.tools.flatMap((inner) => flatten(inner, name)) : [];
+    default:
+      return [];
+  }
+}
+
+function chatFunction(name: string, { description }: JsonObject, parameters: unknown, strict?: unknown): ChatFunction {
+  return {
+    type: 'function',
+    function: {
+      name,
+      ...(description != null && { description }),
+      ...(parameters != null && { parameters }),
+      ...(strict != null && { strict }),
+    },
+  };
+}
+
+/** The parameters of the function that stands for a custom tool: its free text, the grammar told in words. */
+function freeInput(format: unknown): JsonObject {
+  const isGrammar = isObject(format) && format.type === 'grammar';
+  const description = isGrammar
+    ? `Text that follows this ${format.syntax} grammar:\n${format.definition}`
+    : 'The input of the tool, free text.';
+  return { type: 'object', properties: { input: { type: 'string', description } }, required: ['input'] };
+}
+
+/** Whether `allowed_tools` names a tool: itself, or the namespace that it is in. */
+function allows(allowed: unknown, tool: FlatTool): boolean {
+  if (!Array.isArray(allowed)) return false;
+  return allowed.some((named) => {
+    if (!isObject(named)) return false;
+    if (named.type !== 'namespace') return isNamed(named, tool);
+    return tool.namespace !== undefined && named.name === tool.namespace;
+  });
+}
+
+/** A tool in a namespace may be named without it. */
+function isNamed({ type, namespace, name }: JsonObject, tool: FlatTool): boolean {
+  if (type !== 'function' && type !== 'custom') return false;
+  return name === tool.name && (namespace == null || namespace === tool.namespace);
+}
+
+function chatChoice(choice: unknown, tools: readonly FlatTool[]): unknown {
+  if (!isObject(choice)) return choice;
+  const named = tools.filter((tool) => isNamed(choice, tool));
+  const chosen = named.find(({ namespace }) => namespace === undefined) ?? named[0];
+  if (chosen === undefined) throw notOffered();
+  return { type: 'function', function: { name: chosen.chat.function.name } };
+}
+
+function notOffered(): ApiError {
+  return new ApiError('invalid_request_error', "This model has no tool of the kind that 'tool_choice' asks for.", {
+    param: 'tool_choice',
+  });
+}

@@ -1,0 +1,82 @@
+import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { yieldToEventLoop } from '../../shared/runtime/yield-to-event-loop.ts';
+import type { HttpUpload } from './http-client.ts';
+
+/** A file of a form that is read while it is sent. */
+export interface FormFile {
+  readonly name: string;
+  readonly type: string;
+  readonly content: Readable;
+  readonly bytes: number;
+}
+
+/** Part of a form: a text or a file under the name of its field. */
+export type FormPart = readonly [field: string, value: string | FormFile];
+
+/** Fields of JSON as parts: each item of a list is one of `name[]`, and what is no text is its JSON. */
+export function formFields(fields: Readonly<Record<string, unknown>>): FormPart[] {
+  return Object.entries(fields).flatMap(([name, value]): FormPart[] => {
+    if (value === null || value === undefined) return [];
+    if (Array.isArray(value)) return value.map((item) => [`${name}[]`, formText(item)]);
+    return [[name, formText(value)]];
+  });
+}
+
+function formText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/**
+ * A `multipart/form-data` body (RFC 7578) of fields and files, in this order, that is never whole in memory. Its length is
+ * known beforehand, which some vendors insist on.
+ */
+export function formUpload(parts: readonly FormPart[]): HttpUpload {
+  const boundary = `sluice-${randomBytes(18).toString('hex')}`;
+  const heads = parts.map(([field, value]) => headOf(boundary, field, value));
+  const end = `--${boundary}--\r\n`;
+  let bytes = end.length;
+  for (const [index, [, value]] of parts.entries()) {
+    bytes += Buffer.byteLength(heads[index] as string) + 2;
+    bytes += typeof value === 'string' ? Buffer.byteLength(value) : value.bytes;
+  }
+  async function* write(): AsyncGenerator<string | Buffer> {
+    for (const [index, [, value]] of parts.entries()) {
+      yield heads[index] as string;
+      if (typeof value === 'string') yield value;
+      else yield* inTurn(value.content);
+      yield '\r\n';
+    }
+    yield end;
+  }
+  const content = Readable.from(write(), { objectMode: false });
+  // A call that fails early leaves files unread, and they are open.
+  content.once('close', () => {
+    for (const [, value] of parts) if (typeof value !== 'string') value.content.destroy();
+  });
+  return { type: `multipart/form-data; boundary=${boundary}`, content, bytes };
+}
+
+/** The chunks of a file, so that many files at a time leave room for other jobs' tokens. */
+async function* inTurn(content: Readable): AsyncGenerator<Buffer> {
+  for await (const chunk of content as AsyncIterable<Buffer>) {
+    await new Promise<void>(yieldToEventLoop);
+    yield chunk;
+  }
+}
+
+function headOf(boundary: string, field: string, value: string | FormFile): string {
+  const disposition = `--${boundary}\r\nContent-Disposition: form-data; name="${quoted(field)}"`;
+  if (typeof value === 'string') return `${disposition}\r\n\r\n`;
+  return `${disposition}; filename="${quoted(value.name)}"\r\nContent-Type: ${safeType(value.type)}\r\n\r\n`;
+}
+
+/** The type is the caller's word, and goes into a header. */
+function safeType(type: string): string {
+  return /^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : 'application/octet-stream';
+}
+
+/** As browsers do (WHATWG HTML, "multipart form data"). */
+function quoted(text: string): string {
+  return text.replace(/\r?\n|\r/g, '%0A').replaceAll('"', '%22');
+}

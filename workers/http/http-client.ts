@@ -1,0 +1,316 @@
+import { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
+import { buildConnector, type Dispatcher, Pool } from 'undici';
+import { ApiError } from '../../shared/errors.ts';
+import { readRetryAfter, readVendorError, vendorError } from '../vendors/vendor-error.ts';
+
+/** The longest body that is gathered: a held answer, and an error's. Bytes. */
+const maxBody = 64 * 1024 * 1024;
+const maxErrorBody = 64 * 1024;
+
+/**
+ * How long a connection stays open unused. Vendors that announce their own time (`Keep-Alive: timeout=…`) are obeyed;
+ * uvicorn, under many of the others, closes after 5 s without a word, and a request that meets the close is lost.
+ */
+const idleMs = 4_000;
+
+/**
+ * What becomes of a chunk that was handed over: a promise holds the vendor's socket back until it resolves; `finished`
+ * means that the answer is whole, whatever the vendor may still send.
+ */
+export type Reading = Promise<void> | 'finished' | undefined;
+
+/** A body that is sent as it is read, such as a form with files. */
+export interface HttpUpload {
+  /** Its Content-Type. */
+  readonly type: string;
+  readonly content: Readable;
+  readonly bytes: number;
+}
+
+/** One request without a body. */
+export interface HttpRequest {
+  /** Appended to the base URL: `/chat/completions`. */
+  readonly path: string;
+  /** Closes the connection at once. Its reason is what the call throws if it is an ApiError. */
+  readonly signal: AbortSignal;
+  /** Longest time (ms) without a byte from the vendor, before as well as inside the answer. */
+  readonly silenceMs: number;
+  /**
+   * Takes a successful body that is not JSON as it comes (chunks are the reader's to keep), and its Content-Type. What it
+   * throws ends the call. Without it every body is gathered.
+   */
+  readonly onChunk?: (chunk: Buffer, type: string) => Reading;
+  /** What a 404 is called where the path names a thing of the vendor's; left out: the vendor lacks the path or the model. */
+  readonly notFound?: string;
+  /** Sent beside the vendor's own, such as a signature. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** One request that posts something. */
+export interface HttpPost extends HttpRequest {
+  /** JSON text, or an upload. */
+  readonly body: string | HttpUpload;
+}
+
+/** No connection could be made: nothing was sent. */
+export class UnreachableError extends ApiError {}
+
+/** A request was on its way when its connection was lost or fell silent: what the vendor made of it nobody knows. */
+export class LostAnswerError extends ApiError {}
+
+/** The way to one vendor. */
+export interface HttpClient {
+  /**
+   * Posts once: no retry, no redirect.
+   * @returns the gathered body, or null when it went to `onChunk`.
+   * @throws ApiError for every status but 2xx, for a broken, silent or refused connection, and for an abort.
+   */
+  post(request: HttpPost): Promise<string | null>;
+  /** Gets, as `post` posts. */
+  get(request: HttpRequest): Promise<string | null>;
+  /** Deletes, as `post` posts. */
+  delete(request: HttpRequest): Promise<string | null>;
+  /** Closes the connections, those in use as well. */
+  close(): Promise<void>;
+}
+
+/** What an HTTP client has to know of its vendor. */
+export interface HttpClientOptions {
+  /** The vendor's name, for the operator. */
+  readonly vendor: string;
+  readonly baseUrl: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The vendor's key, which no error may carry. */
+  readonly secret: string;
+  /** Reads the errors of a vendor whose shape is not OpenAI's, as `vendorError` reads those. */
+  readonly toStatusError?: (status: number, body: string, headers: HttpHeaders) => ApiError;
+}
+
+/** Headers of an answer, their names in lower case. */
+export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+type ConnectionError = Error & { code?: string };
+
+/**
+ * Connects for a pool, and tells of each socket before it is connected.
+ *
+ * undici takes a reset of a connection that was not to be kept for the end of its body: a cut answer would pass for a whole
+ * one, and while the body is paused its parser fails an assertion that ends the process (7.30.2, `onHttpSocketError`).
+ * A listener that comes before undici's own takes the error out of that branch.
+ */
+function createConnector(onSocket: (socket: Socket) => void): buildConnector.connector {
+  const connect = buildConnector({});
+  return (options, callback) => {
+    const socket: unknown = connect(options, (...result) => {
+      result[1]?.prependListener('error', (error: ConnectionError) => {
+        if (error.code === 'ECONNRESET') error.code = 'UND_ERR_SOCKET';
+      });
+      callback(...result);
+    });
+    if (socket instanceof Socket) onSocket(socket);
+  };
+}
+
+/** One keep-alive pool for one vendor. It grows as needed: what bounds it is the worker's concurrency. */
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  const base = new URL(options.baseUrl);
+  const basePath = base.pathname.replace(/\/+$/, '');
+  const headers = Object.entries({ 'user-agent': 'sluice', ...options.headers }).flat();
+  const jsonHeaders = ['content-type', 'application/json', ...headers];
+  /** The exchange that is being dispatched: a connection begun meanwhile is its own. */
+  let dispatched: Exchange | undefined;
+  const connect = createConnector((socket) => dispatched?.onConnecting(socket));
+  const pool = new Pool(base.origin, { pipelining: 1, keepAliveTimeout: idleMs, connect });
+  const send = (
+    method: Dispatcher.HttpMethod,
+    request: HttpRequest,
+    content: Pick<Dispatcher.DispatchOptions, 'headers' | 'body'>,
+  ): Promise<string | null> =>
+    new Promise((resolve, reject) => {
+      const exchange = new Exchange(options, request, resolve, reject);
+      if (!exchange.start()) return;
+      const { path, silenceMs } = request;
+      dispatched = exchange;
+      pool.dispatch(
+        { path: basePath + path, method, ...content, headersTimeout: silenceMs, bodyTimeout: silenceMs },
+        exchange,
+      );
+      dispatched = undefined;
+    });
+  return {
+    post: ({ body, ...request }) =>
+      typeof body === 'string'
+        ? send('POST', request, { headers: withOwn(jsonHeaders, request), body })
+        : send('POST', request, { headers: withOwn(uploadHeaders(body, headers), request), body: body.content }),
+    get: (request) => send('GET', request, { headers: withOwn(headers, request) }),
+    delete: (request) => send('DELETE', request, { headers: withOwn(headers, request) }),
+    close: () => pool.destroy(),
+  };
+}
+
+function withOwn(shared: string[], { headers }: HttpRequest): string[] {
+  return headers === undefined ? shared : [...shared, ...Object.entries(headers).flat()];
+}
+
+function uploadHeaders({ type, bytes }: HttpUpload, headers: string[]): string[] {
+  return ['content-type', type, 'content-length', String(bytes), ...headers];
+}
+
+/** One request and its answer: undici's handler, which spares a Readable and its events for every chunk. */
+class Exchange implements Dispatcher.DispatchHandler {
+  private readonly options: HttpClientOptions;
+  private readonly request: HttpRequest;
+  private readonly resolve: (text: string | null) => void;
+  private readonly reject: (error: ApiError) => void;
+  /** Known once the request is written to a connection. */
+  private controller: Dispatcher.DispatchController | undefined;
+  /** Known while a connection is made for this request alone. */
+  private connecting: Socket | undefined;
+  private settled = false;
+  private status = 0;
+  private headers: Record<string, string | string[] | undefined> = {};
+  private onChunk: HttpRequest['onChunk'];
+  private readonly gathered: Buffer[] = [];
+  private bytes = 0;
+
+  constructor(
+    options: HttpClientOptions,
+    request: HttpRequest,
+    resolve: (text: string | null) => void,
+    reject: (error: ApiError) => void,
+  ) {
+    this.options = options;
+    this.request = request;
+    this.resolve = resolve;
+    this.reject = reject;
+  }
+
+  /** Begins to listen to the signal; false when it is too late to send anything. */
+  start(): boolean {
+    if (this.request.signal.aborted) this.handleEvent();
+    else this.request.signal.addEventListener('abort', this);
+    return !this.settled;
+  }
+
+  /** The signal was aborted. (As the listener is an object, a call needs no closure.) */
+  handleEvent(): void {
+    const reason: unknown = this.request.signal.reason;
+    this.fail(reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.'));
+  }
+
+  onConnecting(socket: Socket): void {
+    this.connecting = socket;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller;
+    this.connecting = undefined;
+    // Aborted while it waited for its connection: nothing is sent.
+    if (this.settled) controller.abort(new Error('aborted'));
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    this.status = status;
+    this.headers = headers;
+    if (status < 200 || status > 299) return;
+    if (!String(headers['content-type']).startsWith('application/json')) this.onChunk = this.request.onChunk;
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.bytes += chunk.length;
+    if (this.settled) {
+      // The rest is read so that the connection can be used again, unless the vendor does not come to an end.
+      if (this.bytes > maxErrorBody) controller.abort(new Error('too much after the end'));
+    } else if (this.onChunk) {
+      this.handOver(controller, chunk, this.onChunk);
+    } else if (this.bytes <= (this.status > 299 ? maxErrorBody : maxBody)) {
+      this.gathered.push(chunk);
+    } else if (this.status > 299) {
+      this.fail(this.statusError());
+    } else {
+      this.fail(new ApiError('server_error', `The vendor's answer is larger than ${maxBody} bytes.`));
+    }
+  }
+
+  onResponseEnd(): void {
+    if (this.settled) return;
+    if (this.status > 299) this.fail(this.statusError());
+    else this.succeed(this.onChunk ? null : this.text());
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    if (!this.settled) this.fail(this.connectionError(error));
+  }
+
+  private handOver(
+    controller: Dispatcher.DispatchController,
+    chunk: Buffer,
+    onChunk: NonNullable<HttpRequest['onChunk']>,
+  ): void {
+    try {
+      const reading = onChunk(chunk, String(this.headers['content-type']));
+      if (reading === 'finished') {
+        this.bytes = 0;
+        this.succeed(null);
+      } else if (reading !== undefined) {
+        controller.pause();
+        reading.then(() => controller.resume()).catch((error) => this.fail(ApiError.from(error)));
+      }
+    } catch (error) {
+      this.fail(ApiError.from(error));
+    }
+  }
+
+  private succeed(text: string | null): void {
+    this.settle();
+    this.resolve(text);
+  }
+
+  private fail(error: ApiError): void {
+    if (this.settled) return;
+    this.settle();
+    this.controller?.abort(error);
+    // With an error, because undici would wait for ever for a socket that closes without one.
+    this.connecting?.destroy(error);
+    this.reject(error);
+  }
+
+  private settle(): void {
+    this.settled = true;
+    this.request.signal.removeEventListener('abort', this);
+  }
+
+  private text(): string {
+    const [only] = this.gathered;
+    if (only === undefined) return '';
+    return (this.gathered.length === 1 ? only : Buffer.concat(this.gathered)).toString();
+  }
+
+  private statusError(): ApiError {
+    const { vendor, secret, toStatusError } = this.options;
+    const { notFound } = this.request;
+    if (this.status === 404 && notFound !== undefined) return new ApiError('not_found', notFound);
+    if (toStatusError !== undefined) return toStatusError(this.status, this.text(), this.headers);
+    return vendorError(vendor, this.status, readVendorError(this.text(), secret), readRetryAfter(this.headers));
+  }
+
+  private connectionError(error: ConnectionError): ApiError {
+    const { code, message } = error;
+    // Not the error itself: undici's carry pieces of the answer.
+    const cause = new Error(`${this.options.vendor}: ${message}${code === undefined ? '' : ` (${code})`}`);
+    if (this.controller === undefined) {
+      return new UnreachableError('service_unavailable', "The model's vendor cannot be reached.", { cause });
+    }
+    if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
+      return new LostAnswerError('timeout', `The model's vendor was silent for ${this.request.silenceMs} ms.`, {
+        cause,
+      });
+    }
+    return new LostAnswerError('server_error', "The connection to the model's vendor broke off.", { cause });
+  }
+}

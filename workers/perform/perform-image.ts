@@ -1,9 +1,0 @@
-import { methodOf, type Perform } from './performance.ts';
-
-/** Makes images by one call: a creation is never repeated. The vendor learns from the row what to ask for. */
-export const performImage: Perform = ({ vendor, row, call, sink }) => {
-  const takes = row.image?.responseFormat ?? false;
-  // Put before the first field, because the request may hold megabytes of images.
-  const request = `{"takes_response_format":${takes},${call.request.slice(1)}`;
-  return methodOf(vendor, 'image')({ ...call, request }, sink);
-};

@@ -1,0 +1,110 @@
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { isMediaLink, isWebLink, type MediaLink, mayHoldLink, mediaLinks } from '../../shared/blobs/media-links.ts';
+import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { createCallerDownloader, type Downloader } from '../http/download.ts';
+import { isPublicAddress } from '../http/public-address.ts';
+import { InlineMedia } from '../vendors/support/inline-media.ts';
+import type { VendorCall } from '../vendors/vendor.ts';
+
+/** Links that are fetched for one request. */
+const maxLinks = 20;
+/** How long (ms) an answer of the resolver about a vendor's host is believed. */
+const resolvedMs = 60_000;
+
+/** Resolves a host name to all its addresses. */
+export type ResolveVendor = (host: string) => Promise<readonly string[]>;
+
+export interface MediaGateOptions {
+  readonly download?: Downloader;
+  readonly resolveVendor?: ResolveVendor;
+}
+
+/**
+ * Stands between a request and its vendor. A vendor inside the operator's network would follow a caller's link from where it
+ * stands, to what callers must not reach: so its links are fetched here, where only public addresses are, and handed on as
+ * data. A vendor of the internet fetches them itself.
+ */
+export class MediaGate {
+  readonly #settings: Pick<VendorSettings, 'row' | 'baseUrl'>;
+  readonly #download: Downloader;
+  readonly #resolveVendor: ResolveVendor;
+  #known: { readonly isInside: boolean; readonly until: number } | undefined;
+
+  constructor(settings: Pick<VendorSettings, 'row' | 'baseUrl'>, options: MediaGateOptions = {}) {
+    this.#settings = settings;
+    this.#download = options.download ?? createCallerDownloader();
+    this.#resolveVendor = options.resolveVendor ?? resolveAll;
+  }
+
+  /**
+   * The call as its vendor may get it: the same one, unless it has links that the vendor must not follow.
+   * @throws ApiError 400 that names the field whose link leads to no public file, or to one that does not fit there.
+   */
+  pass(call: VendorCall): VendorCall | Promise<VendorCall> {
+    if (this.#isElsewhere() || !mayHoldLink(call.request)) return call;
+    const request = JSON.parse(call.request) as object;
+    const links = mediaLinks(request);
+    for (const { url, path } of links) {
+      if (!isMediaLink(url)) throw invalid(path, 'it is neither an http nor an https link, nor a data URL');
+    }
+    const toFetch = links.filter(({ url }) => isWebLink(url));
+    return toFetch.length === 0 ? call : this.#withData(call, request, toFetch);
+  }
+
+  /** Whether it is known without asking that the vendor is no part of the operator's network, or fetches nothing. */
+  #isElsewhere(): boolean {
+    const { row, baseUrl } = this.#settings;
+    return row.name === 'sandbox' || (row.needsKey && baseUrl === row.baseUrl);
+  }
+
+  async #withData(call: VendorCall, request: object, links: readonly MediaLink[]): Promise<VendorCall> {
+    if (!(await this.#isInside())) return call;
+    if (links.length > maxLinks) {
+      throw invalid(links[maxLinks]?.path ?? '', `at most ${maxLinks} links are fetched for a request: send data URLs`);
+    }
+    const media = new InlineMedia(call, this.#download);
+    for (const { holder, key, url, path } of links) {
+      const { type, data } = await media.fromLink(url, path, kindOf(path));
+      const dataUrl = `data:${type};base64,${data}`;
+      if (key === 'file_url') {
+        // The field for a link takes no data; the one for data wants a name.
+        delete holder.file_url;
+        holder.filename ??= new URL(url).pathname.split('/').at(-1) || 'file';
+        holder.file_data = dataUrl;
+      } else {
+        holder[key] = dataUrl;
+      }
+    }
+    return { ...call, request: JSON.stringify(request) };
+  }
+
+  async #isInside(): Promise<boolean> {
+    const { row, baseUrl } = this.#settings;
+    // Servers that ask for no key stand where their operator does.
+    if (!row.needsKey) return true;
+    const now = Date.now();
+    if (this.#known === undefined || this.#known.until < now) {
+      const host = new URL(baseUrl).hostname.replace(/^\[|\]$/g, '');
+      // A host that does not resolve now may do so when it is called.
+      const addresses = isIP(host) !== 0 ? [host] : await this.#resolveVendor(host).catch(() => []);
+      const isPublic = addresses.length > 0 && addresses.every(isPublicAddress);
+      this.#known = { isInside: !isPublic, until: now + resolvedMs };
+    }
+    return this.#known.isInside;
+  }
+}
+
+async function resolveAll(host: string): Promise<readonly string[]> {
+  return (await lookup(host, { all: true })).map(({ address }) => address);
+}
+
+/** What a field takes, by its name: `image`, `video`, `audio`; undefined: anything. */
+function kindOf(path: string): string | undefined {
+  return /(image|video|audio)[^.]*(?:\.ur[il]s?)?(?:\[\d+\])?$/.exec(path)?.[1];
+}
+
+function invalid(param: string, message: string): ApiError {
+  return new ApiError('invalid_request_error', `Invalid '${param}': ${message}.`, { param });
+}

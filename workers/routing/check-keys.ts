@@ -1,0 +1,59 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { KeyCheckOutcome } from '../../shared/queue/worker-registry.ts';
+import { workerKeys } from '../../shared/redis/keys.ts';
+import type { WorkerContext } from '../worker-context.ts';
+import { refusalSentence } from './key-refusal.ts';
+import type { Account, VendorPool } from './vendor-pool.ts';
+
+/** How long a vendor may take to say whether it takes a key, in ms. */
+const deadlineMs = 10_000;
+/** So long (ms) no other worker asks for the same key: those of one gateway start together. */
+const claimMs = 30_000;
+
+type CheckContext = Pick<WorkerContext, 'redis' | 'log'> & { readonly vendors: VendorPool };
+
+/**
+ * Asks each vendor once for each of its keys, by a call that costs nothing, whether it takes the key, and tells the operator.
+ * The keys of a vendor go one after the other. @param signal ends it
+ */
+export async function checkKeys(context: CheckContext, signal: AbortSignal): Promise<void> {
+  await Promise.all(
+    context.vendors.keyed().map(async (accounts) => {
+      for (const account of accounts) if (!signal.aborted) await checkKey(context, account, signal);
+    }),
+  );
+}
+
+async function checkKey({ vendors, redis, log }: CheckContext, account: Account, signal: AbortSignal): Promise<void> {
+  const { vendor, id } = account;
+  if (vendor.checkKey === undefined) return;
+  const about = { vendor: vendor.name, key: id };
+  try {
+    if ((await redis.set(workerKeys.keyCheck(vendor.name, id), '1', 'PX', claimMs, 'NX')) === null) return;
+    await vendor.checkKey({
+      signal: AbortSignal.any([signal, AbortSignal.timeout(deadlineMs)]),
+      silenceMs: deadlineMs,
+    });
+    vendors.noteCheck(account, 'accepted');
+    log.info(about, 'vendor accepted the API key');
+  } catch (thrown) {
+    if (signal.aborted) return;
+    const error = ApiError.from(thrown);
+    const outcome = outcomeOf(error);
+    vendors.noteCheck(account, outcome);
+    const { vendorStatus: status } = error;
+    if (outcome === 'unclear' || status === undefined) {
+      log.info({ ...about, status, code: error.code }, 'vendor key check was inconclusive');
+      return;
+    }
+    const refusal = { status, message: refusalSentence(error), at: Date.now(), model: undefined };
+    if (!vendors.refuse(account, refusal)) return;
+    log.warn({ ...about, status, said: refusal.message }, 'vendor rejected the API key: check its setting');
+  }
+}
+
+/** A 403 may mean that a key has few rights and not this one; a key that is none, Google tells by a 400 that is read as 403. */
+function outcomeOf({ vendorStatus, cause }: ApiError): KeyCheckOutcome {
+  const isInvalid = vendorStatus === 403 && cause instanceof Error && cause.message.endsWith('(INVALID_ARGUMENT)');
+  return vendorStatus === 401 || isInvalid ? 'refused' : 'unclear';
+}

@@ -1,0 +1,170 @@
+import { repeatable } from '../../shared/capabilities/capability.ts';
+import type { VideoJob } from '../../shared/capabilities/video.ts';
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import { routeName } from '../../shared/catalogue/route-name.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { servedText } from '../../shared/jobs/settlement/served.ts';
+import { callsFor, type VendorTask } from '../../shared/jobs/vendor-task.ts';
+import { hasImpossibleAmount } from '../../shared/money/impossible-amount.ts';
+import type { QueuedJob } from '../../shared/queue/queue.ts';
+import { execute } from '../execute/execute.ts';
+import { followVideo } from '../execute/execute-video.ts';
+import type { Pause } from '../execute/execution.ts';
+import { withOutputLimit } from '../execute/with-output-limit.ts';
+import { isCallersFault, isRefusedKey } from '../routing/failure.ts';
+import type { RouteTarget } from '../routing/route-target.ts';
+import type { CallLimits } from '../routing/router.ts';
+import { videoSeconds } from '../usage/billed-quantities.ts';
+import { routeServed } from '../usage/charge.ts';
+import type { VendorAnswer, VendorCall } from '../vendors/vendor.ts';
+import type { WorkerContext } from '../worker-context.ts';
+import { callFiles, withUploads } from './call-files.ts';
+import { rememberTask } from './discard-task.ts';
+import type { Ending } from './finish-run.ts';
+import type { FrameWriter } from './frame-writer.ts';
+import type { JobRun } from './job-run.ts';
+
+/** How long a job is left to others whose task lies with a vendor that this worker does not know. */
+const elsewhereMs = 10_000;
+
+/** Has a vendor do what a job asks for, or take the next step of a task that it runs for the job. */
+export async function callVendor(context: WorkerContext, run: JobRun, writer: FrameWriter): Promise<Ending> {
+  try {
+    const { task } = run;
+    const answer =
+      task === undefined ? await callRoutes(context, run, writer) : await followTask(context, run, writer, task);
+    if ('body' in answer) return { outcome: 'completed', answer: checked(answer) };
+    if (answer.error !== undefined) logFailure(context, run, answer.error);
+    return { outcome: 'paused', ...answer };
+  } catch (thrown) {
+    const error = ApiError.from(thrown);
+    logFailure(context, run, error);
+    return { outcome: 'failed', error };
+  }
+}
+
+/** An answer whose usage can be true. One that cannot is the vendor's error: it would be charged, and summed up for good. */
+function checked(answer: VendorAnswer): VendorAnswer {
+  if (!hasImpossibleAmount(answer.usage, { ...answer.quantities })) return answer;
+  throw new ApiError('server_error', "The model's vendor reported a usage that cannot be true.", {
+    cause: new Error('impossible usage'),
+  });
+}
+
+async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWriter): Promise<VendorAnswer | Pause> {
+  const { job } = run;
+  const request = withOutputLimit(await readRequest(context, job), job);
+  return await context.router.run({
+    repeatable: repeatable[job.capability],
+    stream: job.stream,
+    // The router goes by this host's clock.
+    deadlineAt: Date.now() + job.deadlineAt - context.clock.now(),
+    signal: run.signal,
+    sink: writer,
+    onCall: ({ routed }, calls) => {
+      const { vendor } = routed.route;
+      run.vendor = vendor;
+      run.routed = routed;
+      run.calls = calls;
+      writer.served = servedText({
+        vendor,
+        calls: run.callsInAll,
+        model: routed.id === job.model ? undefined : routed.id,
+      });
+    },
+    call: (target, limits) => executeOn(context, run, target, limits, request),
+    request,
+    ...wantedRoutes(context, run, request),
+  });
+}
+
+async function readRequest({ blobs }: WorkerContext, job: QueuedJob): Promise<string> {
+  return job.request ?? (await blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
+}
+
+/** The routes that may serve a job. What is made of an earlier result goes to the vendor, and the account, that has it. */
+function wantedRoutes(
+  { catalogue }: WorkerContext,
+  { job }: JobRun,
+  request: string,
+): { readonly routes: readonly RoutedModel[]; readonly account?: string } {
+  const { excludedRoutes = [] } = job;
+  const all = catalogue.routes(job.model, job.capability);
+  const remixed = job.capability === 'video' ? (JSON.parse(request) as VideoJob).remixed : null;
+  if (remixed !== null) {
+    const routes = all.filter(({ route }) => route.vendor === remixed.vendor);
+    return { routes, ...(remixed.account !== undefined && { account: remixed.account }) };
+  }
+  if (excludedRoutes.length === 0) return { routes: all };
+  return { routes: all.filter(({ route }) => !excludedRoutes.includes(routeName(route))) };
+}
+
+function executeOn(
+  context: WorkerContext,
+  run: JobRun,
+  { routed, account }: RouteTarget,
+  { signal, silenceMs, sink }: CallLimits,
+  request: string,
+): Promise<VendorAnswer | Pause> {
+  const { job } = run;
+  const { stream, endpoint } = job;
+  const { vendor } = account;
+  const { model } = routed.route;
+  const { uploads, request: own } = withUploads(job, request);
+  const files = callFiles(context.blobs, job.account);
+  const work = (call: VendorCall): Promise<VendorAnswer | Pause> =>
+    execute[job.capability]({
+      vendor,
+      row: routed,
+      endpoint,
+      sink,
+      keep: job.retentionMs > 0,
+      call,
+      dropsUnsupported: job.dropsUnsupported === true,
+      rememberTask: (task) => rememberTask(context, run, { vendor: vendor.name, account: account.id, model, task }),
+    });
+  const passed = account.media.pass({ model, stream, request: own, uploads, signal, silenceMs, files });
+  // Nearly every call passes at once, and then nothing is awaited.
+  return passed instanceof Promise ? passed.then(work) : work(passed);
+}
+
+/** Takes the next step of a task, by the account that created it. A poll goes without the request, which may be long. */
+async function followTask(
+  context: WorkerContext,
+  run: JobRun,
+  writer: FrameWriter,
+  task: VendorTask,
+): Promise<VendorAnswer | Pause> {
+  const { progress } = run;
+  const account = context.vendors.find(task.vendor, task.account);
+  if (account === undefined) {
+    context.log.warn(
+      { job: run.job.id, vendor: task.vendor },
+      "the vendor that runs this job's task is not set up here",
+    );
+    return { progress, pauseMs: elsewhereMs };
+  }
+  const { job } = run;
+  run.vendor = task.vendor;
+  run.routed = routeServed(context, job, { vendor: task.vendor, vendorModel: task.model });
+  writer.served = servedText({ vendor: task.vendor, calls: callsFor(task), model: undefined });
+  const { vendorSilenceMs: silenceMs, resultMs: filesStayMs } = context.config;
+  const call = { model: task.model, signal: run.signal, silenceMs, files: callFiles(context.blobs, job.account) };
+  const seconds = (made: string | undefined): Promise<number | undefined> =>
+    videoSeconds(made, run.routed, () => readRequest(context, job));
+  return await followVideo(account.vendor, call, { known: task, progress, filesStayMs, seconds });
+}
+
+function logFailure(context: WorkerContext, run: JobRun, error: ApiError): void {
+  if (error.cause === undefined || run.stopReason !== undefined) return;
+  // Never the error's message: a vendor's often quotes the prompt.
+  const about = { job: run.job.id, code: error.code };
+  // The caller's mistake, which the caller is told: nothing for the operator to look into.
+  if (isCallersFault(error)) {
+    context.log.info({ ...about, vendorStatus: error.vendorStatus }, 'vendor rejected the request');
+    return;
+  }
+  // The router has told the operator of it, once.
+  if (isRefusedKey(error)) return;
+  context.log.warn({ err: error.cause, ...about }, 'vendor call failed');
+}

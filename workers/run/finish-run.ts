@@ -1,0 +1,308 @@
+import { ApiError } from '../../shared/errors.ts';
+import { type FinishReply, finish } from '../../shared/jobs/finish.ts';
+import type { Outcome } from '../../shared/jobs/job-state.ts';
+import { releaseLease } from '../../shared/jobs/lease.ts';
+import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
+import { type JobRecord, recordText } from '../../shared/jobs/settlement/outbox.ts';
+import { readServed, withCost } from '../../shared/jobs/settlement/served.ts';
+import { freeSlot, type Settlement } from '../../shared/jobs/settlement/settle.ts';
+import { callsFor } from '../../shared/jobs/vendor-task.ts';
+import { pause } from '../../shared/queue/pause.ts';
+import type { QueuedJob } from '../../shared/queue/queue.ts';
+import type { Pause } from '../execute/execution.ts';
+import { type Charge, chargeFor, chargeForInterrupted, nothing, unknown } from '../usage/charge.ts';
+import { estimateInterrupted, hasTokens, withEstimate } from '../usage/estimate-usage.ts';
+import type { VendorAnswer } from '../vendors/vendor.ts';
+import type { WorkerContext } from '../worker-context.ts';
+import type { FrameWriter, LastFrames } from './frame-writer.ts';
+import type { JobRun } from './job-run.ts';
+import { type Called, logLeftOut, noteCharge, settleEnded } from './settle-ended.ts';
+
+/** How a vendor call ended. */
+export type Ending =
+  | { readonly outcome: 'completed'; readonly answer: VendorAnswer }
+  | { readonly outcome: 'failed'; readonly error: ApiError }
+  | ({ readonly outcome: 'paused' } & Pause);
+
+/**
+ * What becomes of a job after a taking: whatever happened, it has ended or is another worker's (`done`); or it returns to
+ * the queue (`requeued`), or comes back to it after a pause in ms.
+ */
+export type RunOutcome = 'done' | 'requeued' | { readonly pauseMs: number };
+
+/** Ends the job as its vendor call ended, unless the job is no longer this run's. */
+export async function finishRun(
+  context: WorkerContext,
+  run: JobRun,
+  attempt: number,
+  writer: FrameWriter,
+  ending: Ending,
+): Promise<RunOutcome> {
+  const { job } = run;
+  const called: Called = {
+    vendor: run.vendor,
+    attempts: run.task === undefined ? run.callsInAll : callsFor(run.task),
+    answer: ending.outcome === 'completed' ? ending.answer : undefined,
+    servedModel: readServed(writer.served)?.model,
+    routed: run.routed,
+    firstAt: writer.firstAt,
+  };
+  if (isLost(run)) return await leave(context, run, writer, called);
+  if (ending.outcome === 'paused') return await pauseRun(context, run, attempt, writer, ending);
+  if (run.stopReason === 'requeued' && ending.outcome === 'failed' && !writer.hasDelta) {
+    await writer.discard();
+    if ((await releaseLease(context.redis, job.id, attempt)) === 'released') return 'requeued';
+  }
+  const answer = ending.outcome === 'completed' ? await counted(context, job, writer, ending.answer) : undefined;
+  await writer.close();
+  // The last call of the log may have told that, or that frames are lost.
+  if (isLost(run)) return await leave(context, run, writer, called);
+  const said = answer && (await writer.endWith(answer.body));
+  const error = ending.outcome === 'failed' ? stopError(run.stopReason, ending.error) : writer.failure;
+  let end: End =
+    answer && said
+      ? { error: undefined, last: said, told: chargeFor(run.routed, run.job, answer) }
+      : await endWithError(context, run, writer, error ?? writer.lose());
+  let reply = await finishOwned(context, run, attempt, writer, end);
+  if (reply.verdict === 'gap') {
+    // Redis has lost frames that it had: what it has is no whole answer.
+    const lost = writer.lose();
+    end = await endWithError(context, run, writer, end.error ?? lost);
+    reply = await finishOwned(context, run, attempt, writer, end);
+  }
+  return await afterFinish(context, run, called, end, reply);
+}
+
+/** How a run ends its job. */
+interface End {
+  /** Undefined: the answer is whole. */
+  readonly error: ApiError | undefined;
+  readonly last: LastFrames;
+  /** Why it failed, as its record keeps it. */
+  readonly details?: string;
+  /** What it has used; undefined: it was interrupted, and that is yet to be counted. */
+  readonly told: Charge | undefined;
+}
+
+/** Whether the job has ended, or is another's. */
+function isLost({ stopReason }: JobRun): boolean {
+  return stopReason === 'ended' || stopReason === 'fenced' || stopReason === 'gone';
+}
+
+async function leave(context: WorkerContext, run: JobRun, writer: FrameWriter, called: Called): Promise<RunOutcome> {
+  await writer.discard();
+  // Whoever ended it has left it to this run to settle it.
+  if (run.stopReason === 'ended') await settleEnded(context, run.job, called);
+  return 'done';
+}
+
+/** What was said before an error is counted after the end: whoever waits for it need not wait for the count. */
+async function endWithError(
+  context: WorkerContext,
+  { job }: JobRun,
+  writer: FrameWriter,
+  error: ApiError,
+): Promise<End> {
+  const isCut = writer.hasDelta && hasTokens(job);
+  const last = await writer.endWithError(error);
+  return { error, last, details: await detailsOf(context, job, error), told: isCut ? undefined : nothing };
+}
+
+/** Why a job failed. What a vendor says of the request is compared with that, so that nothing of it stays in the record. */
+async function detailsOf({ blobs, log }: WorkerContext, job: QueuedJob, error: ApiError): Promise<string> {
+  const { vendorStatus, vendorCode } = error;
+  const isVendors = vendorStatus !== undefined || vendorCode !== null;
+  if (!isVendors || job.requestBlob === undefined) return errorDetails(error, job.request);
+  try {
+    return errorDetails(error, await blobs.ofRecords(job.account).text(job.requestBlob));
+  } catch (thrown) {
+    log.warn({ err: thrown, job: job.id }, 'reading the request of a failed job failed');
+    return errorDetails(error);
+  }
+}
+
+function finishOwned(
+  { redis, isCluster }: WorkerContext,
+  run: JobRun,
+  attempt: number,
+  writer: FrameWriter,
+  end: End,
+): Promise<FinishReply> {
+  const { id: jobId, retentionMs } = run.job;
+  const { usage, cost } = end.told ?? unknown;
+  return finish(redis, {
+    jobId,
+    attempt,
+    outcome: outcomeOf(end),
+    usage,
+    cost,
+    errorCode: end.error?.code,
+    errorDetails: end.details,
+    lines: end.last.lines,
+    lineCount: end.last.lineCount,
+    firstSeq: end.last.firstSeq,
+    retentionMs,
+    isCluster,
+    served: withCost(writer.served, cost),
+  });
+}
+
+function outcomeOf({ error }: End): Outcome {
+  return error === undefined ? 'completed' : 'failed';
+}
+
+async function afterFinish(
+  context: WorkerContext,
+  run: JobRun,
+  called: Called,
+  end: End,
+  reply: FinishReply,
+): Promise<'done'> {
+  // Another attempt needs the request yet.
+  if (reply.verdict === 'fenced') run.lose('fenced');
+  if (reply.verdict !== 'finished' && reply.verdict !== 'already') return 'done';
+  const { capability } = run.job;
+  const { error } = end;
+  const [vendor, outcome] = [vendorLabel(run), outcomeOf(end)];
+  context.metrics.jobs.inc({ capability, vendor, outcome });
+  if (error !== undefined) context.metrics.errors.inc({ capability, vendor, code: error.code });
+  // Its own call came twice, or somebody else was faster: the state tells what stands.
+  if (reply.verdict === 'already') {
+    await settleEnded(context, run.job, called);
+    return 'done';
+  }
+  const ended = { outcome, errorCode: error?.code, errorDetails: end.details, endedAt: context.clock.now() } as const;
+  await settleOwn(context, run, called, ended, end.told);
+  return 'done';
+}
+
+/** How a job ended, as its record tells it. */
+type RecordedEnd = Pick<JobRecord, 'outcome' | 'errorCode' | 'errorDetails' | 'endedAt'>;
+
+/** Settles a job that this run has ended. @param told what it took; undefined: it was cut, and that is yet to be counted */
+async function settleOwn(
+  context: WorkerContext,
+  run: JobRun,
+  called: Called,
+  end: RecordedEnd,
+  told: Charge | undefined,
+): Promise<void> {
+  const { usage, cost, tokens } = told ?? (await countInterrupted(context, run, end));
+  const record = recordOf(run, called, end, usage);
+  const { id: jobId, account, apiKeyId, capability, retentionMs, idempotency } = run.job;
+  // Nobody waits for it: the queue learns at once that the job is over.
+  context.settler.add({
+    jobId,
+    account,
+    apiKeyId,
+    capability,
+    retentionMs,
+    idempotency,
+    outcome: end.outcome,
+    errorCode: end.errorCode,
+    began: true,
+    record,
+    cost: cost ?? 'held',
+    tokens,
+  });
+}
+
+/** The record of a job that this run has ended. Each field by its name: copying the job would cost more than the rest. */
+function recordOf(
+  { job, task, beganAt }: JobRun,
+  { vendor, attempts, servedModel, firstAt }: Called,
+  { outcome, errorCode, errorDetails: details, endedAt }: RecordedEnd,
+  usage: string | undefined,
+): string {
+  const { id, account, apiKeyId, endpoint, capability, model, stream, createdAt, retentionMs, metadata } = job;
+  return recordText({
+    id,
+    account,
+    apiKeyId,
+    endpoint,
+    capability,
+    model,
+    stream,
+    createdAt,
+    retentionMs,
+    metadata,
+    vendor,
+    attempts,
+    servedModel,
+    firstAt,
+    beganAt: task?.beganAt ?? beganAt,
+    endedAt,
+    outcome,
+    errorCode,
+    errorDetails: details,
+    usage,
+  });
+}
+
+/** What metrics call the vendor that a run has called. */
+export function vendorLabel({ vendor }: Pick<JobRun, 'vendor'>): string {
+  return vendor === '' ? 'none' : vendor;
+}
+
+/** The answer with its usage, counted where the vendor has reported none. */
+async function counted(
+  context: WorkerContext,
+  job: QueuedJob,
+  writer: FrameWriter,
+  answer: VendorAnswer,
+): Promise<VendorAnswer> {
+  if (answer.usage !== null || !hasTokens(job)) return answer;
+  await writer.flushed();
+  return await withEstimate(context, job, answer);
+}
+
+/** The error a job ends with when its run was stopped, else the vendor's. */
+function stopError(reason: JobRun['stopReason'], vendorError: ApiError): ApiError {
+  if (reason === 'overdue') return new ApiError('timeout', 'The request was not answered within its deadline.');
+  if (reason === 'requeued') return new ApiError('stream_interrupted', 'The answer broke off: its worker was stopped.');
+  return reason instanceof ApiError ? reason : vendorError;
+}
+
+/** What an answer that this run has ended in its middle has used. Its caller may be back before that is counted. */
+async function countInterrupted(
+  context: WorkerContext,
+  { job, routed }: JobRun,
+  end: Pick<Settlement, 'outcome' | 'errorCode'>,
+): Promise<Charge> {
+  const freed = freeSlot(context.redis, { ...job, ...end, jobId: job.id, began: true });
+  const counted = estimateInterrupted(context, job, { outcome: end.outcome, hasDelta: true }, '');
+  const [usage] = await Promise.all([counted, freed.catch((error) => logLeftOut(context, job, error))]);
+  const charge = chargeForInterrupted(routed, job, usage ?? null);
+  await noteCharge(context, job, charge);
+  return charge;
+}
+
+/** Lets go of the job until its next poll. */
+async function pauseRun(
+  context: WorkerContext,
+  run: JobRun,
+  attempt: number,
+  writer: FrameWriter,
+  { progress, pauseMs }: Pause,
+): Promise<RunOutcome> {
+  const { job } = run;
+  await writer.discard();
+  const { isCluster } = context;
+  const ownership = await pause(context.redis, {
+    jobId: job.id,
+    attempt,
+    progress,
+    dueAt: context.clock.now() + pauseMs,
+    lifetimeMs: logLifetime(job),
+    isCluster,
+  });
+  if (ownership === 'ok') return { pauseMs };
+  run.lose(ownership);
+  if (ownership === 'ended') await settleEnded(context, job);
+  return 'done';
+}
+
+/** How long a job's log may stay when nobody ever ends the job, in ms. */
+export function logLifetime(job: QueuedJob): number {
+  return job.deadlineAt - job.createdAt + job.retentionMs + 60_000;
+}

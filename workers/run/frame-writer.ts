@@ -1,0 +1,260 @@
+import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { append, type Ownership } from '../../shared/jobs/append.ts';
+import { type FrameType, frameLine, oneLine } from '../../shared/jobs/frames.ts';
+import { inlineLimit } from '../../shared/queue/queue.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { FrameSink, VendorFrame } from '../vendors/vendor.ts';
+
+/** Frames after the first wait so long for company: one script call per job and tick, not per token. */
+const tickMs = 5;
+/** Characters that may wait to be appended before the vendor is made to wait. */
+const pendingLimit = 256 * 1024;
+/**
+ * Characters that the frames of a job may have in all, those that lie in blobs as well: neither log nor blobs are trimmed
+ * while it runs, so a job that outgrows it ends with an error.
+ */
+const answerLimit = 32 * 1024 * 1024;
+
+/** What is to be written of an answer with its end. */
+export interface LastFrames {
+  /** Frame lines, the terminal one last, and how many they are. */
+  readonly lines: string;
+  readonly lineCount: number;
+  /** The number of the first; undefined: whatever comes next, for the log lacks frames before it. */
+  readonly firstSeq: number | undefined;
+}
+
+/** The job whose frames are written, and who is told of what becomes of them. */
+export interface FrameWriterOptions {
+  readonly redis: RedisClient;
+  /** Those of the job's account. */
+  readonly blobs: AccountBlobs;
+  readonly isCluster: boolean;
+  readonly jobId: string;
+  readonly attempt: number;
+  /** Last sequence number that earlier attempts committed. */
+  readonly lastSeq: number;
+  /** How long the log may stay when nobody ends the job, in ms. */
+  readonly lifetimeMs: number;
+  /** The log has confirmed that the job is this attempt's. */
+  readonly onConfirmed: () => void;
+  /** The job is not this attempt's any more, or its log cannot be written. */
+  readonly onLost: (reason: Exclude<Ownership, 'ok'> | ApiError) => void;
+}
+
+/**
+ * Puts the frames of one attempt into the job's log, in order: the first at once, the rest joined per tick, one call
+ * under way at a time. While Redis is away frames wait, up to a bound beyond which the vendor is made to wait. Where frames
+ * cannot be written none follow them: the answer has failed, and ends with an error.
+ */
+export class FrameWriter implements FrameSink {
+  /** When the first frame was written, in ms of `performance.now()`. */
+  firstFrameAt: number | undefined;
+  /** The same in ms since 1970. */
+  firstAt: number | undefined;
+  frames = 0;
+  /** Who serves the answer, as it stands at the head of each batch. */
+  served = '';
+  readonly #options: FrameWriterOptions;
+  #lines: (string | Promise<string>)[] = [];
+  #pendingSize = 0;
+  #writtenSize = 0;
+  #hasDelta = false;
+  #committedSeq: number;
+  #timer: NodeJS.Timeout | undefined;
+  #appending: Promise<void> | undefined;
+  #onDrained: (() => void)[] = [];
+  #isClosed = false;
+  #failure: ApiError | undefined;
+
+  constructor(options: FrameWriterOptions) {
+    this.#options = options;
+    this.#committedSeq = options.lastSeq;
+  }
+
+  /** Whether a delta was handed over: from then on the answer cannot be started anew. */
+  get hasDelta(): boolean {
+    return this.#hasDelta;
+  }
+
+  /** Why the log lacks frames that were handed over; undefined while it lacks none. */
+  get failure(): ApiError | undefined {
+    return this.#failure;
+  }
+
+  write(frame: VendorFrame): boolean {
+    if (this.#isClosed) return false;
+    this.#add(frame.type, frame.text);
+    if (frame.type === 'delta') this.#hasDelta = true;
+    if (this.firstFrameAt === undefined) {
+      this.firstFrameAt = performance.now();
+      this.firstAt = Date.now();
+      this.#flush();
+    } else {
+      this.#scheduleFlush();
+    }
+    return this.#pendingSize < pendingLimit;
+  }
+
+  drained(): Promise<void> {
+    if (this.#pendingSize < pendingLimit || this.#isClosed) return Promise.resolve();
+    return new Promise((resolve) => this.#onDrained.push(resolve));
+  }
+
+  /** Resolves when the log has every frame that was written so far, or cannot take them. */
+  async flushed(): Promise<void> {
+    this.#flush();
+    while (this.#appending !== undefined) {
+      await this.#appending;
+      this.#flush();
+    }
+  }
+
+  /** Takes no more frames. Resolves when the call under way is over: from then on `failure` stands. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#drain();
+    await this.#appending;
+  }
+
+  /**
+   * The lines that a closed writer has yet to write, with the end behind them: `finish` writes them in the step that ends the
+   * job. Undefined where the answer has failed, which this may turn out here.
+   */
+  endWith(text: string): Promise<LastFrames | undefined> {
+    return this.#last(() => this.#line('end', text));
+  }
+
+  /** The same for an error, which takes the place of what could not be written. */
+  async endWithError(error: ApiError): Promise<LastFrames> {
+    const line = frameLine('error', JSON.stringify(error.toData()));
+    return (await this.#last(() => line)) ?? { lines: line, lineCount: 1, firstSeq: undefined };
+  }
+
+  /** The log was found to lack frames that it had taken: nothing but an error may follow. Returns that. */
+  lose(): ApiError {
+    this.#failure ??= lostFrames(this.#hasDelta);
+    return this.#failure;
+  }
+
+  /** Takes no more frames and forgets those not written. */
+  async discard(): Promise<void> {
+    await this.close();
+    this.#lines = [];
+  }
+
+  async #last(terminal: () => string | Promise<string>): Promise<LastFrames | undefined> {
+    if (this.#failure !== undefined) return undefined;
+    this.frames++;
+    try {
+      const lines = await resolveLines([...this.#lines, terminal()]);
+      return { lines: lines.join('\n'), lineCount: lines.length, firstSeq: this.#committedSeq + 1 };
+    } catch (error) {
+      this.#fail(lostFrames(this.#hasDelta, error));
+      return undefined;
+    }
+  }
+
+  #add(type: FrameType, text: string): void {
+    this.frames++;
+    this.#lines.push(this.#line(type, text));
+    this.#pendingSize += text.length;
+  }
+
+  #line(type: FrameType, text: string): string | Promise<string> {
+    if (text.length <= inlineLimit) return frameLine(type, text);
+    const line = this.#blobLine(type, text);
+    // Whoever writes it learns of a failure; until then, and where nobody comes to write it, it is nobody's.
+    line.catch(() => undefined);
+    return line;
+  }
+
+  async #blobLine(type: FrameType, text: string): Promise<string> {
+    const line = oneLine(text);
+    const blob = await this.#options.blobs.put(line);
+    return frameLine(type, JSON.stringify({ blob, bytes: Buffer.byteLength(line) }), true);
+  }
+
+  /** A tick from now, or from the end of the call under way: the vendor's next frames, often its last, come along. */
+  #scheduleFlush(): void {
+    if (this.#timer !== undefined || this.#appending !== undefined || this.#lines.length === 0 || this.#isClosed)
+      return;
+    this.#timer = setTimeout(() => this.#flush(), tickMs);
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#appending !== undefined || this.#lines.length === 0 || this.#isClosed) return;
+    this.#appending = this.#append()
+      .catch((error) => this.#fail(lostFrames(this.#hasDelta, error)))
+      .finally(() => {
+        this.#appending = undefined;
+        this.#scheduleFlush();
+      });
+  }
+
+  async #append(): Promise<void> {
+    const { redis, jobId, attempt, lifetimeMs, isCluster } = this.#options;
+    const taken = this.#lines;
+    const size = this.#pendingSize;
+    this.#lines = [];
+    const lines = await resolveLines(taken);
+    const firstSeq = this.#committedSeq + 1;
+    const lastSeq = this.#committedSeq + lines.length;
+    const ownership = await append(redis, {
+      jobId,
+      attempt,
+      firstSeq,
+      served: this.served,
+      lastSeq,
+      lines: lines.join('\n'),
+      hasDelta: this.#hasDelta,
+      lifetimeMs,
+      isCluster,
+    });
+    if (ownership === 'gap') return this.#fail(lostFrames(this.#hasDelta));
+    if (ownership !== 'ok') return this.#stop(ownership);
+    this.#committedSeq = lastSeq;
+    this.#pendingSize -= size;
+    this.#writtenSize += size;
+    this.#options.onConfirmed();
+    if (this.#writtenSize > answerLimit) this.#fail(tooLong());
+    else if (this.#pendingSize < pendingLimit) this.#drain();
+  }
+
+  #drain(): void {
+    for (const resolve of this.#onDrained.splice(0)) resolve();
+  }
+
+  /** What comes after frames that are lost would close up the hole that they leave. */
+  #fail(failure: ApiError): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = failure;
+    this.#stop(failure);
+  }
+
+  #stop(reason: Exclude<Ownership, 'ok'> | ApiError): void {
+    this.#isClosed = true;
+    this.#lines = [];
+    this.#drain();
+    this.#options.onLost(reason);
+  }
+}
+
+/** The error for an answer of which frames are lost. */
+function lostFrames(hasDelta: boolean, cause?: unknown): ApiError {
+  const message = 'The answer broke off: a part of it could not be stored.';
+  return new ApiError(hasDelta ? 'stream_interrupted' : 'server_error', message, cause === undefined ? {} : { cause });
+}
+
+function tooLong(): ApiError {
+  return new ApiError('server_error', 'The answer is too long to be relayed.');
+}
+
+/** Most batches hold no blob, and then nothing has to be awaited. */
+function resolveLines(lines: (string | Promise<string>)[]): string[] | Promise<string[]> {
+  return lines.every((line) => typeof line === 'string') ? (lines as string[]) : Promise.all(lines);
+}

@@ -1,0 +1,161 @@
+import { repeatable } from '../../shared/capabilities/capability.ts';
+import { ApiError, type ErrorCode } from '../../shared/errors.ts';
+import { type BeginVerdict, begin } from '../../shared/jobs/begin.ts';
+import { endJob } from '../../shared/jobs/settlement/end-job.ts';
+import { deleteRequest, type QueuedJob } from '../../shared/queue/queue.ts';
+import type { WorkerContext } from '../worker-context.ts';
+import { callVendor } from './call-vendor.ts';
+import { discardUnwantedTask } from './discard-task.ts';
+import { finishRun, logLifetime, type RunOutcome, vendorLabel } from './finish-run.ts';
+import { FrameWriter } from './frame-writer.ts';
+import { JobRun } from './job-run.ts';
+import { endInterrupted, settleEnded } from './settle-ended.ts';
+
+/**
+ * Runs a claimed job: begin → route → vendor → frames → finish → settle. A job whose vendor works it off
+ * as a task is claimed many times: the first creates the task, the others poll it.
+ * @param claim unique per claim, see `begin`
+ * @param begun what `begin` has said of the job as it was claimed; undefined: it is yet to be asked
+ */
+export async function runJob(
+  context: WorkerContext,
+  job: QueuedJob,
+  claim: string,
+  begun?: BeginVerdict,
+): Promise<RunOutcome> {
+  const run = new JobRun(job);
+  // Before `begin`: from the moment it says "run", a cancellation is sent to this process.
+  context.running.add(run);
+  try {
+    const verdict = begun && begun.verdict !== 'wait' ? begun : await beginWhenFree(context, run, claim);
+    if (verdict === 'requeued') return verdict;
+    let outcome: RunOutcome = 'done';
+    if (verdict.verdict === 'run' || verdict.verdict === 'poll') {
+      run.attempt = verdict.attempt;
+      run.beganAt = context.clock.now();
+      if (verdict.verdict === 'poll') {
+        run.task = verdict.task;
+        run.progress = verdict.progress;
+      }
+      outcome = await relay(context, run, verdict.attempt, verdict.lastSeq);
+    } else {
+      if (verdict.verdict === 'unreadable') {
+        context.log.error({ job: job.id, reason: verdict.reason }, 'job state is unreadable; the job is ended');
+      }
+      await endWithoutRunning(context, job, verdict.verdict);
+    }
+    // Another attempt may need the request yet, if this one was fenced off.
+    const isOver = outcome === 'done' && run.stopReason !== 'fenced';
+    if (isOver && leavesThings(job)) await cleanUp(context, job);
+    return outcome;
+  } finally {
+    context.running.delete(run);
+  }
+}
+
+/** Whether something lies beside a job. Beside most there is nothing. */
+function leavesThings({ requestBlob, files, capability }: QueuedJob): boolean {
+  return requestBlob !== undefined || files !== undefined || capability === 'video';
+}
+
+/** Drops what is left of a job that is over. What stays behind is swept. */
+async function cleanUp(context: WorkerContext, job: QueuedJob): Promise<void> {
+  try {
+    await deleteRequest(context.blobs, job);
+    if (job.capability === 'video') await discardUnwantedTask(context, job);
+  } catch (error) {
+    context.log.warn({ err: error, job: job.id }, 'cleaning up after a job failed');
+  }
+}
+
+/** Asks to begin, and waits while another attempt's lease lives: at most a lease's length each time. */
+async function beginWhenFree(
+  context: WorkerContext,
+  run: JobRun,
+  claim: string,
+): Promise<Exclude<BeginVerdict, { verdict: 'wait' }> | 'requeued'> {
+  const { redis, workerId } = context;
+  for (;;) {
+    const verdict = await begin(redis, {
+      jobId: run.job.id,
+      workerId,
+      claim,
+      repeatable: repeatable[run.job.capability],
+    });
+    if (verdict.verdict !== 'wait') return verdict;
+    if (run.stopReason === 'requeued') return 'requeued';
+    const { waitMs } = verdict;
+    await new Promise((resolve) => setTimeout(resolve, Math.min(waitMs, 1000) + 10));
+  }
+}
+
+type NotRunning = Exclude<BeginVerdict['verdict'], 'run' | 'poll' | 'wait'>;
+
+const errorOf: Record<Exclude<NotRunning, 'drop' | 'settle'>, [ErrorCode, string]> = {
+  overdue: ['timeout', 'The request was not answered within its deadline.'],
+  interrupted: ['stream_interrupted', 'The answer broke off: the process that produced it was lost.'],
+  unknown: ['outcome_unknown', 'The process that ran this request was lost, and it must not be run twice.'],
+  lost: ['outcome_unknown', 'The processes that asked after this request were lost, one after the other.'],
+  unreadable: ['server_error', 'The state of this request cannot be read.'],
+  exhausted: ['server_error', 'The request was tried several times without success.'],
+};
+
+/** Whether a job is to be ended only while nobody holds its lease. One that cannot be read may be this worker's own. */
+function isGuarded(verdict: NotRunning): boolean {
+  return verdict !== 'overdue' && verdict !== 'unreadable';
+}
+
+async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict: NotRunning): Promise<void> {
+  if (verdict === 'drop') return;
+  if (verdict !== 'settle') {
+    const [code, message] = errorOf[verdict];
+    const error = new ApiError(code, message);
+    if (verdict === 'interrupted') await endInterrupted(context, job, error);
+    else {
+      const reply = await endJob(context, job, error, isGuarded(verdict) ? 'abandoned' : undefined);
+      // What it has said is counted here: it is out of its queue then, and no other worker takes it.
+      if (reply.verdict === 'finished' && !reply.isRunning) await settleEnded(context, job);
+    }
+    return;
+  }
+  await settleEnded(context, job);
+}
+
+/** Calls the vendor and writes what it says into the log, to the end. */
+async function relay(context: WorkerContext, run: JobRun, attempt: number, lastSeq: number): Promise<RunOutcome> {
+  const { job } = run;
+  const writer = new FrameWriter({
+    redis: context.redis,
+    blobs: context.blobs.of(run.job.account),
+    isCluster: context.isCluster,
+    jobId: job.id,
+    attempt,
+    lastSeq,
+    lifetimeMs: logLifetime(job),
+    onConfirmed: () => {
+      run.confirmedAt = Date.now();
+    },
+    onLost: (reason) => {
+      if (reason instanceof ApiError && reason.cause !== undefined) {
+        context.log.warn({ err: reason.cause, job: job.id }, 'writing the frames of an answer failed');
+      }
+      run.stop(reason);
+    },
+  });
+  const deadline = setTimeout(() => run.stop('overdue'), Math.max(0, job.deadlineAt - context.clock.now()));
+  const { capability } = job;
+  context.metrics.running.inc({ capability });
+  const startedAt = performance.now();
+  try {
+    const ending = await callVendor(context, run, writer);
+    if (writer.firstFrameAt !== undefined) {
+      const seconds = (writer.firstFrameAt - startedAt) / 1000;
+      context.metrics.firstFrame.observe({ capability, vendor: vendorLabel(run) }, seconds);
+    }
+    return await finishRun(context, run, attempt, writer, ending);
+  } finally {
+    clearTimeout(deadline);
+    context.metrics.running.dec({ capability });
+    context.metrics.frames.inc(writer.frames);
+  }
+}

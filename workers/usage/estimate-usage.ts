@@ -1,0 +1,160 @@
+import { withEmbeddingUsage } from '../../shared/capabilities/embedding.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { readLog } from '../../shared/jobs/answer-log.ts';
+import type { JobState } from '../../shared/jobs/job-state.ts';
+import type { QueuedJob } from '../../shared/queue/queue.ts';
+import type { VendorAnswer, VendorUsage } from '../vendors/vendor.ts';
+import type { WorkerContext } from '../worker-context.ts';
+import { boundExchange } from './bound-usage.ts';
+import type { Exchange, TokenCounts } from './count-exchange.ts';
+import { TokenCounter } from './token-counter.ts';
+
+/** Works on a few things at a time, the others wait in lanes. */
+class Lanes {
+  readonly #ends: Promise<unknown>[];
+  #next = 0;
+
+  constructor(count: number) {
+    this.#ends = Array.from({ length: count }, () => Promise.resolve());
+  }
+
+  /** Does work in its turn. @throws what it throws */
+  run<T>(work: () => Promise<T>): Promise<T> {
+    const lane = this.#next++ % this.#ends.length;
+    const done = (this.#ends[lane] as Promise<unknown>).then(work);
+    this.#ends[lane] = done.catch(() => undefined);
+    return done;
+  }
+}
+
+/** Estimates under way at a time: each holds a request and what follows of the answer. */
+const lanes = 4;
+/** Characters of an answer's frames that are read at most; see `Exchange`. */
+const maxRead = 1024 * 1024;
+/** A count that takes longer is given up for a bound. */
+const maxMs = 6000;
+
+/** Not the one of the endpoint that counts: its requests may take seconds each. */
+const counter = new TokenCounter();
+const counting = new Lanes(lanes);
+/** Bounds need no counter; they have lanes of their own, for they come when those of the counts are full. */
+const bounding = new Lanes(lanes);
+
+type EstimatedContext = Pick<WorkerContext, 'redis' | 'blobs' | 'log'>;
+
+/** Whether a job's vendor counts tokens, so that they are counted here where it does not. */
+export function hasTokens({ capability, endpoint }: Pick<QueuedJob, 'capability' | 'endpoint'>): boolean {
+  return capability === 'embedding' || (capability === 'chat' && endpoint !== 'messages.count_tokens');
+}
+
+/**
+ * An answer whose vendor reported no usage, with an estimate of it, also in its body: callers who ask for usage get numbers.
+ * What it said before its end is read from the log, which must have all of it.
+ */
+export async function withEstimate(
+  context: EstimatedContext,
+  job: QueuedJob,
+  answer: VendorAnswer,
+): Promise<VendorAnswer> {
+  const isEmbedding = job.capability === 'embedding';
+  const counts = await count(context, job, isEmbedding ? undefined : answer.body);
+  if (counts === undefined) return answer;
+  const usage = toUsage(job, counts);
+  if (isEmbedding) return { body: withEmbeddingUsage(answer.body, usage), usage };
+  const end = JSON.parse(answer.body) as Record<string, unknown> & { response?: object };
+  if (end.response === undefined) return { body: JSON.stringify({ ...end, usage }), usage };
+  // The vendor's own Responses API has other names for the counts.
+  const own = toResponseUsage(counts);
+  return { body: JSON.stringify({ ...end, response: { ...end.response, usage: own } }), usage: own };
+}
+
+/**
+ * What an answer has taken that did not come to its end: the request, and what of the answer is in the log; undefined where
+ * it has taken nothing, null where that could not be counted.
+ * Where nothing was said only a cancelled job has taken anything, once its vendor was asked: the prompt, which the vendor
+ * read, and may charge for. A failure before the first word is the vendor's, or ours.
+ * @param state of the job once it has ended
+ * @param vendor that this run has asked; '' where it has asked none
+ */
+export async function estimateInterrupted(
+  context: EstimatedContext,
+  job: QueuedJob,
+  { outcome, hasDelta }: Pick<JobState, 'outcome' | 'hasDelta'>,
+  vendor: string,
+): Promise<VendorUsage | undefined> {
+  const hasTaken = outcome !== 'completed' && (hasDelta || (outcome === 'cancelled' && vendor !== ''));
+  if (!hasTaken || !hasTokens(job)) return undefined;
+  const counts = await count(context, job);
+  return counts === undefined ? null : toUsage(job, counts);
+}
+
+/** Counts, or bounds what cannot be counted in time; undefined where neither can be done: the usage is not known then. */
+async function count(context: EstimatedContext, job: QueuedJob, body?: string): Promise<TokenCounts | undefined> {
+  const signal = AbortSignal.timeout(maxMs);
+  try {
+    return await counting.run(async () => {
+      if (signal.aborted) throw new ApiError('timeout', 'There was too much to be counted.');
+      return await counter.countExchange(await readExchange(context, job, body), signal);
+    });
+  } catch (error) {
+    // Never the error's message: it may quote the prompt.
+    context.log.warn(
+      { job: job.id, code: ApiError.from(error).code },
+      'counting usage failed; an upper bound is charged',
+    );
+  }
+  try {
+    return await bounding.run(async () => boundExchange(await readExchange(context, job, body)));
+  } catch (error) {
+    context.log.warn({ job: job.id, code: ApiError.from(error).code }, 'estimating usage failed');
+    return undefined;
+  }
+}
+
+async function readExchange({ redis, blobs }: EstimatedContext, job: QueuedJob, body?: string): Promise<Exchange> {
+  const { endpoint, capability } = job;
+  const request = job.request ?? (await blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
+  const frames: string[] = [];
+  let [length, largeLength] = [0, 0];
+  let cursor = capability === 'chat' ? 0 : undefined;
+  while (cursor !== undefined) {
+    const { batches, isLast } = await readLog(redis, job.id, cursor);
+    for (const frame of batches.flatMap((batch) => batch.frames)) {
+      cursor = frame.seq;
+      if (frame.type !== 'delta') continue;
+      if (frame.isBlob) {
+        largeLength += (JSON.parse(frame.text) as { bytes: number }).bytes;
+        continue;
+      }
+      if (length < maxRead) frames.push(frame.text);
+      length += frame.text.length;
+    }
+    if (isLast) cursor = undefined;
+  }
+  if (body !== undefined) frames.push(body);
+  return { endpoint, request, frames, length: length + (body?.length ?? 0), largeLength };
+}
+
+/** OpenAI's `usage`, marked as an estimate. */
+function toUsage({ capability }: QueuedJob, { prompt, completion, reasoning }: TokenCounts): VendorUsage {
+  if (capability === 'embedding') return { prompt_tokens: prompt, total_tokens: prompt, estimated: true };
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    ...(reasoning > 0 && { completion_tokens_details: { reasoning_tokens: reasoning } }),
+    estimated: true,
+  };
+}
+
+/** OpenAI's `ResponseUsage`, marked as an estimate. */
+function toResponseUsage({ prompt, completion, reasoning }: TokenCounts): VendorUsage {
+  return {
+    input_tokens: prompt,
+    input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+    output_tokens: completion,
+    output_tokens_details: { reasoning_tokens: reasoning },
+    total_tokens: prompt + completion,
+    estimated: true,
+  };
+}

@@ -1,0 +1,117 @@
+import { ApiError } from '../../../shared/errors.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+import type { VendorAnswer, VendorUsage } from '../vendor.ts';
+
+/**
+ * Finish reasons by Anthropic's stop reasons (https://docs.anthropic.com/en/api/handling-stop-reasons). A paused turn, which
+ * only tools of Anthropic's own bring about, is not finished, as one that was cut off.
+ */
+const finishReasons: Readonly<Record<string, string>> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  pause_turn: 'length',
+  tool_use: 'tool_calls',
+  refusal: 'content_filter',
+};
+
+/** Anthropic's names of the tiers that chats have. */
+const serviceTiers: Readonly<Record<string, string>> = { standard: 'default', priority: 'priority', batch: 'flex' };
+
+/** How a choice of a chat ends. A stop sequence is told as vLLM tells it, in `stop_reason`. */
+export function finishOf({ stop_reason: reason, stop_sequence: sequence }: JsonObject): JsonObject {
+  const finish = Object.hasOwn(finishReasons, String(reason)) ? finishReasons[String(reason)] : 'stop';
+  return { finish_reason: finish, ...(typeof sequence === 'string' && { stop_reason: sequence }) };
+}
+
+/** The service tier of an answer, as a field of a chat's body or chunk. */
+export function serviceTierOf({ service_tier: tier }: JsonObject): JsonObject {
+  return typeof tier === 'string' && Object.hasOwn(serviceTiers, tier) ? { service_tier: serviceTiers[tier] } : {};
+}
+
+/** Counts as a chat has them: its prompt includes what came from the cache and what was written to it. */
+export function toChatUsage(usage: JsonObject): VendorUsage {
+  const count = (name: string): number => (typeof usage[name] === 'number' ? usage[name] : 0);
+  if (typeof usage.input_tokens !== 'number' && typeof usage.output_tokens !== 'number') return null;
+  const read = count('cache_read_input_tokens');
+  const written = count('cache_creation_input_tokens');
+  const prompt = count('input_tokens') + read + written;
+  const completion = count('output_tokens');
+  const { thinking_tokens: thinking } = isObject(usage.output_tokens_details) ? usage.output_tokens_details : {};
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: { cached_tokens: read, cache_write_tokens: written },
+    ...(typeof thinking === 'number' && { completion_tokens_details: { reasoning_tokens: thinking } }),
+  };
+}
+
+/** A whole message (https://docs.anthropic.com/en/api/messages) as the body of a chat completion, without its envelope. */
+export interface AnthropicAnswer {
+  readonly message: JsonObject;
+  readonly finish: JsonObject;
+  readonly usage: VendorUsage;
+  readonly tier: JsonObject;
+}
+
+/**
+ * Reads a whole message. Blocks that a chat has no place for are left out.
+ * @throws ApiError where it is none.
+ */
+export function readMessage(answer: JsonObject): AnthropicAnswer {
+  if (!Array.isArray(answer.content)) {
+    throw new ApiError('server_error', "The model's vendor answered without content.");
+  }
+  const content: unknown[] = answer.content;
+  const blocks = content.filter(isObject);
+  const texts = blocks.filter(({ type }) => type === 'text');
+  const thoughts = blocks.map(toThinkingBlock).filter((block) => block !== undefined);
+  const reasoning = thoughts.map(({ thinking }) => thinking).join('');
+  const calls = blocks.filter(({ type }) => type === 'tool_use');
+  const usage = isObject(answer.usage) ? answer.usage : {};
+  return {
+    message: {
+      role: 'assistant',
+      content: texts.length === 0 ? null : texts.map(({ text }) => text).join(''),
+      ...(reasoning !== '' && { reasoning_content: reasoning }),
+      ...(thoughts.length > 0 && { thinking_blocks: thoughts }),
+      ...thinkingOffsets(blocks),
+      ...(calls.length > 0 && { tool_calls: calls.map(toToolCall) }),
+    },
+    finish: finishOf(answer),
+    usage: toChatUsage(usage),
+    tier: serviceTierOf(usage),
+  };
+}
+
+/**
+ * How many characters of the content stand before each thought, where any do: a message of a chat has one text, and its thoughts
+ * beside it, but `/v1/messages` shows all in their order.
+ */
+export function thinkingOffsets(blocks: readonly JsonObject[]): JsonObject {
+  const offsets: number[] = [];
+  let said = 0;
+  for (const block of blocks) {
+    if (block.type === 'text' && typeof block.text === 'string') said += block.text.length;
+    else if (toThinkingBlock(block) !== undefined) offsets.push(said);
+  }
+  return offsets.some((offset) => offset > 0) ? { thinking_offsets: offsets } : {};
+}
+
+/** The end of a held call. */
+export function toHeldAnswer({ message, finish, usage, tier }: AnthropicAnswer): VendorAnswer {
+  const choices = [{ index: 0, message, ...finish, logprobs: null }];
+  return { body: JSON.stringify({ choices, usage, ...tier }), usage };
+}
+
+/** A block of thinking as requests give it back; undefined for other blocks. */
+export function toThinkingBlock({ type, thinking, signature, data }: JsonObject): JsonObject | undefined {
+  if (type === 'thinking') return { type, thinking: thinking ?? '', signature: signature ?? '' };
+  return type === 'redacted_thinking' ? { type, data } : undefined;
+}
+
+function toToolCall({ id, name, input }: JsonObject): JsonObject {
+  return { id, type: 'function', function: { name, arguments: JSON.stringify(input ?? {}) } };
+}

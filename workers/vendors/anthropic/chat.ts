@@ -1,0 +1,53 @@
+import { ApiError } from '../../../shared/errors.ts';
+import type { HttpClient } from '../../http/http-client.ts';
+import type { VendorMethod } from '../vendor.ts';
+import { readMessage, toHeldAnswer } from './answer.ts';
+import type { AnthropicErrors } from './errors.ts';
+import { toCountRequest, toMessageRequest } from './request.ts';
+import { AnthropicStream } from './stream.ts';
+
+/** Chats as messages (https://docs.anthropic.com/en/api/messages). */
+export function anthropicChat(http: HttpClient, errors: AnthropicErrors): VendorMethod {
+  return async (call, sink) => {
+    const { signal, silenceMs } = call;
+    const request = { path: '/messages', body: toMessageRequest(call), signal, silenceMs };
+    if (!call.stream) {
+      const text = await post(http, errors, request);
+      return toHeldAnswer(readMessage(errors.answer(text)));
+    }
+    const stream = new AnthropicStream(errors, sink);
+    try {
+      const text = await http.post({ ...request, onChunk: (bytes) => stream.read(bytes) });
+      if (text !== null) stream.writeMessage(text);
+      return stream.end();
+    } catch (error) {
+      throw stream.failure(error);
+    }
+  };
+}
+
+/** The input tokens of a chat (https://docs.anthropic.com/en/api/messages-count-tokens). */
+export function anthropicTokenCount(http: HttpClient, errors: AnthropicErrors): VendorMethod {
+  return async (call) => {
+    const { signal, silenceMs } = call;
+    const body = toCountRequest(call);
+    const text = await post(http, errors, { path: '/messages/count_tokens', body, signal, silenceMs });
+    const { input_tokens: tokens } = errors.answer(text);
+    if (!Number.isInteger(tokens)) {
+      throw new ApiError('server_error', "The model's vendor answered without a count of tokens.");
+    }
+    return { body: JSON.stringify({ input_tokens: tokens }), usage: null };
+  };
+}
+
+async function post(
+  http: HttpClient,
+  errors: AnthropicErrors,
+  request: Parameters<HttpClient['post']>[0],
+): Promise<string> {
+  try {
+    return (await http.post(request)) ?? '';
+  } catch (error) {
+    throw errors.of(error);
+  }
+}

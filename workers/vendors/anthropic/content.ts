@@ -1,0 +1,90 @@
+import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
+import type { JsonObject } from '../support/json-object.ts';
+import { unsupportedField } from '../support/unsupported-field.ts';
+
+/** A content block of one of Anthropic's requests. */
+export type AnthropicBlock = JsonObject & { readonly type: string };
+
+type ListOf<Content> = Content extends readonly (infer Part)[] ? Part : never;
+/** A part of any chat message. */
+export type ChatContentPart = ListOf<Extract<ChatMessage, { content?: unknown }>['content']>;
+type PartOf<Type extends string> = Extract<ChatContentPart, { type: Type }>;
+
+/**
+ * The blocks that the content of a chat message becomes. Empty text is left out: Anthropic refuses it.
+ * @param place The content's path in the request, for errors: `messages[0].content`.
+ * @throws ApiError 400 for what Anthropic's models cannot take.
+ */
+export function toAnthropicBlocks(
+  content: string | readonly ChatContentPart[] | null | undefined,
+  place: string,
+): AnthropicBlock[] {
+  if (content == null) return [];
+  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
+  return content.flatMap((part, index) => {
+    const block = toBlock(part, `${place}[${index}]`);
+    return block.text === '' ? [] : [{ ...block, ...cacheMark(part) }];
+  });
+}
+
+/** The cache mark of a part, a tool or a tool call. */
+export function cacheMark(marked: JsonObject): JsonObject {
+  return marked.cache_control == null ? {} : { cache_control: marked.cache_control };
+}
+
+function toBlock(part: ChatContentPart, place: string): AnthropicBlock {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text };
+    case 'refusal':
+      return { type: 'text', text: part.refusal };
+    case 'image_url':
+      return { type: 'image', source: imageSource(part.image_url.url, `${place}.image_url.url`) };
+    case 'file':
+      return documentBlock(part.file, `${place}.file`);
+    case 'input_audio':
+      throw unsupportedField(place, 'the model does not take audio');
+  }
+}
+
+/** Anthropic fetches images by itself. */
+function imageSource(url: string, place: string): JsonObject {
+  const inline = readDataUrl(url);
+  if (inline !== undefined) {
+    const type = inline.type === 'image/jpg' ? 'image/jpeg' : inline.type;
+    return { type: 'base64', media_type: type, data: inline.data };
+  }
+  if (!/^https?:\/\//i.test(url)) throw unsupportedField(place, 'use an https URL or a data URL in base64');
+  return { type: 'url', url };
+}
+
+/**
+ * A PDF, or text, as a document (https://docs.anthropic.com/en/docs/build-with-claude/pdf-support). It is called by the
+ * file's name without its ending, unless that says nothing.
+ */
+function documentBlock(file: PartOf<'file'>['file'], place: string): AnthropicBlock {
+  if (file.file_data === undefined) {
+    throw unsupportedField(
+      file.file_id === undefined ? place : `${place}.file_id`,
+      "send the file itself as 'file_data'",
+    );
+  }
+  const inline = readDataUrl(file.file_data);
+  const title = (file.filename ?? '').replace(/\.pdf$/i, '');
+  const named = title === '' || title === 'document' ? {} : { title };
+  if (inline?.type === 'application/pdf') {
+    return { type: 'document', source: { type: 'base64', media_type: inline.type, data: inline.data }, ...named };
+  }
+  if (inline?.type.startsWith('text/')) {
+    const data = Buffer.from(inline.data, 'base64').toString();
+    return { type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...named };
+  }
+  throw unsupportedField(`${place}.file_data`, 'use a data URL in base64 of a PDF or of text');
+}
+
+function readDataUrl(url: string): { readonly type: string; readonly data: string } | undefined {
+  const [header, type] = /^data:([^;,]+)(?:;[^;,]+)*;base64,/i.exec(url) ?? [];
+  return header === undefined || type === undefined
+    ? undefined
+    : { type: type.toLowerCase(), data: url.slice(header.length) };
+}

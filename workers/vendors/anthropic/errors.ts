@@ -1,0 +1,63 @@
+import { ApiError } from '../../../shared/errors.ts';
+import { type JsonObject, parseObject } from '../support/json-object.ts';
+import { readVendorError, vendorError } from '../vendor-error.ts';
+
+/** Anthropic's types of errors and their statuses (https://docs.anthropic.com/en/api/errors). */
+const statuses: Readonly<Record<string, number>> = {
+  invalid_request_error: 400,
+  authentication_error: 401,
+  billing_error: 402,
+  permission_error: 403,
+  not_found_error: 404,
+  request_too_large: 413,
+  rate_limit_error: 429,
+  api_error: 500,
+  timeout_error: 504,
+  overloaded_error: 529,
+};
+
+/** The two messages, verbatim but for the numbers, with which Anthropic refuses what is longer than the context window. */
+const tooLong = [
+  /^prompt is too long: \d+ tokens > \d+ maximum/,
+  /^input length and `max_tokens` exceed context limit: \d+ \+ \d+ > \d+/,
+];
+
+/** How it says, with status 400, that the operator's account is empty: no caller can mend that, another vendor may. */
+const unpaid = /^Your credit balance is too low\b/;
+
+/** Anthropic's errors as the caller is to see them. */
+export class AnthropicErrors {
+  private readonly vendor: string;
+  private readonly apiKey: string;
+
+  constructor(vendor: string, apiKey: string) {
+    this.vendor = vendor;
+    this.apiKey = apiKey;
+  }
+
+  /** A whole answer. @throws ApiError for the error that may stand in its place, and for what is no JSON object. */
+  answer(text: string): JsonObject {
+    const answer = parseObject(text);
+    if (answer.type === 'error') throw this.reported(text);
+    return answer;
+  }
+
+  /** An error that came where an answer was expected, under a status of success. */
+  reported(text: string): ApiError {
+    const details = readVendorError(text, this.apiKey);
+    const status = details.code !== null && Object.hasOwn(statuses, details.code) ? statuses[details.code] : undefined;
+    return this.of(vendorError(this.vendor, status ?? 500, details));
+  }
+
+  /** The error of a call that failed: a prompt that is too long has a code of its own, by which clients shorten it. */
+  of(thrown: unknown): ApiError {
+    const error = ApiError.from(thrown);
+    const { code, message, param, cause } = error;
+    if (code !== 'invalid_request_error') return error;
+    if (unpaid.test(message)) {
+      return vendorError(this.vendor, 402, { message: null, param: null, code: 'billing_error', status: null });
+    }
+    if (!tooLong.some((pattern) => pattern.test(message))) return error;
+    return new ApiError('context_length_exceeded', message, { param, cause });
+  }
+}

@@ -1,0 +1,137 @@
+import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
+import { anthropicChatFields } from '../../../shared/catalogue/anthropic-chat-fields.ts';
+import { givenChatFields, supportOf } from '../../../shared/catalogue/chat-fields.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+import { unsupportedField } from '../support/unsupported-field.ts';
+import type { VendorCall } from '../vendor.ts';
+import { type AnthropicModelTraits, anthropicModelTraits } from './models.ts';
+import { isThinking, toAnthropicThinking } from './thinking.ts';
+import { toAnthropicTools } from './tools.ts';
+import { followsThoughtlessCalls, toAnthropicConversation } from './turns.ts';
+
+type Call = Pick<VendorCall, 'model' | 'request'>;
+
+/**
+ * A chat as the JSON text of a request for a message (https://docs.anthropic.com/en/api/messages); what becomes of each
+ * field is in shared/catalogue/anthropic-chat-fields. An answer for which no most tokens are given, which Anthropic
+ * demands, may have as many as its model can say.
+ * @throws ApiError 400 that names the field for what Anthropic cannot do.
+ */
+export function toMessageRequest({ model, stream, request }: Call & Pick<VendorCall, 'stream'>): string {
+  const chat = JSON.parse(request) as ChatRequest;
+  const traits = anthropicModelTraits(model);
+  const { counted, thinks } = toCounted(chat, traits);
+  return JSON.stringify({
+    model,
+    max_tokens: maxTokens(chat, traits),
+    ...(stream && { stream: true }),
+    ...counted,
+    ...anthropicSampling(chat, traits, thinks),
+    ...otherParameters(chat),
+    ...passedOn(chat),
+  });
+}
+
+/**
+ * The part of a chat that counts as input, as a request for its count of tokens
+ * (https://docs.anthropic.com/en/api/messages-count-tokens).
+ * @throws ApiError 400 that names the field for what Anthropic cannot do.
+ */
+export function toCountRequest({ model, request }: Call): string {
+  const chat = JSON.parse(request) as ChatRequest;
+  return JSON.stringify({ model, ...toCounted(chat, anthropicModelTraits(model)).counted });
+}
+
+function maxTokens(chat: ChatRequest, traits: AnthropicModelTraits): number {
+  return chat.max_completion_tokens ?? chat.max_tokens ?? traits.maxOutput;
+}
+
+function toCounted(chat: ChatRequest, traits: AnthropicModelTraits): { counted: JsonObject; thinks: boolean } {
+  const { system, messages } = toAnthropicConversation(chat.messages, traits);
+  const thinking = toAnthropicThinking(chat, traits, {
+    maxTokens: maxTokens(chat, traits),
+    followsThoughtlessCalls: followsThoughtlessCalls(messages),
+  });
+  const config: JsonObject = { ...(isObject(chat.output_config) && chat.output_config), ...jsonFormat(chat) };
+  if (thinking.effort !== undefined) config.effort = thinking.effort;
+  const counted = {
+    ...(system.length > 0 && { system }),
+    ...toAnthropicTools(chat),
+    messages,
+    ...(thinking.thinking !== undefined && { thinking: thinking.thinking }),
+    ...(Object.keys(config).length > 0 && { output_config: config }),
+    ...(chat.cache_control != null && { cache_control: chat.cache_control }),
+  };
+  return { counted, thinks: isThinking(thinking) };
+}
+
+/** Structured outputs (https://platform.claude.com/docs/en/build-with-claude/structured-outputs) are by schema only. */
+function jsonFormat(chat: ChatRequest): JsonObject {
+  const { schema } = jsonSchemaOf(chat) ?? {};
+  return schema === undefined ? {} : { format: { type: 'json_schema', schema } };
+}
+
+type JsonSchemaFormat = Extract<ChatRequest['response_format'], { type: 'json_schema' }>['json_schema'];
+
+/**
+ * The format of the answer where it has a schema, for vendors that have no other format of JSON; undefined for text.
+ * @throws ApiError 400 for JSON without a schema.
+ */
+export function jsonSchemaOf({ response_format: format }: ChatRequest): JsonSchemaFormat | undefined {
+  switch (format?.type) {
+    case undefined:
+    case 'text':
+      return undefined;
+    case 'json_object':
+      throw unsupportedField('response_format', "of the formats of JSON the model's vendor has 'json_schema' only");
+    case 'json_schema':
+      if (format.json_schema.schema === undefined) {
+        throw unsupportedField('response_format.json_schema', "it needs a 'schema'");
+      }
+      return format.json_schema;
+  }
+}
+
+/**
+ * `temperature`, `top_p` and `top_k` as Anthropic's models take them. The defaults, which every model takes, are not sent.
+ * @throws ApiError 400 for what the model does not take.
+ */
+export function anthropicSampling(chat: ChatRequest, { samples }: AnthropicModelTraits, thinks: boolean): JsonObject {
+  const { temperature, top_p: topP, top_k: topK } = chat;
+  const sent: JsonObject = {};
+  if (temperature != null && temperature !== 1) {
+    if (temperature > 1) throw unsupportedField('temperature', 'the model takes 0 to 1');
+    if (thinks) throw unsupportedField('temperature', 'while it thinks the model takes only its default, 1');
+    sent.temperature = temperature;
+  }
+  if (topP != null && topP !== 1) sent.top_p = topP;
+  if (topK != null) sent.top_k = topK;
+  const [refused] = samples ? [] : Object.keys(sent);
+  if (refused !== undefined) throw unsupportedField(refused, 'the model takes only its default');
+  return sent;
+}
+
+function otherParameters({ stop, user, safety_identifier: identifier, service_tier: tier }: ChatRequest): JsonObject {
+  const id = user ?? identifier;
+  return {
+    ...(stop != null && { stop_sequences: typeof stop === 'string' ? [stop] : stop }),
+    ...(id != null && { metadata: { user_id: id } }),
+    // Every other tier is what Anthropic does anyway: priority where the operator has any.
+    ...(tier === 'default' && { service_tier: 'standard_only' }),
+  };
+}
+
+/**
+ * The fields that nobody here knows.
+ * @throws ApiError for one that asks for what Anthropic does not have, and without which the answer would be another.
+ */
+function passedOn(chat: ChatRequest): JsonObject {
+  const kept: JsonObject = {};
+  for (const name of givenChatFields(chat)) {
+    if (supportOf(anthropicChatFields, name) === 'rejected') {
+      throw unsupportedField(name, "the model's vendor has nothing like it");
+    }
+    if (!Object.hasOwn(anthropicChatFields, name.split('.', 1)[0] as string)) kept[name] = chat[name];
+  }
+  return kept;
+}

@@ -1,0 +1,195 @@
+import { ApiError } from '../../../shared/errors.ts';
+import { SseReader } from '../../http/sse-reader.ts';
+import { beginCall, growCall, toDelta } from '../support/chat-delta.ts';
+import { DeltaStream } from '../support/delta-stream.ts';
+import { isObject, isText, type JsonObject, parseObject } from '../support/json-object.ts';
+import { TokenTemplate } from '../support/token-template.ts';
+import type { FrameSink, VendorAnswer, VendorUsage } from '../vendor.ts';
+import { finishOf, readMessage, serviceTierOf, toChatUsage, toThinkingBlock } from './answer.ts';
+import type { AnthropicErrors } from './errors.ts';
+
+/** A block that has not ended. */
+interface OpenBlock {
+  readonly type: unknown;
+  /** Of a tool call: its place among the calls, and whether any of its arguments were told. */
+  readonly call: number;
+  hasArguments: boolean;
+  /** Of a thought, which is repeated whole, with its signature, at its end. */
+  thinking: string;
+  signature: string;
+}
+
+const unfinished = { finish_reason: null };
+/** What stands before the text in the events of a text. */
+const textStart = /"delta":\s*\{\s*"type":\s*"text_delta",\s*"text":\s*/;
+
+/**
+ * One streamed message (https://docs.anthropic.com/en/docs/build-with-claude/streaming): events in, `delta` frames of a chat
+ * out. The role goes with the first that says something, so that what fails before can be asked again.
+ */
+export class AnthropicStream extends DeltaStream {
+  private readonly errors: AnthropicErrors;
+  private readonly events = new SseReader((data) => this.readEvent(data));
+  private readonly blocks = new Map<unknown, OpenBlock>();
+  private calls = 0;
+  private counts: JsonObject = {};
+  private usage: VendorUsage = null;
+  private tier: JsonObject = {};
+  private hasStopped = false;
+  private template: TokenTemplate | undefined;
+
+  constructor(errors: AnthropicErrors, sink: FrameSink) {
+    super(sink);
+    this.errors = errors;
+  }
+
+  /** A whole message, sent in answer to a streamed request, becomes one chunk that says it all. */
+  writeMessage(text: string): void {
+    const { message, finish, tier, usage } = readMessage(this.errors.answer(text));
+    this.usage = usage;
+    this.tier = tier;
+    this.writeDelta(toDelta(message), finish);
+    this.hasStopped = true;
+  }
+
+  /** The end of the body. @throws ApiError when the vendor stopped before its answer was whole. */
+  end(): VendorAnswer {
+    if (!this.hasStopped) {
+      throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
+    }
+    return { body: JSON.stringify({ usage: this.usage }), usage: this.usage };
+  }
+
+  override failure(thrown: unknown): ApiError {
+    return this.errors.of(super.failure(thrown));
+  }
+
+  protected override take(bytes: Buffer): void {
+    this.events.read(bytes);
+  }
+
+  /** Kinds of events that are not known are passed over: Anthropic says that it may add some. */
+  private readEvent(data: string): void {
+    if (this.isDone || data === '') return;
+    const frame = this.template?.frame(data);
+    if (frame !== undefined) {
+      this.write(frame);
+      return;
+    }
+    const event = parseObject(data);
+    switch (event.type) {
+      case 'content_block_delta':
+        this.growBlock(event);
+        this.makeTemplate(event, data);
+        return;
+      case 'content_block_start':
+        this.beginBlock(event);
+        return;
+      case 'content_block_stop':
+        this.endBlock(event);
+        return;
+      case 'message_start':
+        if (isObject(event.message)) this.count(event.message);
+        return;
+      case 'message_delta': {
+        this.count(event);
+        const { delta } = event;
+        if (!isObject(delta) || delta.stop_reason == null) return;
+        this.writeDelta({}, finishOf(delta));
+        this.hasStopped = true;
+        return;
+      }
+      case 'message_stop':
+        this.isDone = true;
+        return;
+      case 'error':
+        this.fail(this.errors.reported(data));
+    }
+  }
+
+  /** Later counts are of the whole message; those that the vendor does not repeat stand. */
+  private count({ usage }: JsonObject): void {
+    if (!isObject(usage)) return;
+    for (const [name, value] of Object.entries(usage)) if (value !== null) this.counts[name] = value;
+    this.usage = toChatUsage(this.counts);
+    this.tier = serviceTierOf(this.counts);
+  }
+
+  private beginBlock({ index, content_block: begun }: JsonObject): void {
+    if (!isObject(begun)) throw unknownShape();
+    const { type, text, thinking, id, name, input } = begun;
+    const isCall = type === 'tool_use';
+    const block = { type, call: isCall ? this.calls++ : -1, hasArguments: false, thinking: '', signature: '' };
+    this.blocks.set(index, block);
+    if (type === 'text') this.grow(block, { type: 'text_delta', text });
+    else if (type === 'thinking') this.grow(block, { type: 'thinking_delta', thinking });
+    else if (type === 'redacted_thinking') this.writeDelta({ thinking_blocks: [toThinkingBlock(begun)] });
+    else if (isCall) {
+      // Those who only speak Anthropic's wire may send the whole input here.
+      const isWhole = isObject(input) && Object.keys(input).length > 0;
+      block.hasArguments = isWhole;
+      this.writeDelta(beginCall(block.call, id, name, isWhole ? JSON.stringify(input) : ''));
+    }
+  }
+
+  private growBlock({ index, delta }: JsonObject): void {
+    const block = this.blocks.get(index);
+    if (block === undefined || !isObject(delta)) throw unknownShape();
+    this.grow(block, delta);
+  }
+
+  private grow(block: OpenBlock, delta: JsonObject): void {
+    const { type, text, thinking, signature, partial_json: json } = delta;
+    if (type === 'text_delta') {
+      if (isText(text)) this.writeDelta({ content: text });
+    } else if (type === 'input_json_delta') {
+      if (!isText(json) || block.call < 0) return;
+      block.hasArguments = true;
+      this.writeDelta(growCall(block.call, json));
+    } else if (type === 'thinking_delta') {
+      if (!isText(thinking)) return;
+      block.thinking += thinking;
+      this.writeDelta({ reasoning_content: thinking });
+    } else if (type === 'signature_delta' && isText(signature)) {
+      block.signature += signature;
+    }
+  }
+
+  private endBlock({ index }: JsonObject): void {
+    const block = this.blocks.get(index);
+    if (block === undefined) throw unknownShape();
+    this.blocks.delete(index);
+    // It holds the number of its block.
+    this.template = undefined;
+    if (block.type === 'thinking') {
+      this.writeDelta({ thinking_blocks: [toThinkingBlock({ ...block })] });
+    } else if (block.call >= 0 && !block.hasArguments) {
+      // No input is an empty one, which clients want to parse.
+      this.writeDelta(growCall(block.call, '{}'));
+    }
+  }
+
+  /** The texts of a block differ in nothing else: those that follow need no parsing. */
+  private makeTemplate({ delta }: JsonObject, data: string): void {
+    if (this.template !== undefined || !isObject(delta) || delta.type !== 'text_delta' || this.frames < 2) return;
+    const toFrame = (filled: string): string => {
+      const { text } = (parseObject(filled) as { delta: { text: string } }).delta;
+      return JSON.stringify(toChunk({ content: text }, unfinished));
+    };
+    this.template = TokenTemplate.from(data, toFrame, textStart);
+  }
+
+  private writeDelta(delta: JsonObject, end: JsonObject = unfinished): void {
+    const isFirst = this.frames === 0;
+    const chunk = toChunk(isFirst ? { role: 'assistant', ...delta } : delta, end);
+    this.write(JSON.stringify(isFirst ? { ...chunk, ...this.tier } : chunk));
+  }
+}
+
+function toChunk(delta: JsonObject, end: JsonObject): JsonObject {
+  return { choices: [{ index: 0, delta, ...end }] };
+}
+
+function unknownShape(): ApiError {
+  return new ApiError('server_error', "The model's vendor sent an event of an unknown shape.");
+}

@@ -1,0 +1,77 @@
+import { isObject, type JsonObject } from '../support/json-object.ts';
+import { unsupportedField } from '../support/unsupported-field.ts';
+import type { AnthropicModelTraits } from './models.ts';
+
+/** How much a request lets the model think. */
+export interface AnthropicThinking {
+  readonly thinking?: unknown;
+  /** For `output_config`. */
+  readonly effort?: unknown;
+}
+
+/** Efforts of chats, the least first, and the budget (tokens) that each stands for. */
+const budgets = new Map([
+  ['minimal', 1024],
+  ['low', 2048],
+  ['medium', 8192],
+  ['high', 16_384],
+  ['xhigh', 32_000],
+  ['max', 32_000],
+]);
+const ranks = [...budgets.keys()];
+/** The least that Anthropic takes. */
+const minBudget = 1024;
+
+/**
+ * What an effort of a chat becomes:
+ *
+ * - of models that think as much as they see fit, `thinking: adaptive` with a summary of it shown, and the same effort or the
+ *   next lower one that the model has (`minimal` is its lowest);
+ * - of the older ones a budget: 1,024 tokens for `minimal`, 2,048 low, 8,192 medium, 16,384 high, 32,000 above that, at most
+ *   half of the most tokens of the answer. Where that leaves less than the 1,024 that Anthropic wants, it does not think, nor
+ *   where it answers the results of calls before which it has shown no thought: Anthropic refuses that
+ *   (https://platform.claude.com/docs/en/build-with-claude/extended-thinking).
+ * - `none` turns thinking off; where it cannot be, it is the lowest effort.
+ *
+ * `thinking` and `output_config.effort`, Anthropic's own words, are passed on as they are and leave no say to an effort.
+ * @throws ApiError 400 for an effort that nobody knows.
+ */
+export function toAnthropicThinking(
+  request: { readonly reasoning_effort?: unknown; readonly thinking?: unknown; readonly output_config?: unknown },
+  traits: AnthropicModelTraits,
+  answer: { readonly maxTokens: number; readonly followsThoughtlessCalls: boolean },
+): AnthropicThinking {
+  const { reasoning_effort: asked, thinking, output_config: config } = request;
+  const effort = isObject(config) ? config.effort : undefined;
+  if (thinking != null || effort != null)
+    return { ...(thinking != null && { thinking }), ...(effort != null && { effort }) };
+  if (asked == null) return {};
+  if (traits.thinking === 'none') {
+    if (asked === 'none') return {};
+    throw unsupportedField('reasoning_effort', 'the model does not have it');
+  }
+  if (asked === 'none') return withoutThinking(traits);
+  const budget = budgets.get(String(asked));
+  if (budget === undefined) throw unsupportedField('reasoning_effort', `use one of none, ${ranks.join(', ')}`);
+  if (traits.thinking === 'adaptive') {
+    return { thinking: { type: 'adaptive', display: 'summarized' }, effort: nearestEffort(String(asked), traits) };
+  }
+  const tokens = Math.min(budget, Math.floor(answer.maxTokens / 2));
+  return tokens < minBudget || answer.followsThoughtlessCalls
+    ? {}
+    : { thinking: { type: 'enabled', budget_tokens: tokens } };
+}
+
+/** Whether a request has its model think, as far as it says so. */
+export function isThinking({ thinking }: AnthropicThinking): boolean {
+  return isObject(thinking) && (thinking.type === 'enabled' || thinking.type === 'adaptive');
+}
+
+function withoutThinking({ withoutThinking: type, efforts }: AnthropicModelTraits): AnthropicThinking {
+  return type === null ? { effort: efforts[0] } : { thinking: { type } satisfies JsonObject };
+}
+
+function nearestEffort(asked: string, { efforts }: AnthropicModelTraits): string | undefined {
+  const rank = ranks.indexOf(asked);
+  return efforts.findLast((effort) => ranks.indexOf(effort) <= rank) ?? efforts[0];
+}

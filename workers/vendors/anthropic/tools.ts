@@ -1,0 +1,60 @@
+import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+import { unsupportedField } from '../support/unsupported-field.ts';
+import { cacheMark } from './content.ts';
+
+type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>;
+
+/**
+ * Tools and the choice among them (https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use). Where
+ * only some tools are allowed, only those are sent; whether calls may come together is part of Anthropic's choice.
+ * @throws ApiError 400 for tools that are no functions.
+ */
+export function toAnthropicTools({
+  tools,
+  tool_choice: choice,
+  parallel_tool_calls: parallel,
+}: ToolFields): JsonObject {
+  if (tools === undefined || tools.length === 0) return {};
+  const all = tools.map((tool, index): JsonObject => {
+    if (tool.type !== 'function') throw unsupportedField(`tools[${index}].type`, 'the model takes functions only');
+    const { name, description, parameters, strict } = tool.function;
+    return {
+      name,
+      ...(description !== undefined && { description }),
+      // Its type, which OpenAI lets one leave out, is demanded.
+      input_schema: { type: 'object', ...(parameters ?? { properties: {} }) },
+      ...(strict != null && { strict }),
+      ...cacheMark(tool),
+    };
+  });
+  const allowed = allowedNames(choice);
+  const chosen = choice === undefined ? undefined : toAnthropicChoice(choice);
+  const oneByOne = parallel === false && chosen?.type !== 'none';
+  return {
+    tools: allowed === undefined ? all : all.filter(({ name }) => allowed.has(name)),
+    ...(oneByOne && { tool_choice: { type: 'auto', ...chosen, disable_parallel_tool_use: true } }),
+    ...(!oneByOne && chosen && { tool_choice: chosen }),
+  };
+}
+
+type ToolChoice = NonNullable<ToolFields['tool_choice']>;
+
+const choiceOfMode = { none: { type: 'none' }, auto: { type: 'auto' }, required: { type: 'any' } } as const;
+
+function toAnthropicChoice(choice: ToolChoice): JsonObject {
+  if (typeof choice === 'string') return choiceOfMode[choice];
+  switch (choice.type) {
+    case 'function':
+      return { type: 'tool', name: choice.function.name };
+    case 'allowed_tools':
+      return choiceOfMode[choice.allowed_tools.mode];
+    case 'custom':
+      throw unsupportedField('tool_choice', 'the model takes functions only');
+  }
+}
+
+function allowedNames(choice: ToolFields['tool_choice']): ReadonlySet<unknown> | undefined {
+  if (typeof choice !== 'object' || choice.type !== 'allowed_tools') return undefined;
+  return new Set(choice.allowed_tools.tools.map((tool) => (isObject(tool.function) ? tool.function.name : undefined)));
+}

@@ -1,0 +1,42 @@
+import type { HttpClient } from '../../http/http-client.ts';
+import type { OpenAiAnswerReader } from '../openai/answer-reader.ts';
+import { openAiChat } from '../openai/chat.ts';
+import type { JsonObject } from '../support/json-object.ts';
+import type { FrameSink, VendorFrame, VendorMethod } from '../vendor.ts';
+
+/** Chats, whose streams hold what the content filters found besides OpenAI's chunks. */
+export function azureChat(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
+  const chat = openAiChat(http, answerReader);
+  return (call, sink) => chat(call, call.stream ? new FilteredChunks(sink) : sink);
+}
+
+/**
+ * Chunks as OpenAI's clients expect them, who take the first choice of every chunk for granted: what the filters found in the
+ * prompt (`prompt_filter_results`, a chunk without choices) goes with the first chunk that has one
+ * (https://learn.microsoft.com/azure/ai-foundry/openai/concepts/content-streaming).
+ */
+class FilteredChunks implements FrameSink {
+  private readonly sink: FrameSink;
+  /** What was said of the prompt, until there is a choice to go with. Undefined: nothing more can come. */
+  private ofPrompt: JsonObject | undefined = {};
+
+  constructor(sink: FrameSink) {
+    this.sink = sink;
+  }
+
+  write(frame: VendorFrame): boolean {
+    if (this.ofPrompt === undefined) return this.sink.write(frame);
+    const { choices, ...fields } = JSON.parse(frame.text) as JsonObject;
+    if (!Array.isArray(choices) || choices.length === 0) {
+      Object.assign(this.ofPrompt, fields);
+      return true;
+    }
+    const text = JSON.stringify({ ...this.ofPrompt, ...fields, choices });
+    this.ofPrompt = undefined;
+    return this.sink.write({ ...frame, text });
+  }
+
+  drained(): Promise<void> {
+    return this.sink.drained();
+  }
+}

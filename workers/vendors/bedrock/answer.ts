@@ -1,0 +1,132 @@
+import { ApiError } from '../../../shared/errors.ts';
+import { thinkingOffsets } from '../anthropic/answer.ts';
+import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
+import type { VendorAnswer, VendorUsage } from '../vendor.ts';
+
+/** Finish reasons by Converse's stop reasons (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html). */
+const finishReasons: Readonly<Record<string, string>> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  tool_use: 'tool_calls',
+  guardrail_intervened: 'content_filter',
+  content_filtered: 'content_filter',
+};
+
+/** Those after which there is no answer. */
+const malformed = new Set<unknown>(['malformed_model_output', 'malformed_tool_use']);
+
+/**
+ * How a choice of a chat ends. A stop sequence, which only Claude tells, stands in `stop_reason`, as vLLM has it.
+ * @throws ApiError where the model said what nobody can read.
+ */
+export function converseFinish({ stopReason, additionalModelResponseFields: fields }: JsonObject): JsonObject {
+  if (malformed.has(stopReason)) {
+    throw new ApiError('server_error', `The model made an answer that cannot be used (${stopReason}).`);
+  }
+  const reason = String(stopReason);
+  const sequence = isObject(fields) ? fields.stop_sequence : undefined;
+  return {
+    finish_reason: Object.hasOwn(finishReasons, reason) ? finishReasons[reason] : 'stop',
+    ...(typeof sequence === 'string' && { stop_reason: sequence }),
+  };
+}
+
+/**
+ * Counts as a chat has them. Converse counts what came from the cache and what was written to it beside the other input
+ * (https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html); here they are part of the prompt.
+ */
+export function converseUsage(usage: unknown): VendorUsage {
+  if (!isObject(usage)) return null;
+  const count = (name: string): number => (typeof usage[name] === 'number' ? usage[name] : 0);
+  const read = count('cacheReadInputTokens');
+  const written = count('cacheWriteInputTokens');
+  const prompt = count('inputTokens') + read + written;
+  const completion = count('outputTokens');
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: { cached_tokens: read, cache_write_tokens: written },
+  };
+}
+
+/** The service tier of an answer, as a field of a chat's body or chunk. */
+export function converseTier({ serviceTier }: JsonObject): JsonObject {
+  return isObject(serviceTier) && typeof serviceTier.type === 'string' ? { service_tier: serviceTier.type } : {};
+}
+
+/** A whole answer in the words of a chat. */
+export interface ConverseAnswer {
+  readonly message: JsonObject;
+  readonly finish: JsonObject;
+  readonly usage: VendorUsage;
+  readonly tier: JsonObject;
+}
+
+/**
+ * Reads a whole answer. Blocks that a chat has no place for are left out.
+ * @throws ApiError where it is none.
+ */
+export function readConverse(text: string): ConverseAnswer {
+  const answer = parseObject(text);
+  const { message } = isObject(answer.output) ? answer.output : {};
+  if (!isObject(message) || !Array.isArray(message.content)) {
+    throw new ApiError('server_error', "The model's vendor answered without a message.");
+  }
+  const content: unknown[] = message.content;
+  const blocks = content.filter(isObject);
+  const texts = blocks.map(({ text }) => text).filter((said) => typeof said === 'string');
+  const thoughts = blocks.map(({ reasoningContent: thought }) => thought).filter(isObject);
+  const inOrder = blocks.flatMap(({ text: said, reasoningContent: thought }): JsonObject[] => {
+    if (typeof said === 'string') return [{ type: 'text', text: said }];
+    return isObject(thought) ? signedBlock(thought) : [];
+  });
+  const reasoning = thoughts.map(reasoningText).map(({ text: thought }) => thought ?? '');
+  const signed = thoughts.flatMap(signedBlock);
+  const calls = blocks.map(({ toolUse }) => toolUse).filter(isObject);
+  return {
+    message: {
+      role: 'assistant',
+      content: texts.length === 0 ? null : texts.join(''),
+      ...(reasoning.some((thought) => thought !== '') && { reasoning_content: reasoning.join('') }),
+      ...(signed.length > 0 && { thinking_blocks: signed }),
+      ...thinkingOffsets(inOrder),
+      ...(calls.length > 0 && { tool_calls: calls.map(toToolCall) }),
+    },
+    finish: converseFinish(answer),
+    usage: converseUsage(answer.usage),
+    tier: converseTier(answer),
+  };
+}
+
+/** The end of a held call. */
+export function toHeldConverse({ message, finish, usage, tier }: ConverseAnswer): VendorAnswer {
+  const choices = [{ index: 0, message, ...finish, logprobs: null }];
+  return { body: JSON.stringify({ choices, ...(usage !== null && { usage }), ...tier }), usage };
+}
+
+/**
+ * A thought as requests give it back, in the form in which Anthropic's are; undefined for one that has no signature, which
+ * nobody wants back.
+ */
+export function thoughtBlock({ thinking, signature, redacted }: JsonObject): JsonObject | undefined {
+  if (typeof redacted === 'string' && redacted !== '') return { type: 'redacted_thinking', data: redacted };
+  if (typeof signature !== 'string' || signature === '') return undefined;
+  return { type: 'thinking', thinking: thinking ?? '', signature };
+}
+
+function signedBlock(thought: JsonObject): JsonObject[] {
+  const { text: thinking, signature } = reasoningText(thought);
+  const block = thoughtBlock({ thinking, signature, redacted: thought.redactedContent });
+  return block === undefined ? [] : [block];
+}
+
+function reasoningText({ reasoningText: thought }: JsonObject): JsonObject {
+  return isObject(thought) ? thought : {};
+}
+
+function toToolCall({ toolUseId: id, name, input }: JsonObject): JsonObject {
+  return { id, type: 'function', function: { name, arguments: JSON.stringify(input ?? {}) } };
+}

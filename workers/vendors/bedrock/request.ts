@@ -1,0 +1,122 @@
+import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
+import { bedrockChatFields } from '../../../shared/catalogue/bedrock-chat-fields.ts';
+import { anthropicModelTraits } from '../anthropic/models.ts';
+import { anthropicSampling, jsonSchemaOf } from '../anthropic/request.ts';
+import type { InlineMedia } from '../support/inline-media.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+import { refuseFields, unsupportedField } from '../support/unsupported-field.ts';
+import type { VendorCall } from '../vendor.ts';
+import { type BedrockModelFamily, bedrockModelFamily } from './model-family.ts';
+import { type ConverseReasoning, toConverseReasoning } from './reasoning.ts';
+import { toConverseTools } from './tools.ts';
+import { toConverseConversation } from './turns.ts';
+
+/** Where a model, an inference profile or an ARN is asked: `/model/amazon.nova-lite-v1%3A0/converse`. */
+export function conversePath({ model, stream }: Pick<VendorCall, 'model' | 'stream'>): string {
+  return `/model/${encodeURIComponent(model)}/${stream ? 'converse-stream' : 'converse'}`;
+}
+
+/**
+ * A chat as the JSON text of a request to Converse
+ * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html); what becomes of each field is in
+ * shared/catalogue/bedrock-chat-fields. What Converse has no field for, but the model has, goes into
+ * `additionalModelRequestFields`.
+ * @throws ApiError 400 that names the field for what Converse, or the model, cannot do.
+ */
+export async function toConverseRequest(
+  { model, request }: Pick<VendorCall, 'model' | 'request'>,
+  media: InlineMedia,
+): Promise<string> {
+  const chat = JSON.parse(request) as ChatRequest;
+  refuseFields(bedrockChatFields, chat);
+  const family = bedrockModelFamily(model);
+  const { toolConfig, additional: toolFields } = toConverseTools(chat, family);
+  const hasTools = toolConfig !== undefined;
+  const conversation = await toConverseConversation(chat.messages, { family, hasTools }, media);
+  const { system, messages, followsThoughtlessCalls } = conversation;
+  const reasoning = toConverseReasoning(chat, { model, family }, followsThoughtlessCalls);
+  const { inferenceConfig, additional: samplingFields } = toInference(chat, { model, family }, reasoning);
+  const additional = { ...samplingFields, ...reasoning.additional, ...toolFields, ...ownFields(chat) };
+  return JSON.stringify({
+    ...(system.length > 0 && { system }),
+    messages,
+    ...nonEmpty('inferenceConfig', inferenceConfig),
+    ...(toolConfig && { toolConfig }),
+    ...nonEmpty('outputConfig', toOutputConfig(chat, reasoning)),
+    ...nonEmpty('additionalModelRequestFields', additional),
+    // Converse itself does not tell which sequence it was that Claude stopped at.
+    ...(chat.stop != null && family === 'claude' && { additionalModelResponseFieldPaths: ['/stop_sequence'] }),
+    ...(chat.service_tier != null && chat.service_tier !== 'auto' && { serviceTier: { type: chat.service_tier } }),
+    ...(chat.guardrailConfig != null && { guardrailConfig: chat.guardrailConfig }),
+    ...(chat.performanceConfig != null && { performanceConfig: chat.performanceConfig }),
+  });
+}
+
+function nonEmpty(name: string, value: JsonObject): JsonObject {
+  return Object.keys(value).length > 0 ? { [name]: value } : {};
+}
+
+/** Fields of the model's that the caller names by himself. */
+function ownFields({ additionalModelRequestFields: own }: ChatRequest): JsonObject {
+  return isObject(own) ? own : {};
+}
+
+/** https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InferenceConfiguration.html */
+function toInference(
+  chat: ChatRequest,
+  { model, family }: { readonly model: string; readonly family: BedrockModelFamily },
+  { thinks, additional }: ConverseReasoning,
+): { readonly inferenceConfig: JsonObject; readonly additional: JsonObject } {
+  const traits = anthropicModelTraits(model);
+  const sent = family === 'claude' ? anthropicSampling(chat, traits, thinks) : plainSampling(chat);
+  const { temperature, top_p: topP, top_k: topK } = sent;
+  const { stop } = chat;
+  // A budget of thinking must be below the most tokens, of which Converse does not say how many it takes by itself.
+  const hasBudget = isObject(additional.thinking) && additional.thinking.type === 'enabled';
+  const most = chat.max_completion_tokens ?? chat.max_tokens ?? (hasBudget ? traits.maxOutput : undefined);
+  return {
+    inferenceConfig: {
+      ...(most != null && { maxTokens: most }),
+      ...(temperature !== undefined && { temperature }),
+      ...(topP !== undefined && { topP }),
+      ...(stop != null && { stopSequences: typeof stop === 'string' ? [stop] : stop }),
+    },
+    additional: topK === undefined ? {} : topKOf(topK, family),
+  };
+}
+
+function plainSampling({ temperature, top_p: topP, top_k: topK }: ChatRequest): JsonObject {
+  if (temperature != null && temperature > 1) throw unsupportedField('temperature', 'the model takes 0 to 1');
+  return {
+    ...(temperature != null && { temperature }),
+    ...(topP != null && { top_p: topP }),
+    ...(topK != null && { top_k: topK }),
+  };
+}
+
+function topKOf(topK: unknown, family: BedrockModelFamily): JsonObject {
+  switch (family) {
+    case 'claude':
+      return { top_k: topK };
+    case 'nova':
+    case 'nova-2':
+      // https://docs.aws.amazon.com/nova/latest/userguide/complete-request-schema.html
+      return { inferenceConfig: { topK } };
+    default:
+      throw unsupportedField('top_k', 'the model does not have it');
+  }
+}
+
+/** Structured outputs (https://docs.aws.amazon.com/bedrock/latest/userguide/structured-output.html), and the effort. */
+function toOutputConfig(chat: ChatRequest, { effort }: ConverseReasoning): JsonObject {
+  const format = jsonSchemaOf(chat);
+  const jsonSchema = format && {
+    schema: JSON.stringify(format.schema),
+    name: format.name,
+    ...(format.description !== undefined && { description: format.description }),
+  };
+  return {
+    ...(jsonSchema && { textFormat: { type: 'json_schema', structure: { jsonSchema } } }),
+    ...(effort !== undefined && { effort }),
+  };
+}

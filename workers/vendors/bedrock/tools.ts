@@ -1,0 +1,52 @@
+import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
+import { toAnthropicTools } from '../anthropic/tools.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+import { unsupportedField } from '../support/unsupported-field.ts';
+import type { BedrockModelFamily } from './model-family.ts';
+import { cachePoint } from './turns.ts';
+
+/** The tools of a request. */
+export interface ConverseTools {
+  /** Left out where the model is to call none. */
+  readonly toolConfig?: JsonObject;
+  /** For `additionalModelRequestFields`. */
+  readonly additional: JsonObject;
+}
+
+/**
+ * Tools and the choice among them (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ToolConfiguration.html).
+ * Converse has no choice of none: then no tools are offered. That calls come one by one is a parameter of Claude's, which
+ * joins Converse's own choice, and needs the type where there is none.
+ * @throws ApiError 400 for tools that are no functions, and for one call at a time of other models.
+ */
+export function toConverseTools(
+  chat: Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>,
+  family: BedrockModelFamily,
+): ConverseTools {
+  const { tools, tool_choice: given } = toAnthropicTools(chat);
+  const { type, name, disable_parallel_tool_use: oneByOne } = isObject(given) ? given : {};
+  if (!Array.isArray(tools) || type === 'none') return { additional: {} };
+  if (oneByOne === true && family !== 'claude') {
+    throw unsupportedField('parallel_tool_calls', 'the model cannot be told to make one call at a time');
+  }
+  const isForced = type === 'any' || type === 'tool';
+  const toolChoice = type === 'tool' ? { tool: { name } } : { any: {} };
+  return {
+    toolConfig: {
+      tools: tools.flatMap((tool: JsonObject) => [{ toolSpec: toToolSpec(tool) }, ...cachePoint(tool, family)]),
+      ...(isForced && { toolChoice }),
+    },
+    additional:
+      oneByOne === true ? { tool_choice: { ...(!isForced && { type }), disable_parallel_tool_use: true } } : {},
+  };
+}
+
+function toToolSpec({ name, description, input_schema: json, strict }: JsonObject): JsonObject {
+  return {
+    name,
+    // Converse refuses an empty one.
+    ...(typeof description === 'string' && description.trim() !== '' && { description }),
+    inputSchema: { json },
+    ...(strict != null && { strict }),
+  };
+}

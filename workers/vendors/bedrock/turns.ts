@@ -1,0 +1,186 @@
+import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
+import type { AnthropicBlock } from '../anthropic/content.ts';
+import { type AnthropicTurn, followsThoughtlessCalls, toAnthropicConversation } from '../anthropic/turns.ts';
+import type { InlineMedia } from '../support/inline-media.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+import { unsupportedField } from '../support/unsupported-field.ts';
+import { type BedrockModelFamily, hasCachePoints } from './model-family.ts';
+
+/** An entry of Converse's `messages`. */
+interface ConverseTurn {
+  readonly role: string;
+  readonly content: JsonObject[];
+}
+
+/** A conversation as Converse has it. */
+export interface ConverseConversation {
+  readonly system: readonly JsonObject[];
+  readonly messages: readonly ConverseTurn[];
+  /** Whether it ends with results of calls that no signed thought stands before. */
+  readonly followsThoughtlessCalls: boolean;
+}
+
+const imageFormats: Readonly<Record<string, string>> = {
+  'image/png': 'png',
+  'image/jpeg': 'jpeg',
+  'image/jpg': 'jpeg',
+  'image/gif': 'gif',
+  'image/webp': 'webp',
+};
+
+/**
+ * The messages of a chat as system prompt and turns
+ * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Message.html): Anthropic's, whose order and rules
+ * Converse took over, in Converse's words.
+ *
+ * - Text of nothing but blanks is left out: Converse refuses it. Turns of the same role that then stand together become one.
+ * - Without tools Converse refuses calls and their results. Where a request offers none, earlier ones are told as text, and
+ *   the thoughts before them, whose signatures hold for the tools they were thought with, are left out.
+ * - Signed thoughts go back to Claude, who signed them; other models want none.
+ * - Images that are links are fetched, because Converse takes none to the web.
+ * @throws ApiError 400 that names what Converse has no place for.
+ */
+export async function toConverseConversation(
+  messages: readonly ChatMessage[],
+  { family, hasTools }: { readonly family: BedrockModelFamily; readonly hasTools: boolean },
+  media: InlineMedia,
+): Promise<ConverseConversation> {
+  const given = toAnthropicConversation(await withImages(messages, media), { systemTurns: false });
+  const turns = hasTools ? given.messages : withoutCalls(given.messages);
+  const writer = new BlockWriter(family);
+  const merged: ConverseTurn[] = [];
+  for (const { role, content } of turns) {
+    const blocks = content.flatMap((block) => writer.write(block));
+    const last = merged.at(-1);
+    if (last?.role === role) last.content.push(...blocks);
+    else if (blocks.length > 0) merged.push({ role, content: blocks });
+  }
+  return {
+    system: given.system.flatMap((block) => writer.write(block)),
+    messages: merged,
+    followsThoughtlessCalls: followsThoughtlessCalls(turns),
+  };
+}
+
+/** The messages with the images themselves in place of links to them. */
+async function withImages(messages: readonly ChatMessage[], media: InlineMedia): Promise<ChatMessage[]> {
+  const all: ChatMessage[] = [];
+  // One after the other: what is fetched counts towards one bound.
+  for (const [index, message] of messages.entries()) {
+    if (message.role !== 'user' || typeof message.content === 'string') {
+      all.push(message);
+      continue;
+    }
+    const content: typeof message.content = [];
+    for (const [at, part] of message.content.entries()) {
+      if (part.type !== 'image_url') {
+        content.push(part);
+        continue;
+      }
+      const path = `messages[${index}].content[${at}].image_url.url`;
+      const { type, data } = await media.fromImageUrl(part.image_url.url, path);
+      if (!Object.hasOwn(imageFormats, type)) throw unsupportedField(path, 'use a PNG, JPEG, GIF or WebP image');
+      content.push({ ...part, image_url: { url: `data:${type};base64,${data}` } });
+    }
+    all.push({ ...message, content });
+  }
+  return all;
+}
+
+function isAboutTools({ type }: AnthropicBlock): boolean {
+  return type === 'tool_use' || type === 'tool_result';
+}
+
+function withoutCalls(turns: readonly AnthropicTurn[]): readonly AnthropicTurn[] {
+  if (!turns.some(({ content }) => content.some(isAboutTools))) return turns;
+  return turns.map(({ role, content }) => ({ role, content: content.flatMap(toldAsText) }));
+}
+
+function toldAsText(block: AnthropicBlock): AnthropicBlock[] {
+  switch (block.type) {
+    case 'tool_use': {
+      const text = `<tool_call id="${block.id}" name="${block.name}">\n${JSON.stringify(block.input)}\n</tool_call>`;
+      return [{ type: 'text', text }];
+    }
+    case 'tool_result': {
+      const said = blocksIn(block).map(({ text }) => text);
+      return [{ type: 'text', text: `<tool_result id="${block.tool_use_id}">\n${said.join('\n')}\n</tool_result>` }];
+    }
+    case 'thinking':
+    case 'redacted_thinking':
+      return [];
+    default:
+      return [block];
+  }
+}
+
+function blocksIn({ content }: AnthropicBlock): JsonObject[] {
+  return Array.isArray(content) ? content.filter(isObject) : [];
+}
+
+function isBlank(text: unknown): boolean {
+  return typeof text !== 'string' || text.trim() === '';
+}
+
+/** Writes the blocks of one request. */
+class BlockWriter {
+  private readonly family: BedrockModelFamily;
+  private readonly names = new Set<string>();
+
+  constructor(family: BedrockModelFamily) {
+    this.family = family;
+  }
+
+  write(block: AnthropicBlock): JsonObject[] {
+    const content = this.contentOf(block);
+    return content === undefined ? [] : [content, ...cachePoint(block, this.family)];
+  }
+
+  /** @returns undefined for what is left out. */
+  private contentOf(block: AnthropicBlock): JsonObject | undefined {
+    const source = isObject(block.source) ? block.source : {};
+    switch (block.type) {
+      case 'text':
+        return isBlank(block.text) ? undefined : { text: block.text };
+      case 'image': {
+        const format = imageFormats[String(source.media_type)];
+        return { image: { format, source: { bytes: source.data } } };
+      }
+      case 'document': {
+        const isText = source.type === 'text';
+        const bytes = isText ? Buffer.from(String(source.data)).toString('base64') : source.data;
+        return { document: { format: isText ? 'txt' : 'pdf', name: this.nameOf(block), source: { bytes } } };
+      }
+      case 'tool_use':
+        return { toolUse: { toolUseId: block.id, name: block.name, input: block.input } };
+      case 'tool_result': {
+        const content = blocksIn(block).flatMap(({ text }) => (isBlank(text) ? [] : [{ text }]));
+        return { toolResult: { toolUseId: block.tool_use_id, content } };
+      }
+      case 'thinking': {
+        const reasoningText = { text: block.thinking, signature: block.signature };
+        return this.family === 'claude' ? { reasoningContent: { reasoningText } } : undefined;
+      }
+      case 'redacted_thinking':
+        return this.family === 'claude' ? { reasoningContent: { redactedContent: block.data } } : undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  /** A document's name: of the characters that Converse allows, and no other document's. */
+  private nameOf({ title }: AnthropicBlock): string {
+    const allowed = String(title ?? '').replace(/[^a-zA-Z0-9\s\-()[\]]/g, ' ');
+    const name = allowed.replace(/\s+/g, ' ').trim().slice(0, 180) || 'document';
+    let unique = name;
+    for (let count = 2; this.names.has(unique); count++) unique = `${name} ${count}`;
+    this.names.add(unique);
+    return unique;
+  }
+}
+
+/** Converse marks the end of what is to be cached by a block of its own; how long it is kept is as Anthropic says it. */
+export function cachePoint({ cache_control: mark }: JsonObject, family: BedrockModelFamily): JsonObject[] {
+  if (!isObject(mark) || !hasCachePoints(family)) return [];
+  return [{ cachePoint: { type: 'default', ...(family === 'claude' && mark.ttl != null && { ttl: mark.ttl }) } }];
+}

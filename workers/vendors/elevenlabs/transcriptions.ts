@@ -1,0 +1,135 @@
+import { ApiError } from '../../../shared/errors.ts';
+import { type FormPart, formUpload } from '../../http/form-upload.ts';
+import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
+import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
+import { queryText } from '../support/query-text.ts';
+import { type HeardSegment, type HeardTranscript, transcriptAnswer } from '../support/transcript-answer.ts';
+import {
+  needsSegments,
+  readTranscriptionRequest,
+  type TranscriptionRequest,
+} from '../support/transcription-request.ts';
+import { unsupportedField } from '../support/unsupported-field.ts';
+import type { VendorCall, VendorMethod } from '../vendor.ts';
+
+/** What would take the audio from elsewhere, send the transcript elsewhere, divide it, or add what it has no place for. */
+const refused = [
+  ...['file', 'model_id', 'source_url', 'cloud_storage_url', 'token', 'webhook', 'webhook_id', 'webhook_metadata'],
+  ...['use_multi_channel', 'multichannel_output_style', 'additional_formats', 'entity_detection', 'transcript_edit'],
+];
+
+/** A pause (seconds) behind which a segment begins. */
+const pause = 0.8;
+const sentenceEnd = /[.!?…。！？]["'”’»)\]]*$/;
+
+/**
+ * Transcriptions (https://elevenlabs.io/docs/api-reference/speech-to-text/convert, read 2026-11-21): the file is sent as it
+ * is read. The vendor times words; segments are made of them here.
+ *
+ * | OpenAI                                   | ElevenLabs                                                |
+ * |------------------------------------------|-----------------------------------------------------------|
+ * | language                                 | language_code; of several languages none is named         |
+ * | keywords                                 | keyterms                                                  |
+ * | temperature                              | temperature                                               |
+ * | whatever is timed                        | timestamps_granularity                                    |
+ * | diarized_json                            | diarize                                                   |
+ * | prompt, chunking_strategy                | left out                                                  |
+ * | include, known_speaker_*, translations   | refused                                                   |
+ * | any other                                | as it is: num_speakers, seed, tag_audio_events            |
+ */
+export function elevenLabsTranscriptions(http: HttpClient): VendorMethod {
+  return async (call) => {
+    const request = readTranscriptionRequest(call);
+    const { enable_logging, ...own } = request.own;
+    const query = queryText({ enable_logging });
+    const path = `/speech-to-text${query && `?${query}`}`;
+    const body = await composeForm(call, { ...request, own });
+    try {
+      const text = await http.post({ path, body, signal: call.signal, silenceMs: call.silenceMs });
+      return transcriptAnswer(request, readHeard(parseObject(text)));
+    } finally {
+      // A call that fails before it is sent leaves the file open.
+      body.content.destroy();
+    }
+  };
+}
+
+async function composeForm({ model, files }: VendorCall, request: TranscriptionRequest): Promise<HttpUpload> {
+  const { format, languages, keywords, temperature, timed, own } = request;
+  const foreign = refused.find((name) => own[name] !== undefined);
+  if (foreign !== undefined) throw unsupportedField(foreign, 'transcripts have no place for what it brings');
+  const needsTimes = needsSegments(request) || (format === 'verbose_json' && timed.includes('word'));
+  const fields: JsonObject = {
+    model_id: model,
+    // Unasked it would write laughter and footsteps into the text.
+    tag_audio_events: false,
+    timestamps_granularity: needsTimes ? 'word' : 'none',
+    diarize: format === 'diarized_json',
+    language_code: languages.length === 1 ? languages[0] : undefined,
+    temperature,
+    keyterms: keywords,
+    ...own,
+  };
+  const parts = Object.entries(fields).flatMap(([name, value]): FormPart[] => {
+    const items = Array.isArray(value) ? value : [value];
+    return items.filter((item) => item !== undefined).map((item) => [name, String(item)]);
+  });
+  const { file } = request;
+  const { name, type } = file;
+  return formUpload([...parts, ['file', { name, type, ...(await files.open(file)) }]]);
+}
+
+/** @throws ApiError for an answer that is no transcript. */
+function readHeard(answer: JsonObject): HeardTranscript {
+  const { text, language_code: language, audio_duration_secs: duration, words } = answer;
+  if (typeof text !== 'string') {
+    throw new ApiError('server_error', "The model's vendor answered without a transcript.");
+  }
+  const pieces = (Array.isArray(words) ? words.filter(isObject) : []).map(readPiece);
+  return {
+    text,
+    language: typeof language === 'string' ? language : undefined,
+    duration: typeof duration === 'number' ? duration : undefined,
+    segments: segmentsOf(pieces),
+    words: pieces.filter(({ isWord }) => isWord).map(({ text, start, end }) => ({ word: text, start, end })),
+  };
+}
+
+/** A word, a sound, or the space between two. */
+interface Piece extends HeardSegment {
+  readonly isWord: boolean;
+  readonly isSpace: boolean;
+}
+
+function readPiece({ text, start, end, type, speaker_id: speaker }: JsonObject): Piece {
+  return {
+    text: String(text ?? ''),
+    start: Number(start ?? 0),
+    end: Number(end ?? start ?? 0),
+    speaker: typeof speaker === 'string' ? speaker : undefined,
+    isWord: type === 'word',
+    isSpace: type === 'spacing',
+  };
+}
+
+/** A segment ends with its sentence, where somebody else begins to speak, and at a pause. */
+function segmentsOf(pieces: readonly Piece[]): HeardSegment[] {
+  const segments: { start: number; end: number; text: string; speaker: HeardSegment['speaker'] }[] = [];
+  for (const { text, start, end, speaker, isSpace } of pieces) {
+    const last = segments.at(-1);
+    if (isSpace) {
+      if (last) last.text += text;
+    } else if (
+      last === undefined ||
+      last.speaker !== speaker ||
+      start - last.end > pause ||
+      sentenceEnd.test(last.text.trimEnd())
+    ) {
+      segments.push({ start, end, text, speaker });
+    } else {
+      last.text += text;
+      last.end = end;
+    }
+  }
+  return segments.map((segment) => ({ ...segment, text: segment.text.trim() }));
+}

@@ -1,0 +1,67 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ApiError } from '../../../shared/errors.ts';
+import { type HttpClient, LostAnswerError } from '../../http/http-client.ts';
+import { beginTask, unknownOutcome } from '../support/begun-task.ts';
+import { type JsonObject, parseObject } from '../support/json-object.ts';
+import type { VendorCall } from '../vendor.ts';
+
+/** How often a result is asked for while its connection breaks, and the wait before the next time. */
+const resultTries = 3;
+const resultPauseMs = 500;
+
+const unknownRequest = "The model's vendor does not know the request.";
+
+type Limits = Pick<VendorCall, 'signal' | 'silenceMs'>;
+
+/**
+ * fal's queue (https://docs.fal.ai/model-apis/model-endpoints/queue): a request is submitted to a model's path, and from then on
+ * known by the path of its `response_url`, which leaves out the end of the model's path.
+ */
+export class FalQueue {
+  private readonly http: HttpClient;
+
+  constructor(http: HttpClient) {
+    this.http = http;
+  }
+
+  /** Submits once. @returns the request's name: `fal-ai/flux/requests/764c…` @throws ApiError as `beginTask` does */
+  async submit(model: string, input: JsonObject, limits: Limits): Promise<string> {
+    const path = `/${model.split('/').map(encodeURIComponent).join('/')}`;
+    const { response_url: link } = await beginTask(this.http, { path, body: JSON.stringify(input), ...pick(limits) });
+    // Whatever host the link names: the key goes to the one that the operator set up, and nowhere else.
+    const place = typeof link === 'string' && URL.canParse(link) ? new URL(link).pathname : '';
+    const [, name] = /^\/((?:[\w.-]+\/){2,4}requests\/[\w-]+)$/.exec(place) ?? [];
+    if (name !== undefined) return name;
+    throw unknownOutcome("The model's vendor began, but did not say what its request is called.");
+  }
+
+  /** The text of a request's state. */
+  status(name: string, limits: Limits): Promise<string | null> {
+    return this.http.get({ path: `/${name}/status`, notFound: unknownRequest, ...pick(limits) });
+  }
+
+  /** What a completed request has brought. @throws ApiError for the model's own failure, which stands in its place */
+  async result(name: string, limits: Limits): Promise<JsonObject> {
+    for (let tries = 1; ; tries++) {
+      try {
+        const text = await this.http.get({ path: `/${name}`, notFound: unknownRequest, ...pick(limits) });
+        return parseObject(text);
+      } catch (error) {
+        if (!(error instanceof LostAnswerError)) throw error;
+        if (tries === resultTries) throw unknownOutcome("The model's vendor was lost before its result came.", error);
+        await delay(resultPauseMs, undefined, { signal: limits.signal }).catch(() => undefined);
+      }
+    }
+  }
+}
+
+function pick({ signal, silenceMs }: Limits): Limits {
+  return { signal, silenceMs };
+}
+
+/** Whether a request is completed, by its state. @throws ApiError for a state that is none of fal's */
+export function isCompleted({ status }: JsonObject): boolean {
+  if (status === 'COMPLETED') return true;
+  if (status === 'IN_QUEUE' || status === 'IN_PROGRESS') return false;
+  throw new ApiError('server_error', "The model's vendor answered with a request of an unknown status.");
+}

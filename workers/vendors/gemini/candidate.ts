@@ -1,0 +1,130 @@
+import { extraContent } from '../../../shared/capabilities/thought-signature.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+import type { VendorUsage } from '../vendor.ts';
+import { PartialCall, type WholeCall } from './partial-call.ts';
+
+/** What one candidate of a (partial) answer says, in the words of a chat's choice. */
+export interface SaidByCandidate {
+  readonly index: number;
+  /** `content`, `reasoning_content`, `tool_calls` and `extra_content`, as far as there are any. */
+  readonly said: JsonObject;
+  readonly calls: number;
+  readonly logprobs: JsonObject | null;
+  /** The reason as Gemini gives it; null while the candidate goes on. */
+  readonly finish: string | null;
+}
+
+/**
+ * Reads a candidate (https://ai.google.dev/api/generate-content#candidate).
+ * @param callsBefore calls that it has made already.
+ * @param responseId makes ids for the calls of models that give them none.
+ * @param partial the call whose arguments come in pieces; it outlives the candidate in a stream.
+ * @throws ApiError for one that is no candidate.
+ */
+export function readCandidate(
+  candidate: unknown,
+  callsBefore: number,
+  responseId: string,
+  partial = new PartialCall(),
+): SaidByCandidate {
+  if (!isObject(candidate)) throw unusable();
+  const index = candidate.index ?? 0;
+  const { parts = [] } = isObject(candidate.content) ? candidate.content : {};
+  if (typeof index !== 'number' || !Array.isArray(parts)) throw unusable();
+  const [texts, thoughts, calls]: [string[], string[], JsonObject[]] = [[], [], []];
+  let signature: unknown;
+  for (const part of parts) {
+    if (!isObject(part)) throw unusable();
+    if (isObject(part.functionCall)) {
+      const whole = partial.take(part);
+      const ownId = `${responseId}_${index}_${callsBefore + calls.length}`;
+      if (whole !== undefined) calls.push(toToolCall(whole, ownId));
+      continue;
+    }
+    signature = part.thoughtSignature ?? signature;
+    if (typeof part.text === 'string' && part.text !== '') (part.thought === true ? thoughts : texts).push(part.text);
+  }
+  const said: JsonObject = {
+    ...(thoughts.length > 0 && { reasoning_content: thoughts.join('') }),
+    ...(texts.length > 0 && { content: texts.join('') }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+    ...signed(signature),
+  };
+  const { finishReason: finish } = candidate;
+  const logprobs = toLogprobs(candidate.logprobsResult);
+  return { index, said, calls: calls.length, logprobs, finish: typeof finish === 'string' ? finish : null };
+}
+
+function unusable(): ApiError {
+  return new ApiError('server_error', "The model's vendor answered with a candidate of an unknown shape.");
+}
+
+function toToolCall({ call: { id, name, args }, signature }: WholeCall, ownId: string): JsonObject {
+  return {
+    id: typeof id === 'string' && id !== '' ? id : `call_${ownId}`,
+    type: 'function',
+    function: { name: String(name), arguments: JSON.stringify(args ?? {}) },
+    ...signed(signature),
+  };
+}
+
+function signed(signature: unknown): JsonObject {
+  return typeof signature === 'string' && signature !== '' ? extraContent(signature) : {};
+}
+
+/** `logprobsResult` as OpenAI's `logprobs` (https://ai.google.dev/api/generate-content#LogprobsResult). */
+function toLogprobs(result: unknown): JsonObject | null {
+  if (!isObject(result) || !Array.isArray(result.chosenCandidates)) return null;
+  const tops = Array.isArray(result.topCandidates) ? result.topCandidates : [];
+  const content = result.chosenCandidates.filter(isObject).map((chosen, position) => {
+    const { candidates = [] } = isObject(tops[position]) ? tops[position] : {};
+    const top = Array.isArray(candidates) ? candidates.filter(isObject).map(toLogprob) : [];
+    return { ...toLogprob(chosen), top_logprobs: top };
+  });
+  return { content, refusal: null };
+}
+
+function toLogprob({ token, logProbability }: JsonObject): JsonObject {
+  const text = String(token ?? '');
+  return { token: text, logprob: Number(logProbability ?? 0), bytes: [...Buffer.from(text)] };
+}
+
+const badCalls = new Set(['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS']);
+/** A call of a tool that was not declared, which is the client's to refuse, as OpenAI's models make them. */
+const undeclared = 'UNEXPECTED_TOOL_CALL';
+
+/**
+ * The end of a choice. What is neither a natural end nor a limit (SAFETY, RECITATION, BLOCKLIST, PROHIBITED_CONTENT, SPII,
+ * LANGUAGE, OTHER and what may come) is `content_filter`: the vendor cut the answer.
+ * @throws ApiError for a call that the model garbled, after which there is no answer.
+ */
+export function toFinishReason(finish: string, hasCalls: boolean): string {
+  if (finish === undeclared && hasCalls) return 'tool_calls';
+  if (badCalls.has(finish)) {
+    throw new ApiError('server_error', `The model made a tool call that cannot be used (${finish}).`);
+  }
+  if (finish === 'STOP') return hasCalls ? 'tool_calls' : 'stop';
+  return finish === 'MAX_TOKENS' ? 'length' : 'content_filter';
+}
+
+/** Whether Gemini refused the prompt itself: then there are no candidates. */
+export function isBlocked({ promptFeedback: feedback }: JsonObject): boolean {
+  return isObject(feedback) && typeof feedback.blockReason === 'string';
+}
+
+/** `usageMetadata` as OpenAI's usage (https://ai.google.dev/api/generate-content#UsageMetadata); null where there is none. */
+export function toUsage(metadata: unknown): VendorUsage {
+  if (!isObject(metadata)) return null;
+  const count = (name: string): number => (typeof metadata[name] === 'number' ? metadata[name] : 0);
+  const prompt = count('promptTokenCount') + count('toolUsePromptTokenCount');
+  const thoughts = count('thoughtsTokenCount');
+  const completion = count('candidatesTokenCount') + thoughts;
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: count('totalTokenCount') || prompt + completion,
+    prompt_tokens_details: { cached_tokens: count('cachedContentTokenCount') },
+    completion_tokens_details: { reasoning_tokens: thoughts },
+  };
+}

@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto';
+import { ApiError } from '../../../shared/errors.ts';
+import type { Downloader } from '../../http/download.ts';
+import type { HttpClient } from '../../http/http-client.ts';
+import type { JsonObject } from '../support/json-object.ts';
+import type { VendorAnswer, VendorMethod } from '../vendor.ts';
+import type { GeminiAnswerReader } from './answer-reader.ts';
+import { isBlocked, readCandidate, toFinishReason, toUsage } from './candidate.ts';
+import { modelPath, readChatRequest, toGeminiInput, toGeminiRequest } from './request.ts';
+import { GeminiStream } from './stream.ts';
+
+/**
+ * Chats (https://ai.google.dev/api/generate-content), translated both ways. A prompt that Gemini blocks ends as an answer
+ * without a word, by `content_filter`: the call went well, and its prompt is counted.
+ */
+export function geminiChat(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): VendorMethod {
+  return async (call, sink) => {
+    const { model, signal, silenceMs } = call;
+    const body = JSON.stringify(await toGeminiRequest(call, download));
+    if (!call.stream) {
+      const text = await http.post({ path: modelPath(model, 'generateContent'), body, signal, silenceMs });
+      return toCompletion(reader.answer(text ?? ''));
+    }
+    const stream = new GeminiStream(reader, sink);
+    const path = `${modelPath(model, 'streamGenerateContent')}?alt=sse`;
+    try {
+      const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => stream.read(bytes) });
+      if (text !== null) stream.readEvent(text);
+      return stream.end();
+    } catch (error) {
+      throw stream.failure(error);
+    }
+  };
+}
+
+/** The tokens of a chat's input, counted by the model's own tokenizer (https://ai.google.dev/api/tokens). */
+export function geminiTokenCount(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): VendorMethod {
+  return async (call) => {
+    const { model, signal, silenceMs } = call;
+    const input = await toGeminiInput(readChatRequest(call), call, download);
+    const body = JSON.stringify({ generateContentRequest: { model: `models/${model}`, ...input } });
+    const text = await http.post({ path: modelPath(model, 'countTokens'), body, signal, silenceMs });
+    const { totalTokens } = reader.answer(text ?? '');
+    if (typeof totalTokens !== 'number') {
+      throw new ApiError('server_error', "The model's vendor answered without a count of tokens.");
+    }
+    return { body: JSON.stringify({ input_tokens: totalTokens }), usage: null };
+  };
+}
+
+/** A whole answer as a completion. */
+function toCompletion(answer: JsonObject): VendorAnswer {
+  const candidates = Array.isArray(answer.candidates) ? answer.candidates : [];
+  const responseId = typeof answer.responseId === 'string' ? answer.responseId : randomUUID();
+  const choices = candidates.map((candidate) => toChoice(candidate, responseId));
+  if (choices.length === 0) {
+    if (!isBlocked(answer)) throw new ApiError('server_error', "The model's vendor answered without candidates.");
+    choices.push(wholeChoice(0, {}, null, 'content_filter'));
+  }
+  const usage = toUsage(answer.usageMetadata);
+  return { body: JSON.stringify({ choices, ...(usage !== null && { usage }) }), usage };
+}
+
+function toChoice(candidate: unknown, responseId: string): JsonObject {
+  const { index, said, calls, logprobs, finish } = readCandidate(candidate, 0, responseId);
+  if (finish === null) {
+    throw new ApiError('server_error', "The model's vendor ended its answer before it was whole.");
+  }
+  return wholeChoice(index, said, logprobs, toFinishReason(finish, calls > 0));
+}
+
+function wholeChoice(index: number, said: JsonObject, logprobs: JsonObject | null, reason: string): JsonObject {
+  // Not a word is an empty one: no history may hold a message that says nothing at all.
+  const content = said.tool_calls === undefined ? '' : null;
+  const message = { role: 'assistant', content, refusal: null, ...said };
+  return { index, message, logprobs, finish_reason: reason };
+}

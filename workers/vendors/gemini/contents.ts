@@ -1,0 +1,201 @@
+import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
+import { readExtraContent } from '../../../shared/capabilities/thought-signature.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+import { unsupportedField } from '../support/unsupported-field.ts';
+import type { GeminiMedia } from './media.ts';
+import { needsSignatures } from './thinking.ts';
+
+/** A turn of Gemini's (https://ai.google.dev/api/caching#Content). */
+interface GeminiContent {
+  readonly role: 'user' | 'model';
+  readonly parts: JsonObject[];
+}
+
+/** What becomes of a chat's messages. */
+export interface GeminiConversation {
+  readonly contents: readonly GeminiContent[];
+  readonly systemInstruction?: { readonly parts: readonly JsonObject[] };
+}
+
+/**
+ * What Gemini takes for the signature of a call that it did not make itself, or that came back without its own
+ * (https://ai.google.dev/gemini-api/docs/thought-signatures, "FAQ").
+ */
+const foreignSignature = 'context_engineering_is_the_way_to_go';
+
+type Role<Name extends ChatMessage['role']> = Extract<ChatMessage, { role: Name }>;
+type UserPart = Exclude<Role<'user'>['content'], string>[number];
+type ToolCall = NonNullable<Role<'assistant'>['tool_calls']>[number];
+
+/**
+ * The messages of a chat as Gemini's conversation.
+ *
+ * - System messages before the first other one are the system instruction. Gemini has no such role later on: there they stay
+ *   in their place, as the user's words between `<system>` marks.
+ * - A result is matched by the name of its function, which is that of the call with its `tool_call_id`. Results in a row are
+ *   one turn, because Gemini wants those of parallel calls together.
+ * - Signatures of thoughts (`extra_content.google.thought_signature`, the name of Google's own OpenAI endpoint) go back where
+ *   they came from. The reasoning itself (`reasoning_content`, `thinking_blocks`) does not: Gemini wants none.
+ * @throws ApiError 400 that names what Gemini has no place for.
+ */
+export async function toGeminiContents(
+  messages: readonly ChatMessage[],
+  model: string,
+  media: GeminiMedia,
+): Promise<GeminiConversation> {
+  const builder = new ConversationBuilder(model, media);
+  for (const [index, message] of messages.entries()) await builder.add(message, `messages[${index}]`);
+  return builder.end();
+}
+
+class ConversationBuilder {
+  private readonly media: GeminiMedia;
+  private readonly isSigned: boolean;
+  private readonly system: JsonObject[] = [];
+  private readonly contents: GeminiContent[] = [];
+  /** Names of the functions called so far, by the ids of the calls. */
+  private readonly calls = new Map<string, string>();
+  /** The turn of results that more results may join. */
+  private results: JsonObject[] | undefined;
+
+  constructor(model: string, media: GeminiMedia) {
+    this.media = media;
+    this.isSigned = needsSignatures(model);
+  }
+
+  async add(message: ChatMessage, path: string): Promise<void> {
+    if (message.role === 'tool') {
+      this.addResult(message, path);
+      return;
+    }
+    this.results = undefined;
+    switch (message.role) {
+      case 'system':
+      case 'developer':
+        this.addSystem(textOf(message.content));
+        break;
+      case 'user':
+        this.push('user', await this.userParts(message.content, path));
+        break;
+      case 'assistant':
+        this.push('model', this.assistantParts(message, path));
+        break;
+      case 'function':
+        throw unsupportedField(`${path}.role`, 'give the results of functions as messages of the role tool');
+    }
+  }
+
+  end(): GeminiConversation {
+    // Gemini answers nothing to a system instruction alone.
+    if (this.contents.length === 0) return { contents: [{ role: 'user', parts: this.system }] };
+    return { contents: this.contents, ...(this.system.length > 0 && { systemInstruction: { parts: this.system } }) };
+  }
+
+  private push(role: GeminiContent['role'], parts: JsonObject[]): void {
+    if (parts.length > 0) this.contents.push({ role, parts });
+  }
+
+  private addSystem(text: string): void {
+    if (this.contents.length === 0) this.system.push({ text });
+    else this.push('user', [{ text: `<system>\n${text}\n</system>` }]);
+  }
+
+  private addResult({ tool_call_id: id, content }: Role<'tool'>, path: string): void {
+    const name = this.calls.get(id);
+    if (name === undefined) throw invalid(`${path}.tool_call_id`, 'no earlier message has a tool call with this id');
+    // As text, so that numbers keep their digits: Gemini calls a whole result `output`.
+    const part = { functionResponse: { id, name, response: { output: textOf(content) } } };
+    if (this.results !== undefined) {
+      this.results.push(part);
+      return;
+    }
+    this.results = [part];
+    this.push('user', this.results);
+  }
+
+  private async userParts(content: Role<'user'>['content'], path: string): Promise<JsonObject[]> {
+    if (typeof content === 'string') return [{ text: content }];
+    const parts: JsonObject[] = [];
+    // One after the other: what is fetched counts towards one bound.
+    for (const [index, part] of content.entries()) parts.push(await this.userPart(part, `${path}.content[${index}]`));
+    return parts;
+  }
+
+  private async userPart(part: UserPart, path: string): Promise<JsonObject> {
+    switch (part.type) {
+      case 'text':
+        return { text: part.text };
+      case 'image_url':
+        return await this.media.fromImageUrl(part.image_url.url, `${path}.image_url.url`);
+      case 'input_audio':
+        return this.media.fromBase64(part.input_audio.data, `audio/${part.input_audio.format}`);
+      case 'file':
+        if (part.file.file_data === undefined) {
+          throw unsupportedField(`${path}.file.file_id`, 'give the file itself, as a data URL in file_data');
+        }
+        return this.media.fromDataUrl(part.file.file_data, `${path}.file.file_data`);
+    }
+  }
+
+  private assistantParts(message: Role<'assistant'>, path: string): JsonObject[] {
+    const { content, refusal, tool_calls: toolCalls = [] } = message;
+    for (const name of ['audio', 'function_call'] as const) {
+      if (message[name] != null) throw unsupportedField(`${path}.${name}`, 'it is not supported with this model');
+    }
+    const texts = typeof content === 'string' ? [content] : (content ?? []).map(textOfPart);
+    const parts: JsonObject[] = [...texts, refusal ?? ''].filter((text) => text !== '').map((text) => ({ text }));
+    const signature = readExtraContent(message);
+    if (signature !== undefined) sign(parts, signature);
+    const calls = toolCalls.map((call, index) => this.callPart(call, `${path}.tool_calls[${index}]`));
+    // Of parallel calls only the first is signed.
+    const [first] = calls;
+    const isUnsigned = calls.every((call) => call.thoughtSignature === undefined);
+    if (first !== undefined && isUnsigned && this.isSigned) first.thoughtSignature = foreignSignature;
+    return [...parts, ...calls];
+  }
+
+  private callPart(call: ToolCall, path: string): JsonObject {
+    if (call.type !== 'function')
+      throw unsupportedField(`${path}.type`, 'only functions are supported with this model');
+    const { name, arguments: text } = call.function;
+    this.calls.set(call.id, name);
+    const args = parseArguments(text, `${path}.function.arguments`);
+    const signature = readExtraContent(call);
+    return {
+      functionCall: { id: call.id, name, args },
+      ...(signature !== undefined && { thoughtSignature: signature }),
+    };
+  }
+}
+
+/** The last text carries the signature, or an empty one where there is none, as Gemini itself sends it. */
+function sign(parts: JsonObject[], thoughtSignature: string): void {
+  const last = parts.pop() ?? { text: '' };
+  parts.push({ ...last, thoughtSignature });
+}
+
+function parseArguments(text: string, param: string): JsonObject {
+  if (text.trim() === '') return {};
+  try {
+    const args: unknown = JSON.parse(text);
+    if (isObject(args)) return args;
+  } catch {
+    // Said below, as of any other JSON.
+  }
+  throw invalid(param, 'it is not the JSON of an object');
+}
+
+type TextPart = Exclude<Exclude<Role<'assistant'>['content'], string | null | undefined>, string>[number];
+
+function textOfPart(part: TextPart): string {
+  return part.type === 'text' ? part.text : part.refusal;
+}
+
+function textOf(content: Role<'system'>['content']): string {
+  return typeof content === 'string' ? content : content.map(({ text }) => text).join('\n');
+}
+
+function invalid(param: string, message: string): ApiError {
+  return new ApiError('invalid_request_error', `Invalid '${param}': ${message}.`, { param });
+}

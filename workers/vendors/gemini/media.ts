@@ -1,0 +1,37 @@
+import type { Upload } from '../../../shared/blobs/upload.ts';
+import type { Downloader } from '../../http/download.ts';
+import { type InlineFile, InlineMedia } from '../support/inline-media.ts';
+import type { JsonObject } from '../support/json-object.ts';
+import type { VendorCall } from '../vendor.ts';
+
+/** The files of one request as parts of Gemini's: inlineData, in base64 (https://ai.google.dev/api/caching#Blob). */
+export class GeminiMedia {
+  private readonly files: InlineMedia;
+
+  constructor(call: VendorCall, download: Downloader) {
+    this.files = new InlineMedia(call, download);
+  }
+
+  /** The part of a data URL. @throws ApiError 400 that names `param` where it is none. */
+  fromDataUrl(url: string, param: string): JsonObject {
+    return toPart(this.files.fromDataUrl(url, param));
+  }
+
+  fromBase64(data: string, mimeType: string): JsonObject {
+    return { inlineData: { mimeType, data } };
+  }
+
+  /** The part of an image: a data URL as it is, a link fetched, because Gemini takes no links to the web. */
+  async fromImageUrl(url: string, param: string): Promise<JsonObject> {
+    return toPart(await this.files.fromImageUrl(url, param));
+  }
+
+  /** The part of an uploaded file. */
+  async fromUpload(upload: Upload, param: string): Promise<JsonObject> {
+    return toPart(await this.files.fromUpload(upload, param));
+  }
+}
+
+function toPart({ type: mimeType, data }: InlineFile): JsonObject {
+  return { inlineData: { mimeType, data } };
+}

@@ -1,0 +1,87 @@
+import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
+import { geminiChatFields } from '../../../shared/catalogue/gemini-chat-fields.ts';
+import type { Downloader } from '../../http/download.ts';
+import type { JsonObject } from '../support/json-object.ts';
+import { refuseFields, unsupportedField } from '../support/unsupported-field.ts';
+import type { VendorCall } from '../vendor.ts';
+import { toGeminiContents } from './contents.ts';
+import { GeminiMedia } from './media.ts';
+import { thinkingConfig } from './thinking.ts';
+import { toGeminiTools } from './tools.ts';
+
+/** Candidates of one answer: Gemini's limit. */
+const maxCandidates = 8;
+
+/** Where a model is on Gemini's wire: `/models/gemini-3.8-flash:generateContent`. */
+export function modelPath(model: string, method: string): string {
+  return `/models/${encodeURIComponent(model)}:${method}`;
+}
+
+/**
+ * The body of `generateContent` (https://ai.google.dev/api/generate-content) for a chat request.
+ * @throws ApiError 400 that names the field that Gemini has no place for.
+ */
+export async function toGeminiRequest(call: VendorCall, download: Downloader): Promise<JsonObject> {
+  const request = readChatRequest(call);
+  refuseFields(geminiChatFields, request);
+  const generationConfig = toGenerationConfig(request, call.model);
+  return {
+    ...(await toGeminiInput(request, call, download)),
+    ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
+  };
+}
+
+/** The request of a chat; fields that are null are as if they were left out. */
+export function readChatRequest({ request }: Pick<VendorCall, 'request'>): ChatRequest {
+  const fields = Object.entries(JSON.parse(request) as ChatRequest).filter(([, value]) => value !== null);
+  return Object.fromEntries(fields) as ChatRequest;
+}
+
+/** The part of the body that counts as input. */
+export async function toGeminiInput(
+  request: Pick<ChatRequest, 'messages' | 'tools' | 'tool_choice'>,
+  call: VendorCall,
+  download: Downloader,
+): Promise<JsonObject> {
+  const tools = toGeminiTools(request);
+  return { ...(await toGeminiContents(request.messages, call.model, new GeminiMedia(call, download))), ...tools };
+}
+
+function toGenerationConfig(request: ChatRequest, model: string): JsonObject {
+  const { n, stop, logprobs, presence_penalty: presence, frequency_penalty: frequency } = request;
+  if (n != null && n > maxCandidates) {
+    throw unsupportedField('n', `the model's vendor makes at most ${maxCandidates} choices`);
+  }
+  const config: JsonObject = {
+    maxOutputTokens: request.max_completion_tokens ?? request.max_tokens,
+    temperature: request.temperature,
+    topP: request.top_p,
+    topK: request.top_k,
+    seed: toSeed(request.seed),
+    stopSequences: typeof stop === 'string' ? [stop] : stop,
+    // Several models refuse these even where they ask for nothing.
+    presencePenalty: presence === 0 ? undefined : presence,
+    frequencyPenalty: frequency === 0 ? undefined : frequency,
+    candidateCount: n === 1 ? undefined : n,
+    ...(logprobs === true && { responseLogprobs: true, logprobs: request.top_logprobs || undefined }),
+    ...toResponseFormat(request.response_format),
+    thinkingConfig: thinkingConfig(model, request.reasoning_effort),
+  };
+  return Object.fromEntries(Object.entries(config).filter(([, value]) => value != null));
+}
+
+/** Gemini's seed has 32 bits. Of a longer one its lowest count: the same seed stays the same seed. */
+function toSeed(seed: number | null | undefined): number | undefined {
+  return seed == null ? undefined : Number(BigInt.asIntN(32, BigInt(seed)));
+}
+
+function toResponseFormat(format: ChatRequest['response_format']): JsonObject {
+  switch (format?.type) {
+    case 'json_object':
+      return { responseMimeType: 'application/json' };
+    case 'json_schema':
+      return { responseMimeType: 'application/json', responseJsonSchema: format.json_schema.schema };
+    default:
+      return {};
+  }
+}

@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import { ApiError } from '../../../shared/errors.ts';
+import { SseReader } from '../../http/sse-reader.ts';
+import { DeltaStream } from '../support/delta-stream.ts';
+import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
+import type { FrameSink, VendorAnswer } from '../vendor.ts';
+import type { GeminiAnswerReader } from './answer-reader.ts';
+import { isBlocked, readCandidate, toFinishReason, toUsage } from './candidate.ts';
+import { PartialCall } from './partial-call.ts';
+import { GeminiTokenTemplate } from './token-template.ts';
+
+/** What a stream remembers of one of its choices. */
+interface GrowingChoice {
+  calls: number;
+  isFinished: boolean;
+  readonly partial: PartialCall;
+}
+
+/**
+ * One streamed answer (`streamGenerateContent?alt=sse`): each event is a partial `GenerateContentResponse`, each candidate in
+ * it the next delta of its choice. Calls come whole. There is no last event: the body's end is the answer's.
+ */
+export class GeminiStream extends DeltaStream {
+  private readonly reader: GeminiAnswerReader;
+  private readonly events = new SseReader((data) => this.readEvent(data));
+  private readonly choices = new Map<number, GrowingChoice>();
+  private responseId: string | undefined;
+  private metadata: JsonObject | undefined;
+  private template: GeminiTokenTemplate | undefined;
+  /** Events from which a template may yet be made: where none can be, trying costs as much as it would save. */
+  private templateTries = 3;
+
+  constructor(reader: GeminiAnswerReader, sink: FrameSink) {
+    super(sink);
+    this.reader = reader;
+  }
+
+  /** Takes an event's text, or that of a whole answer, which is an event that says it all. */
+  readEvent(data: string): void {
+    if (data === '') return;
+    const known = this.template?.read(data);
+    if (known !== undefined) {
+      this.metadata = Object.assign(this.metadata ?? {}, known.counts);
+      this.writeToken(known.token);
+      return;
+    }
+    const answer = parseObject(data);
+    if (answer.error) this.fail(this.reader.statusError(200, data, {}));
+    this.takeAnswer(answer, data);
+  }
+
+  /** The end of the body. @throws ApiError when the vendor stopped before its answer was whole. */
+  end(): VendorAnswer {
+    const choices = [...this.choices.values()];
+    if (choices.length === 0 || choices.some(({ isFinished }) => !isFinished)) {
+      throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
+    }
+    const usage = toUsage(this.metadata);
+    return { body: JSON.stringify({ usage }), usage };
+  }
+
+  protected override take(bytes: Buffer): void {
+    this.events.read(bytes);
+  }
+
+  private takeAnswer(answer: JsonObject, data: string): void {
+    if (typeof answer.responseId === 'string') this.responseId ??= answer.responseId;
+    // Counts of the prompt are not in every event.
+    if (isObject(answer.usageMetadata)) this.metadata = Object.assign(this.metadata ?? {}, answer.usageMetadata);
+    const candidates = Array.isArray(answer.candidates) ? answer.candidates : [];
+    const token = candidates.length === 1 ? this.tokenOf(candidates[0]) : undefined;
+    if (token !== undefined) {
+      this.writeToken(JSON.stringify(token));
+      if (this.template === undefined && this.templateTries-- > 0) this.template = GeminiTokenTemplate.from(data);
+      return;
+    }
+    const choices = candidates.flatMap((candidate) => this.toChoice(candidate) ?? []);
+    if (candidates.length === 0 && this.choices.size === 0 && isBlocked(answer)) choices.push(this.blocked());
+    if (choices.length > 0) this.write(JSON.stringify({ choices }));
+  }
+
+  /** The text of a candidate that adds only text to the first choice: nearly all do, and need no closer look. */
+  private tokenOf(candidate: unknown): string | undefined {
+    if (!isObject(candidate) || candidate.index || candidate.finishReason || candidate.logprobsResult) return undefined;
+    if (!this.choices.has(0) || !isObject(candidate.content)) return undefined;
+    const { parts } = candidate.content;
+    if (!Array.isArray(parts) || parts.length !== 1 || !isObject(parts[0])) return undefined;
+    const { text, thought, thoughtSignature, functionCall } = parts[0];
+    if (typeof text !== 'string' || text === '' || thought || thoughtSignature || functionCall) return undefined;
+    return text;
+  }
+
+  /** What a candidate adds to its choice; undefined where it adds nothing. */
+  private toChoice(candidate: unknown): JsonObject | undefined {
+    const index = isObject(candidate) && typeof candidate.index === 'number' ? candidate.index : 0;
+    const begun = this.choices.get(index);
+    const choice = begun ?? { calls: 0, isFinished: false, partial: new PartialCall() };
+    this.responseId ??= randomUUID();
+    const { said, calls, logprobs, finish } = readCandidate(candidate, choice.calls, this.responseId, choice.partial);
+    if (finish === null && logprobs === null && Object.keys(said).length === 0) {
+      if (choice.partial.isOpen) this.choices.set(index, choice);
+      return undefined;
+    }
+    if (Array.isArray(said.tool_calls)) {
+      said.tool_calls = said.tool_calls.map((call, position) => ({ index: choice.calls + position, ...call }));
+    }
+    choice.calls += calls;
+    choice.isFinished ||= finish !== null;
+    this.choices.set(index, choice);
+    return {
+      index,
+      delta: begun === undefined ? { role: 'assistant', content: calls > 0 ? null : '', ...said } : said,
+      ...(logprobs !== null && { logprobs }),
+      finish_reason: finish === null ? null : toFinishReason(finish, choice.calls > 0),
+    };
+  }
+
+  private blocked(): JsonObject {
+    this.choices.set(0, { calls: 0, isFinished: true, partial: new PartialCall() });
+    return { index: 0, delta: { role: 'assistant', content: '' }, finish_reason: 'content_filter' };
+  }
+
+  private writeToken(token: string): void {
+    this.write(`{"choices":[{"index":0,"delta":{"content":${token}},"finish_reason":null}]}`);
+  }
+}

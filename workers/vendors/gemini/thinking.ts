@@ -1,0 +1,69 @@
+import type { JsonObject } from '../support/json-object.ts';
+import { unsupportedField } from '../support/unsupported-field.ts';
+
+/** How a model is told how much to think: the second generation by tokens, later ones by levels, older ones not at all. */
+function controlOf(model: string): 'budget' | 'level' | undefined {
+  if (model.startsWith('gemini-2.5-')) return 'budget';
+  if (/^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model)) return 'level';
+  return undefined;
+}
+
+/** Whether calls in the history must carry a thought signature: from the third generation on. */
+export function needsSignatures(model: string): boolean {
+  return controlOf(model) === 'level';
+}
+
+/** The least that each model thinks. Those not named here take no level under LOW. */
+const takesMinimal = /^gemini-3(?:\.[0-6])?-flash|-flash-lite/;
+
+/** Tokens as Google's own OpenAI endpoint has them (https://ai.google.dev/gemini-api/docs/openai#thinking). */
+const budgets: Readonly<Record<string, number>> = {
+  none: 0,
+  minimal: 1024,
+  low: 1024,
+  medium: 8192,
+  high: 24_576,
+  xhigh: 24_576,
+  max: 24_576,
+};
+
+const levels: Readonly<Record<string, string>> = {
+  none: 'MINIMAL',
+  minimal: 'MINIMAL',
+  low: 'LOW',
+  medium: 'MEDIUM',
+  high: 'HIGH',
+  xhigh: 'HIGH',
+  max: 'HIGH',
+};
+
+/** The Pro model of the second generation cannot stop thinking: this is its least. */
+const minProBudget = 128;
+
+/**
+ * `thinkingConfig` (https://ai.google.dev/gemini-api/docs/thinking): the effort in the model's own measure, and always the
+ * summaries of its thoughts, which become `reasoning_content`. `none` is the least that the model can do.
+ * @throws ApiError 400 for an effort that no model knows, and for any at a model that does not think.
+ */
+export function thinkingConfig(model: string, effort: string | null | undefined): JsonObject | undefined {
+  const control = controlOf(model);
+  if (effort != null && !Object.hasOwn(levels, effort)) {
+    const known = Object.keys(levels).join(', ');
+    throw unsupportedField('reasoning_effort', `it is none of ${known}`);
+  }
+  if (control === undefined) {
+    if (effort == null || effort === 'none') return undefined;
+    throw unsupportedField('reasoning_effort', 'the model does not reason');
+  }
+  if (effort == null) return { includeThoughts: true };
+  if (control === 'level') {
+    const level = levels[effort];
+    const isTooLow = level === 'MINIMAL' && !takesMinimal.test(model);
+    return { includeThoughts: true, thinkingLevel: isTooLow ? 'LOW' : level };
+  }
+  const budget = budgets[effort] ?? 0;
+  if (budget > 0) return { includeThoughts: true, thinkingBudget: budget };
+  return model.startsWith('gemini-2.5-pro')
+    ? { includeThoughts: true, thinkingBudget: minProBudget }
+    : { thinkingBudget: 0 };
+}

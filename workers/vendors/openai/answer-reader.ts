@@ -1,0 +1,60 @@
+import { ApiError } from '../../../shared/errors.ts';
+import { baseRespFault } from '../support/base-resp.ts';
+import { type JsonObject, parseObject } from '../support/json-object.ts';
+import type { VendorAnswer } from '../vendor.ts';
+import { readVendorError, vendorError } from '../vendor-error.ts';
+import type { AnswerShape } from './shape.ts';
+import { shapeUsage } from './usage.ts';
+
+/** Takes off what the gateway sets itself. Undefined, not deleted: JSON leaves both out, and a delete slows the object. */
+export function takeOffIdentity(answer: JsonObject): void {
+  answer.id = undefined;
+  answer.object = undefined;
+  answer.created = undefined;
+  answer.model = undefined;
+}
+
+/** JSON of one vendor, checked as far as the gateway relies on it. */
+export class OpenAiAnswerReader {
+  protected readonly vendor: string;
+  protected readonly apiKey: string;
+
+  constructor(vendor: string, apiKey: string) {
+    this.vendor = vendor;
+    this.apiKey = apiKey;
+  }
+
+  /** An error that came where an answer was expected, under a status of success. */
+  reportedError(text: string): ApiError {
+    const details = readVendorError(text, this.apiKey);
+    if (details.status !== null) return vendorError(this.vendor, details.status, details);
+    return new ApiError('server_error', details.message ?? "The model's vendor had an error.", {
+      vendorCode: details.code,
+    });
+  }
+
+  /** A whole answer. @throws ApiError for the error that may stand in its place, and for what is no JSON object. */
+  answer(text: string): JsonObject {
+    const answer = parseObject(text);
+    if (answer.error || baseRespFault(answer) !== undefined) throw this.reportedError(text);
+    return answer;
+  }
+
+  /** A whole completion, its choices checked. */
+  completion(text: string): JsonObject & { choices: unknown[] } {
+    const answer = this.answer(text);
+    const { choices } = answer;
+    if (!Array.isArray(choices)) throw new ApiError('server_error', "The model's vendor answered without choices.");
+    takeOffIdentity(answer);
+    return Object.assign(answer, { choices });
+  }
+
+  /** A whole completion that was asked for as one. */
+  held(text: string | null, shape: AnswerShape): VendorAnswer {
+    const answer = this.completion(text ?? '');
+    shape.whole(answer);
+    const usage = shapeUsage(answer.usage);
+    if (usage !== null) answer.usage = usage;
+    return { body: JSON.stringify(answer), usage };
+  }
+}

@@ -1,0 +1,57 @@
+import { type ChatFieldSupport, givenChatFields, supportOf } from '../../../shared/catalogue/chat-fields.ts';
+import type { ChatDeviations } from '../../../shared/catalogue/vendors.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+
+/**
+ * What puts a chat request's text into a vendor's own words; undefined where the vendor deviates in nothing. Hints are left
+ * out, and so is what the vendor refuses where it has its default value. Only a request that may hold any of this is parsed.
+ * The function throws an ApiError 400 for a field that the vendor refuses (the api does so before, for the first vendor).
+ */
+export function adaptRequest(deviations: ChatDeviations): ((request: string) => string) | undefined {
+  const { renamed = {}, fields = {}, developerRole, streamOptions, reasoning } = deviations;
+  const unknown = Object.keys(fields).filter((field) => fields[field] === 'ignored' || fields[field] === 'rejected');
+  if (streamOptions === false) unknown.push('stream_options');
+  const names = [...Object.keys(renamed), ...unknown].map((field) => field.split('.', 1)[0]);
+  const texts = names.map((name) => `"${name}"\\s*:`);
+  if (developerRole === false) texts.push('"developer"');
+  if (reasoning !== undefined) texts.push('"reasoning_content"\\s*:');
+  if (texts.length === 0) return undefined;
+  const mayDeviate = new RegExp(texts.join('|'));
+  return (request) => {
+    if (!mayDeviate.test(request)) return request;
+    const chat: unknown = JSON.parse(request);
+    if (!isObject(chat)) return request;
+    refuse(chat, fields);
+    for (const field of unknown) delete chat[field];
+    for (const [field, name] of Object.entries(renamed)) rename(chat, field, name);
+    if (Array.isArray(chat.messages)) chat.messages = chat.messages.map((message) => adaptMessage(message, deviations));
+    return JSON.stringify(chat);
+  };
+}
+
+function refuse(chat: JsonObject, support: ChatFieldSupport): void {
+  const refused = givenChatFields(chat).find((field) => supportOf(support, field) === 'rejected');
+  if (refused === undefined) return;
+  const [param = refused] = refused.split('.');
+  throw new ApiError('invalid_request_error', `'${param}' is not supported by the model's vendor.`, { param });
+}
+
+/** Where the caller has said both, the name that the vendor does not know is the newer one, or OpenAI's: it holds. */
+function rename(chat: JsonObject, field: string, name: string): void {
+  if (!Object.hasOwn(chat, field)) return;
+  const { [field]: value } = chat;
+  delete chat[field];
+  if (value !== null || chat[name] === undefined) chat[name] = value;
+}
+
+function adaptMessage(message: unknown, { developerRole, reasoning }: ChatDeviations): unknown {
+  if (!isObject(message)) return message;
+  if (developerRole === false && message.role === 'developer') return { ...message, role: 'system' };
+  const { reasoning_content: thought, ...rest } = message;
+  if (reasoning === undefined || typeof thought !== 'string') return message;
+  if (reasoning === 'reasoning') return { ...rest, reasoning: thought };
+  const { content } = message;
+  const said = typeof content === 'string' ? [{ type: 'text', text: content }] : Array.isArray(content) ? content : [];
+  return { ...rest, content: [{ type: 'thinking', thinking: [{ type: 'text', text: thought }] }, ...said] };
+}

@@ -1,0 +1,37 @@
+import type { ChatDeviations } from '../../../shared/catalogue/vendors.ts';
+import type { HttpClient } from '../../http/http-client.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+import type { VendorMethod } from '../vendor.ts';
+import type { OpenAiAnswerReader } from './answer-reader.ts';
+import { adaptSaid } from './chat-answer.ts';
+import { adaptRequest } from './chat-request.ts';
+import { completionMethod } from './completion-method.ts';
+import { chatShape } from './shape.ts';
+
+/** Chat completions (https://platform.openai.com/docs/api-reference/chat), with a vendor's deviations from them. */
+export function openAiChat(
+  http: HttpClient,
+  answerReader: OpenAiAnswerReader,
+  deviations: ChatDeviations = {},
+): VendorMethod {
+  return completionMethod(http, answerReader, {
+    path: '/chat/completions',
+    toChunkChoice,
+    hasToken: ({ delta }) => isObject(delta) && typeof delta.content === 'string' && !hasCalls(delta),
+    adaptRequest: adaptRequest(deviations),
+    shape: chatShape(adaptSaid(deviations)),
+    asksUsage: deviations.streamOptions !== false,
+  });
+}
+
+/** The message as a delta that says it all. */
+function toChunkChoice({ message, ...rest }: JsonObject): JsonObject | undefined {
+  if (!isObject(message)) return undefined;
+  const calls = message.tool_calls;
+  const toolCalls = Array.isArray(calls) ? { tool_calls: calls.map((call, at) => ({ index: at, ...call })) } : {};
+  return { ...rest, delta: { ...message, ...toolCalls } };
+}
+
+function hasCalls({ tool_calls: calls }: JsonObject): boolean {
+  return Array.isArray(calls) && calls.length > 0;
+}

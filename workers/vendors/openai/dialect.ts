@@ -1,0 +1,58 @@
+import type { ChatDeviations } from '../../../shared/catalogue/vendors.ts';
+import { createDownloader } from '../../http/download.ts';
+import { createHttpClient } from '../../http/http-client.ts';
+import { keyCheck } from '../key-check.ts';
+import type { Offering } from '../vendor.ts';
+import { OpenAiAnswerReader } from './answer-reader.ts';
+import { openAiChat } from './chat.ts';
+import { openAiCompletions } from './completions.ts';
+import { openAiEmbeddings } from './embeddings.ts';
+import { openAiImages } from './images.ts';
+import { openAiResponses } from './responses.ts';
+import { openAiSpeech } from './speech.ts';
+import { openAiTranscriptions } from './transcriptions.ts';
+import { openAiVideos } from './videos.ts';
+
+/** A vendor and the key to it. */
+export interface OpenAiDialectOptions {
+  readonly name: string;
+  /** Up to and with the version: `https://api.openai.com/v1`. */
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  /** In what its chats differ from OpenAI's; left out: in nothing. */
+  readonly deviations?: ChatDeviations;
+  /** What is asked for to see whether the vendor takes the key; left out: its models. */
+  readonly keyCheck?: string;
+}
+
+/** A vendor that speaks OpenAI's wire; one file per thing it does. */
+export function createOpenAiDialect({
+  name,
+  baseUrl,
+  apiKey,
+  deviations,
+  keyCheck: path = '/models',
+}: OpenAiDialectOptions): Offering<
+  'chat' | 'checkKey' | 'complete' | 'embed' | 'image' | 'transcribe' | 'speak' | 'respond' | 'video'
+> {
+  const http = createHttpClient({
+    vendor: name,
+    baseUrl,
+    headers: { authorization: `Bearer ${apiKey}` },
+    secret: apiKey,
+  });
+  const answerReader = new OpenAiAnswerReader(name, apiKey);
+  return {
+    name,
+    chat: openAiChat(http, answerReader, deviations),
+    complete: openAiCompletions(http, answerReader),
+    embed: openAiEmbeddings(http, answerReader),
+    image: openAiImages(http, answerReader, createDownloader({ trustedOrigin: new URL(baseUrl).origin })),
+    transcribe: openAiTranscriptions(http, answerReader),
+    speak: openAiSpeech(http, answerReader),
+    respond: openAiResponses(http, answerReader),
+    video: openAiVideos(http, answerReader),
+    checkKey: keyCheck(http, path),
+    close: () => http.close(),
+  };
+}

@@ -1,0 +1,53 @@
+import { ApiError } from '../../../shared/errors.ts';
+import { failureAfterBegin } from '../support/begun-task.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+import { sumUsage } from '../support/sum-usage.ts';
+import type { FrameSink } from '../vendor.ts';
+import type { OpenAiAnswerReader } from './answer-reader.ts';
+import { OpenAiEventStream } from './event-stream.ts';
+
+/** An image of 4096 x 4096 pixels can have some 40 million characters in base64. */
+const maxImageEvent = 64 * 1024 * 1024;
+
+/** One streamed image answer: partial images become `delta` frames, completed ones are gathered for the end. */
+export class OpenAiImageStream extends OpenAiEventStream {
+  private readonly expected: number;
+  private readonly images: JsonObject[] = [];
+  private answer: JsonObject = {};
+
+  /** @param expected images that make the answer whole */
+  constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, expected: number) {
+    super(answerReader, sink, maxImageEvent);
+    this.expected = expected;
+  }
+
+  /** The whole answer, shaped like a held one. @throws ApiError when the vendor stopped before it was whole. */
+  end(): JsonObject & { data: JsonObject[] } {
+    if (!this.isDone || this.images.length === 0) {
+      throw new ApiError('server_error', "The model's vendor ended its stream before the images were complete.");
+    }
+    const usage = sumUsage(this.images.map((image) => (isObject(image.usage) ? image.usage : null))) ?? undefined;
+    return { ...this.answer, usage, data: this.images };
+  }
+
+  override failure(thrown: unknown): ApiError {
+    const error = super.failure(thrown);
+    // No frame tells of a completed image, but it is being paid for.
+    return this.images.length === 0 ? error : failureAfterBegin(error);
+  }
+
+  protected override takeEvent({ type: _, ...fields }: JsonObject, type: string): void {
+    if (type.endsWith('.partial_image')) {
+      this.write(JSON.stringify({ created_at: Math.floor(Date.now() / 1000), ...fields }));
+    } else if (type.endsWith('.completed')) {
+      this.complete(fields);
+    }
+  }
+
+  /** A completed image: what belongs to it alone, and what it says of the whole answer. */
+  private complete({ b64_json, url, usage, created_at: created, ...answer }: JsonObject): void {
+    this.images.push({ b64_json, url, usage });
+    this.answer = { ...this.answer, created, ...answer };
+    this.isDone = this.images.length >= this.expected;
+  }
+}

@@ -1,0 +1,103 @@
+import { Upload } from '../../../shared/blobs/upload.ts';
+import type { ImageResponseFormat, ImageTask, PlacedImageJob } from '../../../shared/capabilities/image.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import type { Downloader } from '../../http/download.ts';
+import { type FormFile, formFields, formUpload } from '../../http/form-upload.ts';
+import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
+import { deliverImages, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
+import { readImageJob } from '../support/image-request.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+import type { CallFiles, VendorCall, VendorMethod } from '../vendor.ts';
+import type { OpenAiAnswerReader } from './answer-reader.ts';
+import { OpenAiImageStream } from './image-stream.ts';
+
+const paths: Record<ImageTask, string> = {
+  generation: '/images/generations',
+  edit: '/images/edits',
+  variation: '/images/variations',
+};
+
+/**
+ * Images (https://platform.openai.com/docs/api-reference/images): one creation per call. What the vendor answers, links or
+ * base64, becomes what the caller asked for; a link of the vendor's never reaches the caller.
+ */
+export function openAiImages(http: HttpClient, answerReader: OpenAiAnswerReader, download: Downloader): VendorMethod {
+  return async (call, sink) => {
+    const { path, body, wanted, count } = await composePost(call);
+    const { signal, silenceMs } = call;
+    const delivery = new ImageDelivery(call, wanted, download);
+    const stream = new OpenAiImageStream(answerReader, sink, count);
+    try {
+      const onChunk = call.stream ? { onChunk: (bytes: Buffer) => stream.read(bytes) } : {};
+      const text = await http.post({ path, body, signal, silenceMs, ...onChunk });
+      const answer = text === null ? stream.end() : readAnswer(answerReader, text);
+      return await deliverImages(answer, delivery);
+    } catch (error) {
+      throw stream.failure(error);
+    } finally {
+      if (typeof body !== 'string') body.content.destroy();
+    }
+  };
+}
+
+/** What is left of a request once it is ready to be sent: the images that its JSON may hold are in `body` alone. */
+interface ImagePost {
+  readonly path: string;
+  readonly body: string | HttpUpload;
+  readonly wanted: ImageResponseFormat;
+  /** Images asked for. */
+  readonly count: number;
+}
+
+async function composePost(call: VendorCall): Promise<ImagePost> {
+  const job = readImageJob(call);
+  return {
+    path: paths[job.task],
+    body: await composeBody(call, job),
+    wanted: wantedFormat(job, call.stream),
+    count: Number(job.parameters.n ?? 1),
+  };
+}
+
+/** A form where there are uploads, else JSON. */
+async function composeBody(call: VendorCall, job: PlacedImageJob): Promise<string | HttpUpload> {
+  const fields: JsonObject = { model: call.model, ...job.parameters };
+  if (call.stream) fields.stream = true;
+  // A stream is base64 anyhow. Links are asked for where they are wanted: then no image is ever whole in memory.
+  else if (job.takes_response_format) fields.response_format = wantedFormat(job, false);
+  if (!(job.images[0] instanceof Upload)) {
+    const inputs = job.images.length === 0 ? {} : { images: job.images, ...(job.mask && { mask: job.mask }) };
+    return JSON.stringify({ ...fields, ...inputs });
+  }
+  const { images, mask } = job;
+  const named = images.map((image) => [images.length > 1 ? 'image[]' : 'image', image as Upload] as const);
+  const uploads = mask instanceof Upload ? [...named, ['mask', mask] as const] : named;
+  return formUpload([...formFields(fields), ...(await openUploads(uploads, call.files))]);
+}
+
+async function openUploads(
+  uploads: readonly (readonly [field: string, image: Upload])[],
+  files: CallFiles,
+): Promise<(readonly [field: string, file: FormFile])[]> {
+  const opened: (readonly [field: string, file: FormFile])[] = [];
+  try {
+    for (const [field, upload] of uploads) {
+      const { name, type } = upload;
+      opened.push([field, { name, type, ...(await files.open(upload)) }]);
+    }
+    return opened;
+  } catch (error) {
+    for (const [, { content }] of opened) content.destroy();
+    throw error;
+  }
+}
+
+/** A held answer, its images checked. */
+function readAnswer(answerReader: OpenAiAnswerReader, text: string): JsonObject & { data: JsonObject[] } {
+  const answer = answerReader.answer(text);
+  const { data } = answer;
+  if (!Array.isArray(data) || data.length === 0 || !data.every(isObject)) {
+    throw new ApiError('server_error', "The model's vendor answered without images.");
+  }
+  return Object.assign(answer, { data });
+}

@@ -1,0 +1,54 @@
+import { type ResponseItem, type ResponseJob, readItemId } from '../../../shared/capabilities/response.ts';
+import { readThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
+import type { VendorCall } from '../vendor.ts';
+
+const encryptedReasoning = 'reasoning.encrypted_content';
+
+/**
+ * A quoted text that may be an id of ours or a signature of Google's, or a key that has to be looked at. Quotes inside of a
+ * text are escaped.
+ */
+const needsReading = /_[0-9a-f]{32}"|"google:\d|"(?:include|store|background|previous_response_id)"/;
+
+/**
+ * The body of a vendor's `POST /responses`. The vendor is to store nothing, and to hand out its reasoning encrypted: the
+ * gateway holds the conversation, and sends earlier items along under the vendor's own ids.
+ */
+export function composeResponseRequest({ model, stream, request }: VendorCall): string {
+  const ours = { model, ...(stream && { stream }), store: false };
+  // Most requests need no reading, and may hold megabytes of pictures.
+  if (!needsReading.test(request)) {
+    const fields = request.slice(request.indexOf('{') + 1);
+    return `${JSON.stringify({ ...ours, include: [encryptedReasoning] }).slice(0, -1)},${fields}`;
+  }
+  const { input, include, store, background, previous_response_id, ...rest } = JSON.parse(request) as ResponseJob;
+  return JSON.stringify({
+    ...ours,
+    include: [...new Set([...(Array.isArray(include) ? include : []), encryptedReasoning])],
+    input: input.map(toVendorsItem).filter((item) => item !== undefined),
+    ...rest,
+  });
+}
+
+/**
+ * An item as the vendor knows it; undefined for reasoning of ours that came back without anything in it: all that is left is
+ * the id of an item that the vendor did not store, or what another vendor has signed.
+ */
+function toVendorsItem(given: ResponseItem): ResponseItem | undefined {
+  const isForeign = readThoughtSignature(given.encrypted_content) !== undefined;
+  const item = isForeign ? { ...given, encrypted_content: null } : given;
+  const { id, approval_request_id: approvalId } = item;
+  const own = typeof id === 'string' ? readItemId(id) : undefined;
+  if ((own !== undefined || isForeign) && isEmptyReasoning(item)) return undefined;
+  const asked = typeof approvalId === 'string' ? readItemId(approvalId) : undefined;
+  return {
+    ...item,
+    ...(own && { id: own.vendorsId }),
+    ...(asked && { approval_request_id: asked.vendorsId }),
+  };
+}
+
+/** A summary alone does not count: the vendor never reads it. */
+function isEmptyReasoning({ type, encrypted_content: encrypted, content }: ResponseItem): boolean {
+  return type === 'reasoning' && !encrypted && !(Array.isArray(content) && content.length > 0);
+}

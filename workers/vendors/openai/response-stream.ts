@@ -1,0 +1,83 @@
+import { ApiError } from '../../../shared/errors.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+import type { FrameSink } from '../vendor.ts';
+import type { OpenAiAnswerReader } from './answer-reader.ts';
+import { OpenAiEventStream } from './event-stream.ts';
+
+/** Events may hold pictures in base64, and the last one holds all items once more. */
+const maxResponseEvent = 64 * 1024 * 1024;
+
+/** Names of a response's events. What is called otherwise (OpenAI's `keepalive`) is for the connection alone. */
+const eventName = /^response\.[\w.]+$/;
+/** Events about the response as a whole, which the gateway makes itself. */
+const beginnings: ReadonlySet<string> = new Set(['response.created', 'response.queued', 'response.in_progress']);
+const endings: ReadonlySet<string> = new Set([
+  'response.completed',
+  'response.incomplete',
+  'response.failed',
+  'response.cancelled',
+]);
+
+/** One streamed response: events about its items become `delta` frames, the last event is its end. */
+export class OpenAiResponseStream extends OpenAiEventStream {
+  private response: JsonObject | undefined;
+  /** Output indices of the items that were begun and not ended. */
+  private readonly open = new Set<unknown>();
+
+  constructor(answerReader: OpenAiAnswerReader, sink: FrameSink) {
+    super(answerReader, sink, maxResponseEvent);
+  }
+
+  /** The response that ended well. @throws ApiError when the vendor stopped before its answer was whole. */
+  end(): JsonObject {
+    if (this.response === undefined) {
+      throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
+    }
+    return this.response;
+  }
+
+  protected override takeEvent(event: JsonObject, type: string): void {
+    if (endings.has(type)) {
+      this.finish(event.response);
+    } else if (type === 'undefined') {
+      throw new ApiError('server_error', "The model's vendor sent an event without a type.");
+    } else if (eventName.test(type) && !beginnings.has(type)) {
+      if (type === 'response.output_item.added') this.open.add(event.output_index);
+      if (type === 'response.output_item.done') this.open.delete(event.output_index);
+      const { type: _type, sequence_number: _number, ...fields } = event;
+      this.write(JSON.stringify({ type, ...fields }));
+    }
+  }
+
+  private finish(answer: unknown): void {
+    if (isObject(answer) && isObject(answer.error)) this.fail(responseError(this.answerReader, answer.error));
+    this.response = readResponse(this.answerReader, answer);
+    this.endOpenItems(this.response.output);
+    this.isDone = true;
+  }
+
+  /** An answer that was cut short may leave an item unended: the frames have to hold all items. */
+  private endOpenItems(output: unknown): void {
+    if (!Array.isArray(output)) return;
+    output.forEach((item, index) => {
+      if (!this.open.has(index)) return;
+      this.write(JSON.stringify({ type: 'response.output_item.done', output_index: index, item }));
+    });
+  }
+}
+
+/**
+ * A response that ended well: completed, or incomplete. @throws ApiError for any other: what the vendor says went wrong.
+ */
+export function readResponse(answerReader: OpenAiAnswerReader, answer: unknown): JsonObject {
+  if (!isObject(answer)) throw new ApiError('server_error', "The model's vendor answered without a response.");
+  if (isObject(answer.error)) throw responseError(answerReader, answer.error);
+  if (answer.status !== 'completed' && answer.status !== 'incomplete') {
+    throw new ApiError('server_error', "The model's vendor did not complete the response.");
+  }
+  return answer;
+}
+
+function responseError(answerReader: OpenAiAnswerReader, error: JsonObject): ApiError {
+  return answerReader.reportedError(JSON.stringify({ error }));
+}

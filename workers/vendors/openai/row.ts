@@ -1,0 +1,19 @@
+import type { Offer, VendorRow } from '../../../shared/catalogue/vendors.ts';
+import type { Vendor } from '../vendor.ts';
+import { createOpenAiDialect, type OpenAiDialectOptions } from './dialect.ts';
+
+/** A vendor that speaks OpenAI's wire with the deviations of its row, and offers what the row says. */
+export function createOpenAiRow({
+  row,
+  ...options
+}: Omit<OpenAiDialectOptions, 'deviations' | 'keyCheck'> & {
+  readonly row: Pick<VendorRow, 'offers' | 'chat' | 'keyCheck'>;
+}): Vendor {
+  const path = row.keyCheck === undefined || row.keyCheck === false ? {} : { keyCheck: row.keyCheck };
+  const whole: Vendor = createOpenAiDialect({ ...options, ...path, ...(row.chat && { deviations: row.chat }) });
+  if (row.offers === undefined) return whole;
+  const offered: Pick<Vendor, Offer> = Object.fromEntries(row.offers.map((offer) => [offer, whole[offer]]));
+  const { checkKey } = whole;
+  const check = checkKey !== undefined && row.keyCheck !== false && { checkKey };
+  return { ...offered, ...check, name: whole.name, close: () => whole.close() };
+}

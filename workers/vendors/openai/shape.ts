@@ -1,0 +1,231 @@
+import { randomUUID } from 'node:crypto';
+import { ApiError } from '../../../shared/errors.ts';
+import { isObject, isText, type JsonObject } from '../support/json-object.ts';
+import { callPlace, type GrowingCall, shapeArguments, shapePiece } from './call-shape.ts';
+
+/** What puts the answers of a vendor into OpenAI's own shape, in place. */
+export interface AnswerShape {
+  /** The choices of a whole answer. */
+  readonly whole: (answer: JsonObject) => void;
+  /** What does it with the chunks of one streamed answer. */
+  readonly chunks: () => ChunkShape;
+}
+
+/** The shape of the chunks of one streamed answer. */
+export interface ChunkShape {
+  /** Takes the next chunk. */
+  readonly take: (chunk: JsonObject) => void;
+  /** The choices that the vendor ended without a finish reason, as a last chunk tells it; undefined where there are none. */
+  readonly end: () => JsonObject[] | undefined;
+}
+
+/** What a streamed answer has said of one of its choices. */
+interface GrowingChoice {
+  readonly calls: Map<number, GrowingCall>;
+  isFinished: boolean;
+}
+
+const ownReasons: ReadonlySet<unknown> = new Set(['stop', 'length', 'tool_calls', 'content_filter', 'function_call']);
+
+/** OpenAI's finish reasons by those that other vendors have. Any other is taken for a natural end. */
+const otherReasons: Readonly<Record<string, string>> = {
+  max_tokens: 'length',
+  // Mistral, and Zhipu: the context window is full.
+  model_length: 'length',
+  model_context_window_exceeded: 'length',
+  // DeepSeek and Zhipu: the vendor cut the answer.
+  insufficient_system_resource: 'length',
+  network_error: 'length',
+  tool_use: 'tool_calls',
+  tool_call: 'tool_calls',
+  sensitive: 'content_filter',
+  safety: 'content_filter',
+};
+
+/** Chats. @param adapt puts the vendor's own names for what a message or a delta says into OpenAI's, in place. */
+export function chatShape(adapt?: (said: JsonObject) => void): AnswerShape {
+  return {
+    whole: (answer) => {
+      eachChoice(answer, (choice) => {
+        choice.finish_reason = toFinishReason(choice.finish_reason);
+        const message = messageOf(choice);
+        adapt?.(message);
+        choice.finish_reason ??= endOf(listOf(message.tool_calls).length);
+        shapeMessage(message, choice.finish_reason === 'length');
+        choice.message = message;
+      });
+    },
+    chunks: () => new ChatChunks(adapt),
+  };
+}
+
+class ChatChunks implements ChunkShape {
+  readonly #adapt: ((said: JsonObject) => void) | undefined;
+  readonly #choices = new Map<unknown, GrowingChoice>();
+
+  constructor(adapt: ((said: JsonObject) => void) | undefined) {
+    this.#adapt = adapt;
+  }
+
+  take(chunk: JsonObject): void {
+    eachChoice(chunk, (choice) => this.#shape(choice));
+  }
+
+  end(): JsonObject[] | undefined {
+    const open = [...this.#choices].filter(([, { isFinished }]) => !isFinished);
+    if (open.length === 0) return undefined;
+    const ends = open.map(([index, { calls }]) => ({ index, delta: {}, finish_reason: endOf(calls.size) }));
+    this.take({ choices: ends });
+    return ends;
+  }
+
+  #shape(choice: JsonObject): void {
+    const known = this.#choices.get(choice.index);
+    const growing = known ?? { calls: new Map<number, GrowingCall>(), isFinished: false };
+    if (known === undefined) this.#choices.set(choice.index, growing);
+    if (choice.finish_reason !== null) choice.finish_reason = toFinishReason(choice.finish_reason);
+    let delta = deltaOf(choice, known === undefined);
+    this.#adapt?.(delta);
+    shapeContent(delta);
+    if (known === undefined && !isText(delta.role)) delta = { ...delta, role: 'assistant' };
+    if (Array.isArray(delta.tool_calls)) shapePieces(delta.tool_calls, growing.calls);
+    if (isText(choice.finish_reason)) {
+      growing.isFinished = true;
+      if (growing.calls.size > 0) endCalls(delta, growing.calls, choice.finish_reason);
+    }
+    choice.delta = delta;
+  }
+}
+
+/** Legacy completions, whose choices look alike in chunks and in whole answers. */
+export const completionShape: AnswerShape = {
+  whole: shapeCompletion,
+  chunks: () => ({ take: shapeCompletion, end: () => undefined }),
+};
+
+function shapeCompletion(answer: JsonObject): void {
+  eachChoice(answer, (choice) => {
+    if (choice.finish_reason !== null) choice.finish_reason = toFinishReason(choice.finish_reason);
+  });
+}
+
+function eachChoice({ choices }: JsonObject, shape: (choice: JsonObject) => void): void {
+  if (!Array.isArray(choices)) return;
+  for (let position = 0; position < choices.length; position++) {
+    const choice: unknown = choices[position];
+    if (!isObject(choice)) {
+      throw new ApiError('server_error', "The model's vendor answered with a choice of an unknown shape.");
+    }
+    choice.index ??= position;
+    shape(choice);
+  }
+}
+
+/** @throws ApiError for a choice that an error ended. */
+function toFinishReason(reason: unknown): string | null {
+  if (reason === undefined || reason === null || reason === '') return null;
+  if (ownReasons.has(reason)) return reason as string;
+  if (reason === 'error') throw new ApiError('server_error', "The model's vendor ended its answer with an error.");
+  const name = String(reason).toLowerCase();
+  return (Object.hasOwn(otherReasons, name) && otherReasons[name]) || 'stop';
+}
+
+/** The message of a whole choice. @throws ApiError where it has none, unless the vendor's filters (Azure's) have taken it out. */
+function messageOf(choice: JsonObject): JsonObject {
+  const { message, delta } = choice;
+  choice.delta = undefined;
+  if (isObject(message)) return message;
+  if (isObject(delta)) return delta;
+  if (choice.finish_reason === 'content_filter') return {};
+  throw new ApiError('server_error', "The model's vendor answered with a choice that has no message.");
+}
+
+/** How a choice ends whose vendor does not say it (Snowflake, some proxies). */
+function endOf(calls: number): string {
+  return calls > 0 ? 'tool_calls' : 'stop';
+}
+
+/**
+ * Content as one text: some vendors have a list of parts, Databricks with its reasoning among them, Cloudflare the JSON that
+ * was asked for as an object. No call without a name.
+ */
+function shapeContent(said: JsonObject): void {
+  const { content, function_call: call } = said;
+  if (Array.isArray(content)) {
+    const thoughts = content.map((part) => (isObject(part) && part.type === 'reasoning' ? joined(part.summary) : ''));
+    said.reasoning_content ??= thoughts.join('') || undefined;
+    said.content = joined(content);
+  } else if (isObject(content)) {
+    said.content = JSON.stringify(content);
+  }
+  if (isObject(call) && !isText(call.name) && !isText(call.arguments)) said.function_call = undefined;
+}
+
+/** The texts of a list of parts. */
+function joined(parts: unknown): string {
+  return listOf(parts)
+    .map((part) => (isObject(part) && isText(part.text) ? part.text : ''))
+    .join('');
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/**
+ * What a chunk adds to its choice. The message that some vendors (Perplexity) repeat beside each delta holds all that was said so far: it
+ * counts where there is no delta, and where the choice is told by this one chunk.
+ */
+function deltaOf(choice: JsonObject, isFirst: boolean): JsonObject {
+  const { delta, message } = choice;
+  if (!isObject(message)) return isObject(delta) ? delta : {};
+  choice.message = undefined;
+  if (isObject(delta) && !(isFirst && choice.finish_reason)) return delta;
+  return isFirst ? message : {};
+}
+
+function shapeMessage(message: JsonObject, isCut: boolean): void {
+  if (!isText(message.role)) message.role = 'assistant';
+  shapeContent(message);
+  message.content ??= null;
+  if (!Array.isArray(message.tool_calls)) return;
+  for (const call of message.tool_calls) {
+    if (!isObject(call)) continue;
+    beginCall(call);
+    if (isObject(call.function) && call.function.arguments === '' && !isCut) call.function.arguments = '{}';
+  }
+}
+
+/** What only the first piece of a call has, and a whole call. */
+function beginCall(call: JsonObject): void {
+  if (!isText(call.id)) call.id = `call_${randomUUID().replaceAll('-', '')}`;
+  if (!isText(call.type)) call.type = isObject(call.custom) && !isObject(call.function) ? 'custom' : 'function';
+  if (call.type === 'function') call.function = shapeArguments(isObject(call.function) ? call.function : {});
+}
+
+function shapePieces(pieces: readonly unknown[], calls: Map<number, GrowingCall>): void {
+  for (const piece of pieces) {
+    if (!isObject(piece)) continue;
+    const index = callPlace(piece, calls);
+    piece.index = index;
+    const known = calls.get(index);
+    if (known === undefined) beginCall(piece);
+    else shapePiece(piece, known);
+    const call = known ?? { id: piece.id, needsArguments: piece.type === 'function' };
+    const { arguments: written } = isObject(piece.function) ? piece.function : {};
+    if (isText(written)) call.needsArguments = false;
+    calls.set(index, call);
+  }
+}
+
+/** No arguments are empty ones, which clients want to parse; those of a call that was cut off are not known. */
+function endCalls(delta: JsonObject, calls: ReadonlyMap<number, GrowingCall>, reason: string): void {
+  for (const [index, call] of calls) {
+    if (!call.needsArguments || reason === 'length') continue;
+    call.needsArguments = false;
+    const pieces: unknown[] = Array.isArray(delta.tool_calls) ? delta.tool_calls : [];
+    const begun = pieces.find((piece) => isObject(piece) && piece.index === index);
+    if (isObject(begun)) begun.function = { ...(isObject(begun.function) && begun.function), arguments: '{}' };
+    else delta.tool_calls = [...pieces, { index, function: { arguments: '{}' } }];
+  }
+}

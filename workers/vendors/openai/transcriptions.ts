@@ -1,0 +1,113 @@
+import type { TranscriptionFormat, TranscriptionJobRequest } from '../../../shared/capabilities/transcription.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { formFields, formUpload } from '../../http/form-upload.ts';
+import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+import { audioOf } from '../support/transcription-request.ts';
+import type { VendorAnswer, VendorCall, VendorMethod } from '../vendor.ts';
+import type { OpenAiAnswerReader } from './answer-reader.ts';
+import { OpenAiEventStream } from './event-stream.ts';
+
+const paths: Record<TranscriptionJobRequest['task'], string> = {
+  transcribe: '/audio/transcriptions',
+  translate: '/audio/translations',
+};
+
+/** What the vendor is asked for, so that there is what the caller's format is made of. */
+const asked: Record<TranscriptionFormat, string> = {
+  json: 'json',
+  text: 'json',
+  srt: 'verbose_json',
+  vtt: 'verbose_json',
+  verbose_json: 'verbose_json',
+  diarized_json: 'diarized_json',
+};
+
+/** Transcriptions and translations (https://platform.openai.com/docs/api-reference/audio): the file is sent as it is read. */
+export function openAiTranscriptions(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
+  return async (call, sink) => {
+    const request = JSON.parse(call.request) as TranscriptionJobRequest;
+    const path = paths[request.task];
+    const body = await composeForm(call, request);
+    const { signal, silenceMs } = call;
+    try {
+      if (!call.stream) {
+        const text = await http.post({ path, body, signal, silenceMs });
+        return toAnswer(readTranscript(answerReader, text));
+      }
+      const stream = new TranscriptStream(answerReader, sink);
+      try {
+        const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => stream.read(bytes) });
+        if (text !== null) stream.writeWhole(text);
+        return stream.end();
+      } catch (error) {
+        throw stream.failure(error);
+      }
+    } finally {
+      // A call that fails before it is sent leaves the file open.
+      body.content.destroy();
+    }
+  };
+}
+
+async function composeForm(
+  { model, stream, uploads, files }: VendorCall,
+  request: TranscriptionJobRequest,
+): Promise<HttpUpload> {
+  const fields = { model, response_format: asked[request.format], ...(stream && { stream }), ...request.options };
+  const audio = audioOf({ uploads });
+  const { name, type } = audio;
+  // Last: a vendor that reads the form as it comes then knows what to do with it.
+  return formUpload([...formFields(fields), ['file', { name, type, ...(await files.open(audio)) }]]);
+}
+
+function readTranscript(answerReader: OpenAiAnswerReader, text: string | null): JsonObject {
+  const answer = answerReader.answer(text ?? '');
+  if (typeof answer.text !== 'string') {
+    throw new ApiError('server_error', "The model's vendor answered without a transcript.");
+  }
+  return answer;
+}
+
+function toAnswer(transcript: JsonObject): VendorAnswer {
+  const { usage, duration } = transcript;
+  const counted = isObject(usage) ? usage : null;
+  const answer = { body: JSON.stringify(transcript), usage: counted };
+  // A usage of type `duration` tells what the vendor bills; a timed format has the length beside other usages.
+  const isTold = typeof counted?.seconds === 'number' || typeof duration !== 'number';
+  return isTold ? answer : { ...answer, quantities: { seconds: duration } };
+}
+
+/** One streamed transcript: events in, `delta` frames out. */
+class TranscriptStream extends OpenAiEventStream {
+  private readonly segments: JsonObject[] = [];
+  private transcript: JsonObject | undefined;
+
+  /** Some vendors answer a streamed request with a whole transcript: it becomes one event that says it all. */
+  writeWhole(text: string): void {
+    const transcript = readTranscript(this.answerReader, text);
+    const { text: delta, logprobs } = transcript;
+    this.write(JSON.stringify({ type: 'transcript.text.delta', delta, logprobs }));
+    this.transcript = transcript;
+  }
+
+  /** @throws ApiError when the vendor stopped before its answer was whole. */
+  end(): VendorAnswer {
+    if (this.transcript === undefined) {
+      throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
+    }
+    return toAnswer(this.transcript);
+  }
+
+  protected override takeEvent(event: JsonObject, type: string, data: string): void {
+    if (type === 'transcript.text.done') {
+      const { type: _, ...transcript } = event;
+      const segments = this.segments.length === 0 ? {} : { segments: this.segments };
+      this.transcript = readTranscript(this.answerReader, JSON.stringify({ ...transcript, ...segments }));
+      this.isDone = true;
+      return;
+    }
+    if (type === 'transcript.text.segment') this.segments.push(event);
+    this.write(data);
+  }
+}

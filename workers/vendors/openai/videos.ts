@@ -1,0 +1,203 @@
+import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
+import type { VideoJob, VideoVariant } from '../../../shared/capabilities/video.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { formFields, formUpload } from '../../http/form-upload.ts';
+import { type HttpClient, type HttpUpload, LostAnswerError } from '../../http/http-client.ts';
+import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
+import type { StoredFile, TaskCall, TaskState, VendorCall, VideoTasks } from '../vendor.ts';
+import type { OpenAiAnswerReader } from './answer-reader.ts';
+
+/** The largest file of a video that is stored, in bytes. */
+const maxFile = 512 * 1024 * 1024;
+
+const unknownTask = "The model's vendor does not know the video.";
+
+/** What the files are where the vendor does not say; never anything that a browser would run. */
+const usualTypes: Record<VideoVariant, string> = {
+  video: 'video/mp4',
+  thumbnail: 'image/webp',
+  spritesheet: 'image/jpeg',
+};
+const fileTypes = new Set(['video/mp4', 'image/webp', 'image/jpeg', 'image/png']);
+
+/** Codes of a failed video that say that what was asked for is not allowed: the caller's fault, not the vendor's. */
+const refusals = /moderation|content_policy|content_filter|policy_violation|_block(ed)?$|^invalid_/;
+
+/** Videos (https://platform.openai.com/docs/api-reference/videos), each a task that the vendor works off in its own time. */
+export function openAiVideos(
+  http: HttpClient,
+  answerReader: OpenAiAnswerReader,
+  longest = maxFile,
+): Required<VideoTasks> {
+  return {
+    create: (call) => create(http, answerReader, call),
+    async poll(call) {
+      const text = await http.get({ path: pathOf(call), notFound: unknownTask, ...limitsOf(call) });
+      return readState(parseObject(text));
+    },
+    fetch: (call, variant) => fetchFile(http, call, variant, longest),
+    async discard(call) {
+      await http.delete({ path: pathOf(call), notFound: unknownTask, ...limitsOf(call) });
+    },
+  };
+}
+
+function pathOf({ task }: TaskCall): string {
+  return `/videos/${encodeURIComponent(task)}`;
+}
+
+function limitsOf({ signal, silenceMs }: Pick<VendorCall, 'signal' | 'silenceMs'>) {
+  return { signal, silenceMs };
+}
+
+async function create(http: HttpClient, answerReader: OpenAiAnswerReader, call: VendorCall): Promise<string> {
+  const job = JSON.parse(call.request) as VideoJob;
+  const path = job.remixed === null ? '/videos' : `/videos/${encodeURIComponent(job.remixed.task)}/remix`;
+  const missing =
+    job.remixed === null ? {} : { notFound: "The model's vendor does not know the video to remix any more." };
+  const body = await composeBody(call, job);
+  let text: string | null;
+  try {
+    text = await http.post({ path, body, ...missing, ...limitsOf(call) });
+  } catch (error) {
+    if (!(error instanceof LostAnswerError)) throw error;
+    throw unknown("The model's vendor was lost while it began the video, and it must not be asked twice.", error.cause);
+  } finally {
+    // A call that fails before it is sent leaves the file open.
+    if (typeof body !== 'string') body.content.destroy();
+  }
+  return readName(answerReader, text ?? '');
+}
+
+/** A form where there is an upload, else JSON. A remix takes over all but the prompt. */
+async function composeBody({ model, uploads, files }: VendorCall, job: VideoJob): Promise<string | HttpUpload> {
+  const { prompt, size, seconds, input, remixed, parameters } = job;
+  if (remixed !== null) return JSON.stringify({ ...parameters, prompt });
+  const fields: JsonObject = { ...parameters, model, prompt, size, seconds };
+  const [upload] = uploads;
+  if (upload === undefined) return JSON.stringify({ ...fields, ...(input && { input_reference: input }) });
+  const { name, type } = upload;
+  return formUpload([...formFields(fields), ['input_reference', { name, type, ...(await files.open(upload)) }]]);
+}
+
+/** The name of a task that has begun. One that says none cannot be found again. */
+function readName(answerReader: OpenAiAnswerReader, text: string): string {
+  let answer: JsonObject;
+  try {
+    answer = parseObject(text);
+  } catch (error) {
+    throw unknown("The model's vendor began the video, but its answer cannot be read.", error);
+  }
+  const { id, error } = answer;
+  if (typeof id === 'string' && id !== '') return id;
+  // An error under a status of success. (A video has an `error`, too: null as long as it has not failed.)
+  if (error) throw answerReader.reportedError(text);
+  throw unknown("The model's vendor began the video, but did not say what it is called.");
+}
+
+function unknown(message: string, cause?: unknown): ApiError {
+  return new ApiError('outcome_unknown', message, cause === undefined ? {} : { cause });
+}
+
+/** @throws ApiError for what is no video. */
+function readState({ status, progress, size, seconds, error }: JsonObject): TaskState {
+  switch (status) {
+    case 'queued':
+    case 'in_progress':
+      return { status: 'running', progress: typeof progress === 'number' ? progress : 0 };
+    case 'completed':
+      return {
+        status,
+        ...(typeof size === 'string' && { size }),
+        ...((typeof seconds === 'string' || typeof seconds === 'number') && { seconds: String(seconds) }),
+      };
+    case 'failed':
+      return { status, error: taskError(isObject(error) ? error : {}) };
+    default:
+      throw new ApiError('server_error', "The model's vendor answered with a video of an unknown status.");
+  }
+}
+
+/** Why a video failed, as its `error` says it. */
+function taskError({ code, message }: JsonObject): ApiError {
+  const vendorCode = typeof code === 'string' && /^[\w.:-]{1,100}$/.test(code) ? code : null;
+  const said = typeof message === 'string' && message !== '' ? message.slice(0, 4000) : undefined;
+  if (vendorCode !== null && refusals.test(vendorCode)) {
+    return new ApiError('invalid_request_error', said ?? "The model's vendor refused the request.", { vendorCode });
+  }
+  return new ApiError('server_error', said ?? "The model's vendor could not make the video.", { vendorCode });
+}
+
+/** Streams a file into the store: of a video no more than a few chunks are ever in memory. */
+async function fetchFile(
+  http: HttpClient,
+  call: TaskCall,
+  variant: VideoVariant,
+  longest: number,
+): Promise<StoredFile | undefined> {
+  const file = new IncomingFile(call, variant, longest);
+  const path = `${pathOf(call)}/content?variant=${variant}`;
+  try {
+    const onChunk = (chunk: Buffer, type: string) => file.write(chunk, type);
+    const text = await http.get({ path, notFound: 'no such variant', onChunk, ...limitsOf(call) });
+    if (text !== null) throw new ApiError('server_error', "The model's vendor answered with JSON in place of a file.");
+    return await file.end();
+  } catch (error) {
+    await file.discard();
+    if (error instanceof ApiError && error.code === 'not_found') return undefined;
+    throw error;
+  }
+}
+
+/** A file that is stored while it comes. */
+class IncomingFile {
+  private readonly call: TaskCall;
+  private readonly variant: VideoVariant;
+  private readonly longest: number;
+  private readonly content = new PassThrough();
+  private saved: Promise<StoredFile> | undefined;
+  private bytes = 0;
+
+  constructor(call: TaskCall, variant: VideoVariant, longest: number) {
+    this.call = call;
+    this.variant = variant;
+    this.longest = longest;
+    this.content.on('error', () => undefined);
+  }
+
+  /** @throws ApiError for a file that is too large, and what storing failed with. */
+  write(chunk: Buffer, type: string): Promise<void> | undefined {
+    this.saved ??= this.save(type);
+    this.bytes += chunk.length;
+    if (this.bytes > this.longest) {
+      throw new ApiError('request_too_large', `The video's ${this.variant} has more than ${this.longest} bytes.`);
+    }
+    return this.content.write(chunk) ? undefined : this.drained(this.saved);
+  }
+
+  async end(): Promise<StoredFile> {
+    if (this.saved === undefined) throw new ApiError('server_error', "The model's vendor answered with an empty file.");
+    this.content.end();
+    return await this.saved;
+  }
+
+  /** Nothing stays of a file that is not whole. */
+  async discard(): Promise<void> {
+    this.content.destroy(new Error('the file broke off'));
+    await this.saved?.catch(() => undefined);
+  }
+
+  private save(said: string): Promise<StoredFile> {
+    const type = said.split(';')[0]?.trim().toLowerCase() ?? '';
+    const saved = this.call.files.save(this.content, fileTypes.has(type) ? type : usualTypes[this.variant]);
+    // Whoever writes learns of a failure by the content, and whoever ends the file by the promise.
+    saved.catch((error) => this.content.destroy(error));
+    return saved;
+  }
+
+  private async drained(saved: Promise<StoredFile>): Promise<void> {
+    // A store that has failed by now drains nothing any more.
+    await Promise.race([once(this.content, 'drain'), saved]);
+  }
+}

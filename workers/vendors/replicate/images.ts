@@ -1,0 +1,77 @@
+import type { Downloader } from '../../http/download.ts';
+import type { HttpClient } from '../../http/http-client.ts';
+import { afterBegin, awaitTask } from '../support/begun-task.ts';
+import { deliverLinks, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
+import { aspectRatio, type ImageRequest, inputImages, readImageRequest } from '../support/image-request.ts';
+import type { JsonObject } from '../support/json-object.ts';
+import { unsupportedField } from '../support/unsupported-field.ts';
+import type { VendorCall, VendorMethod } from '../vendor.ts';
+import { createPrediction, getPrediction, readOutput } from './prediction.ts';
+
+/*
+ * Images at Replicate (https://replicate.com/docs/reference/http and the models' own schemas, such as
+ * https://replicate.com/black-forest-labs/flux-schnell/api/schema, read 2026-11-21).
+ *
+ * | OpenAI                    | Replicate (`input`)                                                          |
+ * |---------------------------|------------------------------------------------------------------------------|
+ * | prompt                    | prompt                                                                       |
+ * | n                         | num_outputs with the models that have it; else refused but for 1             |
+ * | size                      | aspect_ratio; width and height with Stable Diffusion                         |
+ * | output_format             | output_format, `jpg` for `jpeg`                                              |
+ * | output_compression        | output_quality                                                               |
+ * | image, images             | image; by model input_image, input_images or image_input                     |
+ * | mask, stream, variations  | refused                                                                      |
+ * | background, moderation, quality, style, input_fidelity | refused but for their defaults                  |
+ * | user                      | left out                                                                     |
+ * | any other                 | as it is: seed, go_fast, guidance, disable_safety_checker                    |
+ */
+
+/** Models that make several images of one prompt. */
+const manyOutputs = /flux-(schnell|dev)|sdxl|stable-diffusion|playground-v2/;
+/** Models whose size is a number of pixels. */
+const pixelSizes = /sdxl|\/stable-diffusion$|playground-v2/;
+/** What the models call the images that they change, and whether it is a list. */
+const inputFields: readonly { model: RegExp; field: string; isList: boolean }[] = [
+  { model: /kontext/, field: 'input_image', isList: false },
+  { model: /flux-[23]/, field: 'input_images', isList: true },
+  { model: /nano-banana|seedream/, field: 'image_input', isList: true },
+  { model: /./, field: 'image', isList: false },
+];
+
+/**
+ * Images at Replicate: a prediction per call, waited for inside it.
+ * @param waiting the way on which the vendor holds its answer back for a while, should the image soon be done
+ */
+export function replicateImages(waiting: HttpClient, http: HttpClient, download: Downloader): VendorMethod {
+  return async (call) => {
+    const request = readImageRequest(call);
+    const { id, output } = await createPrediction(waiting, call.model, await composeInput(call, request), call);
+    return await afterBegin(async () => {
+      const made = output ?? (await awaitTask(call, { ask: () => getPrediction(http, id, call), read: readOutput }));
+      const delivery = new ImageDelivery(call, wantedFormat(request.job, false), download);
+      return await deliverLinks(Array.isArray(made) ? made : [made], delivery, request.format);
+    });
+  };
+}
+
+async function composeInput({ model, files }: VendorCall, request: ImageRequest): Promise<JsonObject> {
+  const { prompt, count, size, format, compression, own } = request;
+  if (count > 1 && !manyOutputs.test(model)) throw unsupportedField('n', 'the model makes one image per request');
+  return {
+    ...own,
+    prompt,
+    ...(count > 1 && { num_outputs: count }),
+    ...(size && (pixelSizes.test(model) ? size : { aspect_ratio: aspectRatio(size) })),
+    ...(format && { output_format: format === 'jpeg' ? 'jpg' : format }),
+    ...(compression !== undefined && { output_quality: compression }),
+    ...(await composeImages(model, request, files)),
+  };
+}
+
+async function composeImages(model: string, { job }: ImageRequest, files: VendorCall['files']): Promise<JsonObject> {
+  const { field, isList } = inputFields.find((row) => row.model.test(model)) as (typeof inputFields)[number];
+  if (job.images.length === 0) return {};
+  if (job.images.length > 1 && !isList) throw unsupportedField('image', 'the model takes one image');
+  const images = await inputImages(job, files);
+  return { [field]: isList ? images : images[0] };
+}

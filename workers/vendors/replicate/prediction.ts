@@ -1,0 +1,75 @@
+import { ApiError } from '../../../shared/errors.ts';
+import type { HttpClient } from '../../http/http-client.ts';
+import { beginTask, contentRefused, unknownOutcome } from '../support/begun-task.ts';
+import type { JsonObject } from '../support/json-object.ts';
+import type { VendorCall } from '../vendor.ts';
+
+const unknownPrediction = "The model's vendor does not know the prediction.";
+
+type Limits = Pick<VendorCall, 'signal' | 'silenceMs'>;
+
+/** What a model says where its rules were broken (https://replicate.com/docs/reference/error-codes). */
+const refusals = /nsfw|\bE005\b|flagged as sensitive|safety (filter|system|checker)|content (policy|moderation)/i;
+
+/** A prediction (https://replicate.com/docs/reference/http), as far as the gateway relies on it. */
+export interface Prediction {
+  readonly id: string;
+  /** What the model has made; undefined as long as it goes on. */
+  readonly output: unknown;
+}
+
+/** Creates a prediction, once. @throws ApiError as `beginTask` does */
+export async function createPrediction(
+  http: HttpClient,
+  model: string,
+  input: JsonObject,
+  { signal, silenceMs }: Limits,
+): Promise<Prediction> {
+  const [name = '', version] = model.split(':');
+  const path =
+    version === undefined ? `/models/${name.split('/').map(encodeURIComponent).join('/')}/predictions` : '/predictions';
+  const body = JSON.stringify(version === undefined ? { input } : { version, input });
+  const answer = await beginTask(http, { path, body, signal, silenceMs });
+  const { id } = answer;
+  if (typeof id !== 'string' || !/^\w+$/.test(id)) {
+    throw unknownOutcome("The model's vendor began, but did not say what its prediction is called.");
+  }
+  return { id, output: readOutput(answer) };
+}
+
+/** Asks after a prediction: the place that its `urls.get` names, at the address that the operator set up. */
+export function getPrediction(http: HttpClient, id: string, { signal, silenceMs }: Limits): Promise<string | null> {
+  return http.get({ path: `/predictions/${encodeURIComponent(id)}`, notFound: unknownPrediction, signal, silenceMs });
+}
+
+/** Lets a prediction end that nobody wants any more. */
+export async function cancelPrediction(http: HttpClient, id: string, { signal, silenceMs }: Limits): Promise<void> {
+  const path = `/predictions/${encodeURIComponent(id)}/cancel`;
+  await http.post({ path, body: '{}', notFound: unknownPrediction, signal, silenceMs });
+}
+
+/** What a prediction has come to; undefined as long as it goes on. @throws ApiError for one that failed */
+export function readOutput(prediction: JsonObject): unknown {
+  const { status, output } = prediction;
+  switch (status) {
+    case 'starting':
+    case 'processing':
+      return undefined;
+    case 'succeeded':
+      return output ?? [];
+    case 'failed':
+    case 'canceled':
+    case 'aborted':
+      throw predictionError(prediction);
+    default:
+      throw new ApiError('server_error', "The model's vendor answered with a prediction of an unknown status.");
+  }
+}
+
+/** Why a prediction came to nothing. */
+export function predictionError({ status, error }: JsonObject): ApiError {
+  if (status !== 'failed') return new ApiError('server_error', "The model's vendor has cancelled its work.");
+  const said = typeof error === 'string' && error !== '' ? error.slice(0, 4000) : undefined;
+  if (said !== undefined && refusals.test(said)) return contentRefused(said);
+  return new ApiError('server_error', said ?? "The model's vendor could not do it.");
+}

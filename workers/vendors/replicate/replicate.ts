@@ -1,0 +1,24 @@
+import { createDownloader } from '../../http/download.ts';
+import { createHttpClient } from '../../http/http-client.ts';
+import { createFilmDownloader } from '../support/video-request.ts';
+import type { Offering } from '../vendor.ts';
+import type { VendorOptions } from '../vendor-options.ts';
+import { replicateImages } from './images.ts';
+import { replicateVideos } from './videos.ts';
+
+/** Replicate: `https://api.replicate.com/v1`. Models are `owner/name`, or `owner/name:version`. */
+export function createReplicate({ name, baseUrl, apiKey }: VendorOptions): Offering<'image' | 'video'> {
+  const headers = { authorization: `Bearer ${apiKey}` };
+  const options = { vendor: name, baseUrl, secret: apiKey };
+  const http = createHttpClient({ ...options, headers });
+  // Most images are there within seconds. Longer than this it is better to know the prediction's name.
+  const waiting = createHttpClient({ ...options, headers: { ...headers, prefer: 'wait=5' } });
+  return {
+    name,
+    image: replicateImages(waiting, http, createDownloader({ trustedOrigin: new URL(baseUrl).origin })),
+    video: replicateVideos(http, createFilmDownloader(baseUrl)),
+    close: async () => {
+      await Promise.all([http.close(), waiting.close()]);
+    },
+  };
+}

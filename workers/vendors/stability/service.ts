@@ -1,0 +1,101 @@
+import type { ImageRequest } from '../support/image-request.ts';
+import { nearestResolution, nearestShape } from '../support/image-shape.ts';
+import type { JsonObject } from '../support/json-object.ts';
+import { unsupportedField } from '../support/unsupported-field.ts';
+
+/*
+ * Stability AI's Stable Image (https://platform.stability.ai/docs/api-reference, its OpenAPI document as of 2025-06, by
+ * https://github.com/tadasant/mcp-server-stability-ai/blob/main/src/stabilityAi/types.ts, read 2026-11-21).
+ *
+ * | OpenAI                | Stable Image                                                                        |
+ * |-----------------------|-------------------------------------------------------------------------------------|
+ * | model                 | the service; `model` with Stable Diffusion 3                                        |
+ * | prompt                | prompt                                                                              |
+ * | size                  | aspect_ratio; refused with an image, whose shape the answer has, but for Ultra      |
+ * | output_format         | output_format; Stable Diffusion 3 has no webp                                       |
+ * | image, images         | image, one alone, with `strength`; refused by Core                                  |
+ * | mask                  | mask of the inpainting, made black and white; refused by the others                 |
+ * | n, output_compression | refused but for 1 and 100                                                           |
+ * | stream, variations    | refused                                                                             |
+ * | background, moderation, quality, style, input_fidelity | refused but for their defaults                     |
+ * | user                  | left out                                                                            |
+ * | any other             | as it is: negative_prompt, seed, strength, style_preset, cfg_scale, grow_mask       |
+ */
+
+const shapes = ['1:1', '2:3', '3:2', '4:5', '5:4', '9:16', '16:9', '9:21', '21:9'] as const;
+
+/**
+ * How far an edit may go away from its image (1: all the way) where the caller does not say, which the vendor insists on:
+ * what its older API took by default, where it was called an `image_strength` of 0.35.
+ */
+const usualStrength = 0.65;
+
+/** What serves a model. */
+export interface StabilityService {
+  readonly path: string;
+  /** Fields that go with every request. */
+  readonly fields: JsonObject;
+  /** Whether it makes images from a prompt alone, and from an image. */
+  readonly takes: 'prompt' | 'image' | 'both';
+  readonly takesMask: boolean;
+  /** Whether an edit may have a shape of its own. */
+  readonly shapesEdits: boolean;
+  readonly hasWebp: boolean;
+}
+
+const root = '/v2beta/stable-image';
+
+/** Services by name: `stable-image-ultra`. Every other model is one of Stable Diffusion 3. */
+export function stabilityService(model: string): StabilityService {
+  const common = { fields: {}, takesMask: false, shapesEdits: false, hasWebp: true };
+  switch (model) {
+    case 'stable-image-ultra':
+      return { ...common, path: `${root}/generate/ultra`, takes: 'both', shapesEdits: true };
+    case 'stable-image-core':
+      return { ...common, path: `${root}/generate/core`, takes: 'prompt' };
+    case 'stable-image-inpaint':
+      return { ...common, path: `${root}/edit/inpaint`, takes: 'image', takesMask: true };
+    default:
+      return { ...common, path: `${root}/generate/sd3`, fields: { model }, takes: 'both', hasWebp: false };
+  }
+}
+
+/** The fields of a request's form, its files aside. @throws ApiError 400 that names what the service does not have. */
+export function composeStabilityFields(service: StabilityService, request: ImageRequest): JsonObject {
+  const { job, prompt, format, own } = request;
+  checkRequest(service, request);
+  const isEdit = job.images.length > 0;
+  return {
+    // The inpainting goes by its mask.
+    ...(isEdit && !service.takesMask && { strength: usualStrength }),
+    ...own,
+    ...service.fields,
+    prompt,
+    ...(isEdit && service.fields.model !== undefined && { mode: 'image-to-image' }),
+    ...shapeOf(request),
+    ...(format && { output_format: format }),
+  };
+}
+
+function checkRequest(service: StabilityService, { job, count, size, format, compression }: ImageRequest): void {
+  const { images, mask } = job;
+  if (count > 1) throw unsupportedField('n', "the model's vendor makes one image per request");
+  if (compression !== undefined && compression !== 100) {
+    throw unsupportedField('output_compression', "the model's vendor does not have it");
+  }
+  if (format === 'webp' && !service.hasWebp) throw unsupportedField('output_format', 'the model has png and jpeg');
+  if (images.length === 0 && service.takes === 'image') throw unsupportedField('model', 'it changes images alone');
+  if (images.length > 0 && service.takes === 'prompt') throw unsupportedField('image', 'the model takes no images');
+  if (images.length > 1) throw unsupportedField('image', 'the model takes one image');
+  if (mask !== null && !service.takesMask) throw unsupportedField('mask', 'the model takes no masks');
+  if (size !== undefined && images.length > 0 && !service.shapesEdits) {
+    throw unsupportedField('size', 'what the model changes keeps the shape of its image');
+  }
+}
+
+/** The vendor paints about one megapixel, whatever the shape. */
+function shapeOf({ size }: ImageRequest): JsonObject {
+  if (size === undefined) return {};
+  nearestResolution(size, '1K');
+  return { aspect_ratio: nearestShape(size, shapes) };
+}

@@ -1,0 +1,42 @@
+import { ApiError } from '../../../shared/errors.ts';
+
+/** The most audio in one frame, in bytes: as base64 it still travels inline. */
+const maxPiece = 32 * 1024;
+
+/** @param type the Content-Type of a body @throws ApiError for text, such as a proxy's page, which would pass for audio */
+export function refuseText(type: string): void {
+  if (!/^text\//i.test(type)) return;
+  throw new ApiError('server_error', "The model's vendor answered with text in place of audio.");
+}
+
+/** Audio in, the texts of frames out. What comes in one turn of the event loop leaves as few: a vendor's pieces may be tiny. */
+export class AudioPieces {
+  private readonly write: (text: string) => void;
+  private pieces: Buffer[] = [];
+  private size = 0;
+  private flushing: NodeJS.Immediate | undefined;
+
+  /** @param write takes the text of a `delta` frame */
+  constructor(write: (text: string) => void) {
+    this.write = write;
+  }
+
+  add(bytes: Buffer): void {
+    this.pieces.push(bytes);
+    this.size += bytes.length;
+    if (this.size >= maxPiece) this.flush();
+    else this.flushing ??= setImmediate(() => this.flush());
+  }
+
+  /** Writes what is still held back. */
+  flush(): void {
+    clearImmediate(this.flushing);
+    this.flushing = undefined;
+    const audio = Buffer.concat(this.pieces);
+    this.pieces = [];
+    this.size = 0;
+    for (let at = 0; at < audio.length; at += maxPiece) {
+      this.write(`{"audio":"${audio.toString('base64', at, at + maxPiece)}"}`);
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ApiError } from '../../../shared/errors.ts';
+import { type HttpClient, type HttpPost, LostAnswerError, UnreachableError } from '../../http/http-client.ts';
+import type { VendorCall } from '../vendor.ts';
+import { type JsonObject, parseObject } from './json-object.ts';
+
+/** How soon a task is asked after, and how the pauses between polls grow. */
+const firstPauseMs = 300;
+const pauseGrowth = 1.4;
+const maxPauseMs = 5000;
+/** As far as a vendor's Retry-After is obeyed. */
+const maxAskedPauseMs = 60_000;
+/** Polls that may fail in a row: what was begun is being paid for. */
+const maxFailures = 5;
+/** How long a task is waited for, should its job's deadline be later. */
+const maxTaskMs = 900_000;
+
+/** Failures of a poll that another poll will not mend. */
+const finalCodes = new Set(['invalid_request_error', 'not_found', 'model_not_found', 'request_too_large']);
+
+/** The error for work that a vendor may have begun, and that must not be begun twice. */
+export function unknownOutcome(message: string, cause?: unknown): ApiError {
+  return new ApiError('outcome_unknown', message, cause === undefined ? {} : { cause });
+}
+
+/**
+ * Posts what begins a task, once.
+ * @throws ApiError `outcome_unknown` where the task may have begun and its answer is lost.
+ */
+export async function beginTask(http: HttpClient, post: HttpPost): Promise<JsonObject> {
+  let text: string | null;
+  try {
+    text = await http.post(post);
+  } catch (error) {
+    if (!(error instanceof LostAnswerError)) throw error;
+    throw unknownOutcome("The model's vendor was lost while it began, and it must not be asked twice.", error.cause);
+  }
+  try {
+    return parseObject(text);
+  } catch (error) {
+    throw unknownOutcome("The model's vendor began, but its answer cannot be read.", error);
+  }
+}
+
+/** Codes of failures that concern the way to the vendor alone, and say nothing of what it has begun. */
+const codesOfTheWay = new Set(['rate_limit_exceeded', 'service_unavailable', 'not_found', 'model_not_found']);
+
+/**
+ * Does what follows a creation: polls, the fetching of a result and of its files. What fails here must not look like a
+ * failure of the creation, which may be repeated: the work would be paid for twice.
+ * @throws ApiError without the vendor's status, and `outcome_unknown` for one that says nothing of the work itself.
+ */
+export async function afterBegin<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (thrown) {
+    throw failureAfterBegin(thrown);
+  }
+}
+
+/** What a failure of such work is thrown as. */
+export function failureAfterBegin(thrown: unknown): ApiError {
+  const error = ApiError.from(thrown);
+  const isLost = error instanceof LostAnswerError || error instanceof UnreachableError;
+  const isVendors = error.vendorStatus !== undefined || error.code === 'not_found';
+  if (isLost || (isVendors && codesOfTheWay.has(error.code))) {
+    return unknownOutcome("The model's vendor was lost before the result of what it had begun came.", error);
+  }
+  if (!isVendors) return error;
+  const { code, message, param, vendorCode, cause } = error;
+  return new ApiError(code, message, { param, vendorCode, cause });
+}
+
+/** The name of a task that has begun. It becomes part of a path. @throws ApiError `outcome_unknown` for what is none */
+export function readTaskName(name: unknown): string {
+  if (typeof name === 'string' && /^[\w-]{1,200}$/.test(name)) return name;
+  throw unknownOutcome("The model's vendor began, but did not say what its task is called.");
+}
+
+/** How a task that is waited for is asked after. */
+export interface TaskPolls<Result> {
+  /** One poll. */
+  ask(): Promise<string | null>;
+  /** What the task has come to; undefined as long as it goes on. @throws ApiError for a task that failed. */
+  read(answer: JsonObject): Result | undefined;
+}
+
+/**
+ * Polls a task until it is over, with pauses that grow. A poll that fails is repeated, the task's creation never.
+ * @throws ApiError the signal's reason, what `read` throws, and `outcome_unknown` where nothing can be learned any more.
+ */
+export async function awaitTask<Result>(
+  { signal }: Pick<VendorCall, 'signal'>,
+  { ask, read }: TaskPolls<Result>,
+): Promise<Result> {
+  const endAt = Date.now() + maxTaskMs;
+  let pauseMs = firstPauseMs;
+  for (let failures = 0; Date.now() < endAt; ) {
+    await rest(pauseMs, signal);
+    pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs);
+    let answer: JsonObject;
+    try {
+      answer = parseObject(await ask());
+    } catch (thrown) {
+      failures += 1;
+      const error = ApiError.from(thrown);
+      if (signal.aborted) throw error;
+      if (finalCodes.has(error.code) || failures > maxFailures) {
+        throw unknownOutcome("The model's vendor cannot say any more what became of the task it had begun.", error);
+      }
+      pauseMs = Math.max(pauseMs, Math.min(error.retryAfterMs ?? 0, maxAskedPauseMs));
+      continue;
+    }
+    failures = 0;
+    const result = read(answer);
+    if (result !== undefined) return result;
+  }
+  throw unknownOutcome(`The model's vendor has not come to an end within ${maxTaskMs / 1000} seconds.`);
+}
+
+async function rest(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await delay(ms, undefined, { signal });
+  } catch {
+    const reason: unknown = signal.reason;
+    throw reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.');
+  }
+}
+
+/** The error for a picture or a prompt that the vendor's rules do not allow. */
+export function contentRefused(message?: string): ApiError {
+  return new ApiError(
+    'invalid_request_error',
+    message ?? "The request was refused by the model vendor's content rules.",
+    {
+      vendorCode: 'content_policy_violation',
+    },
+  );
+}

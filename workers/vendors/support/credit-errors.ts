@@ -1,0 +1,18 @@
+import type { HttpClientOptions } from '../../http/http-client.ts';
+import { readRetryAfter, readVendorError, type VendorErrorDetails, vendorError } from '../vendor-error.ts';
+
+/** How vendors say, with status 400, that the operator's account is empty: no caller can mend that, another vendor may. */
+const unpaid = /(insufficient|not enough|not have enough) credits/i;
+
+/** Reads the status errors of vendors that answer 400, not 402, where the operator's credits are used up. */
+export function creditErrors(
+  vendor: string,
+  secret: string,
+  read: (body: string, secret: string) => VendorErrorDetails = readVendorError,
+): NonNullable<HttpClientOptions['toStatusError']> {
+  return (status, body, headers) => {
+    const details = read(body, secret);
+    const isUnpaid = status === 400 && unpaid.test(details.message ?? '');
+    return vendorError(vendor, isUnpaid ? 402 : status, details, readRetryAfter(headers));
+  };
+}

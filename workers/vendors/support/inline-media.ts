@@ -1,0 +1,95 @@
+import type { Readable } from 'node:stream';
+import type { Upload } from '../../../shared/blobs/upload.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import type { Downloader } from '../../http/download.ts';
+import type { VendorCall } from '../vendor.ts';
+
+/** The bytes that one request may hold of files which are fetched or opened for it: more than vendors take, in base64. */
+const maxBytes = 64 * 1024 * 1024;
+
+const dataUrl = /^data:([\w.+-]+\/[\w.+-]+)(?:;[\w-]+=[^;,]*)*;base64,/i;
+
+const mediaType = /^[\w.+-]+\/[\w.+-]+$/;
+
+function invalid(param: string, message: string): ApiError {
+  return new ApiError('invalid_request_error', `Invalid '${param}': ${message}.`, { param });
+}
+
+/** A file inside of a request. */
+export interface InlineFile {
+  /** Its media type, in lower case. */
+  readonly type: string;
+  /** In base64. */
+  readonly data: string;
+}
+
+/** The files of one request, for vendors that take no links and no uploads: all of them are put into it. */
+export class InlineMedia {
+  private readonly call: VendorCall;
+  private readonly download: Downloader;
+  private bytes = 0;
+
+  constructor(call: VendorCall, download: Downloader) {
+    this.call = call;
+    this.download = download;
+  }
+
+  /** The file of a data URL. @throws ApiError 400 that names `param` where it is none. */
+  fromDataUrl(url: string, param: string): InlineFile {
+    const [head, type] = dataUrl.exec(url) ?? [];
+    if (head === undefined || type === undefined) throw invalid(param, 'it is no base64 data URL');
+    return { type: type.toLowerCase(), data: url.slice(head.length) };
+  }
+
+  /** An image: that of a data URL as it is, that of a link fetched. */
+  async fromImageUrl(url: string, param: string): Promise<InlineFile> {
+    if (/^data:/i.test(url)) return this.fromDataUrl(url, param);
+    return await this.fromLink(url, param, 'image');
+  }
+
+  /** The file that a link leads to. @param kind `image`, `video` or `audio`; undefined: any file will do */
+  async fromLink(url: string, param: string, kind: string | undefined): Promise<InlineFile> {
+    const { content, type = '' } = await this.fetch(url, param);
+    if (!mediaType.test(type) || (kind !== undefined && !type.startsWith(`${kind}/`))) {
+      content.destroy();
+      const expected = kind === undefined ? 'what it is' : `that it is ${kind === 'video' ? 'a' : 'an'} ${kind}`;
+      throw invalid(param, `the server of the link does not say ${expected}`);
+    }
+    return { type, data: await this.read(content, param) };
+  }
+
+  /** An uploaded file. */
+  async fromUpload(upload: Upload, param: string): Promise<InlineFile> {
+    const { content } = await this.call.files.open(upload);
+    return { type: upload.type, data: await this.read(content, param) };
+  }
+
+  private async fetch(url: string, param: string): ReturnType<Downloader> {
+    try {
+      return await this.download(url, this.call);
+    } catch (error) {
+      throw named(error, param);
+    }
+  }
+
+  private async read(content: Readable, param: string): Promise<string> {
+    const chunks: Buffer[] = [];
+    try {
+      for await (const chunk of content) {
+        this.bytes += chunk.length;
+        if (this.bytes > maxBytes) throw invalid(param, `the files of a request may have ${maxBytes} bytes together`);
+        chunks.push(chunk);
+      }
+    } catch (error) {
+      throw named(error, param);
+    }
+    return Buffer.concat(chunks).toString('base64');
+  }
+}
+
+/** A link's failure with the field that holds it. */
+function named(thrown: unknown, param: string): ApiError {
+  const error = ApiError.from(thrown);
+  if (error.code !== 'invalid_request_error') return error;
+  return new ApiError(error.code, error.message, { param, cause: error.cause });
+}

@@ -1,0 +1,28 @@
+import { ApiError } from '../../../shared/errors.ts';
+
+/** An object of parsed JSON; its values are unknown until they are checked. */
+export type JsonObject = Record<string, unknown>;
+
+/** Whether JSON is an object: not null, no list. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Whether JSON is a text that says anything. */
+export function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+/** Reads a vendor's answer; null: it had none. @throws ApiError for what is no JSON object. */
+export function parseObject(text: string | null): JsonObject {
+  let answer: unknown;
+  try {
+    answer = JSON.parse(text ?? '');
+  } catch {
+    throw new ApiError('server_error', "The model's vendor answered with malformed JSON.");
+  }
+  if (!isObject(answer)) {
+    throw new ApiError('server_error', "The model's vendor answered with JSON of an unknown shape.");
+  }
+  return answer;
+}

@@ -1,0 +1,44 @@
+import { ApiError } from '../../../shared/errors.ts';
+import type { HttpClient, HttpPost, Reading } from '../../http/http-client.ts';
+import type { FrameSink, VendorAnswer } from '../vendor.ts';
+import { AudioPieces, refuseText } from './audio-pieces.ts';
+import { DeltaStream } from './delta-stream.ts';
+
+/**
+ * Posts what is answered by the bytes of an audio file, and passes them on as they come. Usage is not told.
+ * @throws ApiError `stream_interrupted` for audio that broke off after some of it was said.
+ */
+export async function relayAudio(http: HttpClient, post: HttpPost, sink: FrameSink): Promise<VendorAnswer> {
+  const stream = new AudioStream(sink);
+  try {
+    const text = await http.post({ ...post, onChunk: (bytes, type) => stream.readAs(type, bytes) });
+    if (text !== null) throw new ApiError('server_error', "The model's vendor answered with JSON in place of audio.");
+    return stream.end();
+  } catch (error) {
+    throw stream.failure(error);
+  }
+}
+
+/** One speech, whose bytes are its audio. */
+class AudioStream extends DeltaStream {
+  private readonly audio = new AudioPieces((text) => this.write(text));
+
+  readAs(type: string, bytes: Buffer): Reading {
+    refuseText(type);
+    return this.read(bytes);
+  }
+
+  end(): VendorAnswer {
+    this.audio.flush();
+    return { body: '{"usage":null}', usage: null };
+  }
+
+  override failure(thrown: unknown): ApiError {
+    this.audio.flush();
+    return super.failure(thrown);
+  }
+
+  protected override take(bytes: Buffer): void {
+    this.audio.add(bytes);
+  }
+}

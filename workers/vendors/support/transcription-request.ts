@@ -1,0 +1,67 @@
+import type { Upload } from '../../../shared/blobs/upload.ts';
+import type { TranscriptionJobRequest } from '../../../shared/capabilities/transcription.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import type { VendorCall } from '../vendor.ts';
+import { unsupportedField } from './unsupported-field.ts';
+
+/** A transcription job as vendors see it that do not speak OpenAI's dialect. */
+export interface TranscriptionRequest {
+  readonly format: TranscriptionJobRequest['format'];
+  readonly file: Upload;
+  /** Languages that may be spoken; none: the vendor finds out. */
+  readonly languages: readonly string[];
+  /** Words that the vendor is to listen for. */
+  readonly keywords: readonly string[];
+  /** What the audio is about, for those who can be told. */
+  readonly prompt: string | undefined;
+  /** How random the vendor may be, for those who can be told. */
+  readonly temperature: number | undefined;
+  /** What `verbose_json` is to time. */
+  readonly timed: readonly string[];
+  /** Fields that are no OpenAI's: they are the vendor's own. */
+  readonly own: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Reads a transcription job for a vendor that does not translate, does not stream, has no log probabilities and knows no
+ * speakers by name. `chunking_strategy`, which only hints at how to cut the audio, is left out.
+ * @throws ApiError 400 that names the field which asks for what the vendor does not have.
+ */
+export function readTranscriptionRequest(call: VendorCall): TranscriptionRequest {
+  const { task, format, options } = JSON.parse(call.request) as TranscriptionJobRequest;
+  if (task === 'translate') throw unsupportedField('model', 'its vendor does not translate');
+  if (call.stream) throw unsupportedField('stream', "the model's vendor does not stream transcripts");
+  const { language, languages, keywords, prompt, temperature, timestamp_granularities: timed, ...rest } = options;
+  const { include, chunking_strategy: _, ...own } = rest;
+  if (listOf(include).length > 0) throw unsupportedField('include', "the model's vendor has nothing to include");
+  for (const name of ['known_speaker_names', 'known_speaker_references']) {
+    if (own[name] !== undefined) throw unsupportedField(name, "the model's vendor knows no speakers by name");
+  }
+  return {
+    format,
+    file: audioOf(call),
+    languages: typeof language === 'string' ? [language] : listOf(languages),
+    keywords: listOf(keywords),
+    prompt: typeof prompt === 'string' && prompt !== '' ? prompt : undefined,
+    temperature: typeof temperature === 'number' ? temperature : undefined,
+    timed: timed === undefined ? ['segment'] : listOf(timed),
+    // OpenAI's form for a strategy of one's own: `chunking_strategy[type]`.
+    own: Object.fromEntries(Object.entries(own).filter(([name]) => !name.startsWith('chunking_strategy['))),
+  };
+}
+
+/** The audio of a transcription job. */
+export function audioOf({ uploads: [audio] }: Pick<VendorCall, 'uploads'>): Upload {
+  if (audio === undefined) throw new ApiError('server_error', 'The audio file of this job is missing.');
+  return audio;
+}
+
+/** Whether a format is made of timed segments. */
+export function needsSegments({ format, timed }: TranscriptionRequest): boolean {
+  if (format === 'verbose_json') return timed.includes('segment');
+  return format === 'srt' || format === 'vtt' || format === 'diarized_json';
+}
+
+function listOf(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.map(String) : [];
+}

@@ -1,0 +1,21 @@
+import { type ChatFieldSupport, givenChatFields, supportOf } from '../../../shared/catalogue/chat-fields.ts';
+import { ApiError } from '../../../shared/errors.ts';
+
+/**
+ * The error for a part of a request that means something and that the model's vendor cannot do.
+ * @param param Where it is, as a path: `messages[0].content[1]`.
+ * @param reason What the vendor takes instead, or why it takes nothing.
+ */
+export function unsupportedField(param: string, reason: string): ApiError {
+  return new ApiError('invalid_request_error', `Unsupported value: '${param}': ${reason}.`, {
+    param,
+    vendorCode: 'unsupported_value',
+  });
+}
+
+/** @throws ApiError 400 for the first field of a chat that the vendor refuses. */
+export function refuseFields(support: ChatFieldSupport, chat: Readonly<Record<string, unknown>>): void {
+  for (const field of givenChatFields(chat)) {
+    if (supportOf(support, field) === 'rejected') throw unsupportedField(field, "the model's vendor does not have it");
+  }
+}

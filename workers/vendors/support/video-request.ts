@@ -1,0 +1,94 @@
+import type { VideoJob, VideoVariant } from '../../../shared/capabilities/video.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { createDownloader, type Downloader, FileTooLongError } from '../../http/download.ts';
+import type { StoredFile, TaskCall, TaskState, VendorCall } from '../vendor.ts';
+import { aspectRatio, type ImageSize, readSize, toDataUrl } from './image-request.ts';
+import type { JsonObject } from './json-object.ts';
+import { unsupportedField } from './unsupported-field.ts';
+
+/** The largest film that is stored, in bytes. */
+const maxFilm = 512 * 1024 * 1024;
+
+/** A video job as vendors see it that do not speak OpenAI's dialect. */
+export interface VideoRequest {
+  readonly prompt: string;
+  /** Undefined, as are the two below: as the model likes. */
+  readonly size: ImageSize | undefined;
+  /** `16:9` */
+  readonly aspectRatio: string | undefined;
+  /** Lines of the picture, its shorter side: `720p`. */
+  readonly resolution: string | undefined;
+  /** A whole number of seconds. */
+  readonly seconds: string | undefined;
+  /** The picture that the video begins with, a link or a base64 data URL. */
+  readonly input: string | undefined;
+  /** The vendor's own fields, which reach it as they are. */
+  readonly own: JsonObject;
+}
+
+/** Reads a video job. `user`, a hint, is left out. @throws ApiError 400 for a remix, which these vendors do not have. */
+export async function readVideoRequest({ request, uploads, files }: VendorCall): Promise<VideoRequest> {
+  const { prompt, size, seconds, input, remixed, parameters } = JSON.parse(request) as VideoJob;
+  if (remixed !== null) throw unsupportedField('video_id', "the model's vendor does not remix videos");
+  const { user: _, ...own } = parameters;
+  const shape = readSize(size);
+  const [upload] = uploads;
+  return {
+    prompt,
+    size: shape,
+    aspectRatio: shape && aspectRatio(shape),
+    resolution: shape && `${Math.min(shape.width, shape.height)}p`,
+    seconds,
+    input: upload === undefined ? input?.image_url : await toDataUrl(upload, files),
+    own,
+  };
+}
+
+/** A downloader for films of one vendor. @param headers go to the vendor's own origin, and nowhere else */
+export function createFilmDownloader(
+  baseUrl: string,
+  longest = maxFilm,
+  headers: Readonly<Record<string, string>> = {},
+): Downloader {
+  return createDownloader({
+    trustedOrigin: new URL(baseUrl).origin,
+    trustedHeaders: headers,
+    longest,
+    toError: (cause) =>
+      cause instanceof FileTooLongError
+        ? new ApiError('request_too_large', `The video has more than ${longest} bytes.`, { cause })
+        : new ApiError('server_error', "A file of the model's vendor could not be fetched.", { cause }),
+  });
+}
+
+/** Stores the film that a vendor names by a link. There is no other variant of it. */
+export async function fetchFilm(
+  call: TaskCall,
+  variant: VideoVariant,
+  download: Downloader,
+  findLink: () => Promise<unknown>,
+): Promise<StoredFile | undefined> {
+  if (variant !== 'video') return undefined;
+  const link = await findLink();
+  if (typeof link !== 'string') throw withoutVideo();
+  const { content, type } = await download(link, call);
+  return await call.files.save(content, type === 'video/webm' ? type : 'video/mp4');
+}
+
+/** The state of a task that has made its video, by the link to its film. */
+export function madeVideo(link: unknown): TaskState {
+  return typeof link === 'string' ? { status: 'completed' } : { status: 'failed', error: withoutVideo() };
+}
+
+/**
+ * The error of a task that failed for no fault of its request. What vendors say about it is their own affair, and may hold
+ * anything: the caller is told a code at most.
+ */
+export function failedVideo(code?: unknown): ApiError {
+  const vendorCode = typeof code === 'string' && /^[\w.:-]{1,100}$/.test(code) ? code : null;
+  return new ApiError('server_error', "The model's vendor could not make the video.", { vendorCode });
+}
+
+function withoutVideo(): ApiError {
+  return new ApiError('server_error', "The model's vendor answered without a video.");
+}
