@@ -46,7 +46,7 @@ import { requireSession } from './management/sign-in/require-session.ts';
 import { consoleFiles } from './pages/console-files.ts';
 import { showIcon, showStartPage } from './pages/show-start-page.ts';
 import type { Endpoint } from './pipeline/endpoint.ts';
-import { handleEndpoint } from './pipeline/handle-endpoint.ts';
+import { handleRequest } from './pipeline/handle-request.ts';
 import { methodNotAllowed } from './pipeline/missing.ts';
 import { referenceRoutes } from './reference/serve-reference.ts';
 import { readResult } from './results/result-route.ts';
@@ -94,7 +94,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   router.get('/metrics', metrics(services));
   router.get('/results/:hour/:name', readResult(services));
 
-  const handlers = endpoints.map((endpoint) => ({ ...endpoint, handle: handleEndpoint(services, endpoint) }));
+  const handlers = endpoints.map((endpoint) => ({ ...endpoint, handle: handleRequest(services, endpoint) }));
   for (const { path, handle } of handlers) {
     // What a path names is looked for before the job is admitted, which is where keys are asked after elsewhere.
     if (path.includes(':')) router.post(path, known, active, handle);

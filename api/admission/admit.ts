@@ -6,6 +6,7 @@ import type { Hold } from '../../shared/money/hold.ts';
 import { type QueuedJob, queueKeysPrefix } from '../../shared/queue/queue.ts';
 import { inBatches } from '../../shared/redis/in-batches.ts';
 import { accountKeys, jobKeys } from '../../shared/redis/keys.ts';
+import { readVerdict } from '../../shared/redis/read-verdict.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { loadScript, refusalScript } from '../../shared/redis/script.ts';
 import type { Caller } from '../auth/caller.ts';
@@ -77,25 +78,17 @@ export interface AdmitCall {
   readonly queued?: Omit<QueuedJob, keyof JobIdentity> | undefined;
 }
 
+/** All that admit.lua may say of a job. */
+const verdicts = [
+  ...(['admitted', 'replay', 'reused'] as const),
+  ...(['unknown', 'changed', 'revoked', 'unloaded', 'unasked', 'suspended'] as const),
+  ...(['shed', 'queue_full', 'queue_share', 'concurrency', 'rate'] as const),
+  ...(['unpriced', 'balance', 'budget', 'late'] as const),
+];
+
+/** What admission has come to. */
 export interface AdmitReply {
-  readonly verdict:
-    | 'admitted'
-    | 'replay'
-    | 'reused'
-    | 'unknown'
-    | 'changed'
-    | 'revoked'
-    | 'unloaded'
-    | 'unasked'
-    | 'suspended'
-    | 'queue_share'
-    | 'concurrency'
-    | 'rate'
-    | 'unpriced'
-    | 'balance'
-    | 'budget'
-    | 'late'
-    | Shedding;
+  readonly verdict: (typeof verdicts)[number];
   /** The job that an idempotency key is bound to, or what else admit.lua tells of its verdict. */
   readonly detail: string;
   /** Unfinished jobs of the API key, this one counted. */
@@ -190,10 +183,12 @@ function pushJob(args: (string | number)[], call: AdmitCall): void {
 }
 
 function readReply(text: string): AdmitReply | Error {
-  const [verdict, detail = '', running, turn, lowered, left = '', isQueued] = text.split('\t');
-  if (verdict === 'error') return new Error(detail);
+  const [name, detail = '', running, turn, lowered, left = '', isQueued] = text.split('\t');
+  if (name === 'error') return new Error(detail);
+  const verdict = readVerdict(verdicts, name);
+  if (verdict instanceof Error) return verdict;
   return {
-    verdict: verdict as AdmitReply['verdict'],
+    verdict,
     detail,
     running: Number(running),
     turn: Number(turn),

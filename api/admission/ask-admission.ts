@@ -216,8 +216,12 @@ export function refusal(admission: Admission, { config }: Pick<Services, 'config
     case 'changed':
     case 'unasked':
       return new ApiError('service_unavailable', 'This API key is being changed. Try again.');
-    default:
+    case 'unknown':
+    case 'revoked':
       return notValid();
+    case 'admitted':
+    case 'replay':
+      throw new Error(`a job that is ${verdict} is not refused`);
   }
 }
 

@@ -1,3 +1,5 @@
+import type { Context } from '../state.ts';
+
 /** The limits in force: how many unfinished jobs the API key has, and may have, and its limits for a minute. */
 export interface Limits {
   readonly running: number;
@@ -38,4 +40,11 @@ function durationText(milliseconds: string | undefined): string {
   if (ms < 1000) return `${ms}ms`;
   const [minutes, seconds] = [Math.floor(ms / 60_000), (ms % 60_000) / 1000];
   return minutes === 0 ? `${seconds}s` : `${minutes}m${seconds}s`;
+}
+
+/** Shows the limits of the key in the headers of an answer that is still to begin. */
+export function showLimits({ res }: Pick<Context, 'res'>, limits: Limits | undefined): void {
+  if (limits === undefined || res.headersSent) return;
+  const headers = limitHeaders(limits);
+  for (const name in headers) res.setHeader(name, headers[name] as string);
 }

@@ -1,8 +1,8 @@
 import type { JobIdentity, StoredRequest } from '../../shared/jobs/job-state.ts';
 import type { Caller } from '../auth/caller.ts';
+import type { BodyShare } from '../bounds/body-shares.ts';
 import type { ParsedLargeRequest } from '../pipeline/large-bodies.ts';
 import type { ParsedRequest } from '../pipeline/parsed-request.ts';
-import type { Limits } from './limit-headers.ts';
 
 /** A request that is ready to be admitted. */
 export interface Submission {
@@ -15,11 +15,6 @@ export interface Submission {
   readonly bodyHash: string;
   /** Whether the job is cancelled when its caller leaves. */
   readonly cancelsOnLeave: boolean;
-  /**
-   * Called when the job is admitted, before it is queued: the last moment at which the headers of the answer can be set,
-   * for its first frame may come before the queue's own reply.
-   */
-  readonly onAdmitted: (limits: Limits) => void;
-  /** Called when its request is not in memory any more. May be called again. */
-  readonly onQueued?: (() => void) | undefined;
+  /** What the request takes of the memory, where that is counted: closed once it is queued. */
+  readonly share?: BodyShare | undefined;
 }

@@ -5,7 +5,7 @@ import { supportOf } from '../../shared/catalogue/chat-fields.ts';
 import { checkGivenFields } from '../pipeline/check-given-fields.ts';
 
 /** Which fields of a chat a request asks for. */
-export interface ChatFieldTraits {
+export interface ChatFieldRequirements {
   /** By the names of a chat: see `givenChatFields`. */
   readonly chatFields: readonly string[];
   /** What the caller calls them, where that differs. */
@@ -18,7 +18,7 @@ export interface ChatFieldTraits {
  * @throws ApiError 400 that names a field whose absence would change the answer, unless such ones are to be dropped, too.
  */
 export function checkChatFields(
-  { chatFields, chatFieldNames = {} }: ChatFieldTraits,
+  { chatFields, chatFieldNames = {} }: ChatFieldRequirements,
   { id, vendorRow }: Pick<RoutedModel, 'id' | 'vendorRow'>,
   unsupported: UnsupportedParameters = 'refuse',
 ): readonly string[] {

@@ -12,7 +12,9 @@ import type { ParsedLargeRequest } from './large-bodies.ts';
 import type { Parse, ParsedRequest, ParseForm } from './parsed-request.ts';
 
 /** A parsed request; a large one's text is bytes. */
-export type Parsed = ParsedRequest | ParsedLargeRequest;
+export type Parsed<Requirements = unknown, ViewOptions extends object = object> =
+  | ParsedRequest<Requirements, ViewOptions>
+  | ParsedLargeRequest<Requirements, ViewOptions>;
 
 /** What `resolve` may use. */
 export interface ResolveContext {
@@ -30,8 +32,11 @@ export interface ResolveContext {
   readonly assertActive: () => Promise<void>;
 }
 
-/** An endpoint that makes jobs: wire request → job, frames → wire. Everything else is the one handler's. */
-export interface Endpoint {
+/**
+ * An endpoint that makes jobs: wire request → job, frames → wire. Everything else is the one handler's. Its functions are
+ * methods, so that those of every endpoint can stand in one list: `defineEndpoint` has seen that they fit each other.
+ */
+export interface Endpoint<Requirements = unknown, ViewOptions extends object = object> {
   /** Stable name: it is stored with the job and finds its view again. */
   readonly name: EndpointName;
   readonly path: string;
@@ -39,25 +44,46 @@ export interface Endpoint {
   /** A request may name no model: its capability's default is meant then. */
   readonly defaultModel?: keyof DefaultModels;
   /** Reads a JSON body; left out where only a form is taken. */
-  readonly parse?: Parse;
+  readonly parse?: Parse<Requirements, ViewOptions>;
   /** Reads a form; left out where only JSON is taken. */
-  readonly parseForm?: ParseForm;
+  readonly parseForm?: ParseForm<Requirements, ViewOptions>;
   /**
    * Completes a parsed request by what is known of other jobs: the turns before this one, the video to be remixed.
    * @throws ApiError 400 or 404 for what it names and is not there.
    */
-  readonly resolve?: (request: Parsed, context: ResolveContext) => Promise<Parsed>;
+  resolve?(
+    request: Parsed<Requirements, ViewOptions>,
+    context: ResolveContext,
+  ): Promise<Parsed<Requirements, ViewOptions>>;
   /**
-   * Holds the request against its model's row, and answers which of its fields the model's vendor would not know and which
+   * Validates the request against its model's row. Returns which of its fields the model's vendor would not know and which
    * are left out therefore (hints only): the header `X-Sluice-Ignored` names them.
    * @throws ApiError 400 that names the parameter at fault.
    */
-  readonly check?: (
-    request: Pick<ParsedRequest, 'stream' | 'traits'>,
+  check?(
+    request: Pick<ParsedRequest<Requirements>, 'stream' | 'requirements'>,
     model: RoutedModel,
     unsupported?: UnsupportedParameters,
-  ) => readonly string[] | undefined;
+  ): readonly string[] | undefined;
   /** The error body of answers without events; left out: OpenAI's. */
   readonly errorBody?: (error: ApiError, ctx: Context) => unknown;
-  readonly view: View;
+  readonly view: View<ViewOptions>;
+}
+
+/** How an endpoint validates requests, see `Endpoint.check`. */
+export type Check<Requirements> = (
+  ...parameters: Parameters<NonNullable<Endpoint<Requirements>['check']>>
+) => readonly string[] | undefined;
+
+/** How an endpoint completes requests, see `Endpoint.resolve`. */
+export type Resolve<Requirements, ViewOptions extends object> = (
+  request: Parsed<Requirements, ViewOptions>,
+  context: ResolveContext,
+) => Promise<Parsed<Requirements, ViewOptions>>;
+
+/** An endpoint whose parser, checks and view agree about what a request requires, and what its view is told. */
+export function defineEndpoint<Requirements, ViewOptions extends object>(
+  endpoint: Endpoint<Requirements, ViewOptions>,
+): Endpoint<Requirements, ViewOptions> {
+  return endpoint;
 }

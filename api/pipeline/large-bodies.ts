@@ -11,7 +11,8 @@ export function isLargeBody(body: Uint8Array): boolean {
 }
 
 /** A parsed request whose text stays bytes (UTF-8): it goes into a blob, and the main thread never makes it a string. */
-export interface ParsedLargeRequest extends Omit<ParsedRequest, 'request'> {
+export interface ParsedLargeRequest<Requirements = unknown, ViewOptions extends object = object>
+  extends Omit<ParsedRequest<Requirements, ViewOptions>, 'request'> {
   readonly request: Uint8Array<ArrayBuffer>;
 }
 

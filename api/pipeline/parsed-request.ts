@@ -6,8 +6,12 @@ import type { VendorId } from './vendor-ids.ts';
 /** How much a request asks for, beside its own length: by that admission reckons what it may cost. */
 export type Extent = Omit<RequestFacts, 'bytes'>;
 
-/** What is left of a request's body once it has been read, checked and taken apart. */
-export interface ParsedRequest {
+/**
+ * What is left of a request's body once it has been read, checked and taken apart.
+ * @template Requirements what the endpoint's `check` validates against the model's row
+ * @template ViewOptions what the endpoint's view needs of the request
+ */
+export interface ParsedRequest<Requirements = unknown, ViewOptions extends object = object> {
   /** The model the caller named. */
   readonly model: string;
   readonly stream: boolean;
@@ -18,10 +22,10 @@ export interface ParsedRequest {
   readonly request: string;
   /** True when the request holds image, audio or file data, which travels as a blob whatever its size. */
   readonly hasMedia: boolean;
-  /** What the view needs of the request later; small, JSON. */
-  readonly viewOptions: Record<string, unknown>;
-  /** Facts of the request that the endpoint's `check` holds against the model's row; small. */
-  readonly traits?: Readonly<Record<string, unknown>>;
+  /** Small, JSON. */
+  readonly viewOptions: ViewOptions;
+  /** Small. */
+  readonly requirements: Requirements;
   /** What it may cost is reckoned by; left out: nothing but its length. */
   readonly extent?: Extent;
   /** What it asks for that its vendor may bill and no price covers; left out: nothing. */
@@ -53,7 +57,11 @@ export interface Form {
  * Reads and checks a body. Pure, so that it can run in another thread for large bodies.
  * @throws ApiError 400 that names the field at fault.
  */
-export type Parse = (body: Uint8Array) => ParsedRequest;
+export type Parse<Requirements = unknown, ViewOptions extends object = object> = (
+  body: Uint8Array,
+) => ParsedRequest<Requirements, ViewOptions>;
 
 /** The same for a form. @throws ApiError 400 that names the field at fault. */
-export type ParseForm = (form: Form) => ParsedRequest;
+export type ParseForm<Requirements = unknown, ViewOptions extends object = object> = (
+  form: Form,
+) => ParsedRequest<Requirements, ViewOptions>;

@@ -7,9 +7,9 @@ import { readWhole } from '../endpoints/jobs/jobs.ts';
 import { BufferedReply } from '../replies/buffered-reply.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import type { ResourceState, View } from '../replies/view.ts';
+import { viewJob } from '../replies/view-job.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
-import { viewedJob } from './answer.ts';
 
 /**
  * A job as the resource that it is (a response, a video), in whatever state it is.
@@ -27,7 +27,7 @@ export async function readResource(
   state: JobState,
 ): Promise<Record<string, unknown>> {
   if (view.resource === undefined) throw new ApiError('not_found', 'No such resource.');
-  const viewed = await viewedJob(services, state, services.baseUrls.of(ctx.req));
+  const viewed = await viewJob(services, state, services.baseUrls.of(ctx.req));
   return view.resource(viewed, await readResourceState(services, view, state, connection));
 }
 

@@ -21,10 +21,12 @@ export interface FrameReceiver {
   frame(frame: Frame): void;
   /**
    * Called after each group of frames that came together, so that they can leave in one write. Returns false when it
-   * wants no more for now; `AnswerReader.resume` goes on.
+   * wants no more for now; it calls `onDrain` to go on.
    */
   flush(): boolean;
-  /** Called twice a second: deadlines and pings. */
+  /** Set by its reader: to be called when it takes frames again. */
+  onDrain?: (() => void) | undefined;
+  /** Called twice a second, for pings. */
   tick(now: number): void;
   /**
    * Ends the answer with an error that is not the job's own: it cannot be shown, or cannot be read on because its log or
@@ -69,7 +71,8 @@ export class AnswerReader implements JobItem<AnswerReader> {
   #served = '';
   #cursor = 0;
   #lastHeardAt = Date.now();
-  #isPaused = false;
+  /** The receiver takes nothing yet (see `begin`), or no more for now. */
+  #isPaused = true;
   #isReadingLog = false;
   /** There is, or may be, something in the log that was not delivered. */
   #isBehind = false;
@@ -81,8 +84,10 @@ export class AnswerReader implements JobItem<AnswerReader> {
   #isLastLook = false;
   /** Batches read from the log at a time: few for a sink that takes few, for what it leaves is read again. */
   #page = maxPage;
-  /** The job is known to have been made, so that finding nothing of it means that it is gone. */
-  #isMade = false;
+  /** The job is known to be there, so that finding nothing of it means that it is gone. */
+  #hasBegun = false;
+  /** How long the answer's caller waits. */
+  #limits: { tick(): void } | undefined;
 
   constructor(
     job: Pick<JobIdentity, 'id' | 'account'>,
@@ -96,6 +101,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
     this.#onClose = onClose;
     this.#onServed = onServed;
     this.#isCreator = isCreator;
+    sink.onDrain = () => this.resume();
   }
 
   /** Takes a live batch that stands in `text` from `start` on. */
@@ -125,11 +131,16 @@ export class AnswerReader implements JobItem<AnswerReader> {
   }
 
   /**
-   * The job is there. Until then a reader that finds nothing, because it was told to look before its job was admitted, goes
-   * on waiting.
+   * The job is there, and the head of its answer is made up: frames are delivered from here on. Those that came before are
+   * read from the log, so that none is kept in memory.
+   * @param limits how long the caller waits; told the time as long as the answer is read
    */
-  made(): void {
-    this.#isMade = true;
+  begin(limits?: { tick(): void }): void {
+    this.#limits = limits ?? this.#limits;
+    if (this.#hasBegun) return;
+    this.#hasBegun = true;
+    this.#isPaused = false;
+    if (this.#isBehind) this.catchUp();
   }
 
   /** Reads the log from the cursor; does nothing while that is under way or the sink is full. */
@@ -156,7 +167,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
 
   /** The sink takes frames again. */
   resume(): void {
-    if (!this.#isPaused) return;
+    if (!this.#isPaused || !this.#hasBegun) return;
     this.#isPaused = false;
     this.catchUp();
   }
@@ -165,6 +176,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
   tick(now: number): void {
     if (this.#isClosed) return;
     try {
+      this.#limits?.tick();
       this.#sink.tick(now);
     } catch (error) {
       this.#fail(error);
@@ -205,7 +217,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
       }
       this.#page = Math.min(maxPage, this.#page * 2);
     }
-    if (this.#isMade && !delivered && !this.#isClosed && !this.#isPaused && !this.#isBehind) await this.#checkThere();
+    if (this.#hasBegun && !delivered && !this.#isClosed && !this.#isPaused && !this.#isBehind) await this.#checkThere();
   }
 
   /** Nothing new in the log: make sure that something can still come. */

@@ -20,8 +20,8 @@ export class AnswerReaders implements InboxListener {
   }
 
   /**
-   * Registers a reader, from the first frame on. For a new job: before it is enqueued; nothing else is needed. For a job
-   * that is there already: attach first, then `catchUp`.
+   * Registers a reader, from the first frame on. For a new job: before it is enqueued; `begin` once it is.
+   * For a job that is there already: attach first, `begin`, then `catchUp`.
    */
   open(
     job: Pick<JobIdentity, 'id' | 'account'>,

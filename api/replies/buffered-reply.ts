@@ -6,8 +6,6 @@ import type { FrameReceiver } from './answer-reader.ts';
 export class BufferedReply<Body> implements FrameReceiver {
   /** The body; rejects with the ApiError that the job ended with. */
   readonly body: Promise<Body>;
-  /** Called twice a second. */
-  onTick: ((now: number) => void) | undefined;
   /** When the first frame came, in ms since 1970. */
   firstFrameAt: number | undefined;
   readonly #compose: (frames: readonly Frame[]) => Body;
@@ -52,8 +50,8 @@ export class BufferedReply<Body> implements FrameReceiver {
     return true;
   }
 
-  tick(now: number): void {
-    this.onTick?.(now);
+  tick(): void {
+    // Nothing leaves before the end.
   }
 
   /** Ends the wait with an error from elsewhere: the caller left, the process stops. */

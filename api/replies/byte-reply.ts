@@ -17,8 +17,6 @@ export interface ByteReplyOptions {
   readonly startedAt: number;
   /** Opens the stored file of an answer. @throws Error when it is gone. */
   readonly openFile: (file: string) => Promise<{ readonly content: Readable; readonly bytes: number }>;
-  /** The client takes bytes again. */
-  readonly onDrain: () => void;
 }
 
 /**
@@ -58,8 +56,8 @@ export class ByteReply extends StreamedReply implements FrameReceiver {
     return !this.#isFull;
   }
 
-  tick(now: number): void {
-    if (!this.isEnded) this.onTick?.(now);
+  tick(): void {
+    // Bytes have no pings.
   }
 
   /** Ends the answer with an error: as a status while there is none, else by cutting the connection. */
@@ -99,7 +97,7 @@ export class ByteReply extends StreamedReply implements FrameReceiver {
     this.#isFull = true;
     this.#response.once('drain', () => {
       this.#isFull = false;
-      this.#options.onDrain();
+      this.onDrain?.();
     });
   }
 

@@ -15,8 +15,6 @@ export interface ResponseSocketReplyOptions {
   readonly view: StreamDress;
   /** How many characters of frames are kept for the next turn. */
   readonly keptLength: number;
-  /** The client takes events again. */
-  readonly onDrain: () => void;
 }
 
 /**
@@ -33,7 +31,7 @@ export class ResponseSocketReply extends StreamedReply implements FrameReceiver 
   constructor(options: ResponseSocketReplyOptions) {
     super();
     this.#options = options;
-    this.#stopListening = options.connection.onDrain(options.onDrain);
+    this.#stopListening = options.connection.onDrain(() => this.onDrain?.());
   }
 
   /** All frames of an answer that ended well; undefined where it did not, or was too long to be kept. */
@@ -64,8 +62,8 @@ export class ResponseSocketReply extends StreamedReply implements FrameReceiver 
     return this.#options.connection.send(messages);
   }
 
-  tick(now: number): void {
-    if (!this.isEnded) this.onTick?.(now);
+  tick(): void {
+    // The connection has pings of its own.
   }
 
   /** Ends with an error: one that comes before the first event is not sent. */

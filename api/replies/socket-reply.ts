@@ -37,8 +37,6 @@ export interface SocketReplyOptions {
   readonly view: StreamDress;
   /** What the client has already: events up to here are suppressed. */
   readonly resumeAfter: EventPosition | undefined;
-  /** The client takes events again. */
-  readonly onDrain: () => void;
 }
 
 /**
@@ -55,6 +53,8 @@ export class SocketReply implements FrameReceiver {
   /** Resolves when the connection is closed. */
   readonly closed: Promise<void>;
   frames = 0;
+  /** Set by the reader of its frames: the client takes them again. */
+  onDrain: (() => void) | undefined;
   /** The error that was sent: the job's own, or why its events could not be read on. */
   error: ApiError | undefined;
   /** Where to resume after: what the client asked for, then the last event sent. */
@@ -174,7 +174,7 @@ export class SocketReply implements FrameReceiver {
     this.#heardAt = Date.now();
     this.#isFull = false;
     this.#send();
-    if (!this.#isFull && this.#closeCode === undefined) this.#options.onDrain();
+    if (!this.#isFull && this.#closeCode === undefined) this.onDrain?.();
   }
 
   #close(): void {

@@ -76,8 +76,6 @@ export interface SseOptions {
   readonly startedAt: number;
   /** Whether a worker has begun the job: then a long silence is answered with a status and comments. */
   readonly isRunning: () => Promise<boolean>;
-  /** The client takes events again. */
-  readonly onDrain: () => void;
 }
 
 /**
@@ -131,8 +129,6 @@ export class SseReply extends StreamedReply implements FrameReceiver {
   }
 
   tick(now: number): void {
-    if (!this.isEnded) this.onTick?.(now);
-    // That may have been its end.
     if (this.isEnded) return;
     const silent = now - this.#lastWriteAt;
     if (this.#isFull || silent < pingMs) return;
@@ -217,7 +213,7 @@ export class SseReply extends StreamedReply implements FrameReceiver {
     this.#response.once('drain', () => {
       this.#isFull = false;
       this.#lastWriteAt = Date.now();
-      this.#options.onDrain();
+      this.onDrain?.();
     });
   }
 

@@ -8,8 +8,8 @@ export abstract class StreamedReply {
   readonly opened: Promise<void>;
   /** Resolves when the last of it has left, with the error that ended it, if any. */
   readonly ended: Promise<ApiError | undefined>;
-  /** Called twice a second. */
-  onTick: ((now: number) => void) | undefined;
+  /** Set by the reader of its frames: the client takes them again. */
+  onDrain: (() => void) | undefined;
   /** When the first frame came, in ms since 1970. */
   firstFrameAt: number | undefined;
   frames = 0;

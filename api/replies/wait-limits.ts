@@ -15,14 +15,14 @@ const localGraceMs = 2000;
 export class WaitLimits {
   readonly #services: Services;
   readonly #job: JobIdentity;
-  readonly #fail: (error: ApiError) => void;
+  readonly #reply: { fail(error: ApiError): void };
   #queueCheckAt: number;
   #endedAt: number | undefined;
 
-  constructor(services: Services, job: JobIdentity, fail: (error: ApiError) => void) {
+  constructor(services: Services, job: JobIdentity, reply: { fail(error: ApiError): void }) {
     this.#services = services;
     this.#job = job;
-    this.#fail = fail;
+    this.#reply = reply;
     this.#queueCheckAt = job.createdAt + services.config.queueWaitMs;
   }
 
@@ -32,7 +32,7 @@ export class WaitLimits {
       const error = new ApiError('timeout', 'The request was not answered within its deadline.');
       if (this.#endedAt === undefined) this.#end(error, 'overdue');
       this.#endedAt ??= now;
-      if (now > this.#endedAt + localGraceMs) this.#fail(error);
+      if (now > this.#endedAt + localGraceMs) this.#reply.fail(error);
     } else if (now >= this.#queueCheckAt) {
       // Refused when a worker has begun; then there is nothing more to check.
       this.#queueCheckAt = Number.POSITIVE_INFINITY;

@@ -1,5 +1,6 @@
 import { inBatches, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
+import { readVerdict } from '../redis/read-verdict.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, refusalScript } from '../redis/script.ts';
 import { leaseMs } from './begin.ts';
@@ -7,8 +8,10 @@ import { leaseMs } from './begin.ts';
 /** `ok`, or why the worker must stop: see append.lua. */
 export type Ownership = 'ok' | 'fenced' | 'ended' | 'gone';
 
+const verdicts = ['ok', 'fenced', 'ended', 'gone', 'gap'] as const;
+
 /** `gap`: the log lacks frames before these, so that it cannot take them. */
-export type AppendVerdict = Ownership | 'gap';
+export type AppendVerdict = (typeof verdicts)[number];
 
 const script = loadScript<string[]>(new URL('./append.lua', import.meta.url), refusalScript);
 
@@ -55,5 +58,5 @@ async function appendAll(redis: RedisClient, calls: readonly AppendCall[]): Prom
       ]),
     ],
   );
-  return replies.map((reply) => (reply.startsWith('error ') ? new Error(reply) : (reply as AppendVerdict)));
+  return replies.map((reply) => (reply.startsWith('error ') ? new Error(reply) : readVerdict(verdicts, reply)));
 }

@@ -1,5 +1,6 @@
 import { inBatches, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
+import { readVerdict } from '../redis/read-verdict.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, refusalScript } from '../redis/script.ts';
 import { readTask, type VendorTask } from './vendor-task.ts';
@@ -9,6 +10,9 @@ export const leaseMs = 10_000;
 
 /** How often a job may be tried where trying again is allowed: one that has killed two workers would kill the next. */
 const attemptsAllowed = 2;
+
+/** Why a job is not run, where that is all that begin-job.lua says. */
+const plainVerdicts = ['drop', 'settle', 'overdue', 'interrupted', 'lost', 'unknown', 'exhausted'] as const;
 
 /** What a worker may do with a job; see begin-job.lua. */
 export type BeginVerdict =
@@ -22,7 +26,7 @@ export type BeginVerdict =
       readonly progress: number;
     }
   | { readonly verdict: 'wait'; readonly waitMs: number }
-  | { readonly verdict: 'drop' | 'settle' | 'overdue' | 'interrupted' | 'lost' | 'unknown' | 'exhausted' }
+  | { readonly verdict: (typeof plainVerdicts)[number] }
   /** Its state, or its vendor's task, is none. Another asking would not help. */
   | { readonly verdict: 'unreadable'; readonly reason: string };
 
@@ -71,7 +75,8 @@ export function readBeginReply(text: string): BeginVerdict {
   if (verdict === 'run') return { verdict, ...own };
   if (verdict === 'poll') return readPoll(own, task, Number(progress));
   if (verdict === 'wait') return { verdict, waitMs: own.attempt };
-  return { verdict: verdict as 'drop' };
+  const plain = readVerdict(plainVerdicts, verdict);
+  return plain instanceof Error ? { verdict: 'unreadable', reason: plain.message } : { verdict: plain };
 }
 
 function readPoll(own: { attempt: number; lastSeq: number }, task: string, progress: number): BeginVerdict {

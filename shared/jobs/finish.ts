@@ -1,6 +1,7 @@
 import type { ApiError } from '../errors.ts';
 import { inBatches, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
+import { readVerdict } from '../redis/read-verdict.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, refusalScript } from '../redis/script.ts';
 import { publishCommand } from './append.ts';
@@ -47,9 +48,12 @@ export interface FinishCall {
   readonly served?: string;
 }
 
+const verdicts = ['finished', 'already', 'fenced', 'refused', 'gone', 'gap'] as const;
+
+/** What finish.lua has done. */
 export interface FinishReply {
   /** `finished`: this call ended the job. `already`: another did before. The rest: it was not ended by this call. */
-  readonly verdict: 'finished' | 'already' | 'fenced' | 'refused' | 'gone' | 'gap';
+  readonly verdict: (typeof verdicts)[number];
   /** The outcome that stands, when there is one. */
   readonly outcome: Outcome | undefined;
   /** Whether a worker had begun the job. */
@@ -88,10 +92,12 @@ function argumentsOf(call: FinishCall): (string | number)[] {
 }
 
 function readReply(text: string): FinishReply | Error {
-  const [verdict, outcome = '', attempt, lease] = text.split('\t');
-  if (verdict === 'error') return new Error(outcome);
+  const [name, outcome = '', attempt, lease] = text.split('\t');
+  if (name === 'error') return new Error(outcome);
+  const verdict = readVerdict(verdicts, name);
+  if (verdict instanceof Error) return verdict;
   return {
-    verdict: verdict as FinishReply['verdict'],
+    verdict,
     outcome: (outcome || undefined) as Outcome | undefined,
     began: attempt !== '',
     isRunning: lease === '1',

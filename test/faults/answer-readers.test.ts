@@ -58,12 +58,14 @@ function sequence(frames: readonly Frame[]): number[] {
 }
 
 describe('An answer reader', () => {
-  function openReader(job: JobIdentity, isFull?: () => boolean) {
+  function openReader(job: JobIdentity, isFull?: () => boolean, hasBegun = true) {
     const { sink, frames, whole } = openSink(isFull);
     const context = { redis: jobs.redis, blobs: undefined as never, log: console as never };
     const served: Served[] = [];
     const onServed = (who: Served): void => void served.push(who);
-    return { reader: new AnswerReader(job, context, { sink, ...unheard, onServed }), frames, whole, served };
+    const reader = new AnswerReader(job, context, { sink, ...unheard, onServed });
+    if (hasBegun) reader.begin();
+    return { reader, frames, whole, served };
   }
 
   test('reads from the log what it missed, and uses no frame twice', async () => {
@@ -81,6 +83,22 @@ describe('An answer reader', () => {
     await jobs.end(job, { attempt: 1 });
     reader.receive('1 5\ne{}', 0);
     assert.deepEqual(sequence(await whole), [1, 2, 3, 4, 5]);
+  });
+
+  test('delivers nothing before it begins, and then from the log what came before, each frame once', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    const { reader, frames, whole } = openReader(job, undefined, false);
+    await jobs.write(job, 1, 1, ['a', 'b']);
+    reader.receive('1 1\nd"a"\nd"b"', 0);
+    reader.catchUp();
+    reader.resume();
+    for (let count = 0; count < 5; count++) await jobs.redis.ping();
+    assert.deepEqual(frames, []);
+    reader.begin();
+    await jobs.end(job, { attempt: 1 });
+    reader.receive('1 3\ne{}', 0);
+    assert.deepEqual(sequence(await whole), [1, 2, 3]);
   });
 
   test('tells who serves before the first frame, and once for all that follow', async () => {
@@ -122,6 +140,7 @@ describe('An answer reader', () => {
     const { sink, frames, whole } = openSink(() => true);
     const context = { redis, blobs: undefined as never, log: console as never };
     const reader = new AnswerReader(job, context, { sink, ...unheard });
+    reader.begin();
     reader.catchUp();
     const drain = setInterval(() => reader.resume(), 1);
     assert.equal((await whole).length, 201);
@@ -172,7 +191,7 @@ describe('An answer reader that meets a blob', () => {
       fail: ({ code }) => heard.emit('outcome', code),
     };
     const reader = new AnswerReader(job, { redis: jobs.redis, blobs, log: console as never }, { sink, ...unheard });
-    reader.made();
+    reader.begin();
     reader.catchUp();
     const [result] = await outcome;
     reader.close();
@@ -229,6 +248,7 @@ describe('An answer that cannot be shown', () => {
         isCreator,
       },
     );
+    reader.begin();
     return { reader, told, failed, counted };
   }
 
@@ -246,7 +266,6 @@ describe('An answer that cannot be shown', () => {
       if (seq === 2) throw new TypeError('no such choice');
     };
     const fromLog = await readBroken(job, { frame });
-    fromLog.reader.made();
     fromLog.reader.catchUp();
     await fromLog.failed;
     const live = await readBroken(job, { frame });
@@ -312,7 +331,6 @@ describe('An answer that cannot be shown', () => {
       false,
       blobs,
     );
-    reader.made();
     reader.catchUp();
     for (let count = 0; count < 30; count++) await jobs.redis.ping();
     assert.equal(counted.reads, 1);
@@ -326,7 +344,6 @@ describe('An answer that cannot be shown', () => {
     const job = await threeFrames();
     await jobs.redis.xtrim(jobKeys.log(job.id), 'MAXLEN', 0);
     const { reader, told, failed, counted } = await readBroken(job, {});
-    reader.made();
     reader.catchUp();
     await failed;
     assert.deepEqual([told[0]?.code, counted.reads], ['resume_expired', 2]);
@@ -338,7 +355,6 @@ describe('An answer that cannot be shown', () => {
     await jobs.write(job, 1, 1, ['a']);
     await jobs.end(job, { attempt: 1 });
     const { reader, told, failed, counted } = await readBroken(job, {});
-    reader.made();
     reader.receive('1 1\nd"a"\nd"b"\nd"c"', 0);
     reader.catchUp();
     await failed;
@@ -349,7 +365,6 @@ describe('An answer that cannot be shown', () => {
     const codes: (string | undefined)[] = [];
     for (const isCreator of [true, false]) {
       const { reader, told, failed } = await readBroken(jobs.identity(), {}, isCreator);
-      reader.made();
       reader.catchUp();
       await failed;
       codes.push(told[0]?.code);
@@ -369,7 +384,7 @@ describe('Readers of answers', () => {
     const readers = new AnswerReaders({ redis: jobs.redis, blobs: undefined as never, log: console as never });
     try {
       const { sink, whole } = openSink();
-      readers.open(job, sink);
+      readers.open(job, sink).begin();
       await jobs.take(job);
       await jobs.write(job, 1, 1, ['a']);
       await jobs.end(job, { attempt: 1 });
@@ -411,10 +426,10 @@ describe('A reader whose job is not made yet', () => {
         },
       );
       readers.resubscribed();
-      // The reader's look is on the same connection, so it is over when these are answered.
+      // The reader's look would be on the same connection, and over when these are answered.
       for (let count = 0; count < 5; count++) await jobs.redis.ping();
       assert.equal(isLost, false);
-      reader.made();
+      reader.begin();
       reader.catchUp();
       await lost;
     } finally {

@@ -173,6 +173,7 @@ export class TestGateway {
   settings(more: Record<string, string> = {}): NodeJS.ProcessEnv {
     return {
       PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       HOST: '127.0.0.1',
       REDIS_URL: this.redisUrl,
       SLUICE_DATA_DIR: this.dataDir,

@@ -1,15 +1,14 @@
-import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { type Check, defineEndpoint, type Resolve } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
-import type { ParsedRequest } from '../../pipeline/parsed-request.ts';
 import { withFieldCheck } from '../check-media-fields.ts';
-import { parseSpeech, type SpeechTraits, withFormat } from './parse-speech.ts';
+import { parseSpeech, type SpeechRequirements, type SpeechViewOptions, withFormat } from './parse-speech.ts';
 import { speechView } from './speech-view.ts';
 
 /**
  * What the model must be able to do for a request. Events need a vendor that has them, as at OpenAI: they tell the usage.
  */
-const checkSpeech: NonNullable<Endpoint['check']> = ({ traits }, { id, speech }) => {
-  const { format, events } = traits as SpeechTraits;
+const checkSpeech: Check<SpeechRequirements> = ({ requirements }, { id, speech }) => {
+  const { format, events } = requirements;
   if (!speech?.formats.includes(format)) {
     const message = `The model \`${id}\` does not speak '${format}'. Its formats are: ${speech?.formats.join(', ')}.`;
     throw invalidParameter('response_format', message);
@@ -20,16 +19,16 @@ const checkSpeech: NonNullable<Endpoint['check']> = ({ traits }, { id, speech })
 };
 
 /** A request that names no format gets one that the model speaks. */
-const fillIn: NonNullable<Endpoint['resolve']> = async (read, { services }) => {
-  const { format, isFormatGiven } = read.traits as SpeechTraits;
+const fillIn: Resolve<SpeechRequirements, SpeechViewOptions> = async (read, { services }) => {
+  const { format, isFormatGiven } = read.requirements;
   const [first, ...others] = services.catalogue.find(read.model)?.speech?.formats ?? [];
   if (isFormatGiven || first === undefined || [first, ...others].includes(format)) return read;
   // The text is bounded, but not so a field that nobody knows: such a request is left as it is.
-  return typeof read.request === 'string' ? withFormat(read as ParsedRequest, first) : read;
+  return typeof read.request === 'string' ? withFormat({ ...read, request: read.request }, first) : read;
 };
 
 /** `POST /v1/audio/speech` (https://platform.openai.com/docs/api-reference/audio/createSpeech). */
-export const audioSpeech: Endpoint = {
+export const audioSpeech = defineEndpoint({
   name: 'audio.speech',
   path: '/v1/audio/speech',
   capability: 'speech',
@@ -37,4 +36,4 @@ export const audioSpeech: Endpoint = {
   resolve: fillIn,
   check: withFieldCheck('speech', checkSpeech),
   view: speechView,
-};
+});

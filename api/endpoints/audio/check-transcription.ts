@@ -1,13 +1,16 @@
-import type { Endpoint } from '../../pipeline/endpoint.ts';
+import type { Check } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
-import type { TranscriptionTraits } from './parse-transcription.ts';
+import type { TranscriptionRequirements } from './parse-transcription.ts';
 
 /**
  * What the model must be able to do for a request. A stream of a model that says its text only at its end is refused too:
  * OpenAI ignores the wish there, and answers JSON to a client that reads events.
  */
-export const checkTranscription: NonNullable<Endpoint['check']> = ({ stream, traits }, { id, transcription }) => {
-  const { task, format, speakers } = traits as TranscriptionTraits;
+export const checkTranscription: Check<TranscriptionRequirements> = (
+  { stream, requirements },
+  { id, transcription },
+) => {
+  const { task, format, speakers } = requirements;
   const refuse = (param: string, message: string): never => {
     throw invalidParameter(param, `The model \`${id}\` ${message}.`);
   };

@@ -6,9 +6,10 @@ import { mediaExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
 import type { Parse, ParsedRequest } from '../../pipeline/parsed-request.ts';
 import { readRequestFields } from '../../pipeline/request-fields.ts';
 import { requestTags } from '../../pipeline/request-tags.ts';
+import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
-/** What `checkSpeech` holds against a model's row, and what the view shows by. */
-export interface SpeechTraits extends Readonly<Record<string, unknown>> {
+/** What the view of speech needs of its request. */
+export interface SpeechViewOptions {
   readonly format: SpeechFormat;
   /** Whether the caller has named it. */
   readonly isFormatGiven: boolean;
@@ -16,32 +17,38 @@ export interface SpeechTraits extends Readonly<Record<string, unknown>> {
   readonly events: boolean;
 }
 
+/** What the check of speech validates against a model's row. */
+export interface SpeechRequirements extends SpeechViewOptions, MediaFieldRequirements {}
+
 /**
- * Prepares `POST /v1/audio/speech`. Audio always comes as it grows; its traits are the view's options too.
+ * Parses `POST /v1/audio/speech`. Audio always comes as it grows.
  */
-export const parseSpeech: Parse = (body) => {
+export const parseSpeech: Parse<SpeechRequirements, SpeechViewOptions> = (body) => {
   const input = readRequestFields(speechRequest, parseJson(body));
   const { model, stream_format: streamFormat, response_format: format = 'mp3', ...rest } = input;
   const events = streamFormat === 'sse';
   const request: SpeechJobRequest = { ...rest, response_format: format, ...(events && { stream_format: 'sse' }) };
-  const traits: SpeechTraits = { format, isFormatGiven: input.response_format !== undefined, events };
+  const viewOptions: SpeechViewOptions = { format, isFormatGiven: input.response_format !== undefined, events };
   const mediaFields = givenMediaFields('speech', request);
   return {
-    ...{ model, stream: true, request: JSON.stringify(request), hasMedia: false, viewOptions: traits },
+    ...{ model, stream: true, request: JSON.stringify(request), hasMedia: false, viewOptions },
     ...requestTags(input.metadata),
     ...vendorFacts(request, mediaExtras('speech', mediaFields, request)),
     extent: { characters: [...input.input].length },
-    traits: { ...traits, mediaFields },
+    requirements: { ...viewOptions, mediaFields },
   };
 };
 
 /** A parsed request for another format. */
-export function withFormat(parsed: ParsedRequest, format: SpeechFormat): ParsedRequest {
+export function withFormat(
+  parsed: ParsedRequest<SpeechRequirements, SpeechViewOptions>,
+  format: SpeechFormat,
+): ParsedRequest<SpeechRequirements, SpeechViewOptions> {
   const request: SpeechJobRequest = { ...(JSON.parse(parsed.request) as SpeechJobRequest), response_format: format };
   return {
     ...parsed,
     request: JSON.stringify(request),
     viewOptions: { ...parsed.viewOptions, format },
-    traits: { ...parsed.traits, format },
+    requirements: { ...parsed.requirements, format },
   };
 }

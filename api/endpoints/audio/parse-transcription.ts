@@ -10,6 +10,7 @@ import { mediaExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
 import type { Form, ParsedRequest, ParseForm } from '../../pipeline/parsed-request.ts';
 import { readRequestFields } from '../../pipeline/request-fields.ts';
+import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
 /** The largest audio file, as at OpenAI. */
 const largestFile = 25 * 1024 * 1024;
@@ -33,10 +34,14 @@ const fields: Readonly<Record<string, FieldKind>> = {
 };
 const speakerFields = ['known_speaker_names', 'known_speaker_references'] as const;
 
-/** What `checkTranscription` holds against a model's row. */
-export interface TranscriptionTraits extends Readonly<Record<string, unknown>> {
-  readonly task: TranscriptionJobRequest['task'];
+/** What the view of a transcription needs of its request. */
+export interface TranscriptionViewOptions {
   readonly format: TranscriptionJobRequest['format'];
+}
+
+/** What `checkTranscription` validates against a model's row. */
+export interface TranscriptionRequirements extends TranscriptionViewOptions, MediaFieldRequirements {
+  readonly task: TranscriptionJobRequest['task'];
   /** The field that names speakers, where there is one. */
   readonly speakers: string | undefined;
 }
@@ -44,13 +49,18 @@ export interface TranscriptionTraits extends Readonly<Record<string, unknown>> {
 /** Speech is hardly ever kept in less: 16 kbit/s. How long a file is, only its vendor finds out. */
 const minBytesPerSecond = 2000;
 
-/** Prepares `POST /v1/audio/transcriptions`. The view option `format` is the response format. */
-export const parseTranscription: ParseForm = (form) => parse(form, 'transcribe');
+/** Parses `POST /v1/audio/transcriptions`. */
+export const parseTranscription: ParseForm<TranscriptionRequirements, TranscriptionViewOptions> = (form) =>
+  parse(form, 'transcribe');
 
-/** Prepares `POST /v1/audio/translations`. The view option `format` is the response format. */
-export const parseTranslation: ParseForm = (form) => parse(form, 'translate');
+/** Parses `POST /v1/audio/translations`. */
+export const parseTranslation: ParseForm<TranscriptionRequirements, TranscriptionViewOptions> = (form) =>
+  parse(form, 'translate');
 
-function parse(form: Form, task: TranscriptionJobRequest['task']): ParsedRequest {
+function parse(
+  form: Form,
+  task: TranscriptionJobRequest['task'],
+): ParsedRequest<TranscriptionRequirements, TranscriptionViewOptions> {
   const schema = task === 'translate' ? translationRequest : transcriptionRequest;
   const given = readFormFields(form, fields);
   const upload = readFile(form);
@@ -59,7 +69,6 @@ function parse(form: Form, task: TranscriptionJobRequest['task']): ParsedRequest
   const options = rest as TranscriptionJobRequest['options'];
   const request: TranscriptionJobRequest = { task, format, options };
   const speakers = speakerFields.find((field) => options[field] !== undefined);
-  const traits: TranscriptionTraits = { task, format, speakers };
   const mediaFields = givenMediaFields('transcription', { ...request });
   return {
     model,
@@ -69,7 +78,7 @@ function parse(form: Form, task: TranscriptionJobRequest['task']): ParsedRequest
     viewOptions: { format },
     ...vendorFacts(options, mediaExtras('transcription', mediaFields, options)),
     extent: { seconds: Math.ceil(upload.bytes / minBytesPerSecond) },
-    traits: { ...traits, mediaFields },
+    requirements: { task, format, speakers, mediaFields },
     files: [upload],
   };
 }

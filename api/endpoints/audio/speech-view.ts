@@ -1,13 +1,14 @@
 import { type SpeechEnd, type SpeechFormat, speechTypes } from '../../../shared/capabilities/speech.ts';
 import type { Frame } from '../../../shared/jobs/frames.ts';
 import type { BytesView, View, ViewedJob } from '../../replies/view.ts';
+import type { SpeechViewOptions } from './parse-speech.ts';
 
 /**
  * Speech. Bytes: the audio. Events (https://platform.openai.com/docs/api-reference/audio/speech-audio-delta-event):
  * `speech.audio.delta`, then `speech.audio.done`, which also says where the file is, if there is one. As the result of a
  * job: where the file is.
  */
-export const speechView: View = {
+export const speechView: View<SpeechViewOptions> = {
   stream: (job) => (frame) => {
     if (frame.type === 'delta') return [`data: {"type":"speech.audio.delta",${frame.text.slice(1)}`];
     return frame.type === 'end' ? [`data: ${doneEvent(job, readEnd(frame))}`] : [];
@@ -18,7 +19,7 @@ export const speechView: View = {
     return readEnd(end).events ? frames : [end];
   },
   held: (job, frames) => JSON.stringify(fileOf(job, readEnd(frames.at(-1) as Frame)) ?? null),
-  bytes: ({ viewOptions }) => (viewOptions.events === true ? undefined : bytesOf(viewOptions.format as SpeechFormat)),
+  bytes: ({ viewOptions }) => (viewOptions.events ? undefined : bytesOf(viewOptions.format)),
 };
 
 function bytesOf(format: SpeechFormat): BytesView {

@@ -1,6 +1,7 @@
 import type { TranscriptionFormat } from '../../../shared/capabilities/transcription.ts';
 import type { Frame } from '../../../shared/jobs/frames.ts';
-import type { View, ViewedJob } from '../../replies/view.ts';
+import type { View } from '../../replies/view.ts';
+import type { TranscriptionViewOptions } from './parse-transcription.ts';
 import { type Transcript, toSrt, toVtt } from './subtitles.ts';
 
 /** Content types of the formats that are not JSON. */
@@ -10,16 +11,12 @@ const textTypes: Partial<Record<TranscriptionFormat, string>> = {
   vtt: 'text/vtt; charset=utf-8',
 };
 
-function formatOf(job: ViewedJob): TranscriptionFormat {
-  return job.viewOptions.format as TranscriptionFormat;
-}
-
 /**
  * Transcriptions and translations. Streamed: the vendor's events, then `transcript.text.done`; there is no `[DONE]` in
  * this stream of OpenAI's. A held answer watched as a stream is the last event alone. Held: the JSON formats as the vendor
  * gave them; text, srt and vtt made here.
  */
-export const transcriptionView: View = {
+export const transcriptionView: View<TranscriptionViewOptions> = {
   stream: () => (frame) => {
     if (frame.type === 'delta') return [`data: ${frame.text}`];
     return frame.type === 'end' ? [`data: ${doneEvent(frame.text)}`] : [];
@@ -27,13 +24,13 @@ export const transcriptionView: View = {
   heldFromEnd: true,
   held: (job, frames) => {
     const { text } = frames.at(-1) as Frame;
-    const format = formatOf(job);
+    const { format } = job.viewOptions;
     if (format === 'text') return `${transcriptOf(text).text}\n`;
     if (format === 'srt') return toSrt(transcriptOf(text));
     if (format === 'vtt') return toVtt(transcriptOf(text));
     return text;
   },
-  contentType: (job) => textTypes[formatOf(job)],
+  contentType: (job) => textTypes[job.viewOptions.format],
 };
 
 interface DoneTranscript {

@@ -1,26 +1,24 @@
 import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
-import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
-import type { ModelLimits } from '../../pipeline/model-limits.ts';
-import { type ChatFieldTraits, checkChatFields } from '../check-chat-fields.ts';
+import { checkChatFields } from '../check-chat-fields.ts';
 import { completionView } from '../completions/completion-view.ts';
 import { chatChunkChoice, foldChatCompletion } from './fold-chat-completion.ts';
-import { parseChat } from './parse-chat.ts';
+import { type ChatRequirements, parseChat } from './parse-chat.ts';
 
-const checkChat: Endpoint['check'] = ({ traits }, model, unsupported) => {
+const checkChat: Check<ChatRequirements> = ({ requirements }, model, unsupported) => {
   if (model.legacyCompletions) {
     throw invalidParameter(
       'model',
       `The model \`${model.id}\` is not a chat model, so it cannot be used with /v1/chat/completions: use /v1/completions.`,
     );
   }
-  const { limits, ...given } = traits as unknown as ChatFieldTraits & { limits: ModelLimits };
-  checkModelLimits(limits, model);
-  return checkChatFields(given, model, unsupported);
+  checkModelLimits(requirements.limits, model);
+  return checkChatFields(requirements, model, unsupported);
 };
 
 /** `POST /v1/chat/completions` (https://platform.openai.com/docs/api-reference/chat). */
-export const chatCompletions: Endpoint = {
+export const chatCompletions = defineEndpoint({
   name: 'chat',
   path: '/v1/chat/completions',
   capability: 'chat',
@@ -33,4 +31,4 @@ export const chatCompletions: Endpoint = {
     fold: foldChatCompletion,
     chunkChoice: chatChunkChoice,
   }),
-};
+});

@@ -3,15 +3,22 @@ import { givenChatFields } from '../../../shared/catalogue/chat-fields.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
 import { chatExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
 import { InputMedia } from '../../pipeline/input-media.ts';
-import { readModelLimits } from '../../pipeline/model-limits.ts';
+import { type ModelLimits, readModelLimits } from '../../pipeline/model-limits.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
 import { extentOf, feeExtent } from '../../pipeline/request-extent.ts';
 import { readRequestFields } from '../../pipeline/request-fields.ts';
 import { requestTags } from '../../pipeline/request-tags.ts';
+import type { ChatFieldRequirements } from '../check-chat-fields.ts';
+import type { CompletionViewOptions } from '../completions/completion-view.ts';
 import { forwardedStreamOptions } from '../stream-options.ts';
 
-/** Prepares `POST /v1/chat/completions`. The view option `includeUsage` asks for usage at the end of a stream. */
-export const parseChat: Parse = (body) => {
+/** What the check of chats validates against a model's row. */
+export interface ChatRequirements extends ChatFieldRequirements {
+  readonly limits: ModelLimits;
+}
+
+/** Parses `POST /v1/chat/completions`. */
+export const parseChat: Parse<ChatRequirements, CompletionViewOptions> = (body) => {
   const input = readRequestFields(chatRequest, parseJson(body));
   const { model, stream, stream_options: streamOptions, ...request } = input;
   const job = { ...forwardedStreamOptions(streamOptions), ...request };
@@ -31,7 +38,7 @@ export const parseChat: Parse = (body) => {
       ...media.extent,
       ...feeExtent(input.web_search_options),
     },
-    traits: {
+    requirements: {
       chatFields: [...given, ...fields],
       limits: readModelLimits('messages', input.messages, most),
     },

@@ -1,6 +1,12 @@
 import type { Frame } from '../../../shared/jobs/frames.ts';
 import type { View, ViewedJob } from '../../replies/view.ts';
 
+/** What the view of a completion needs of its request. */
+export interface CompletionViewOptions {
+  /** The usage is asked for at the end of a stream. */
+  readonly includeUsage: boolean;
+}
+
 /** How the answers of one kind of completion are dressed. */
 export interface CompletionDress {
   /** Before the job's id: `chatcmpl-`. */
@@ -24,7 +30,13 @@ function splice(head: string, text: string): string {
  * The view of completions, of chats and legacy ones. Streamed: a chunk per delta. The end becomes the usage chunk, where
  * asked for, and `[DONE]`. A held answer watched as a stream is one whole object and `[DONE]`.
  */
-export function completionView({ idPrefix, object, chunkObject, fold, chunkChoice }: CompletionDress): View {
+export function completionView({
+  idPrefix,
+  object,
+  chunkObject,
+  fold,
+  chunkChoice,
+}: CompletionDress): View<CompletionViewOptions> {
   /** The fields that lead every object of an answer, ready to be followed by the frame's own. */
   const envelope = (job: ViewedJob, objectName: string): string => {
     const created = Math.floor(job.createdAt / 1000);
@@ -32,7 +44,7 @@ export function completionView({ idPrefix, object, chunkObject, fold, chunkChoic
   };
   return {
     stream: (job) => {
-      const includeUsage = job.viewOptions.includeUsage === true;
+      const includeUsage = job.viewOptions.includeUsage;
       const chunk = envelope(job, chunkObject) + (includeUsage ? ',"usage":null' : '');
       return (frame) => {
         if (frame.type === 'delta') return [`data: ${splice(chunk, frame.text)}`];

@@ -1,11 +1,10 @@
 import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
-import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
-import type { ModelLimits } from '../../pipeline/model-limits.ts';
-import { type ChatFieldTraits, checkChatFields } from '../check-chat-fields.ts';
+import { checkChatFields } from '../check-chat-fields.ts';
 import { completionView } from './completion-view.ts';
 import { foldCompletion } from './fold-completion.ts';
-import { parseCompletion } from './parse-completion.ts';
+import { type CompletionRequirements, parseCompletion } from './parse-completion.ts';
 
 /** What a model without native completions does not do, where more than the parameter's name has to be said. */
 const reasons: Readonly<Record<string, string>> = {
@@ -15,12 +14,12 @@ const reasons: Readonly<Record<string, string>> = {
   max_tokens: "'max_tokens' must be at least 1",
 };
 
-const checkCompletion: Endpoint['check'] = ({ traits }, model, unsupported) => {
+const checkCompletion: Check<CompletionRequirements> = ({ requirements }, model, unsupported) => {
   const { id, legacyCompletions } = model;
-  const name = traits?.nativeOnly;
-  checkModelLimits(traits?.limits as ModelLimits, model);
-  if (legacyCompletions) return;
-  if (typeof name !== 'string') return checkChatFields(traits as unknown as ChatFieldTraits, model, unsupported);
+  const { nativeOnly: name, limits } = requirements;
+  checkModelLimits(limits, model);
+  if (legacyCompletions) return undefined;
+  if (name === undefined) return checkChatFields(requirements, model, unsupported);
   const reason = reasons[name] ?? `'${name}' is not supported`;
   throw invalidParameter(
     name,
@@ -29,7 +28,7 @@ const checkCompletion: Endpoint['check'] = ({ traits }, model, unsupported) => {
 };
 
 /** `POST /v1/completions`, the legacy one (https://platform.openai.com/docs/api-reference/completions). */
-export const completions: Endpoint = {
+export const completions = defineEndpoint({
   name: 'completions',
   path: '/v1/completions',
   capability: 'chat',
@@ -41,4 +40,4 @@ export const completions: Endpoint = {
     chunkObject: 'text_completion',
     fold: foldCompletion,
   }),
-};
+});

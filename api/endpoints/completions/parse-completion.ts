@@ -2,18 +2,24 @@ import { type CompletionRequest, completionRequest } from '../../../shared/capab
 import { givenChatFields } from '../../../shared/catalogue/chat-fields.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
 import { completionExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
-import { readModelLimits } from '../../pipeline/model-limits.ts';
+import { type ModelLimits, readModelLimits } from '../../pipeline/model-limits.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
 import { extentOf, feeExtent } from '../../pipeline/request-extent.ts';
 import { readRequestFields } from '../../pipeline/request-fields.ts';
 import { requestTags } from '../../pipeline/request-tags.ts';
+import type { ChatFieldRequirements } from '../check-chat-fields.ts';
 import { forwardedStreamOptions } from '../stream-options.ts';
+import type { CompletionViewOptions } from './completion-view.ts';
 
-/**
- * Prepares `POST /v1/completions`. The view option `includeUsage` asks for usage at the end of a stream; the trait
- * `nativeOnly` names the first parameter that a chat cannot stand in for, if there is one, `chatFields` what is asked of a chat.
- */
-export const parseCompletion: Parse = (body) => {
+/** What the check of completions validates against a model's row. */
+export interface CompletionRequirements extends ChatFieldRequirements {
+  /** The first parameter that a chat cannot stand in for. */
+  readonly nativeOnly: string | undefined;
+  readonly limits: ModelLimits;
+}
+
+/** Parses `POST /v1/completions`. */
+export const parseCompletion: Parse<CompletionRequirements, CompletionViewOptions> = (body) => {
   const input = readRequestFields(completionRequest, parseJson(body));
   const { model, stream, stream_options: streamOptions, ...request } = input;
   const { prompt: _, ...fields } = request;
@@ -29,7 +35,7 @@ export const parseCompletion: Parse = (body) => {
       ...extentOf((input as CompletionRequest).max_tokens, choices(input as CompletionRequest)),
       ...feeExtent(input.web_search_options, promptCount(input as CompletionRequest)),
     },
-    traits: {
+    requirements: {
       nativeOnly: nativeOnly(input as CompletionRequest),
       chatFields: chatFields(input as CompletionRequest),
       limits: readModelLimits('prompt', undefined, { max_tokens: (input as CompletionRequest).max_tokens }),

@@ -1,22 +1,22 @@
 import type { Frame } from '../../../shared/jobs/frames.ts';
-import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
 import type { ViewedJob } from '../../replies/view.ts';
 import { withFieldCheck } from '../check-media-fields.ts';
-import { parseEmbeddings } from './parse-embeddings.ts';
+import { type EmbeddingRequirements, parseEmbeddings } from './parse-embeddings.ts';
 
 /** The envelope before the end frame's own `data` and `usage`, which may run to many megabytes and are not parsed. */
 function embeddingList(job: ViewedJob, end: Frame): string {
   return `{"object":"list","model":${JSON.stringify(job.model)},${end.text.slice(1)}`;
 }
 
-const checkEmbeddings: NonNullable<Endpoint['check']> = ({ traits }, { id, embedding }) => {
-  if (traits?.dimensions === undefined || embedding?.dimensions) return;
+const checkEmbeddings: Check<EmbeddingRequirements> = ({ requirements }, { id, embedding }) => {
+  if (requirements.dimensions === undefined || embedding?.dimensions) return undefined;
   throw invalidParameter('dimensions', `The model \`${id}\` does not support specifying dimensions.`);
 };
 
 /** `POST /v1/embeddings` (https://platform.openai.com/docs/api-reference/embeddings). */
-export const embeddings: Endpoint = {
+export const embeddings = defineEndpoint({
   name: 'embeddings',
   path: '/v1/embeddings',
   capability: 'embedding',
@@ -26,4 +26,4 @@ export const embeddings: Endpoint = {
     stream: (job) => (frame) => (frame.type === 'end' ? [`data: ${embeddingList(job, frame)}`, 'data: [DONE]'] : []),
     held: (job, frames) => embeddingList(job, frames.at(-1) as Frame),
   },
-};
+});

@@ -5,9 +5,16 @@ import { mediaExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
 import { readRequestFields } from '../../pipeline/request-fields.ts';
 import { requestTags } from '../../pipeline/request-tags.ts';
+import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
-/** Prepares `POST /v1/embeddings`. The trait `dimensions` is the number of them that was asked for. */
-export const parseEmbeddings: Parse = (body) => {
+/** What the check of embeddings validates against a model's row. */
+export interface EmbeddingRequirements extends MediaFieldRequirements {
+  /** The number of dimensions that was asked for. */
+  readonly dimensions: number | undefined;
+}
+
+/** Parses `POST /v1/embeddings`. */
+export const parseEmbeddings: Parse<EmbeddingRequirements> = (body) => {
   const input = readRequestFields(embeddingRequest, parseJson(body));
   const { model, stream: _stream, ...request } = input;
   const { input: _input, ...fields } = request;
@@ -20,6 +27,6 @@ export const parseEmbeddings: Parse = (body) => {
     viewOptions: {},
     ...requestTags(request.metadata),
     ...vendorFacts(fields, mediaExtras('embedding', mediaFields, fields)),
-    traits: { dimensions: request.dimensions, mediaFields },
+    requirements: { dimensions: request.dimensions, mediaFields },
   };
 };

@@ -1,7 +1,7 @@
 import type { ImageTask } from '../../../shared/capabilities/image.ts';
-import type { Endpoint } from '../../pipeline/endpoint.ts';
+import type { Check } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
-import type { ImageTraits } from './parse-image.ts';
+import type { ImageRequirements } from './parse-image.ts';
 
 const taskNames: Record<ImageTask, string> = {
   generation: 'generate images from a prompt',
@@ -9,12 +9,12 @@ const taskNames: Record<ImageTask, string> = {
   variation: 'make variations of images',
 };
 
-/** Holds an image request against its model's row: the task, `size`, `n`, `stream` and `partial_images`. */
-export function checkImage(task: ImageTask): NonNullable<Endpoint['check']> {
-  return ({ stream, traits }, { id, image }) => {
+/** Validates an image request against its model's row: the task, `size`, `n`, `stream` and `partial_images`. */
+export function checkImage(task: ImageTask): Check<ImageRequirements> {
+  return ({ stream, requirements }, { id, image }) => {
     // A row that says nothing leaves it to the vendor.
     if (image === undefined) return;
-    const { n, size, partialImages } = traits as unknown as ImageTraits;
+    const { n, size, partialImages } = requirements;
     if (!image.tasks.includes(task))
       throw invalidParameter('model', `The model \`${id}\` does not ${taskNames[task]}.`);
     if (size !== undefined) checkSize(size, image.sizes);

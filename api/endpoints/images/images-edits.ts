@@ -1,4 +1,4 @@
-import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { defineEndpoint } from '../../pipeline/endpoint.ts';
 import { withFieldCheck } from '../check-media-fields.ts';
 import { checkImage } from './check-image.ts';
 import { imageView } from './image-view.ts';
@@ -6,7 +6,7 @@ import { parseImageEdit } from './parse-image.ts';
 import { parseImageEditForm } from './parse-image-form.ts';
 
 /** `POST /v1/images/edits`, a form or JSON (https://platform.openai.com/docs/api-reference/images/createEdit). */
-export const imagesEdits: Endpoint = {
+export const imagesEdits = defineEndpoint({
   name: 'images.edits',
   path: '/v1/images/edits',
   capability: 'image',
@@ -15,4 +15,4 @@ export const imagesEdits: Endpoint = {
   parseForm: parseImageEditForm,
   check: withFieldCheck('image', checkImage('edit')),
   view: imageView('image_edit'),
-};
+});

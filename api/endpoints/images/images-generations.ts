@@ -1,11 +1,11 @@
-import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { defineEndpoint } from '../../pipeline/endpoint.ts';
 import { withFieldCheck } from '../check-media-fields.ts';
 import { checkImage } from './check-image.ts';
 import { imageView } from './image-view.ts';
 import { parseImageGeneration } from './parse-image.ts';
 
 /** `POST /v1/images/generations` (https://platform.openai.com/docs/api-reference/images/create). */
-export const imagesGenerations: Endpoint = {
+export const imagesGenerations = defineEndpoint({
   name: 'images.generations',
   path: '/v1/images/generations',
   capability: 'image',
@@ -13,4 +13,4 @@ export const imagesGenerations: Endpoint = {
   parse: parseImageGeneration,
   check: withFieldCheck('image', checkImage('generation')),
   view: imageView('image_generation'),
-};
+});

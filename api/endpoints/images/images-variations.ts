@@ -1,11 +1,11 @@
-import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { defineEndpoint } from '../../pipeline/endpoint.ts';
 import { withFieldCheck } from '../check-media-fields.ts';
 import { checkImage } from './check-image.ts';
 import { imageView } from './image-view.ts';
 import { parseImageVariation } from './parse-image-form.ts';
 
 /** `POST /v1/images/variations` (https://platform.openai.com/docs/api-reference/images/createVariation). */
-export const imagesVariations: Endpoint = {
+export const imagesVariations = defineEndpoint({
   name: 'images.variations',
   path: '/v1/images/variations',
   capability: 'image',
@@ -13,4 +13,4 @@ export const imagesVariations: Endpoint = {
   parseForm: parseImageVariation,
   check: withFieldCheck('image', checkImage('variation')),
   view: imageView('image_variation'),
-};
+});

@@ -2,7 +2,7 @@ import type { Upload } from '../../../shared/blobs/upload.ts';
 import { imageEditForm, imageVariationForm } from '../../../shared/capabilities/image.ts';
 import { type FieldKind, invalidField, readFormFields } from '../../http/body/form-fields.ts';
 import type { Form, ParseForm } from '../../pipeline/parsed-request.ts';
-import { checked, composeImageJob } from './parse-image.ts';
+import { checked, composeImageJob, type ImageRequirements } from './parse-image.ts';
 
 /** What the fields of image forms are. */
 const fields: Readonly<Record<string, FieldKind>> = {
@@ -25,13 +25,13 @@ const fields: Readonly<Record<string, FieldKind>> = {
 };
 
 /** Prepares the form of `POST /v1/images/edits`: `image` (or `image[]`) up to 16 times, `mask`, and the fields. */
-export const parseImageEditForm: ParseForm = (form) => {
+export const parseImageEditForm: ParseForm<ImageRequirements> = (form) => {
   const { image, mask, ...request } = checked(imageEditForm, { ...readFormFields(form, fields), ...readFiles(form) });
   return composeImageJob('edit', request, { uploads: mask === undefined ? image : [...image, mask] });
 };
 
 /** Prepares the form of `POST /v1/images/variations`: one `image`, and the fields. */
-export const parseImageVariation: ParseForm = (form) => {
+export const parseImageVariation: ParseForm<ImageRequirements> = (form) => {
   const { image, ...request } = checked(imageVariationForm, { ...readFormFields(form, fields), ...readFiles(form) });
   return composeImageJob('variation', request, { uploads: image });
 };

@@ -15,9 +15,10 @@ import type { Parse, ParsedRequest } from '../../pipeline/parsed-request.ts';
 import { imageFeeExtent } from '../../pipeline/request-extent.ts';
 import { leaveOutNulls } from '../../pipeline/request-fields.ts';
 import { requestTags } from '../../pipeline/request-tags.ts';
+import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
-/** What `check` holds against the model's row. */
-export interface ImageTraits {
+/** What `checkImage` validates against the model's row. */
+export interface ImageRequirements extends MediaFieldRequirements {
   readonly n: number;
   /** Undefined: the caller leaves it to the model. */
   readonly size: string | undefined;
@@ -55,14 +56,15 @@ export function composeImageJob(
   task: ImageTask,
   { model, stream, response_format: responseFormat, ...parameters }: ImageRequest,
   { images = [], mask = null, uploads = [] }: ImageInputs = {},
-): ParsedRequest {
+): ParsedRequest<ImageRequirements> {
   const job: ImageJob = { task, response_format: responseFormat ?? null, images, mask, parameters: { ...parameters } };
   const isMasked = mask !== null || uploads.some(({ field }) => field === 'mask');
   const mediaFields = givenMediaFields('image', { ...job, mask: isMasked || null });
-  const traits: ImageTraits = {
+  const requirements: ImageRequirements = {
     n: parameters.n ?? 1,
     size: parameters.size ?? undefined,
     partialImages: Number(parameters.partial_images ?? 0),
+    mediaFields,
   };
   const media = new InputMedia();
   for (const input of mask === null ? images : [...images, mask]) media.addImage(input.image_url);
@@ -73,20 +75,20 @@ export function composeImageJob(
     request: JSON.stringify(job),
     hasMedia: images.length > 0 || uploads.length > 0,
     viewOptions: {},
-    extent: { images: traits.n, ...media.extent, ...imageFeeExtent(parameters) },
+    extent: { images: requirements.n, ...media.extent, ...imageFeeExtent(parameters) },
     ...requestTags(parameters.metadata),
     ...vendorFacts(job, mediaExtras('image', mediaFields, parameters)),
-    traits: { ...traits, mediaFields },
+    requirements,
     files: uploads,
   };
 }
 
 /** Prepares `POST /v1/images/generations`. */
-export const parseImageGeneration: Parse = (body) =>
+export const parseImageGeneration: Parse<ImageRequirements> = (body) =>
   composeImageJob('generation', checked(imageGenerationRequest, parseJson(body)));
 
 /** Prepares the JSON of `POST /v1/images/edits`. */
-export const parseImageEdit: Parse = (body) => {
+export const parseImageEdit: Parse<ImageRequirements> = (body) => {
   const { images, mask, ...request } = checked(imageEditRequest, parseJson(body));
   return composeImageJob('edit', request, { images, mask });
 };

@@ -1,11 +1,12 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../../shared/errors.ts';
 import { acceptSocket, requireHandshake } from '../../http/websocket-upgrades.ts';
-import { attachTo, viewedJob } from '../../pipeline/answer.ts';
 import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { attachTo } from '../../pipeline/follow-job.ts';
 import type { ClientConnection } from '../../replies/client-connection.ts';
 import { SocketReply } from '../../replies/socket-reply.ts';
 import { openingFrame } from '../../replies/sse-reply.ts';
+import { viewJob } from '../../replies/view-job.ts';
 import type { Services } from '../../services.ts';
 import type { Context, State } from '../../state.ts';
 import { findEndpoint, readPosition, withJob } from './jobs.ts';
@@ -34,17 +35,16 @@ export function jobSocket(services: Services, endpoints: ReadonlyMap<string, End
       const release = services.sockets.take({ ...ctx.state.caller, job: state.id });
       ctx.res.once('close', release);
       const { view } = findEndpoint(endpoints, state);
-      const viewed = await viewedJob(services, state, services.baseUrls.of(ctx.req));
+      const viewed = await viewJob(services, state, services.baseUrls.of(ctx.req));
       const answer = new SocketReply({
         events: view.stream(viewed),
         view,
         resumeAfter,
-        onDrain: () => reader.resume(),
       });
       if (view.opensAtOnce?.(viewed)) answer.frame(openingFrame);
       const reader = services.readers.open(state, answer);
       try {
-        await connection.wait(attachTo(services, state, resumeAfter)(reader), readMs);
+        await connection.wait(attachTo(services, state, reader, resumeAfter), readMs);
         // What has ended is there at once, or has expired, which can still be a status.
         if (state.outcome !== undefined) await connection.wait(answer.begun, readMs);
         const { webSocket, socket } = acceptSocket(ctx, maxPayload);

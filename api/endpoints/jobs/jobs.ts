@@ -4,11 +4,12 @@ import { isRequestId, jobIdFromWire } from '../../../shared/ids.ts';
 import type { Frame } from '../../../shared/jobs/frames.ts';
 import { type JobState, readJobState } from '../../../shared/jobs/job-state.ts';
 import { endJob } from '../../../shared/jobs/settlement/end-job.ts';
-import { answerStream, assertReached, attachTo, viewedJob } from '../../pipeline/answer.ts';
 import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { assertReached, attachTo, followEvents } from '../../pipeline/follow-job.ts';
 import { BufferedReply } from '../../replies/buffered-reply.ts';
 import { ClientConnection } from '../../replies/client-connection.ts';
 import { type EventPosition, parseEventId } from '../../replies/sse-reply.ts';
+import { viewJob } from '../../replies/view-job.ts';
 import type { Services } from '../../services.ts';
 import type { Context, State } from '../../state.ts';
 import { jobObject } from './job-object.ts';
@@ -61,13 +62,7 @@ export function jobRoutes(
         const { view } = endpointOf(state);
         // Before the reader is there: a live frame would open the answer, and a status could not be told any more.
         if (resumeAfter !== undefined) await assertReached(services, state.id, resumeAfter);
-        await answerStream(
-          {
-            ...{ ctx, services, connection, job: state, view, resumeAfter },
-            ...{ isCreator: false, cancelsOnLeave: false, isWatcher: true },
-          },
-          attachTo(services, state, resumeAfter),
-        );
+        await followEvents({ ctx, services, connection, job: state, view, resumeAfter, isWatcher: true });
       });
     },
     cancel: async (ctx) => {
@@ -142,7 +137,7 @@ async function readEnd(
   if (state.outcome === undefined) return [null];
   const { view } = endpoint;
   try {
-    const viewed = await viewedJob(services, state, services.baseUrls.of(ctx.req));
+    const viewed = await viewJob(services, state, services.baseUrls.of(ctx.req));
     const compose = (frames: readonly Frame[]): string => view.held(viewed, frames);
     const body = await readWhole(services, state, connection, new BufferedReply(compose, view.heldFromEnd));
     return [view.contentType?.(viewed) === undefined ? JSON.parse(body) : body];
@@ -164,7 +159,7 @@ export async function readWhole<Body>(
 ): Promise<Body> {
   const reader = services.readers.open(state, answer);
   try {
-    await connection.wait(attachTo(services, state)(reader), readMs);
+    await connection.wait(attachTo(services, state, reader), readMs);
     return await connection.wait(answer.body, readMs);
   } finally {
     reader.close();

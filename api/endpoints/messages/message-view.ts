@@ -18,13 +18,13 @@ export function messageErrorEvent(error: ApiError): string {
 /**
  * The view of messages over the frames of a chat. A held message is what its events add up to.
  */
-export const messageView: View = {
+export const messageView: View<MessageViewOptions> = {
   stream: (job) => {
-    const fold = new MessageFold(job, job.viewOptions as unknown as MessageViewOptions);
+    const fold = new MessageFold(job, job.viewOptions);
     return (frame) => fold.take(frame).map(toWire);
   },
   held: (job, frames) => {
-    const fold = new MessageFold(job, job.viewOptions as unknown as MessageViewOptions);
+    const fold = new MessageFold(job, job.viewOptions);
     return JSON.stringify(addUp(frames.flatMap((frame) => fold.take(frame))));
   },
   final: joinFrames,

@@ -1,5 +1,5 @@
 import type { Frame } from '../../../shared/jobs/frames.ts';
-import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { defineEndpoint } from '../../pipeline/endpoint.ts';
 import { anthropicErrorBody } from './anthropic-error.ts';
 import { messageErrorEvent } from './message-view.ts';
 import { checkMessages } from './messages.ts';
@@ -9,7 +9,7 @@ import { parseMessageCount } from './parse-messages.ts';
  * `POST /v1/messages/count_tokens` (https://docs.claude.com/en/api/messages-count-tokens). The end frame is its answer:
  * `{"input_tokens":n}`, by the vendor's count where it has one, else by a tokenizer's and thus an estimate.
  */
-export const messagesCountTokens: Endpoint = {
+export const messagesCountTokens = defineEndpoint({
   name: 'messages.count_tokens',
   path: '/v1/messages/count_tokens',
   capability: 'chat',
@@ -22,4 +22,4 @@ export const messagesCountTokens: Endpoint = {
     heldFromEnd: true,
     errorEvent: messageErrorEvent,
   },
-};
+});

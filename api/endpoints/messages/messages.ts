@@ -1,11 +1,11 @@
 import { takesAnthropicWords } from '../../../shared/catalogue/chat-field-support.ts';
 import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
-import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
 import { checkChatFields } from '../check-chat-fields.ts';
 import { anthropicErrorBody } from './anthropic-error.ts';
 import { messageView } from './message-view.ts';
-import { type MessageTraits, parseMessages } from './parse-messages.ts';
+import { type MessageRequirements, parseMessages } from './parse-messages.ts';
 
 /** What a message calls the fields of its chat. */
 const messageFieldNames: Readonly<Record<string, string>> = {
@@ -17,7 +17,7 @@ const messageFieldNames: Readonly<Record<string, string>> = {
 };
 
 /** Refuses models that are not for chats, and names what the model's vendor would refuse: its worker leaves that out. */
-export const checkMessages: NonNullable<Endpoint['check']> = ({ traits }, model, unsupported) => {
+export const checkMessages: Check<MessageRequirements> = ({ requirements }, model, unsupported) => {
   const { id, legacyCompletions, chat } = model;
   if (legacyCompletions) {
     throw invalidParameter(
@@ -25,7 +25,7 @@ export const checkMessages: NonNullable<Endpoint['check']> = ({ traits }, model,
       `The model \`${id}\` is not a chat model, so it cannot be used with /v1/messages: use /v1/completions.`,
     );
   }
-  const { ignored, hints, foreign, effort, chatFields, limits } = traits as unknown as MessageTraits;
+  const { ignored, hints, foreign, effort, chatFields, limits } = requirements;
   if (limits) checkModelLimits(limits, model);
   const chatFieldNames = { ...messageFieldNames, reasoning_effort: effort[0] ?? 'thinking' };
   return [
@@ -37,7 +37,7 @@ export const checkMessages: NonNullable<Endpoint['check']> = ({ traits }, model,
 };
 
 /** `POST /v1/messages`: Anthropic's Messages API (https://docs.claude.com/en/api/messages) over any chat model. */
-export const messages: Endpoint = {
+export const messages = defineEndpoint({
   name: 'messages',
   path: '/v1/messages',
   capability: 'chat',
@@ -45,4 +45,4 @@ export const messages: Endpoint = {
   check: checkMessages,
   errorBody: anthropicErrorBody,
   view: messageView,
-};
+});

@@ -20,8 +20,8 @@ import { cacheMark, type MessageNotes } from './message-content.ts';
 import { toChatTools } from './message-tools.ts';
 import { toChatTurns } from './message-turns.ts';
 
-/** What `check` holds against the model's row: names of what a request holds beyond a chat. */
-export interface MessageTraits {
+/** What `checkMessages` validates against the model's row: names of what a request holds beyond a chat. */
+export interface MessageRequirements {
   /** What is left out whatever the model is. */
   readonly ignored: readonly string[];
   /** What is left out where the vendor refuses fields that it does not know. */
@@ -48,14 +48,14 @@ export interface MessageViewOptions {
 }
 
 /**
- * Prepares `POST /v1/messages`: the job is a chat. Unknown fields pass through to the vendor, as with chats.
+ * Parses `POST /v1/messages`: the job is a chat. Unknown fields pass through to the vendor, as with chats.
  *
  * - `thinking` and `output_config` go along as they are, for the vendors whose words they are, and become `reasoning_effort`
  *   for the others: an effort as it is (`max` is `xhigh`), else a budget of up to 4,095 tokens low, of up to 16,383 medium,
  *   above that high; `disabled` is none, `adaptive` the model's own default.
  * - `metadata.user_id` becomes `user`: where it is longer than the 64 characters that OpenAI takes, its SHA-256.
  */
-export const parseMessages: Parse = (body) => {
+export const parseMessages: Parse<MessageRequirements, MessageViewOptions> = (body) => {
   const input = readRequestFields(messageRequest, parseJson(body));
   refuseForeignFields(input);
   const notes = newNotes();
@@ -73,19 +73,19 @@ export const parseMessages: Parse = (body) => {
     stream: input.stream === true,
     request: JSON.stringify(chat),
     hasMedia: notes.hasMedia,
-    viewOptions: { ...viewOptions },
+    viewOptions,
     ...requestTags(input.metadata),
     extent: { ...extentOf(input.max_tokens), ...notes.media.extent, ...feeExtent(input.web_search_options) },
     ...vendorFacts(chat, chatExtras(givenChatFields(chat as Record<string, unknown>), chat as Record<string, unknown>)),
-    traits: {
-      ...traitsOf(input, notes, chat),
+    requirements: {
+      ...requirementsOf(input, notes, chat),
       limits: readModelLimits('messages', input.messages, { max_tokens: input.max_tokens }),
     },
   };
 };
 
-/** Prepares `POST /v1/messages/count_tokens`: the chat whose tokens are to be counted. */
-export const parseMessageCount: Parse = (body) => {
+/** Parses `POST /v1/messages/count_tokens`: the chat whose tokens are to be counted. */
+export const parseMessageCount: Parse<MessageRequirements> = (body) => {
   const input = readRequestFields(messageCountRequest, parseJson(body));
   const notes = newNotes();
   const chat = toChat(input, notes);
@@ -96,7 +96,7 @@ export const parseMessageCount: Parse = (body) => {
     // Nothing is said, and the chat is not had.
     extent: { ...extentOf(0), ...notes.media.extent, ...feeExtent(undefined, 0) },
     ...vendorFacts(chat, []),
-    traits: { ...traitsOf(input, notes, chat) },
+    requirements: requirementsOf(input, notes, chat),
   };
 };
 
@@ -104,7 +104,7 @@ function newNotes(): MessageNotes {
   return { ignored: new Set(), hints: new Set(), hasMedia: false, media: new InputMedia() };
 }
 
-function traitsOf(input: MessageInput, notes: MessageNotes, chat: object): MessageTraits {
+function requirementsOf(input: MessageInput, notes: MessageNotes, chat: object): MessageRequirements {
   const effort = toEffort(input);
   const from = effort === undefined ? [] : [input.output_config?.effort == null ? 'thinking' : 'output_config.effort'];
   // OpenAI's older models reason always, and refuse to be told not to.

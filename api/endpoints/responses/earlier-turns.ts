@@ -3,30 +3,26 @@ import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import type { JobState } from '../../../shared/jobs/job-state.ts';
 import { largestBody } from '../../http/body/json-body.ts';
-import { viewedJob } from '../../pipeline/answer.ts';
-import type { Endpoint, Parsed, ResolveContext } from '../../pipeline/endpoint.ts';
+import type { Parsed, Resolve, ResolveContext } from '../../pipeline/endpoint.ts';
 import { joinedMedia, type MediaExtent } from '../../pipeline/input-media.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
 import { shownId } from '../../pipeline/missing.ts';
 import { readFrames } from '../../pipeline/resource.ts';
 import type { View } from '../../replies/view.ts';
+import { viewJob } from '../../replies/view-job.ts';
 import type { Services } from '../../services.ts';
-import { mediaOf, type ResponseViewOptions } from './parse-response.ts';
+import { mediaOf, type ResponseRequirements, type ResponseViewOptions } from './parse-response.ts';
 import { prependItems } from './prepend-items.ts';
 
 /** How long the store may take to show an earlier turn. */
 const readMs = 5000;
 
-/** What `parseResponse` says of the earlier turns that a request builds on. */
-export interface EarlierTurns {
-  readonly previousResponseId?: string | undefined;
-  /** Ids of the `item_reference` items among its input. */
-  readonly references?: readonly string[];
-}
+/** A parsed request for a response. */
+export type ParsedResponse = Parsed<ResponseRequirements, ResponseViewOptions>;
 
 /** Who asks, and where. */
 interface Reading extends Pick<ResolveContext, 'services' | 'account' | 'connection'> {
-  readonly view: View;
+  readonly view: View<ResponseViewOptions>;
 }
 
 /**
@@ -34,9 +30,9 @@ interface Reading extends Pick<ResolveContext, 'services' | 'account' | 'connect
  * the request's own items, and each item in place of its reference. They come from our store, whoever the vendor is.
  * @throws ApiError 400 `previous_response_not_found`, 400 that names the reference, 413 for turns that are too long together.
  */
-export function resolveTurns(view: View): NonNullable<Endpoint['resolve']> {
+export function resolveTurns(view: View<ResponseViewOptions>): Resolve<ResponseRequirements, ResponseViewOptions> {
   return async (parsed, context) => {
-    const { previousResponseId, references = [] } = (parsed.traits ?? {}) as EarlierTurns;
+    const { previousResponseId, references } = parsed.requirements;
     if (previousResponseId === undefined && references.length === 0) return parsed;
     // Who has a revoked key must not learn what there is.
     await context.assertActive();
@@ -46,15 +42,15 @@ export function resolveTurns(view: View): NonNullable<Endpoint['resolve']> {
     const { items, media } = await readConversation(reading, previousResponseId);
     const request = prependItems(resolved.request, items);
     if (request.length > largestBody) throw tooLong('previous_response_id');
-    return withEarlierMedia({ ...resolved, request } as Parsed, media);
+    return withEarlierMedia({ ...resolved, request } as ParsedResponse, media);
   };
 }
 
 /** A request before whose items others were put: what those show counts, too, here and in the turns that go on from it. */
-export function withEarlierMedia(parsed: Parsed, earlier: MediaExtent): Parsed {
+export function withEarlierMedia(parsed: ParsedResponse, earlier: MediaExtent): ParsedResponse {
   if (earlier === undefined) return parsed;
   const { extent, viewOptions } = parsed;
-  const media = joinedMedia((viewOptions as unknown as ResponseViewOptions).media, earlier);
+  const media = joinedMedia(viewOptions.media, earlier);
   return { ...parsed, extent: { ...extent, ...media }, viewOptions: { ...viewOptions, media } };
 }
 
@@ -118,8 +114,8 @@ export async function findResponseJob(
 
 /** Whether a response was made to be kept, and is. Those kept for another reason (a keyed or asynchronous job) are no resources. */
 async function isStored(services: Services, job: JobState): Promise<boolean> {
-  const viewed = await unlessExpired(viewedJob(services, job, services.baseUrl));
-  const echo = viewed?.viewOptions.echo as { store?: unknown } | undefined;
+  const viewed = await unlessExpired(viewJob(services, job, services.baseUrl));
+  const { echo } = (viewed?.viewOptions ?? {}) as Partial<ResponseViewOptions>;
   return echo !== undefined && echo.store !== false;
 }
 
@@ -139,15 +135,19 @@ async function readInput(
 ): Promise<{ readonly text: string; readonly media: MediaExtent } | undefined> {
   const text = await connection.wait(services.storedJobs.findRequest(job), readMs);
   if (text === undefined) return undefined;
-  const viewed = await viewedJob(services, job, services.baseUrl);
-  return { text: inputOf(text, viewed), media: (viewed.viewOptions as unknown as ResponseViewOptions).media };
+  const viewed = await viewJob(services, job, services.baseUrl);
+  const viewOptions = viewed.viewOptions as ResponseViewOptions;
+  return { text: inputOf(text, { viewOptions }), media: viewOptions.media };
 }
 
 const head = '{"input":';
 
 /** The input in the text of a request as `parseResponse` makes it, whatever was put before its items. */
-function inputOf(request: string, { viewOptions }: Pick<Parsed, 'viewOptions'>): string {
-  const { afterInput } = viewOptions as unknown as ResponseViewOptions;
+function inputOf(
+  request: string,
+  { viewOptions }: { readonly viewOptions: Pick<ResponseViewOptions, 'afterInput'> },
+): string {
+  const { afterInput } = viewOptions;
   return request.slice(head.length, request.length - afterInput);
 }
 
@@ -158,14 +158,19 @@ function joinedLists(...lists: readonly string[]): string {
 
 /** The items a response is, with the encrypted reasoning that a native vendor needs to go on. */
 async function readOutputItems({ services, connection, view }: Reading, job: JobState): Promise<ResponseItem[]> {
-  const viewed = await viewedJob(services, job, services.baseUrl);
-  const whole = { ...viewed, viewOptions: { ...viewed.viewOptions, include: ['reasoning.encrypted_content'] } };
+  const viewed = await viewJob(services, job, services.baseUrl);
+  const viewOptions = { ...(viewed.viewOptions as ResponseViewOptions), include: ['reasoning.encrypted_content'] };
+  const whole = { ...viewed, viewOptions };
   const body = view.held(whole, await readFrames(services, view, job, connection));
   return (JSON.parse(body) as { output: ResponseItem[] }).output;
 }
 
 /** @throws ApiError 400 that names the first reference that leads nowhere, 413 for items that are too long together. */
-async function replaceReferences(reading: Reading, parsed: Parsed, references: readonly string[]): Promise<Parsed> {
+async function replaceReferences(
+  reading: Reading,
+  parsed: ParsedResponse,
+  references: readonly string[],
+): Promise<ParsedResponse> {
   const { request } = parsed;
   const text = typeof request === 'string' ? request : Buffer.from(request).toString();
   const named = await readNamedItems(reading, references);
@@ -185,9 +190,9 @@ async function replaceReferences(reading: Reading, parsed: Parsed, references: r
     items.push(found);
     media = joinedMedia(media, reference?.media);
   }
-  const { afterInput } = parsed.viewOptions as unknown as ResponseViewOptions;
+  const { afterInput } = parsed.viewOptions;
   const whole = `${head}[${items.join(',')}]${text.slice(text.length - afterInput)}`;
-  return withEarlierMedia({ ...parsed, request: whole } as Parsed, media);
+  return withEarlierMedia({ ...parsed, request: whole } as ParsedResponse, media);
 }
 
 /** An item that a reference names. */

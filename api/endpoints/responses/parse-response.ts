@@ -14,7 +14,7 @@ import { responseEcho } from './response-echo.ts';
 import { type ChatRefusal, ignoredByChat, refusedByChat } from './response-over-chat.ts';
 
 /** What the endpoint needs to know of a request for a response, before it becomes a job. */
-export interface ResponseTraits {
+export interface ResponseRequirements {
   /** The response that this one goes on from, as its caller named it. */
   readonly previousResponseId: string | undefined;
   /** Ids of the items that are only named: `{type: 'item_reference', id}`. */
@@ -26,7 +26,6 @@ export interface ResponseTraits {
   /** Fields of the chat that stands in. */
   readonly chatFields: readonly string[];
   readonly limits: ModelLimits;
-  readonly [trait: string]: unknown;
 }
 
 /** What the view needs to know of a request for a response. */
@@ -38,22 +37,24 @@ export interface ResponseViewOptions {
   readonly afterInput: number;
   /** The images and documents of the whole input, for the turns that go on from here. */
   readonly media?: MediaExtent;
-  readonly [option: string]: unknown;
 }
 
 /**
- * Prepares `POST /v1/responses`. Its request begins with `"input"`, so that earlier turns can be put before it as text.
+ * Parses `POST /v1/responses`. Its request begins with `"input"`, so that earlier turns can be put before it as text.
  */
-export const parseResponse: Parse = (body) => parseResponseFields(parseJson(body));
+export const parseResponse: Parse<ResponseRequirements, ResponseViewOptions> = (body) =>
+  parseResponseFields(parseJson(body));
 
 /** The same for a body that is parsed already. */
-export function parseResponseFields(fields: Record<string, unknown>): ParsedRequest {
+export function parseResponseFields(
+  fields: Record<string, unknown>,
+): ParsedRequest<ResponseRequirements, ResponseViewOptions> {
   const wire = readRequestFields(responseRequest, fields);
   refuseChatFields(wire);
   const { model, input, stream, store, background, previous_response_id: previous, ...rest } = wire;
   const items = inputItems(input);
   const { hasMedia, hasImageDetail, hasFileDetail, media } = readParts(items);
-  const traits: ResponseTraits = {
+  const requirements: ResponseRequirements = {
     previousResponseId: previous ?? undefined,
     references: items.flatMap(({ type, id }) => (type === 'item_reference' ? [String(id)] : [])),
     chatRefused: refusedByChat(wire),
@@ -77,7 +78,7 @@ export function parseResponseFields(fields: Record<string, unknown>): ParsedRequ
     ...requestTags(wire.metadata),
     ...vendorFacts(wire, responseExtras(wire)),
     extent: { ...extentOf(wire.max_output_tokens), ...media, ...feeExtent(wire.web_search_options) },
-    traits,
+    requirements,
     store: store ?? true,
     background: background === true,
   };

@@ -16,8 +16,11 @@ export interface ResponseProgress {
 }
 
 /** OpenAI's `Response` object of a job. https://platform.openai.com/docs/api-reference/responses/object */
-export function responseObject(job: ViewedJob, progress: ResponseProgress): Record<string, unknown> {
-  const { echo } = job.viewOptions as unknown as ResponseViewOptions;
+export function responseObject(
+  job: ViewedJob<ResponseViewOptions>,
+  progress: ResponseProgress,
+): Record<string, unknown> {
+  const { echo } = job.viewOptions;
   const { incompleteReason: reason } = progress;
   return {
     ...echo,

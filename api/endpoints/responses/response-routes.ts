@@ -7,12 +7,13 @@ import { jobIdFromWire } from '../../../shared/ids.ts';
 import { type JobState, readJobState } from '../../../shared/jobs/job-state.ts';
 import { endJob } from '../../../shared/jobs/settlement/end-job.ts';
 import { pageOf, readPageQuery } from '../../http/page.ts';
-import { answerStream, attachTo, viewedJob } from '../../pipeline/answer.ts';
+import { followEvents } from '../../pipeline/follow-job.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
 import { shownId } from '../../pipeline/missing.ts';
 import { readResource } from '../../pipeline/resource.ts';
 import { ClientConnection } from '../../replies/client-connection.ts';
 import type { View, ViewedJob } from '../../replies/view.ts';
+import { viewJob } from '../../replies/view-job.ts';
 import type { Services } from '../../services.ts';
 import type { Context, State } from '../../state.ts';
 import { readPosition } from '../jobs/jobs.ts';
@@ -80,7 +81,7 @@ export function responseRoutes(services: Services, view: View): ResponseRoutes {
 
 async function cancel(named: NamedResponse): Promise<void> {
   const { services, ctx, view, job, connection } = named;
-  if (!isBackground(await viewedJob(services, job, services.baseUrl))) {
+  if (!isBackground(await viewJob(services, job, services.baseUrl))) {
     throw new ApiError('invalid_request_error', 'Cannot cancel a synchronous response: only one in the background.');
   }
   ctx.body = await readResource(named, view, await end(services, job, connection));
@@ -105,7 +106,7 @@ async function remove({ services, ctx, job, connection }: NamedResponse): Promis
  * `starting_after`, a `sequence_number`, or by `Last-Event-ID`.
  */
 async function streamAgain({ services, ctx, view, job, connection }: NamedResponse): Promise<void> {
-  if (!isBackground(await viewedJob(services, job, services.baseUrl)) || !job.stream) {
+  if (!isBackground(await viewJob(services, job, services.baseUrl)) || !job.stream) {
     throw invalidParameter('stream', "Only a response made with 'background' and 'stream' can be streamed again.");
   }
   // Padding against listeners is the vendor's; none is added here.
@@ -113,13 +114,8 @@ async function streamAgain({ services, ctx, view, job, connection }: NamedRespon
   const after = readStartingAfter(ctx);
   // A client that reconnects by itself asks the same again, and says by the header what came since.
   const resumeAfter = ctx.headers['last-event-id'] ? readPosition(ctx) : undefined;
-  await answerStream(
-    {
-      ...{ ctx, services, connection, job, resumeAfter, isCreator: false, cancelsOnLeave: false, isWatcher: true },
-      view: after === undefined ? view : startingAfter(view, after),
-    },
-    attachTo(services, job, resumeAfter),
-  );
+  const shown = after === undefined ? view : startingAfter(view, after);
+  await followEvents({ ctx, services, connection, job, view: shown, resumeAfter, isWatcher: true });
 }
 
 /** What `include` asks for, with OpenAI's clients' `[]` behind its name or without. @throws ApiError 400. */

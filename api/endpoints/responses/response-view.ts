@@ -4,6 +4,7 @@ import { sseEvent } from '../../replies/sse-event.ts';
 import { openingFrame } from '../../replies/sse-reply.ts';
 import type { ResourceState, View, ViewedJob } from '../../replies/view.ts';
 import { foldedResponse, joinedFrames, optionsOf, ResponseFold } from './fold-response.ts';
+import type { ResponseViewOptions } from './parse-response.ts';
 import { responseError } from './response-error.ts';
 import type { ResponseEvent } from './response-event.ts';
 import { type ResponseProgress, responseObject } from './response-object.ts';
@@ -13,7 +14,7 @@ import { type ResponseProgress, responseObject } from './response-object.ts';
  * `response.failed`, any other with its last event and `[DONE]`. A held answer watched as a stream says each of its texts
  * in one piece.
  */
-export const responseView: View = {
+export const responseView: View<ResponseViewOptions> = {
   stream: (job) => {
     const fold = new ResponseFold(job);
     const beginning = beginningOf(job);
@@ -51,7 +52,7 @@ function eventText(event: ResponseEvent, sequence: number): string {
 }
 
 /** The events before the first frame's own. In the background the first two come at once. */
-function beginningOf(job: ViewedJob): ResponseEvent[] {
+function beginningOf(job: ViewedJob<ResponseViewOptions>): ResponseEvent[] {
   const isQueued = isBackground(job);
   const at = (status: 'queued' | 'in_progress'): Record<string, unknown> => responseObject(job, { status });
   return [
@@ -61,7 +62,10 @@ function beginningOf(job: ViewedJob): ResponseEvent[] {
   ];
 }
 
-function progressOf(job: ViewedJob, { status, frames, error, endedAt }: ResourceState): ResponseProgress {
+function progressOf(
+  job: ViewedJob<ResponseViewOptions>,
+  { status, frames, error, endedAt }: ResourceState,
+): ResponseProgress {
   if (frames !== undefined) {
     const end = foldedResponse(job, frames);
     return { completedAt: endedAt === undefined ? undefined : Math.floor(endedAt / 1000), ...withoutUndefined(end) };
@@ -73,17 +77,17 @@ function withoutUndefined<T extends object>(fields: T): T {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
 }
 
-function shownResponse(job: ViewedJob, progress: ResponseProgress): Record<string, unknown> {
+function shownResponse(job: ViewedJob<ResponseViewOptions>, progress: ResponseProgress): Record<string, unknown> {
   const output = progress.output?.map((item) => shownItem(job, item));
   return responseObject(job, { ...progress, ...(output && { output }) });
 }
 
-function shownEvent(job: ViewedJob, event: ResponseEvent): ResponseEvent {
+function shownEvent(job: ViewedJob<ResponseViewOptions>, event: ResponseEvent): ResponseEvent {
   return event.item === undefined ? event : { ...event, item: shownItem(job, event.item as ResponseItem) };
 }
 
 /** The vendor encrypts its reasoning for the next turn in any case; callers see that only where `withoutUnasked` says so. */
-function shownItem(job: ViewedJob, item: ResponseItem): ResponseItem {
+function shownItem(job: ViewedJob<ResponseViewOptions>, item: ResponseItem): ResponseItem {
   return withoutUnasked(item, optionsOf(job).include);
 }
 
@@ -98,6 +102,6 @@ export function withoutUnasked(item: ResponseItem, include: readonly string[]): 
 }
 
 /** Whether a response is made in the background, and can be watched at any time. */
-export function isBackground(job: Pick<ViewedJob, 'viewOptions'>): boolean {
+export function isBackground(job: Pick<ViewedJob<Partial<ResponseViewOptions>>, 'viewOptions'>): boolean {
   return optionsOf(job).echo.background === true;
 }

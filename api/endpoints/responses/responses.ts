@@ -1,14 +1,14 @@
 import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
-import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
 import { checkChatFields } from '../check-chat-fields.ts';
 import { resolveTurns } from './earlier-turns.ts';
-import { parseResponse, type ResponseTraits } from './parse-response.ts';
+import { parseResponse, type ResponseRequirements } from './parse-response.ts';
 import { responseFieldNames } from './response-chat-fields.ts';
 import { responseView } from './response-view.ts';
 
 /** A vendor without the Responses API runs a chat instead: what that leaves out is named, what it cannot do is refused. */
-const checkResponse: Endpoint['check'] = ({ traits }, model, unsupported) => {
+const checkResponse: Check<ResponseRequirements> = ({ requirements }, model, unsupported) => {
   const { id, legacyCompletions, responses } = model;
   if (legacyCompletions) {
     throw invalidParameter(
@@ -16,7 +16,7 @@ const checkResponse: Endpoint['check'] = ({ traits }, model, unsupported) => {
       `The model \`${id}\` is not a chat model, so it cannot be used with /v1/responses: use /v1/completions.`,
     );
   }
-  const { chatRefused: refused, chatIgnored, chatFields, limits } = traits as ResponseTraits;
+  const { chatRefused: refused, chatIgnored, chatFields, limits } = requirements;
   checkModelLimits(limits, model);
   if (responses) return undefined;
   if (refused === undefined) {
@@ -30,7 +30,7 @@ const checkResponse: Endpoint['check'] = ({ traits }, model, unsupported) => {
 };
 
 /** `POST /v1/responses` (https://platform.openai.com/docs/api-reference/responses). */
-export const responses: Endpoint = {
+export const responses = defineEndpoint({
   name: 'responses',
   path: '/v1/responses',
   capability: 'chat',
@@ -38,4 +38,4 @@ export const responses: Endpoint = {
   resolve: resolveTurns(responseView),
   check: checkResponse,
   view: responseView,
-};
+});

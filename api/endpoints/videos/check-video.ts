@@ -1,12 +1,12 @@
-import type { Endpoint } from '../../pipeline/endpoint.ts';
+import type { Check } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
-import type { VideoFacts, VideoTraits } from './parse-video.ts';
+import type { VideoRequirements } from './parse-video.ts';
 
-/** Holds a request for a video against its model's row: size, length, whether it may begin with a picture, remixing. */
-export const checkVideo: NonNullable<Endpoint['check']> = ({ traits }, { id, video }) => {
+/** Validates a request for a video against its model's row: size, length, whether it may begin with a picture, remixing. */
+export const checkVideo: Check<VideoRequirements> = ({ requirements }, { id, video }) => {
   // A row that says nothing leaves it to the vendor.
   if (video === undefined) return undefined;
-  const { size, seconds, hasInput, isInputLinked, remixedFrom } = traits as unknown as VideoFacts & VideoTraits;
+  const { size, seconds, hasInput, isInputLinked, remixedFrom } = requirements;
   if (remixedFrom !== undefined) {
     if (!video.remix) throw invalidParameter('model', `The model \`${id}\` does not remix videos.`);
     // Size and length are those of the video, which the model has made.

@@ -8,9 +8,10 @@ import { parseJson } from '../../http/body/parse-json.ts';
 import { mediaExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
 import type { Parse, ParsedRequest, ParseForm } from '../../pipeline/parsed-request.ts';
 import { requestTags } from '../../pipeline/request-tags.ts';
+import type { MediaFieldRequirements } from '../check-media-fields.ts';
 import { checked } from '../images/parse-image.ts';
 
-/** What is known of a video from its request; `check` holds it against the model's row, and the view shows it. */
+/** What is known of a video from its request: `checkVideo` validates it against the model's row, and the view shows it. */
 export interface VideoFacts {
   readonly prompt: string;
   readonly size?: string;
@@ -21,8 +22,8 @@ export interface VideoFacts {
   readonly remixedFrom?: string;
 }
 
-/** What `check` alone has to know besides. */
-export interface VideoTraits {
+/** What `checkVideo` alone has to know besides. */
+export interface VideoRequirements extends VideoFacts, MediaFieldRequirements {
   /** Whether the picture is a link to the web. */
   readonly isInputLinked: boolean;
 }
@@ -53,11 +54,12 @@ interface VideoRequest {
   readonly metadata?: unknown;
 }
 
-/** Prepares the JSON of `POST /v1/videos`. */
-export const parseVideo: Parse = (body) => composeChecked(checked(videoRequest, parseJson(body)));
+/** Parses the JSON of `POST /v1/videos`. */
+export const parseVideo: Parse<VideoRequirements, VideoFacts> = (body) =>
+  composeChecked(checked(videoRequest, parseJson(body)));
 
-/** Prepares its form: one `input_reference` (a file, or as in JSON), and the fields. */
-export const parseVideoForm: ParseForm = (form) => {
+/** Parses its form: one `input_reference` (a file, or as in JSON), and the fields. */
+export const parseVideoForm: ParseForm<VideoRequirements, VideoFacts> = (form) => {
   const { [referenceUrl]: url, [referenceFileId]: fileId, ...given } = readFormFields(form, fields);
   const reference = url === undefined && fileId === undefined ? [] : [{ image_url: url, file_id: fileId }];
   const [input, another] = [...form.files.map(readUpload), ...reference];
@@ -79,17 +81,21 @@ function readUpload(upload: Upload): Upload {
   return upload;
 }
 
-/** Prepares `POST /v1/videos/{id}/remix`. Model, size and length are those of the video, which `resolve` looks up. */
-export const parseVideoRemix: Parse = (body) => compose(checked(videoRemixRequest, parseJson(body)), null);
+/** Parses `POST /v1/videos/{id}/remix`. Model, size and length are those of the video, which `resolve` looks up. */
+export const parseVideoRemix: Parse<VideoRequirements, VideoFacts> = (body) =>
+  compose(checked(videoRemixRequest, parseJson(body)), null);
 
-/** Prepares its form, which is a prompt alone, too. */
-export const parseVideoRemixForm: ParseForm = (form) => {
+/** Parses its form, which is a prompt alone, too. */
+export const parseVideoRemixForm: ParseForm<VideoRequirements, VideoFacts> = (form) => {
   const [file] = form.files;
   if (file !== undefined) throw invalidField(file.field, 'a file is not expected here');
   return compose(checked(videoRemixRequest, readFormFields(form, { prompt: 'text' })), null);
 };
 
-function composeChecked({ input_reference: input, ...request }: z.infer<typeof videoRequest>): ParsedRequest {
+function composeChecked({
+  input_reference: input,
+  ...request
+}: z.infer<typeof videoRequest>): ParsedRequest<VideoRequirements, VideoFacts> {
   return compose(request, input?.image_url === undefined ? null : { image_url: input.image_url });
 }
 
@@ -97,7 +103,7 @@ function compose(
   { model, prompt, size, seconds, stream: _, ...parameters }: VideoRequest,
   input: VideoJob['input'],
   upload?: Upload,
-): ParsedRequest {
+): ParsedRequest<VideoRequirements, VideoFacts> {
   const shape = { ...(size !== undefined && { size }), ...(seconds !== undefined && { seconds: String(seconds) }) };
   const job: VideoJob = { prompt, ...shape, input, remixed: null, parameters };
   const facts: VideoFacts = { prompt, ...shape, hasInput: input !== null || upload !== undefined };
@@ -108,11 +114,11 @@ function compose(
     stream: false,
     request: JSON.stringify(job),
     hasMedia: facts.hasInput,
-    viewOptions: { ...facts },
+    viewOptions: facts,
     ...videoExtent(facts),
     ...requestTags(parameters.metadata),
     ...vendorFacts(parameters, mediaExtras('video', mediaFields, parameters)),
-    traits: { ...facts, isInputLinked, mediaFields },
+    requirements: { ...facts, isInputLinked, mediaFields },
     files: upload === undefined ? [] : [upload],
     store: true,
     background: true,
@@ -126,11 +132,11 @@ function videoExtent({ seconds }: { readonly seconds?: unknown }): Pick<ParsedRe
 
 /** A parsed request with more known of it: what its model does unasked, or of the video that it remixes. */
 export function withFacts(
-  parsed: ParsedRequest,
+  parsed: ParsedRequest<VideoRequirements, VideoFacts>,
   facts: Partial<VideoFacts>,
   job: Partial<VideoJob>,
   model = parsed.model,
-): ParsedRequest {
+): ParsedRequest<VideoRequirements, VideoFacts> {
   const whole = { ...parsed.viewOptions, ...facts };
   return {
     ...parsed,
@@ -138,6 +144,6 @@ export function withFacts(
     request: JSON.stringify({ ...(JSON.parse(parsed.request) as VideoJob), ...job }),
     viewOptions: whole,
     ...videoExtent(whole),
-    traits: { ...parsed.traits, ...facts },
+    requirements: { ...parsed.requirements, ...facts },
   };
 }

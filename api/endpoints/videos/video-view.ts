@@ -25,8 +25,8 @@ interface Video {
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
-function videoOf({ id, model, createdAt, viewOptions }: ViewedJob, known: Partial<Video>): Video {
-  const { prompt, size = '', seconds = '', remixedFrom } = viewOptions as unknown as VideoFacts;
+function videoOf({ id, model, createdAt, viewOptions }: ViewedJob<VideoFacts>, known: Partial<Video>): Video {
+  const { prompt, size = '', seconds = '', remixedFrom } = viewOptions;
   return {
     id: `video_${id}`,
     object: 'video',
@@ -50,7 +50,7 @@ export function readVideoEnd(frames: readonly Frame[]): VideoEnd {
   return JSON.parse((frames.at(-1) as Frame).text) as VideoEnd;
 }
 
-function completed(job: ViewedJob, { size, seconds, completedAt, expiresAt }: VideoEnd): Video {
+function completed(job: ViewedJob<VideoFacts>, { size, seconds, completedAt, expiresAt }: VideoEnd): Video {
   return videoOf(job, {
     status: 'completed',
     progress: 100,
@@ -62,7 +62,11 @@ function completed(job: ViewedJob, { size, seconds, completedAt, expiresAt }: Vi
 }
 
 /** OpenAI knows no cancelled videos: one is a failed one that says so. */
-function failed(job: ViewedJob, error: ApiError, { progress, endedAt }: Partial<ResourceState> = {}): Video {
+function failed(
+  job: ViewedJob<VideoFacts>,
+  error: ApiError,
+  { progress, endedAt }: Partial<ResourceState> = {},
+): Video {
   const { code, message } = error.toWire().error;
   return videoOf(job, {
     status: 'failed',
@@ -76,7 +80,7 @@ function failed(job: ViewedJob, error: ApiError, { progress, endedAt }: Partial<
  * How video jobs are shown: as OpenAI's `Video`, in whatever state they are. As events (OpenAI has none) the same object
  * with every progress, and at the end.
  */
-export const videoView: View = {
+export const videoView: View<VideoFacts> = {
   stream: (job) => (frame) => {
     if (frame.type === 'progress') {
       const { progress } = JSON.parse(frame.text) as VideoProgress;

@@ -1,13 +1,19 @@
 import { ApiError } from '../../../shared/errors.ts';
-import type { Endpoint } from '../../pipeline/endpoint.ts';
+import { defineEndpoint, type Resolve } from '../../pipeline/endpoint.ts';
 import { withFieldCheck } from '../check-media-fields.ts';
 import { checkVideo } from './check-video.ts';
 import { findVideoJob, requireVideoEnd } from './find-video.ts';
-import { parseVideoRemix, parseVideoRemixForm, withFacts } from './parse-video.ts';
+import {
+  parseVideoRemix,
+  parseVideoRemixForm,
+  type VideoFacts,
+  type VideoRequirements,
+  withFacts,
+} from './parse-video.ts';
 import { videoView } from './video-view.ts';
 
 /** Makes of a prompt the remix of the video that the path names: by its vendor, which has it still. */
-const resolveSource: NonNullable<Endpoint['resolve']> = async (read, context) => {
+const resolveSource: Resolve<VideoRequirements, VideoFacts> = async (read, context) => {
   // A prompt is bounded, and nothing else of a remix is of any size.
   if (typeof read.request !== 'string')
     throw new ApiError('request_too_large', 'The request body is too large for a remix.');
@@ -24,7 +30,7 @@ const resolveSource: NonNullable<Endpoint['resolve']> = async (read, context) =>
 };
 
 /** `POST /v1/videos/{id}/remix`, JSON or a form (https://platform.openai.com/docs/api-reference/videos/remix). */
-export const videosRemix: Endpoint = {
+export const videosRemix = defineEndpoint({
   name: 'videos.remix',
   path: '/v1/videos/:id/remix',
   capability: 'video',
@@ -33,4 +39,4 @@ export const videosRemix: Endpoint = {
   resolve: resolveSource,
   check: withFieldCheck('video', checkVideo),
   view: videoView,
-};
+});

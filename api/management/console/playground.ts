@@ -5,7 +5,7 @@ import { jobRoutes } from '../../endpoints/jobs/jobs.ts';
 import { listModels, retrieveModel } from '../../endpoints/models/models.ts';
 import { videoRoutes } from '../../endpoints/videos/video-routes.ts';
 import type { Endpoint } from '../../pipeline/endpoint.ts';
-import { handleEndpoint } from '../../pipeline/handle-endpoint.ts';
+import { handleRequest } from '../../pipeline/handle-request.ts';
 import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 
@@ -28,7 +28,7 @@ export function addPlaygroundRoutes(
 
   for (const endpoint of endpoints) {
     const path = `/console/api${endpoint.path}`;
-    router.post(path, ...known, handleEndpoint(services, endpoint));
+    router.post(path, ...known, handleRequest(services, endpoint));
   }
   router.get(`${base}/models`, ...active, listModels(services));
   router.get(`${base}/models/*id`, ...active, retrieveModel(services));

@@ -10,7 +10,7 @@ import { ByteReply, type ByteReplyOptions } from '../../../api/replies/byte-repl
 import { ApiError } from '../../../shared/errors.ts';
 import type { Frame } from '../../../shared/jobs/frames.ts';
 
-const bytes = speechView.bytes?.({ viewOptions: { format: 'wav', events: false } });
+const bytes = speechView.bytes?.({ viewOptions: { format: 'wav', isFormatGiven: true, events: false } });
 const stored = Buffer.from('the stored file');
 
 function framesOf(pieces: readonly Uint8Array[], end: object): Frame[] {
@@ -51,7 +51,6 @@ describe('an answer of bytes', () => {
       get({ port: (server.address() as AddressInfo).port, agent: false }, resolve).on('error', reject);
     });
     response.catch(() => undefined);
-    let onDrain = (): void => undefined;
     assert.ok(bytes);
     const answer = new ByteReply({
       response: await atServer,
@@ -61,12 +60,11 @@ describe('an answer of bytes', () => {
         assert.equal(file, '2025010100/a.wav');
         return { content: Readable.from([stored.subarray(0, 3), stored.subarray(3)]), bytes: stored.length };
       },
-      onDrain: () => onDrain(),
       ...options,
     });
     const drained = (): Promise<void> =>
       new Promise((resolve) => {
-        onDrain = resolve;
+        answer.onDrain = resolve;
       });
     return { answer, response, drained };
   }

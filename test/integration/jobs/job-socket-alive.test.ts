@@ -37,10 +37,10 @@ describe('SocketReply', () => {
       events: (frame) => [`data: ${frame.text}`],
       view: {},
       resumeAfter: undefined,
-      onDrain: () => {
-        drains++;
-      },
     });
+    answer.onDrain = () => {
+      drains++;
+    };
     const opened = new Promise<Socket>((resolve) => {
       server.once('upgrade', (request, stream, head) =>
         sockets.handleUpgrade(request, stream, head, (webSocket) => {
@@ -135,7 +135,6 @@ describe('SocketReply', () => {
       events: (frame) => [`event: first\ndata: ${frame.text}`, 'data: [DONE]'],
       view: {},
       resumeAfter: { seq: 1, event: 0 },
-      onDrain: () => undefined,
     });
     answer.frame({ seq: 1, type: 'end', text: '{"a":1}' });
     assert.equal(answer.flush(), false);

@@ -34,7 +34,8 @@ const { FrameWriter } =
 const { JobRun } = await loadProduct<typeof import('../../../workers/run/job-run.ts')>('workers/run/job-run');
 const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
 const { forgetResource } = await loadProduct<typeof import('../../../shared/jobs/forget.ts')>('shared/jobs/forget');
-const { forgetBinding } = await loadProduct<typeof import('../../../api/admission/submit.ts')>('api/admission/submit');
+const { forgetBinding } =
+  await loadProduct<typeof import('../../../api/admission/admit-job.ts')>('api/admission/admit-job');
 const { admit } = await loadProduct<typeof import('../../../api/admission/admit.ts')>('api/admission/admit');
 
 let jobs: JobFixture;

@@ -51,7 +51,13 @@ describe('The name of an event', () => {
 
   it('that stands in a log all the same begins no line of the stream', () => {
     for (const name of names) {
-      const job = { id: 'a'.repeat(32), model: 'm', createdAt: 0, viewOptions: {}, link: () => '' };
+      const job = {
+        id: 'a'.repeat(32),
+        model: 'm',
+        createdAt: 0,
+        viewOptions: { echo: {}, include: [], afterInput: 0 },
+        link: () => '',
+      };
       const frame: Frame = { seq: 1, type: 'delta', text: JSON.stringify({ type: name, delta: 'x' }) };
       const said = responseView.stream(job)(frame);
       assert.ok(said.length > 0);

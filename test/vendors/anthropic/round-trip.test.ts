@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import type Anthropic from '@anthropic-ai/sdk';
 import fc from 'fast-check';
 import { messages } from '../../../api/endpoints/messages/messages.ts';
+import type { MessageViewOptions } from '../../../api/endpoints/messages/parse-messages.ts';
 import { parseMessageCount, parseMessages } from '../../../api/endpoints/messages/parse-messages.ts';
 import type { ViewedJob } from '../../../api/replies/view.ts';
 import { executeChat } from '../../../workers/execute/execute-chat.ts';
@@ -285,7 +286,7 @@ async function shown(message: Anthropic.Message, isStream: boolean, viewOptions:
   await vendor.close();
   await server.close();
   const stopSequences = message.stop_sequence === null ? [] : [message.stop_sequence];
-  const job: ViewedJob = {
+  const job: ViewedJob<MessageViewOptions> = {
     id: '0197a3b0c4d57e8f9a0b1c2d3e4f5a6b',
     model: message.model,
     createdAt: 0,

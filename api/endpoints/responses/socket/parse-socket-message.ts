@@ -1,8 +1,10 @@
 import { ApiError, type ErrorData } from '../../../../shared/errors.ts';
 import { parseJson } from '../../../http/body/parse-json.ts';
+import type { Parsed } from '../../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../../pipeline/invalid-request.ts';
+import { readModelLimits } from '../../../pipeline/model-limits.ts';
 import type { Parse, ParsedRequest } from '../../../pipeline/parsed-request.ts';
-import { parseResponseFields } from '../parse-response.ts';
+import { parseResponseFields, type ResponseRequirements, type ResponseViewOptions } from '../parse-response.ts';
 
 /** What a message on a response socket says beside the request itself. */
 export interface SocketEnvelope {
@@ -17,8 +19,8 @@ export interface SocketEnvelope {
   readonly refusal: ErrorData | undefined;
 }
 
-/** The traits of a parsed message, beside those of its request. */
-export interface SocketTraits {
+/** What a parsed message requires beside its request. */
+export interface SocketRequirements extends ResponseRequirements {
   readonly envelope: SocketEnvelope;
 }
 
@@ -32,15 +34,25 @@ const plain: SocketEnvelope = {
   refusal: undefined,
 };
 
+/** A parsed message. */
+export type ParsedMessage = Parsed<SocketRequirements, ResponseViewOptions>;
+
 /** Of a message that is no request, or is refused. */
-const nothing: ParsedRequest = { model: '', stream: true, request: '', hasMedia: false, viewOptions: {} };
+const nothing: ParsedRequest<ResponseRequirements, ResponseViewOptions> = {
+  ...{ model: '', stream: true, request: '', hasMedia: false },
+  viewOptions: { echo: {}, include: [], afterInput: 0 },
+  requirements: {
+    ...{ previousResponseId: undefined, references: [], chatRefused: undefined, chatIgnored: [], chatFields: [] },
+    limits: readModelLimits('input', undefined, {}),
+  },
+};
 
 /**
  * Takes a message of a response socket apart: `response.create` with the fields of `POST /v1/responses` beside it, or
  * `response.cancel`. Runs in the large bodies' thread too, so a refusal is no exception but part of the envelope, which
  * says for which lane it is. https://developers.openai.com/api/docs/guides/websocket-mode
  */
-export const parseSocketMessage: Parse = (body) => {
+export const parseSocketMessage: Parse<SocketRequirements, ResponseViewOptions> = (body) => {
   let envelope = plain;
   try {
     const { type, stream_id: streamId, ...message } = parseJson(body);
@@ -58,12 +70,15 @@ export const parseSocketMessage: Parse = (body) => {
 };
 
 /** What a message in binary is taken for. */
-export function refusedMessage(error: ApiError): ParsedRequest {
+export function refusedMessage(error: ApiError): ParsedMessage {
   return withEnvelope(nothing, { ...plain, refusal: error.toData() });
 }
 
-function withEnvelope(parsed: ParsedRequest, envelope: SocketEnvelope): ParsedRequest {
-  return { ...parsed, traits: { ...parsed.traits, envelope } };
+function withEnvelope(
+  parsed: ParsedRequest<ResponseRequirements, ResponseViewOptions>,
+  envelope: SocketEnvelope,
+): ParsedRequest<SocketRequirements, ResponseViewOptions> {
+  return { ...parsed, requirements: { ...parsed.requirements, envelope } };
 }
 
 function readStreamId(value: unknown): string | undefined {

@@ -1,8 +1,7 @@
 import { ApiError } from '../../../../shared/errors.ts';
-import type { Parsed } from '../../../pipeline/endpoint.ts';
 import { errorMessage } from '../../../replies/response-socket-reply.ts';
 import { closeCodes, type SocketConnection } from '../../../replies/socket-connection.ts';
-import { refusedMessage, type SocketEnvelope, type SocketTraits } from './parse-socket-message.ts';
+import { type ParsedMessage, refusedMessage, type SocketEnvelope } from './parse-socket-message.ts';
 
 /** What a response socket may hold and how long it lasts. Times in ms. */
 export interface SessionLimits {
@@ -31,7 +30,7 @@ export const sessionLimits: Omit<SessionLimits, 'idleMs'> = {
 export interface RunningTurn {
   readonly responseId: string;
   /** Never rejects. */
-  run(parsed: Parsed): Promise<void>;
+  run(parsed: ParsedMessage): Promise<void>;
   cancel(): void;
   leave(): void;
 }
@@ -39,7 +38,7 @@ export interface RunningTurn {
 /** What a session does its work with. */
 export interface SessionWork {
   /** Takes a message apart (see `parseSocketMessage`): at once, or later when it is large. */
-  readonly parse: (message: Buffer, isBinary: boolean) => Parsed | Promise<Parsed>;
+  readonly parse: (message: Buffer, isBinary: boolean) => ParsedMessage | Promise<ParsedMessage>;
   readonly openTurn: (envelope: SocketEnvelope) => RunningTurn;
   /** Notes what nobody expected to fail. */
   readonly onFault: (error: unknown) => void;
@@ -49,7 +48,7 @@ export interface SessionWork {
 
 interface WaitingTurn {
   readonly envelope: SocketEnvelope;
-  readonly parsed: Parsed;
+  readonly parsed: ParsedMessage;
   readonly bytes: number;
 }
 
@@ -114,7 +113,7 @@ export class ResponseSession {
   }
 
   /** Takes a message apart. One that cannot be, for a fault of ours, is refused like one that must not. */
-  async #parse(message: Buffer, isBinary: boolean): Promise<Parsed> {
+  async #parse(message: Buffer, isBinary: boolean): Promise<ParsedMessage> {
     try {
       const parsed = this.#work.parse(message, isBinary);
       this.#isPreparing = parsed instanceof Promise;
@@ -128,8 +127,8 @@ export class ResponseSession {
     }
   }
 
-  #accept(parsed: Parsed, bytes: number): void {
-    const { envelope } = parsed.traits as unknown as SocketTraits;
+  #accept(parsed: ParsedMessage, bytes: number): void {
+    const { envelope } = parsed.requirements;
     const error = this.#refuse(envelope);
     if (error !== undefined) this.#connection.send([errorMessage(error, envelope.streamId)]);
     if (error !== undefined || envelope.type === 'response.cancel' || this.#ending !== undefined) this.#uncount(bytes);

@@ -3,7 +3,6 @@ import { ApiError } from '../../../../shared/errors.ts';
 import { type Preferences, readPreferences } from '../../../admission/preferences.ts';
 import { largestBody } from '../../../http/body/json-body.ts';
 import { acceptSocket, requireHandshake } from '../../../http/websocket-upgrades.ts';
-import type { Endpoint } from '../../../pipeline/endpoint.ts';
 import { isLargeBody } from '../../../pipeline/large-bodies.ts';
 import { errorMessage } from '../../../replies/response-socket-reply.ts';
 import { closeCodes, SocketConnection } from '../../../replies/socket-connection.ts';
@@ -11,9 +10,9 @@ import type { Services } from '../../../services.ts';
 import type { Context, State } from '../../../state.ts';
 import { MessageIntake } from '../../messages/message-intake.ts';
 import { ConversationCache } from '../conversation-cache.ts';
-import { parseSocketMessage, refusedMessage } from './parse-socket-message.ts';
+import { type ParsedMessage, parseSocketMessage, refusedMessage } from './parse-socket-message.ts';
 import { ResponseSession, type SessionWork, sessionLimits } from './response-session.ts';
-import { ResponseTurn, type TurnContext } from './response-turn.ts';
+import { type ResponsesEndpoint, ResponseTurn, type TurnContext } from './response-turn.ts';
 
 /**
  * `GET /v1/responses` with a WebSocket handshake: OpenAI's WebSocket mode
@@ -29,7 +28,7 @@ import { ResponseTurn, type TurnContext } from './response-turn.ts';
  *
  * @param endpoint that of `POST /v1/responses`
  */
-export function responseSocket(services: Services, endpoint: Endpoint): Middleware<State> {
+export function responseSocket(services: Services, endpoint: ResponsesEndpoint): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = 'responses.ws';
     requireHandshake(ctx);
@@ -83,7 +82,8 @@ function sessionWork(context: TurnContext, intake: MessageIntake, left: AbortSig
       const { caller } = ctx.state;
       const preparing = services.bodyGate
         .assertMayBegin(caller)
-        .then(() => services.largeBodies.parse('responses.ws', message, caller.account, left));
+        .then(() => services.largeBodies.parse('responses.ws', message, caller.account, left))
+        .then((parsed) => parsed as ParsedMessage);
       return preparing.catch((error: unknown) => refusedMessage(ApiError.from(error)));
     },
     onAccepted: (bytes) => intake.done(bytes),

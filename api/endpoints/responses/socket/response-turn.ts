@@ -1,32 +1,38 @@
 import { ApiError } from '../../../../shared/errors.ts';
 import { newJobId } from '../../../../shared/ids.ts';
+import type { JobIdentity } from '../../../../shared/jobs/job-state.ts';
 import { endJob } from '../../../../shared/jobs/settlement/end-job.ts';
+import { admitAndEnqueue } from '../../../admission/admit-job.ts';
 import type { Preferences } from '../../../admission/preferences.ts';
-import { submit } from '../../../admission/submit.ts';
 import { recordRequest } from '../../../http/access-log.ts';
 import { largestBody } from '../../../http/body/json-body.ts';
 import { logFault } from '../../../http/errors.ts';
-import { relay, type Waiting } from '../../../pipeline/answer.ts';
+import { cancelAbandoned, cancelUnreadable } from '../../../pipeline/cancel-job.ts';
 import { checkByNewestKey, ignoredByAll } from '../../../pipeline/check-request.ts';
-import type { Endpoint, Parsed } from '../../../pipeline/endpoint.ts';
-import { makeSubmission } from '../../../pipeline/make-submission.ts';
+import { describeJob } from '../../../pipeline/describe-job.ts';
+import type { Endpoint } from '../../../pipeline/endpoint.ts';
+import { showServed } from '../../../pipeline/show-served.ts';
 import { ClientConnection } from '../../../replies/client-connection.ts';
+import { sendStreamed } from '../../../replies/open-reply.ts';
 import { errorMessage, ResponseSocketReply } from '../../../replies/response-socket-reply.ts';
 import type { SocketConnection } from '../../../replies/socket-connection.ts';
 import type { ViewedJob } from '../../../replies/view.ts';
+import { WaitLimits } from '../../../replies/wait-limits.ts';
 import type { Services } from '../../../services.ts';
 import type { Context } from '../../../state.ts';
 import { type ConversationCache, conversationItems } from '../conversation-cache.ts';
-import { type EarlierTurns, withEarlierMedia } from '../earlier-turns.ts';
-import type { ResponseViewOptions } from '../parse-response.ts';
+import { type ParsedResponse, withEarlierMedia } from '../earlier-turns.ts';
+import type { ResponseRequirements, ResponseViewOptions } from '../parse-response.ts';
 import { prependItems } from '../prepend-items.ts';
-import type { SocketEnvelope } from './parse-socket-message.ts';
+import type { ParsedMessage, SocketEnvelope } from './parse-socket-message.ts';
+
+/** That of `POST /v1/responses`. */
+export type ResponsesEndpoint = Endpoint<ResponseRequirements, ResponseViewOptions>;
 
 /** What the turns of one response socket share. */
 export interface TurnContext {
   readonly services: Services;
-  /** The endpoint `responses`. */
-  readonly endpoint: Endpoint;
+  readonly endpoint: ResponsesEndpoint;
   /** The handshake's. */
   readonly ctx: Context;
   readonly preferences: Preferences;
@@ -65,7 +71,7 @@ export class ResponseTurn {
   }
 
   /** Runs to its end; whatever goes wrong is told to the client. */
-  async run(parsed: Parsed): Promise<void> {
+  async run(parsed: ParsedMessage): Promise<void> {
     const { services, cache, connection } = this.#context;
     const { state } = this.#ctx;
     const { streamId } = this.#envelope;
@@ -81,7 +87,7 @@ export class ResponseTurn {
     } finally {
       this.#waits.close();
     }
-    const previous = (parsed.traits as EarlierTurns | undefined)?.previousResponseId;
+    const previous = parsed.requirements.previousResponseId;
     const hasFailed = state.streamError !== undefined && state.streamError.code !== 'cancelled';
     if (hasFailed && previous !== undefined) cache.evict(streamId, previous);
     recordRequest(services, this.#ctx, status);
@@ -98,7 +104,7 @@ export class ResponseTurn {
     this.#waits.leave();
   }
 
-  async #answer(read: Parsed): Promise<void> {
+  async #answer(read: ParsedMessage): Promise<void> {
     const { services, endpoint } = this.#context;
     const { state } = this.#ctx;
     const { refusal, generate } = this.#envelope;
@@ -120,69 +126,78 @@ export class ResponseTurn {
   }
 
   /** Puts a conversation that this connection remembers before the input; any other is the store's. */
-  #continue(parsed: Parsed): Parsed {
-    const previous = (parsed.traits as EarlierTurns | undefined)?.previousResponseId;
+  #continue(parsed: ParsedResponse): ParsedResponse {
+    const previous = parsed.requirements.previousResponseId;
     const known = previous === undefined ? undefined : this.#context.cache.find(previous);
     if (known === undefined) return parsed;
     const continued = {
       ...parsed,
       request: prependItems(parsed.request, conversationItems(known)),
       hasMedia: parsed.hasMedia || known.hasMedia,
-      traits: { ...parsed.traits, previousResponseId: undefined },
-    } as Parsed;
+      requirements: { ...parsed.requirements, previousResponseId: undefined },
+    } as ParsedResponse;
     return withEarlierMedia(continued, known.media);
   }
 
-  async #generate(parsed: Parsed): Promise<void> {
+  async #generate(parsed: ParsedResponse): Promise<void> {
     const { services, endpoint, preferences } = this.#context;
-    const submission = await makeSubmission(this.#ctx, services, endpoint, { parsed, bodyHash: '' }, preferences);
-    const { job, cancelsOnLeave } = submission;
+    const submission = await describeJob(this.#ctx, services, endpoint, { parsed, bodyHash: '' }, preferences);
+    const { job } = submission;
     const viewed = viewedTurn(this.#context, job, parsed);
-    const shared = { ctx: this.#ctx, services, connection: this.#waits };
-    const waiting: Waiting = { ...shared, job, view: endpoint.view, isCreator: true, cancelsOnLeave };
-    let answer: ResponseSocketReply | undefined;
+    const context = { ctx: this.#ctx, services, connection: this.#waits, job, view: endpoint.view, isCreator: true };
+    if (this.#isCancelled) throw cancelled();
+    const reply = this.#open(viewed);
+    const reader = services.readers.open(job, reply, {
+      onServed: (served) => showServed(this.#ctx, served),
+      isCreator: true,
+    });
+    let isQueued = false;
     try {
-      await relay(
-        waiting,
-        (onDrain) => {
-          answer = this.#open(viewed, onDrain);
-          return answer;
-        },
-        async () => {
-          if (this.#isCancelled) throw cancelled();
-          await submit(services, submission, this.#waits);
-          this.#endJob = () => {
-            endJob(services, job, cancelled()).catch((error) =>
-              services.log.warn({ err: error, job: job.id }, 'cancelling a job failed'),
-            );
-          };
-          if (this.#isCancelled) this.#endJob();
-        },
-      );
+      await admitAndEnqueue(services, submission, this.#waits);
+      isQueued = true;
+      this.#mayCancel(job);
+      reader.begin(new WaitLimits(services, job, reply));
+      await sendStreamed(context, reply);
+    } catch (error) {
+      if (isQueued) await cancelAbandoned(services, submission, this.#waits, { canBeResumed: reply.isOpen });
+      throw error;
     } finally {
-      answer?.abandon();
+      reader.close();
+      reply.abandon();
+      cancelUnreadable(services, submission, reader.failure);
     }
-    this.#remember(viewed, parsed, answer);
+    this.#remember(viewed, parsed, reply);
   }
 
-  async #warmUp(parsed: Parsed): Promise<void> {
+  /** From now on the job can be cancelled, which its client may have asked for already. */
+  #mayCancel(job: JobIdentity): void {
+    const { services } = this.#context;
+    this.#endJob = () => {
+      endJob(services, job, cancelled()).catch((error) =>
+        services.log.warn({ err: error, job: job.id }, 'cancelling a job failed'),
+      );
+    };
+    if (this.#isCancelled) this.#endJob();
+  }
+
+  async #warmUp(parsed: ParsedResponse): Promise<void> {
     const { services } = this.#context;
     const { state } = this.#ctx;
     state.caller = await this.#waits.wait(services.callers.assertActive(state.caller), readMs);
     state.facts.model = parsed.model;
     state.facts.warm_up = true;
-    const { echo } = parsed.viewOptions as unknown as ResponseViewOptions;
+    const { echo } = parsed.viewOptions;
     // Nobody else will find it, whatever the request says.
     const viewOptions = { ...parsed.viewOptions, echo: { ...echo, store: false } };
     const job = { id: state.jobId, model: parsed.model, createdAt: Date.now() };
     const viewed = viewedTurn(this.#context, job, { viewOptions });
-    const answer = this.#open(viewed, () => undefined);
+    const answer = this.#open(viewed);
     answer.frame(emptyEnd);
     answer.flush();
     this.#remember(viewed, parsed, answer);
   }
 
-  #open(viewed: ViewedJob, onDrain: () => void): ResponseSocketReply {
+  #open(viewed: ViewedJob<ResponseViewOptions>): ResponseSocketReply {
     const { endpoint, connection } = this.#context;
     const { view } = endpoint;
     const { streamId } = this.#envelope;
@@ -192,18 +207,21 @@ export class ResponseTurn {
       events: view.stream(viewed),
       view,
       keptLength: largestBody,
-      onDrain,
     });
   }
 
   /** Keeps what the next turn needs, with the encrypted reasoning that a native vendor wants back. */
-  #remember(viewed: ViewedJob, { request, hasMedia }: Parsed, answer: ResponseSocketReply | undefined): void {
-    const frames = answer?.kept;
+  #remember(
+    viewed: ViewedJob<ResponseViewOptions>,
+    { request, hasMedia }: ParsedResponse,
+    answer: ResponseSocketReply,
+  ): void {
+    const frames = answer.kept;
     if (frames === undefined) return;
     const { cache, endpoint } = this.#context;
     const viewOptions = { ...viewed.viewOptions, include: ['reasoning.encrypted_content'] };
     const { output } = JSON.parse(endpoint.view.held({ ...viewed, viewOptions }, frames)) as { output: unknown };
-    const { media } = viewed.viewOptions as unknown as ResponseViewOptions;
+    const { media } = viewed.viewOptions;
     const kept = { id: this.responseId, request, output: JSON.stringify(output), hasMedia, media };
     cache.keep(this.#envelope.streamId, kept);
   }
@@ -237,8 +255,8 @@ function turnContext(ctx: Context): Context {
 function viewedTurn(
   { ctx, services }: TurnContext,
   { id, model, createdAt }: Pick<ViewedJob, 'id' | 'model' | 'createdAt'>,
-  { viewOptions }: Pick<Parsed, 'viewOptions'>,
-): ViewedJob {
+  { viewOptions }: Pick<ParsedResponse, 'viewOptions'>,
+): ViewedJob<ResponseViewOptions> {
   const { resultLinks, config, baseUrls } = services;
   const { account } = ctx.state.caller;
   const baseUrl = baseUrls.of(ctx.req);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { completions } from '../../../../api/endpoints/completions/completions.ts';
+import type { Endpoint } from '../../../../api/pipeline/endpoint.ts';
 import type { ViewedJob } from '../../../../api/replies/view.ts';
 import type { RoutedModel } from '../../../../shared/catalogue/catalogue.ts';
 import type { Frame } from '../../../../shared/jobs/frames.ts';
@@ -18,6 +19,8 @@ import {
   sendStream,
   startFixtureVendor,
 } from '../../../vendors/contracts/fixture-vendor.ts';
+
+const { view }: Endpoint = completions;
 
 const job: ViewedJob = {
   id: '0197a3b0c4d57e8f9a0b1c2d3e4f5a6b',
@@ -59,7 +62,7 @@ function interleave<Chunk>(choices: readonly (readonly Chunk[])[], turns: readon
 
 /** The objects that a stream of these frames shows, without `[DONE]`, which has to come once and last. */
 function shown(frames: readonly Frame[]) {
-  const events = frames.flatMap(completions.view.stream(job)).map((event) => event.replace(/^data: /, ''));
+  const events = frames.flatMap(view.stream(job)).map((event) => event.replace(/^data: /, ''));
   assert.equal(events.pop(), '[DONE]');
   assert.ok(events.every((event) => !event.includes('\n')));
   return events.map((event) => JSON.parse(event));
@@ -67,7 +70,7 @@ function shown(frames: readonly Frame[]) {
 
 /** Holds what a stream shows against what a held answer shows of the same frames, and of those that are kept. */
 function compareViews(frames: readonly Frame[], usage: unknown) {
-  const held = JSON.parse(completions.view.held(job, frames));
+  const held = JSON.parse(view.held(job, frames));
   const { choices: _choices, usage: heldUsage, ...envelope } = held;
   const chunks = shown(frames);
   assert.deepEqual(saidInCompletions(chunks), saidInCompletions([held]));
@@ -80,8 +83,8 @@ function compareViews(frames: readonly Frame[], usage: unknown) {
   }
   assert.deepEqual(heldUsage, usage);
   assert.deepEqual(chunks.at(-1).usage, usage);
-  const kept = completions.view.final?.(frames, job) ?? frames;
-  assert.deepEqual(JSON.parse(completions.view.held(job, kept)), held);
+  const kept = view.final?.(frames, job) ?? frames;
+  assert.deepEqual(JSON.parse(view.held(job, kept)), held);
   assert.deepEqual(saidInCompletions(shown(kept)), saidInCompletions([held]));
   return held;
 }
@@ -208,7 +211,7 @@ describe('the view of legacy completions', () => {
         const frames = await framesOf(asked, { row }, batchSizes);
         const held = compareViews(frames, { ...sum, details: { of: count } });
         const [end] = await framesOf(asked, { row, stream: false }, batchSizes);
-        assert.deepEqual(JSON.parse(completions.view.held(job, [end as Frame])), held);
+        assert.deepEqual(JSON.parse(view.held(job, [end as Frame])), held);
         const prompts = [prompt].flat();
         assert.deepEqual(
           held.choices.map((choice: { text: string }) => choice.text),

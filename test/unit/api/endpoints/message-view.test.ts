@@ -4,6 +4,7 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { MessageStream } from '@anthropic-ai/sdk/lib/MessageStream';
 import fc from 'fast-check';
 import { messages } from '../../../../api/endpoints/messages/messages.ts';
+import type { MessageViewOptions } from '../../../../api/endpoints/messages/parse-messages.ts';
 import type { ViewedJob } from '../../../../api/replies/view.ts';
 import { type Frame, frameLine, parseBatch } from '../../../../shared/jobs/frames.ts';
 import { executeChat } from '../../../../workers/execute/execute-chat.ts';
@@ -19,7 +20,7 @@ import {
   startFixtureVendor,
 } from '../../../vendors/contracts/fixture-vendor.ts';
 
-const jobWith = (hidesThinking: boolean): ViewedJob => ({
+const jobWith = (hidesThinking: boolean): ViewedJob<MessageViewOptions> => ({
   id: '0197a3b0c4d57e8f9a0b1c2d3e4f5a6b',
   model: 'a-model',
   createdAt: 1_700_000_000_123,
@@ -90,7 +91,7 @@ function throughLog(frames: readonly VendorFrame[], sizes: readonly number[]): F
 }
 
 /** The events of a stream, each with a name and one line of data. */
-function shown(job: ViewedJob, frames: readonly Frame[]): Anthropic.MessageStreamEvent[] {
+function shown(job: ViewedJob<MessageViewOptions>, frames: readonly Frame[]): Anthropic.MessageStreamEvent[] {
   return frames.flatMap(messages.view.stream(job)).map((event) => {
     const [, name, data] = /^event: (\w+)\ndata: ([^\n]+)$/.exec(event) ?? [];
     const parsed = JSON.parse(data ?? '');

@@ -3,13 +3,12 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type OpenAI from 'openai';
 import { parseChat } from '../../../../api/endpoints/chat/parse-chat.ts';
-import type { ParsedRequest } from '../../../../api/pipeline/parsed-request.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 
 const user = { role: 'user', content: 'Hello' };
 const minimal = { model: 'gpt-4o-mini', messages: [user] };
 
-const parse = (request: unknown): ParsedRequest => parseChat(Buffer.from(JSON.stringify(request)));
+const parse = (request: unknown) => parseChat(Buffer.from(JSON.stringify(request)));
 
 /** The 400 that a request gets: its `param` and message. */
 function refusal(request: unknown): { param: string | null; message: string } {
@@ -25,8 +24,8 @@ function refusal(request: unknown): { param: string | null; message: string } {
 
 const refused = (fields: object): string | null => refusal({ ...minimal, ...fields }).param;
 const refusedMessage = (message: unknown): string | null => refusal({ ...minimal, messages: [user, message] }).param;
-const accepted = (fields: object): ParsedRequest => parse({ ...minimal, ...fields });
-const acceptedMessage = (message: unknown): ParsedRequest => parse({ ...minimal, messages: [user, message] });
+const accepted = (fields: object) => parse({ ...minimal, ...fields });
+const acceptedMessage = (message: unknown) => parse({ ...minimal, messages: [user, message] });
 
 const weather = { type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: {} } } };
 const custom = { type: 'custom', custom: { name: 'shell', format: { type: 'text' } } };

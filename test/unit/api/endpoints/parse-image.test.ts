@@ -14,8 +14,8 @@ const dataUrl = 'data:image/png;base64,iVBORw0KGgo=';
 const edit = { ...generation, images: [{ image_url: dataUrl }] };
 
 const bytesOf = (request: unknown): Buffer => Buffer.from(JSON.stringify(request));
-const generate = (fields: object = {}): ParsedRequest => parseImageGeneration(bytesOf({ ...generation, ...fields }));
-const editJson = (fields: object = {}): ParsedRequest => parseImageEdit(bytesOf({ ...edit, ...fields }));
+const generate = (fields: object = {}) => parseImageGeneration(bytesOf({ ...generation, ...fields }));
+const editJson = (fields: object = {}) => parseImageEdit(bytesOf({ ...edit, ...fields }));
 const jobOf = ({ request }: ParsedRequest): ImageJob => JSON.parse(request) as ImageJob;
 
 /** The 400 that `work` ends with: its `param` and message. */
@@ -57,7 +57,7 @@ describe('a parsed image generation', () => {
       parameters: { prompt: 'A lighthouse', ...fields },
     });
     const mediaFields = ['n', 'size', 'user', 'quality', 'vendor_option'];
-    assert.deepEqual(parsed.traits, { n: 3, size: '512x512', partialImages: 0, mediaFields });
+    assert.deepEqual(parsed.requirements, { n: 3, size: '512x512', partialImages: 0, mediaFields });
     assert.equal(parsed.model, 'sandbox-image');
     assert.equal(parsed.stream, false);
     assert.equal(parsed.hasMedia, false);
@@ -67,14 +67,14 @@ describe('a parsed image generation', () => {
   it('may leave out all but model and prompt, and null counts as left out', () => {
     const parsed = generate({ n: null, size: null, response_format: null, stream: null, partial_images: null });
     assert.equal(jobOf(parsed).response_format, null);
-    assert.deepEqual(parsed.traits, { n: 1, size: undefined, partialImages: 0, mediaFields: [] });
+    assert.deepEqual(parsed.requirements, { n: 1, size: undefined, partialImages: 0, mediaFields: [] });
   });
 
   it('streams with up to three partial images', () => {
     const parsed = generate({ stream: true, partial_images: 3 });
     assert.equal(parsed.stream, true);
     const mediaFields = ['partial_images'];
-    assert.deepEqual(parsed.traits, { n: 1, size: undefined, partialImages: 3, mediaFields });
+    assert.deepEqual(parsed.requirements, { n: 1, size: undefined, partialImages: 3, mediaFields });
     assert.equal('stream' in jobOf(parsed).parameters, false);
   });
 
@@ -172,7 +172,7 @@ describe('a parsed image edit in a form', () => {
     assert.equal(parsed.hasMedia, true);
     assert.deepEqual(parsed.files, [first, second, mask]);
     const mediaFields = ['n', 'output_compression', 'partial_images', 'custom', 'mask'];
-    assert.deepEqual(parsed.traits, { n: 2, size: 'auto', partialImages: 1, mediaFields });
+    assert.deepEqual(parsed.requirements, { n: 2, size: 'auto', partialImages: 1, mediaFields });
   });
 
   const faults: [name: string, fields: Record<string, string | string[]>, files: () => Upload[], param: string][] = [

@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { checkMessages } from '../../../../api/endpoints/messages/messages.ts';
 import { parseMessageCount, parseMessages } from '../../../../api/endpoints/messages/parse-messages.ts';
-import type { ParsedRequest } from '../../../../api/pipeline/parsed-request.ts';
 import { chatRequest } from '../../../../shared/capabilities/chat.ts';
 import { withoutHints } from '../../../../workers/execute/without-hints.ts';
 import { madeUpModel } from '../../../support/routed-model.ts';
 
-const parse = (more: object): ParsedRequest =>
+const parse = (more: object) =>
   parseMessages(
     Buffer.from(JSON.stringify({ model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }], ...more })),
   );
@@ -142,7 +141,7 @@ describe('a parsed message', () => {
     assert.deepEqual(chat.tools, [{ type: 'function', function: look, ...cached }]);
     assert.deepEqual(chat.tool_choice, { type: 'function', function: { name: 'look' } });
     assert.equal(chat.parallel_tool_calls, false);
-    assert.deepEqual(parse({ tools }).traits?.ignored, ['tools.web_search_20250305']);
+    assert.deepEqual(parse({ tools }).requirements.ignored, ['tools.web_search_20250305']);
     const { tools: none, tool_choice: noChoice } = chatOf({ tools: [tools[1]], tool_choice: { type: 'auto' } });
     assert.deepEqual([none, noChoice], [undefined, undefined]);
   });
@@ -188,7 +187,7 @@ describe('a parsed message', () => {
 
   it('names what no chat has a place for', () => {
     const named = (more: object) => {
-      const { ignored, hints, foreign, effort } = parse(more).traits ?? {};
+      const { ignored, hints, foreign, effort } = parse(more).requirements;
       return { ignored, hints, foreign, effort };
     };
     const nothing = { ignored: [], hints: [], foreign: [], effort: [] };

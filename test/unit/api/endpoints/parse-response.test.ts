@@ -2,22 +2,21 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import {
   parseResponse,
-  type ResponseTraits,
+  type ResponseRequirements,
   type ResponseViewOptions,
 } from '../../../../api/endpoints/responses/parse-response.ts';
 import { prependItems } from '../../../../api/endpoints/responses/prepend-items.ts';
 import { responses } from '../../../../api/endpoints/responses/responses.ts';
-import type { ParsedRequest } from '../../../../api/pipeline/parsed-request.ts';
 import type { Model } from '../../../../shared/catalogue/models.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { madeUpModel } from '../../../support/routed-model.ts';
 
 const minimal = { model: 'gpt-5', input: 'Hello' };
-const parse = (fields: object): ParsedRequest => parseResponse(Buffer.from(JSON.stringify({ ...minimal, ...fields })));
+const parse = (fields: object) => parseResponse(Buffer.from(JSON.stringify({ ...minimal, ...fields })));
 const requestOf = (fields: object): Record<string, unknown> => JSON.parse(parse(fields).request);
 const echoOf = (fields: object): Record<string, unknown> =>
   (parse(fields).viewOptions as unknown as ResponseViewOptions).echo;
-const traitsOf = (fields: object): ResponseTraits => parse(fields).traits as unknown as ResponseTraits;
+const requirementsOf = (fields: object): ResponseRequirements => parse(fields).requirements;
 
 /** The parameter that a request's 400 names. */
 function refused(fields: object): string | null {
@@ -58,9 +57,9 @@ describe('a parsed request for a response', () => {
       (requestOf({ input: items }).input as { type: string }[]).map(({ type }) => type),
       ['message', 'item_reference', 'item_reference', 'message'],
     );
-    assert.deepEqual(traitsOf({ input: items }).references, ['msg_1', 'rs_2']);
-    assert.equal(traitsOf({ previous_response_id: 'resp_1' }).previousResponseId, 'resp_1');
-    assert.equal(traitsOf({}).previousResponseId, undefined);
+    assert.deepEqual(requirementsOf({ input: items }).references, ['msg_1', 'rs_2']);
+    assert.equal(requirementsOf({ previous_response_id: 'resp_1' }).previousResponseId, 'resp_1');
+    assert.equal(requirementsOf({}).previousResponseId, undefined);
   });
 
   it('takes the items that agents send, types that no document has among them', () => {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { parseResponse } from '../../../../api/endpoints/responses/parse-response.ts';
-import { responseView as view } from '../../../../api/endpoints/responses/response-view.ts';
-import type { ViewedJob } from '../../../../api/replies/view.ts';
+import { responseView } from '../../../../api/endpoints/responses/response-view.ts';
+import type { View, ViewedJob } from '../../../../api/replies/view.ts';
 import type { RoutedModel } from '../../../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import type { Frame } from '../../../../shared/jobs/frames.ts';
@@ -22,6 +22,8 @@ import {
   sendStream,
   startFixtureVendor,
 } from '../../../vendors/contracts/fixture-vendor.ts';
+
+const view: View = responseView;
 
 // biome-ignore lint/suspicious/noExplicitAny: what came over the wire
 type Any = any;
@@ -76,7 +78,7 @@ function compareViews(job: ViewedJob, frames: readonly Frame[]): Any {
 }
 
 function echoOf({ viewOptions }: ViewedJob): Record<string, unknown> {
-  return viewOptions.echo as Record<string, unknown>;
+  return (viewOptions as { echo: Record<string, unknown> }).echo;
 }
 
 describe('the view of responses', () => {

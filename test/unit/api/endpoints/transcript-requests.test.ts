@@ -5,6 +5,7 @@ import { parseTranscription, parseTranslation } from '../../../../api/endpoints/
 import { transcriptionView } from '../../../../api/endpoints/audio/transcription-view.ts';
 import type { Form, ParseForm } from '../../../../api/pipeline/parsed-request.ts';
 import { Upload } from '../../../../shared/blobs/upload.ts';
+import type { TranscriptionFormat } from '../../../../shared/capabilities/transcription.ts';
 import { routedModel } from '../../../support/routed-model.ts';
 
 const record = { field: 'file', blob: '2025010100/blob', name: 'a.wav', type: 'audio/wav', bytes: 1000 };
@@ -69,7 +70,7 @@ describe('a transcription request', () => {
         { name: 'something_new', param: 'something_new' },
         { name: 'several', param: 'several' },
       ],
-      traits: {
+      requirements: {
         task: 'transcribe',
         format: 'verbose_json',
         speakers: undefined,
@@ -180,7 +181,7 @@ describe('the view of a transcript', () => {
     usage: { type: 'duration' },
   };
   const frame = { seq: 1, type: 'end' as const, text: JSON.stringify(end) };
-  const shown = (format: string): [string | undefined, string] => {
+  const shown = (format: TranscriptionFormat): [string | undefined, string] => {
     const job = { id: '1', model: 'm', createdAt: 0, viewOptions: { format }, link: () => '' };
     return [transcriptionView.contentType?.(job), transcriptionView.held(job, [frame])];
   };
@@ -192,13 +193,13 @@ describe('the view of a transcript', () => {
       '1\n00:00:00,000 --> 00:00:01,500\nHi.\n\n',
     ]);
     assert.deepEqual(shown('vtt'), ['text/vtt; charset=utf-8', 'WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nHi.\n\n']);
-    for (const format of ['json', 'verbose_json', 'diarized_json']) {
+    for (const format of ['json', 'verbose_json', 'diarized_json'] as const) {
       assert.deepEqual(shown(format), [undefined, frame.text]);
     }
   });
 
   it('ends a stream with the text, and with a usage of tokens, but none of seconds', () => {
-    const job = { id: '1', model: 'm', createdAt: 0, viewOptions: { format: 'json' }, link: () => '' };
+    const job = { id: '1', model: 'm', createdAt: 0, viewOptions: { format: 'json' as const }, link: () => '' };
     const done = (usage: unknown): unknown => {
       const [event] = transcriptionView.stream(job)({ ...frame, text: JSON.stringify({ ...end, usage }) });
       return JSON.parse((event ?? '').slice('data: '.length));

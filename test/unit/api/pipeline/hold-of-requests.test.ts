@@ -212,7 +212,9 @@ function writtenText(text: string, next: () => number): string {
 function parsed({ parse }: HeldEndpoint, text: string): ParsedRequest | undefined {
   try {
     const request = parse(Buffer.from(text));
-    const { refusal } = (request.traits?.envelope ?? {}) as { refusal?: unknown };
+    const { refusal } = ((request.requirements as { envelope?: unknown } | undefined)?.envelope ?? {}) as {
+      refusal?: unknown;
+    };
     return refusal === undefined ? request : undefined;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;

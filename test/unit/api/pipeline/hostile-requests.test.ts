@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { endpoints } from '../../../../api/app.ts';
 import {
   parseSocketMessage,
-  type SocketTraits,
+  type SocketRequirements,
 } from '../../../../api/endpoints/responses/socket/parse-socket-message.ts';
 import type { Endpoint, Parsed } from '../../../../api/pipeline/endpoint.ts';
 import type { Form, Parse } from '../../../../api/pipeline/parsed-request.ts';
@@ -295,7 +295,7 @@ function take(endpoint: Endpoint, parse: Parse, body: unknown): void {
 /** What a message on a response socket is parsed to: its refusal is no exception. */
 const prepareMessage: Parse = (body) => {
   const parsed = parseSocketMessage(body);
-  const { refusal } = (parsed.traits as unknown as SocketTraits).envelope;
+  const { refusal } = (parsed.requirements as SocketRequirements).envelope;
   if (refusal !== undefined) throw ApiError.fromData(refusal);
   return parsed;
 };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { discardUploads } from '../../../../api/admission/submit.ts';
+import { discardUploads } from '../../../../api/admission/admit-job.ts';
 import { endpoints } from '../../../../api/app.ts';
 import type { ParsedRequest } from '../../../../api/pipeline/parsed-request.ts';
 import { Upload } from '../../../../shared/blobs/upload.ts';

@@ -34,7 +34,6 @@ async function sendAnswer(
       view: { showsErrors: false },
       startedAt: performance.now(),
       isRunning: async () => true,
-      onDrain: () => undefined,
     });
     send(answer);
   });
@@ -83,14 +82,14 @@ describe('a stream whose bytes are counted', () => {
 });
 
 describe('a silent stream', () => {
-  it('says nothing behind its end where that comes by the tick that would have broken the silence', async () => {
+  it('says nothing behind its end where that comes before the tick that would have broken the silence', async () => {
     const broken: Error[] = [];
     const { text } = await sendAnswer(
       (response) => response.on('error', (error) => broken.push(error)),
       (answer) => {
         answer.frame(frames[0] as Frame);
         answer.flush();
-        answer.onTick = () => answer.fail(new ApiError('timeout', 'It is late.'));
+        answer.fail(new ApiError('timeout', 'It is late.'));
         answer.tick(Date.now() + pingMs);
       },
     );

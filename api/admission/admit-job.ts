@@ -9,11 +9,12 @@ import { untilAccepted } from '../../shared/redis/redis-refusal.ts';
 import { isRecordedFirst } from '../ledger/accepted-jobs.ts';
 import type { ParsedLargeRequest } from '../pipeline/large-bodies.ts';
 import type { ParsedRequest } from '../pipeline/parsed-request.ts';
-import { readViewOptions } from '../pipeline/view-options.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
+import { readViewOptions } from '../replies/view-options.ts';
 import type { Services } from '../services.ts';
 import type { AdmitCall, AdmitReply } from './admit.ts';
 import { type Admission, askAdmission, limitsOf, notAdmitted, refusal, untilAdmitted } from './ask-admission.ts';
+import type { Limits } from './limit-headers.ts';
 import type { Submission } from './submission.ts';
 
 /** What became of a submission. */
@@ -21,6 +22,8 @@ export interface Submitted {
   /** The job that will answer: the submitted one, or the one its idempotency key is bound to. */
   readonly jobId: string;
   readonly isReplay: boolean;
+  /** The limits of its key as they were at its admission; undefined for a replay, which takes nothing of them. */
+  readonly limits: Limits | undefined;
 }
 
 /** Requests above this many characters are not kept in the database. */
@@ -46,7 +49,7 @@ const awayMs = 3000;
  * job, which the caller's repeat finds, and one that was to go on without its caller.
  * @throws ApiError 401, 422, 429, 503.
  */
-export async function submit(
+export async function admitAndEnqueue(
   services: Services,
   submission: Submission,
   connection: ClientConnection,
@@ -87,7 +90,7 @@ function abandoned(): ApiError {
   return new ApiError('cancelled', 'The request was abandoned before it was queued.');
 }
 
-/** Ends a job of whose answer nothing will come. Its caller may have been answered by then: `submit` bounds their wait. */
+/** Ends a job of whose answer nothing will come. Its caller may have been answered by then: `admitAndEnqueue` bounds their wait. */
 async function endUnwanted(services: Services, job: JobIdentity, error: ApiError): Promise<void> {
   await untilAccepted(() => endJob(services, job, error), endingMs);
 }
@@ -118,16 +121,15 @@ async function admitAndQueue(services: Services, submission: Submission, giveUpA
   const { reply } = admission;
   if (reply.verdict !== 'admitted') {
     await withdraw(services, submission);
-    if (reply.verdict === 'replay') return { jobId: reply.detail, isReplay: true };
+    if (reply.verdict === 'replay') return { jobId: reply.detail, isReplay: true, limits: undefined };
     throw refusal(admission, services, submission.parsed?.unpriced);
   }
   services.load.added(job.capability);
-  submission.onAdmitted(limitsOf(admission, services.config));
   if (isRecordedFirst(job)) await recordAccepted(services, submission);
   if (!reply.isQueued) await enqueue(services, submission, reply, giveUpAt);
   submission.parsed = undefined;
-  submission.onQueued?.();
-  return { jobId: job.id, isReplay: false };
+  submission.share?.close();
+  return { jobId: job.id, isReplay: false, limits: limitsOf(admission, services.config) };
 }
 
 /** The admission. Where it cannot be had, nothing is left of the request. */

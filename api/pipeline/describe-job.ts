@@ -1,18 +1,16 @@
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { idempotencyMs } from '../admission/admit.ts';
 import { idempotencyHash } from '../admission/idempotency-hash.ts';
-import { type Limits, limitHeaders } from '../admission/limit-headers.ts';
 import type { Preferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
-import { nameJob } from '../http/request-id.ts';
+import { packViewOptions } from '../replies/view-options.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import type { Endpoint, Parsed } from './endpoint.ts';
-import type { ReadRequest } from './read-request.ts';
-import { packViewOptions } from './view-options.ts';
+import type { ReadRequest } from './parse-request.ts';
 
 /** A request as it is submitted, once it is resolved and checked. */
-export async function makeSubmission(
+export async function describeJob(
   ctx: Context,
   services: Services,
   endpoint: Endpoint,
@@ -29,11 +27,7 @@ export async function makeSubmission(
     parsed,
     bodyHash,
     cancelsOnLeave: !parsed.background && cancelsOnLeave(ctx, preferences),
-    onAdmitted: (limits) => {
-      nameJob(ctx, ctx.state.jobId);
-      showLimits(ctx, limits);
-    },
-    onQueued: share && (() => share.close()),
+    share,
   };
 }
 
@@ -75,11 +69,4 @@ function identify(
 function cancelsOnLeave({ state }: Context, preferences: Preferences): boolean {
   if (preferences.respondAsync || preferences.idempotencyKey !== undefined) return false;
   return (preferences.onDisconnect ?? state.caller.onDisconnect ?? 'cancel') === 'cancel';
-}
-
-/** Shows the limits of the key in the headers of an answer that is still to begin. */
-function showLimits({ res }: Context, limits: Limits): void {
-  if (res.headersSent) return;
-  const headers = limitHeaders(limits);
-  for (const name in headers) res.setHeader(name, headers[name] as string);
 }

@@ -1,21 +1,15 @@
 import { ApiError } from '../../shared/errors.ts';
+import { discardUploads } from '../admission/admit-job.ts';
 import { idempotencyHash, sha256 } from '../admission/idempotency-hash.ts';
 import type { Preferences } from '../admission/preferences.ts';
-import { discardUploads } from '../admission/submit.ts';
 import type { BodyShare, BodyShares } from '../bounds/body-shares.ts';
 import { encodingOf } from '../http/body/body-encoding.ts';
 import { isForm, readForm } from '../http/body/form-body.ts';
 import { type BodyWatch, readBody } from '../http/body/json-body.ts';
-import { ClientConnection } from '../replies/client-connection.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
-import { checkByNewestKey, ignoredByAll } from './check-request.ts';
 import type { Endpoint, Parsed } from './endpoint.ts';
-import { invalidParameter } from './invalid-request.ts';
 import { isLargeBody, type LargeBodies, type ParsedLargeRequest } from './large-bodies.ts';
-
-/** How long Redis and the database may take to show a key. */
-const keyMs = 5000;
 
 /** A request that was read, and the hash of its body where it has an idempotency key. */
 export interface ReadRequest {
@@ -35,11 +29,10 @@ interface Reading {
 }
 
 /**
- * Reads, checks and takes apart a request. What was read of one that is refused is not counted any more.
- * @throws ApiError 400, 404, 413, 415; of a large one also what admission would refuse its caller for; 429 for too many at
- * a time.
+ * Reads a request's body and takes it apart. What was read of one that is refused is not counted any more.
+ * @throws ApiError 400, 413, 415; of a large one also what admission would refuse its caller for; 429 for too many at a time.
  */
-export async function readRequest(
+export async function parseRequest(
   ctx: Context,
   services: Services,
   endpoint: Endpoint,
@@ -50,8 +43,7 @@ export async function readRequest(
     : ([services.bodies, readJsonRequest] as const);
   const share = openShare(ctx, shares);
   try {
-    const { parsed, bodyHash } = await read({ ctx, services, endpoint, preferences, share });
-    return { parsed: await complete(ctx, services, endpoint, parsed), bodyHash, share };
+    return { ...(await read({ ctx, services, endpoint, preferences, share })), share };
   } catch (error) {
     share?.close();
     throw error;
@@ -122,54 +114,5 @@ async function readFormRequest(reading: Reading): Promise<Read> {
   } catch (error) {
     await discardUploads({ blobs }, account, form.files);
     throw error;
-  }
-}
-
-/** Resolves what a request names, and holds it against its model. What it has uploaded goes when it is refused. */
-async function complete(ctx: Context, services: Services, endpoint: Endpoint, read: Parsed): Promise<Parsed> {
-  try {
-    const named = withModel(services, endpoint, read);
-    const parsed = endpoint.resolve === undefined ? named : await resolve(ctx, services, endpoint.resolve, named);
-    const checked = await checkByNewestKey(services, endpoint, parsed, ctx.state);
-    const ignored = ignoredByAll(checked);
-    if (ignored === undefined) ctx.state.ignored = checked.ignored;
-    else if (ignored !== '') ctx.set('x-sluice-ignored', ignored);
-    const { excludedRoutes, unpriced } = checked;
-    return excludedRoutes.length === 0 && unpriced === undefined ? parsed : { ...parsed, excludedRoutes, unpriced };
-  } catch (error) {
-    await discardUploads(services, ctx.state.caller.account, read.files);
-    throw error;
-  }
-}
-
-/** The request with the model that is meant where it names none. @throws ApiError 400 where the operator has set none. */
-function withModel({ config }: Services, { defaultModel }: Endpoint, read: Parsed): Parsed {
-  if (defaultModel === undefined || read.model !== '') return read;
-  const model = config.defaultModels[defaultModel];
-  if (model !== undefined) return { ...read, model };
-  const hint = `name one, or have the operator of this gateway set one by SLUICE_DEFAULT_MODELS (${defaultModel}=MODEL)`;
-  throw invalidParameter('model', `Missing required parameter: 'model'. There is no default model here: ${hint}.`);
-}
-
-async function resolve(
-  ctx: Context,
-  services: Services,
-  resolveRequest: NonNullable<Endpoint['resolve']>,
-  read: Parsed,
-): Promise<Parsed> {
-  const connection = new ClientConnection(ctx.res, services.handover);
-  try {
-    const { account } = ctx.state.caller;
-    return await resolveRequest(read, {
-      services,
-      account,
-      params: ctx.params as Record<string, string>,
-      connection,
-      assertActive: async () => {
-        ctx.state.caller = await connection.wait(services.callers.assertActive(ctx.state.caller), keyMs);
-      },
-    });
-  } finally {
-    connection.close();
   }
 }

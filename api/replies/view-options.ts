@@ -7,7 +7,7 @@ const reference = /^\{"blob":"([^"]+)"\}$/;
  * What a job's identity carries of its view options: the JSON text, or over 64 KiB (the tools of an agent, say) a reference
  * to the blob that holds it.
  */
-export async function packViewOptions(blobs: AccountBlobs, options: Record<string, unknown>): Promise<string> {
+export async function packViewOptions(blobs: AccountBlobs, options: object): Promise<string> {
   const text = JSON.stringify(options);
   return text.length <= inlineLimit ? text : `{"blob":"${await blobs.put(text)}"}`;
 }

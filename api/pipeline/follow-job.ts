@@ -1,0 +1,88 @@
+import { attach } from '../../shared/jobs/attach.ts';
+import type { Frame } from '../../shared/jobs/frames.ts';
+import { type JobIdentity, readJobProgress } from '../../shared/jobs/job-state.ts';
+import type { AnswerReader } from '../replies/answer-reader.ts';
+import { eventReply, openReply, type ReplyContext } from '../replies/open-reply.ts';
+import { beyondEnd, type EventPosition } from '../replies/sse-reply.ts';
+import { expired } from '../replies/unreadable-answer.ts';
+import { WaitLimits } from '../replies/wait-limits.ts';
+import type { Services } from '../services.ts';
+import { showServed } from './show-served.ts';
+
+/**
+ * Replies with the answer of a job that is there already, from where its caller's copy ends. Returns false when `patienceMs`
+ * was over before.
+ * @throws ApiError what came before the answer; 410 when it is not kept any more; 429 for too many that follow a job, or jobs.
+ */
+export async function followJob(context: ReplyContext, open = openReply): Promise<boolean> {
+  const { ctx, services, job, isCreator = false } = context;
+  const release = context.isWatcher ? takeWatcher(context) : undefined;
+  try {
+    const reply = await open(context);
+    const reader = services.readers.open(job, reply.receiver, {
+      onServed: (served) => showServed(ctx, served),
+      isCreator,
+    });
+    try {
+      await attachTo(services, job, reader, context.resumeAfter);
+      if (isCreator) reader.begin(new WaitLimits(services, job, reply.receiver));
+      return await reply.finished();
+    } finally {
+      reader.close();
+    }
+  } finally {
+    release?.();
+  }
+}
+
+/** The same with the job's events, whatever its endpoint replies with. */
+export async function followEvents(context: ReplyContext): Promise<void> {
+  await followJob(context, eventReply);
+}
+
+/**
+ * Has a reader read a job that is there already: registers this process with the job, then reads what the log holds. Where
+ * Redis knows the job no more, the answer that the database keeps is replayed.
+ * @throws ApiError 410 when neither has it, 503 when the database does not answer.
+ */
+export async function attachTo(
+  services: Services,
+  job: Pick<JobIdentity, 'id' | 'account'>,
+  reader: AnswerReader,
+  resumeAfter?: EventPosition,
+): Promise<void> {
+  if (await attach(services.redis, job.id, services.processId)) {
+    if (resumeAfter !== undefined) await assertReached(services, job.id, resumeAfter);
+    reader.begin();
+    reader.catchUp();
+    return;
+  }
+  const frames = await services.storedJobs.findAnswer(job);
+  if (frames === undefined || !continues(frames, resumeAfter)) throw expired();
+  if (resumeAfter !== undefined && resumeAfter.seq > (frames.at(-1)?.seq ?? 0)) throw beyondEnd(resumeAfter);
+  reader.replay(frames);
+}
+
+/** @throws ApiError 400 for a position that the job has not reached: nothing can have come from there. */
+export async function assertReached(
+  { redis }: Pick<Services, 'redis'>,
+  jobId: string,
+  position: EventPosition,
+): Promise<void> {
+  const progress = await readJobProgress(redis, jobId);
+  if (progress !== undefined && position.seq > progress.seq) throw beyondEnd(position);
+}
+
+/** Whether kept frames go on where a client's copy ends. Of joined ones only their whole is known, and what follows it. */
+function continues(frames: readonly Frame[], resumeAfter: EventPosition | undefined): boolean {
+  const [first, last] = [frames[0]?.seq ?? 0, frames.at(-1)?.seq ?? 0];
+  const areJoined = frames.length > 1 && first > 1;
+  return !areJoined || resumeAfter === undefined || resumeAfter.seq === 0 || resumeAfter.seq >= last - 1;
+}
+
+/** @throws ApiError 429 for too many that follow a job, or jobs. */
+function takeWatcher({ ctx, services, job }: ReplyContext): () => void {
+  // On the console it is a session that watches.
+  const { apiKeyId } = ctx.state.caller ?? {};
+  return services.sockets.take({ account: job.account, apiKeyId, job: job.id });
+}

@@ -1,0 +1,142 @@
+import type { Middleware } from 'koa';
+import { ApiError } from '../../shared/errors.ts';
+import type { JobIdentity, JobState } from '../../shared/jobs/job-state.ts';
+import { admitAndEnqueue, discardUploads } from '../admission/admit-job.ts';
+import { showLimits } from '../admission/limit-headers.ts';
+import { type Preferences, readPreferences } from '../admission/preferences.ts';
+import type { Submission } from '../admission/submission.ts';
+import { jobObject } from '../endpoints/jobs/job-object.ts';
+import { nameJob } from '../http/request-id.ts';
+import { ClientConnection } from '../replies/client-connection.ts';
+import { hasEvents, openReply, type ReplyContext } from '../replies/open-reply.ts';
+import { WaitLimits } from '../replies/wait-limits.ts';
+import type { Services } from '../services.ts';
+import type { Context, State } from '../state.ts';
+import { cancelAbandoned, cancelUnreadable } from './cancel-job.ts';
+import { describeJob } from './describe-job.ts';
+import type { Endpoint } from './endpoint.ts';
+import { followEvents, followJob } from './follow-job.ts';
+import { parseRequest } from './parse-request.ts';
+import { readResource } from './resource.ts';
+import { showServed } from './show-served.ts';
+import { submitOrFind } from './submit-or-find.ts';
+import { validateRequest } from './validate-request.ts';
+
+/** How long Redis or the database may take to show a job. */
+const readMs = 5000;
+
+/** A request on its way through an endpoint. */
+interface EndpointCall {
+  readonly ctx: Context;
+  readonly services: Services;
+  readonly endpoint: Endpoint;
+  readonly preferences: Preferences;
+  readonly connection: ClientConnection;
+  readonly submission: Submission;
+}
+
+/** The one handler of all endpoints that make jobs: parse, validate, admit, enqueue, and reply as the caller prefers. */
+export function handleRequest(services: Services, endpoint: Endpoint): Middleware<State> {
+  return async (ctx) => {
+    ctx.state.endpoint = endpoint.name;
+    const preferences = readPreferences(ctx.headers);
+    const submission = await readSubmission(ctx, services, endpoint, preferences);
+    const connection = new ClientConnection(ctx.res, services.handover);
+    const call: EndpointCall = { ctx, services, endpoint, preferences, connection, submission };
+    try {
+      if (preferences.respondAsync) await replyLater(call);
+      else if (submission.parsed?.background) await replyInBackground(call);
+      else if (submission.job.idempotency !== '') await replyToKeyed(call);
+      else await reply(call);
+    } finally {
+      connection.close();
+      submission.share?.close();
+    }
+  };
+}
+
+/** Body → parsed request → validated against its model → job. What was uploaded for a request that is refused goes. */
+async function readSubmission(
+  ctx: Context,
+  services: Services,
+  endpoint: Endpoint,
+  preferences: Preferences,
+): Promise<Submission> {
+  const { share, parsed, bodyHash } = await parseRequest(ctx, services, endpoint, preferences);
+  try {
+    const valid = await validateRequest(ctx, services, endpoint, parsed);
+    return await describeJob(ctx, services, endpoint, { parsed: valid, bodyHash, share }, preferences);
+  } catch (error) {
+    share?.close();
+    await discardUploads(services, ctx.state.caller.account, parsed.files);
+    throw error;
+  }
+}
+
+/** A plain request: its reader is registered before the job is queued, so that the first frame finds it waiting. */
+async function reply(call: EndpointCall): Promise<void> {
+  const { ctx, services, submission, connection } = call;
+  const { job } = submission;
+  const reply = await openReply({ ...replyContext(call, job), isCreator: true });
+  const reader = services.readers.open(job, reply.receiver, {
+    onServed: (served) => showServed(ctx, served),
+    isCreator: true,
+  });
+  let isQueued = false;
+  try {
+    const { limits } = await admitAndEnqueue(services, submission, connection);
+    isQueued = true;
+    nameJob(ctx, job.id);
+    showLimits(ctx, limits);
+    reader.begin(new WaitLimits(services, job, reply.receiver));
+    await reply.finished();
+  } catch (error) {
+    if (isQueued) await cancelAbandoned(services, submission, connection, reply);
+    throw error;
+  } finally {
+    reader.close();
+    cancelUnreadable(services, submission, reader.failure);
+  }
+}
+
+/** A keyed request may turn out to be an earlier one's repeat: it is submitted first, and follows whichever job is its own. */
+async function replyToKeyed(call: EndpointCall): Promise<void> {
+  const { job, isReplay } = await submitOrFind(call);
+  await followJob({ ...replyContext(call, job), isCreator: !isReplay, isWatcher: isReplay });
+}
+
+/** `Prefer: respond-async`: 202 with the job, or its answer when it came within `wait`. */
+async function replyLater(call: EndpointCall): Promise<void> {
+  const { ctx, services, preferences } = call;
+  const { job, isReplay } = await submitOrFind(call);
+  const following = { ...replyContext(call, job), patienceMs: preferences.waitMs, isWatcher: isReplay };
+  if (preferences.waitMs > 0 && !hasEvents(following)) {
+    if (await followJob(following)) return;
+  }
+  const state = await readAccepted(call, job);
+  ctx.status = 202;
+  ctx.set('preference-applied', 'respond-async');
+  const body = await jobObject(call, state, null);
+  // Where nobody has said how the gateway is reached, its caller knows best.
+  ctx.set('location', services.config.publicUrls.length === 0 ? `/v1/jobs/job_${job.id}` : body.urls.self);
+  ctx.body = body;
+}
+
+/** Work in the background: its events where they are asked for, else at once the resource as it is now. */
+async function replyInBackground(call: EndpointCall): Promise<void> {
+  const { ctx, endpoint } = call;
+  const { job, isReplay } = await submitOrFind(call);
+  if (job.stream) await followEvents({ ...replyContext(call, job), isWatcher: isReplay });
+  else ctx.body = await readResource(call, endpoint.view, await readAccepted(call, job));
+}
+
+/** The state of a job that was just accepted. */
+async function readAccepted({ services, connection }: EndpointCall, { id }: JobIdentity): Promise<JobState> {
+  const state = await connection.wait(services.storedJobs.find(id), readMs);
+  if (state === undefined) throw new ApiError('server_error', 'The job was accepted, but its state cannot be read.');
+  return state;
+}
+
+function replyContext({ ctx, services, connection, endpoint }: EndpointCall, job: JobIdentity): ReplyContext {
+  return { ctx, services, connection, job, view: endpoint.view };
+}

@@ -1,0 +1,62 @@
+import { ClientConnection } from '../replies/client-connection.ts';
+import type { Services } from '../services.ts';
+import type { Context } from '../state.ts';
+import { checkByNewestKey, ignoredByAll } from './check-request.ts';
+import type { Endpoint, Parsed } from './endpoint.ts';
+import { invalidParameter } from './invalid-request.ts';
+
+/** How long Redis and the database may take to show a key. */
+const keyMs = 5000;
+
+/**
+ * Resolves what a parsed request names (its model, other jobs), and validates it against its model and the caller's key. The
+ * header `X-Sluice-Ignored` names what is left out.
+ * @throws ApiError 400, 401, 403, 404.
+ */
+export async function validateRequest(
+  ctx: Context,
+  services: Services,
+  endpoint: Endpoint,
+  read: Parsed,
+): Promise<Parsed> {
+  const named = withModel(services, endpoint, read);
+  const parsed = endpoint.resolve === undefined ? named : await resolve(ctx, services, endpoint.resolve, named);
+  const checked = await checkByNewestKey(services, endpoint, parsed, ctx.state);
+  const ignored = ignoredByAll(checked);
+  if (ignored === undefined) ctx.state.ignored = checked.ignored;
+  else if (ignored !== '') ctx.set('x-sluice-ignored', ignored);
+  const { excludedRoutes, unpriced } = checked;
+  return excludedRoutes.length === 0 && unpriced === undefined ? parsed : { ...parsed, excludedRoutes, unpriced };
+}
+
+/** The request with the model that is meant where it names none. @throws ApiError 400 where the operator has set none. */
+function withModel({ config }: Services, { defaultModel }: Endpoint, read: Parsed): Parsed {
+  if (defaultModel === undefined || read.model !== '') return read;
+  const model = config.defaultModels[defaultModel];
+  if (model !== undefined) return { ...read, model };
+  const hint = `name one, or have the operator of this gateway set one by SLUICE_DEFAULT_MODELS (${defaultModel}=MODEL)`;
+  throw invalidParameter('model', `Missing required parameter: 'model'. There is no default model here: ${hint}.`);
+}
+
+async function resolve(
+  ctx: Context,
+  services: Services,
+  resolveRequest: NonNullable<Endpoint['resolve']>,
+  read: Parsed,
+): Promise<Parsed> {
+  const connection = new ClientConnection(ctx.res, services.handover);
+  try {
+    const { account } = ctx.state.caller;
+    return await resolveRequest(read, {
+      services,
+      account,
+      params: ctx.params as Record<string, string>,
+      connection,
+      assertActive: async () => {
+        ctx.state.caller = await connection.wait(services.callers.assertActive(ctx.state.caller), keyMs);
+      },
+    });
+  } finally {
+    connection.close();
+  }
+}

@@ -1,0 +1,193 @@
+import { ApiError } from '../../shared/errors.ts';
+import { type JobIdentity, readJobState } from '../../shared/jobs/job-state.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
+import { compressed, minCompressed } from '../http/compress-json.ts';
+import type { Services } from '../services.ts';
+import type { Context } from '../state.ts';
+import type { FrameReceiver } from './answer-reader.ts';
+import { BufferedReply } from './buffered-reply.ts';
+import { ByteReply, type ByteReplyOptions } from './byte-reply.ts';
+import type { ClientConnection } from './client-connection.ts';
+import type { ResponseSocketReply } from './response-socket-reply.ts';
+import { type EventPosition, SseReply } from './sse-reply.ts';
+import type { StreamedReply } from './streamed-reply.ts';
+import type { BytesView, View } from './view.ts';
+import { viewJob } from './view-job.ts';
+
+/** Answers above so many characters are looked at before they are sent: their clients may not take them. */
+const largeAnswer = 1024 * 1024;
+
+/** One request that waits for the answer of a job. */
+export interface ReplyContext {
+  readonly ctx: Context;
+  readonly services: Services;
+  readonly connection: ClientConnection;
+  readonly job: JobIdentity;
+  readonly view: View;
+  /** What the client has of the stream already. */
+  readonly resumeAfter?: EventPosition | undefined;
+  /** The request made the job: its limits apply here. */
+  readonly isCreator?: boolean;
+  /** The request made no job and only follows one, which costs nothing: how many do is bounded. */
+  readonly isWatcher?: boolean;
+  /** How long an answer that is not a stream of events is waited for, in ms; undefined: to its end. */
+  readonly patienceMs?: number;
+}
+
+/** How a request is answered. */
+export interface Reply {
+  /** Takes the frames of the job: to be registered with a reader before the job can begin. */
+  readonly receiver: FrameReceiver;
+  /** It was begun as a stream of events, which its caller can resume. */
+  readonly canBeResumed: boolean;
+  /**
+   * Sends the answer to its end, once the job is there. Returns false when `patienceMs` was over before it began.
+   * @throws ApiError what came before the answer, or what the job ended with.
+   */
+  finished(): Promise<boolean>;
+}
+
+/** The reply that a job's endpoint gives: bytes, events, or one body. @throws ApiError 410 when what its view needs has expired. */
+export async function openReply(context: ReplyContext): Promise<Reply> {
+  const bytes = bytesView(context);
+  if (bytes !== undefined) return byteReply(context, bytes);
+  return context.job.stream ? await eventReply(context) : await bodyReply(context);
+}
+
+/** Whether `openReply` replies with events, which nobody waits for with patience. */
+export function hasEvents({ view, job }: Pick<ReplyContext, 'view' | 'job'>): boolean {
+  return job.stream && bytesView({ view, job }) === undefined;
+}
+
+function bytesView({ view, job }: Pick<ReplyContext, 'view' | 'job'>): BytesView | undefined {
+  return view.bytes?.({ viewOptions: JSON.parse(job.viewOptions) as object });
+}
+
+/** The whole body, once the job has ended. */
+async function bodyReply(context: ReplyContext): Promise<Reply> {
+  const { ctx, services, connection, job, view, patienceMs } = context;
+  const viewed = await viewJob(services, job, services.baseUrls.of(ctx.req));
+  const receiver = new BufferedReply((frames) => view.held(viewed, frames), view.heldFromEnd);
+  const finished = async (): Promise<boolean> => {
+    const waited = patienceMs === undefined ? receiver.body : withTimeout(receiver.body, patienceMs);
+    const body = await connection.wait(waited);
+    if (body === undefined) return false;
+    ctx.set('openai-processing-ms', String(Math.round(performance.now() - ctx.state.startedAt)));
+    ctx.type = view.contentType?.(viewed) ?? 'application/json; charset=utf-8';
+    // Pictures are compressed already.
+    const isText = body.length >= minCompressed && job.capability !== 'image';
+    const sent = isText ? await compressed(ctx, body) : body;
+    if (sent.length > largeAnswer) services.connections.expect(sent.length);
+    ctx.body = sent;
+    observeFirstFrame(context, receiver.firstFrameAt);
+    if (isDelivery(context)) ctx.res.once('finish', () => services.delivered.add(job.id));
+    return true;
+  };
+  return { receiver, canBeResumed: false, finished };
+}
+
+/** The job's events as they come. */
+export async function eventReply(context: ReplyContext): Promise<Reply> {
+  const { ctx, services, job, view } = context;
+  const viewed = await viewJob(services, job, services.baseUrls.of(ctx.req));
+  const receiver = new SseReply({
+    response: ctx.res,
+    events: view.stream(viewed),
+    view,
+    opensAtOnce: view.opensAtOnce?.(viewed) ?? false,
+    resumeAfter: context.resumeAfter,
+    startedAt: ctx.state.startedAt,
+    isRunning: async () => (await readJobState(services.redis, job.id))?.beganAt !== undefined,
+  });
+  return {
+    receiver,
+    get canBeResumed() {
+      return receiver.isOpen;
+    },
+    finished: () => {
+      receiver.begin();
+      return sendStreamed(context, receiver);
+    },
+  };
+}
+
+/** The job's bytes as they come. */
+function byteReply(context: ReplyContext, bytes: BytesView): Reply {
+  const { ctx, services, job } = context;
+  const openFile: ByteReplyOptions['openFile'] = (file) => services.blobs.ofRecords(job.account).read(file);
+  const receiver = new ByteReply({ response: ctx.res, bytes, startedAt: ctx.state.startedAt, openFile });
+  return { receiver, canBeResumed: false, finished: () => sendStreamed(context, receiver) };
+}
+
+/**
+ * Sends an answer that grows, to its end. Returns false when `patienceMs` was over before its status was out.
+ * @throws ApiError what came before its status.
+ */
+export async function sendStreamed(
+  context: ReplyContext,
+  reply: SseReply | ByteReply | ResponseSocketReply,
+): Promise<boolean> {
+  const { ctx, services, job } = context;
+  const error = await untilEnded(context, reply);
+  if (!reply.isOpen) return false;
+  ctx.state.streamError = error ?? incomplete(reply);
+  ctx.state.facts.frames = reply.frames;
+  if (reply.missingBytes > 0) ctx.state.facts.missing_bytes = reply.missingBytes;
+  services.metrics.frames.inc(reply.frames);
+  observeFirstFrame(context, reply.firstFrameAt);
+  if (isDelivery(context) && ctx.state.streamError === undefined) services.delivered.add(job.id);
+  return true;
+}
+
+/** Waits for the end of an answer that grows, and gives it up when its patience is over. Returns the error that ended it. */
+async function untilEnded(
+  { ctx, connection, job, patienceMs }: ReplyContext,
+  reply: SseReply | ByteReply | ResponseSocketReply,
+): Promise<ApiError | undefined> {
+  try {
+    await connection.wait(patienceMs === undefined ? reply.opened : withTimeout(reply.opened, patienceMs));
+    if (!reply.isOpen) {
+      reply.abandon();
+      return undefined;
+    }
+    ctx.respond = false;
+    return await connection.wait(reply.ended);
+  } catch (thrown) {
+    // It had ended before the connection closed, which is how bytes say that they are not whole.
+    if (reply.isOpen && reply.isOver) return await reply.ended;
+    if (connection.hasLeft) reply.abandon();
+    // Its status is out: the client learns from a last event how to go on elsewhere.
+    if (!reply.isOpen || connection.hasLeft) throw thrown;
+    reply.fail(handedOver(job));
+    return ApiError.from(thrown);
+  }
+}
+
+/** The error of an answer of which the connection has written less than was handed to it. The client has seen a status already. */
+function incomplete({ bytes, missingBytes }: StreamedReply): ApiError | undefined {
+  if (missingBytes === 0) return undefined;
+  return new ApiError(
+    'server_error',
+    `${missingBytes} of the answer's ${bytes} bytes were not written to the connection.`,
+  );
+}
+
+/** Whether this answer is the one that a plain job was made for: nobody needs the job's log once it is out. */
+function isDelivery({ job, isCreator }: ReplyContext): boolean {
+  return job.retentionMs === 0 && isCreator === true;
+}
+
+function handedOver(job: JobIdentity): ApiError {
+  return new ApiError(
+    'service_unavailable',
+    `The server is shutting down. The job continues: GET /v1/jobs/job_${job.id}/events with Last-Event-ID resumes it.`,
+  );
+}
+
+function observeFirstFrame({ services, ctx, job, isCreator }: ReplyContext, firstFrameAt: number | undefined): void {
+  if (firstFrameAt === undefined || !isCreator) return;
+  // The job was made by Redis's clock.
+  const milliseconds = Math.max(0, firstFrameAt + services.clock.now() - Date.now() - job.createdAt);
+  services.metrics.firstFrame.observe({ endpoint: ctx.state.endpoint }, milliseconds / 1000);
+  ctx.state.facts.first_frame_ms = milliseconds;
+}
