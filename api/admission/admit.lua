@@ -1,6 +1,6 @@
 -- Admits jobs of one API key and capability, each by itself and in their order, or says what stands against one. What is
 -- refused changes nothing. An admitted job is put into its queue in the same step, where that lies on the same node.
--- refusal.lua stands before this: where Redis refuses to write, that is an error for all of them.
+-- refusal.lua stands before this: where Redis refuses to write, that is an error for all of them. add-job.lua does, too.
 -- KEYS[1] holds of the account's tag (sorted set)
 -- KEYS[2…] state of each job (hash), to be made with the admission; none on a Cluster, where they lie on other nodes
 -- All other keys of the account lie in the same tag: ARGV[1] and their names make them (see shared/redis/keys.ts).
@@ -14,7 +14,7 @@
 --          workers have, and that may wait; the share of what others leave of it that an account may fill while they wait
 -- ARGV[11] '' or the key's budget: 'nano-dollars period start', the start of the period in ms
 -- ARGV[12] 'requests tokens': the key's limits for a minute, 0 for none
--- ARGV[13] start of the keys of the queue, in BullMQ's layout; '' on a Cluster
+-- ARGV[13] start of the keys of the queue; '' on a Cluster
 -- ARGV[14] process that waits for the answers
 -- Then eleven of each job:
 --   1 job id
@@ -207,14 +207,12 @@ local function hasItsShare()
   return own >= math.max(fewWaiting, (queueLimit - (waiting - own)) * queueShare)
 end
 
--- BullMQ's `add` of a job without a priority, as much of it as is read here, and where its state is: who takes it can begin it
--- in the same step. A job with a turn is left to BullMQ.
+-- Puts a job without a turn into its queue, with where its state is: who claims it can begin it in the same step.
 local function enqueue(job, identity, rest, lowered, state)
   local data = string.sub(identity, 1, -2) .. ',' .. rest
   if lowered > 0 then data = string.sub(data, 1, -2) .. ',"outputLimit":' .. string.format('%.0f', lowered) .. '}' end
   local id = 'job_' .. job
-  redis.call('HSET', ARGV[13] .. id, 'name', 'job', 'data', data, 'opts', '{"jobId":"' .. id .. '","removeOnFail":true,"attempts":0}',
-    'timestamp', nowText, 'delay', '0', 'priority', '0', 'state', state)
+  writeQueuedJob(ARGV[13] .. id, id, data, '0', nowText, 'state', state)
   queued[#queued + 1] = id
 end
 
@@ -311,8 +309,5 @@ if #levels > 0 then
   redis.call('PEXPIRE', rate, 180000)
 end
 if #reservations > 0 then redis.call('HSET', reserved, unpack(reservations)) end
-if #queued > 0 then
-  redis.call('LPUSH', ARGV[13] .. 'wait', unpack(queued))
-  redis.call('ZADD', ARGV[13] .. 'marker', '0', '0')
-end
+if #queued > 0 then pushQueuedJobs(ARGV[13] .. 'wait', ARGV[13] .. 'marker', queued) end
 return replies

@@ -3,7 +3,7 @@ import type { Capability } from '../../shared/capabilities/capability.ts';
 import { type JobIdentity, newStateLifetime, type StoredRequest, storedField } from '../../shared/jobs/job-state.ts';
 import { sweepAfterMs } from '../../shared/jobs/settlement/sweeper.ts';
 import type { Hold } from '../../shared/money/hold.ts';
-import { type QueuedJob, queueKeysPrefix } from '../../shared/queue/queue.ts';
+import { addJobScript, type QueuedJob, queueKeysPrefix } from '../../shared/queue/queue.ts';
 import { inBatches } from '../../shared/redis/in-batches.ts';
 import { accountKeys, jobKeys } from '../../shared/redis/keys.ts';
 import { readVerdict } from '../../shared/redis/read-verdict.ts';
@@ -14,7 +14,7 @@ import type { Caller } from '../auth/caller.ts';
 /** How long an idempotency key stays bound to its job. */
 export const idempotencyMs = 24 * 3_600_000;
 
-const script = loadScript<string[]>(new URL('./admit.lua', import.meta.url), refusalScript);
+const script = loadScript<string[]>(new URL('./admit.lua', import.meta.url), refusalScript, addJobScript);
 
 /** Why new work is refused whoever asks. */
 export type Shedding = 'shed' | 'queue_full';

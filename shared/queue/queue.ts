@@ -25,6 +25,16 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
   readonly fee?: FeeFacts | undefined;
 }
 
+/** Reads a queued job; undefined for text that is none. */
+export function readQueuedJob(data: string): QueuedJob | undefined {
+  try {
+    const job = JSON.parse(data) as QueuedJob | null;
+    return typeof job?.id === 'string' ? job : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Removes what lies beside a queued job once the job is over. A resource's request stays: it is read again. */
 export async function deleteRequest(
   blobs: Blobs,
@@ -38,14 +48,6 @@ export async function deleteRequest(
 
 /** Requests above this many characters travel as blobs: a large value stalls every other client of Redis. */
 export const inlineLimit = 65_536;
-
-/**
- * A job's options. Nothing is kept of it: its own state says how it ended, and outlives it. Completed jobs go by the worker's
- * option; one that fails because no worker could hold on to it goes by this. (admit.lua writes them, too.)
- */
-function jobOptions(jobId: string, priority: number): string {
-  return JSON.stringify({ jobId, removeOnFail: true, attempts: 0, ...(priority > 0 && { priority }) });
-}
 
 /** Answers never travel over BullMQ's event stream, which is capped and lossy, so it is kept next to nothing. */
 const streams = { events: { maxLen: 10 } };
@@ -66,7 +68,10 @@ function queueId(jobId: string): string {
  */
 const turnsLookedAt = 100;
 
-const enqueueScript = loadScript<'queued' | 'there' | 'late'>(new URL('./enqueue.lua', import.meta.url));
+/** The part of a script that puts jobs into queues. */
+export const addJobScript = new URL('./add-job.lua', import.meta.url);
+
+const enqueueScript = loadScript<'queued' | 'there' | 'late'>(new URL('./enqueue.lua', import.meta.url), addJobScript);
 const oldestTurn = loadScript<string>(new URL('./oldest-turn.lua', import.meta.url));
 
 /** Depth of a queue. */
@@ -105,7 +110,7 @@ export class CapabilityQueue {
     const { wait, prioritized, marker, pc } = this.#queue.keys;
     const id = queueId(job.id);
     const keys = [`${this.#queue.keys['']}${id}`, wait, prioritized, marker, pc] as string[];
-    const args = [id, JSON.stringify(job), jobOptions(id, priority), priority, notAfter ?? ''];
+    const args = [id, JSON.stringify(job), priority, notAfter ?? ''];
     return await enqueueScript(this.#redis, keys, args);
   }
 

@@ -8,7 +8,7 @@ import { untilAccepted } from '../../shared/redis/redis-refusal.ts';
 import { runJob } from '../run/run-job.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { Consumer } from './consumer.ts';
-import { QueueConsumer } from './queue-consumer.ts';
+import { JobConsumer } from './job-consumer.ts';
 
 /**
  * A dead worker's jobs run again 6 to 12 s later with these. Being claimed twice is harmless: the job's own lease decides
@@ -34,7 +34,7 @@ export function consume(capability: Capability, redis: RedisHandle, context: Wor
 /** Consumes jobs that are done in one go. */
 function consumeJobs(capability: Capability, redis: RedisHandle, context: WorkerContext): Consumer {
   const { clock } = context.queue(capability);
-  return new QueueConsumer({
+  return new JobConsumer({
     capability,
     redis: redis.client,
     waiting: redis.subscriber(),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { QueueConsumerOptions } from '../../../workers/queue/queue-consumer.ts';
+import type { JobConsumerOptions } from '../../../workers/queue/job-consumer.ts';
 import { eventually } from '../../support/eventually.ts';
 import { noting, QueueFixture } from '../../support/faults/queue-fixture.ts';
 
@@ -77,7 +77,7 @@ describe('a consumer that waits for jobs', () => {
     });
     const ran: string[][] = [[], []];
     const holding = (taken: string[]) => {
-      const run: QueueConsumerOptions['run'] = ({ job }) => {
+      const run: JobConsumerOptions['run'] = ({ job }) => {
         taken.push(job.id);
         return new Promise((resolve) => ends.push(() => resolve('done')));
       };

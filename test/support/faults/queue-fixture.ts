@@ -4,12 +4,12 @@ import type { Capability } from '../../../shared/capabilities/capability.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import type { CapabilityQueue } from '../../../shared/queue/queue.ts';
 import type { RedisClient, RedisHandle } from '../../../shared/redis/redis.ts';
-import type { QueueConsumer, QueueConsumerOptions } from '../../../workers/queue/queue-consumer.ts';
+import type { JobConsumer, JobConsumerOptions } from '../../../workers/queue/job-consumer.ts';
 import { loadProduct } from '../gateway.ts';
 import { JobFixture } from './job-fixture.ts';
 
 const product =
-  await loadProduct<typeof import('../../../workers/queue/queue-consumer.ts')>('workers/queue/queue-consumer');
+  await loadProduct<typeof import('../../../workers/queue/job-consumer.ts')>('workers/queue/job-consumer');
 const shared = await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
 const { connectRedis } = await loadProduct<typeof import('../../../shared/redis/redis.ts')>('shared/redis/redis');
 const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
@@ -17,7 +17,7 @@ const { jobKeys } = await loadProduct<typeof import('../../../shared/redis/keys.
 
 const log = createLogger('silent', 'test').log;
 
-type Run = QueueConsumerOptions['run'];
+type Run = JobConsumerOptions['run'];
 
 /** A Redis of the suite's own with a queue for each test, and what consumes it. */
 export class QueueFixture {
@@ -65,8 +65,8 @@ export class QueueFixture {
     return one;
   }
 
-  consume(run: Run, more: Partial<QueueConsumerOptions> = {}): QueueConsumer {
-    const consumer = new product.QueueConsumer({
+  consume(run: Run, more: Partial<JobConsumerOptions> = {}): JobConsumer {
+    const consumer = new product.JobConsumer({
       ...{ capability: this.capability, redis: this.redis.client, workerId: `worker${this.#opened.length}` },
       ...{ begins: false, concurrency: 10, lockMs: 10_000, stalledCheckMs: 200, maxStalledCount: 3, run, log },
       ...more,

@@ -1,22 +1,14 @@
 import { setTimeout as delay, setImmediate as endOfTurn } from 'node:timers/promises';
 import { Worker } from 'bullmq';
 import type { Capability } from '../../shared/capabilities/capability.ts';
-import { type BeginVerdict, beginJobScript, beginTerms, readBeginReply } from '../../shared/jobs/begin.ts';
-import { type QueuedJob, queueKeysPrefix, queueOptions } from '../../shared/queue/queue.ts';
+import { type BeginVerdict, readBeginReply } from '../../shared/jobs/begin.ts';
+import { ClaimedQueue, type QueueClaim, type QueueEntry } from '../../shared/queue/claimed-queue.ts';
+import { type QueuedJob, queueOptions, readQueuedJob } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/redis-refusal.ts';
-import { loadScript, refusalScript } from '../../shared/redis/script.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { type SwapRemoveMember, SwapRemoveSet } from '../../shared/runtime/swap-remove-set.ts';
 import type { Consumer } from './consumer.ts';
-
-const claimJobs = loadScript<[isMore: number, ...jobs: string[]]>(
-  new URL('./claim-jobs.lua', import.meta.url),
-  refusalScript,
-  beginJobScript,
-);
-const requeueJob = loadScript<number>(new URL('./requeue-job.lua', import.meta.url));
-const renewLocks = loadScript<number>(new URL('./renew-locks.lua', import.meta.url));
 
 /** Jobs claimed in one call at most: their requests are in its reply. */
 const maxClaimed = 32;
@@ -46,7 +38,7 @@ export interface ClaimedJob {
   readonly verdict: BeginVerdict | undefined;
 }
 
-export interface QueueConsumerOptions {
+export interface JobConsumerOptions {
   readonly capability: Capability;
   readonly redis: RedisClient;
   /** A connection of its own, which waiting for jobs blocks; closed with it. */
@@ -72,28 +64,24 @@ interface ClaimReply {
   readonly count: number;
   /** More wait. */
   readonly isMore: boolean;
-  /** There was a word of jobs, and none were there: another one has them, or (a Cluster has moved the queue) the word came last. */
+  /** There was a marker, and no jobs: another one has them, or (a Cluster has moved the queue) the marker came last. */
   readonly isLate: boolean;
 }
 
 /** A claim under way. */
-interface Claim extends SwapRemoveMember {
-  readonly id: string;
-  readonly token: string;
+interface Claim extends SwapRemoveMember, QueueClaim {
   /** Since when it is over, in ms of `performance.now()`; 0 while it runs. */
   overSince: number;
 }
 
 /**
  * Takes the jobs of one BullMQ queue and runs them, some at a time. BullMQ's own Worker spends more on each job than the rest
- * of its way through Redis: two scripts of some forty commands. This one takes many in one call and takes out many that are
- * over in the same, in BullMQ's layout, so that its Worker, its check for stalled jobs and its board work beside it. Delayed
- * jobs are left to BullMQ's Worker: queues that have them are its business.
+ * of its way through Redis: two scripts of some forty commands. This one claims many in one call and takes out many that are
+ * over in the same. Delayed jobs are left to BullMQ's Worker: queues that have them are its business.
  */
-export class QueueConsumer implements Consumer {
-  readonly #options: QueueConsumerOptions;
-  readonly #keys: readonly [wait: string, active: string, prioritized: string, marker: string, ...others: string[]];
-  readonly #jobPrefix: string;
+export class JobConsumer implements Consumer {
+  readonly #options: JobConsumerOptions;
+  readonly #queue: ClaimedQueue;
   readonly #waiting: RedisClient;
   /** Looks for jobs whose worker was lost, and puts them back. */
   readonly #stalledCheck: Worker;
@@ -109,12 +97,10 @@ export class QueueConsumer implements Consumer {
   readonly #closing = new AbortController();
   #wake: () => void = () => undefined;
 
-  constructor(options: QueueConsumerOptions) {
+  constructor(options: JobConsumerOptions) {
     const { capability, redis, log, lockMs, stalledCheckMs, maxStalledCount } = options;
     this.#options = options;
-    this.#jobPrefix = queueKeysPrefix(capability);
-    const names = ['wait', 'active', 'prioritized', 'marker', 'pc', 'meta'];
-    this.#keys = names.map((name) => this.#jobPrefix + name) as never;
+    this.#queue = new ClaimedQueue(capability);
     this.#waiting = options.waiting;
     this.#stalledCheck = new Worker(
       capability,
@@ -185,17 +171,16 @@ export class QueueConsumer implements Consumer {
     this.#promised += wanted;
     try {
       const { redis, workerId, lockMs, begins } = this.#options;
-      const args = [this.#jobPrefix, token, lockMs, wanted, ...beginTerms(begins ? workerId : '')];
-      for (const { id, token } of over) args.push(id, token);
       // Redis has both commands, so a job is claimed in the moment in which it comes, without another round trip. Its slot is
-      // promised: who has none must not take the word that jobs wait, for which another one may be waiting.
-      const word = waits ? this.#waiting.bzpopmin(this.#keys[3], blockSeconds) : null;
+      // promised: who has none must not take the marker that jobs wait, for which another one may be waiting.
+      const marker = waits ? this.#queue.waitForJobs(this.#waiting, blockSeconds) : undefined;
       // A wait that failed is reported once what was claimed behind it has begun.
-      word?.catch(() => undefined);
-      const [isMore, ...jobs] = await claimJobs(waits ? this.#waiting : redis, [...this.#keys], args);
-      for (let at = 0; at < jobs.length; at += 6) this.#begin(jobs.slice(at, at + 6), token);
-      const isLate = (await word) !== null && jobs.length === 0;
-      return { count: jobs.length / 6, isMore: isMore === 1, isLate };
+      marker?.catch(() => undefined);
+      const call = { token, wanted, lockMs, workerId: begins ? workerId : '', over };
+      const { isMore, entries } = await this.#queue.claim(waits ? this.#waiting : redis, call);
+      for (const entry of entries) this.#begin(entry, token);
+      const isLate = (await marker) === true && entries.length === 0;
+      return { count: entries.length, isMore, isLate };
     } catch (error) {
       this.#putBack(over);
       throw error;
@@ -205,20 +190,14 @@ export class QueueConsumer implements Consumer {
     }
   }
 
-  #begin([id = '', data = '', priority, stalled, refusal, begun]: readonly string[], token: string): void {
+  #begin({ id, data, priority, stalled, refusal, begun }: QueueEntry, token: string): void {
     const claim = { id, token, place: 0, overSince: 0 };
     this.#running.add(claim);
-    const job = refusal === '' ? readJob(data) : undefined;
+    const job = refusal === '' ? readQueuedJob(data) : undefined;
     const running =
       job === undefined
         ? this.#quarantine(id)
-        : this.#options.run({
-            job,
-            token,
-            priority: Number(priority),
-            stalled: Number(stalled),
-            verdict: readVerdict(begun),
-          });
+        : this.#options.run({ job, token, priority, stalled, verdict: readVerdict(begun) });
     running
       .then((outcome) => (outcome === 'done' ? this.#end(claim) : this.#requeue(claim)))
       .catch((error) => {
@@ -278,12 +257,10 @@ export class QueueConsumer implements Consumer {
     this.#options.log.warn({ err: error }, 'removing ended jobs from their queue failed; retrying');
   }
 
-  async #requeue({ id, token }: Claim): Promise<void> {
+  async #requeue(claim: Claim): Promise<void> {
     const { redis, lockMs, log } = this.#options;
-    const [wait, active, , marker] = this.#keys;
-    const job = this.#jobPrefix + id;
-    await untilAccepted(() => requeueJob(redis, [wait, active, marker, job, `${job}:lock`], [id, token]), lockMs).catch(
-      (error) => log.warn({ err: error }, 'requeueing a job failed; it returns as stalled'),
+    await untilAccepted(() => this.#queue.requeue(redis, claim), lockMs).catch((error) =>
+      log.warn({ err: error }, 'requeueing a job failed; it returns as stalled'),
     );
   }
 
@@ -293,9 +270,7 @@ export class QueueConsumer implements Consumer {
     const running = [...this.#running];
     for (let at = 0; at < running.length; at += 500) {
       const some = running.slice(at, at + 500);
-      const keys = some.map(({ id }) => `${this.#jobPrefix}${id}:lock`);
-      const tokens = some.map(({ token }) => token);
-      await untilAccepted(() => renewLocks(redis, keys, [lockMs, ...tokens]), lockMs / 2).catch((error) =>
+      await untilAccepted(() => this.#queue.renew(redis, some, lockMs), lockMs / 2).catch((error) =>
         log.warn({ err: error }, 'renewing locks failed'),
       );
     }
@@ -319,16 +294,7 @@ export class QueueConsumer implements Consumer {
 }
 
 /** Where the state could not be read, whoever runs the job asks again, and is told why. */
-function readVerdict(begun: string | undefined): BeginVerdict | undefined {
-  const verdict = begun ? readBeginReply(begun) : undefined;
+function readVerdict(begun: string): BeginVerdict | undefined {
+  const verdict = begun === '' ? undefined : readBeginReply(begun);
   return verdict?.verdict === 'unreadable' ? undefined : verdict;
-}
-
-function readJob(data: string): QueuedJob | undefined {
-  try {
-    const job = JSON.parse(data) as QueuedJob | null;
-    return typeof job?.id === 'string' ? job : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Worker } from 'bullmq';
-import type { ClaimedJob, QueueConsumerOptions } from '../../../workers/queue/queue-consumer.ts';
+import type { ClaimedJob, JobConsumerOptions } from '../../../workers/queue/job-consumer.ts';
 import { eventually } from '../../support/eventually.ts';
 import { noting, QueueFixture } from '../../support/faults/queue-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';
@@ -136,7 +136,7 @@ describe('the consumer of a queue', () => {
   test('begins jobs as it takes them, where their state is at hand and they may be run again', async () => {
     queues.newQueue();
     const verdicts = new Map<string, ClaimedJob['verdict']>();
-    const run: QueueConsumerOptions['run'] = async ({ job, verdict }) => {
+    const run: JobConsumerOptions['run'] = async ({ job, verdict }) => {
       verdicts.set(job.id, verdict);
       return 'done';
     };
@@ -294,7 +294,7 @@ describe('the consumer of a queue', () => {
     });
     const ran: number[] = [];
     const holding = () => {
-      const run: QueueConsumerOptions['run'] = ({ stalled }) => {
+      const run: JobConsumerOptions['run'] = ({ stalled }) => {
         ran.push(stalled);
         return new Promise((resolve) => ends.push(() => resolve('done')));
       };

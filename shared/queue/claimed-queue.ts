@@ -1,0 +1,99 @@
+import type { Capability } from '../capabilities/capability.ts';
+import { beginJobScript, beginTerms } from '../jobs/begin.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import { loadScript, refusalScript } from '../redis/script.ts';
+import { queueKeysPrefix } from './queue.ts';
+
+const claimScript = loadScript<[isMore: number, ...fields: string[]]>(
+  new URL('./claim-jobs.lua', import.meta.url),
+  refusalScript,
+  beginJobScript,
+);
+const requeueScript = loadScript<number>(new URL('./requeue-job.lua', import.meta.url));
+const renewScript = loadScript<number>(new URL('./renew-locks.lua', import.meta.url));
+
+/** A job that was claimed from a queue. */
+export interface QueueEntry {
+  /** Its id in the queue. */
+  readonly id: string;
+  /** The queued job, JSON. */
+  readonly data: string;
+  readonly priority: number;
+  /** How often its worker was lost. */
+  readonly stalled: number;
+  /** Why it must not be run any more; '' otherwise. */
+  readonly refusal: string;
+  /** What beginning it has said, see `readBeginReply`; '' where it was not begun. */
+  readonly begun: string;
+}
+
+/** A claim of a job. */
+export interface QueueClaim {
+  readonly id: string;
+  /** Names this very claim. */
+  readonly token: string;
+}
+
+/** What is claimed, and what is taken out in the same step. */
+export interface ClaimCall {
+  readonly token: string;
+  /** How many at most. */
+  readonly wanted: number;
+  readonly lockMs: number;
+  /** Who begins the jobs as they are claimed; '': nobody. */
+  readonly workerId: string;
+  /** Claims whose jobs are over. */
+  readonly over: readonly QueueClaim[];
+}
+
+/** How many values claim-jobs.lua returns of each job. */
+const fieldsOfEntry = 6;
+
+/**
+ * The worker's side of a queue, in BullMQ's layout, so that BullMQ's own Worker, its check for stalled jobs and its board work beside
+ * it. The layout is this folder's alone: `test/integration/queue/bullmq-layout` holds it against BullMQ.
+ */
+export class ClaimedQueue {
+  readonly #prefix: string;
+  readonly #wait: string;
+  readonly #active: string;
+  readonly #marker: string;
+  readonly #claimKeys: readonly string[];
+
+  constructor(capability: Capability) {
+    this.#prefix = queueKeysPrefix(capability);
+    const key = (name: string): string => this.#prefix + name;
+    [this.#wait, this.#active, this.#marker] = [key('wait'), key('active'), key('marker')];
+    this.#claimKeys = [this.#wait, this.#active, key('prioritized'), this.#marker, key('pc'), key('meta')];
+  }
+
+  /** Takes out what is over and claims the next jobs; see claim-jobs.lua. Says whether more wait. */
+  async claim(redis: RedisClient, call: ClaimCall): Promise<{ isMore: boolean; entries: QueueEntry[] }> {
+    const args = [this.#prefix, call.token, call.lockMs, call.wanted, ...beginTerms(call.workerId)];
+    for (const { id, token } of call.over) args.push(id, token);
+    const [isMore, ...fields] = await claimScript(redis, [...this.#claimKeys], args);
+    const entries: QueueEntry[] = [];
+    for (let at = 0; at < fields.length; at += fieldsOfEntry) {
+      const [id = '', data = '', priority, stalled, refusal = '', begun = ''] = fields.slice(at, at + fieldsOfEntry);
+      entries.push({ id, data, priority: Number(priority), stalled: Number(stalled), refusal, begun });
+    }
+    return { isMore: isMore === 1, entries };
+  }
+
+  /** Waits for the marker that jobs wait, and takes it. Says whether there was one. */
+  async waitForJobs(redis: RedisClient, seconds: number): Promise<boolean> {
+    return (await redis.bzpopmin(this.#marker, seconds)) !== null;
+  }
+
+  /** Puts a claimed job back as the next one, if the claim still holds. */
+  async requeue(redis: RedisClient, { id, token }: QueueClaim): Promise<void> {
+    const job = this.#prefix + id;
+    await requeueScript(redis, [this.#wait, this.#active, this.#marker, job, `${job}:lock`], [id, token]);
+  }
+
+  /** Renews the locks of claims that still hold. */
+  async renew(redis: RedisClient, claims: readonly QueueClaim[], lockMs: number): Promise<void> {
+    const locks = claims.map(({ id }) => `${this.#prefix}${id}:lock`);
+    await renewScript(redis, locks, [lockMs, ...claims.map(({ token }) => token)]);
+  }
+}
