@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 
 /** A settled job's state may stay so long; its log less. */
 const maxMs = 121_000;
@@ -57,9 +58,10 @@ async function lookAt(redis: Redis, key: string, stateMs: number): Promise<strin
   const ttl = await redis.pttl(key);
   if (ttl === -2) return undefined;
   if (/:job:[0-9a-f]+$/.test(key)) {
-    const [terminal, retention] = await redis.hmget(key, 'terminal', 'retention');
+    const [terminal, job] = await redis.hmget(key, 'terminal', 'job');
     if (terminal === null) return 'a state without an end';
-    return ttl === -1 || (retention === '0' && ttl > stateMs) ? `expires in ${ttl} ms` : undefined;
+    const isPlain = (JSON.parse(job ?? '{}') as Partial<JobIdentity>).retentionMs === 0;
+    return ttl === -1 || (isPlain && ttl > stateMs) ? `expires in ${ttl} ms` : undefined;
   }
   return ttl === -1 && !lasting.some((pattern) => pattern.test(key)) ? 'never expires' : undefined;
 }
