@@ -15,6 +15,8 @@ import { findNode, mainVersion, otherVersions, withNode } from './node-versions/
 const folder = dirname(fileURLToPath(import.meta.url));
 /** More than there are cores where there are two: most suites wait for a process that dies, or for time, longer than they work. */
 const concurrency = 6;
+/** Processes that suites share, at a time. */
+const concurrentParts = 6;
 /** Those with a browser, which takes a core by itself, and whose pages have deadlines. */
 const browserConcurrency = 2;
 /** A suite that hangs ends; the soak has its time. */
@@ -112,28 +114,54 @@ const compiled = mkdtempSync(join(tmpdir(), 'sluice-test-compiled-'));
 /** Where the suites of integration and console keep answers, which are held against /openapi.json at the end. */
 const answers = mkdtempSync(join(tmpdir(), 'sluice-test-answers-'));
 
-let running;
+/**
+ * Suites without processes of their own share one, some of them each: to start and to load costs most of these more than their
+ * tests. Node 20 cannot.
+ */
+const sharing = { 'vendors/': 8, 'unit/': 4 };
+const sharingSince = 22;
 
-/** Runs suites with one version of Node: first those with a browser. Returns whether all their tests passed. */
+const running = new Set();
+
+/**
+ * Runs suites with one version of Node: first those that share processes, then those with a browser, then the others. Returns
+ * whether all their tests passed.
+ */
 async function run(version, files, settings = {}) {
+  let rest = files;
+  const parts = [];
+  for (const [start, count] of version < sharingSince || files.length === 1 ? [] : Object.entries(sharing)) {
+    const shared = among([start], rest);
+    rest = rest.filter((path) => !shared.includes(path));
+    for (let part = 0; part < count; part++) parts.push(shared.filter((_, index) => index % count === part));
+  }
+  const waiting = parts.filter((part) => part.length > 0);
+  let passed = true;
+  const runParts = async () => {
+    for (let part = waiting.shift(); part !== undefined; part = waiting.shift()) {
+      passed = (await runTogether(version, part, 'none', settings)) && passed;
+    }
+  };
+  await Promise.all(Array.from({ length: concurrentParts }, runParts));
   const isBrowsers = (path) => path.endsWith('.browser.test.ts');
-  const browsers = files.filter(isBrowsers);
-  const others = files.filter((path) => !isBrowsers(path));
-  const inBrowsers = browsers.length === 0 || (await runTogether(version, browsers, browserConcurrency, settings));
-  const elsewhere = others.length === 0 || (await runTogether(version, others, concurrency, settings));
-  return inBrowsers && elsewhere;
+  const browsers = rest.filter(isBrowsers);
+  const others = rest.filter((path) => !isBrowsers(path));
+  if (browsers.length > 0) passed = (await runTogether(version, browsers, browserConcurrency, settings)) && passed;
+  if (others.length > 0) passed = (await runTogether(version, others, concurrency, settings)) && passed;
+  return passed;
 }
 
-/** One run of `node --test`: so many files at a time. Returns whether all its tests passed. */
+/** One run of `node --test`: so many files at a time, or `none` apart. Returns whether all its tests passed. */
 async function runTogether(version, files, concurrency, settings) {
   const node = await findNode(version);
   const reports = mkdtempSync(join(tmpdir(), 'sluice-test-report-'));
   const tap = join(reports, 'report.tap');
-  const options = ['--test', `--test-concurrency=${concurrency}`, `--test-timeout=${timeoutMs}`];
+  const apart = concurrency === 'none' ? '--experimental-test-isolation=none' : `--test-concurrency=${concurrency}`;
+  const options = ['--test', apart, `--test-timeout=${timeoutMs}`];
   // Newer ones run TypeScript themselves, which takes less time in each of hundreds of processes.
   if (version < 24) options.unshift('--import', 'tsx');
   const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap'];
-  running = spawn(node, [...options, ...reporters, `--test-reporter-destination=${tap}`, ...files], {
+  const tests = spawn(node, [...options, ...reporters, `--test-reporter-destination=${tap}`, ...files], {
     cwd: dirname(folder),
     env: {
       ...withNode(node, cleanEnvironment()),
@@ -142,7 +170,7 @@ async function runTogether(version, files, concurrency, settings) {
     },
     stdio: 'inherit',
   });
-  const [code] = await once(running, 'exit');
+  const code = await exitOf(tests);
   const report = readFileSync(tap, 'utf8');
   rmSync(reports, { recursive: true, force: true });
   const missing = count(report, 'skipped') + count(report, 'todo');
@@ -156,9 +184,16 @@ async function runTogether(version, files, concurrency, settings) {
 async function checkAnswers(isWhole) {
   if (!isWhole && readdirSync(answers).length === 0) return true;
   const check = join(folder, 'support', 'check-answers.ts');
-  running = spawn(process.execPath, ['--import', 'tsx', check, answers], { cwd: dirname(folder), stdio: 'inherit' });
-  const [code] = await once(running, 'exit');
-  return code === 0;
+  const options = { cwd: dirname(folder), stdio: 'inherit' };
+  return (await exitOf(spawn(process.execPath, ['--import', 'tsx', check, answers], options))) === 0;
+}
+
+/** The code that a child ends with, which is ended with this process. */
+async function exitOf(child) {
+  running.add(child);
+  const [code] = await once(child, 'exit');
+  running.delete(child);
+  return code;
 }
 
 const parts = process.argv.slice(2);
@@ -171,11 +206,13 @@ await installFor(suites);
 const files = suites.map((path) => join(folder, path));
 // Both get a terminal's Ctrl-C; this one waits for the other's end.
 process.on('SIGINT', () => {});
-process.on('SIGTERM', () => running?.kill('SIGTERM'));
+process.on('SIGTERM', () => {
+  for (const child of running) child.kill('SIGTERM');
+});
 
-/** Those of the files whose suites are listed. */
-function among(suites) {
-  return files.filter((path) => suites.some((suite) => path.startsWith(join(folder, suite))));
+/** Those of the files whose suites are listed, by how their paths begin. */
+function among(suites, of = files) {
+  return of.filter((path) => suites.some((suite) => path.startsWith(join(folder, suite))));
 }
 
 const version = Number(process.env.SLUICE_TEST_NODE ?? mainVersion);

@@ -49,7 +49,8 @@ export async function judgeBlobs(
     const [from, to] = [record?.exchanges[0]?.at ?? 0, Math.max(0, ...ends) + 5000];
     if (schedule.has(uncleanFaults, from, to)) continue;
     const of = record && describe({ record, calls: made });
-    found.push({ rule: 'left_in_blobs', detail: `${name} of ${marker}: ${of}` });
+    const faults = schedule.describe(from, to + 30_000);
+    found.push({ rule: 'left_in_blobs', detail: `${name} of ${marker}: ${of}; from 0 to ${to - from}: ${faults}` });
   }
   return found;
 }

@@ -70,6 +70,14 @@ export class FaultSchedule {
     );
   }
 
+  /** The faults of a span of time, as they are told: `kind of part at from-to`, in ms since its beginning. */
+  describe(from: number, to: number): string {
+    const faults = this.past.filter((fault) => fault.from <= to && (fault.to ?? Number.POSITIVE_INFINITY) >= from);
+    return faults
+      .map((fault) => `${fault.kind} of ${fault.part} at ${fault.from - from}-${(fault.to ?? 0) - from}`)
+      .join(', ');
+  }
+
   /** Whether any has begun before that time. */
   hasAny(before: number): boolean {
     return this.past.some(({ from }) => from <= before);

@@ -69,7 +69,9 @@ function judgeWhole(evidence: Evidence, final: Final & { type: 'whole' }, compla
     complain(isDoubled ? 'doubled_tokens' : 'lost_tokens', `an answer ended as whole: "${final.text.slice(0, 600)}"`);
     return;
   }
-  if (call.ended !== 'completed') complain('whole_of_broken', `the vendor's call ended ${call.ended}`);
+  // A worker that was killed, or cut off, right behind the end had read it.
+  const isWhole = call.ended === 'completed' || (call.ended === 'left' && call.hasSaidEnd);
+  if (!isWhole) complain('whole_of_broken', `the vendor's call ended ${call.ended}`);
   judgeCallsAfter(evidence, call.number, complain);
 }
 

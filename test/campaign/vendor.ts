@@ -15,6 +15,8 @@ export interface VendorCall {
   tokens: number;
   /** `completed`: everything was written, its end too. `broken`: the vendor has broken it. `left`: the gateway has. */
   ended: 'completed' | 'broken' | 'left' | undefined;
+  /** The answer's end was handed to the connection: whoever leaves after that may have read all of it. */
+  hasSaidEnd: boolean;
   endedAt: number | undefined;
   /** When the file of a video was asked for. */
   readonly fetchedAt: number[];
@@ -95,7 +97,7 @@ export class CampaignVendor {
     const known = this.calls.get(plan.marker) ?? [];
     const call: VendorCall = {
       ...{ plan, kind, number: known.length + 1, at: Date.now() },
-      ...{ tokens: 0, ended: undefined, endedAt: undefined, fetchedAt: [], usage: undefined },
+      ...{ tokens: 0, ended: undefined, hasSaidEnd: false, endedAt: undefined, fetchedAt: [], usage: undefined },
     };
     this.calls.set(plan.marker, [...known, call]);
     response.on('close', () => {
@@ -178,6 +180,7 @@ async function hold({ response, call }: Exchange): Promise<void> {
     return breakOff(response, call);
   }
   call.tokens = count;
+  call.hasSaidEnd = true;
   response.end(body, () => end(call, 'completed'));
 }
 
@@ -199,6 +202,7 @@ async function stream({ response, call }: Exchange): Promise<void> {
   }
   if (plan.writing === 'one_write') {
     call.tokens = count;
+    call.hasSaidEnd = isWhole;
     response.write(events.join(''));
   } else {
     for (const [index, event] of events.entries()) {
@@ -206,6 +210,7 @@ async function stream({ response, call }: Exchange): Promise<void> {
       call.tokens = Math.min(count, index + opening);
       if (plan.writing === 'event_a_write') response.write(event);
       else for (const byte of Buffer.from(event)) response.write(Buffer.of(byte));
+      call.hasSaidEnd = isWhole && index === events.length - 1;
       if (plan.gapMs > 0) await delay(plan.gapMs);
     }
   }
