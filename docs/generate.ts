@@ -1,5 +1,5 @@
 // Writes what is listed a second time for its readers: `npm run documents`. A test holds the files against this.
 import { writeFileSync } from 'node:fs';
-import { environmentExample } from './environment-example.ts';
+import { generatedDocuments } from './generated-documents.ts';
 
-writeFileSync(new URL('../.env.example', import.meta.url), environmentExample());
+for (const { path, text } of generatedDocuments) writeFileSync(new URL(`../${path}`, import.meta.url), text());

@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs';
+import { vendorRows } from '../shared/catalogue/vendors.ts';
+import { settingName } from '../shared/config/vendor-settings.ts';
+import { environmentExample } from './environment-example.ts';
+import { vendorTable } from './vendors-page.ts';
+
+/** A file of which all, or a part, is made from the source. */
+export interface GeneratedDocument {
+  /** Below the project's root. */
+  readonly path: string;
+  /** What the file is to be. */
+  readonly text: () => string;
+}
+
+/** All files that `npm run documents` writes. A test holds each against this. */
+export const generatedDocuments: readonly GeneratedDocument[] = [
+  { path: '.env.example', text: environmentExample },
+  {
+    path: 'docs/vendors.md',
+    text: () => withPart('docs/vendors.md', /^\| vendor \|[\s\S]*?(?=\n\n)/m, vendorTable()),
+  },
+  {
+    path: 'docker-compose.yml',
+    text: () =>
+      withPart(
+        'docker-compose.yml',
+        /(?<=Made by `npm run documents`\.\n)(?: {2}\w+_(?:API_KEY|BASE_URL):.*\n)+/,
+        vendorSettings(),
+      ),
+  },
+];
+
+/** A file with a part of it made anew. @throws Error where it has no such part. */
+function withPart(path: string, part: RegExp, text: string): string {
+  const whole = readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
+  if (!part.test(whole)) throw new Error(`${path} has no part that looks like ${part}`);
+  return whole.replace(part, () => text);
+}
+
+/** The settings of every vendor, as compose passes them on. */
+function vendorSettings(): string {
+  const rows = vendorRows.filter(({ name }) => name !== 'sandbox');
+  const names = rows.flatMap((row) => [`${settingName(row)}_API_KEY`, `${settingName(row)}_BASE_URL`]);
+  return names.map((name) => `  ${name}: \${${name}:-}\n`).join('');
+}
