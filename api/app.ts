@@ -5,29 +5,17 @@ import { ApiError } from '../shared/errors.ts';
 import { authenticate, requireActiveKey } from './auth/authenticate.ts';
 import { readOwnKey } from './endpoints/account/own-key.ts';
 import { usageByModel } from './endpoints/account/usage-by-model.ts';
-import { audioSpeech } from './endpoints/audio/audio-speech.ts';
-import { audioTranscriptions } from './endpoints/audio/audio-transcriptions.ts';
-import { audioTranslations } from './endpoints/audio/audio-translations.ts';
-import { chatCompletions } from './endpoints/chat/chat-completions.ts';
-import { completions } from './endpoints/completions/completions.ts';
-import { embeddings } from './endpoints/embeddings/embeddings.ts';
+import { endpoints } from './endpoints/endpoints.ts';
 import { healthz, livenessPaths, metrics, readinessPaths, readyz } from './endpoints/health.ts';
-import { imagesEdits } from './endpoints/images/images-edits.ts';
-import { imagesGenerations } from './endpoints/images/images-generations.ts';
-import { imagesVariations } from './endpoints/images/images-variations.ts';
 import { jobSocket } from './endpoints/jobs/job-socket.ts';
 import { jobRoutes } from './endpoints/jobs/jobs.ts';
 import { listOwnJobs } from './endpoints/jobs/list-own-jobs.ts';
-import { messages } from './endpoints/messages/messages.ts';
-import { messagesCountTokens } from './endpoints/messages/messages-count-tokens.ts';
 import { listModels, retrieveModel } from './endpoints/models/models.ts';
 import { notOffered } from './endpoints/not-offered.ts';
 import { responseRoutes } from './endpoints/responses/response-routes.ts';
 import { responses } from './endpoints/responses/responses.ts';
 import { responseSocket } from './endpoints/responses/socket/response-socket.ts';
 import { videoRoutes } from './endpoints/videos/video-routes.ts';
-import { videos } from './endpoints/videos/videos.ts';
-import { videosRemix } from './endpoints/videos/videos-remix.ts';
 import { accessLog } from './http/access-log.ts';
 import { allowOrigin } from './http/allow-origin.ts';
 import { checkHost } from './http/check-host.ts';
@@ -45,31 +33,12 @@ import { addPlaygroundRoutes } from './management/console/playground.ts';
 import { requireSession } from './management/sign-in/require-session.ts';
 import { consoleFiles } from './pages/console-files.ts';
 import { showIcon, showStartPage } from './pages/show-start-page.ts';
-import type { Endpoint } from './pipeline/endpoint.ts';
 import { handleRequest } from './pipeline/handle-request.ts';
 import { methodNotAllowed } from './pipeline/missing.ts';
 import { referenceRoutes } from './reference/serve-reference.ts';
 import { readResult } from './results/result-route.ts';
 import type { Services } from './services.ts';
 import type { State } from './state.ts';
-
-/** Every endpoint that makes jobs. */
-export const endpoints: readonly Endpoint[] = [
-  chatCompletions,
-  completions,
-  embeddings,
-  imagesGenerations,
-  imagesEdits,
-  imagesVariations,
-  audioTranscriptions,
-  audioTranslations,
-  audioSpeech,
-  responses,
-  messages,
-  messagesCountTokens,
-  videos,
-  videosRemix,
-];
 
 /** The HTTP application: middleware in order, and every route. */
 export function createApp(services: Services, db: Database, isClosing: () => boolean): Koa<State> {

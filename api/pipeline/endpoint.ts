@@ -7,7 +7,6 @@ import type { ClientConnection } from '../replies/client-connection.ts';
 import type { View } from '../replies/view.ts';
 import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
-import type { EndpointName } from './endpoint-name.ts';
 import type { ParsedLargeRequest } from './large-bodies.ts';
 import type { Parse, ParsedRequest, ParseForm } from './parsed-request.ts';
 
@@ -38,7 +37,7 @@ export interface ResolveContext {
  */
 export interface Endpoint<Requirements = unknown, ViewOptions extends object = object> {
   /** Stable name: it is stored with the job and finds its view again. */
-  readonly name: EndpointName;
+  readonly name: string;
   readonly path: string;
   readonly capability: Capability;
   /** A request may name no model: its capability's default is meant then. */

@@ -2,7 +2,6 @@ import { Worker } from 'node:worker_threads';
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import { threadFile } from '../../shared/runtime/thread-file.ts';
 import { FairQueue, type FairTask } from '../bounds/fair-queue.ts';
-import type { EndpointName } from './endpoint-name.ts';
 import type { ParsedRequest } from './parsed-request.ts';
 
 /** Whether a body is large enough (over 256 KiB) to be parsed in the thread, so that no stream waits for it. */
@@ -18,7 +17,7 @@ export interface ParsedLargeRequest<Requirements = unknown, ViewOptions extends 
 
 /** What the thread is asked. */
 export interface LargeBodyTask {
-  readonly endpoint: EndpointName;
+  readonly endpoint: string;
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
@@ -47,7 +46,7 @@ const defaults: LargeBodyLimits = {
 };
 
 interface PendingTask extends FairTask {
-  readonly endpoint: EndpointName;
+  readonly endpoint: string;
   readonly body: Uint8Array;
   readonly resolve: (parsed: ParsedLargeRequest) => void;
   readonly reject: (error: ApiError) => void;
@@ -81,12 +80,7 @@ export class LargeBodies {
    * @throws ApiError what the endpoint's own `parse` throws; 429 when too much of the account waits, 503 when too much
    * waits of all; 500 when its thread failed.
    */
-  async parse(
-    endpoint: EndpointName,
-    body: Uint8Array,
-    account: string,
-    signal?: AbortSignal,
-  ): Promise<ParsedLargeRequest> {
+  async parse(endpoint: string, body: Uint8Array, account: string, signal?: AbortSignal): Promise<ParsedLargeRequest> {
     if (signal?.aborted) throw callerLeft();
     if (this.#closed) throw crowded();
     let giveUp = (): void => undefined;

@@ -3,7 +3,6 @@ import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import type { JobState } from '../../../shared/jobs/job-state.ts';
 import type { ResolveContext } from '../../pipeline/endpoint.ts';
-import type { EndpointName } from '../../pipeline/endpoint-name.ts';
 import { shownId } from '../../pipeline/missing.ts';
 import { readFrames } from '../../pipeline/resource.ts';
 import { readVideoEnd, videoView } from './video-view.ts';
@@ -12,7 +11,7 @@ import { readVideoEnd, videoView } from './video-view.ts';
 const readMs = 5000;
 
 /** The endpoints that make videos. */
-export const videoEndpoints: readonly EndpointName[] = ['videos', 'videos.remix'];
+export const videoEndpoints: readonly string[] = ['videos', 'videos.remix'];
 
 /** Who asks. */
 type Asking = Pick<ResolveContext, 'services' | 'account' | 'connection'>;

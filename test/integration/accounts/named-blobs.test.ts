@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { endpoints } from '../../../api/app.ts';
+import { endpoints } from '../../../api/endpoints/endpoints.ts';
 import { defaultAccountId } from '../../../shared/accounts/api-keys.ts';
 import { Blobs } from '../../../shared/blobs/blobs.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { endpoints } from '../../../../api/app.ts';
+import { endpoints } from '../../../../api/endpoints/endpoints.ts';
 import {
   parseSocketMessage,
   type SocketRequirements,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { parseChat } from '../../../../api/endpoints/chat/parse-chat.ts';
+import { endpoints } from '../../../../api/endpoints/endpoints.ts';
 import { isLargeBody, LargeBodies } from '../../../../api/pipeline/large-bodies.ts';
 import { ApiError, type ErrorCode } from '../../../../shared/errors.ts';
 
@@ -31,6 +32,14 @@ describe('LargeBodies', () => {
     assert.deepEqual(rest, expected);
     assert.equal(Buffer.from(request).toString(), text);
     assert.deepEqual(body, before);
+  });
+
+  it('knows every endpoint that takes JSON', async () => {
+    const bodies = largeBodies();
+    for (const { name, parse } of endpoints) {
+      if (parse === undefined) continue;
+      await assert.rejects(bodies.parse(name, Buffer.from('{"stream":7}'), 'a'), isCode('invalid_request_error'), name);
+    }
   });
 
   it('passes on what the endpoint refuses, field and all', async () => {

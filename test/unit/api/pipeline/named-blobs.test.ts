@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { discardUploads } from '../../../../api/admission/admit-job.ts';
-import { endpoints } from '../../../../api/app.ts';
+import { endpoints } from '../../../../api/endpoints/endpoints.ts';
 import type { ParsedRequest } from '../../../../api/pipeline/parsed-request.ts';
 import { Upload } from '../../../../shared/blobs/upload.ts';
 import { ApiError } from '../../../../shared/errors.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { endpoints } from '../../../../api/app.ts';
+import { endpoints } from '../../../../api/endpoints/endpoints.ts';
 import { mediaLinks } from '../../../../shared/blobs/media-links.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { goodBodies } from '../../../support/named-blobs.ts';
