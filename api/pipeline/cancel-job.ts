@@ -21,7 +21,7 @@ export async function cancelAbandoned(
   reply: { readonly canBeResumed: boolean },
 ): Promise<void> {
   if (connection.ended === undefined || !cancelsOnLeave || (!connection.hasLeft && reply.canBeResumed)) return;
-  const ended = cancel(services, job, new ApiError('cancelled', 'The caller left.'));
+  const ended = tryToEnd(services, job, new ApiError('cancelled', 'The caller left.'));
   // A process that stops must not close its Redis connection in the middle of it.
   await withTimeout(ended, cancelMs);
 }
@@ -32,11 +32,11 @@ export function cancelUnreadable(
   { job, cancelsOnLeave }: Pick<Submission, 'job' | 'cancelsOnLeave'>,
   failure: ApiError | undefined,
 ): void {
-  if (failure !== undefined && cancelsOnLeave) void cancel(services, job, failure);
+  if (failure !== undefined && cancelsOnLeave) void tryToEnd(services, job, failure);
 }
 
-/** Ends the job; resolves when that is done, or has failed. */
-async function cancel(services: Services, job: JobIdentity, error: ApiError): Promise<void> {
+/** Ends a job; resolves when that is done, or has failed, which is logged. */
+export async function tryToEnd(services: Services, job: JobIdentity, error: ApiError): Promise<void> {
   try {
     await endJob(services, job, error);
   } catch (thrown) {

@@ -8,6 +8,7 @@ import { readServed, type Served } from '../../shared/jobs/settlement/served.ts'
 import type { JobItem } from '../../shared/redis/job-id-map.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import type { FrameReceiver } from './frame-receiver.ts';
 import { expired, lostJob } from './unreadable-answer.ts';
 
 /** After so long without a live frame the log is read: a lost last frame leaves no gap to notice. */
@@ -15,25 +16,6 @@ const silenceMs = 5000;
 
 /** After a log that could not be read it is left alone for so long: what has just failed would fail again at once. */
 const retryMs = 1000;
-
-/** Receives the frames of one answer, in order, each exactly once. */
-export interface FrameReceiver {
-  frame(frame: Frame): void;
-  /**
-   * Called after each group of frames that came together, so that they can leave in one write. Returns false when it
-   * wants no more for now; it calls `onDrain` to go on.
-   */
-  flush(): boolean;
-  /** Set by its reader: to be called when it takes frames again. */
-  onDrain?: (() => void) | undefined;
-  /** Called twice a second, for pings. */
-  tick(now: number): void;
-  /**
-   * Ends the answer with an error that is not the job's own: it cannot be shown, or cannot be read on because its log or
-   * state is gone. Nothing comes after it.
-   */
-  fail(error: ApiError): void;
-}
 
 /** What one reader reads for. */
 export interface ReaderOptions {

@@ -1,7 +1,8 @@
 import type { InboxListener } from '../../shared/jobs/inbox.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { JobIdMap } from '../../shared/redis/job-id-map.ts';
-import { AnswerReader, type FrameReceiver, type ReaderContext, type ReaderOptions } from './answer-reader.ts';
+import { AnswerReader, type ReaderContext, type ReaderOptions } from './answer-reader.ts';
+import type { FrameReceiver } from './frame-receiver.ts';
 
 /** How often readers look for silence. One timer for all: a timer each would cost more than the check. */
 const tickMs = 500;

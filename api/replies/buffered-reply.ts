@@ -1,6 +1,6 @@
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import { type Frame, isTerminal } from '../../shared/jobs/frames.ts';
-import type { FrameReceiver } from './answer-reader.ts';
+import type { FrameReceiver } from './frame-receiver.ts';
 
 /** A held answer: gathers the frames of a job and makes one body of them at the end. */
 export class BufferedReply<Body> implements FrameReceiver {

@@ -1,6 +1,6 @@
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
-import type { FrameReceiver } from './answer-reader.ts';
+import type { FrameReceiver } from './frame-receiver.ts';
 import type { SocketConnection } from './socket-connection.ts';
 import type { StreamDress } from './sse-reply.ts';
 import { StreamedReply } from './streamed-reply.ts';

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
-import type { FrameReceiver } from './answer-reader.ts';
+import type { FrameReceiver } from './frame-receiver.ts';
 import {
   beyondEnd,
   type EventPosition,

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
-import type { FrameReceiver } from './answer-reader.ts';
+import type { FrameReceiver } from './frame-receiver.ts';
 import { StreamedReply } from './streamed-reply.ts';
 import type { View } from './view.ts';
 

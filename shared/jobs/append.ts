@@ -5,13 +5,13 @@ import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, refusalScript } from '../redis/script.ts';
 import { leaseMs } from './begin.ts';
 
-/** `ok`, or why the worker must stop: see append.lua. */
-export type Ownership = 'ok' | 'fenced' | 'ended' | 'gone';
-
 const verdicts = ['ok', 'fenced', 'ended', 'gone', 'gap'] as const;
 
 /** `gap`: the log lacks frames before these, so that it cannot take them. */
 export type AppendVerdict = (typeof verdicts)[number];
+
+/** `ok`, or why the worker must stop: see append.lua. */
+export type Ownership = Exclude<AppendVerdict, 'gap'>;
 
 const script = loadScript<string[]>(new URL('./append.lua', import.meta.url), refusalScript);
 

@@ -26,7 +26,7 @@ export interface JobIdentity {
   readonly retentionMs: number;
   /** Hash of the idempotency key it is bound to, or ''. */
   readonly idempotency: string;
-  /** JSON that the endpoint's view needs, or where that lies (see api/pipeline/view-options.ts). */
+  /** JSON that the endpoint's view needs, or where that lies (see api/replies/view-options.ts). */
   readonly viewOptions: string;
   /**
    * The job is a resource of its own (a response, a video), whose request is kept with its answer; left out: it is none.

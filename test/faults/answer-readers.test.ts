@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import type { FrameReceiver } from '../../api/replies/answer-reader.ts';
+import type { FrameReceiver } from '../../api/replies/frame-receiver.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';

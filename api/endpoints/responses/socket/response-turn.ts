@@ -1,13 +1,12 @@
 import { ApiError } from '../../../../shared/errors.ts';
 import { newJobId } from '../../../../shared/ids.ts';
 import type { JobIdentity } from '../../../../shared/jobs/job-state.ts';
-import { endJob } from '../../../../shared/jobs/settlement/end-job.ts';
 import { admitAndEnqueue } from '../../../admission/admit-job.ts';
 import type { Preferences } from '../../../admission/preferences.ts';
 import { recordRequest } from '../../../http/access-log.ts';
 import { largestBody } from '../../../http/body/json-body.ts';
 import { logFault } from '../../../http/errors.ts';
-import { cancelAbandoned, cancelUnreadable } from '../../../pipeline/cancel-job.ts';
+import { cancelAbandoned, cancelUnreadable, tryToEnd } from '../../../pipeline/cancel-job.ts';
 import { checkByNewestKey, ignoredByAll } from '../../../pipeline/check-request.ts';
 import { describeJob } from '../../../pipeline/describe-job.ts';
 import type { Endpoint } from '../../../pipeline/endpoint.ts';
@@ -172,11 +171,7 @@ export class ResponseTurn {
   /** From now on the job can be cancelled, which its client may have asked for already. */
   #mayCancel(job: JobIdentity): void {
     const { services } = this.#context;
-    this.#endJob = () => {
-      endJob(services, job, cancelled()).catch((error) =>
-        services.log.warn({ err: error, job: job.id }, 'cancelling a job failed'),
-      );
-    };
+    this.#endJob = () => void tryToEnd(services, job, cancelled());
     if (this.#isCancelled) this.#endJob();
   }
 
