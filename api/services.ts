@@ -33,7 +33,7 @@ import type { Handover } from './replies/client-connection.ts';
 import type { DeliveredLogs } from './replies/delivered-logs.ts';
 import type { ResultLinks } from './results/result-links.ts';
 
-/** What endpoints work with; made once, in main.ts. */
+/** Everything that main.ts opens. Only route tables take all of it; other modules declare their own dependencies. */
 export interface Services extends EndJobContext {
   readonly config: Config;
   /** This process's name on Redis channels. */

@@ -1,21 +1,32 @@
+import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { Upload, type UploadRecord } from '../../shared/blobs/upload.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { finishWithError } from '../../shared/jobs/finish.ts';
 import { deleteJobState, type JobIdentity, type JobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
+import type { EndJobContext } from '../../shared/jobs/settlement/end-job.ts';
 import { endJob } from '../../shared/jobs/settlement/end-job.ts';
 import { freeSlot, settleNow } from '../../shared/jobs/settlement/settle.ts';
 import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue/queue.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/redis-refusal.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
+import type { AcceptedJobs } from '../ledger/accepted-jobs.ts';
 import { isRecordedFirst } from '../ledger/accepted-jobs.ts';
 import type { ParsedLargeRequest } from '../pipeline/large-bodies.ts';
 import type { ParsedRequest } from '../pipeline/parsed-request.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import { readViewOptions } from '../replies/view-options.ts';
-import type { Services } from '../services.ts';
 import type { AdmitCall, AdmitReply } from './admit.ts';
+import type { AskAdmissionDependencies } from './ask-admission.ts';
 import { type Admission, askAdmission, limitsOf, notAdmitted, refusal, untilAdmitted } from './ask-admission.ts';
 import type { Limits } from './limit-headers.ts';
 import type { Submission } from './submission.ts';
+
+/** Dependencies of admission and enqueueing. */
+export interface AdmitJobDependencies extends EndJobContext, AskAdmissionDependencies {
+  readonly acceptedJobs: AcceptedJobs;
+  readonly log: Logger;
+}
 
 /** What became of a submission. */
 export interface Submitted {
@@ -50,7 +61,7 @@ const awayMs = 3000;
  * @throws ApiError 401, 422, 429, 503.
  */
 export async function admitAndEnqueue(
-  services: Services,
+  services: AdmitJobDependencies,
   submission: Submission,
   connection: ClientConnection,
 ): Promise<Submitted> {
@@ -70,7 +81,7 @@ export async function admitAndEnqueue(
 
 /** Removes the uploads of a request of an account that comes to nothing. */
 export async function discardUploads(
-  { blobs }: Pick<Services, 'blobs'>,
+  { blobs }: { readonly blobs: Blobs },
   account: string,
   uploads: ParsedRequest['files'],
 ): Promise<void> {
@@ -91,12 +102,12 @@ function abandoned(): ApiError {
 }
 
 /** Ends a job of whose answer nothing will come. Its caller may have been answered by then: `admitAndEnqueue` bounds their wait. */
-async function endUnwanted(services: Services, job: JobIdentity, error: ApiError): Promise<void> {
+async function endUnwanted(services: AdmitJobDependencies, job: JobIdentity, error: ApiError): Promise<void> {
   await untilAccepted(() => endJob(services, job, error), endingMs);
 }
 
 async function carryThrough(
-  services: Services,
+  services: AdmitJobDependencies,
   submission: Submission,
   wait: { readonly isAbandoned: boolean; readonly giveUpAt: number },
 ): Promise<Submitted> {
@@ -113,7 +124,11 @@ async function carryThrough(
   }
 }
 
-async function admitAndQueue(services: Services, submission: Submission, giveUpAt: number): Promise<Submitted> {
+async function admitAndQueue(
+  services: AdmitJobDependencies,
+  submission: Submission,
+  giveUpAt: number,
+): Promise<Submitted> {
   const { job } = submission;
   // A resource's request stands in its state, which is made with the admission.
   if (job.resource !== undefined) submission.placed = await placeRequest(services, submission);
@@ -133,7 +148,7 @@ async function admitAndQueue(services: Services, submission: Submission, giveUpA
 }
 
 /** The admission. Where it cannot be had, nothing is left of the request. */
-async function admitted(services: Services, submission: Submission, giveUpAt: number): Promise<Admission> {
+async function admitted(services: AdmitJobDependencies, submission: Submission, giveUpAt: number): Promise<Admission> {
   try {
     return await askAdmission(services, submission, queuedAtOnce(services, submission), giveUpAt);
   } catch (error) {
@@ -143,7 +158,7 @@ async function admitted(services: Services, submission: Submission, giveUpAt: nu
 }
 
 /** What the queue gets of a job that is queued with its admission: on one Redis, where nothing is to be stored before. */
-function queuedAtOnce(services: Services, submission: Submission): AdmitCall['queued'] {
+function queuedAtOnce(services: AdmitJobDependencies, submission: Submission): AdmitCall['queued'] {
   const { job, parsed } = submission;
   if (services.isCluster || isRecordedFirst(job) || parsed === undefined) return undefined;
   const { request } = parsed;
@@ -158,7 +173,7 @@ function queuedAtOnce(services: Services, submission: Submission): AdmitCall['qu
  * back: a repeat that waits for the job sees the error too, and no record is made of it.
  * @throws ApiError 503.
  */
-async function recordAccepted(services: Services, { job, parsed }: Submission): Promise<void> {
+async function recordAccepted(services: AdmitJobDependencies, { job, parsed }: Submission): Promise<void> {
   try {
     const viewOptions = await readViewOptions(services.blobs.ofRecords(job.account), job.viewOptions);
     await services.acceptedJobs.add({ ...job, viewOptions }, parsed && keptRequest(job, parsed));
@@ -189,13 +204,13 @@ function keptRequest(job: JobIdentity, { request, hasMedia }: ParsedRequest | Pa
 }
 
 /** Takes back what a refused request has left. */
-async function withdraw(services: Services, { job, placed }: Submission): Promise<void> {
+async function withdraw(services: AdmitJobDependencies, { job, placed }: Submission): Promise<void> {
   if (services.isCluster) await deleteJobState(services.redis, job.id);
   if (placed?.requestBlob !== undefined) await services.blobs.of(job.account).delete(placed.requestBlob);
 }
 
 async function enqueue(
-  services: Services,
+  services: AdmitJobDependencies,
   submission: Submission,
   { turn, lowered }: Pick<AdmitReply, 'turn' | 'lowered'>,
   giveUpAt: number,
@@ -239,7 +254,7 @@ function queuedBeside({
   };
 }
 
-async function placeRequest(services: Services, { parsed, job }: Submission): Promise<StoredRequest> {
+async function placeRequest(services: AdmitJobDependencies, { parsed, job }: Submission): Promise<StoredRequest> {
   if (parsed === undefined) throw new Error('a request is queued once only');
   const { request } = parsed;
   if (typeof request === 'string' && isInline(parsed)) return { request };
@@ -252,7 +267,7 @@ async function placeRequest(services: Services, { parsed, job }: Submission): Pr
  * @param bound undefined when it is gone
  */
 export async function forgetBinding(
-  services: Pick<Services, 'redis'>,
+  services: { readonly redis: RedisClient },
   { account, apiKeyId: own, idempotency }: JobIdentity,
   boundJobId: string,
   bound: JobState | undefined,

@@ -1,23 +1,42 @@
-import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import type { Catalogue, RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { routeName } from '../../shared/catalogue/route-name.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { createJobState } from '../../shared/jobs/job-state.ts';
 import { formatDollars } from '../../shared/money/dollars.ts';
 import { type Hold, holdOf } from '../../shared/money/hold.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { isRefusal, untilAccepted } from '../../shared/redis/redis-refusal.ts';
+import type { CallerDirectory } from '../auth/authenticate.ts';
 import { notValid } from '../auth/authenticate.ts';
 import type { Caller } from '../auth/caller.ts';
 import { assertInScope } from '../auth/key-scopes.ts';
 import { accountSuspended } from '../management/sign-in/account-suspended.ts';
 import type { BilledExtra } from '../pipeline/billed-extras.ts';
 import { assertVendorIds } from '../pipeline/vendor-ids.ts';
-import type { Services } from '../services.ts';
+import type { AccountLoader } from './account-loader.ts';
 import { type AdmitCall, type AdmitReply, admit } from './admit.ts';
 import { type Limits, limitHeaders } from './limit-headers.ts';
+import type { LoadGauge } from './load-gauge.ts';
+import type { PayingKeys } from './paying-keys.ts';
 import { rateLimitReached } from './rate-limit-reached.ts';
 import { requestFacts } from './request-facts.ts';
 import type { Submission } from './submission.ts';
+
+/** Dependencies of asking for admission. */
+export interface AskAdmissionDependencies {
+  readonly payingKeys: PayingKeys;
+  readonly load: LoadGauge;
+  readonly callers: CallerDirectory;
+  readonly accounts: AccountLoader;
+  readonly clock: RedisClock;
+  readonly redis: RedisClient;
+  readonly processId: string;
+  readonly isCluster: boolean;
+  readonly config: Config;
+  readonly catalogue: Catalogue;
+}
 
 /** How long after its end a job may take to be settled, where nothing is amiss. */
 const settlementMs = 30;
@@ -43,7 +62,7 @@ export interface Admission {
  * @throws ApiError 401, 403 or 503 where that cannot be had.
  */
 export async function askAdmission(
-  services: Services,
+  services: AskAdmissionDependencies,
   submission: Submission,
   queued: AdmitCall['queued'],
   giveUpAt: number,
@@ -98,7 +117,10 @@ export function notAdmitted(cause?: unknown): ApiError {
   });
 }
 
-function ask(services: Services, { submission, caller, hold, queued, giveUpAt }: Asking): Promise<AdmitReply> {
+function ask(
+  services: AskAdmissionDependencies,
+  { submission, caller, hold, queued, giveUpAt }: Asking,
+): Promise<AdmitReply> {
   const { job, bodyHash, placed: stored, parsed } = submission;
   const { redis, processId, isCluster, config, load, clock } = services;
   const { flows, virtualTime } = load.clock(job.capability);
@@ -123,7 +145,7 @@ function ask(services: Services, { submission, caller, hold, queued, giveUpAt }:
 }
 
 /** Asks on a Cluster, where the state is made beside the admission. */
-async function askBesideState({ redis, processId }: Services, call: AdmitCall): Promise<AdmitReply> {
+async function askBesideState({ redis, processId }: AskAdmissionDependencies, call: AdmitCall): Promise<AdmitReply> {
   const { job } = call;
   // The state lies on another node. It may be written beside the admission: without a hold it means nothing. Not that of a
   // keyed job: a repeat that finds the binding and no state would take the job for lost, and run it again.
@@ -137,7 +159,7 @@ async function askBesideState({ redis, processId }: Services, call: AdmitCall): 
  * The most that a job can cost, over all routes that may serve it. Nobody knows where a route has no price, or would ask its
  * vendor for something that no price covers.
  */
-function reckon({ catalogue }: Services, { job, parsed }: Submission): Hold | 'unpriced' {
+function reckon({ catalogue }: AskAdmissionDependencies, { job, parsed }: Submission): Hold | 'unpriced' {
   const routes = catalogue.routes(job.model, job.capability);
   if (parsed?.unpriced !== undefined || !arePriced(routes, parsed?.excludedRoutes)) return 'unpriced';
   const usualSeconds = Math.max(0, ...routes.map(({ video }) => Number(video?.seconds[0] ?? 0)));
@@ -155,7 +177,11 @@ function arePriced(routes: readonly RoutedModel[], excluded: readonly string[] =
 }
 
 /** The caller by its key's newest settings. @throws ApiError 401, 403, 503. */
-async function readChanged(services: Services, { job, parsed }: Submission, old: Caller): Promise<Caller> {
+async function readChanged(
+  services: AskAdmissionDependencies,
+  { job, parsed }: Submission,
+  old: Caller,
+): Promise<Caller> {
   const caller = await services.callers.reload(old);
   assertInScope(caller, { id: job.model, capability: job.capability });
   assertVendorIds(caller, parsed?.vendorIds);
@@ -166,7 +192,11 @@ async function readChanged(services: Services, { job, parsed }: Submission, old:
  * Why a job was not admitted, as its caller is told.
  * @param unpriced what it asks for that no price covers
  */
-export function refusal(admission: Admission, { config }: Pick<Services, 'config'>, unpriced?: BilledExtra): ApiError {
+export function refusal(
+  admission: Admission,
+  { config }: { readonly config: Config },
+  unpriced?: BilledExtra,
+): ApiError {
   const {
     reply: { verdict, detail },
     caller,

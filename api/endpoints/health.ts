@@ -2,15 +2,39 @@ import type { Middleware } from 'koa';
 import { sql } from 'kysely';
 import { Gauge } from 'prom-client';
 import { capabilities } from '../../shared/capabilities/capability.ts';
+import type { Config } from '../../shared/config/config.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { outboxLag } from '../../shared/jobs/settlement/outbox.ts';
-import type { QueueDepth } from '../../shared/queue/queue.ts';
+import type { CapabilityQueue, QueueDepth } from '../../shared/queue/queue.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { Registry } from '../../shared/runtime/metrics.ts';
 import { redisLag } from '../../shared/runtime/metrics.ts';
+import type { Scrapes } from '../../shared/runtime/metrics-access.ts';
 import { mayReadMetrics } from '../../shared/runtime/metrics-access.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
-import type { Services } from '../services.ts';
+import type { LoadGauge } from '../admission/load-gauge.ts';
+import type { BodyShares } from '../bounds/body-shares.ts';
+import type { Connections } from '../bounds/connections.ts';
+import type { DiskFloor } from '../bounds/disk-floor.ts';
+import type { Handover } from '../replies/client-connection.ts';
 import type { State } from '../state.ts';
+
+/** Dependencies of health checks and metrics. */
+export interface HealthDependencies {
+  readonly redis: RedisClient;
+  readonly config: Config;
+  readonly scrapes: Scrapes;
+  readonly registry: Registry;
+  readonly queue: (capability: JobIdentity['capability']) => CapabilityQueue;
+  readonly handover: Handover;
+  readonly connections: Connections;
+  readonly bodies: BodyShares;
+  readonly uploads: BodyShares;
+  readonly disk: DiskFloor;
+  readonly load: LoadGauge;
+}
 
 /** How long the database may take to answer that it is there. */
 const databaseMs = 2000;
@@ -27,7 +51,7 @@ export const healthz: Middleware<State> = (ctx) => {
 };
 
 /** `GET /readyz`: 200 while it can take requests, else 503 with what is missing. */
-export function readyz(services: Services, db: Database, isClosing: () => boolean): Middleware<State> {
+export function readyz(services: HealthDependencies, db: Database, isClosing: () => boolean): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = 'readyz';
     const [lag, database] = await Promise.all([
@@ -55,7 +79,7 @@ export function readyz(services: Services, db: Database, isClosing: () => boolea
  * `GET /metrics`, for Prometheus. Adds what only an api process tells: the queues, which all of them see alike.
  * @throws ApiError 403 for whom they are not for, 404 where they have a port of their own.
  */
-export function metrics(services: Services): Middleware<State> {
+export function metrics(services: HealthDependencies): Middleware<State> {
   registerQueueMetrics(services);
   registerOutboxMetrics(services);
   registerBoundsMetrics(services);
@@ -74,7 +98,7 @@ export function metrics(services: Services): Middleware<State> {
   };
 }
 
-function registerQueueMetrics(services: Services): void {
+function registerQueueMetrics(services: HealthDependencies): void {
   const gauge = (name: string, help: string, value: (depth: QueueDepth) => number): void => {
     new Gauge({
       name,
@@ -108,7 +132,7 @@ function registerQueueMetrics(services: Services): void {
 }
 
 /** The ledger's backlog, which all api processes see alike. */
-function registerOutboxMetrics({ redis, registry }: Services): void {
+function registerOutboxMetrics({ redis, registry }: HealthDependencies): void {
   const gauge = (name: string, help: string, value: (lag: Awaited<ReturnType<typeof outboxLag>>) => number): void => {
     new Gauge({
       name,
@@ -125,7 +149,7 @@ function registerOutboxMetrics({ redis, registry }: Services): void {
 }
 
 /** What callers take of this process, and what is left of what it stands on. */
-function registerBoundsMetrics({ registry, connections, bodies, uploads, disk, load }: Services): void {
+function registerBoundsMetrics({ registry, connections, bodies, uploads, disk, load }: HealthDependencies): void {
   const gauge = (name: string, help: string, value: () => number): void => {
     new Gauge({
       name,

@@ -4,8 +4,8 @@ import type { Config } from '../../shared/config/config.ts';
 import { isLoopback } from '../../shared/config/ingress-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { livenessPaths, readinessPaths } from '../endpoints/health.ts';
-import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
+import type { ForwardedHeaders } from './trusted-proxies.ts';
 
 /** Who checks whether a process lives names it as it likes: by the address of a pod, say. */
 const healthPaths: ReadonlySet<string> = new Set([...livenessPaths, ...readinessPaths]);
@@ -21,7 +21,7 @@ export function checkHost({
   forwarded,
 }: {
   readonly config: Pick<Config, 'host' | 'publicUrls'>;
-  readonly forwarded: Services['forwarded'];
+  readonly forwarded: ForwardedHeaders;
 }): Middleware<State> | undefined {
   const { publicUrls, host } = config;
   if (publicUrls.length === 0 && !isLoopback(host)) return undefined;

@@ -1,6 +1,7 @@
+import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
+import type { BaseUrls } from './base-urls.ts';
 
 /** The methods that change nothing: a page of another site may send them, and cannot read what comes back. */
 const harmless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -10,7 +11,10 @@ const harmless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
  * Whoever is no browser has neither Origin nor cookie, and passes.
  * @throws ApiError 403.
  */
-export function refuseForeignPage(ctx: Context, services: Pick<Services, 'config' | 'baseUrls'>): void {
+export function refuseForeignPage(
+  ctx: Context,
+  services: { readonly config: Config; readonly baseUrls: BaseUrls },
+): void {
   if (harmless.has(ctx.method)) return;
   // Only browsers send it, and no page can set it.
   if (ctx.get('sec-fetch-site') === 'same-origin') return;
@@ -23,7 +27,7 @@ export function refuseForeignPage(ctx: Context, services: Pick<Services, 'config
 function isOwnOrigin(
   ctx: Context,
   origin: string,
-  { config, baseUrls }: Pick<Services, 'config' | 'baseUrls'>,
+  { config, baseUrls }: { readonly config: Config; readonly baseUrls: BaseUrls },
 ): boolean {
   if (baseUrls.origins.includes(origin)) return true;
   if (config.publicUrls.length > 0 || !URL.canParse(origin)) return false;

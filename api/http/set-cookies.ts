@@ -1,15 +1,19 @@
-import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
+import type { BaseUrls } from './base-urls.ts';
+import type { ForwardedHeaders } from './trusted-proxies.ts';
 
 /** Whether the caller reached the gateway by https: at one of its own URLs, or through a proxy that is believed. */
-export function isSecure(ctx: Context, { baseUrls, forwarded }: Pick<Services, 'baseUrls' | 'forwarded'>): boolean {
+export function isSecure(
+  ctx: Context,
+  { baseUrls, forwarded }: { readonly baseUrls: BaseUrls; readonly forwarded: ForwardedHeaders },
+): boolean {
   return baseUrls.of(ctx.req).startsWith('https:') || forwarded.ingress(ctx.req).protocol === 'https';
 }
 
 /** Sets cookies; those of https are never sent without it. @param cookies as `Set-Cookie` has them */
 export function setCookies(
   ctx: Context,
-  services: Pick<Services, 'baseUrls' | 'forwarded'>,
+  services: { readonly baseUrls: BaseUrls; readonly forwarded: ForwardedHeaders },
   cookies: readonly string[],
 ): void {
   const secure = isSecure(ctx, services);

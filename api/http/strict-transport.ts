@@ -1,13 +1,17 @@
 import type { Middleware } from 'koa';
-import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
+import type { BaseUrls } from './base-urls.ts';
 import { isSecure } from './set-cookies.ts';
+import type { ForwardedHeaders } from './trusted-proxies.ts';
 
 /** A year, as browsers' own lists ask for. */
 const policy = 'max-age=31536000';
 
 /** Tells browsers that came by https to come by nothing else. */
-export function strictTransport(services: Pick<Services, 'baseUrls' | 'forwarded'>): Middleware<State> {
+export function strictTransport(services: {
+  readonly baseUrls: BaseUrls;
+  readonly forwarded: ForwardedHeaders;
+}): Middleware<State> {
   return (ctx, next) => {
     if (isSecure(ctx, services)) ctx.set('strict-transport-security', policy);
     return next();

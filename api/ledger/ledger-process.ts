@@ -1,8 +1,13 @@
 import { join } from 'node:path';
+import type { Config } from '../../shared/config/config.ts';
 import type { Database } from '../../shared/database/database.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import type { CapabilityQueue } from '../../shared/queue/queue.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import type { Registry } from '../../shared/runtime/metrics.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
-import type { Services } from '../services.ts';
+import type { AcceptedJobs } from './accepted-jobs.ts';
 import { deleteExpiredBodies } from './expired-bodies.ts';
 import type { JobLedger } from './job-ledger.ts';
 import { createLedgerMetrics } from './ledger-metrics.ts';
@@ -19,12 +24,15 @@ const housekeepingMs = 600_000;
 /** How long records that are still there may be written for while the process closes. */
 const drainMs = 2000;
 
-type LedgerServices = Pick<
-  Services,
-  'redis' | 'isCluster' | 'processId' | 'queue' | 'acceptedJobs' | 'registry' | 'config' | 'log'
->;
-
-export interface LedgerProcessOptions extends LedgerServices {
+export interface LedgerProcessOptions {
+  readonly redis: RedisClient;
+  readonly isCluster: boolean;
+  readonly processId: string;
+  readonly queue: (capability: JobIdentity['capability']) => CapabilityQueue;
+  readonly acceptedJobs: AcceptedJobs;
+  readonly registry: Registry;
+  readonly config: Config;
+  readonly log: Logger;
   readonly db: Database;
   readonly ledger: JobLedger;
 }

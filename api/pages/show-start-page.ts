@@ -1,13 +1,14 @@
 import type { Middleware } from 'koa';
 import { exampleModels } from '../../shared/catalogue/example-models.ts';
-import type { Services } from '../services.ts';
+import type { Config } from '../../shared/config/config.ts';
+import type { BaseUrls } from '../http/base-urls.ts';
 import type { State } from '../state.ts';
 import { keepFile, sendKeptFile } from './kept-file.ts';
 import { logo } from './page-parts.ts';
 import { startPage, startPagePolicy } from './start-page.ts';
 
 /** `GET /`: how to call what runs. The same for everybody; it shows no key. */
-export function showStartPage(services: Services): Middleware<State> {
+export function showStartPage(services: { readonly config: Config; readonly baseUrls: BaseUrls }): Middleware<State> {
   const { config, baseUrls } = services;
   const facts = {
     examples: exampleModels(config.vendors, config.models),

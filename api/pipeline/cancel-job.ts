@@ -1,10 +1,16 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import type { EndJobContext } from '../../shared/jobs/settlement/end-job.ts';
 import { endJob } from '../../shared/jobs/settlement/end-job.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { Submission } from '../admission/submission.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
-import type { Services } from '../services.ts';
+
+/** Dependencies of cancelling a job whose caller left. */
+export interface CancelJobDependencies extends EndJobContext {
+  readonly log: Logger;
+}
 
 /** How long Redis may take to cancel a job whose caller has left; it goes on after that. */
 const cancelMs = 1000;
@@ -15,7 +21,7 @@ const cancelMs = 1000;
  * @param reply whether the caller can resume what it has of it
  */
 export async function cancelAbandoned(
-  services: Services,
+  services: CancelJobDependencies,
   { job, cancelsOnLeave }: Pick<Submission, 'job' | 'cancelsOnLeave'>,
   connection: ClientConnection,
   reply: { readonly canBeResumed: boolean },
@@ -28,7 +34,7 @@ export async function cancelAbandoned(
 
 /** What cannot be shown to the one it is made for need not be made to its end. @param failure undefined: it can be shown */
 export function cancelUnreadable(
-  services: Services,
+  services: CancelJobDependencies,
   { job, cancelsOnLeave }: Pick<Submission, 'job' | 'cancelsOnLeave'>,
   failure: ApiError | undefined,
 ): void {
@@ -36,7 +42,7 @@ export function cancelUnreadable(
 }
 
 /** Ends a job; resolves when that is done, or has failed, which is logged. */
-export async function tryToEnd(services: Services, job: JobIdentity, error: ApiError): Promise<void> {
+export async function tryToEnd(services: CancelJobDependencies, job: JobIdentity, error: ApiError): Promise<void> {
   try {
     await endJob(services, job, error);
   } catch (thrown) {

@@ -1,16 +1,17 @@
-import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import type { Catalogue, RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
 import { routeName } from '../../shared/catalogue/route-name.ts';
 import { ApiError } from '../../shared/errors.ts';
+import type { CallerDirectory } from '../auth/authenticate.ts';
 import type { Caller } from '../auth/caller.ts';
 import { assertInScope } from '../auth/key-scopes.ts';
-import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
 import type { BilledExtra } from './billed-extras.ts';
 import type { Endpoint, Parsed } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
 import { missingModel, shownId } from './missing.ts';
 import { pathsOf } from './paths-of-model.ts';
+import { serverName } from './show-served.ts';
 import { assertVendorIds } from './vendor-ids.ts';
 
 /** What the routes of a request's model make of it. */
@@ -29,7 +30,7 @@ export interface CheckedRequest {
  * account at a vendor, 400 for a model that this endpoint cannot use, or what the first route says where every route refuses.
  */
 export function checkRequest(
-  { catalogue }: Pick<Services, 'catalogue'>,
+  { catalogue }: { readonly catalogue: Catalogue },
   endpoint: Endpoint,
   parsed: Parsed,
   caller: Pick<Caller, 'unsupportedParameters' | 'capabilities' | 'models'> & Partial<Pick<Caller, 'vendorIds'>>,
@@ -59,7 +60,7 @@ export function checkRequest(
 
 /** The first extra of a request that a route would ask its vendor for. @param ignored what is left out for it */
 function findUnpriced(
-  catalogue: Services['catalogue'],
+  catalogue: Catalogue,
   { extras }: Parsed,
   { route: { vendor }, prices }: RoutedModel,
   ignored: readonly string[],
@@ -85,7 +86,7 @@ function hasPrice(prices: RoutedModel['prices'], covering: BilledExtra['coveredB
  * @throws ApiError as `checkRequest`, 401 where the key is not valid any more.
  */
 export async function checkByNewestKey(
-  services: Pick<Services, 'catalogue' | 'callers'>,
+  services: { readonly catalogue: Catalogue; readonly callers: CallerDirectory },
   endpoint: Endpoint,
   parsed: Parsed,
   state: Pick<State, 'caller'>,
@@ -98,11 +99,6 @@ export async function checkByNewestKey(
     if (state.caller === caller) throw error;
     return checkRequest(services, endpoint, parsed, state.caller);
   }
-}
-
-/** Who serves a request: a vendor, and the model that stands in where one does. */
-export function serverName(vendor: string, standIn: string | undefined): string {
-  return standIn === undefined ? vendor : `${vendor} ${standIn}`;
 }
 
 /** Names of fields may be the caller's text; in a header stands only what cannot end it. */
@@ -121,7 +117,7 @@ export function ignoredByAll({ ignored }: CheckedRequest): string | undefined {
  * @throws ApiError 404 for an unknown model, 403 for one outside of the key's scope, 400 for one that this endpoint cannot use.
  */
 function findModel(
-  catalogue: Services['catalogue'],
+  catalogue: Catalogue,
   endpoint: Endpoint,
   id: string,
   scopes: Pick<Caller, 'capabilities' | 'models'>,

@@ -1,18 +1,27 @@
+import type { Blobs } from '../../shared/blobs/blobs.ts';
+import type { Config } from '../../shared/config/config.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { idempotencyMs } from '../admission/admit.ts';
 import { idempotencyHash } from '../admission/idempotency-hash.ts';
 import type { Preferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
 import { packViewOptions } from '../replies/view-options.ts';
-import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import type { Endpoint, Parsed } from './endpoint.ts';
 import type { ReadRequest } from './parse-request.ts';
 
+/** Dependencies of `describeJob`. */
+export interface DescribeJobDependencies {
+  readonly blobs: Blobs;
+  readonly config: Config;
+  readonly clock: RedisClock;
+}
+
 /** A request as it is submitted, once it is resolved and checked. */
 export async function describeJob(
   ctx: Context,
-  services: Services,
+  services: DescribeJobDependencies,
   endpoint: Endpoint,
   { parsed, bodyHash, share }: ReadRequest,
   preferences: Preferences,
@@ -32,7 +41,7 @@ export async function describeJob(
 }
 
 function identify(
-  { config, clock }: Services,
+  { config, clock }: DescribeJobDependencies,
   ctx: Context,
   endpoint: Endpoint,
   { parsed, viewOptions }: { readonly parsed: Parsed; readonly viewOptions: string },

@@ -1,14 +1,21 @@
 import type { UnsupportedParameters } from '../../shared/accounts/api-keys.ts';
 import type { Capability } from '../../shared/capabilities/capability.ts';
-import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import type { Catalogue, RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { DefaultModels } from '../../shared/config/ingress-settings.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import type { View } from '../replies/view.ts';
-import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import type { ParsedLargeRequest } from './large-bodies.ts';
 import type { Parse, ParsedRequest, ParseForm } from './parsed-request.ts';
+import type { ResourceDependencies } from './resource.ts';
+
+/** Dependencies of the endpoints' `resolve`. */
+export interface ResolveDependencies extends ResourceDependencies {
+  readonly catalogue: Catalogue;
+  /** The main base URL, without a slash at the end. */
+  readonly baseUrl: string;
+}
 
 /** A parsed request; a large one's text is bytes. */
 export type Parsed<Requirements = unknown, ViewOptions extends object = object> =
@@ -17,7 +24,7 @@ export type Parsed<Requirements = unknown, ViewOptions extends object = object> 
 
 /** What `resolve` may use. */
 export interface ResolveContext {
-  readonly services: Services;
+  readonly services: ResolveDependencies;
   /** Whose jobs may be named. */
   readonly account: string;
   /** What the route's path names. */

@@ -1,20 +1,44 @@
 import { attach } from '../../shared/jobs/attach.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import { type JobIdentity, readJobProgress } from '../../shared/jobs/job-state.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { SocketShares } from '../bounds/socket-shares.ts';
+import type { StoredJobs } from '../ledger/stored-jobs.ts';
 import type { AnswerReader } from '../replies/answer-reader.ts';
+import type { AnswerReaders } from '../replies/answer-readers.ts';
+import type { OpenReplyDependencies } from '../replies/open-reply.ts';
 import { eventReply, openReply, type ReplyContext } from '../replies/open-reply.ts';
 import { beyondEnd, type EventPosition } from '../replies/sse-reply.ts';
 import { expired } from '../replies/unreadable-answer.ts';
+import type { WaitLimitsDependencies } from '../replies/wait-limits.ts';
 import { WaitLimits } from '../replies/wait-limits.ts';
-import type { Services } from '../services.ts';
 import { showServed } from './show-served.ts';
+
+/** Dependencies of a reader that is attached to a job. */
+export interface AttachDependencies {
+  readonly redis: RedisClient;
+  readonly storedJobs: StoredJobs;
+  /** This process's name on Redis channels. */
+  readonly processId: string;
+}
+
+/** Dependencies of a request that follows a job. */
+export interface FollowJobDependencies extends AttachDependencies, OpenReplyDependencies, WaitLimitsDependencies {
+  readonly readers: AnswerReaders;
+  readonly sockets: SocketShares;
+}
+
+/** A request that follows a job. */
+export interface FollowContext extends ReplyContext {
+  readonly services: FollowJobDependencies;
+}
 
 /**
  * Replies with the answer of a job that is there already, from where its caller's copy ends. Returns false when `patienceMs`
  * was over before.
  * @throws ApiError what came before the answer; 410 when it is not kept any more; 429 for too many that follow a job, or jobs.
  */
-export async function followJob(context: ReplyContext, open = openReply): Promise<boolean> {
+export async function followJob(context: FollowContext, open = openReply): Promise<boolean> {
   const { ctx, services, job, isCreator = false } = context;
   const release = context.isWatcher ? takeWatcher(context) : undefined;
   try {
@@ -36,7 +60,7 @@ export async function followJob(context: ReplyContext, open = openReply): Promis
 }
 
 /** The same with the job's events, whatever its endpoint replies with. */
-export async function followEvents(context: ReplyContext): Promise<void> {
+export async function followEvents(context: FollowContext): Promise<void> {
   await followJob(context, eventReply);
 }
 
@@ -46,7 +70,7 @@ export async function followEvents(context: ReplyContext): Promise<void> {
  * @throws ApiError 410 when neither has it, 503 when the database does not answer.
  */
 export async function attachTo(
-  services: Services,
+  services: AttachDependencies,
   job: Pick<JobIdentity, 'id' | 'account'>,
   reader: AnswerReader,
   resumeAfter?: EventPosition,
@@ -65,7 +89,7 @@ export async function attachTo(
 
 /** @throws ApiError 400 for a position that the job has not reached: nothing can have come from there. */
 export async function assertReached(
-  { redis }: Pick<Services, 'redis'>,
+  { redis }: { readonly redis: RedisClient },
   jobId: string,
   position: EventPosition,
 ): Promise<void> {
@@ -81,7 +105,7 @@ function continues(frames: readonly Frame[], resumeAfter: EventPosition | undefi
 }
 
 /** @throws ApiError 429 for too many that follow a job, or jobs. */
-function takeWatcher({ ctx, services, job }: ReplyContext): () => void {
+function takeWatcher({ ctx, services, job }: FollowContext): () => void {
   // On the console it is a session that watches.
   const { apiKeyId } = ctx.state.caller ?? {};
   return services.sockets.take({ account: job.account, apiKeyId, job: job.id });

@@ -5,22 +5,41 @@ import { admitAndEnqueue, discardUploads } from '../admission/admit-job.ts';
 import { showLimits } from '../admission/limit-headers.ts';
 import { type Preferences, readPreferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
+import type { JobObjectDependencies } from '../endpoints/jobs/job-object.ts';
 import { jobObject } from '../endpoints/jobs/job-object.ts';
 import { nameJob } from '../http/request-id.ts';
+import type { Handover } from '../replies/client-connection.ts';
 import { ClientConnection } from '../replies/client-connection.ts';
-import { hasEvents, openReply, type ReplyContext } from '../replies/open-reply.ts';
+import { hasEvents, openReply } from '../replies/open-reply.ts';
 import { WaitLimits } from '../replies/wait-limits.ts';
-import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
+import type { CancelJobDependencies } from './cancel-job.ts';
 import { cancelAbandoned, cancelUnreadable } from './cancel-job.ts';
+import type { DescribeJobDependencies } from './describe-job.ts';
 import { describeJob } from './describe-job.ts';
 import type { Endpoint } from './endpoint.ts';
+import type { FollowContext, FollowJobDependencies } from './follow-job.ts';
 import { followEvents, followJob } from './follow-job.ts';
+import type { ParseRequestDependencies } from './parse-request.ts';
 import { parseRequest } from './parse-request.ts';
 import { readResource } from './resource.ts';
 import { showServed } from './show-served.ts';
+import type { SubmitOrFindDependencies } from './submit-or-find.ts';
 import { submitOrFind } from './submit-or-find.ts';
+import type { ValidateRequestDependencies } from './validate-request.ts';
 import { validateRequest } from './validate-request.ts';
+
+/** Dependencies of the handler of requests that make jobs. */
+export interface HandleRequestDependencies
+  extends ParseRequestDependencies,
+    ValidateRequestDependencies,
+    DescribeJobDependencies,
+    SubmitOrFindDependencies,
+    FollowJobDependencies,
+    CancelJobDependencies,
+    JobObjectDependencies {
+  readonly handover: Handover;
+}
 
 /** How long Redis or the database may take to show a job. */
 const readMs = 5000;
@@ -28,7 +47,7 @@ const readMs = 5000;
 /** A request on its way through an endpoint. */
 interface EndpointCall {
   readonly ctx: Context;
-  readonly services: Services;
+  readonly services: HandleRequestDependencies;
   readonly endpoint: Endpoint;
   readonly preferences: Preferences;
   readonly connection: ClientConnection;
@@ -36,7 +55,7 @@ interface EndpointCall {
 }
 
 /** The one handler of all endpoints that make jobs: parse, validate, admit, enqueue, and reply as the caller prefers. */
-export function handleRequest(services: Services, endpoint: Endpoint): Middleware<State> {
+export function handleRequest(services: HandleRequestDependencies, endpoint: Endpoint): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = endpoint.name;
     const preferences = readPreferences(ctx.headers);
@@ -58,7 +77,7 @@ export function handleRequest(services: Services, endpoint: Endpoint): Middlewar
 /** Body → parsed request → validated against its model → job. What was uploaded for a request that is refused goes. */
 async function readSubmission(
   ctx: Context,
-  services: Services,
+  services: HandleRequestDependencies,
   endpoint: Endpoint,
   preferences: Preferences,
 ): Promise<Submission> {
@@ -137,6 +156,6 @@ async function readAccepted({ services, connection }: EndpointCall, { id }: JobI
   return state;
 }
 
-function replyContext({ ctx, services, connection, endpoint }: EndpointCall, job: JobIdentity): ReplyContext {
+function replyContext({ ctx, services, connection, endpoint }: EndpointCall, job: JobIdentity): FollowContext {
   return { ctx, services, connection, job, view: endpoint.view };
 }

@@ -1,15 +1,27 @@
+import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { discardUploads } from '../admission/admit-job.ts';
+import type { BodyGate } from '../admission/body-gate.ts';
 import { idempotencyHash, sha256 } from '../admission/idempotency-hash.ts';
 import type { Preferences } from '../admission/preferences.ts';
 import type { BodyShare, BodyShares } from '../bounds/body-shares.ts';
+import type { DiskFloor } from '../bounds/disk-floor.ts';
 import { encodingOf } from '../http/body/body-encoding.ts';
 import { isForm, readForm } from '../http/body/form-body.ts';
 import { type BodyWatch, readBody } from '../http/body/json-body.ts';
-import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import type { Endpoint, Parsed } from './endpoint.ts';
 import { isLargeBody, type LargeBodies, type ParsedLargeRequest } from './large-bodies.ts';
+
+/** Dependencies of reading and parsing a request. */
+export interface ParseRequestDependencies {
+  readonly uploads: BodyShares;
+  readonly bodies: BodyShares;
+  readonly disk: DiskFloor;
+  readonly bodyGate: BodyGate;
+  readonly largeBodies: LargeBodies;
+  readonly blobs: Blobs;
+}
 
 /** A request that was read, and the hash of its body where it has an idempotency key. */
 export interface ReadRequest {
@@ -22,7 +34,7 @@ export interface ReadRequest {
 /** A request that is being read. */
 interface Reading {
   readonly ctx: Context;
-  readonly services: Services;
+  readonly services: ParseRequestDependencies;
   readonly endpoint: Endpoint;
   readonly preferences: Preferences;
   readonly share: BodyShare | undefined;
@@ -34,7 +46,7 @@ interface Reading {
  */
 export async function parseRequest(
   ctx: Context,
-  services: Services,
+  services: ParseRequestDependencies,
   endpoint: Endpoint,
   preferences: Preferences,
 ): Promise<ReadRequest> {

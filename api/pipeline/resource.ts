@@ -3,13 +3,24 @@ import type { Frame } from '../../shared/jobs/frames.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import { recordedError } from '../../shared/jobs/settlement/error-details.ts';
 import { jobStatus } from '../endpoints/jobs/job-object.ts';
-import { readWhole } from '../endpoints/jobs/jobs.ts';
+import type { BaseUrls } from '../http/base-urls.ts';
+import type { AnswerReaders } from '../replies/answer-readers.ts';
 import { BufferedReply } from '../replies/buffered-reply.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import type { ResourceState, View } from '../replies/view.ts';
+import type { ViewJobDependencies } from '../replies/view-job.ts';
 import { viewJob } from '../replies/view-job.ts';
-import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
+import { type AttachDependencies, attachTo } from './follow-job.ts';
+
+/** How long Redis and the blobs may take to show an answer. */
+const readMs = 5000;
+
+/** Dependencies of reading a job's whole answer. */
+export interface ResourceDependencies extends AttachDependencies, ViewJobDependencies {
+  readonly readers: AnswerReaders;
+  readonly baseUrls: BaseUrls;
+}
 
 /**
  * A job as the resource that it is (a response, a video), in whatever state it is.
@@ -22,7 +33,7 @@ export async function readResource(
     ctx,
     services,
     connection,
-  }: { readonly ctx: Context; readonly services: Services; readonly connection: ClientConnection },
+  }: { readonly ctx: Context; readonly services: ResourceDependencies; readonly connection: ClientConnection },
   view: View,
   state: JobState,
 ): Promise<Record<string, unknown>> {
@@ -32,7 +43,7 @@ export async function readResource(
 }
 
 async function readResourceState(
-  services: Services,
+  services: ResourceDependencies,
   view: View,
   state: JobState,
   connection: ClientConnection,
@@ -56,6 +67,22 @@ async function readResourceState(
   }
 }
 
+/** Reads all that an ended job has said. @throws ApiError what it ended with; 410 when that is no longer kept. */
+export async function readWhole<Body>(
+  services: ResourceDependencies,
+  state: JobState,
+  connection: ClientConnection,
+  answer: BufferedReply<Body>,
+): Promise<Body> {
+  const reader = services.readers.open(state, answer);
+  try {
+    await connection.wait(attachTo(services, state, reader), readMs);
+    return await connection.wait(answer.body, readMs);
+  } finally {
+    reader.close();
+  }
+}
+
 /** What a job ended with, if it failed. */
 function errorIn(frames: readonly Frame[]): ApiError | undefined {
   const last = frames.at(-1);
@@ -64,7 +91,7 @@ function errorIn(frames: readonly Frame[]): ApiError | undefined {
 
 /** All frames of a job that has completed, the end last. @throws ApiError what it ended with, 410, 503. */
 export async function readFrames(
-  services: Services,
+  services: ResourceDependencies,
   view: View,
   state: JobState,
   connection: ClientConnection,

@@ -1,7 +1,6 @@
 import type { Served } from '../../shared/jobs/settlement/served.ts';
 import { formatDollars } from '../../shared/money/dollars.ts';
 import type { Context } from '../state.ts';
-import { serverName } from './check-request.ts';
 
 /**
  * Says in the answer's headers, and in the access log, who serves it, in how many calls, what it has cost, where that is
@@ -21,4 +20,9 @@ export function showServed({ res, state }: Context, { vendor, calls, model, cost
   if (model !== undefined) res.setHeader('x-sluice-model', encodeURI(model));
   const ignored = state.ignored?.get(serverName(vendor, model));
   if (ignored) res.setHeader('x-sluice-ignored', ignored);
+}
+
+/** Who serves a request: a vendor, and the fallback model if one is used. */
+export function serverName(vendor: string, standIn: string | undefined): string {
+  return standIn === undefined ? vendor : `${vendor} ${standIn}`;
 }

@@ -1,12 +1,18 @@
 import { type JobIdentity, type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import { freesIdempotencyKey } from '../../shared/jobs/settlement/settle.ts';
+import type { AdmitJobDependencies } from '../admission/admit-job.ts';
 import { admitAndEnqueue, discardUploads, forgetBinding } from '../admission/admit-job.ts';
 import { showLimits } from '../admission/limit-headers.ts';
 import type { Submission } from '../admission/submission.ts';
 import { nameJob } from '../http/request-id.ts';
+import type { StoredJobs } from '../ledger/stored-jobs.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
-import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
+
+/** Dependencies of keyed requests. */
+export interface SubmitOrFindDependencies extends AdmitJobDependencies {
+  readonly storedJobs: StoredJobs;
+}
 
 /** How long Redis or the database may take to show a job. */
 const readMs = 5000;
@@ -14,7 +20,7 @@ const readMs = 5000;
 /** A request to be submitted, and who waits for it. */
 interface SubmissionCall {
   readonly ctx: Context;
-  readonly services: Services;
+  readonly services: SubmitOrFindDependencies;
   readonly submission: Submission;
   readonly connection: ClientConnection;
 }

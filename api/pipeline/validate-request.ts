@@ -1,9 +1,16 @@
+import type { CallerDirectory } from '../auth/authenticate.ts';
+import type { Handover } from '../replies/client-connection.ts';
 import { ClientConnection } from '../replies/client-connection.ts';
-import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import { checkByNewestKey, ignoredByAll } from './check-request.ts';
-import type { Endpoint, Parsed } from './endpoint.ts';
+import type { Endpoint, Parsed, ResolveDependencies } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
+
+/** Dependencies of a request's validation. */
+export interface ValidateRequestDependencies extends ResolveDependencies {
+  readonly callers: CallerDirectory;
+  readonly handover: Handover;
+}
 
 /** How long Redis and the database may take to show a key. */
 const keyMs = 5000;
@@ -15,7 +22,7 @@ const keyMs = 5000;
  */
 export async function validateRequest(
   ctx: Context,
-  services: Services,
+  services: ValidateRequestDependencies,
   endpoint: Endpoint,
   read: Parsed,
 ): Promise<Parsed> {
@@ -30,7 +37,7 @@ export async function validateRequest(
 }
 
 /** The request with the model that is meant where it names none. @throws ApiError 400 where the operator has set none. */
-function withModel({ config }: Services, { defaultModel }: Endpoint, read: Parsed): Parsed {
+function withModel({ config }: ValidateRequestDependencies, { defaultModel }: Endpoint, read: Parsed): Parsed {
   if (defaultModel === undefined || read.model !== '') return read;
   const model = config.defaultModels[defaultModel];
   if (model !== undefined) return { ...read, model };
@@ -40,7 +47,7 @@ function withModel({ config }: Services, { defaultModel }: Endpoint, read: Parse
 
 async function resolve(
   ctx: Context,
-  services: Services,
+  services: ValidateRequestDependencies,
   resolveRequest: NonNullable<Endpoint['resolve']>,
   read: Parsed,
 ): Promise<Parsed> {

@@ -1,16 +1,27 @@
 import type { Middleware } from 'koa';
 import type { Capability } from '../../shared/capabilities/capability.ts';
+import type { Catalogue } from '../../shared/catalogue/catalogue.ts';
 import { exampleModels } from '../../shared/catalogue/example-models.ts';
+import type { Config } from '../../shared/config/config.ts';
+import type { BaseUrls } from '../http/base-urls.ts';
 import { type KeptFile, keepFile, sendKeptFile } from '../pages/kept-file.ts';
-import type { Services } from '../services.ts';
 import type { State } from '../state.ts';
 import { openApiDocument, type ReferenceFacts } from './document.ts';
 import { llmsText } from './llms-text.ts';
 import type { ExampleModels } from './operation.ts';
 import { referencePage, referencePagePolicy } from './reference-page.ts';
 
+/** Dependencies of the API reference. */
+export interface ServeReferenceDependencies {
+  readonly baseUrls: BaseUrls;
+  readonly config: Config;
+  readonly catalogue: Catalogue;
+}
+
 /** The routes that tell what the API is. Anybody may call them. */
-export function referenceRoutes(services: Services): Record<'openapi' | 'page' | 'llms', Middleware<State>> {
+export function referenceRoutes(
+  services: ServeReferenceDependencies,
+): Record<'openapi' | 'page' | 'llms', Middleware<State>> {
   const page = serve(services, 'docs', 'text/html; charset=utf-8', referencePage);
   return {
     /** `GET /docs` */
@@ -30,7 +41,7 @@ export function referenceRoutes(services: Services): Record<'openapi' | 'page' |
  * @param write makes it
  */
 function serve(
-  services: Services,
+  services: ServeReferenceDependencies,
   endpoint: string,
   mediaType: string,
   write: (facts: ReferenceFacts) => string,
@@ -49,7 +60,7 @@ function serve(
 }
 
 /** The models that the examples name: of the sandbox where it is on, else some that can be used. */
-function modelsOf({ config, catalogue }: Services): ExampleModels {
+function modelsOf({ config, catalogue }: ServeReferenceDependencies): ExampleModels {
   const { chat, image, speech, video } = exampleModels(config.vendors, config.models);
   const usable = catalogue.list();
   const one = (capability: Capability, sandbox: string, isLegacy?: true): string =>

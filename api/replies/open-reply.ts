@@ -1,18 +1,34 @@
 import { ApiError } from '../../shared/errors.ts';
 import { type JobIdentity, readJobState } from '../../shared/jobs/job-state.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { RedisClock } from '../../shared/redis/redis-clock.ts';
+import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
+import type { Connections } from '../bounds/connections.ts';
+import type { BaseUrls } from '../http/base-urls.ts';
 import { compressed, minCompressed } from '../http/compress-json.ts';
-import type { Services } from '../services.ts';
 import type { Context } from '../state.ts';
 import { BufferedReply } from './buffered-reply.ts';
 import { ByteReply, type ByteReplyOptions } from './byte-reply.ts';
 import type { ClientConnection } from './client-connection.ts';
+import type { DeliveredLogs } from './delivered-logs.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import type { ResponseSocketReply } from './response-socket-reply.ts';
 import { type EventPosition, SseReply } from './sse-reply.ts';
 import type { StreamedReply } from './streamed-reply.ts';
 import type { BytesView, View } from './view.ts';
+import type { ViewJobDependencies } from './view-job.ts';
 import { viewJob } from './view-job.ts';
+
+/** Dependencies of a reply, whatever its form. */
+export interface OpenReplyDependencies extends ViewJobDependencies {
+  readonly redis: RedisClient;
+  readonly clock: RedisClock;
+  readonly baseUrls: BaseUrls;
+  readonly connections: Connections;
+  readonly delivered: DeliveredLogs;
+  readonly metrics: ApiMetrics;
+}
 
 /** Answers above so many characters are looked at before they are sent: their clients may not take them. */
 const largeAnswer = 1024 * 1024;
@@ -20,7 +36,7 @@ const largeAnswer = 1024 * 1024;
 /** One request that waits for the answer of a job. */
 export interface ReplyContext {
   readonly ctx: Context;
-  readonly services: Services;
+  readonly services: OpenReplyDependencies;
   readonly connection: ClientConnection;
   readonly job: JobIdentity;
   readonly view: View;

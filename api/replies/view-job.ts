@@ -1,9 +1,18 @@
 import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
+import type { Blobs } from '../../shared/blobs/blobs.ts';
+import type { Config } from '../../shared/config/config.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { expired } from '../replies/unreadable-answer.ts';
 import type { ViewedJob } from '../replies/view.ts';
-import type { Services } from '../services.ts';
+import type { ResultLinks } from '../results/result-links.ts';
 import { readViewOptions, viewOptionsBlob } from './view-options.ts';
+
+/** Dependencies of `viewJob`. */
+export interface ViewJobDependencies {
+  readonly blobs: Blobs;
+  readonly resultLinks: ResultLinks;
+  readonly config: Config;
+}
 
 /**
  * The job as its view may see it. Links last as long as results do, counted from when the job was made.
@@ -11,7 +20,7 @@ import { readViewOptions, viewOptionsBlob } from './view-options.ts';
  * @throws ApiError 410 when what the view needs has expired.
  */
 export async function viewJob(
-  { blobs, resultLinks, config }: Pick<Services, 'blobs' | 'resultLinks' | 'config'>,
+  { blobs, resultLinks, config }: ViewJobDependencies,
   job: JobIdentity,
   baseUrl: string,
 ): Promise<ViewedJob> {

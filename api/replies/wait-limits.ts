@@ -1,7 +1,17 @@
+import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import type { EndJobContext } from '../../shared/jobs/settlement/end-job.ts';
 import { endJob } from '../../shared/jobs/settlement/end-job.ts';
-import type { Services } from '../services.ts';
+import type { RedisClock } from '../../shared/redis/redis-clock.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
+
+/** Dependencies of `WaitLimits`. */
+export interface WaitLimitsDependencies extends EndJobContext {
+  readonly config: Config;
+  readonly clock: RedisClock;
+  readonly log: Logger;
+}
 
 /** How long Redis may take to end a job before its caller is answered without it. */
 const localGraceMs = 2000;
@@ -13,13 +23,13 @@ const localGraceMs = 2000;
  * then arrives as the job's last frame. Only if Redis stays away is the caller answered directly.
  */
 export class WaitLimits {
-  readonly #services: Services;
+  readonly #services: WaitLimitsDependencies;
   readonly #job: JobIdentity;
   readonly #reply: { fail(error: ApiError): void };
   #queueCheckAt: number;
   #endedAt: number | undefined;
 
-  constructor(services: Services, job: JobIdentity, reply: { fail(error: ApiError): void }) {
+  constructor(services: WaitLimitsDependencies, job: JobIdentity, reply: { fail(error: ApiError): void }) {
     this.#services = services;
     this.#job = job;
     this.#reply = reply;

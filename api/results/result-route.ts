@@ -2,18 +2,25 @@ import { pipeline } from 'node:stream/promises';
 import type { Middleware } from 'koa';
 import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { type ByteRange, MissingBlobError } from '../../shared/blobs/blob-storage.ts';
+import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { mediaTypeOf } from '../../shared/blobs/media-types.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { stalledMs } from '../replies/client-connection.ts';
-import type { Services } from '../services.ts';
 import type { Context, State } from '../state.ts';
 import { readByteRange } from './byte-range.ts';
+import type { ResultLinks } from './result-links.ts';
 
 /**
  * `GET /results/{hour}/{name}?expires=…&signature=…`: a result file, streamed. The link is all that is needed: no API key.
  * @throws ApiError 403 for a link that is not ours, 410 when its time is over or its file is gone, 416.
  */
-export function readResult({ blobs, resultLinks }: Pick<Services, 'blobs' | 'resultLinks'>): Middleware<State> {
+export function readResult({
+  blobs,
+  resultLinks,
+}: {
+  readonly blobs: Blobs;
+  readonly resultLinks: ResultLinks;
+}): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = 'result';
     const file = `${ctx.params.hour}/${ctx.params.name}`;

@@ -3,17 +3,17 @@ import { findAccount } from '../../../shared/accounts/accounts.ts';
 import { findApiKey } from '../../../shared/accounts/list-keys.ts';
 import type { Database } from '../../../shared/database/database.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import { type KeyObject, keyObject } from '../../management/keys/key-object.ts';
 import { readBalance } from '../../management/sign-in/read-balance.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 
 /** How long database and Redis may take together. */
 const readMs = 5000;
 
 /** `GET /v1/key`: what the calling key is and may spend, and what its account has left. Never the key itself. */
-export function readOwnKey({ redis }: Services, db: Database): Middleware<State> {
+export function readOwnKey({ redis }: { readonly redis: RedisClient }, db: Database): Middleware<State> {
   const reads = new BoundedReads(readMs, 'The API key cannot be read for now.');
   return async (ctx) => {
     ctx.state.endpoint = 'key';

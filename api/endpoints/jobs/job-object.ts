@@ -1,12 +1,19 @@
 import type { ApiError } from '../../../shared/errors.ts';
 import type { JobIdentity, JobState } from '../../../shared/jobs/job-state.ts';
+import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
 import { recordedError } from '../../../shared/jobs/settlement/error-details.ts';
 import { costOfEnded } from '../../../shared/jobs/settlement/settle.ts';
 import { toDollars } from '../../../shared/money/dollars.ts';
 import { readVendorCost } from '../../../shared/money/vendor-cost.ts';
+import type { BaseUrls } from '../../http/base-urls.ts';
 import type { JobStatus } from '../../replies/view.ts';
-import type { Services } from '../../services.ts';
 import type { Context } from '../../state.ts';
+
+/** Dependencies of `jobObject`. */
+export interface JobObjectDependencies {
+  readonly queue: EndJobContext['queue'];
+  readonly baseUrls: BaseUrls;
+}
 
 /** A job as `GET /v1/jobs/{id}` shows it; `result` and `error` once it has ended. Times are seconds since 1970. */
 export interface JobObject {
@@ -38,7 +45,13 @@ export function jobStatus(state: JobState): JobStatus {
 
 /** The job object of a state; `result` is the endpoint's own body, when it is known. @param ctx who asks for it */
 export async function jobObject(
-  { ctx, services }: { readonly ctx: Context; readonly services: Services },
+  {
+    ctx,
+    services,
+  }: {
+    readonly ctx: Context;
+    readonly services: JobObjectDependencies;
+  },
   state: JobState,
   result: unknown,
   error?: ApiError,

@@ -1,15 +1,29 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../../shared/errors.ts';
+import type { ApiMetrics } from '../../../shared/runtime/metrics.ts';
+import type { SocketShares } from '../../bounds/socket-shares.ts';
+import type { BaseUrls } from '../../http/base-urls.ts';
 import { acceptSocket, requireHandshake } from '../../http/websocket-upgrades.ts';
 import type { Endpoint } from '../../pipeline/endpoint.ts';
+import type { AttachDependencies } from '../../pipeline/follow-job.ts';
 import { attachTo } from '../../pipeline/follow-job.ts';
+import type { AnswerReaders } from '../../replies/answer-readers.ts';
 import type { ClientConnection } from '../../replies/client-connection.ts';
 import { SocketReply } from '../../replies/socket-reply.ts';
 import { openingFrame } from '../../replies/sse-reply.ts';
+import type { ViewJobDependencies } from '../../replies/view-job.ts';
 import { viewJob } from '../../replies/view-job.ts';
-import type { Services } from '../../services.ts';
 import type { Context, State } from '../../state.ts';
+import type { FindJobDependencies } from './jobs.ts';
 import { findEndpoint, readPosition, withJob } from './jobs.ts';
+
+/** Dependencies of `/v1/jobs/{id}/socket`. */
+export interface JobSocketDependencies extends FindJobDependencies, AttachDependencies, ViewJobDependencies {
+  readonly sockets: SocketShares;
+  readonly baseUrls: BaseUrls;
+  readonly readers: AnswerReaders;
+  readonly metrics: ApiMetrics;
+}
 
 /** How long Redis may take to show the first frames of a job that has ended. */
 const readMs = 5000;
@@ -26,7 +40,10 @@ const maxPayload = 1024;
  * `data` in the error shape. Close codes: 1000 after the job's last event, 1001 when this process closes (the last message
  * says where to resume), 1008 when the client sent a message (1009: a large one), 1011 when the events cannot be read on.
  */
-export function jobSocket(services: Services, endpoints: ReadonlyMap<string, Endpoint>): Middleware<State> {
+export function jobSocket(
+  services: JobSocketDependencies,
+  endpoints: ReadonlyMap<string, Endpoint>,
+): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = 'job.ws';
     requireHandshake(ctx);
@@ -75,7 +92,7 @@ async function untilClosed(answer: SocketReply, connection: ClientConnection, jo
   }
 }
 
-function note(services: Services, ctx: Context, answer: SocketReply): void {
+function note(services: JobSocketDependencies, ctx: Context, answer: SocketReply): void {
   ctx.state.streamError = answer.error;
   ctx.state.facts.frames = answer.frames;
   services.metrics.frames.inc(answer.frames);

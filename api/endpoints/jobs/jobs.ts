@@ -3,16 +3,34 @@ import { ApiError } from '../../../shared/errors.ts';
 import { isRequestId, jobIdFromWire } from '../../../shared/ids.ts';
 import type { Frame } from '../../../shared/jobs/frames.ts';
 import { type JobState, readJobState } from '../../../shared/jobs/job-state.ts';
+import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
 import { endJob } from '../../../shared/jobs/settlement/end-job.ts';
+import type { StoredJobs } from '../../ledger/stored-jobs.ts';
 import type { Endpoint } from '../../pipeline/endpoint.ts';
-import { assertReached, attachTo, followEvents } from '../../pipeline/follow-job.ts';
+import type { FollowJobDependencies } from '../../pipeline/follow-job.ts';
+import { assertReached, followEvents } from '../../pipeline/follow-job.ts';
+import { type ResourceDependencies, readWhole } from '../../pipeline/resource.ts';
 import { BufferedReply } from '../../replies/buffered-reply.ts';
+import type { Handover } from '../../replies/client-connection.ts';
 import { ClientConnection } from '../../replies/client-connection.ts';
 import { type EventPosition, parseEventId } from '../../replies/sse-reply.ts';
 import { viewJob } from '../../replies/view-job.ts';
-import type { Services } from '../../services.ts';
 import type { Context, State } from '../../state.ts';
+import type { JobObjectDependencies } from './job-object.ts';
 import { jobObject } from './job-object.ts';
+
+/** Dependencies of a route that names a job. */
+export interface FindJobDependencies {
+  readonly storedJobs: StoredJobs;
+  readonly handover: Handover;
+}
+
+/** Dependencies of the routes of jobs. */
+export interface JobRoutesDependencies
+  extends FindJobDependencies,
+    ResourceDependencies,
+    FollowJobDependencies,
+    JobObjectDependencies {}
 
 /** How long Redis may take to show a job. */
 const readMs = 5000;
@@ -42,7 +60,7 @@ const callersAccount: AccountOf = (ctx) => ctx.state.caller.account;
  * @param accountOf whose jobs are shown; left out: those of the API key's account
  */
 export function jobRoutes(
-  services: Services,
+  services: JobRoutesDependencies,
   endpoints: ReadonlyMap<string, Endpoint>,
   accountOf = callersAccount,
 ): JobRoutes {
@@ -86,7 +104,7 @@ export function findEndpoint(endpoints: ReadonlyMap<string, Endpoint>, job: Pick
  * @param by who is told to have done it
  */
 export async function cancelJob(
-  services: Services,
+  services: EndJobContext,
   job: JobState,
   connection: ClientConnection,
   by: 'its owner' | 'an operator' = 'its owner',
@@ -102,7 +120,7 @@ export async function cancelJob(
  * @param account whose it must be; undefined, for operators: whosever it is
  */
 export async function withJob(
-  services: Services,
+  services: FindJobDependencies,
   ctx: Context,
   account: string | undefined,
   work: (state: JobState, connection: ClientConnection) => Promise<void>,
@@ -124,7 +142,7 @@ export async function withJob(
 /** A request that reads a job. */
 interface Reading {
   readonly ctx: Context;
-  readonly services: Services;
+  readonly services: ResourceDependencies;
   readonly connection: ClientConnection;
 }
 
@@ -147,22 +165,6 @@ async function readEnd(
     const isOfReading = state.outcome === 'completed' && error.code !== 'resume_expired';
     if (error === connection.ended || isOfReading) throw error;
     return error.code === 'resume_expired' ? [null] : [null, error];
-  }
-}
-
-/** Reads all that an ended job has said. @throws ApiError what it ended with; 410 when that is not kept any more. */
-export async function readWhole<Body>(
-  services: Services,
-  state: JobState,
-  connection: ClientConnection,
-  answer: BufferedReply<Body>,
-): Promise<Body> {
-  const reader = services.readers.open(state, answer);
-  try {
-    await connection.wait(attachTo(services, state, reader), readMs);
-    return await connection.wait(answer.body, readMs);
-  } finally {
-    reader.close();
   }
 }
 

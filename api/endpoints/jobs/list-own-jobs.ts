@@ -4,13 +4,13 @@ import type { ErrorCode } from '../../../shared/errors.ts';
 import { recordedError } from '../../../shared/jobs/settlement/error-details.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import type { BaseUrls } from '../../http/base-urls.ts';
 import { pageOf, readPageQuery } from '../../http/page.ts';
 import { readText, readWord } from '../../http/read-query.ts';
 import { type ListedRow, listJobs } from '../../ledger/job-list.ts';
 import { type ConsoleJob, consoleJob } from '../../management/console/console-job.ts';
 import { jobStatuses, readAfter } from '../../management/console/jobs.ts';
 import { readProgress } from '../../management/console/live-jobs.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 import { describeError, type JobObject, jobUrls } from './job-object.ts';
 
@@ -28,7 +28,10 @@ type ListedJob = Omit<JobObject, 'result' | 'queue_position'> & {
  * `GET /v1/jobs`: the jobs of the key's account, newest first: those that have ended, and of the unfinished ones those that
  * the database knows (background, asynchronous, keyed and media jobs).
  */
-export function listOwnJobs(services: Services, db: Database): Middleware<State> {
+export function listOwnJobs(
+  services: { readonly baseUrls: BaseUrls; readonly redis: RedisClient },
+  db: Database,
+): Middleware<State> {
   const reads = new BoundedReads(readMs, 'Jobs cannot be read for now.');
   return async (ctx) => {
     ctx.state.endpoint = 'jobs.list';

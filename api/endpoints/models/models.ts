@@ -1,11 +1,16 @@
 import type { Middleware } from 'koa';
+import type { Catalogue } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/models.ts';
 import { assertInScope, isInScope } from '../../auth/key-scopes.ts';
 import { modelFacts } from '../../management/console/models.ts';
 import { missingModel } from '../../pipeline/missing.ts';
-import type { Services } from '../../services.ts';
 import type { Context, State } from '../../state.ts';
 import { anthropicModel, anthropicModelList } from './anthropic-models.ts';
+
+/** Dependencies of the routes of models. */
+export interface ModelsDependencies {
+  readonly catalogue: Catalogue;
+}
 
 interface WireModel {
   readonly id: string;
@@ -38,7 +43,7 @@ export function wantsAnthropicModels({ path, headers }: Pick<Context, 'path' | '
 }
 
 /** `GET /v1/models`: the models that the key may use and that are usable now, as OpenAI lists them, or as Anthropic does. */
-export function listModels(services: Services): Middleware<State> {
+export function listModels(services: ModelsDependencies): Middleware<State> {
   return (ctx) => {
     ctx.state.endpoint = 'models';
     const { caller } = ctx.state;
@@ -51,7 +56,7 @@ export function listModels(services: Services): Middleware<State> {
 }
 
 /** `GET /v1/models/{id}`; ids may contain slashes. */
-export function retrieveModel(services: Services): Middleware<State> {
+export function retrieveModel(services: ModelsDependencies): Middleware<State> {
   return (ctx) => {
     ctx.state.endpoint = 'models';
     const id = ctx.params.id as string;

@@ -10,7 +10,6 @@ import { shownId } from '../../pipeline/missing.ts';
 import { readFrames } from '../../pipeline/resource.ts';
 import type { View } from '../../replies/view.ts';
 import { viewJob } from '../../replies/view-job.ts';
-import type { Services } from '../../services.ts';
 import { mediaOf, type ResponseRequirements, type ResponseViewOptions } from './parse-response.ts';
 import { prependItems } from './prepend-items.ts';
 
@@ -113,7 +112,7 @@ export async function findResponseJob(
 }
 
 /** Whether a response was made to be kept, and is. Those kept for another reason (a keyed or asynchronous job) are no resources. */
-async function isStored(services: Services, job: JobState): Promise<boolean> {
+async function isStored(services: ResolveContext['services'], job: JobState): Promise<boolean> {
   const viewed = await unlessExpired(viewJob(services, job, services.baseUrl));
   const { echo } = (viewed?.viewOptions ?? {}) as Partial<ResponseViewOptions>;
   return echo !== undefined && echo.store !== false;

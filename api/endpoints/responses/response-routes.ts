@@ -7,19 +7,26 @@ import { jobIdFromWire } from '../../../shared/ids.ts';
 import { type JobState, readJobState } from '../../../shared/jobs/job-state.ts';
 import { endJob } from '../../../shared/jobs/settlement/end-job.ts';
 import { pageOf, readPageQuery } from '../../http/page.ts';
+import type { ResolveDependencies } from '../../pipeline/endpoint.ts';
+import type { FollowJobDependencies } from '../../pipeline/follow-job.ts';
 import { followEvents } from '../../pipeline/follow-job.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
 import { shownId } from '../../pipeline/missing.ts';
 import { readResource } from '../../pipeline/resource.ts';
+import type { Handover } from '../../replies/client-connection.ts';
 import { ClientConnection } from '../../replies/client-connection.ts';
 import type { View, ViewedJob } from '../../replies/view.ts';
 import { viewJob } from '../../replies/view-job.ts';
-import type { Services } from '../../services.ts';
 import type { Context, State } from '../../state.ts';
 import { readPosition } from '../jobs/jobs.ts';
 import { findResponseJob, readInputItems, withItemIds } from './earlier-turns.ts';
 import { optionsOf } from './fold-response.ts';
 import { isBackground, withoutUnasked } from './response-view.ts';
+
+/** Dependencies of the routes of stored responses. */
+export interface ResponseRoutesDependencies extends ResolveDependencies, FollowJobDependencies {
+  readonly handover: Handover;
+}
 
 /** How long Redis and the database may take. */
 const readMs = 5000;
@@ -38,7 +45,7 @@ export interface ResponseRoutes {
 
 /** A response that a request names. */
 interface NamedResponse {
-  readonly services: Services;
+  readonly services: ResponseRoutesDependencies;
   readonly ctx: Context;
   readonly view: View;
   readonly job: JobState;
@@ -46,7 +53,7 @@ interface NamedResponse {
 }
 
 /** The handlers of those routes. @param view that of the endpoint */
-export function responseRoutes(services: Services, view: View): ResponseRoutes {
+export function responseRoutes(services: ResponseRoutesDependencies, view: View): ResponseRoutes {
   const route =
     (endpoint: string, work: (named: NamedResponse) => Promise<void>): Middleware<State> =>
     async (ctx) => {
@@ -88,7 +95,11 @@ async function cancel(named: NamedResponse): Promise<void> {
 }
 
 /** Cancels a job, unless it has ended, and answers its state after that. */
-async function end(services: Services, job: JobState, connection: ClientConnection): Promise<JobState> {
+async function end(
+  services: ResponseRoutesDependencies,
+  job: JobState,
+  connection: ClientConnection,
+): Promise<JobState> {
   if (job.outcome !== undefined) return job;
   const error = new ApiError('cancelled', 'The response was cancelled by its owner.');
   await connection.wait(endJob(services, job, error), readMs);

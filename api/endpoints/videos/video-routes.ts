@@ -4,18 +4,24 @@ import { type VideoVariant, videoVariants } from '../../../shared/capabilities/v
 import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import { readJobState } from '../../../shared/jobs/job-state.ts';
+import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
 import { endJob } from '../../../shared/jobs/settlement/end-job.ts';
 import { pageOf, readPageQuery } from '../../http/page.ts';
-import type { ResolveContext } from '../../pipeline/endpoint.ts';
+import type { ResolveContext, ResolveDependencies } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
 import { readResource } from '../../pipeline/resource.ts';
+import type { Handover } from '../../replies/client-connection.ts';
 import { ClientConnection } from '../../replies/client-connection.ts';
 import { expired } from '../../replies/unreadable-answer.ts';
 import { sendFile } from '../../results/result-route.ts';
-import type { Services } from '../../services.ts';
 import type { Context, State } from '../../state.ts';
 import { findVideoJob, requireVideoEnd, videoEndpoints } from './find-video.ts';
 import { videoView } from './video-view.ts';
+
+/** Dependencies of the routes of videos. */
+export interface VideoRoutesDependencies extends ResolveDependencies, EndJobContext {
+  readonly handover: Handover;
+}
 
 /** How long Redis and the database may take. */
 const readMs = 5000;
@@ -33,10 +39,13 @@ export interface VideoRoutes {
 }
 
 /** A request about videos. */
-type Asked = Pick<ResolveContext, 'services' | 'account' | 'connection'> & { readonly ctx: Context };
+interface Asked extends Pick<ResolveContext, 'account' | 'connection'> {
+  readonly ctx: Context;
+  readonly services: VideoRoutesDependencies;
+}
 
 /** The handlers of those routes. */
-export function videoRoutes(services: Services): VideoRoutes {
+export function videoRoutes(services: VideoRoutesDependencies): VideoRoutes {
   const route =
     (endpoint: string, work: (asked: Asked) => Promise<void>): Middleware<State> =>
     async (ctx) => {

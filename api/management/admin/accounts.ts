@@ -10,9 +10,9 @@ import {
 } from '../../../shared/accounts/accounts.ts';
 import type { Database } from '../../../shared/database/database.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { readPageQuery } from '../../http/page.ts';
 import { readFields } from '../../http/read-fields.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 import { listPage } from '../console/list-page.ts';
 import { readBalance } from '../sign-in/read-balance.ts';
@@ -32,7 +32,7 @@ export const accountChangeFields = z.strictObject({
 
 /** `/admin/v1/accounts`. */
 export function accountRoutes(
-  { redis }: Services,
+  { redis }: { readonly redis: RedisClient },
   db: Database,
 ): Record<'list' | 'create' | 'retrieve' | 'change', Middleware<State>> {
   const show = async (account: AccountWithMoney | undefined) => {

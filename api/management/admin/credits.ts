@@ -4,10 +4,10 @@ import { findAccount } from '../../../shared/accounts/accounts.ts';
 import { addCredit, type Credit, listCredits, maxCredit } from '../../../shared/accounts/credits.ts';
 import type { Database } from '../../../shared/database/database.ts';
 import { parseDollars, toDollars } from '../../../shared/money/dollars.ts';
+import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { readPageQuery } from '../../http/page.ts';
 import { readFields } from '../../http/read-fields.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 import { listPage } from '../console/list-page.ts';
 import { operatorOf } from '../sign-in/require-operator.ts';
@@ -21,7 +21,10 @@ export const newCreditFields = z.strictObject({
 });
 
 /** `/admin/v1/accounts/{id}/credits`: what an account was given, and giving it more, or taking back what is left of it. */
-export function creditRoutes({ redis }: Services, db: Database): Record<'list' | 'add', Middleware<State>> {
+export function creditRoutes(
+  { redis }: { readonly redis: RedisClient },
+  db: Database,
+): Record<'list' | 'add', Middleware<State>> {
   return {
     list: async (ctx) => {
       ctx.state.endpoint = 'admin.credits';

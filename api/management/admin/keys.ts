@@ -1,14 +1,14 @@
 import type { Middleware } from 'koa';
 import type { KeyRange } from '../../../shared/accounts/list-keys.ts';
 import type { Database } from '../../../shared/database/database.ts';
+import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { readFields } from '../../http/read-fields.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 import { KeyAdministration } from '../keys/key-administration.ts';
 import { keyChangeOf, operatorKeyChangeFields, operatorNewKeyFields, rotationFields } from '../keys/key-fields.ts';
 
 /** The routes `/admin/v1/accounts/{id}/keys` and `/admin/v1/keys/{id}…`: every account's keys, and operator keys. */
-export function adminKeyRoutes({ redis }: Services, db: Database) {
+export function adminKeyRoutes({ redis }: { readonly redis: RedisClient }, db: Database) {
   const keys = new KeyAdministration(db, redis);
   const all: KeyRange = { account: undefined, kinds: ['standard', 'operator'] };
 

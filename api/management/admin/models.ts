@@ -1,15 +1,14 @@
 import type { Middleware } from 'koa';
-import type { CatalogueSources } from '../../../shared/catalogue/catalogue.ts';
+import type { Catalogue, CatalogueSources } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/model.ts';
 import { routeName } from '../../../shared/catalogue/route-name.ts';
 import { withFactsOf } from '../../../shared/catalogue/with-facts-of.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 import { modelFacts, shownPrices } from '../console/models.ts';
 import { wholeList } from './whole-list.ts';
 
 /** `GET /admin/v1/models`: every model there is, served or not, with all of its routes. Prices are dollars. */
-export function listAllModels({ catalogue }: Services): Middleware<State> {
+export function listAllModels({ catalogue }: { readonly catalogue: Catalogue }): Middleware<State> {
   return (ctx) => {
     ctx.state.endpoint = 'admin.models';
     const { vendors, models } = catalogue.sources();

@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa';
+import type { Capability } from '../../../shared/capabilities/capability.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { CapabilityQueue, QueuedJob } from '../../../shared/queue/queue.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 
 /** Where the board is. */
@@ -15,7 +15,11 @@ const maxJobs = 100;
  * nothing of what they say, and it changes nothing: a job that it would remove or repeat has a state and a hold beside the
  * queue. It is loaded when somebody first looks.
  */
-export function queueBoard({ queues }: Services): Middleware<State> {
+export function queueBoard({
+  queues,
+}: {
+  readonly queues: ReadonlyMap<Capability, CapabilityQueue>;
+}): Middleware<State> {
   let board: Promise<Middleware> | undefined;
   return async (ctx, next) => {
     ctx.state.endpoint = 'queue-board';

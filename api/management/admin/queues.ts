@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa';
+import type { Capability } from '../../../shared/capabilities/capability.ts';
 import type { CapabilityQueue } from '../../../shared/queue/queue.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 import { wholeList } from './whole-list.ts';
 
@@ -9,7 +9,11 @@ import { wholeList } from './whole-list.ts';
 const readMs = 5000;
 
 /** `GET /admin/v1/queues`: how many jobs of each capability wait, run, and are put aside until their next poll. */
-export function listQueues({ queues }: Services): Middleware<State> {
+export function listQueues({
+  queues,
+}: {
+  readonly queues: ReadonlyMap<Capability, CapabilityQueue>;
+}): Middleware<State> {
   const reads = new BoundedReads(readMs, 'The queues cannot be read for now.');
   return async (ctx) => {
     ctx.state.endpoint = 'admin.queues';

@@ -4,13 +4,14 @@ import { findAccount } from '../../../shared/accounts/accounts.ts';
 import { changeUser, createUser, deleteUser, findUser, listUsers, type User } from '../../../shared/accounts/users.ts';
 import type { Database } from '../../../shared/database/database.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import type { BaseUrls } from '../../http/base-urls.ts';
 import { readPageQuery } from '../../http/page.ts';
 import { readFields } from '../../http/read-fields.ts';
 import { readText } from '../../http/read-query.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 import { listPage } from '../console/list-page.ts';
+import type { UserSessions } from '../sign-in/user-sessions.ts';
 import { noAccount, pageSize } from './accounts.ts';
 
 const role = z.enum(['user', 'operator']);
@@ -33,7 +34,7 @@ export const invitationFields = z.strictObject({
 
 /** `/admin/v1/users`: who signs in, what they may do, and a link to a new password for those who cannot. */
 export function userRoutes(
-  { sessions, baseUrls }: Services,
+  { sessions, baseUrls }: { readonly sessions: UserSessions; readonly baseUrls: BaseUrls },
   db: Database,
 ): Record<'list' | 'invite' | 'change' | 'remove' | 'resetPassword', Middleware<State>> {
   return {

@@ -1,10 +1,9 @@
 import type { Middleware } from 'koa';
-import type { CataloguedVendor } from '../../../shared/catalogue/catalogue.ts';
+import type { Catalogue, CataloguedVendor } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/model.ts';
 import { routeName } from '../../../shared/catalogue/route-name.ts';
 import { type VendorRow, vendorRows } from '../../../shared/catalogue/vendors.ts';
 import type { KeyHealth, WorkerReport } from '../../../shared/queue/worker-registry.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 import { wholeList } from './whole-list.ts';
 import { type ReadWorkers, routeView } from './workers.ts';
@@ -19,7 +18,10 @@ interface VendorRoute {
  * `GET /admin/v1/vendors`: every vendor there is, on or off, with its routes and how it fares with each worker. How many
  * keys it has is told, and nothing of the keys.
  */
-export function listVendors({ catalogue }: Services, readWorkers: ReadWorkers): Middleware<State> {
+export function listVendors(
+  { catalogue }: { readonly catalogue: Catalogue },
+  readWorkers: ReadWorkers,
+): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = 'admin.vendors';
     const workers = await readWorkers();

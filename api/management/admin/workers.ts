@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa';
 import { listWorkers, type RouteHealth, type WorkerReport } from '../../../shared/queue/worker-registry.ts';
+import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 import { wholeList } from './whole-list.ts';
 
@@ -11,7 +11,7 @@ const readMs = 5000;
 /** Reads the workers that are there. @throws ApiError 503 when Redis does not answer in time. */
 export type ReadWorkers = () => Promise<WorkerReport[]>;
 
-export function workerReader({ redis }: Services): ReadWorkers {
+export function workerReader({ redis }: { readonly redis: RedisClient }): ReadWorkers {
   const reads = new BoundedReads(readMs, 'The workers cannot be read for now.');
   return () => reads.read(() => listWorkers(redis));
 }

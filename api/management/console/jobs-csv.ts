@@ -6,8 +6,8 @@ import { readErrorDetails } from '../../../shared/jobs/settlement/error-details.
 import { formatDollars } from '../../../shared/money/dollars.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import { type JobFilter, type ListedRow, listJobs } from '../../ledger/job-list.ts';
+import type { Handover } from '../../replies/client-connection.ts';
 import { ClientConnection, stalledMs } from '../../replies/client-connection.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 import { csvLine } from './csv.ts';
 import { type AccountOf, readJobFilter } from './jobs.ts';
@@ -52,7 +52,11 @@ const columns: Readonly<Record<string, (row: ListedRow) => string | number | nul
  * taken the one before, so its length costs no memory. Times are ISO 8601, costs dollars.
  * @throws ApiError 503 while nothing is sent; after that the connection breaks, and the client sees an incomplete file.
  */
-export function jobsCsv(services: Services, db: Database, accountOf: AccountOf): Middleware<State> {
+export function jobsCsv(
+  services: { readonly handover: Handover },
+  db: Database,
+  accountOf: AccountOf,
+): Middleware<State> {
   const reads = new BoundedReads(readMs, 'Jobs cannot be read for now.');
   return async (ctx) => {
     ctx.state.endpoint = 'job.csv';

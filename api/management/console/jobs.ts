@@ -5,16 +5,20 @@ import type { Database } from '../../../shared/database/database.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import { readJobState } from '../../../shared/jobs/job-state.ts';
+import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import type { FindJobDependencies } from '../../endpoints/jobs/jobs.ts';
 import { cancelJob, withJob } from '../../endpoints/jobs/jobs.ts';
 import { readPageQuery } from '../../http/page.ts';
 import { invalidQuery, readText, readTime, readWord } from '../../http/read-query.ts';
 import { findListedJob, type JobFilter, type ListedRow, listJobs } from '../../ledger/job-list.ts';
-import type { Services } from '../../services.ts';
 import type { Context, State } from '../../state.ts';
 import { type ConsoleJob, consoleJob, consoleJobs, keyNames, rowOfState } from './console-job.ts';
 import { type LiveJobFilter, readLiveJobs } from './live-jobs.ts';
 import { readTag } from './read-tag.ts';
+
+/** Dependencies of the console's routes of jobs. */
+export interface JobsDependencies extends FindJobDependencies, EndJobContext {}
 
 /** How long database and Redis may take. */
 const readMs = 5000;
@@ -56,7 +60,7 @@ function readLiveFilter(query: ParsedUrlQuery, account: string | undefined): Liv
 }
 
 /** `GET …/jobs`: ended jobs, and those unfinished that the database knows, newest first. */
-export function jobList(services: Services, db: Database, accountOf: AccountOf): Middleware<State> {
+export function jobList(services: JobsDependencies, db: Database, accountOf: AccountOf): Middleware<State> {
   const reads = newReads();
   return async (ctx) => {
     ctx.state.endpoint = 'job.list';
@@ -71,7 +75,7 @@ export function jobList(services: Services, db: Database, accountOf: AccountOf):
 }
 
 /** `GET …/jobs/live`: the unfinished jobs, newest first, plain ones too. */
-export function liveJobs({ redis }: Services, db: Database, accountOf: AccountOf): Middleware<State> {
+export function liveJobs({ redis }: JobsDependencies, db: Database, accountOf: AccountOf): Middleware<State> {
   const reads = newReads();
   return async (ctx) => {
     ctx.state.endpoint = 'job.live';
@@ -85,7 +89,7 @@ export function liveJobs({ redis }: Services, db: Database, accountOf: AccountOf
 }
 
 /** `GET …/jobs/{id}`: one job, by its row, or by its state where there is no row yet. */
-export function oneJob(services: Services, db: Database, accountOf: AccountOf): Middleware<State> {
+export function oneJob(services: JobsDependencies, db: Database, accountOf: AccountOf): Middleware<State> {
   const reads = newReads();
   return async (ctx) => {
     ctx.state.endpoint = 'job';
@@ -98,7 +102,7 @@ export function oneJob(services: Services, db: Database, accountOf: AccountOf): 
  * @param by who is told to have done it
  */
 export function cancelOneJob(
-  services: Services,
+  services: JobsDependencies,
   db: Database,
   accountOf: AccountOf,
   by: Parameters<typeof cancelJob>[3],
@@ -116,7 +120,7 @@ export function cancelOneJob(
 
 /** A job by its wire id. @throws ApiError 404 for an unknown job, and for another account's; 503. */
 async function findJob(
-  services: Services,
+  services: JobsDependencies,
   db: Database,
   reads: BoundedReads,
   wireId: string,
@@ -132,7 +136,7 @@ async function findJob(
 }
 
 /** A job by its row, or by its state where there is no row yet; whosever it is. */
-export async function findRow({ redis }: Services, db: Database, id: string): Promise<ListedRow | undefined> {
+export async function findRow({ redis }: JobsDependencies, db: Database, id: string): Promise<ListedRow | undefined> {
   const row = await findListedJob(db, id);
   if (row !== undefined) return row;
   const state = await readJobState(redis, id);

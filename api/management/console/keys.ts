@@ -1,17 +1,21 @@
 import type { Middleware } from 'koa';
 import type { KeyRange } from '../../../shared/accounts/list-keys.ts';
 import type { Database } from '../../../shared/database/database.ts';
+import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { readFields } from '../../http/read-fields.ts';
-import type { Services } from '../../services.ts';
 import type { Context, State } from '../../state.ts';
 import { KeyAdministration } from '../keys/key-administration.ts';
 import { keyChangeFields, keyChangeOf, newKeyFields, rotationFields } from '../keys/key-fields.ts';
+import type { AttemptLimits } from '../sign-in/attempt-limits.ts';
 
 /** Keys that an account may make by itself in a time: of each a row stays, and a start reads all that were revoked. */
 const making = { most: 200, windowMs: 3_600_000 };
 
 /** The routes `/console/api/keys…`: a user's own keys. Operator keys are the operators' affair, also in their account. */
-export function consoleKeyRoutes({ redis, attempts }: Services, db: Database) {
+export function consoleKeyRoutes(
+  { redis, attempts }: { readonly redis: RedisClient; readonly attempts: AttemptLimits },
+  db: Database,
+) {
   const keys = new KeyAdministration(db, redis);
   const takeMaking = ({ state }: Context): Promise<void> => attempts.take(`keys of ${state.session.account}`, making);
   const own = ({ state }: Context): KeyRange => ({ account: state.session.account, kinds: ['standard'] });

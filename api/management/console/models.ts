@@ -1,10 +1,10 @@
 import type { Middleware } from 'koa';
+import type { Catalogue } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/models.ts';
 import { toDollars } from '../../../shared/money/dollars.ts';
 import type { Prices } from '../../../shared/money/prices.ts';
 import { readWord } from '../../http/read-query.ts';
 import { pathsOf } from '../../pipeline/paths-of-model.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 
 /** What `available` of the list of models can be. */
@@ -14,7 +14,7 @@ export const availableOnly = ['true', 'false'] as const;
  * `GET /console/api/models`: every model there is, those that can be used now first, with its limits and prices;
  * `available=true`: only those that can be used.
  */
-export function modelList({ catalogue }: Services): Middleware<State> {
+export function modelList({ catalogue }: { readonly catalogue: Catalogue }): Middleware<State> {
   return (ctx) => {
     ctx.state.endpoint = 'console.models';
     const usable = catalogue.list();

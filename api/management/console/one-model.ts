@@ -1,17 +1,16 @@
 import type { Middleware } from 'koa';
-import type { CatalogueSources } from '../../../shared/catalogue/catalogue.ts';
+import type { Catalogue, CatalogueSources } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/model.ts';
 import { routeName } from '../../../shared/catalogue/route-name.ts';
 import { findVendorRow } from '../../../shared/catalogue/vendors.ts';
 import { withFactsOf } from '../../../shared/catalogue/with-facts-of.ts';
 import { settingsToTurnOn } from '../../../shared/config/vendor-settings.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 import { modelFacts, shownModel, shownPrices } from './models.ts';
 
 /** `GET /console/api/models/{id}`: one model with its routes, on or off, and its other names; ids may contain slashes. */
-export function oneModel({ catalogue }: Services): Middleware<State> {
+export function oneModel({ catalogue }: { readonly catalogue: Catalogue }): Middleware<State> {
   return (ctx) => {
     ctx.state.endpoint = 'console.model';
     const id = ctx.params.id as string;

@@ -1,13 +1,26 @@
 import type Router from '@koa/router';
 import type { Middleware } from 'koa';
+import type { CallerDirectory } from '../../auth/authenticate.ts';
 import { requireActiveKey } from '../../auth/authenticate.ts';
+import type { JobRoutesDependencies } from '../../endpoints/jobs/jobs.ts';
 import { jobRoutes } from '../../endpoints/jobs/jobs.ts';
+import type { ModelsDependencies } from '../../endpoints/models/models.ts';
 import { listModels, retrieveModel } from '../../endpoints/models/models.ts';
+import type { VideoRoutesDependencies } from '../../endpoints/videos/video-routes.ts';
 import { videoRoutes } from '../../endpoints/videos/video-routes.ts';
 import type { Endpoint } from '../../pipeline/endpoint.ts';
+import type { HandleRequestDependencies } from '../../pipeline/handle-request.ts';
 import { handleRequest } from '../../pipeline/handle-request.ts';
-import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
+
+/** Dependencies of the playground's routes. */
+export interface PlaygroundDependencies
+  extends JobRoutesDependencies,
+    VideoRoutesDependencies,
+    HandleRequestDependencies,
+    ModelsDependencies {
+  readonly callers: CallerDirectory;
+}
 
 /**
  * `/console/api/v1/*`: what the playground calls. The very handlers of `/v1/*`, so that admission, limits and charges hold
@@ -16,7 +29,7 @@ import type { State } from '../../state.ts';
  */
 export function addPlaygroundRoutes(
   router: Router<State>,
-  services: Services,
+  services: PlaygroundDependencies,
   endpoints: readonly Endpoint[],
   signedIn: Middleware<State>,
 ): void {
@@ -42,7 +55,7 @@ export function addPlaygroundRoutes(
 }
 
 /** Makes the session's account the caller, by the key of kind `console` that is made for it on first use. */
-function callByHiddenKey({ callers }: Services): Middleware<State> {
+function callByHiddenKey({ callers }: PlaygroundDependencies): Middleware<State> {
   return async (ctx, next) => {
     ctx.state.caller = await callers.consoleCallerOf(ctx.state.session.account);
     await next();

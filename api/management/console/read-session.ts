@@ -1,12 +1,12 @@
 import type { Middleware } from 'koa';
 import { findAccount } from '../../../shared/accounts/accounts.ts';
 import type { Database } from '../../../shared/database/database.ts';
-import type { Services } from '../../services.ts';
+import type { RedisClient } from '../../../shared/redis/redis.ts';
 import type { State } from '../../state.ts';
 import { readBalance } from '../sign-in/read-balance.ts';
 
 /** `GET /console/api/session`: who is signed in, and the account, its balance in dollars. */
-export function readSession(services: Services, db: Database): Middleware<State> {
+export function readSession(services: { readonly redis: RedisClient }, db: Database): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = 'console.session';
     const { userId, email, name, role, authenticator, account: id } = ctx.state.session;

@@ -1,9 +1,16 @@
 import type { Middleware } from 'koa';
-import type { Services } from '../../services.ts';
+import type { Config } from '../../../shared/config/config.ts';
+import type { BaseUrls } from '../../http/base-urls.ts';
 import type { State } from '../../state.ts';
 
 /** `GET /console/api/settings`: what the console needs to know before anybody is signed in. */
-export function readSettings({ config, baseUrls }: Services): Middleware<State> {
+export function readSettings({
+  config,
+  baseUrls,
+}: {
+  readonly config: Config;
+  readonly baseUrls: BaseUrls;
+}): Middleware<State> {
   const { isSignUpOpen, mail, oidc, vendors } = config;
   return (ctx) => {
     ctx.state.endpoint = 'console.settings';

@@ -3,11 +3,16 @@ import type { Database } from '../../../shared/database/database.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
-import type { RefusedRequest } from '../../refused-requests/refused-requests.ts';
-import type { Services } from '../../services.ts';
+import type { RefusedRequest, RefusedRequests } from '../../refused-requests/refused-requests.ts';
 import type { State } from '../../state.ts';
 import { keyNames } from './console-job.ts';
+import type { JobsDependencies } from './jobs.ts';
 import { type AccountOf, findRow } from './jobs.ts';
+
+/** Dependencies of `findRequest`. */
+export interface RequestsDependencies extends JobsDependencies {
+  readonly refused: RefusedRequests;
+}
 
 /** How long database and Redis may take. */
 const readMs = 5000;
@@ -16,7 +21,7 @@ const readMs = 5000;
  * `GET …/requests/{id}`: what became of a request, by its own id (`req_…`) or that of anything that it made (`job_…`, `resp_…`,
  * `video_…`, …): the job, or why it was refused.
  */
-export function findRequest(services: Services, db: Database, accountOf: AccountOf): Middleware<State> {
+export function findRequest(services: RequestsDependencies, db: Database, accountOf: AccountOf): Middleware<State> {
   const reads = new BoundedReads(readMs, 'Requests cannot be looked up for now.');
   return async (ctx) => {
     ctx.state.endpoint = 'request';

@@ -5,14 +5,24 @@ import { refuseForeignPage } from '../../http/foreign-page.ts';
 import { networkOf } from '../../http/network-of.ts';
 import { readFields } from '../../http/read-fields.ts';
 import { setCookies } from '../../http/set-cookies.ts';
+import type { ForwardedHeaders } from '../../http/trusted-proxies.ts';
 import { methodNotAllowed } from '../../pipeline/missing.ts';
-import type { Services } from '../../services.ts';
 import type { Context, State } from '../../state.ts';
+import type { AttemptLimits } from './attempt-limits.ts';
 import { type AuthCall, authCalls } from './auth-calls.ts';
 import { authError } from './auth-error.ts';
 import { authPath, clientAddressHeader } from './auth-path.ts';
+import type { KnownDevices } from './known-devices.ts';
+import type { RequireSessionDependencies } from './require-session.ts';
 import { signedIn } from './require-session.ts';
 import { forgetSignIns, type SignInAttempt, takeSignIn } from './sign-in-limits.ts';
+
+/** Dependencies of the routes of better-auth. */
+export interface AuthRouteDependencies extends RequireSessionDependencies {
+  readonly attempts: AttemptLimits;
+  readonly devices: KnownDevices;
+  readonly forwarded: ForwardedHeaders;
+}
 
 /** How long a call may take. An identity provider is asked in its course, whose own times are not ours. */
 const callMs = 30_000;
@@ -22,7 +32,7 @@ const callMs = 30_000;
  * better-auth's code in lower case.
  * @throws ApiError 403 for what another site's page asks for, 429 for too many attempts.
  */
-export function answerAuth(services: Services): Middleware<State> {
+export function answerAuth(services: AuthRouteDependencies): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = 'console.auth';
     const path = ctx.path.slice(authPath.length);
@@ -49,7 +59,7 @@ export function answerAuth(services: Services): Middleware<State> {
 
 async function endSessions(
   ctx: Context,
-  services: Services,
+  services: AuthRouteDependencies,
   which: 'one' | 'others',
   fields: Readonly<Record<string, unknown>>,
 ): Promise<void> {
@@ -61,7 +71,7 @@ async function endSessions(
 
 function signInOf(
   ctx: Context,
-  { devices, forwarded }: Services,
+  { devices, forwarded }: AuthRouteDependencies,
   fields: Readonly<Record<string, unknown>>,
 ): SignInAttempt {
   const email = String(fields.email);
@@ -74,7 +84,7 @@ function signInOf(
 
 async function takeAttempt(
   ctx: Context,
-  { attempts, forwarded }: Services,
+  { attempts, forwarded }: AuthRouteDependencies,
   path: string,
   { perAddress, perEmail }: AuthCall,
   fields: Readonly<Record<string, unknown>>,
@@ -87,7 +97,7 @@ async function takeAttempt(
 /** The request as better-auth gets it: only the fields that were checked, and of the headers what a session remembers. */
 function requestOf(
   ctx: Context,
-  { baseUrls, forwarded }: Services,
+  { baseUrls, forwarded }: AuthRouteDependencies,
   path: string,
   fields: Readonly<Record<string, unknown>>,
   { asQuery }: AuthCall,
@@ -106,7 +116,7 @@ function requestOf(
 
 async function pass(
   ctx: Context,
-  services: Services,
+  services: AuthRouteDependencies,
   answer: Response,
   sent: Readonly<Record<string, unknown>>,
 ): Promise<void> {
@@ -129,7 +139,7 @@ async function pass(
 }
 
 /** A browser that somebody has just signed in with is known from now on. */
-function rememberDevice(ctx: Context, services: Services, answer: Response, body: unknown): void {
+function rememberDevice(ctx: Context, services: AuthRouteDependencies, answer: Response, body: unknown): void {
   const email = (body as { user?: { email?: unknown } } | null)?.user?.email;
   const hasSession = answer.headers.getSetCookie().some((cookie) => /session_token=[^;]/.test(cookie));
   if (typeof email !== 'string' || !hasSession) return;

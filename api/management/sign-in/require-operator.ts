@@ -1,17 +1,25 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../../shared/errors.ts';
+import type { CallerDirectory } from '../../auth/authenticate.ts';
 import { readKey } from '../../auth/authenticate.ts';
 import { refuseForeignPage } from '../../http/foreign-page.ts';
-import type { Services } from '../../services.ts';
+import type { ForwardedHeaders } from '../../http/trusted-proxies.ts';
 import type { Context, State } from '../../state.ts';
+import type { RequireSessionDependencies } from './require-session.ts';
 import type { Session } from './session.ts';
+
+/** Dependencies of `requireOperator`. */
+export interface RequireOperatorDependencies extends RequireSessionDependencies {
+  readonly callers: CallerDirectory;
+  readonly forwarded: ForwardedHeaders;
+}
 
 /**
  * Lets operators through, for `/admin/v1`: by an operator key (`ctx.state.caller`), or an operator's session
  * (`ctx.state.session`). Handlers behind it read neither: they take the account from the path or the query.
  * @throws ApiError 401 for nobody, 403 for a standard key, a user's session, or a change that another site's page asks for.
  */
-export function requireOperator(services: Services): Middleware<State> {
+export function requireOperator(services: RequireOperatorDependencies): Middleware<State> {
   return async (ctx, next) => {
     const isOperator =
       ctx.headers.authorization === undefined
@@ -29,7 +37,7 @@ export function operatorOf(ctx: Context): string {
   return session?.userId ?? ctx.state.caller.apiKeyId;
 }
 
-async function hasOperatorSession(ctx: Context, services: Services): Promise<boolean> {
+async function hasOperatorSession(ctx: Context, services: RequireOperatorDependencies): Promise<boolean> {
   refuseForeignPage(ctx, services);
   const session = await services.sessions.find(ctx, services.baseUrls.of(ctx.req));
   if (session === undefined) {
@@ -39,7 +47,7 @@ async function hasOperatorSession(ctx: Context, services: Services): Promise<boo
   return session.role === 'operator';
 }
 
-async function hasOperatorKey(ctx: Context, { callers, forwarded }: Services): Promise<boolean> {
+async function hasOperatorKey(ctx: Context, { callers, forwarded }: RequireOperatorDependencies): Promise<boolean> {
   const found = await callers.find(readKey(ctx.headers), () => forwarded.callerNetwork(ctx.req));
   const caller = await callers.assertActive(found);
   ctx.state.caller = caller;

@@ -1,15 +1,24 @@
 import type { Middleware } from 'koa';
+import type { Config } from '../../../shared/config/config.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import type { BaseUrls } from '../../http/base-urls.ts';
 import { refuseForeignPage } from '../../http/foreign-page.ts';
-import type { Services } from '../../services.ts';
 import type { Context, State } from '../../state.ts';
 import type { Session } from './session.ts';
+import type { UserSessions } from './user-sessions.ts';
+
+/** Dependencies of `requireSession`. */
+export interface RequireSessionDependencies {
+  readonly config: Config;
+  readonly baseUrls: BaseUrls;
+  readonly sessions: UserSessions;
+}
 
 /**
  * Knows who is signed in by the session's cookie, for the console's routes: `ctx.state.session`.
  * @throws ApiError 401 without a session that is still valid, 403 for a change that a page of another site asks for.
  */
-export function requireSession(services: Services): Middleware<State> {
+export function requireSession(services: RequireSessionDependencies): Middleware<State> {
   return async (ctx, next) => {
     refuseForeignPage(ctx, services);
     ctx.state.session = await signedIn(ctx, services);
@@ -18,7 +27,7 @@ export function requireSession(services: Services): Middleware<State> {
 }
 
 /** The session of a request. @throws ApiError 401 without one that is still valid. */
-export async function signedIn(ctx: Context, { sessions, baseUrls }: Services): Promise<Session> {
+export async function signedIn(ctx: Context, { sessions, baseUrls }: RequireSessionDependencies): Promise<Session> {
   const session = await sessions.find(ctx, baseUrls.of(ctx.req));
   if (session === undefined)
     throw new ApiError('invalid_api_key', 'You are not signed in, or your session has expired.');

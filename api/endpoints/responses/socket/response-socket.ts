@@ -1,18 +1,34 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../../../shared/errors.ts';
+import type { BodyGate } from '../../../admission/body-gate.ts';
 import { type Preferences, readPreferences } from '../../../admission/preferences.ts';
+import type { BodyShares } from '../../../bounds/body-shares.ts';
+import type { SocketShares } from '../../../bounds/socket-shares.ts';
 import { largestBody } from '../../../http/body/json-body.ts';
 import { acceptSocket, requireHandshake } from '../../../http/websocket-upgrades.ts';
+import type { LargeBodies } from '../../../pipeline/large-bodies.ts';
 import { isLargeBody } from '../../../pipeline/large-bodies.ts';
 import { errorMessage } from '../../../replies/response-socket-reply.ts';
 import { closeCodes, SocketConnection } from '../../../replies/socket-connection.ts';
-import type { Services } from '../../../services.ts';
 import type { Context, State } from '../../../state.ts';
 import { MessageIntake } from '../../messages/message-intake.ts';
 import { ConversationCache } from '../conversation-cache.ts';
 import { type ParsedMessage, parseSocketMessage, refusedMessage } from './parse-socket-message.ts';
 import { ResponseSession, type SessionWork, sessionLimits } from './response-session.ts';
-import { type ResponsesEndpoint, ResponseTurn, type TurnContext } from './response-turn.ts';
+import {
+  type ResponsesEndpoint,
+  ResponseTurn,
+  type ResponseTurnDependencies,
+  type TurnContext,
+} from './response-turn.ts';
+
+/** Dependencies of the socket of responses. */
+export interface ResponseSocketDependencies extends ResponseTurnDependencies {
+  readonly sockets: SocketShares;
+  readonly bodies: BodyShares;
+  readonly bodyGate: BodyGate;
+  readonly largeBodies: LargeBodies;
+}
 
 /**
  * `GET /v1/responses` with a WebSocket handshake: OpenAI's WebSocket mode
@@ -28,7 +44,7 @@ import { type ResponsesEndpoint, ResponseTurn, type TurnContext } from './respon
  *
  * @param endpoint that of `POST /v1/responses`
  */
-export function responseSocket(services: Services, endpoint: ResponsesEndpoint): Middleware<State> {
+export function responseSocket(services: ResponseSocketDependencies, endpoint: ResponsesEndpoint): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = 'responses.ws';
     requireHandshake(ctx);
@@ -72,7 +88,11 @@ function cutOff(connection: SocketConnection, error: ApiError): void {
   connection.cut(closeCodes.policyViolation, error.code);
 }
 
-function sessionWork(context: TurnContext, intake: MessageIntake, left: AbortSignal): SessionWork {
+function sessionWork(
+  context: TurnContext & { readonly services: ResponseSocketDependencies },
+  intake: MessageIntake,
+  left: AbortSignal,
+): SessionWork {
   const { services, ctx } = context;
   ctx.state.facts.turns = 0;
   return {
