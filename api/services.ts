@@ -1,37 +1,43 @@
-import type { Blobs } from '../shared/blobs/blobs.ts';
-import type { Capability } from '../shared/capabilities/capability.ts';
-import type { Catalogue } from '../shared/catalogue/catalogue.ts';
+import { Blobs } from '../shared/blobs/blobs.ts';
+import { type Capability, capabilities } from '../shared/capabilities/capability.ts';
+import { type Catalogue, createCatalogue } from '../shared/catalogue/catalogue.ts';
 import type { Config } from '../shared/config/config.ts';
+import { ownBaseUrls } from '../shared/config/own-addresses.ts';
+import type { Database } from '../shared/database/database.ts';
+import { readSecret } from '../shared/database/secrets.ts';
+import { newProcessId } from '../shared/ids.ts';
 import type { EndJobContext } from '../shared/jobs/settlement/end-job.ts';
-import type { CapabilityQueue } from '../shared/queue/queue.ts';
-import type { RedisClient } from '../shared/redis/redis.ts';
-import type { RedisClock } from '../shared/redis/redis-clock.ts';
+import { CapabilityQueue } from '../shared/queue/queue.ts';
+import type { RedisClient, RedisHandle } from '../shared/redis/redis.ts';
+import { RedisClock } from '../shared/redis/redis-clock.ts';
+import type { Closers } from '../shared/runtime/closers.ts';
 import type { Logger } from '../shared/runtime/log.ts';
-import type { ApiMetrics, Registry } from '../shared/runtime/metrics.ts';
-import type { Scrapes } from '../shared/runtime/metrics-access.ts';
-import type { AccountLoader } from './admission/account-loader.ts';
-import type { BodyGate } from './admission/body-gate.ts';
-import type { LoadGauge } from './admission/load-gauge.ts';
-import type { PayingKeys } from './admission/paying-keys.ts';
-import type { CallerDirectory } from './auth/authenticate.ts';
-import type { BodyShares } from './bounds/body-shares.ts';
-import type { Connections } from './bounds/connections.ts';
-import type { DiskFloor } from './bounds/disk-floor.ts';
-import type { SocketShares } from './bounds/socket-shares.ts';
-import type { BaseUrls } from './http/base-urls.ts';
-import type { ForwardedHeaders } from './http/trusted-proxies.ts';
-import type { AcceptedJobs } from './ledger/accepted-jobs.ts';
-import type { StoredJobs } from './ledger/stored-jobs.ts';
-import type { Mailer } from './management/mail/mailer.ts';
-import type { AttemptLimits } from './management/sign-in/attempt-limits.ts';
-import type { KnownDevices } from './management/sign-in/known-devices.ts';
-import type { UserSessions } from './management/sign-in/user-sessions.ts';
-import type { LargeBodies } from './pipeline/large-bodies.ts';
-import type { RefusedRequests } from './refused-requests/refused-requests.ts';
-import type { AnswerReaders } from './replies/answer-readers.ts';
-import type { Handover } from './replies/client-connection.ts';
-import type { DeliveredLogs } from './replies/delivered-logs.ts';
-import type { ResultLinks } from './results/result-links.ts';
+import { type ApiMetrics, createApiMetrics, createRegistry, type Registry } from '../shared/runtime/metrics.ts';
+import { Scrapes } from '../shared/runtime/metrics-access.ts';
+import { AccountLoader } from './admission/account-loader.ts';
+import { BodyGate } from './admission/body-gate.ts';
+import { LoadGauge } from './admission/load-gauge.ts';
+import { PayingKeys } from './admission/paying-keys.ts';
+import { CallerDirectory } from './auth/authenticate.ts';
+import { BodyShares } from './bounds/body-shares.ts';
+import { Connections } from './bounds/connections.ts';
+import { DiskFloor } from './bounds/disk-floor.ts';
+import { SocketShares } from './bounds/socket-shares.ts';
+import { BaseUrls } from './http/base-urls.ts';
+import { ForwardedHeaders } from './http/trusted-proxies.ts';
+import { AcceptedJobs } from './ledger/accepted-jobs.ts';
+import { StoredJobs } from './ledger/stored-jobs.ts';
+import { Mailer } from './management/mail/mailer.ts';
+import { AttemptLimits } from './management/sign-in/attempt-limits.ts';
+import { ensureOperator } from './management/sign-in/ensure-operator.ts';
+import { KnownDevices } from './management/sign-in/known-devices.ts';
+import { type SessionsContext, UserSessions } from './management/sign-in/user-sessions.ts';
+import { LargeBodies } from './pipeline/large-bodies.ts';
+import { RefusedRequests } from './refused-requests/refused-requests.ts';
+import { AnswerReaders } from './replies/answer-readers.ts';
+import { Handover } from './replies/client-connection.ts';
+import { DeliveredLogs } from './replies/delivered-logs.ts';
+import { ResultLinks } from './results/result-links.ts';
 
 /** Everything that main.ts opens. Only route tables take all of it; other modules declare their own dependencies. */
 export interface Services extends EndJobContext {
@@ -81,4 +87,91 @@ export interface Services extends EndJobContext {
   readonly baseUrls: BaseUrls;
   /** What trusted proxies say of requests: `clientAddress` is who called. */
   readonly forwarded: ForwardedHeaders;
+}
+
+/** Requests that an API key may be sending at a time, however few unfinished ones it may have. */
+const minBodies = 64;
+
+/** What the services are opened with. */
+export interface ProcessContext {
+  readonly config: Config;
+  readonly redis: RedisHandle;
+  readonly db: Database;
+  readonly log: Logger;
+}
+
+/** Opens the services. @param closers closes what of them needs it, in reverse */
+export async function openServices({ config, redis, db, log }: ProcessContext, closers: Closers): Promise<Services> {
+  const queues = new Map(
+    capabilities.map((capability) => [capability, closers.use(new CapabilityQueue(capability, redis.client))]),
+  );
+  const blobs = closers.use(await Blobs.open(config.dataDir, config.bucket));
+  const forwarded = new ForwardedHeaders(config.trustedProxies);
+  const baseUrls = new BaseUrls(ownBaseUrls(config), forwarded);
+  const registry = createRegistry('api', redis.client);
+  const metrics = createApiMetrics(registry);
+  const load = closers.use(new LoadGauge(redis.client, queues, config.queueLimit));
+  const disk = new DiskFloor(config.dataDir, config.diskFloorBytes);
+  await Promise.all([load.refresh(), disk.refresh()]);
+  const clock = closers.use(await RedisClock.open(redis.client));
+  const accounts = new AccountLoader(db, redis.client, clock);
+  const callers = closers.use(new CallerDirectory(db, redis.client, log, config.wrongKeysPerMinute));
+  const catalogue = createCatalogue(config);
+  const bodies = Math.max(minBodies, config.keyConcurrency);
+  const mailer = config.mail === undefined ? undefined : closers.use(new Mailer(config.mail, log));
+  const sessionSecret = await readSecret(db, config, 'sessions');
+  return {
+    config,
+    processId: newProcessId('api'),
+    redis: redis.client,
+    clock,
+    isCluster: redis.isCluster,
+    queues,
+    queue: (capability) => queues.get(capability) as CapabilityQueue,
+    load,
+    payingKeys: new PayingKeys(),
+    accounts,
+    readers: closers.use(new AnswerReaders({ redis: redis.client, blobs, log })),
+    delivered: closers.use(new DeliveredLogs(redis.client, log)),
+    refused: closers.use(new RefusedRequests(redis.client, log)),
+    acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
+    storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
+    blobs,
+    resultLinks: new ResultLinks(await readSecret(db, config, 'result-links')),
+    callers,
+    sessions: await openSessions({ db, config, log, mailer, secret: sessionSecret.toString('hex') }, baseUrls),
+    mailer,
+    devices: new KnownDevices(sessionSecret),
+    attempts: new AttemptLimits(redis.client),
+    catalogue,
+    largeBodies: closers.use(new LargeBodies()),
+    bodies: new BodyShares({ bytes: config.bodyBytes, bodies, what: 'requests' }),
+    uploads: new BodyShares({ bytes: 2 * config.accountUploadBytes, bodies, what: 'uploads' }),
+    bodyGate: new BodyGate({ redis: redis.client, callers, accounts, catalogue, config }),
+    disk,
+    sockets: new SocketShares(config.keySockets),
+    connections: closers.use(openConnections(config, forwarded, metrics, log)),
+    metrics,
+    registry,
+    scrapes: new Scrapes(registry),
+    log,
+    handover: new Handover(),
+    baseUrl: baseUrls.main,
+    baseUrls,
+    forwarded,
+  };
+}
+
+function openConnections(config: Config, forwarded: ForwardedHeaders, metrics: ApiMetrics, log: Logger): Connections {
+  const isShared = (address: string): boolean => forwarded.isShared(address);
+  return new Connections({ ...config, isShared }, log, (reason) => metrics.connectionsCut.inc({ reason }));
+}
+
+/** Who signs in to the console; and the operator of the settings, who is there before anybody else can be. */
+async function openSessions(context: SessionsContext, baseUrls: BaseUrls): Promise<UserSessions> {
+  const { config, db, log } = context;
+  if (config.admin !== undefined && (await ensureOperator(db, config.admin)) === 'other_password') {
+    log.warn('SLUICE_ADMIN_EMAIL is a user with another password, who therefore is not made an operator.');
+  }
+  return new UserSessions({ ...context, baseUrls: baseUrls.all, origins: baseUrls.origins });
 }

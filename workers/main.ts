@@ -9,6 +9,7 @@ import { CapabilityQueue } from '../shared/queue/queue.ts';
 import { waitForCompany } from '../shared/redis/command-batcher.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
 import { RedisClock } from '../shared/redis/redis-clock.ts';
+import { Closers } from '../shared/runtime/closers.ts';
 import { createLogger } from '../shared/runtime/log.ts';
 import { createFaultCounter, createRegistry } from '../shared/runtime/metrics.ts';
 import { Scrapes } from '../shared/runtime/metrics-access.ts';
@@ -28,6 +29,8 @@ import type { WorkerContext } from './worker-context.ts';
 /** With so many running jobs a word to Redis waits a moment for others: its write costs more than what it says. */
 const busy = 8;
 const busyMs = 1;
+/** How long open connections to vendors may take to close. */
+const vendorsCloseMs = 2000;
 
 /** The capabilities named on the command line; all of them when none is. */
 function readCapabilities(names: string[]): readonly Capability[] {
@@ -47,76 +50,70 @@ async function start(): Promise<void> {
   if (config.redisUrl === undefined) {
     throw new ConfigError('REDIS_URL is not set: a worker process needs it (npm start brings its own Redis).');
   }
-  const redis = await connectRedis(config.redisUrl, log);
+  const closers = new Closers();
+  const redis = closers.use(await connectRedis(config.redisUrl, log));
   const workerId = newProcessId('worker');
   const registry = createRegistry('worker', redis.client);
-  const queues = new Map(capabilities.map((capability) => [capability, new CapabilityQueue(capability, redis.client)]));
+  const queues = new Map(
+    capabilities.map((capability) => [capability, closers.use(new CapabilityQueue(capability, redis.client))]),
+  );
   const routing = new Routing(config, registry, log);
-  const running = new RunningJobs(redis.client, log);
+  closers.add(() => withTimeout(routing.vendors.close(), vendorsCloseMs));
+  const running = closers.use(new RunningJobs(redis.client, log));
   waitForCompany(redis.client, () => (running.size >= busy ? busyMs : 0));
-  const clock = await RedisClock.open(redis.client);
   const context: WorkerContext = {
     config,
-    clock,
+    clock: closers.use(await RedisClock.open(redis.client)),
     workerId,
     redis: redis.client,
     isCluster: redis.isCluster,
     queue: (capability) => queues.get(capability) as CapabilityQueue,
-    blobs: await Blobs.open(config.dataDir, config.bucket),
+    blobs: closers.use(await Blobs.open(config.dataDir, config.bucket)),
     catalogue: createCatalogue(config),
     vendors: routing.vendors,
     router: routing.router,
     running,
-    settler: new Settler(redis.client, log),
+    settler: closers.use(new Settler(redis.client, log)),
     metrics: routing.metrics,
     log,
   };
-  const claim = await StorageClaim.open(redis.client, context.blobs, log);
-  // Before the first job is taken: an abort for it must find this process listening.
-  const inbox = await Inbox.open(redis, workerId, running, log);
-  const workers = wanted.map((capability) => consume(capability, redis, context));
-  const health =
-    config.workerPort === undefined
-      ? undefined
-      : serveHealth({ ...config, port: config.workerPort }, new Scrapes(registry), redis.client);
-  log.info({ capabilities: wanted, vendors: routing.vendors.names(), worker: workerId }, 'consuming');
-  // Before the word that it is ready: the launcher sends the signal on from then on.
-  const stopReloading = reloadOnHangup({
-    log,
-    apply: (changed) => {
-      context.catalogue.replace(changed);
-      routing.replace(changed);
-    },
+  closers.use(await StorageClaim.open(redis.client, context.blobs, log));
+  // Before the first job is claimed: an abort for it must find this process listening.
+  closers.use(await Inbox.open(redis, workerId, running, log));
+  // Both are closed after the consumers: a worker that drains is still there.
+  if (config.workerPort !== undefined) {
+    const health = serveHealth({ ...config, port: config.workerPort }, new Scrapes(registry), redis.client);
+    closers.add(() => void health.close());
+  }
+  closers.use(new Heartbeat(context, wanted, routing));
+  const consumers = wanted.map((capability) => consume(capability, redis, context));
+  closers.add(async (signal) => {
+    // Claims no more jobs from here on, and resolves when the running ones have ended.
+    const closed = Promise.all(consumers.map((consumer) => consumer.close()));
+    signal.addEventListener('abort', () => running.requeueAll(), { once: true });
+    await closed;
   });
-  const heartbeat = new Heartbeat(context, wanted, routing);
+  log.info({ capabilities: wanted, vendors: routing.vendors.names(), worker: workerId }, 'consuming');
+  // Before the message that it is ready: the launcher sends the signal on from then on.
+  closers.add(
+    reloadOnHangup({
+      log,
+      apply: (changed) => {
+        context.catalogue.replace(changed);
+        routing.replace(changed);
+      },
+    }),
+  );
   const stopping = new AbortController();
+  closers.add(() => stopping.abort());
   if (config.checksKeys) void checkKeys(context, stopping.signal);
   process.send?.({ type: 'consuming', capabilities: wanted });
-
   closeOnSignal({
     log,
     flush,
     timeoutMs: config.shutdownMs,
     faults: createFaultCounter(registry),
-    close: async (signal) => {
-      stopReloading();
-      stopping.abort();
-      // Takes no more jobs from here on, and resolves when the running ones are over.
-      const closed = Promise.all(workers.map((worker) => worker.close()));
-      signal.addEventListener('abort', () => running.requeueAll(), { once: true });
-      await closed;
-      await heartbeat.close();
-      running.close();
-      await context.settler.close();
-      inbox.close();
-      claim.close();
-      clock.close();
-      context.blobs.close();
-      health?.close();
-      await withTimeout(routing.vendors.close(), 2000);
-      await Promise.all([...queues.values()].map((queue) => queue.close()));
-      await redis.close();
-    },
+    close: (signal) => closers.close(signal),
   });
 }
 

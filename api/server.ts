@@ -1,0 +1,89 @@
+import { createServer, type Server } from 'node:http';
+import type { Socket } from 'node:net';
+import type Koa from 'koa';
+import { type Config, ConfigError } from '../shared/config/config.ts';
+import { answerClientErrors, routeExpectations } from './http/client-errors.ts';
+import { routeUpgrades, UpgradableRequest } from './http/websocket-upgrades.ts';
+import type { Handover } from './replies/client-connection.ts';
+import type { Services } from './services.ts';
+import type { State } from './state.ts';
+
+/** The api's HTTP server. */
+export interface ApiServer {
+  /** @throws ConfigError when the port is taken or may not be used. */
+  listen(): Promise<void>;
+  /** Stops accepting, lets running requests finish until the signal, then hands the rest over. */
+  drain(signal: AbortSignal): Promise<void>;
+}
+
+/** The server of an app, not yet listening. */
+export function createApiServer(app: Koa<State>, services: Services): ApiServer {
+  // Koa's own console output is off: the errors middleware has seen everything that matters.
+  app.silent = true;
+  const handle = app.callback();
+  const server = createServer(
+    { keepAliveTimeout: 65_000, requestTimeout: 300_000, noDelay: true, IncomingMessage: UpgradableRequest },
+    handle,
+  );
+  routeUpgrades(server, handle);
+  routeExpectations(server, handle);
+  answerClientErrors(server, services);
+  services.connections.watch(server);
+  const unused = unusedConnections(server);
+  return {
+    listen: () => listen(server, services.config.port, services.config),
+    drain: (signal) => drain(server, unused, services.handover, signal),
+  };
+}
+
+/** Listens. @throws ConfigError when the port is taken or may not be used. */
+export async function listen(server: Server, port: number, { host }: Config, setting = 'PORT'): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const reason = error.code === 'EADDRINUSE' ? 'is in use' : `cannot be listened on (${error.code})`;
+      reject(new ConfigError(`The port ${port} on ${host} ${reason}: set ${setting} to another one.`));
+    });
+    server.listen(port, host, resolve);
+  });
+}
+
+/** Connections on which no request has come yet. Node does not count them as idle, and they would hold up its end. */
+function unusedConnections(server: Server): ReadonlySet<Socket> {
+  const unused = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    unused.add(socket);
+    socket.once('close', () => unused.delete(socket));
+  });
+  server.on('request', ({ socket }) => unused.delete(socket));
+  server.on('upgrade', ({ socket }) => unused.delete(socket));
+  return unused;
+}
+
+/** Stops accepting, lets running requests finish until the signal, then hands the rest over. */
+async function drain(
+  server: Server,
+  unused: ReadonlySet<Socket>,
+  handover: Handover,
+  signal: AbortSignal,
+): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  handover.drain();
+  const onAbort = (): void => handover.handOver();
+  signal.addEventListener('abort', onAbort, { once: true });
+  // Connections that were busy at the first call become idle one by one.
+  const idle = setInterval(() => {
+    server.closeIdleConnections();
+    for (const socket of unused) socket.destroy();
+  }, 100);
+  const late = new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => setTimeout(resolve, 2000), { once: true });
+  });
+  await Promise.race([closed, late]);
+  clearInterval(idle);
+  server.closeAllConnections();
+  // Their connections are closed, but jobs whose callers have just left may still be on their way to an end.
+  for (let waited = 0; handover.size > 0 && waited < 2000; waited += 20) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
