@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { vendorRows } from '../shared/catalogue/vendors.ts';
 import { settingsToTurnOn } from '../shared/config/vendor-settings.ts';
+import { vendorRows } from '../shared/vendors/vendors.ts';
 
 const configuration = new URL('configuration.md', import.meta.url);
 

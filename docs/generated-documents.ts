@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { vendorRows } from '../shared/catalogue/vendors.ts';
 import { settingName } from '../shared/config/vendor-settings.ts';
+import { vendorRows } from '../shared/vendors/vendors.ts';
 import { environmentExample } from './environment-example.ts';
 import { vendorTable } from './vendors-page.ts';
 

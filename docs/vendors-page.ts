@@ -1,7 +1,7 @@
 import { models } from '../shared/catalogue/models.ts';
-import { type Offer, type VendorRow, vendorRows } from '../shared/catalogue/vendors.ts';
 import { settingsToTurnOn } from '../shared/config/vendor-settings.ts';
-import { vendorNotes } from './vendor-notes.ts';
+import type { Offer } from '../shared/vendors/vendor-description.ts';
+import { type VendorRow, vendorRows } from '../shared/vendors/vendors.ts';
 
 /** What users call what a vendor offers. */
 const offerNames: Readonly<Record<Offer, string>> = {
@@ -15,19 +15,25 @@ const offerNames: Readonly<Record<Offer, string>> = {
   speak: 'speech',
 };
 
-/** The table of docs/vendors.md, from the rows of the vendors and docs/vendor-notes.ts. @throws Error for a row without a note. */
+/** The table of docs/vendors.md, from the vendors' descriptions. @throws Error for one without `documentation`. */
 export function vendorTable(): string {
   const rows = vendorRows.filter(({ name }) => name !== 'sandbox').map(vendorLine);
   return ['| vendor | on by | what it does here | models | checked by |', '|---|---|---|---|---|', ...rows].join('\n');
 }
 
 function vendorLine(row: VendorRow): string {
-  const note = vendorNotes[row.name];
-  if (note === undefined) throw new Error(`docs/vendor-notes.ts has no note of the vendor ${row.name}`);
+  const { documentation } = row;
+  if (documentation === undefined) throw new Error(`the vendor ${row.name} has no documentation`);
   const settings = settingsToTurnOn(row).map((name) => `\`${name}\``);
   const listed = models.filter(({ routes }) => routes.some(({ vendor }) => vendor === row.name)).length;
   const count = row.isOpen ? `${listed === 0 ? '' : `${listed}, and `}any as \`${row.name}/name\`` : String(listed);
-  const does = note.does ?? (row.offers ?? []).map((offer) => offerNames[offer]).join(', ');
-  const cells = [`\`${row.name}\``, note.turnedOnBy ?? settings.join(' and '), does, count, note.checkedBy];
+  const does = documentation.does ?? (row.offers ?? []).map((offer) => offerNames[offer]).join(', ');
+  const cells = [
+    `\`${row.name}\``,
+    documentation.turnedOnBy ?? settings.join(' and '),
+    does,
+    count,
+    documentation.checkedBy,
+  ];
   return `| ${cells.join(' | ')} |`;
 }

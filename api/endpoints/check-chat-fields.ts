@@ -1,7 +1,7 @@
 import type { UnsupportedParameters } from '../../shared/accounts/api-keys.ts';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
-import { chatFieldSupport } from '../../shared/catalogue/chat-field-support.ts';
 import { supportOf } from '../../shared/catalogue/chat-fields.ts';
+import { chatFieldSupport } from '../../shared/vendors/chat-field-support.ts';
 import { checkGivenFields } from '../pipeline/check-given-fields.ts';
 
 /** Which fields of a chat a request asks for. */

@@ -1,9 +1,9 @@
 import type { Capability } from '../capabilities/capability.ts';
 import { editDistance } from '../config/edit-distance.ts';
 import type { VendorSettings } from '../config/vendor-settings.ts';
+import type { VendorRow } from '../vendors/vendors.ts';
 import { type Model, type ModelRoute, models } from './models.ts';
 import { passedThrough } from './passed-through.ts';
-import type { VendorRow } from './vendors.ts';
 import { withFactsOf } from './with-facts-of.ts';
 
 /** What a catalogue is made of: the vendors that are on, by their names, and every model there is. */

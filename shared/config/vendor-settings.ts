@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type VendorRow, vendorRows } from '../catalogue/vendors.ts';
+import { type VendorRow, vendorRows } from '../vendors/vendors.ts';
 import { ConfigError, parseSettings } from './config-error.ts';
 
 /** A base URL, without a slash at its end. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { ModelRoute } from '../../shared/catalogue/models.ts';
-import { findVendorRow, type VendorRow } from '../../shared/catalogue/vendors.ts';
+import { findVendorRow, type VendorRow } from '../../shared/vendors/vendors.ts';
 import { orderRoutes } from '../../workers/routing/order-routes.ts';
 import { RetryBudget } from '../../workers/routing/retry-budget.ts';
 import { chatModel } from './scripted-routes.ts';

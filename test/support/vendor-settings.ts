@@ -1,5 +1,5 @@
-import { findVendorRow, type VendorRow, vendorRows } from '../../shared/catalogue/vendors.ts';
 import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
+import { findVendorRow, type VendorRow, vendorRows } from '../../shared/vendors/vendors.ts';
 
 /** The row of a vendor; for a name that the table does not have one of OpenAI's wire without deviations. */
 function rowOf(name: string): VendorRow {

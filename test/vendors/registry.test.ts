@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { vendorRows } from '../../shared/catalogue/vendors.ts';
+import { vendorRows } from '../../shared/vendors/vendors.ts';
 import { createVendor } from '../../workers/vendors/registry.ts';
 import { vendorSettings } from '../support/vendor-settings.ts';
 import { callOf, collect, sendJson, startFixtureVendor } from './contracts/fixture-vendor.ts';

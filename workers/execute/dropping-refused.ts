@@ -1,6 +1,6 @@
-import { chatFieldSupport } from '../../shared/catalogue/chat-field-support.ts';
 import { type ChatFieldSupport, givenChatFields, supportOf } from '../../shared/catalogue/chat-fields.ts';
-import type { VendorRow } from '../../shared/catalogue/vendors.ts';
+import { chatFieldSupport } from '../../shared/vendors/chat-field-support.ts';
+import type { VendorRow } from '../../shared/vendors/vendors.ts';
 import type { Vendor } from '../vendors/vendor.ts';
 
 /** The vendor for callers who would rather have an answer without the fields that it refuses: its chats go without them. */

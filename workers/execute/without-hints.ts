@@ -1,5 +1,5 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
-import { takesAnthropicWords } from '../../shared/catalogue/chat-field-support.ts';
+import { takesAnthropicWords } from '../../shared/vendors/chat-field-support.ts';
 
 type Fields = Record<string, unknown>;
 

@@ -1,5 +1,5 @@
-import type { Dialect, VendorRow } from '../../shared/catalogue/vendors.ts';
 import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
+import type { Dialect, VendorRow } from '../../shared/vendors/vendors.ts';
 import { createAnthropic } from './anthropic/anthropic.ts';
 import { createAssemblyAi } from './assemblyai/assemblyai.ts';
 import { createAzure } from './azure/azure.ts';

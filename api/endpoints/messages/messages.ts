@@ -1,4 +1,4 @@
-import { takesAnthropicWords } from '../../../shared/catalogue/chat-field-support.ts';
+import { takesAnthropicWords } from '../../../shared/vendors/chat-field-support.ts';
 import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';

@@ -2,10 +2,10 @@ import type { Middleware } from 'koa';
 import type { Catalogue, CatalogueSources } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/model.ts';
 import { routeName } from '../../../shared/catalogue/route-name.ts';
-import { findVendorRow } from '../../../shared/catalogue/vendors.ts';
 import { withFactsOf } from '../../../shared/catalogue/with-facts-of.ts';
 import { settingsToTurnOn } from '../../../shared/config/vendor-settings.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { findVendorRow } from '../../../shared/vendors/vendors.ts';
 import type { State } from '../../state.ts';
 import { modelFacts, shownModel, shownPrices } from './models.ts';
 

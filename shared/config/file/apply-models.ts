@@ -1,5 +1,5 @@
 import type { Model } from '../../catalogue/model.ts';
-import { findVendorRow } from '../../catalogue/vendors.ts';
+import { findVendorRow } from '../../vendors/vendors.ts';
 import { changeModel } from './change-model.ts';
 import type { ConfigurationFile, ModelEntry } from './configuration-file.ts';
 import { expected, type Mistake } from './mistake.ts';

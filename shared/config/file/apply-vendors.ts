@@ -1,4 +1,4 @@
-import { findVendorRow, type VendorRow, vendorRows } from '../../catalogue/vendors.ts';
+import { findVendorRow, type VendorRow, vendorRows } from '../../vendors/vendors.ts';
 import { isUsableKey, keyPair, type SandboxSetting, settingName, type VendorSettings } from '../vendor-settings.ts';
 import type { ConfigurationFile, VendorEntry } from './configuration-file.ts';
 import { expected, type Mistake } from './mistake.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { capabilities } from '../../capabilities/capability.ts';
 import { speechFormats } from '../../capabilities/speech.ts';
 import { modalities } from '../../catalogue/model.ts';
-import { vendorRows } from '../../catalogue/vendors.ts';
+import { vendorRows } from '../../vendors/vendors.ts';
 import { limitBounds } from './limit-bounds.ts';
 import { pricesShape } from './prices-shape.ts';
 import { camelKeys, flag, list, mapping, named, number, oneOf, pattern, text, whole } from './shapes.ts';

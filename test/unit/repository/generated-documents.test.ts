@@ -2,8 +2,6 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { generatedDocuments } from '../../../docs/generated-documents.ts';
-import { vendorNotes } from '../../../docs/vendor-notes.ts';
-import { findVendorRow } from '../../../shared/catalogue/vendors.ts';
 import { settingNames } from '../../../shared/config/config.ts';
 
 const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
@@ -11,11 +9,6 @@ const read = (path: string): string => readFileSync(new URL(`../../../${path}`, 
 for (const { path, text } of generatedDocuments) {
   test(`${path} is what \`npm run documents\` makes of it`, () => assert.equal(read(path), text()));
 }
-
-test('docs/vendor-notes.ts has notes of vendors that there are, and of no others', () => {
-  const unknown = Object.keys(vendorNotes).filter((name) => findVendorRow(name) === undefined);
-  assert.deepEqual(unknown, []);
-});
 
 test('.env.example has every setting once', () => {
   const names = [...read('.env.example').matchAll(/^# ([A-Z][A-Z0-9_]+)=$/gm)].map(([, name]) => name as string);

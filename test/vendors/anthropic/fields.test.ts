@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
-import { anthropicChatFields } from '../../../shared/catalogue/anthropic-chat-fields.ts';
+import { anthropicChatFields } from '../../../shared/vendors/anthropic.ts';
 import { createAnthropic } from '../../../workers/vendors/anthropic/anthropic.ts';
 import {
   dropped,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
-import { bedrockChatFields } from '../../../shared/catalogue/bedrock-chat-fields.ts';
-import { chatFieldSupport } from '../../../shared/catalogue/chat-field-support.ts';
-import { findVendorRow } from '../../../shared/catalogue/vendors.ts';
+import { bedrockChatFields } from '../../../shared/vendors/bedrock.ts';
+import { chatFieldSupport } from '../../../shared/vendors/chat-field-support.ts';
+import { findVendorRow } from '../../../shared/vendors/vendors.ts';
 import { createBedrock } from '../../../workers/vendors/bedrock/bedrock.ts';
 import {
   dropped,

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { VendorRow } from '../../../shared/catalogue/vendors.ts';
+import type { VendorRow } from '../../../shared/vendors/vendors.ts';
 import { completion, errorBody, events, usage, usageChunk } from '../recorded/recorded-openai.ts';
 import { type Answer, type ReceivedRequest, sendJson, sendStream } from './fixture-vendor.ts';
 

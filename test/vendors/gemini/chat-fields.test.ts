@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type ChatRequest, chatRequest } from '../../../shared/capabilities/chat.ts';
-import { geminiChatFields } from '../../../shared/catalogue/gemini-chat-fields.ts';
+import { geminiChatFields } from '../../../shared/vendors/gemini.ts';
 import { createGemini } from '../../../workers/vendors/gemini/gemini.ts';
 import type { Offering } from '../../../workers/vendors/vendor.ts';
 import { callOf, collect, type FixtureVendor, sendJson, startFixtureVendor } from '../contracts/fixture-vendor.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { geminiChatFields } from '../../../shared/catalogue/gemini-chat-fields.ts';
+import { geminiChatFields } from '../../../shared/vendors/gemini.ts';
 import { createCallerDownloader } from '../../../workers/http/download.ts';
 import { createHttpClient } from '../../../workers/http/http-client.ts';
 import { GeminiAnswerReader } from '../../../workers/vendors/gemini/answer-reader.ts';

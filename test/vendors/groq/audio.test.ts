@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { findVendorRow } from '../../../shared/catalogue/vendors.ts';
+import { findVendorRow } from '../../../shared/vendors/vendors.ts';
 import { createVendor } from '../../../workers/vendors/registry.ts';
 import type { Offering, Vendor } from '../../../workers/vendors/vendor.ts';
 import { apiKey, audio, audioOf, speech, transcription } from '../contracts/audio-vendor-contract.ts';

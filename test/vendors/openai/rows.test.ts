@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { chatFieldSupport } from '../../../shared/catalogue/chat-field-support.ts';
 import { supportOf } from '../../../shared/catalogue/chat-fields.ts';
-import { type VendorRow, vendorRows } from '../../../shared/catalogue/vendors.ts';
+import { chatFieldSupport } from '../../../shared/vendors/chat-field-support.ts';
+import { type VendorRow, vendorRows } from '../../../shared/vendors/vendors.ts';
 import { createVendor } from '../../../workers/vendors/registry.ts';
 import type { Offering } from '../../../workers/vendors/vendor.ts';
 import { vendorSettings } from '../../support/vendor-settings.ts';

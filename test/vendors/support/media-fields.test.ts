@@ -7,15 +7,15 @@ import type { speechRequest } from '../../../shared/capabilities/speech.ts';
 import type { transcriptionRequest } from '../../../shared/capabilities/transcription.ts';
 import type { videoRequest } from '../../../shared/capabilities/video-request.ts';
 import type { FieldSupport } from '../../../shared/catalogue/chat-fields.ts';
-import { mediaFieldSupport } from '../../../shared/catalogue/media-field-support.ts';
 import {
   callersName,
   givenMediaFields,
   type MediaCapability,
   withoutMediaFields,
 } from '../../../shared/catalogue/media-fields.ts';
-import { vendorRows } from '../../../shared/catalogue/vendors.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { mediaFieldSupport } from '../../../shared/vendors/media-field-support.ts';
+import { vendorRows } from '../../../shared/vendors/vendors.ts';
 import { createVendor } from '../../../workers/vendors/registry.ts';
 import type { Vendor } from '../../../workers/vendors/vendor.ts';
 import { vendorSettings } from '../../support/vendor-settings.ts';

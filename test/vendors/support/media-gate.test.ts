@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { findVendorRow } from '../../../shared/catalogue/vendors.ts';
+import { findVendorRow } from '../../../shared/vendors/vendors.ts';
 import { createCallerDownloader } from '../../../workers/http/download.ts';
 import { MediaGate } from '../../../workers/queue/media-gate.ts';
 import type { VendorCall } from '../../../workers/vendors/vendor.ts';

@@ -1,5 +1,5 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
-import { bedrockChatFields } from '../../../shared/catalogue/bedrock-chat-fields.ts';
+import { bedrockChatFields } from '../../../shared/vendors/bedrock.ts';
 import { anthropicModelTraits } from '../anthropic/models.ts';
 import { anthropicSampling, jsonSchemaOf } from '../anthropic/request.ts';
 import type { InlineMedia } from '../support/inline-media.ts';

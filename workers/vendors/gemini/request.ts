@@ -1,5 +1,5 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
-import { geminiChatFields } from '../../../shared/catalogue/gemini-chat-fields.ts';
+import { geminiChatFields } from '../../../shared/vendors/gemini.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { refuseFields, unsupportedField } from '../support/unsupported-field.ts';

@@ -1,4 +1,4 @@
-import type { ChatDeviations } from '../../../shared/catalogue/vendors.ts';
+import type { ChatDeviations } from '../../../shared/vendors/vendor-description.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 
 /** What puts a vendor's reasoning into `reasoning_content`, and its content into one text, in place. Undefined where they are so. */

@@ -1,4 +1,4 @@
-import type { ChatDeviations } from '../../../shared/catalogue/vendors.ts';
+import type { ChatDeviations } from '../../../shared/vendors/vendor-description.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { VendorMethod } from '../vendor.ts';

@@ -1,4 +1,4 @@
-import type { ChatDeviations } from '../../../shared/catalogue/vendors.ts';
+import type { ChatDeviations } from '../../../shared/vendors/vendor-description.ts';
 import { createDownloader } from '../../http/download.ts';
 import { createHttpClient } from '../../http/http-client.ts';
 import { keyCheck } from '../key-check.ts';

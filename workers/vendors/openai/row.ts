@@ -1,4 +1,5 @@
-import type { Offer, VendorRow } from '../../../shared/catalogue/vendors.ts';
+import type { Offer } from '../../../shared/vendors/vendor-description.ts';
+import type { VendorRow } from '../../../shared/vendors/vendors.ts';
 import type { Vendor } from '../vendor.ts';
 import { createOpenAiDialect, type OpenAiDialectOptions } from './dialect.ts';
 

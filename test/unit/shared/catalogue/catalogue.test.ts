@@ -9,7 +9,7 @@ import { capabilityOf } from '../../../../shared/catalogue/capability-of.ts';
 import { createCatalogue } from '../../../../shared/catalogue/catalogue.ts';
 import { catalogueFile } from '../../../../shared/catalogue/model.ts';
 import { type Model, models } from '../../../../shared/catalogue/models.ts';
-import { findVendorRow } from '../../../../shared/catalogue/vendors.ts';
+import { findVendorRow } from '../../../../shared/vendors/vendors.ts';
 import { everyVendor, vendorsOn } from '../../../support/vendor-settings.ts';
 
 const text = readFileSync(new URL('../../../../shared/catalogue/models.json', import.meta.url), 'utf8');

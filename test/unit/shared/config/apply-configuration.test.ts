@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { createCatalogue } from '../../../../shared/catalogue/catalogue.ts';
 import { type Model, modelsWithFreeSandbox as table } from '../../../../shared/catalogue/models.ts';
-import { findVendorRow } from '../../../../shared/catalogue/vendors.ts';
 import { readConfig } from '../../../../shared/config/config.ts';
 import { routingDefaults } from '../../../../shared/config/routing-settings.ts';
+import { findVendorRow } from '../../../../shared/vendors/vendors.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-test-configuration-'));
 after(() => rmSync(folder, { recursive: true, force: true }));

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createCatalogue } from '../../../../shared/catalogue/catalogue.ts';
 import { exampleModels } from '../../../../shared/catalogue/example-models.ts';
-import { vendorRows } from '../../../../shared/catalogue/vendors.ts';
 import { ConfigError, readConfig } from '../../../../shared/config/config.ts';
+import { vendorRows } from '../../../../shared/vendors/vendors.ts';
 
 describe('the settings of vendors', () => {
   it('turn each vendor on by its key, or, where it needs none, by its base URL', () => {

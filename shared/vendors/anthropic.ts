@@ -1,5 +1,6 @@
-import type { ChatFieldSupport } from './chat-fields.ts';
+import type { ChatFieldSupport } from '../catalogue/chat-fields.ts';
 import { translatedChatFields } from './translated-chat-fields.ts';
+import type { VendorDescription } from './vendor-description.ts';
 
 /**
  * What becomes of the fields of a chat at Anthropic's Messages API (https://docs.anthropic.com/en/api/messages). Fields
@@ -38,4 +39,13 @@ export const anthropicChatFields: ChatFieldSupport = {
   n: 'rejected',
   logprobs: 'rejected',
   top_logprobs: 'rejected',
+};
+
+/** Anthropic. */
+export const anthropic: VendorDescription = {
+  name: 'anthropic',
+  baseUrl: 'https://api.anthropic.com/v1',
+  needsKey: true,
+  chatFields: anthropicChatFields,
+  documentation: { does: 'chat, token counts', checkedBy: 'SDK' },
 };

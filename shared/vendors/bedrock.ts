@@ -1,5 +1,6 @@
-import type { ChatFieldSupport } from './chat-fields.ts';
+import type { ChatFieldSupport } from '../catalogue/chat-fields.ts';
 import { translatedChatFields } from './translated-chat-fields.ts';
+import type { VendorDescription } from './vendor-description.ts';
 
 /**
  * What becomes of the fields of a chat at Amazon Bedrock's Converse
@@ -46,4 +47,20 @@ export const bedrockChatFields: ChatFieldSupport = {
   n: 'rejected',
   logprobs: 'rejected',
   top_logprobs: 'rejected',
+};
+
+/** Amazon Bedrock. */
+export const bedrock: VendorDescription = {
+  name: 'bedrock',
+  // The host names the region. Only Bedrock knows which models and inference profiles an account has there.
+  baseUrl: 'https://bedrock-runtime.us-east-1.amazonaws.com',
+  needsKey: true,
+  isOpen: true,
+  chatFields: bedrockChatFields,
+  documentation: {
+    turnedOnBy:
+      '`BEDROCK_API_KEY`: a Bedrock API key, or `ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN]` for signed requests; another region by `BEDROCK_BASE_URL` (`https://bedrock-runtime.eu-west-1.amazonaws.com`)',
+    does: 'Amazon Bedrock: chat by Converse; the listed models are those of the United States and of global profiles, any other is `bedrock/its-id`',
+    checkedBy: 'SDK',
+  },
 };

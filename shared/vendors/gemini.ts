@@ -1,5 +1,7 @@
-import type { ChatFieldSupport } from './chat-fields.ts';
+import type { ChatFieldSupport } from '../catalogue/chat-fields.ts';
+import { imageFields, videoFields } from './media-reader-fields.ts';
 import { translatedChatFields } from './translated-chat-fields.ts';
+import type { VendorDescription } from './vendor-description.ts';
 
 /**
  * What becomes of the fields of a chat request at Google's Gemini (https://ai.google.dev/api/generate-content). `kept` is a
@@ -40,4 +42,25 @@ export const geminiChatFields: ChatFieldSupport = {
   'messages.thinking_blocks': 'ignored',
   // Only its default, true, is accepted: Gemini cannot be told to make one call at a time.
   parallel_tool_calls: 'rejected',
+};
+
+/** Google's Gemini. */
+export const gemini: VendorDescription = {
+  name: 'gemini',
+  baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
+  needsKey: true,
+  chatFields: geminiChatFields,
+  mediaFields: {
+    embedding: { '*': 'rejected', dimensions: 'translated', user: 'ignored' },
+    // Imagen takes parameters of its own; the models that paint by `generateContent` have none.
+    image: (model) =>
+      model.startsWith('imagen-')
+        ? { ...imageFields, n: 'translated', output_format: 'translated', output_compression: 'translated' }
+        : { '*': 'rejected', ...imageFields },
+    video: videoFields('aspectRatio', 'resolution', 'durationSeconds'),
+  },
+  documentation: {
+    does: 'chat, embeddings, images (Imagen too, for an address that still has it: Google shut it down in August 2026), videos (Veo), token counts',
+    checkedBy: 'SDK, by hand',
+  },
 };

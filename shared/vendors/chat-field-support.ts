@@ -1,15 +1,5 @@
-import { anthropicChatFields } from './anthropic-chat-fields.ts';
-import { bedrockChatFields } from './bedrock-chat-fields.ts';
-import type { ChatFieldSupport } from './chat-fields.ts';
-import { geminiChatFields } from './gemini-chat-fields.ts';
-import type { Dialect, VendorRow } from './vendors.ts';
-
-/** Support at the vendors that a chat is translated for. */
-const translated: Partial<Record<Dialect, ChatFieldSupport>> = {
-  anthropic: anthropicChatFields,
-  bedrock: bedrockChatFields,
-  gemini: geminiChatFields,
-};
+import type { ChatFieldSupport } from '../catalogue/chat-fields.ts';
+import { ownWire, type VendorRow } from './vendors.ts';
 
 /** Made once for each row. */
 const known = new WeakMap<VendorRow, { readonly support: ChatFieldSupport | undefined }>();
@@ -30,7 +20,7 @@ export function takesAnthropicWords(row: VendorRow): boolean {
 }
 
 function supportOf({ dialect, chat }: VendorRow): ChatFieldSupport | undefined {
-  if (chat === undefined) return translated[dialect];
+  if (chat === undefined) return ownWire(dialect)?.chatFields;
   const mapped = Object.keys(chat.renamed ?? {}).map((field) => [field, 'translated'] as const);
   const dropped: ChatFieldSupport = chat.streamOptions === false ? { stream_options: 'ignored' } : {};
   return { ...dropped, ...chat.fields, ...Object.fromEntries(mapped) };
