@@ -36,7 +36,7 @@ function responseCost({ input_tokens: prompt, output_tokens: completion, ...usag
   return textCost({ prompt, completion, cached: usage.input_tokens_details.cached_tokens });
 }
 
-describe('the cost of an answer', () => {
+describe('cost of an answer', () => {
   let records: JobRecords;
   before(async () => {
     records = await JobRecords.start({
@@ -76,7 +76,7 @@ describe('the cost of an answer', () => {
     return (await response.json()) as { usage: never };
   }
 
-  it('of a chat is its tokens at their prices, in the header, the job and the database', async () => {
+  it('a chat costs its tokens at their prices, in the header, the job and the database', async () => {
     const response = await records.post(held('Repeat: one two three'));
     await assertCost(response, chatCost((await bodyOf(response)).usage));
     const id = await records.postLater(held('Repeat: four'));
@@ -86,7 +86,7 @@ describe('the cost of an answer', () => {
     assert.equal(job.cost, chatCost(usage) / 1e9);
   });
 
-  it('of a stream is in the database alone: its headers were out before', async () => {
+  it('a streamed chat has its cost in the database only, because its headers are sent first', async () => {
     const response = await records.post(streamed('Repeat: one two three'));
     for await (const _ of readSse(response));
     assert.equal(response.headers.get('x-sluice-cost'), null);
@@ -95,7 +95,7 @@ describe('the cost of an answer', () => {
     assert.equal(cost, chatCost(usage));
   });
 
-  it('of completions, responses, messages and embeddings is theirs', async () => {
+  it('completions, responses, messages and embeddings cost their tokens at the prices of the model', async () => {
     const prompt = 'Repeat: one two';
     const completion = await records.post({ model: 'sandbox-instruct', prompt }, {}, { path: '/v1/completions' });
     await assertCost(completion, chatCost((await bodyOf(completion)).usage));
@@ -115,7 +115,7 @@ describe('the cost of an answer', () => {
     await assertCost(embedding, counted.prompt_tokens);
   });
 
-  it('of images is so much for each, which the record counts', async () => {
+  it('an image request costs a price per image, and its record counts the images', async () => {
     const asked = { model: 'sandbox-image', prompt: 'A sea otter', n: 2, size: '256x256' };
     const response = await records.post(asked, {}, { path: '/v1/images/generations' });
     assert.equal(response.status, 200);
@@ -123,7 +123,7 @@ describe('the cost of an answer', () => {
     assert.equal((await recorded(jobIdOf(response))).usage.images, 2);
   });
 
-  it('of speech is by the characters of its text, an emoji one', async () => {
+  it('speech costs a price per character of its text, and an emoji counts as one', async () => {
     const asked = { model: 'sandbox-speech', voice: 'alloy', input: 'Hello 👋', response_format: 'wav' };
     const response = await records.post(asked, {}, { path: '/v1/audio/speech' });
     await response.arrayBuffer();
@@ -131,7 +131,7 @@ describe('the cost of an answer', () => {
     assert.deepEqual([cost, usage.characters], [7000, 7]);
   });
 
-  it('of a transcript is by the length of its audio, of a streamed one by its tokens', async () => {
+  it('a transcript costs the length of its audio, and a streamed one its tokens', async () => {
     const spoken = { model: 'sandbox-speech', voice: 'alloy', input: 'One two three.', response_format: 'wav' };
     const speech = await records.post(spoken, {}, { path: '/v1/audio/speech' });
     const audio = new Blob([await speech.arrayBuffer()], { type: 'audio/wav' });
@@ -153,7 +153,7 @@ describe('the cost of an answer', () => {
     assert.equal(cost, text * 10 + heard * 20 + usage.output_tokens * 40);
   });
 
-  it('of a video is by its length', async () => {
+  it('a video costs its length in seconds', async () => {
     const asked = {
       model: 'sandbox-video',
       prompt: 'A sea otter',
@@ -166,7 +166,7 @@ describe('the cost of an answer', () => {
     assert.deepEqual([cost, usage], [8_000_000, { seconds: 8 }]);
   });
 
-  it('is nothing for what failed before it said anything', async () => {
+  it('a request that fails before any output costs nothing', async () => {
     const fault = { sandbox: { fault: { kind: 'status', status: 400 } } };
     const response = await records.post(held('hi', fault));
     assert.equal(response.status, 400);
@@ -179,7 +179,7 @@ describe('the cost of an answer', () => {
     assert.equal((await recorded(jobIdOf(failed))).cost, 0);
   });
 
-  it('of a stream that broke off, or that its caller cut, is the prompt and what was said', async () => {
+  it('a stream that breaks off or loses its client costs the prompt and the output so far', async () => {
     const broken = await records.post(
       streamed('WORDS:100', { sandbox: { fault: { kind: 'reset', after_tokens: 20 } } }),
     );
@@ -197,7 +197,7 @@ describe('the cost of an answer', () => {
     assert.equal(cut.cost, chatCost(cut.usage));
   });
 
-  it('is by the prices of the route that has served it, and unknown where that has none', async () => {
+  it('an answer costs the prices of the route that served it, and an unpriced route leaves the cost unknown', async () => {
     const response = await records.post(held('Repeat: one two three', { model: 'two-routes' }));
     const { usage } = (await bodyOf(response)) as unknown as { usage: ChatUsage };
     assert.equal(response.headers.get('x-sluice-vendor'), 'sandbox');
@@ -208,20 +208,20 @@ describe('the cost of an answer', () => {
     assert.equal((await recorded(jobIdOf(free))).cost, null);
   });
 
-  it('is in the access log', async () => {
+  it('the access log has the cost of a request', async () => {
     const response = await records.post(held('Repeat: logged'));
     await bodyOf(response);
     const line = `"cost":"${response.headers.get('x-sluice-cost')}"`;
     await eventually(async () => assert.ok(records.gateway.apis[0]?.output().includes(line)));
   });
 
-  it('of an asynchronous job is null until it has ended', async () => {
+  it('an asynchronous job has a null cost until it ends', async () => {
     const response = await records.post(held('WORDS:20@20'), later);
     const job = (await response.json()) as { cost: unknown };
     assert.equal(job.cost, null);
   });
 
-  it('is kept low by a limit of output that the gateway sets, whatever the endpoint', async () => {
+  it('the output limit that the gateway sets bounds the completion tokens of every endpoint', async () => {
     const { client: redis, close } = await connectRedis(records.gateway.redisUrl, createLogger('silent', 'test').log);
     const queue = new CapabilityQueue('chat', redis);
     try {

@@ -31,7 +31,7 @@ async function startVendor(): Promise<{ server: Server; url: string }> {
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1` };
 }
 
-describe('a vendor that reports a usage which cannot be true', () => {
+describe('impossible usage reported by a vendor', () => {
   let records: JobRecords;
   let vendor: Awaited<ReturnType<typeof startVendor>>;
   before(async () => {
@@ -51,7 +51,7 @@ describe('a vendor that reports a usage which cannot be true', () => {
     '{"completion_tokens":1.5}',
     '{"total_tokens":1e400}',
   ]) {
-    it(`has failed to answer a held chat (${usage}), which costs nothing`, async () => {
+    it(`a held chat returns 500 and costs nothing when its vendor reports the usage ${usage}`, async () => {
       const response = await records.post(ask(usage));
       assert.equal(response.status, 500);
       const { error } = (await response.json()) as { error: { type: string; message: string } };
@@ -61,7 +61,7 @@ describe('a vendor that reports a usage which cannot be true', () => {
       assert.deepEqual([row.outcome, row.cost ?? 0, row.input_tokens], ['failed', 0, null]);
     });
 
-    it(`has failed to end a stream (${usage}), which costs what it had said`, async () => {
+    it(`a stream ends with an error and costs its output so far when its vendor reports the usage ${usage}`, async () => {
       const response = await records.post({ ...ask(usage), stream: true });
       const text = await response.text();
       assert.match(text, /Hello there/);
@@ -74,7 +74,7 @@ describe('a vendor that reports a usage which cannot be true', () => {
     });
   }
 
-  it('keeps nobody from being answered, and recorded, after it', async () => {
+  it('a chat after impossible usage from a vendor is answered and recorded', async () => {
     const response = await records.post({ ...streamed('Hi'), stream: false });
     assert.equal(response.status, 200);
     assert.equal((await records.ended(jobIdOf(response))).outcome, 'completed');

@@ -42,7 +42,7 @@ const forms: [path: string, capability: string, model: string, fields: () => [st
   ['/v1/audio/translations', 'transcription', 'sandbox-transcribe', () => [['file', sound()]]],
 ];
 
-describe('the scopes of an API key', () => {
+describe('scopes of an API key', () => {
   let gateway: TestGateway;
   let keys: AdminKeys;
   before(async () => {
@@ -86,7 +86,7 @@ describe('the scopes of an API key', () => {
     return response.status;
   };
 
-  it('hold on every endpoint that makes jobs, for models', async () => {
+  it('every endpoint that makes jobs returns 403 naming a model outside the scope of the key', async () => {
     const { key } = await keys.create({ models: ['nothing-else'] });
     for (const [path, , body] of jsonRequests) {
       await assertRefused(await ask(key, path, body), (body as { model: string }).model);
@@ -94,7 +94,7 @@ describe('the scopes of an API key', () => {
     for (const [path, , model, fields] of forms) await assertRefused(await askForm(key, path, model, fields()), model);
   });
 
-  it('hold on every endpoint that makes jobs, for capabilities', async () => {
+  it('every endpoint that makes jobs returns 403 naming a capability outside the scope of the key', async () => {
     const all = ['chat', 'embedding', 'image', 'transcription', 'speech', 'video'];
     for (const wanted of all) {
       const { key } = await keys.create({ capabilities: all.filter((capability) => capability !== wanted) });
@@ -107,14 +107,14 @@ describe('the scopes of an API key', () => {
     }
   });
 
-  it('hold for the model of a video that is made anew', async () => {
+  it('POST /v1/videos/{id}/remix returns 403 when the key lacks the model of the video', async () => {
     const video = await createVideo(gateway.client());
     await pollToEnd(gateway.client(), video.id);
     const { key } = await keys.create({ models: ['sandbox-chat'] });
     await assertRefused(await ask(key, `/v1/videos/${video.id}/remix`, { prompt: 'At night' }), 'sandbox-video');
   });
 
-  it('hold for every turn of a response socket, as they are then', async () => {
+  it('a response socket checks the current scopes and expiry of its key on every message', async () => {
     const { id, key } = await keys.create({ models: ['sandbox-chat'] });
     const socket = await ResponseSocketClient.open(gateway.url, { key });
     assert.equal((await socket.turn({ input: 'Hello' })).last.type, 'response.completed');
@@ -132,7 +132,7 @@ describe('the scopes of an API key', () => {
     await socket.closed;
   });
 
-  it('allow what they name, by id or by its beginning, and a stand-in for it', async () => {
+  it('the models of a key match by id or by prefix, and cover the fallback of an allowed model', async () => {
     const { key } = await keys.create({ models: ['frail', 'team/*'], capabilities: ['chat'] });
     const standIn = await chat(key, 'frail');
     assert.equal(standIn.headers.get('x-sluice-model'), 'sandbox-chat');
@@ -141,7 +141,7 @@ describe('the scopes of an API key', () => {
     for (const model of ['sandbox-chat', 'sandbox/sandbox-chat']) await assertRefused(await chat(key, model), model);
   });
 
-  it('hold for a model that no list names, by the id that the request has', async () => {
+  it('the models of a key match an unlisted model by the id in the request', async () => {
     const passed = await keys.create({ models: ['sandbox/*'] });
     assert.equal(await statusOf(chat(passed.key, 'sandbox/sandbox-chat')), 200);
     await assertRefused(await chat(passed.key, 'sandbox-chat'), 'sandbox-chat');
@@ -149,7 +149,7 @@ describe('the scopes of an API key', () => {
     await assertRefused(await chat(listed.key, 'sandbox/sandbox-reasoning'), 'sandbox/sandbox-reasoning');
   });
 
-  it('leave an unknown model unknown, and suggest only what the key may use', async () => {
+  it('a key with scopes gets 404 for an unknown model, with suggestions from its own models only', async () => {
     const { key } = await keys.create({ models: ['sandbox-chat'] });
     const { message } = await assertErrorAnswer(await chat(key, 'sandbox-chatt'), 404, 'model_not_found');
     assert.match(message, /Did you mean sandbox-chat\?$/);
@@ -158,7 +158,7 @@ describe('the scopes of an API key', () => {
     assert.doesNotMatch(unknown.message, /sandbox-chat\b/);
   });
 
-  it('say which models GET /v1/models shows, in both shapes', async () => {
+  it('GET /v1/models lists only the models that the key may use, in the OpenAI and the Anthropic shape', async () => {
     const { key } = await keys.create({ models: ['sandbox-chat', 'sandbox-image', 'team/*'], capabilities: ['chat'] });
     for (const headers of [{}, { 'anthropic-version': '2023-06-01' }] as Record<string, string>[]) {
       const read = (path: string) => gateway.fetch(path, { headers: { ...headers, authorization: `Bearer ${key}` } });

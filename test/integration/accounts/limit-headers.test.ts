@@ -15,7 +15,7 @@ function limitsOf({ headers }: Response): (string | null)[] {
   );
 }
 
-describe('a 429 of the gateway', () => {
+describe('rate limit headers of a 429', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start();
@@ -29,7 +29,7 @@ describe('a 429 of the gateway', () => {
       body: JSON.stringify(body),
     });
 
-  it("shows the key's limits for a minute, and when they are free again", async () => {
+  it('a 429 shows the per-minute limits of the key and when they reset', async () => {
     const apiKey = await makeApiKey(gateway, { rpm: 2, tpm: 100_000 });
     for (const left of ['1', '0']) assert.deepEqual(limitsOf(await ask(apiKey)).slice(0, 2), ['2', left]);
     const refused = await ask(apiKey);
@@ -41,13 +41,13 @@ describe('a 429 of the gateway', () => {
     assert.match(refused.headers.get('x-ratelimit-reset-tokens') ?? '', /^[\d.]+m?s$/);
   });
 
-  it("shows a model's limit where that is what has run out", async () => {
+  it('the rate limit headers show the limit of the model when that one runs out first', async () => {
     const apiKey = await makeApiKey(gateway, { rpm: 600, modelLimits: { 'sandbox-chat': { rpm: 1 } } });
     assert.deepEqual(limitsOf(await ask(apiKey)), ['600', '599', null, null]);
     assert.deepEqual(limitsOf(await ask(apiKey)), ['1', '0', null, null]);
   });
 
-  it('shows the unfinished requests where these are too many', async () => {
+  it('a 429 shows the concurrency limit when there are too many unfinished requests', async () => {
     const apiKey = await makeApiKey(gateway, { concurrency: 1 });
     const running = ask(apiKey, held('WORDS:60@20', { user: 'unfinished' }));
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'unfinished')).length, 1));
@@ -57,7 +57,7 @@ describe('a 429 of the gateway', () => {
     await running;
   });
 
-  it('shows them for a large body, too, which is refused before it is read', async () => {
+  it('a 429 to a large body shows the limits before the body is read', async () => {
     const apiKey = await makeApiKey(gateway, { rpm: 1 });
     await ask(apiKey);
     const headers = { 'content-length': String(1024 * 1024) };
@@ -66,7 +66,7 @@ describe('a 429 of the gateway', () => {
     assert.match(head, /^x-ratelimit-limit-requests: 1\r\nx-ratelimit-remaining-requests: 0$/m);
   });
 
-  it('tells callers that are refused together different moments, none of them too early', async () => {
+  it('requests refused together get different Retry-After times, none of them too early', async () => {
     const apiKey = await makeApiKey(gateway, { rpm: 2 });
     for (let count = 0; count < 2; count++) await ask(apiKey);
     const refused = await Promise.all(Array.from({ length: 12 }, () => ask(apiKey)));

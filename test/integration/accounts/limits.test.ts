@@ -24,7 +24,7 @@ describe('limits of an API key', () => {
   });
   after(() => gateway.stop());
 
-  it('more unfinished requests than the key may have: 429 with the headers, and free again when one ends', async () => {
+  it('a key above its concurrency limit gets 429 with Retry-After, until one of its requests ends', async () => {
     const authorization = `Bearer ${await makeApiKey(gateway, { concurrency: 2 })}`;
     const headers = { authorization };
     const running = gateway.apis.map(({ url }) =>
@@ -45,19 +45,19 @@ describe('limits of an API key', () => {
     assert.deepEqual(await vendorCalls(gateway, 'third'), []);
   });
 
-  it('a key for one request at a time takes one right after the other', async () => {
+  it('a key with a concurrency of 1 serves sequential requests without a 429', async () => {
     const client = gateway.client({ apiKey: await makeApiKey(gateway, { concurrency: 1 }) });
     for (let count = 0; count < 20; count++) await client.chat.completions.create(held('Hi'));
   });
 
-  it("the client's own retries get through a full key", async () => {
+  it('the retries of the OpenAI client get through a key at its concurrency limit', async () => {
     const apiKey = await makeApiKey(gateway, { concurrency: 1 });
     const client = gateway.client({ apiKey, maxRetries: 5 });
     const answers = await Promise.all([1, 2].map(() => client.chat.completions.create(held('WORDS:10@40'))));
     assert.equal(answers.length, 2);
   });
 
-  it('revoking is immediate on every api, for requests that are admitted and for those that are not', async () => {
+  it('a revoked key gets 401 at once from every api process, also on routes without admission', async () => {
     const apiKey = await makeApiKey(gateway);
     const clients = gateway.apis.map(({ url }) => gateway.client({ apiKey, url }));
     for (const client of clients) {
@@ -82,7 +82,7 @@ describe('limits of an API key', () => {
     }
   });
 
-  it('a request that is refused although its key was just admitted never reaches the vendor, and leaves nothing', async () => {
+  it('a request refused after the revocation of its key never reaches the vendor and leaves nothing in Redis', async () => {
     const apiKey = await makeApiKey(gateway);
     const headers = { authorization: `Bearer ${apiKey}` };
     // From here on the key's requests are sent to the queue right behind their admission.
@@ -98,7 +98,7 @@ describe('limits of an API key', () => {
 });
 
 describe('limits of the queue', () => {
-  it('a full queue answers 503 at once, and queued work is answered later', async () => {
+  it('a full queue returns 503 with Retry-After at once, and queued requests are answered later', async () => {
     const gateway = await TestGateway.start({ workers: 0, settings: { SLUICE_QUEUE_LIMIT: '3' } });
     try {
       const queued: Promise<Response>[] = [];
@@ -123,7 +123,7 @@ describe('limits of the queue', () => {
     }
   });
 
-  it('a job that no worker takes in time is a real 503 with Retry-After, held and streamed', async () => {
+  it('a job that no worker claims in time returns 503 with Retry-After, held and streamed', async () => {
     const gateway = await TestGateway.start({ workers: 0, settings: { SLUICE_QUEUE_WAIT_SECONDS: '1' } });
     try {
       const answers = await Promise.all(
@@ -155,7 +155,7 @@ describe('Redis short of memory', () => {
     await redis.stop();
   });
 
-  it('above 70 % new work is 503, reading goes on, and below it work is taken again', async () => {
+  it('new requests get 503 above 70 % of the memory of Redis, while reads work, and 200 again below it', async () => {
     assert.equal((await post(gateway, held('Hi'))).status, 200);
     const client = new Redis(redis.url);
     for (let part = 0; part < 48; part++) await client.set(`filler:${part}`, 'x'.repeat(1024 * 1024));

@@ -44,7 +44,7 @@ const requests: readonly (readonly [path: string, body: object])[] = [
   ['/v1/audio/speech', { model: 'sandbox-speech', voice: 'alloy', input: 'anything', x: nested }],
 ];
 
-describe('work is paid for before it is done', () => {
+describe('payment before work', () => {
   let gateway: TestGateway;
   /** By who asks. */
   const keys = new Map<string, string>();
@@ -77,7 +77,7 @@ describe('work is paid for before it is done', () => {
     gateway.fetch(path, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body: JSON.stringify(body) });
 
   for (const who of ['an account with a balance of 0', 'a key with a budget of 0']) {
-    test(`${who} gets no work by links that are nested, by any endpoint, whoever is asked twice`, async () => {
+    test(`${who} gets no work from any endpoint by nested links, on the first or the second request`, async () => {
       const before = (await vendorCalls(gateway)).length;
       for (const [path, body] of requests) {
         // The second time the api remembers that this key pays.
@@ -90,7 +90,7 @@ describe('work is paid for before it is done', () => {
     });
   }
 
-  test('a plain request of an account without balance is told what it may cost', async () => {
+  test('a chat of an account without balance returns 429 insufficient_quota', async () => {
     const key = keys.get('an account with a balance of 0') as string;
     const answer = await ask(key, '/v1/chat/completions', {
       model: 'sandbox-chat',
@@ -99,7 +99,7 @@ describe('work is paid for before it is done', () => {
     await assertErrorAnswer(answer, 429, 'insufficient_quota');
   });
 
-  test('a message of a response socket is paid for, too', async () => {
+  test('a response socket refuses a message of an account without balance', async () => {
     const before = (await vendorCalls(gateway)).length;
     const key = keys.get('an account with a balance of 0') as string;
     const socket = await ResponseSocketClient.open(gateway.url, { key });
@@ -114,7 +114,7 @@ describe('work is paid for before it is done', () => {
     assert.equal((await vendorCalls(gateway)).length, before);
   });
 
-  test('an image of an earlier turn is held as an image by every turn that goes on from it', async () => {
+  test('a response that continues another one holds an earlier image as an image, not as text', async () => {
     // As text it would be 400,000 tokens, for 4,000,000 nano-dollars.
     const png = Buffer.concat([Buffer.from(await pngFile('a.png', 8).arrayBuffer()), Buffer.alloc(300_000)]);
     const image = { type: 'input_image', image_url: `data:image/png;base64,${png.toString('base64')}` };
@@ -152,7 +152,7 @@ describe('work is paid for before it is done', () => {
     }
   });
 
-  test('nothing is held or charged afterwards', async () => {
+  test('an account whose requests were all refused has nothing held or charged', async () => {
     const redis = await connectRedis(gateway.redisUrl, createLogger('silent', 'test').log);
     try {
       assert.deepEqual(await readAccountMoney(redis.client, 'stranger'), { credit: 0, charged: 0, held: 0 });

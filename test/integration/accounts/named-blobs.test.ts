@@ -21,7 +21,7 @@ const runs = process.env.SLUICE_SOAK ? 10_000 : 60;
 /** How a path is asked: with a path parameter that leads nowhere, for that is looked for after the body is read. */
 const urlOf = (path: string): string => path.replace(/:\w+/, `video_${'0'.repeat(32)}`);
 
-describe("Another account's blobs", () => {
+describe('blobs of another account', () => {
   let gateway: TestGateway;
   let vendor: FixtureVendor;
   /** A key of another account than the blobs'. */
@@ -70,7 +70,7 @@ describe("Another account's blobs", () => {
     await eventually(async () => assert.deepEqual((await storedBlobs(gateway.dataDir)).sort(), names));
   }
 
-  it('are not shown to a vendor, and not deleted, by JSON that names one where an upload of a form would be', async () => {
+  it('a JSON body that names a blob in the position of an upload neither sends it to a vendor nor deletes it', async () => {
     for (const file of ids) {
       const upload = { file, name: 'a.png', type: 'image/png', bytes: 1 };
       const named = { image_url: 'https://example.com/x.png', ...upload };
@@ -91,7 +91,7 @@ describe("Another account's blobs", () => {
     await assertUntouched();
   });
 
-  it('are neither read nor deleted by any body in JSON of any endpoint', async () => {
+  it('no JSON body of any endpoint reads or deletes a blob of another account', async () => {
     const cases = endpoints.flatMap(({ name, path, parse }) => {
       if (parse === undefined) return [];
       const bodies = goodBodies[name] ?? assert.fail(`${name} has no body in test/support/named-blobs.ts`);
@@ -112,7 +112,7 @@ describe("Another account's blobs", () => {
     await assertUntouched();
   });
 
-  it('and results are not named in the log, however their paths are written', async () => {
+  it('the logs contain no blob id or signature, however the path of the request is written', async () => {
     const [id = ''] = ids;
     const paths = [
       `/results/${id}`,

@@ -72,7 +72,7 @@ async function assertRefused(who: Tenant, path: string, param: string): Promise<
 const idsOf = (list: { data: { id: string }[] }) => list.data.map(({ id }) => id);
 
 describe('GET /v1/jobs', () => {
-  test('lists the jobs of the account, newest first, in the shape of the lists of OpenAI', async () => {
+  test('GET /v1/jobs lists the jobs of the account, newest first, in the shape of OpenAI lists', async () => {
     const ann = await tenant('ann');
     const ids = await addJobs(ann, [{}, { outcome: 'failed', error_code: 'server_error' }, {}]);
     const list = await ask(ann, '/v1/jobs');
@@ -89,7 +89,7 @@ describe('GET /v1/jobs', () => {
     assert.deepEqual([failed.status, failed.error.code], ['failed', 'server_error']);
   });
 
-  test('goes on behind a job in both orders, and stays whole while new jobs come', async () => {
+  test('GET /v1/jobs pages in both orders without gaps while new jobs arrive', async () => {
     const ann = await tenant('ann');
     const ids = await addJobs(
       ann,
@@ -109,7 +109,7 @@ describe('GET /v1/jobs', () => {
     }
   });
 
-  test('finds by status and model', async () => {
+  test('GET /v1/jobs filters by status and model', async () => {
     const ann = await tenant('ann');
     const [completed, failed, cancelled] = await addJobs(ann, [
       { model: 'one' },
@@ -125,7 +125,7 @@ describe('GET /v1/jobs', () => {
     });
   });
 
-  test('shows a job that really ran, and an asynchronous one before it has ended', async () => {
+  test('GET /v1/jobs shows an executed job, and an asynchronous one before it ends', async () => {
     const ann = await tenant('ann');
     const headers = { authorization: `Bearer ${ann.key.key}` };
     const response = await jobs.post({ ...chat, metadata: { team: 'blue' } }, headers);
@@ -144,7 +144,7 @@ describe('GET /v1/jobs', () => {
     await jobs.gateway.fetch(`/v1/jobs/${running}`, { method: 'DELETE', headers });
   });
 
-  test('tells why a job failed, as the job itself does', async () => {
+  test('GET /v1/jobs shows the error of a failed job as GET /v1/jobs/{id} does', async () => {
     const ann = await tenant('ann');
     const headers = { authorization: `Bearer ${ann.key.key}` };
     const fault = { sandbox: { fault: { kind: 'error', status: 400 } } };
@@ -157,7 +157,7 @@ describe('GET /v1/jobs', () => {
     assert.deepEqual(listed.error, error);
   });
 
-  test('shows nothing of another account, nor by its ids', async () => {
+  test('GET /v1/jobs shows nothing of another account, even by its ids', async () => {
     const [ann, bob] = [await tenant('ann'), await tenant('bob')];
     const [first] = await addJobs(ann, [{}, {}]);
     const [own] = await addJobs(bob, [{ created_at: today }]);
@@ -166,7 +166,7 @@ describe('GET /v1/jobs', () => {
     assert.deepEqual(idsOf(await ask(bob, `/v1/jobs?account=${ann.account}`)), [own]);
   });
 
-  test('refuses what it cannot read, by name', async () => {
+  test('GET /v1/jobs returns 400 naming the invalid parameter', async () => {
     const ann = await tenant('ann');
     await assertRefused(ann, '/v1/jobs?limit=0', 'limit');
     await assertRefused(ann, '/v1/jobs?limit=101', 'limit');
@@ -181,7 +181,7 @@ describe('GET /v1/usage', () => {
   const usage = (who: Tenant, query: string) => ask(who, `/v1/usage?${query}`);
   const seconds = (ms: number): number => ms / 1000;
 
-  test('sums requests, tokens and cost by day and model, of whole days', async () => {
+  test('GET /v1/usage sums requests, tokens and cost by whole day and model', async () => {
     const ann = await tenant('ann');
     const begin = today - 3 * day;
     await addJobs(ann, [
@@ -211,7 +211,7 @@ describe('GET /v1/usage', () => {
     ]);
   });
 
-  test('sums by hour, empty ones too, and is of the last days where no span is given', async () => {
+  test('GET /v1/usage sums by hour including empty hours, and covers the last days by default', async () => {
     const ann = await tenant('ann');
     const begin = today - day;
     await addJobs(ann, [{ created_at: begin + 2 * hour + 1 }]);
@@ -229,7 +229,7 @@ describe('GET /v1/usage', () => {
     assert.equal((await usage(ann, 'bucket_width=1h')).data.length, 24);
   });
 
-  test('is of the account of the key alone, and of all its keys', async () => {
+  test('GET /v1/usage covers all keys of the account of the key, and no other account', async () => {
     const [ann, bob] = [await tenant('ann'), await tenant('bob')];
     const other = { account: ann.account, key: await admin.create({ name: 'other' }, ann.account) };
     await addJobs(ann, [{}, {}]);
@@ -242,7 +242,7 @@ describe('GET /v1/usage', () => {
     assert.deepEqual(await requests(bob, `account=${ann.account}&key=${ann.key.id}`), []);
   });
 
-  test('refuses spans that are too long, end before they begin, or cannot be read', async () => {
+  test('GET /v1/usage returns 400 for a span that is too long, empty, reversed or invalid', async () => {
     const ann = await tenant('ann');
     const end = seconds(today);
     for (const [width, most] of [
@@ -263,7 +263,7 @@ describe('GET /v1/usage', () => {
 });
 
 describe('GET /v1/key', () => {
-  test('shows the calling key, its limits and the balance of its account, and never the key', async () => {
+  test('GET /v1/key shows the id, limits and balance of the calling key, and never the key itself', async () => {
     const limits = { rpm: 9, tpm: 900, concurrency: 3, budget: { amount: 5, period: 'never' } };
     const expiresAt = today + 30 * day;
     const ann = await tenant('ann', { ...limits, models: ['sandbox-chat'], expires_at: expiresAt }, false);
@@ -289,14 +289,14 @@ describe('GET /v1/key', () => {
     assert.ok(Math.abs(spent.account.balance - (2.5 - dollars)) < 1e-12);
   });
 
-  test('of an unlimited account without limits has null for each', async () => {
+  test('GET /v1/key has null for every limit of an unlimited account', async () => {
     const ann = await tenant('ann');
     const { limits, account, models } = await ask(ann, '/v1/key');
     assert.deepEqual([account.balance, models], [null, null]);
     assert.deepEqual(limits, { rpm: null, tpm: null, concurrency: null, models: null, budget: null });
   });
 
-  test('is refused where the key is for operators', async () => {
+  test('GET /v1/key returns 403 to an operator key', async () => {
     const key = await makeApiKey(jobs.gateway, { kind: 'operator' });
     const { status } = await jobs.gateway.fetch('/v1/key', { headers: { authorization: `Bearer ${key}` } });
     assert.equal(status, 403);

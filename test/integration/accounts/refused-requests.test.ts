@@ -15,7 +15,7 @@ import { startRedis, type TestRedis } from '../../support/redis.ts';
 const admin = { SLUICE_ADMIN_EMAIL: 'root@example.com', SLUICE_ADMIN_PASSWORD: 'the first password' };
 const hello = { model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hello' }] };
 
-describe('a request that was refused', () => {
+describe('lookup of a refused request', () => {
   let gateway: TestGateway;
   let owner: ConsoleClient;
   let stranger: ConsoleClient;
@@ -45,7 +45,7 @@ describe('a request that was refused', () => {
   const own = (client: ConsoleClient, id: string) => client.call('GET', `/console/api/requests/${id}`);
   const any = (id: string) => operator.call('GET', `/admin/v1/requests/${id}`);
 
-  it('is found by its id, with the reason, by its account and by operators alone', async () => {
+  it('a refused request is found by id, with its error, by its own account and by operators only', async () => {
     const answer = await post({ ...hello, temperature: 'hot' });
     const { error } = (await answer.json()) as { error: Record<string, unknown> };
     const id = idOf(answer);
@@ -65,7 +65,7 @@ describe('a request that was refused', () => {
     assert.equal((await own(owner, 'nonsense')).status, 404);
   });
 
-  it('without a valid key is found by operators alone, and tells nothing of the key', async () => {
+  it('a request without a valid key is found by operators only, without any part of the key', async () => {
     const wrong = `sk-sluice-${'x'.repeat(43)}`;
     const id = idOf(await post(hello, wrong));
     await eventually(async () => assert.equal((await any(id)).status, 200));
@@ -75,7 +75,7 @@ describe('a request that was refused', () => {
     assert.equal((await own(owner, id)).status, 404);
   });
 
-  it('is none that made a job: that is found by every one of its ids, by its account and by operators', async () => {
+  it('a request that made a job is found as the job by each of its ids, by its own account and by operators', async () => {
     const answer = await post(hello);
     const { id: wireId } = (await answer.json()) as { id: string };
     const jobId = idOf(answer);
@@ -88,7 +88,7 @@ describe('a request that was refused', () => {
   });
 });
 
-describe('refused requests', () => {
+describe('RefusedRequests', () => {
   let server: TestRedis;
   let redis: RedisHandle;
   const { log } = createLogger('silent', 'test');
@@ -111,7 +111,7 @@ describe('refused requests', () => {
     return [{ method: 'GET', path, state, res } as unknown as Context, id];
   };
 
-  it('are kept so many of an account each second, and leave room for others', async () => {
+  it('RefusedRequests keeps a bounded number per account and second, and leaves room for other accounts', async () => {
     const requests = new RefusedRequests(redis.client, log);
     const flood = Array.from({ length: 5000 }, () => request('flooding'));
     for (const [ctx] of flood) requests.note(ctx, error);
@@ -124,7 +124,7 @@ describe('refused requests', () => {
     assert.equal(await redis.client.zcard(`${refusedKeys.accounts}flooding`), 10);
   });
 
-  it('are the newest of an account, and in all, and go with the time', async () => {
+  it('RefusedRequests keeps the newest of each account and in total, until they expire', async () => {
     await redis.client.flushall();
     const bounds = { keptMs: 60_000, maxOfAccount: 3, maxInAll: 5 };
     const keep = async (account: string, by: RefusedBounds = bounds): Promise<string> => {
@@ -155,7 +155,7 @@ describe('refused requests', () => {
     assert.equal(await impatient.find(newest), undefined);
   });
 
-  it('of strangers are kept of the API only', async () => {
+  it('RefusedRequests keeps nothing of unauthenticated requests outside the API', async () => {
     await redis.client.flushall();
     const requests = new RefusedRequests(redis.client, log);
     requests.note(request('', '/console/api/session')[0], error);

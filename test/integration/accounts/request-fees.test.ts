@@ -41,7 +41,7 @@ const said = (text: string) =>
     choices: [{ index: 0, delta: { ...begin, content: text }, finish_reason: null }],
   })}\n\n`;
 
-describe('a price that depends on what is asked for', () => {
+describe('request fees and image kinds', () => {
   let vendor: FixtureVendor;
   let records: JobRecords;
   before(async () => {
@@ -82,7 +82,7 @@ describe('a price that depends on what is asked for', () => {
     return [cost, vendorCost];
   }
 
-  test('of a request is charged beside the tokens, held and streamed, and what its vendor says is kept beside it', async () => {
+  test('a request fee is charged beside the tokens, held and streamed, and the cost stated by the vendor is recorded', async () => {
     tell(asRecorded);
     const cost = 73 * token + fees.low;
     assert.deepEqual(await costs(chat), [cost, 5_070_000]);
@@ -90,7 +90,7 @@ describe('a price that depends on what is asked for', () => {
     assert.equal((await records.post(chat)).headers.get('x-sluice-cost'), '0.005073');
   });
 
-  test('of a request is the one of the search context that was asked for, whatever the endpoint, unless the vendor tells one', async () => {
+  test('a request fee follows the requested search context on every endpoint, unless the vendor reports another', async () => {
     tell({});
     const input = { model: 'sonar', input: 'Who made Ruby?', max_output_tokens: 100 };
     const asked: readonly (readonly [path: string, body: object])[] = [
@@ -109,7 +109,7 @@ describe('a price that depends on what is asked for', () => {
     assert.equal((await costs({ ...chat, ...searching('high') }))[0], 73 * token + fees.medium);
   });
 
-  test('of a request is one for each prompt of a completion, and none for a count of tokens', async () => {
+  test('a completion is charged one request fee per prompt, and a token count none', async () => {
     tell(asRecorded);
     const two = { model: 'sonar', prompt: ['Who made Ruby?', 'When?'], ...searching('low') };
     assert.deepEqual(await costs(two, '/v1/completions'), [2 * (73 * token + fees.low), 2 * 5_070_000]);
@@ -120,7 +120,7 @@ describe('a price that depends on what is asked for', () => {
     assert.ok(!cost, String(cost));
   });
 
-  test('of a request is charged for a stream that its caller cut, by the search context that was asked for', async () => {
+  test('a stream whose client disconnects is charged the request fee of the requested search context', async () => {
     vendor.answer((response) => {
       beginStream(response);
       response.write(said('Matz'));
@@ -135,7 +135,7 @@ describe('a price that depends on what is asked for', () => {
     assert.deepEqual([outcome, cost, vendorCost], ['cancelled', total * token + fees.high, null]);
   });
 
-  test('of a request is held: a balance below it is refused before the vendor is asked, one that covers it pays no more', async () => {
+  test('a request fee is held: a smaller balance gets 429 before the vendor call, and no account pays beyond its balance', async () => {
     tell({ search_context_size: 'high', cost: { total_cost: 0.0121 } });
     const { key: poor } = await makeLimitedAccount(records.gateway, { credit: 11_900_000 });
     const asking = { ...chat, max_tokens: 10, ...searching('high') };
@@ -155,7 +155,7 @@ describe('a price that depends on what is asked for', () => {
     assert.ok(cost !== null && cost <= 5_900_000, String(cost));
   });
 
-  test('of a request covers a search context for limited accounts, and no other kind of search', async () => {
+  test('a limited account may set a search context, and gets 403 for any other kind of search', async () => {
     tell(asRecorded);
     const { key } = await makeLimitedAccount(records.gateway, { credit: 1_000_000_000 });
     const ask = (options: object, model = 'sonar') =>
@@ -177,7 +177,7 @@ describe('a price that depends on what is asked for', () => {
     assert.equal(param, 'model');
   });
 
-  test('an image costs what its size and its quality cost, also to a limited account', async () => {
+  test('an image costs the price of its size and quality, also for a limited account', async () => {
     const { key } = await makeLimitedAccount(records.gateway, { credit: 100_000_000 });
     const asked: readonly (readonly [more: object, cost: number])[] = [
       [{}, 1_000_000],
@@ -195,7 +195,7 @@ describe('a price that depends on what is asked for', () => {
     }
   });
 
-  test('a job shows the cost that its vendor states, and none where that cannot be true', async () => {
+  test('a job shows the cost stated by its vendor, and null when that cost is impossible', async () => {
     const read = async (told: Told) => {
       tell(told);
       const id = await records.postLater(chat);

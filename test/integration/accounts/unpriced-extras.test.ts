@@ -76,7 +76,7 @@ const plain: readonly (readonly [path: string, body: object])[] = [
   ['/v1/chat/completions', { ...chat, service_tier: 'flex', known_to_be_free: true }],
 ];
 
-describe('what vendors bill beside the prices of a model', () => {
+describe('extras that vendors bill beside the prices of a model', () => {
   let gateway: TestGateway;
   const keys = { balance: '', budget: '', unlimited: '' };
 
@@ -108,7 +108,7 @@ describe('what vendors bill beside the prices of a model', () => {
     gateway.fetch(path, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body: JSON.stringify(body) });
 
   for (const who of ['balance', 'budget'] as const) {
-    test(`a limited ${who} is refused each, by its parameter, and the vendor is not called`, async () => {
+    test(`a key with a limited ${who} gets 403 naming each unpriced extra, and the vendor is not called`, async () => {
       const before = (await vendorCalls(gateway)).length;
       for (const [path, param, body] of extras) {
         const answer = await ask(keys[who], path, body);
@@ -125,7 +125,7 @@ describe('what vendors bill beside the prices of a model', () => {
       assert.equal((await vendorCalls(gateway)).length, before);
     });
 
-    test(`a limited ${who} may use what costs no more`, async () => {
+    test(`a key with a limited ${who} may use parameters that cost nothing extra`, async () => {
       for (const [path, body] of plain) {
         const answer = await ask(keys[who], path, body);
         assert.equal(answer.status, 200, `${path} ${JSON.stringify(body)}: ${await answer.text()}`);
@@ -133,7 +133,7 @@ describe('what vendors bill beside the prices of a model', () => {
     });
   }
 
-  test('who has no limit may use all of it', async () => {
+  test('a key without limits may use every unpriced extra', async () => {
     for (const [path, param, body] of extras) {
       const answer = await ask(keys.unlimited, path, body);
       const text = await answer.text();
@@ -142,7 +142,7 @@ describe('what vendors bill beside the prices of a model', () => {
     }
   });
 
-  test('a message of a response socket is refused as well', async () => {
+  test('a response socket refuses an unpriced extra of a limited account with 403', async () => {
     const socket = await ResponseSocketClient.open(gateway.url, { key: keys.balance });
     try {
       const { last } = await socket.turn({ ...response, service_tier: 'priority' });
@@ -152,13 +152,13 @@ describe('what vendors bill beside the prices of a model', () => {
     }
   });
 
-  test('a model with a route that has no price is for those without a limit', async () => {
+  test('a model with an unpriced route returns 403 to a limited account and serves an unlimited one', async () => {
     const body = { ...chat, model: 'half-priced' };
     await assertErrorAnswer(await ask(keys.balance, '/v1/chat/completions', body), 403, 'permission_denied');
     assert.equal((await ask(keys.unlimited, '/v1/chat/completions', body)).status, 200);
   });
 
-  test("a response takes no field of a chat's that multiplies or replaces what is held for", async () => {
+  test('POST /v1/responses returns 400 for chat fields that multiply or replace what is held', async () => {
     for (const [name, value] of Object.entries({ n: 128, max_tokens: 100_000, messages: [], best_of: 9 })) {
       const answer = await ask(keys.unlimited, '/v1/responses', { ...response, model: 'sandbox-chat', [name]: value });
       const { param } = await assertErrorAnswer(answer, 400, 'invalid_request_error');

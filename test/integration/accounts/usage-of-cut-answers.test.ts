@@ -41,7 +41,7 @@ function taken(said: string) {
   return { ...counts, estimated: true };
 }
 
-describe('the usage of an answer that was cut', () => {
+describe('usage of an interrupted answer', () => {
   let records: JobRecords;
   before(async () => {
     records = await JobRecords.start();
@@ -53,7 +53,7 @@ describe('the usage of an answer that was cut', () => {
   }
 
   for (const kind of ['reset', 'eof', 'error'] as const) {
-    it(`by its vendor's ${kind} is the prompt and what it had said`, async () => {
+    it(`an answer interrupted by its vendor with a fault of kind ${kind} has the usage of its prompt and output so far`, async () => {
       const sandbox = { fault: { kind, after_tokens: 20 } };
       const response = await records.post(streamed(question, { sandbox }));
       const events = await read(response);
@@ -64,7 +64,7 @@ describe('the usage of an answer that was cut', () => {
     });
   }
 
-  it('by its deadline is the prompt and what it had said', async () => {
+  it('an answer interrupted by its deadline has the usage of its prompt and output so far', async () => {
     const response = await records.post(streamed(question), { 'x-stainless-timeout': '1' });
     const said = saidBefore(await read(response), 'timeout');
     assert.ok(said.length > 100);
@@ -72,7 +72,7 @@ describe('the usage of an answer that was cut', () => {
     assert.deepEqual([outcome, code, usage], ['failed', 'timeout', taken(said)]);
   });
 
-  it('by DELETE is the prompt and what it had said; the job shows it, and the vendor', async () => {
+  it('an answer cancelled by DELETE /v1/jobs/{id} has the usage of its prompt and output so far, and its job shows that', async () => {
     const response = await records.post(streamed(question), { 'x-sluice-on-disconnect': 'continue' });
     const id = jobIdOf(response);
     const events: WireEvent[] = [];
@@ -86,7 +86,7 @@ describe('the usage of an answer that was cut', () => {
     assert.deepEqual(job.usage, usage);
   });
 
-  it('by a caller who left is the prompt and what the log has', async () => {
+  it('an answer whose client disconnects has the usage of its prompt and the output in the answer log', async () => {
     const response = await records.post(streamed(question, { user: 'left' }));
     const seen = textOf(await read(response, 10));
     const { outcome, vendor, usage } = await usageOf(records, jobIdOf(response));
@@ -99,7 +99,7 @@ describe('the usage of an answer that was cut', () => {
   });
 
   for (const stream of [false, true]) {
-    it(`before it had said anything (${stream ? 'streamed' : 'held'}) is the prompt, which its vendor has read`, async () => {
+    it(`a chat cancelled before any output (${stream ? 'streamed' : 'held'}) has the usage of its prompt`, async () => {
       const controller = new AbortController();
       const user = `silent-${stream}`;
       const body = { ...held(question, { user, sandbox: { first_token_ms: 60_000 } }), stream };
@@ -117,7 +117,7 @@ describe('the usage of an answer that was cut', () => {
     });
   }
 
-  it('of embeddings that were cancelled is their inputs', async () => {
+  it('a cancelled embedding request has the usage of its inputs', async () => {
     const body = {
       model: 'sandbox-embedding',
       input: 'Hello world',
@@ -131,7 +131,7 @@ describe('the usage of an answer that was cut', () => {
     assert.deepEqual([outcome, usage], ['cancelled', { prompt_tokens: 2, total_tokens: 2, estimated: true }]);
   });
 
-  it('that had failed before it said anything is nothing', async () => {
+  it('a chat that fails before any output has no usage', async () => {
     for (const sandbox of [{ fault: { kind: 'reset' } }, { first_token_ms: 60_000 }]) {
       const headers = sandbox.fault === undefined ? { 'x-stainless-timeout': '1' } : {};
       for (const stream of [false, true]) {
@@ -146,7 +146,7 @@ describe('the usage of an answer that was cut', () => {
     }
   });
 
-  it('of a message and of a response is counted too', async () => {
+  it('a message and a response whose client disconnects have the usage of their prompt and output so far', async () => {
     const bodies = {
       '/v1/messages': { model: 'sandbox-chat', max_tokens: 2000, messages: [{ role: 'user', content: question }] },
       '/v1/responses': { model: 'sandbox-responses', input: question },
@@ -160,7 +160,7 @@ describe('the usage of an answer that was cut', () => {
     }
   });
 
-  it('frees its place under the limit of unfinished requests when its caller leaves, before it is counted', async () => {
+  it('a request whose client disconnects frees its concurrency slot before its usage is counted', async () => {
     const authorization = `Bearer ${await makeApiKey(records.gateway, { concurrency: 1 })}`;
     const response = await records.post(streamed(question), { authorization });
     const [worker] = records.gateway.workers;
@@ -177,7 +177,7 @@ describe('the usage of an answer that was cut', () => {
     assert.deepEqual([outcome, usage.estimated], ['cancelled', true]);
   });
 
-  it('a hundred at a time are all counted, and leave nothing behind', async () => {
+  it('a hundred answers interrupted at once are all counted and leave nothing in Redis', async () => {
     const ids = await Promise.all(
       Array.from({ length: 100 }, async () => {
         const response = await records.post(streamed(question));
@@ -189,7 +189,7 @@ describe('the usage of an answer that was cut', () => {
     await eventually(async () => assert.deepEqual(await leftovers(records.gateway.redisUrl), []));
   });
 
-  it('of many long prompts at once, more than can be counted in time, is bounded, and never nothing', async () => {
+  it('eighty interrupted answers with long prompts, too many to count in time, all get a nonzero estimate', async () => {
     // A tokenizer takes a quarter of a second for what has no words, once it is this long.
     const letters = 'qxzjvkwp';
     const wordless = Array.from({ length: 200_000 }, (_, index) => letters[(index * index + (index >> 3)) % 8]).join(
@@ -211,8 +211,8 @@ describe('the usage of an answer that was cut', () => {
   });
 });
 
-describe('the usage of a job that no vendor was asked for', () => {
-  it('is none, and neither does its end wait for a worker', async () => {
+describe('usage of a job that reached no vendor', () => {
+  it('a job cancelled before any worker exists ends at once and has no usage', async () => {
     const records = await JobRecords.start({ workers: 0 });
     try {
       const id = await records.postLater(held('Hi'));
@@ -225,7 +225,7 @@ describe('the usage of a job that no vendor was asked for', () => {
   });
 });
 
-describe('the usage of an answer whose worker', () => {
+describe('usage of an answer whose worker fails', () => {
   let records: JobRecords;
   before(async () => {
     records = await JobRecords.start({ workers: 0, settings: { SLUICE_SHUTDOWN_SECONDS: '1' } });
@@ -235,7 +235,7 @@ describe('the usage of an answer whose worker', () => {
   /** What an account has been charged. */
   const charged = async (account: string) => (await readAccountMoney(records.redis, account))?.charged;
 
-  it('had to ask twice tells so when it is cancelled', async () => {
+  it('an answer cancelled after a retry is recorded with two attempts', async () => {
     const worker = await records.gateway.startWorker();
     const fault = { kind: 'error', status: 503, times: 1, key: 'cut after a retry' };
     const response = await records.post(streamed(question, { sandbox: { fault } }));
@@ -245,7 +245,7 @@ describe('the usage of an answer whose worker', () => {
     await worker.stop();
   });
 
-  it('was stopped in the middle is the prompt and what it had said', async () => {
+  it('an answer whose worker is stopped has the usage of its prompt and output so far', async () => {
     const worker = await records.gateway.startWorker();
     const response = await records.post(streamed(question));
     const [events] = await Promise.all([read(response), worker.stop()]);
@@ -253,7 +253,7 @@ describe('the usage of an answer whose worker', () => {
     assert.deepEqual((await usageOf(records, jobIdOf(response))).usage, taken(said));
   });
 
-  it('was killed in the middle is counted by the next one that takes it', async () => {
+  it('an answer whose worker is killed is counted by the next worker that claims it', async () => {
     const worker = await records.gateway.startWorker();
     const response = await records.post(streamed(question));
     const reading = read(response);
@@ -266,7 +266,7 @@ describe('the usage of an answer whose worker', () => {
     await next.stop();
   });
 
-  it('is frozen when it is cancelled is counted once it goes on, and holds up no other request', async () => {
+  it('a job cancelled while its worker is frozen is counted when the worker resumes, and blocks no other request', async () => {
     const authorization = `Bearer ${await makeApiKey(records.gateway, { concurrency: 1 })}`;
     const worker = await records.gateway.startWorker();
     const first = await records.postLater(streamed(question), { authorization });
@@ -281,7 +281,7 @@ describe('the usage of an answer whose worker', () => {
     await worker.stop();
   });
 
-  it('is frozen when it is deleted is counted once it goes on, too', async () => {
+  it('a response deleted while its worker is frozen is counted when the worker resumes', async () => {
     const worker = await records.gateway.startWorker();
     const body = { model: 'sandbox-chat', input: question, background: true, stream: true };
     const response = await records.post(body, {}, { path: '/v1/responses' });
@@ -300,7 +300,7 @@ describe('the usage of an answer whose worker', () => {
     await worker.stop();
   });
 
-  it('has no memory left to note it is in the record all the same, and its settlement waits for no sweeper', async () => {
+  it('a cancelled job is counted and settled by its worker, without the sweeper, while Redis is out of memory', async () => {
     const worker = await records.gateway.startWorker();
     const id = await records.postLater(streamed(question));
     await read(await records.gateway.fetch(`/v1/jobs/${id}/events`), 10);
@@ -321,7 +321,7 @@ describe('the usage of an answer whose worker', () => {
     await worker.stop();
   });
 
-  it('was killed before it is cancelled is counted by the next one that takes it', async () => {
+  it('a job cancelled after its worker was killed is counted by the next worker that claims it', async () => {
     const worker = await records.gateway.startWorker();
     const id = await records.postLater(streamed(question));
     await read(await records.gateway.fetch(`/v1/jobs/${id}/events`), 10);
@@ -335,7 +335,7 @@ describe('the usage of an answer whose worker', () => {
     await next.stop();
   });
 
-  it('is frozen when it is cancelled is not known: after a minute what was held for it is charged', async () => {
+  it('a job cancelled while its worker stays frozen is charged its whole hold after a minute, and settled once', async () => {
     const worker = await records.gateway.startWorker();
     const limited = await makeLimitedAccount(records.gateway, { credit: 1_000_000_000 });
     const authorization = `Bearer ${limited.key}`;

@@ -42,7 +42,7 @@ describe('usage that the vendor does not report', () => {
     return { usage: JSON.parse(usage ?? 'null'), input, output };
   }
 
-  it('of a held chat is counted: caller and ledger get it, marked as an estimate', async () => {
+  it('a held chat without reported usage is counted, and the client and the ledger get it marked as an estimate', async () => {
     const response = await records.post(held(question, uncounted));
     const body = (await response.json()) as { usage: unknown; choices: [{ message: { content: string } }] };
     assert.equal(body.choices[0].message.content, words);
@@ -52,7 +52,7 @@ describe('usage that the vendor does not report', () => {
     assert.deepEqual(await recorded(response), { usage, input, output });
   });
 
-  it('of a stream is in its last chunk where it was asked for, and recorded in any case', async () => {
+  it('a stream without reported usage has an estimate in its last chunk if requested, and in the ledger always', async () => {
     const usage = estimateOf(question, words);
     for (const include_usage of [true, false]) {
       const response = await records.post(streamed(question, { ...uncounted, stream_options: { include_usage } }));
@@ -65,14 +65,14 @@ describe('usage that the vendor does not report', () => {
     }
   });
 
-  it('of a job is shown with it', async () => {
+  it('a job without reported usage shows an estimate in itself and in its result', async () => {
     const id = await records.postLater(held(question, uncounted));
     await records.ended(id);
     const job = (await records.read(id)) as unknown as { usage: unknown; result: { usage: unknown } };
     assert.deepEqual([job.usage, job.result.usage], [estimateOf(question, words), estimateOf(question, words)]);
   });
 
-  it('of an answer that is tool calls only counts their names and arguments', async () => {
+  it('an estimate of an answer of tool calls counts their names and arguments, and the tools in the prompt', async () => {
     const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
     const tools = [{ type: 'function', function: { name: 'look_up_the_weather', parameters } }];
     const more = { ...uncounted, tools, tool_choice: 'required' };
@@ -86,7 +86,7 @@ describe('usage that the vendor does not report', () => {
     }
   });
 
-  it('counts functions of the old kind, the schema of an answer, and an image by its detail', async () => {
+  it('an estimate of a prompt counts legacy functions, the schema of the answer, and an image by its detail', async () => {
     const schema = { type: 'object', properties: { city: { type: 'string' } } };
     const url = 'https://example.com/a.png';
     const image = (detail?: string) => [{ type: 'image_url', image_url: { url, ...(detail && { detail }) } }];
@@ -109,7 +109,7 @@ describe('usage that the vendor does not report', () => {
     }
   });
 
-  it('tells what of it was reasoning', async () => {
+  it('an estimate states its reasoning tokens, the same for held and streamed answers', async () => {
     const said: unknown[] = [];
     for (const stream of [false, true]) {
       const response = await records.post({ ...held(question, uncounted), model: 'sandbox-reasoning', stream });
@@ -123,7 +123,7 @@ describe('usage that the vendor does not report', () => {
     assert.deepEqual(said[0], said[1], 'whole and in pieces it is the same');
   });
 
-  it('of embeddings is their inputs, whether texts or tokens, one call or several', async () => {
+  it('an estimate of embeddings counts the inputs, as texts or tokens, in one vendor call or several', async () => {
     const path = '/v1/embeddings';
     const many = Array.from({ length: 100 }, (_, index) => `text number ${index}`);
     const inputs: [input: unknown, tokens: number][] = [
@@ -141,7 +141,7 @@ describe('usage that the vendor does not report', () => {
     }
   });
 
-  it('of a message is in it, held and streamed', async () => {
+  it('a message without reported usage contains an estimate, held and streamed', async () => {
     const client = new Anthropic({ baseURL: records.gateway.url, apiKey: records.gateway.apiKey, maxRetries: 0 });
     const asked = {
       ...{ model: 'sandbox-chat', max_tokens: 1000, messages: [{ role: 'user' as const, content: question }] },
@@ -160,7 +160,7 @@ describe('usage that the vendor does not report', () => {
   });
 
   for (const model of ['sandbox-chat', 'sandbox-responses']) {
-    it(`of a response of ${model} is in it, held and streamed`, async () => {
+    it(`a response of ${model} without reported usage contains an estimate, held and streamed`, async () => {
       const client = records.gateway.client();
       const asked = { model, input: question, instructions: 'Be brief.', ...uncounted };
       const whole = await client.responses.create(asked);
@@ -176,7 +176,7 @@ describe('usage that the vendor does not report', () => {
   }
 
   for (const model of ['sandbox-chat', 'sandbox-instruct']) {
-    it(`of a legacy completion of ${model} is of all its prompts and choices, and what it echoes is no output`, async () => {
+    it(`an estimate of a completion of ${model} counts all prompts and choices, and no echoed prompt as output`, async () => {
       const path = '/v1/completions';
       const plain = { model, prompt: ['WORDS:20', 'WORDS:30'], max_tokens: 100, ...uncounted };
       for (const body of [plain, { ...plain, echo: true }, { ...plain, echo: true, stream: true }]) {
@@ -192,7 +192,7 @@ describe('usage that the vendor does not report', () => {
     });
   }
 
-  it('of a request and an answer that are too long to be read whole is about right all the same', async () => {
+  it('an estimate of a prompt and an answer too long to tokenize whole is right within 5 % and 10 %', async () => {
     const prose = 'The quick brown fox jumps over the lazy dog. '.repeat(8000);
     const response = await records.post(streamed(`${prose} WORDS:20000`, uncounted));
     await response.text();
@@ -202,7 +202,7 @@ describe('usage that the vendor does not report', () => {
     assert.ok(Math.abs(usage.completion_tokens / countTokens(said) - 1) < 0.1, JSON.stringify(usage));
   });
 
-  it('of a frame that is too large to be read goes by its size', async () => {
+  it('an estimate of a frame too large to parse follows its size', async () => {
     const sandbox = { fault: { kind: 'large_event', bytes: 400_000 } };
     const cut = await records.post(streamed('WORDS:1000@50', { sandbox }));
     const reader = (cut.body as ReadableStream<Uint8Array>).getReader();
@@ -214,8 +214,8 @@ describe('usage that the vendor does not report', () => {
   });
 });
 
-describe('an estimate', () => {
-  it('takes large events of a response for no text: pictures, and what deltas have said already', async () => {
+describe('countExchange', () => {
+  it('countExchange counts no text for large events of a response, such as pictures and repeated deltas', async () => {
     const { countExchange } =
       await loadProduct<typeof import('../../../workers/usage/count-exchange.ts')>('workers/usage/count-exchange');
     const events = ['Hello', ' world'].map((delta) =>
@@ -252,7 +252,7 @@ describe('usage that the vendor reports', () => {
   const body = { ...held('Hi'), model: 'gpt-4o-mini' };
   const recordedUsage = async (response: Response) => JSON.parse((await records.ended(jobIdOf(response))).usage ?? '');
 
-  it('of a held chat is passed and recorded as it came, fields that nobody knows included', async () => {
+  it('a held chat passes on and records the usage of its vendor unchanged, with unknown fields', async () => {
     const choices = [{ index: 0, message: { role: 'assistant', content: 'Hello.' }, finish_reason: 'stop' }];
     vendor.answer((response) =>
       sendJson(response, 200, JSON.stringify({ id: 'x', object: 'chat.completion', choices, usage })),
@@ -262,7 +262,7 @@ describe('usage that the vendor reports', () => {
     assert.deepEqual(await recordedUsage(response), usage);
   });
 
-  it('of a stream is asked for where the caller did not, hidden from that one, and recorded as it came', async () => {
+  it('a stream always requests the usage of its vendor, shows it only on request, and records it unchanged', async () => {
     const chunk = (fields: object) =>
       `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', ...fields })}\n\n`;
     const parts = [

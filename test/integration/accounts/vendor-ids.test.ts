@@ -74,7 +74,7 @@ const naming: readonly (readonly [path: string, param: string, body: object])[] 
   ['/v1/videos', 'character_ids[0]', { model: 'sandbox-video', prompt: 'Hello', character_ids: ['char_1'] }],
 ];
 
-describe("ids of the operator's own accounts at vendors", () => {
+describe("ids in the operator's accounts at vendors", () => {
   let gateway: TestGateway;
   let keys: AdminKeys;
   before(async () => {
@@ -86,7 +86,7 @@ describe("ids of the operator's own accounts at vendors", () => {
   const send = (key: string, path: string, body: string): Promise<Response> =>
     gateway.fetch(path, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body });
 
-  test('are refused to a key that has none, by any endpoint, also where their names are escaped', async () => {
+  test('every endpoint returns 403 naming a vendor id that the key lacks, also when field names are escaped', async () => {
     const { key } = await keys.create();
     const before = (await vendorCalls(gateway)).length;
     for (const [path, param, body] of naming) {
@@ -102,7 +102,7 @@ describe("ids of the operator's own accounts at vendors", () => {
     assert.equal((await vendorCalls(gateway)).length, before);
   });
 
-  test('are passed on for a key that has them, or their beginning, or all', async () => {
+  test('every endpoint passes vendor ids on for a key that has them, their prefix, or all', async () => {
     const own = ['file-1', 'vs_*', 'cntr_1', 'container_*', 'connector_1', 'audio_1', 'voice_1', 'cachedContents/1'];
     const some = await keys.create({ vendor_ids: [...own, 'thread_1', 'char_*'] });
     const all = await keys.create({ vendor_ids: ['*'] });
@@ -117,7 +117,7 @@ describe("ids of the operator's own accounts at vendors", () => {
     }
   });
 
-  test('are refused from the moment on that they are taken off a key, and stay when it is rotated', async () => {
+  test('a key loses vendor ids from the moment of a change, and keeps them when it is rotated', async () => {
     const [path, , body] = naming[0] as (typeof naming)[0];
     const made = await keys.create({ vendor_ids: ['file-1'] });
     assert.notEqual((await send(made.key, path, JSON.stringify(body))).status, 403);
@@ -131,7 +131,7 @@ describe("ids of the operator's own accounts at vendors", () => {
     assert.equal((await send(made.key, path, JSON.stringify(body))).status, 403);
   });
 
-  test('are not looked for in texts, schemas, tags and calls of tools', async () => {
+  test('a chat may have vendor id names in texts, schemas, metadata and tool calls', async () => {
     const { key } = await keys.create();
     const schema = { type: 'object', properties: { file_id: { type: 'string' } }, default: { file_id: 'file-1' } };
     const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{"file_id":"file-1"}' } };
@@ -152,7 +152,7 @@ describe("ids of the operator's own accounts at vendors", () => {
     assert.equal(answer.status, 200, await answer.text());
   });
 
-  test('are refused on a response socket, too', async () => {
+  test('a response socket refuses a vendor id that the key lacks with 403', async () => {
     const { key } = await keys.create();
     const socket = await ResponseSocketClient.open(gateway.url, { key });
     try {
@@ -163,7 +163,7 @@ describe("ids of the operator's own accounts at vendors", () => {
     }
   });
 
-  test('are set by operators alone, as a list whose stars stand at the end', async () => {
+  test('POST /admin/v1/accounts/{id}/keys returns 400 for an invalid list of vendor ids', async () => {
     for (const ids of [[], [''], ['a*b'], 'file-1', [1]]) {
       const refused = await keys.ask('POST', '/accounts/default/keys', { name: 'k', vendor_ids: ids });
       assert.equal(refused.status, 400, JSON.stringify(ids));

@@ -26,7 +26,7 @@ describe('wrong API keys', () => {
     return found;
   };
 
-  it('of one address are refused with 429 after some, other addresses are not, nor is a right key beside them', async () => {
+  it('wrong keys from one address get 429 after five, while other addresses and a right key are served', async () => {
     assert.deepEqual(await statuses('203.0.113.7', 5), new Set([401]));
     const refused = await ask('203.0.113.7');
     assert.ok(Number(refused.headers.get('retry-after')) >= 1);
@@ -37,7 +37,7 @@ describe('wrong API keys', () => {
     assert.equal((await ask('203.0.113.7', gateway.apiKey)).status, 200);
   });
 
-  it('do not keep out a right key of the same address that nobody has used before', async () => {
+  it('wrong keys do not block a right key from the same address that has never been used', async () => {
     const key = await makeApiKey(gateway);
     assert.ok((await statuses('203.0.113.20', 8)).has(429));
     // One that was made a moment ago may not be on the list yet.
@@ -45,13 +45,13 @@ describe('wrong API keys', () => {
     await assertErrorAnswer(await ask('203.0.113.20'), 429, 'rate_limit_exceeded');
   });
 
-  it('of one IPv6 network count as one', async () => {
+  it('wrong keys from one IPv6 network count as one address', async () => {
     for (let host = 1; host <= 5; host++) assert.equal((await ask(`2001:db8:1:2::${host}`)).status, 401);
     assert.equal((await ask('2001:db8:1:2:ffff::1')).status, 429);
     assert.equal((await ask('2001:db8:1:3::1')).status, 401);
   });
 
-  it('of this machine, or of a proxy that names nobody, are not counted', async () => {
+  it('wrong keys from this machine or from a proxy without a client address are not counted', async () => {
     assert.deepEqual(await statuses(undefined, 10), new Set([401]));
     assert.deepEqual(await statuses('127.0.0.1', 10), new Set([401]));
   });

@@ -14,7 +14,7 @@ import { type JournalEntry, vendorCalls } from '../../support/vendor-journal.ts'
 
 const text = 'The quick brown fox jumps over the lazy dog, and then it does so again, and again.';
 
-describe('speech that does not come to its end', () => {
+describe('interrupted speech', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start({ settings: { SLUICE_VENDOR_SILENCE_SECONDS: '1' } });
@@ -35,7 +35,7 @@ describe('speech that does not come to its end', () => {
   }
 
   for (const kind of ['reset', 'eof', 'silence', 'rate_limit']) {
-    it(`${kind} after some audio: an incomplete body, never one that looks whole, and a failed job`, async () => {
+    it(`speech broken by ${kind} after some audio has an incomplete body and a failed job`, async () => {
       const fault = { kind, after_tokens: 2 };
       const response = await post({ sandbox: { fault } });
       assert.equal(response.status, 200);
@@ -51,7 +51,7 @@ describe('speech that does not come to its end', () => {
     });
   }
 
-  it('an error before the first byte is a real HTTP error', async () => {
+  it('speech that fails before its first byte returns an HTTP error, and a lost answer is not retried', async () => {
     const limited = await post({ sandbox: { fault: { kind: 'rate_limit', retry_after: 30 } } });
     // Those who are refused together are spread.
     const after = Number(limited.headers.get('retry-after'));
@@ -67,7 +67,7 @@ describe('speech that does not come to its end', () => {
     }
   });
 
-  it('a break of an asynchronous one is the job’s error, and stores nothing', async () => {
+  it('asynchronous speech that breaks off ends with an error in its job and stores no result', async () => {
     const headers = { prefer: 'respond-async' };
     const accepted = await post({ sandbox: { fault: { kind: 'reset', after_tokens: 2 } } }, { headers });
     assert.equal(accepted.status, 202);
@@ -77,7 +77,7 @@ describe('speech that does not come to its end', () => {
     assert.equal(job.error?.code, 'stream_interrupted');
   });
 
-  it('a client that leaves while audio flows cancels the job and closes the vendor’s connection', async () => {
+  it('speech whose client disconnects is cancelled and closes the connection to the vendor', async () => {
     const controller = new AbortController();
     const more = { user: 'leaves', sandbox: { tokens_per_second: 4 } };
     const response = await post(more, { signal: controller.signal });
@@ -90,7 +90,7 @@ describe('speech that does not come to its end', () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 
-  it('with an idempotency key goes on without its client', async () => {
+  it('speech with an idempotency key continues after its client disconnects', async () => {
     const controller = new AbortController();
     const more = { user: 'stays', sandbox: { tokens_per_second: 20 } };
     const headers = { 'idempotency-key': 'stays' };
@@ -100,7 +100,7 @@ describe('speech that does not come to its end', () => {
     assert.equal((await endedJob(gateway, response.headers.get('x-request-id'))).status, 'completed');
   });
 
-  it('a client that reads slowly gets every byte, and costs the api no memory', async () => {
+  it('a slow reader of speech gets every byte and does not grow the memory of the api process', async () => {
     const unread = isSoak ? 8 : 2;
     const body = { model: 'sandbox-speech', voice: 'alloy', input: 'a'.repeat(4000), response_format: 'pcm' };
     const api = gateway.apis[0] as ApiProcess;

@@ -26,7 +26,7 @@ function errorFrame(seq: number): Frame {
   return { seq, type: 'error', text: JSON.stringify(new ApiError('stream_interrupted', 'Broken.').toData()) };
 }
 
-describe('an answer of bytes', () => {
+describe('ByteReply', () => {
   let arrived: (response: ServerResponse) => void = () => undefined;
   const server = createServer((_, response) => arrived(response));
   before(async () => {
@@ -75,7 +75,7 @@ describe('an answer of bytes', () => {
     return Buffer.concat(parts);
   }
 
-  it('is the same however its frames are cut and batched', async () => {
+  it('ByteReply sends the same bytes however the frames are split and batched', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.uint8Array({ maxLength: 3000 }), { minLength: 1, maxLength: 12 }),
@@ -98,14 +98,14 @@ describe('an answer of bytes', () => {
     );
   });
 
-  it('waits for the first byte with its status, so that an error before it can be one', async () => {
+  it('ByteReply sends no status before the first byte, so that an earlier error rejects', async () => {
     const { answer } = await ask();
     answer.frame(errorFrame(1));
     await assert.rejects(answer.opened, { code: 'stream_interrupted' });
     assert.equal(answer.isOpen, false);
   });
 
-  it('that breaks is incomplete to its client, who has what came before', async () => {
+  it('ByteReply leaves a broken answer incomplete, after the bytes before the error', async () => {
     for (const isFlushed of [true, false]) {
       const { answer, response } = await ask();
       const [first] = framesOf([Buffer.from('abc')], {}) as [Frame];
@@ -122,7 +122,7 @@ describe('an answer of bytes', () => {
     }
   });
 
-  it('is the stored file where only the end is left, and 410 where that is gone too', async () => {
+  it('ByteReply sends the stored file when only the end frame is left, and fails with resume_expired without the file', async () => {
     const file = { file: '2025010100/a.wav', type: 'audio/wav', bytes: stored.length };
     const [end] = framesOf([], { usage: null, file }) as [Frame];
     const { answer, response } = await ask();
@@ -138,7 +138,7 @@ describe('an answer of bytes', () => {
     await assert.rejects(nothing.answer.opened, { code: 'resume_expired' });
   });
 
-  it('does not touch a response it has let go of, and closes the file that it opened too late', async () => {
+  it('ByteReply leaves an abandoned response alone and closes a file that opens too late', async () => {
     const content = Readable.from([stored]);
     let open = (): void => undefined;
     const opening = new Promise<{ content: Readable; bytes: number }>((resolve) => {
@@ -153,7 +153,7 @@ describe('an answer of bytes', () => {
     assert.equal(answer.isOpen, false);
   });
 
-  it('wants no more while its client takes nothing, and more again when it does', async () => {
+  it('ByteReply reports backpressure while its client reads nothing, and drains when it reads again', async () => {
     const { answer, response, drained } = await ask();
     const piece = Buffer.alloc(32 * 1024, 7);
     let sent = 0;

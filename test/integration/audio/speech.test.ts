@@ -76,7 +76,7 @@ describe('POST /v1/audio/speech', () => {
   }
 
   for (const [format, type] of Object.entries(types)) {
-    it(`answers ${format} as the vendor's own bytes, with its content type`, async () => {
+    it(`POST /v1/audio/speech returns ${format} as the bytes of the vendor, with its content type`, async () => {
       const request = speech({ response_format: format });
       const response = await client.audio.speech.create(request);
       assert.equal(response.headers.get('content-type'), type);
@@ -87,7 +87,7 @@ describe('POST /v1/audio/speech', () => {
     });
   }
 
-  it('answers mp3 where no format is asked for, and it decodes', async () => {
+  it('POST /v1/audio/speech returns a decodable mp3 by default', async () => {
     const response = await client.audio.speech.create(speech());
     assert.equal(response.headers.get('content-type'), 'audio/mpeg');
     const decoder = new MPEGDecoder();
@@ -106,7 +106,7 @@ describe('POST /v1/audio/speech', () => {
     }
   });
 
-  it('takes every parameter: a custom voice, instructions, speed, and fields that it does not know', async () => {
+  it('POST /v1/audio/speech passes on every parameter: a custom voice, instructions, speed and unknown fields', async () => {
     const request = speech({ voice: { id: 'voice_1' }, instructions: 'Cheerful.', speed: 2, user: 'all' });
     // A voice of one's own lies in the operator's account at the vendor.
     const allowed = gateway.client({ apiKey: await makeApiKey(gateway, { vendorIds: ['voice_*'] }) });
@@ -121,7 +121,7 @@ describe('POST /v1/audio/speech', () => {
     }
   });
 
-  it('sends the first bytes before the vendor has finished', async () => {
+  it('POST /v1/audio/speech sends the first bytes before the vendor has finished', async () => {
     const slow = speech({ response_format: 'wav', sandbox: { tokens_per_second: 2 }, user: 'early' });
     const response = await client.audio.speech.create(slow);
     for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
@@ -131,7 +131,7 @@ describe('POST /v1/audio/speech', () => {
     }
   });
 
-  it('with stream_format sse says the same audio in events, and the usage at their end', async () => {
+  it('POST /v1/audio/speech with stream_format sse sends the same audio as events, and the usage in the last one', async () => {
     const response = await post(speech({ stream_format: 'sse', response_format: 'wav' }));
     assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
     const { audio, done } = read(sseEvents(await response.text()));
@@ -140,7 +140,7 @@ describe('POST /v1/audio/speech', () => {
     assert.deepEqual(Object.keys(done).sort(), ['type', 'usage']);
   });
 
-  it('is a job as every other: its events are those of sse, its usage is known', async () => {
+  it('POST /v1/audio/speech makes a job with the same audio as events, and with usage, but no stored result', async () => {
     const response = await client.audio.speech.create(speech());
     const audio = Buffer.from(await response.arrayBuffer());
     const id = response.headers.get('x-request-id') as string;
@@ -152,7 +152,7 @@ describe('POST /v1/audio/speech', () => {
     assert.equal(job.result, null, 'a plain answer is not stored');
   });
 
-  it('with respond-async is stored, and its result says where; nothing else is kept of it', async () => {
+  it('POST /v1/audio/speech with respond-async stores the audio, and its result links to it', async () => {
     const accepted = await post(speech({ response_format: 'flac' }), { prefer: 'respond-async' });
     assert.equal(accepted.status, 202);
     const { id } = (await accepted.json()) as JobObject;
@@ -168,7 +168,7 @@ describe('POST /v1/audio/speech', () => {
     assert.deepEqual(job.usage, { ...said.done.usage, characters: speech().input.length });
   });
 
-  it('with respond-async and sse keeps the events too', async () => {
+  it('POST /v1/audio/speech with respond-async and stream_format sse keeps the events and stores the audio', async () => {
     const accepted = await post(speech({ stream_format: 'sse' }), { prefer: 'respond-async, wait=10' });
     assert.equal(accepted.status, 202);
     const { id } = (await accepted.json()) as JobObject;
@@ -178,7 +178,7 @@ describe('POST /v1/audio/speech', () => {
     assert.ok((await stored(said.done.url ?? '')).equals(audio));
   });
 
-  it('with wait=N answers the audio when it is there in time, else the job', async () => {
+  it('POST /v1/audio/speech with wait=N returns the audio if it is ready in time, and the job otherwise', async () => {
     const request = speech({ response_format: 'wav' });
     const response = await post(request, { prefer: 'wait=30' });
     assert.equal(response.status, 200);
@@ -192,7 +192,7 @@ describe('POST /v1/audio/speech', () => {
     assert.ok((await stored((job.result as { url: string }).url)).equals(audio));
   });
 
-  it('with an idempotency key repeats the same bytes, while it is made and afterwards, of one vendor call', async () => {
+  it('POST /v1/audio/speech repeats the bytes for an idempotency key, during and after one vendor call', async () => {
     const request = speech({ response_format: 'wav', sandbox: { tokens_per_second: 40 }, user: 'keyed' });
     const keyed = async (): Promise<[string | null, Buffer]> => {
       const response = await post(request, { 'idempotency-key': 'speech' });
@@ -209,7 +209,7 @@ describe('POST /v1/audio/speech', () => {
     assert.equal((await vendorCalls(gateway, 'keyed')).filter(({ stream }) => stream).length, 1);
   });
 
-  it('repeats the bytes of a keyed job that was only stored', async () => {
+  it('POST /v1/audio/speech replays the stored audio of an asynchronous job for its idempotency key', async () => {
     const headers = { 'idempotency-key': 'stored' };
     const accepted = await post(speech(), { ...headers, prefer: 'respond-async' });
     await endedJob(gateway, ((await accepted.json()) as JobObject).id);
@@ -222,7 +222,7 @@ describe('POST /v1/audio/speech', () => {
   });
 
   for (const streamFormat of ['audio', 'sse']) {
-    it(`repeats a keyed ${streamFormat} when Redis has nothing of it any more`, async () => {
+    it(`POST /v1/audio/speech replays a keyed answer with stream_format ${streamFormat} after Redis has lost it`, async () => {
       const request = speech({ stream_format: streamFormat, user: `gone-${streamFormat}` });
       const headers = { 'idempotency-key': `gone-${streamFormat}` };
       const first = await post(request, headers);
@@ -254,7 +254,7 @@ describe('POST /v1/audio/speech', () => {
     }
   }
 
-  it('leaves nothing unfinished behind', async () => {
+  it('POST /v1/audio/speech leaves nothing in Redis', async () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 });

@@ -13,25 +13,30 @@ const both = ['transcriptions', 'translations'];
 
 /** Fields that are refused, on which routes, and the parameter that the answer names. */
 const wrong: [what: string, fields: Pairs, param: string, routes?: readonly string[]][] = [
-  ['no model', [], 'model', both],
+  ['a missing model', [], 'model', both],
   ['an empty model', [['model', '']], 'model', both],
-  ['a model twice', [...good, ...good], 'model', both],
+  ['a repeated model', [...good, ...good], 'model', both],
   ['a speech model', [['model', 'sandbox-speech']], 'model', both],
-  ['a temperature that is no number', [...good, ['temperature', 'hot']], 'temperature', both],
+  ['a temperature that is not a number', [...good, ['temperature', 'hot']], 'temperature', both],
   ['a temperature over 1', [...good, ['temperature', '1.5']], 'temperature', both],
   ['an unknown format', [...good, ['response_format', 'docx']], 'response_format', both],
-  ['speakers that the model does not tell', [...good, ['response_format', 'diarized_json']], 'response_format', both],
-  ['names of such speakers', [...good, ['known_speaker_names[]', 'Ann']], 'known_speaker_names'],
-  ['a stream that is no boolean', [...good, ['stream', '1']], 'stream', both],
+  [
+    'diarized_json from a model without speakers',
+    [...good, ['response_format', 'diarized_json']],
+    'response_format',
+    both,
+  ],
+  ['speaker names for a model without speakers', [...good, ['known_speaker_names[]', 'Ann']], 'known_speaker_names'],
+  ['a stream that is not a boolean', [...good, ['stream', '1']], 'stream', both],
   ['a streamed translation', [...good, ['stream', 'true']], 'stream', ['translations']],
-  ['a stream of srt', [...good, ['stream', 'true'], ['response_format', 'srt']], 'response_format'],
-  ['granularities of json', [...good, ['timestamp_granularities[]', 'word']], 'timestamp_granularities'],
+  ['a streamed srt', [...good, ['stream', 'true'], ['response_format', 'srt']], 'response_format'],
+  ['granularities without verbose_json', [...good, ['timestamp_granularities[]', 'word']], 'timestamp_granularities'],
   [
     'an unknown granularity',
     [...good, ['response_format', 'verbose_json'], ['timestamp_granularities[]', 'letter']],
     'timestamp_granularities[0]',
   ],
-  ['log probabilities of srt', [...good, ['response_format', 'srt'], ['include[]', 'logprobs']], 'include'],
+  ['log probabilities with srt', [...good, ['response_format', 'srt'], ['include[]', 'logprobs']], 'include'],
 ];
 
 describe('POST /v1/audio/transcriptions and /v1/audio/translations with bad input', () => {
@@ -55,7 +60,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations with bad inpu
 
   for (const [what, fields, param, routes = ['transcriptions']] of wrong) {
     for (const route of routes) {
-      it(`${route}: ${what} is a 400 that names ${param}`, async () => {
+      it(`POST /v1/audio/${route} returns 400 naming ${param} for ${what}`, async () => {
         const error = await assertErrorAnswer(await post(route, formOf(fields)), 400, 'invalid_request_error');
         assert.equal(error.param, param);
       });
@@ -63,7 +68,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations with bad inpu
   }
 
   for (const route of both) {
-    it(`${route}: a file that is missing, empty, twice there, a text or of another name is a 400 that names it`, async () => {
+    it(`POST /v1/audio/${route} returns 400 for a file that is missing, empty, repeated, a text field or under another name`, async () => {
       const refused: [FormData, string][] = [
         [formOf(good, []), 'file'],
         [formOf(good, [['file', '']]), 'file'],
@@ -89,7 +94,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations with bad inpu
       }
     });
 
-    it(`${route}: an unknown model is a 404, JSON a 415, a broken form a 400`, async () => {
+    it(`POST /v1/audio/${route} returns 404 for an unknown model, 415 for JSON and 400 for a broken form`, async () => {
       const unknown = await post(route, formOf([['model', 'nobody']]));
       await assertErrorAnswer(unknown, 404, 'model_not_found');
       const json = await post(route, '{"model":"sandbox-transcribe"}', { 'content-type': 'application/json' });
@@ -100,7 +105,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations with bad inpu
     });
   }
 
-  it('none of it has reached the vendor, and no upload is left', async () => {
+  it('POST /v1/audio/transcriptions and translations call no vendor and keep no upload for invalid requests', async () => {
     assert.deepEqual(await vendorCalls(gateway), []);
     await eventually(async () => assert.deepEqual(await storedBlobs(gateway.dataDir), []));
   });

@@ -75,7 +75,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     await eventually(async () => assert.deepEqual(await storedBlobs(gateway.dataDir), []));
   }
 
-  it('answers json with the text and the usage, which is the default', async () => {
+  it('POST /v1/audio/transcriptions returns json with text and usage by default, and log probabilities on request', async () => {
     for (const more of [{}, { response_format: 'json' as const }]) {
       const { data, response } = await client.audio.transcriptions
         .create({ model, file: await audio(), ...more })
@@ -93,7 +93,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
 
   const contentTypes = { text: 'text/plain', srt: 'application/x-subrip', vtt: 'text/vtt' } as const;
   for (const [format, type] of Object.entries(contentTypes)) {
-    it(`answers ${format} as the vendor itself would, though it is made here`, async () => {
+    it(`POST /v1/audio/transcriptions and translations build the same ${format} as the vendor would`, async () => {
       const { data, response } = await client.audio.transcriptions
         .create({ model, file: await audio(), response_format: format as 'srt' })
         .withResponse();
@@ -108,7 +108,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     });
   }
 
-  it('answers verbose_json with the segments, the words, or both, as asked', async () => {
+  it('POST /v1/audio/transcriptions returns verbose_json with segments, words or both, as requested', async () => {
     const verbose = async (granularities?: ('word' | 'segment')[]) =>
       await client.audio.transcriptions.create({
         model,
@@ -128,7 +128,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     assert.deepEqual([both.words, both.segments], [words.words, plain.segments]);
   });
 
-  it('translates, in json and verbose_json', async () => {
+  it('POST /v1/audio/translations translates, in json and verbose_json', async () => {
     const { text } = await client.audio.translations.create({ model, file: await audio(), prompt: 'Ann' });
     assert.match(text, /translated this into English\. The hint was: Ann$/);
     const request = { model, file: await audio(), prompt: 'Ann', temperature: 0.5 };
@@ -141,7 +141,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     assert.equal(verbose.segments?.[0]?.temperature, 0.5);
   });
 
-  it('passes every other parameter to the vendor, those it does not know too', async () => {
+  it('POST /v1/audio/transcriptions passes every other parameter to the vendor, including unknown ones', async () => {
     const { text } = await client.audio.transcriptions.create({
       model,
       file: await audio(),
@@ -162,7 +162,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     }
   });
 
-  it('streams deltas, then the whole text once more with the usage', async () => {
+  it('POST /v1/audio/transcriptions streams deltas, then the whole text with the usage', async () => {
     const file = await audio();
     const held = await client.audio.transcriptions.create({ model, file });
     const seen: TranscriptEvent[] = [];
@@ -176,7 +176,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     assert.ok((done?.usage?.total_tokens ?? 0) > 0);
   });
 
-  it('frames the stream as SSE with an id per event, and log probabilities where asked for', async () => {
+  it('POST /v1/audio/transcriptions streams SSE with an id per event, and log probabilities on request', async () => {
     const form = formOf({ stream: 'true', 'include[]': 'logprobs', user: 'framed' });
     const response = await post('/v1/audio/transcriptions', form);
     assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
@@ -190,7 +190,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     assert.deepEqual(await events(response.headers.get('x-request-id') as string), wire);
   });
 
-  it('a stream says exactly what the held answer says', async () => {
+  it('POST /v1/audio/transcriptions streams exactly the text of the held answer', async () => {
     const prompt = fc.string({ unit: 'grapheme', maxLength: 80 });
     await fc.assert(
       fc.asyncProperty(prompt, fc.integer({ min: 1, max: 40 }), async (hint, tenths) => {
@@ -206,7 +206,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     );
   });
 
-  it('with respond-async is a job whose result is the body, a text where it is no JSON', async () => {
+  it('POST /v1/audio/transcriptions with respond-async has the body as the result of its job, a string unless it is JSON', async () => {
     for (const format of ['json', 'text', 'srt', 'vtt', 'verbose_json']) {
       const form = formOf({ response_format: format });
       const accepted = await post('/v1/audio/transcriptions', form, { prefer: 'respond-async' });
@@ -223,7 +223,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     }
   });
 
-  it('with respond-async and a stream keeps the events, and its result is the whole', async () => {
+  it('POST /v1/audio/transcriptions with respond-async and stream keeps the events, and the whole text as the result', async () => {
     const form = formOf({ stream: 'true' });
     const accepted = await post('/v1/audio/transcriptions', form, { prefer: 'respond-async' });
     const { id } = (await accepted.json()) as JobObject;
@@ -232,7 +232,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     assert.equal(((await endedJob(gateway, id)).result as { text: string }).text, done.text);
   });
 
-  it('with wait=N answers the body when it is there in time, else the job', async () => {
+  it('POST /v1/audio/transcriptions with wait=N returns the body if it is ready in time, and the job otherwise', async () => {
     const fields = { response_format: 'srt' };
     const response = await post('/v1/audio/transcriptions', formOf(fields), { prefer: 'wait=30' });
     assert.equal(response.headers.get('content-type'), 'application/x-subrip; charset=utf-8');
@@ -243,7 +243,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     assert.equal((await endedJob(gateway, ((await late.json()) as JobObject).id)).status, 'completed');
   });
 
-  it('with an idempotency key repeats the answer of one vendor call, whatever the form’s boundary', async () => {
+  it('POST /v1/audio/transcriptions replays the answer of one vendor call for an idempotency key, whatever the boundary', async () => {
     for (const [name, fields] of Object.entries({ srt: { response_format: 'srt' }, stream: { stream: 'true' } })) {
       const answers = [];
       for (let round = 0; round < 2; round++) {
@@ -260,7 +260,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     }
   });
 
-  it('a stream that its vendor breaks ends with an error event', async () => {
+  it('POST /v1/audio/transcriptions ends a stream that its vendor breaks with an error event', async () => {
     const form = formOf({ stream: 'true', sandbox: '{"fault":{"kind":"reset","after_tokens":3}}' });
     const response = await post('/v1/audio/transcriptions', form);
     assert.equal(response.status, 200);
@@ -281,14 +281,14 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     );
   });
 
-  it('a vendor’s refusal is the answer, with its parameter', async () => {
+  it('POST /v1/audio/transcriptions returns the 400 of a vendor with its parameter', async () => {
     const form = formOf({}, Buffer.from('no audio at all'));
     const response = await post('/v1/audio/transcriptions', form);
     const error = await assertErrorAnswer(response, 400, errorCode(await response.clone().json()));
     assert.equal(error.param, 'file');
   });
 
-  it('takes 25 MiB, and no byte more', async () => {
+  it('POST /v1/audio/transcriptions accepts a file of 25 MiB, and returns 413 for one byte more', async () => {
     const limit = 25 * 1024 * 1024;
     const whole = wav(2);
     const padded = Buffer.concat([whole, Buffer.alloc(limit - whole.length)]);
@@ -301,7 +301,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     }
   });
 
-  it('leaves no upload behind: answered, failed, refused by anybody, or left by its client', async () => {
+  it('POST /v1/audio/transcriptions keeps no upload after success, failure, refusal or a disconnected client', async () => {
     // What a keyed job was asked stays no longer than it runs either.
     await assertNoBlobs();
     const refusals: [FormData, number][] = [

@@ -43,7 +43,7 @@ describe('a gateway with Bedrock alone', () => {
 
   const lastRequest = () => vendor.requests.at(-1) ?? assert.fail();
 
-  test('GET /v1/models lists what Bedrock serves, models of other makers under their own names', async () => {
+  test('GET /v1/models lists the models of Bedrock, those of other makers under their own names', async () => {
     const ids = (await gateway.client().models.list()).data.map(({ id }) => id);
     for (const id of ['claude-opus-4-8', 'bedrock/amazon.nova-pro-v1:0', 'openai/gpt-oss-120b']) {
       assert.ok(ids.includes(id), id);
@@ -51,7 +51,7 @@ describe('a gateway with Bedrock alone', () => {
     assert.ok(ids.length > 60);
   });
 
-  test('POST /v1/chat/completions by its profile, signed, streamed and held, hints named as ignored', async () => {
+  test('POST /v1/chat/completions signs Bedrock requests, held and streamed, and names ignored parameters', async () => {
     const request = { model: 'claude-opus-4-8', messages, seed: 7 };
     const client = gateway.client();
     const { data: held, response } = await client.chat.completions.create(request).withResponse();
@@ -67,7 +67,7 @@ describe('a gateway with Bedrock alone', () => {
     assert.equal(lastRequest().url, '/v1/model/global.anthropic.claude-opus-4-8/converse-stream');
   });
 
-  test('POST /v1/chat/completions asks for any other id as bedrock/…, and refuses what Converse does not have', async () => {
+  test('POST /v1/chat/completions passes any bedrock/… id on, and refuses parameters that Converse lacks', async () => {
     const model = 'bedrock/eu.amazon.nova-micro-v1:0';
     await gateway.client().chat.completions.create({ model, messages });
     assert.equal(lastRequest().url, '/v1/model/eu.amazon.nova-micro-v1%3A0/converse');
@@ -77,7 +77,7 @@ describe('a gateway with Bedrock alone', () => {
     assert.equal(vendor.requests.length, asked);
   });
 
-  test('POST /v1/chat/completions is asked again when the stream is throttled before a word', async () => {
+  test('POST /v1/chat/completions is retried when Bedrock throttles the stream before any output', async () => {
     let asked = 0;
     vendor.answer((response) => {
       asked += 1;

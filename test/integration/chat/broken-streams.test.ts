@@ -8,7 +8,7 @@ import { TestGateway } from '../../support/gateway.ts';
 import { leftovers } from '../../support/leftovers.ts';
 import { sseEvents, textOf } from '../../support/sse-events.ts';
 
-describe('streams that their vendor breaks', () => {
+describe('streams broken by their vendor', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start({ settings: { SLUICE_VENDOR_SILENCE_SECONDS: '1' } });
@@ -31,7 +31,7 @@ describe('streams that their vendor breaks', () => {
   const words = Array.from({ length: 20 }, (_, index) => `word${index + 1}`);
 
   for (const kind of ['reset', 'malformed', 'eof', 'silence']) {
-    it(`${kind} after five tokens: the five tokens, then an error as the last event, and no [DONE]`, async () => {
+    it(`a stream with the fault ${kind} after five tokens sends them, then an error as its last event, and no [DONE]`, async () => {
       const { text, error } = await broken({ kind, after_tokens: 5 });
       assert.equal(text, words.slice(0, 5).join(' '));
       assert.ok(['stream_interrupted', 'timeout'].includes(error.code ?? ''), error.code ?? '');
@@ -39,7 +39,7 @@ describe('streams that their vendor breaks', () => {
     });
   }
 
-  it("an error event of the vendor's, after tokens, becomes the last event with the meaning of its code", async () => {
+  it('a stream turns an error event of its vendor into its last event, with the meaning of its code', async () => {
     const limited = await broken({ kind: 'rate_limit', after_tokens: 5 });
     assert.equal(limited.error.code, 'rate_limit_exceeded');
     assert.equal(limited.text, words.slice(0, 5).join(' '));
@@ -48,7 +48,7 @@ describe('streams that their vendor breaks', () => {
     assert.equal(failed.text, words.slice(0, 3).join(' '));
   });
 
-  it('the official client throws an APIError after the tokens that came', async () => {
+  it('the OpenAI client throws an APIError after the tokens of a broken stream', async () => {
     const request = streamed('WORDS:20', { sandbox: { fault: { kind: 'reset', after_tokens: 5 } } });
     const texts: string[] = [];
     await assert.rejects(
@@ -62,7 +62,7 @@ describe('streams that their vendor breaks', () => {
     assert.equal(texts.join(''), words.slice(0, 5).join(' '));
   });
 
-  it('a stream without [DONE] that said its finish reason is whole', async () => {
+  it('a stream whose vendor sends a finish reason but no [DONE] is complete', async () => {
     const request = streamed('WORDS:20', { sandbox: { fault: { kind: 'no_done' } } });
     const init = { method: 'POST', body: JSON.stringify(request) };
     const events = sseEvents(await (await gateway.fetch('/v1/chat/completions', init)).text());
@@ -70,12 +70,12 @@ describe('streams that their vendor breaks', () => {
     assert.equal(textOf(events), words.join(' '));
   });
 
-  it('bytes that come one at a time, with CRLF, are read right', async () => {
+  it('a stream that arrives byte by byte with CRLF is read correctly', async () => {
     const request = streamed('Reply with exactly: é😀\u2028漢字', { sandbox: { fault: { kind: 'slow_bytes' } } });
     assert.equal(await streamedText(await gateway.client().chat.completions.create(request)), 'é😀\u2028漢字');
   });
 
-  it('nothing of all this is left behind', async () => {
+  it('broken streams leave nothing in Redis', async () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 });

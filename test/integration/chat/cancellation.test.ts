@@ -53,7 +53,7 @@ async function assertNothingLeft(gateway: TestGateway): Promise<void> {
   await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
 }
 
-describe('a client that leaves', () => {
+describe('client disconnects', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start();
@@ -64,7 +64,7 @@ describe('a client that leaves', () => {
 
   for (const stream of [false, true]) {
     const kind = stream ? 'a stream' : 'a held request';
-    it(`before the first byte of ${kind} closes the vendor's connection`, async () => {
+    it(`a client disconnect before the first byte of ${kind} closes the connection to the vendor`, async () => {
       const user = `early-${stream}`;
       const { leave } = send(gateway, { ...held('Hi', slow), stream, user });
       await firstCall(gateway, user);
@@ -75,7 +75,7 @@ describe('a client that leaves', () => {
     });
   }
 
-  it('while the vendor is in the middle of a held answer closes its connection', async () => {
+  it('a client disconnect during a held answer closes the connection to the vendor', async () => {
     const { leave } = send(gateway, held('WORDS:1000@20', { user: 'held' }));
     await firstCall(gateway, 'held');
     leave();
@@ -83,7 +83,7 @@ describe('a client that leaves', () => {
     await assertNothingLeft(gateway);
   });
 
-  it('mid-stream closes the vendor’s connection', async () => {
+  it('a client disconnect mid-stream closes the connection to the vendor', async () => {
     const { answer, leave } = send(gateway, streamed('WORDS:1000@50', { user: 'mid' }));
     let seen = 0;
     await assert.rejects(async () => {
@@ -95,7 +95,7 @@ describe('a client that leaves', () => {
     await assertNothingLeft(gateway);
   });
 
-  it('closes the vendor’s connection soon, in every phase (figures are printed)', async () => {
+  it('a client disconnect closes the connection to the vendor in every phase (delays are printed)', async () => {
     const delays: number[] = [];
     for (let round = 0; round < 10; round++) {
       await Promise.all(
@@ -118,7 +118,7 @@ describe('a client that leaves', () => {
     await assertNothingLeft(gateway);
   });
 
-  it('does not cancel with X-Sluice-On-Disconnect: continue', async () => {
+  it('a client disconnect with X-Sluice-On-Disconnect: continue does not cancel the job', async () => {
     const { leave } = send(gateway, held('WORDS:20@40', { user: 'go-on' }), { 'x-sluice-on-disconnect': 'continue' });
     await firstCall(gateway, 'go-on');
     leave();
@@ -126,7 +126,7 @@ describe('a client that leaves', () => {
     await assertNothingLeft(gateway);
   });
 
-  it("does not cancel where the key's own setting says continue, unless the header says cancel", async () => {
+  it('a client disconnect follows the setting of the key, unless the header X-Sluice-On-Disconnect overrides it', async () => {
     const key = await makeApiKey(gateway, { onDisconnect: 'continue' });
     const headers = { authorization: `Bearer ${key}` };
     const kept = send(gateway, streamed('WORDS:20@40', { user: 'key-goes-on' }), headers);
@@ -142,7 +142,7 @@ describe('a client that leaves', () => {
     await assertNothingLeft(gateway);
   });
 
-  it('at any moment around the start leaves nothing behind', async () => {
+  it('a client disconnect at any moment around the start leaves nothing in Redis or at the vendor', async () => {
     await Promise.all(
       Array.from({ length: 30 }, async (_, index) => {
         const { answer, leave } = send(gateway, { ...held('WORDS:40@100', { user: 'any' }), stream: index % 2 === 0 });
@@ -161,14 +161,14 @@ describe('a client that leaves', () => {
   });
 });
 
-describe('a client that leaves while its job is queued', () => {
+describe('client disconnects while the job is queued', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start({ workers: 0 });
   });
   after(() => gateway.stop());
 
-  it('is never seen by the vendor: a worker that starts afterwards runs only the others', async () => {
+  it('a client disconnect while the job is queued removes it, and a later worker runs only the other jobs', async () => {
     const left = [false, true, false].map((stream) => send(gateway, { ...held('Hi', { user: 'left' }), stream }));
     const stays = send(gateway, held('Reply with exactly: still here', { user: 'stays' }));
     await eventually(async () => {

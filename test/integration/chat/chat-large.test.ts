@@ -46,7 +46,7 @@ describe('large and multimodal chat completions', () => {
     }
   }
 
-  it('an image travels as a blob, never through Redis, and is gone afterwards', async () => {
+  it('a chat with an image stores it as a blob, never in Redis, and deletes it afterwards', async () => {
     const url = imageUrl(3000);
     const content = [
       { type: 'text', text: 'What is this?' },
@@ -70,7 +70,7 @@ describe('large and multimodal chat completions', () => {
     await eventually(async () => assert.deepEqual(await blobs(), []));
   });
 
-  it('an image larger than 256 KiB goes the same way', async () => {
+  it('a chat with an image over 256 KiB stores it as a blob', async () => {
     const url = imageUrl(400_000);
     const traffic = await redisTraffic(async () => {
       const answer = await client.chat.completions.create({
@@ -84,7 +84,7 @@ describe('large and multimodal chat completions', () => {
   });
 
   for (const size of [70_000, 5 * 1024 * 1024]) {
-    it(`a request of ${size} characters travels as a blob and is answered whole`, async () => {
+    it(`a chat request of ${size} characters is stored as a blob and answered in full`, async () => {
       const filler = randomBytes(Math.ceil(size / 2)).toString('hex');
       const messages = [
         { role: 'system', content: filler },
@@ -101,7 +101,7 @@ describe('large and multimodal chat completions', () => {
     });
   }
 
-  it('a request just under 64 KiB goes through the queue itself', async () => {
+  it('a chat request just under 64 KiB goes through the queue itself', async () => {
     const filler = randomBytes(30_000).toString('hex');
     const traffic = await redisTraffic(async () => {
       const answer = await client.chat.completions.create(held(`Reply with exactly: ${filler}`));
@@ -111,7 +111,7 @@ describe('large and multimodal chat completions', () => {
     assert.ok(!traffic.includes('requestBlob'));
   });
 
-  it('the blob of a request whose client left before a worker took it is removed too', async () => {
+  it('a chat whose client disconnects before a worker claims it has its blob removed', async () => {
     const idle = await TestGateway.start({ workers: 0 });
     const leave = new AbortController();
     try {
@@ -134,7 +134,7 @@ describe('large and multimodal chat completions', () => {
     }
   });
 
-  it('a held answer over 64 KiB travels as a blob', async () => {
+  it('a held chat answer over 64 KiB does not go through Redis', async () => {
     const words = Array.from({ length: 20_000 }, (_, index) => `word${index + 1}`).join(' ');
     const traffic = await redisTraffic(async () => {
       const answer = await client.chat.completions.create(held('WORDS:20000'));
@@ -143,7 +143,7 @@ describe('large and multimodal chat completions', () => {
     assert.ok(!traffic.includes('word7000 word7001'));
   });
 
-  it('a streamed event over 64 KiB among small ones arrives whole and in its place', async () => {
+  it('a streamed chat event over 64 KiB arrives whole and in order', async () => {
     const fault = { kind: 'large_event', after_tokens: 5, bytes: 200_000 };
     let text = '';
     const traffic = await redisTraffic(async () => {
@@ -155,7 +155,7 @@ describe('large and multimodal chat completions', () => {
     assert.equal(text.replace(/x+/, ''), plain);
   });
 
-  it('a long stream arrives word for word though its client reads slowly', async () => {
+  it('a long chat stream arrives complete at a slow reader', async () => {
     const response = await gateway.fetch('/v1/chat/completions', {
       method: 'POST',
       body: JSON.stringify(streamed('WORDS:20000')),

@@ -45,7 +45,7 @@ describe('tools and structured output of chat completions', () => {
     return choice?.tools ?? [];
   }
 
-  it('tool_choice auto calls the tool that the text speaks of, with valid arguments, and none else', async () => {
+  it('a chat with tool_choice auto calls only the matching tool, with valid arguments', async () => {
     const [call, ...others] = await calls('How is the weather in Paris?');
     assert.equal(call?.name, 'get_weather');
     assert.deepEqual(others, []);
@@ -55,7 +55,7 @@ describe('tools and structured output of chat completions', () => {
     assert.deepEqual(await calls('Good morning'), []);
   });
 
-  it('tool_choice none, required and a named tool are obeyed', async () => {
+  it('a chat obeys tool_choice none, required and a named tool', async () => {
     assert.deepEqual(await calls('How is the weather?', { tool_choice: 'none' }), []);
     assert.equal((await calls('Good morning', { tool_choice: 'required' })).length, 1);
     const named = { tool_choice: { type: 'function', function: { name: 'find_stock' } } };
@@ -65,7 +65,7 @@ describe('tools and structured output of chat completions', () => {
     );
   });
 
-  it('two tools are called in parallel, unless parallel_tool_calls is false', async () => {
+  it('a chat calls two tools in parallel, unless parallel_tool_calls is false', async () => {
     const text = 'Tell me the weather and the stock';
     const both = await calls(text);
     assert.deepEqual(both.map(({ name }) => name).sort(), ['find_stock', 'get_weather']);
@@ -73,7 +73,7 @@ describe('tools and structured output of chat completions', () => {
     assert.equal((await calls(text, { parallel_tool_calls: false })).length, 1);
   });
 
-  it('streamed tool calls add up to the held ones', async () => {
+  it('the tool calls of a streamed chat equal the held ones, with arguments in pieces', async () => {
     const json = '{"city":"Zürich \\"x\\"","unit":"c"}';
     const chunks: OpenAI.Chat.ChatCompletionChunk[] = [];
     const request = streamed(`TOOL:get_weather ${json}`, { tools });
@@ -87,7 +87,7 @@ describe('tools and structured output of chat completions', () => {
     assert.ok(chunks.filter(({ choices }) => choices[0]?.delta.tool_calls).length > 2, 'the arguments come in pieces');
   });
 
-  it("the client's tool runner goes through call, result and answer", async () => {
+  it('the tool runner of the OpenAI client completes call, result and answer', async () => {
     const asked: unknown[] = [];
     const parameters = z.object({ city: z.string() });
     const runner = client.chat.completions.runTools({
@@ -108,7 +108,7 @@ describe('tools and structured output of chat completions', () => {
     assert.deepEqual(asked, [{ city: 'Rome' }]);
   });
 
-  it('the results of tools reach the model', async () => {
+  it('a chat passes tool results to the model', async () => {
     const [call] = await calls('How is the weather?');
     const answer = await client.chat.completions.create({
       model: 'sandbox-chat',
@@ -125,13 +125,13 @@ describe('tools and structured output of chat completions', () => {
     assert.equal(answer.choices[0]?.message.content, 'The tool get_weather answered: sunny, 21 °C');
   });
 
-  it('response_format json_object answers an object with the keys that the prompt quotes', async () => {
+  it('a chat with response_format json_object returns an object with the quoted keys', async () => {
     const format = { response_format: { type: 'json_object' } };
     const object = await client.chat.completions.create(held('Give "city" and "country" as JSON', format));
     assert.deepEqual(Object.keys(JSON.parse(object.choices[0]?.message.content ?? '')), ['city', 'country']);
   });
 
-  it('response_format json_schema answers an instance, which the client parses by its zod schema, held and streamed', async () => {
+  it('a chat with response_format json_schema returns a valid instance, held and streamed', async () => {
     const shape = z.object({
       name: z.string(),
       size: z.number().int().min(3),
@@ -147,7 +147,7 @@ describe('tools and structured output of chat completions', () => {
     assert.deepEqual(whole.choices[0]?.message.parsed, parsed.choices[0]?.message.parsed);
   });
 
-  it('custom tools and the legacy functions pass through', async () => {
+  it('a chat passes custom tools and legacy functions on', async () => {
     const custom = { tools: [{ type: 'custom', custom: { name: 'note_down' } }] };
     const answer = await client.chat.completions.create(held('TOOL:note_down buy milk', custom));
     const [call] = answer.choices[0]?.message.tool_calls ?? [];

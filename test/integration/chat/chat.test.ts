@@ -18,7 +18,7 @@ describe('POST /v1/chat/completions', () => {
   });
   after(() => gateway.stop());
 
-  it('answers a held request with a chat.completion of the model that was asked for', async () => {
+  it('POST /v1/chat/completions returns a chat.completion of the requested model', async () => {
     const { data, response } = await client.chat.completions
       .create(held('Reply with exactly: Hello there'))
       .withResponse();
@@ -38,7 +38,7 @@ describe('POST /v1/chat/completions', () => {
     assert.equal(data.usage.total_tokens, data.usage.prompt_tokens + 2);
   });
 
-  it('streams chunks of one id, the role first, the finish reason last, and no usage unless asked', async () => {
+  it('POST /v1/chat/completions streams chunks with one id, role first, finish reason last and no usage by default', async () => {
     const chunks: OpenAI.Chat.ChatCompletionChunk[] = [];
     for await (const chunk of await client.chat.completions.create(streamed('WORDS:20'))) chunks.push(chunk);
     assert.equal(new Set(chunks.map(({ id }) => id)).size, 1);
@@ -50,7 +50,7 @@ describe('POST /v1/chat/completions', () => {
     assert.equal(text, Array.from({ length: 20 }, (_, index) => `word${index + 1}`).join(' '));
   });
 
-  it('with include_usage every chunk has usage null but the last, which has no choices', async () => {
+  it('POST /v1/chat/completions with include_usage sends the usage in the last chunk, which has no choices', async () => {
     const chunks: OpenAI.Chat.ChatCompletionChunk[] = [];
     const request = streamed('WORDS:3', { stream_options: { include_usage: true } });
     for await (const chunk of await client.chat.completions.create(request)) chunks.push(chunk);
@@ -60,7 +60,7 @@ describe('POST /v1/chat/completions', () => {
     assert.ok(chunks.every(({ usage }) => usage === null));
   });
 
-  it('frames the stream as SSE: each event but [DONE] has an id, [DONE] comes once and last', async () => {
+  it('POST /v1/chat/completions streams SSE with an id per event, and one [DONE] at the end', async () => {
     const response = await gateway.fetch('/v1/chat/completions', {
       method: 'POST',
       body: JSON.stringify(streamed('WORDS:10')),
@@ -77,7 +77,7 @@ describe('POST /v1/chat/completions', () => {
     assert.equal(textOf(events), 'word1 word2 word3 word4 word5 word6 word7 word8 word9 word10');
   });
 
-  it('sends the first event before the vendor has finished', async () => {
+  it('POST /v1/chat/completions sends the first event of a slow stream', async () => {
     const response = await gateway.fetch('/v1/chat/completions', {
       method: 'POST',
       body: JSON.stringify(streamed('WORDS:1000@20', { user: 'early' })),
@@ -88,7 +88,7 @@ describe('POST /v1/chat/completions', () => {
     }
   });
 
-  it('obeys n, max_tokens, stop and seed', async () => {
+  it('POST /v1/chat/completions obeys n, max_tokens, stop and seed', async () => {
     const many = await client.chat.completions.create(held('Hello', { n: 3 }));
     assert.deepEqual(
       many.choices.map(({ index }) => index),
@@ -108,7 +108,7 @@ describe('POST /v1/chat/completions', () => {
     assert.notDeepEqual(seeds[0], seeds[2]);
   });
 
-  it('streams n choices side by side', async () => {
+  it('POST /v1/chat/completions streams n choices side by side', async () => {
     const texts = ['', '', ''];
     for await (const chunk of await client.chat.completions.create(streamed('Hello', { n: 3 }))) {
       for (const { index, delta } of chunk.choices) texts[index] += delta.content ?? '';
@@ -120,7 +120,7 @@ describe('POST /v1/chat/completions', () => {
     );
   });
 
-  it('passes logprobs on, held and streamed', async () => {
+  it('POST /v1/chat/completions passes logprobs on, held and streamed', async () => {
     const fields = { logprobs: true, top_logprobs: 2 };
     const whole = await client.chat.completions.create(held('WORDS:4', fields));
     const content = whole.choices[0]?.logprobs?.content ?? [];
@@ -133,7 +133,7 @@ describe('POST /v1/chat/completions', () => {
     assert.deepEqual(streamedContent, content);
   });
 
-  it('takes every role, and a conversation with names', async () => {
+  it('POST /v1/chat/completions accepts every role, and names', async () => {
     const messages: Message[] = [
       { role: 'system', content: 'You are terse.' },
       { role: 'developer', content: [{ type: 'text', text: 'Be kind.' }] },
@@ -147,7 +147,7 @@ describe('POST /v1/chat/completions', () => {
     assert.equal(answer.choices[0]?.message.content, 'all roles');
   });
 
-  it('carries text byte for byte in both directions', async () => {
+  it('POST /v1/chat/completions preserves text byte for byte in both directions', async () => {
     const text =
       ' \u00e9\ud83d\ude00\u2028\u2029 \u0000\u001f\u007f"\\/\r\n\tdata: x\n\n[DONE] \u{1f468}\u200d\u{1f469}\u200d\u{1f467} \ufeff\u202e العربية 漢字';
     const whole = await client.chat.completions.create(held(`Reply with exactly: ${text}`));
@@ -158,13 +158,13 @@ describe('POST /v1/chat/completions', () => {
     );
   });
 
-  it('passes fields it does not know to the vendor', async () => {
+  it('POST /v1/chat/completions passes unknown fields to the vendor', async () => {
     const started = Date.now();
     await client.chat.completions.create(held('Hi', { sandbox: { first_token_ms: 300 }, something_new: { a: [1] } }));
     assert.ok(Date.now() - started >= 290);
   });
 
-  it('answers with the reasoning of a reasoning model, held and streamed', async () => {
+  it('POST /v1/chat/completions returns the reasoning of a reasoning model, held and streamed', async () => {
     const whole = await client.chat.completions.create(held('Reply with exactly: yes', { model: 'sandbox-reasoning' }));
     const message = whole.choices[0]?.message as unknown as { content: string; reasoning_content: string };
     assert.equal(message.content, 'yes');
@@ -178,7 +178,7 @@ describe('POST /v1/chat/completions', () => {
     assert.equal(reasoning, message.reasoning_content);
   });
 
-  it('a stream says exactly what the held answer says', async () => {
+  it('POST /v1/chat/completions streams exactly the content of the held answer', async () => {
     const prompt = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 200 }).map((text) => `Reply with exactly: ${text}`),
       fc.integer({ min: 1, max: 300 }).map((words) => `WORDS:${words}`),

@@ -13,7 +13,7 @@ import { wav } from '../../support/wav.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-describe('what published clients of OpenAI send', () => {
+describe('requests of published OpenAI clients', () => {
   let gateway: TestGateway;
   let client: OpenAI;
   before(async () => {
@@ -25,9 +25,9 @@ describe('what published clients of OpenAI send', () => {
   const post = (path: string, body: unknown): Promise<Response> =>
     gateway.fetch(path, { method: 'POST', body: JSON.stringify(body) });
 
-  describe('a Response object has both penalties', () => {
+  describe('penalties of a Response object', () => {
     for (const model of ['sandbox-chat', 'sandbox-responses']) {
-      it(`of ${model}: zeros, held, streamed and read again`, async () => {
+      it(`POST /v1/responses with ${model} shows both penalties as 0, held, streamed and retrieved`, async () => {
         const held = await client.responses.create({ model, input: 'Hi' });
         const again = await client.responses.retrieve(held.id);
         const streamed: unknown[] = [];
@@ -40,7 +40,7 @@ describe('what published clients of OpenAI send', () => {
       });
     }
 
-    it('and says the caller’s own over a chat', async () => {
+    it('POST /v1/responses over a chat model shows the requested penalties, and refuses invalid ones', async () => {
       const more = { presence_penalty: 0.5, frequency_penalty: -0.25 };
       const response = await client.responses.create({ model: 'sandbox-chat', input: 'Hi', ...more });
       const { presence_penalty: presence, frequency_penalty: frequency } = response as unknown as Fields;
@@ -50,7 +50,7 @@ describe('what published clients of OpenAI send', () => {
     });
   });
 
-  describe('a response over a chat', () => {
+  describe('POST /v1/responses over a chat model', () => {
     const refused = async (more: object, param: string): Promise<ErrorDetails> => {
       const error = await assertErrorAnswer(
         await post('/v1/responses', { model: 'sandbox-chat', input: 'Hi', ...more }),
@@ -62,7 +62,7 @@ describe('what published clients of OpenAI send', () => {
       return error;
     };
 
-    it('refuses the output of a call that never was, and takes that of an earlier turn', async () => {
+    it('POST /v1/responses refuses the output of an unknown tool call, and accepts one for a call of an earlier response', async () => {
       for (const type of ['function_call_output', 'custom_tool_call_output']) {
         const { message } = await refused({ input: [{ type, call_id: 'call_missing', output: 'x' }] }, 'input');
         assert.match(
@@ -82,7 +82,7 @@ describe('what published clients of OpenAI send', () => {
       assert.match(next.output_text, /sum 4/);
     });
 
-    it('names its own field where a chat could not be made of its input', async () => {
+    it('POST /v1/responses over a chat model names its own field when the input cannot become a chat', async () => {
       await refused({ input: [{ type: 'reasoning', id: 'rs_1', summary: [] }] }, 'input');
       await refused({ input: [{ role: 'user', content: [] }] }, 'input[0].content');
       await refused(
@@ -96,7 +96,7 @@ describe('what published clients of OpenAI send', () => {
       );
     });
 
-    it('refuses values that OpenAI’s Response object cannot have', async () => {
+    it('POST /v1/responses over a chat model refuses values that the Response object of OpenAI cannot have', async () => {
       await refused({ prompt_cache_retention: 'NaN' }, 'prompt_cache_retention');
       await refused({ service_tier: 'ultrafast'.repeat(300) }, 'service_tier');
       await refused({ reasoning: { context: '\ud800' } }, 'reasoning.context');
@@ -108,14 +108,14 @@ describe('what published clients of OpenAI send', () => {
     });
   });
 
-  describe('null on an optional field is the field left out', () => {
+  describe('null in optional fields', () => {
     const base = { model: 'sandbox-chat', messages: [{ role: 'user', content: 'Reply with exactly: hi' }] };
     const chatFields = [
       ...['tools', 'tool_choice', 'response_format', 'user', 'functions', 'function_call', 'parallel_tool_calls'],
       ...['temperature', 'stop', 'stream', 'prompt_cache_options', 'web_search_options', 'metadata', 'an_unknown_one'],
     ];
 
-    it('in chats, at the top and inside', async () => {
+    it('POST /v1/chat/completions treats null in optional fields as absent, at the top level and nested', async () => {
       const nulls = Object.fromEntries(chatFields.map((name) => [name, null]));
       assert.equal((await post('/v1/chat/completions', { ...base, ...nulls })).status, 200);
       const url = 'data:image/png;base64,iVBORw0KGgo=';
@@ -138,7 +138,7 @@ describe('what published clients of OpenAI send', () => {
       assert.equal(formatted.status, 200, await formatted.text());
     });
 
-    it('in embeddings, images, speech, completions and videos', async () => {
+    it('embeddings, images, speech, completions and videos treat null in optional fields as absent', async () => {
       const requests: readonly (readonly [string, Fields])[] = [
         [
           '/v1/embeddings',
@@ -162,7 +162,7 @@ describe('what published clients of OpenAI send', () => {
       }
     });
 
-    it('but never on a required one', async () => {
+    it('chat, embeddings, images, speech and videos return 400 naming a required field that is null', async () => {
       const requests: readonly (readonly [string, Fields, string])[] = [
         ['/v1/chat/completions', { ...base, messages: null }, 'messages'],
         ['/v1/chat/completions', { ...base, model: null }, 'model'],
@@ -179,7 +179,7 @@ describe('what published clients of OpenAI send', () => {
     });
   });
 
-  it('an empty field of a form is the field left out, but for the prompt', async () => {
+  it('POST /v1/images/edits treats empty form fields as absent, except prompt and model', async () => {
     const send = (fields: Fields): Promise<Response> => {
       const form = new FormData();
       form.append('image', pngFile('a.png'));
@@ -198,7 +198,7 @@ describe('what published clients of OpenAI send', () => {
     assert.equal(unnamed.param, 'model');
   });
 
-  it('a prompt may be packed by gzip', async () => {
+  it('POST /v1/chat/completions accepts a gzip body', async () => {
     const messages = [{ role: 'user', content: `${'word '.repeat(2000)}\nReply with exactly: packed` }];
     const response = await gateway.fetch('/v1/chat/completions', {
       method: 'POST',
@@ -210,7 +210,7 @@ describe('what published clients of OpenAI send', () => {
     assert.equal(choices[0]?.message.content, 'packed');
   });
 
-  describe('error texts that clients read are worded as OpenAI’s', () => {
+  describe('error messages in the wording of OpenAI', () => {
     const failure = async (promise: PromiseLike<unknown>): Promise<unknown> =>
       await promise.then(
         () => assert.fail('it was answered'),
@@ -219,7 +219,7 @@ describe('what published clients of OpenAI send', () => {
     const chat = (other: OpenAI, more: object = {}): PromiseLike<unknown> =>
       other.chat.completions.create({ model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hi' }], ...more });
 
-    it('a wrong, a revoked and an odd key', async () => {
+    it('a wrong, revoked or malformed key gets the OpenAI message without the key itself', async () => {
       const revoked = await makeApiKey(gateway);
       await chat(gateway.client({ apiKey: revoked }));
       await revokeKey(gateway, revoked);
@@ -239,7 +239,7 @@ describe('what published clients of OpenAI send', () => {
       }
     });
 
-    it('a model that is not there, also of GET /v1/models', async () => {
+    it('an unknown model gets the OpenAI message, from a chat and from GET /v1/models/{id}', async () => {
       const model = 'sandbox-nothing';
       for (const ask of [() => chat(client, { model }), () => client.models.retrieve(model)]) {
         const error = await failure(ask());
@@ -248,7 +248,7 @@ describe('what published clients of OpenAI send', () => {
       }
     });
 
-    it('a quota that is used up and a rate limit', async () => {
+    it('an exhausted quota and a rate limit get the OpenAI messages', async () => {
       const { key } = await makeLimitedAccount(gateway);
       const error = await failure(chat(gateway.client({ apiKey: key })));
       assert.ok(error instanceof RateLimitError && error.code === 'insufficient_quota');
@@ -262,7 +262,7 @@ describe('what published clients of OpenAI send', () => {
     });
   });
 
-  it('the sandbox takes the fields that pass to a vendor natively', async () => {
+  it('the sandbox accepts the native fields of OpenAI for responses and transcriptions', async () => {
     const native = {
       prompt_cache_options: { ttl: '30m' },
       context_management: [{ type: 'compaction', compact_threshold: 1000 }],
@@ -287,7 +287,7 @@ describe('what published clients of OpenAI send', () => {
     assert.equal(transcript.status, 200, await transcript.text());
   });
 
-  it('an id in an error is cut', async () => {
+  it('an error message truncates a long id', async () => {
     const long = `resp_${'x'.repeat(3000)}`;
     for (const answer of [
       await gateway.fetch(`/v1/responses/${long}`),
@@ -300,7 +300,7 @@ describe('what published clients of OpenAI send', () => {
     }
   });
 
-  it('a vendor’s 400 is no warning in the worker’s log', async () => {
+  it('a worker logs no warning for a 400 of a vendor, and logs a 500', async () => {
     const [worker] = gateway.workers;
     assert.ok(worker);
     const request = (fault: object): object => ({

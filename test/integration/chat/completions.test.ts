@@ -37,8 +37,8 @@ const held = (model: string, fields: Fields): Promise<OpenAI.Completion> =>
   client.completions.create({ ...fields, model });
 
 for (const model of [native, overChat]) {
-  describe(`POST /v1/completions with ${model === native ? 'a model of its own' : 'a chat model'}`, () => {
-    it('answers a held request with a text_completion of the model that was asked for', async () => {
+  describe(`POST /v1/completions with ${model === native ? 'a native completions model' : 'a chat model'}`, () => {
+    it(`POST /v1/completions with ${model} returns a text_completion of the requested model`, async () => {
       const prompt = 'Reply with exactly: Hello there';
       const { data, response } = await client.completions.create({ model, prompt }).withResponse();
       assert.equal(data.object, 'text_completion');
@@ -50,7 +50,7 @@ for (const model of [native, overChat]) {
       assert.equal(data.usage.total_tokens, data.usage.prompt_tokens + 2);
     });
 
-    it('says 16 tokens where no maximum is given, and as many as are asked for', async () => {
+    it(`POST /v1/completions with ${model} returns 16 tokens by default, and as many as max_tokens allows`, async () => {
       const { choices, usage } = await held(model, { prompt: 'WORDS:100' });
       assert.equal(choices[0]?.text.split(' ').length, 16);
       assert.equal(choices[0]?.finish_reason, 'length');
@@ -59,7 +59,7 @@ for (const model of [native, overChat]) {
       assert.equal(more.choices[0]?.text.split(' ').length, 20);
     });
 
-    it('streams chunks of one id, and says the usage at the end where that is asked for', async () => {
+    it(`POST /v1/completions with ${model} streams chunks with one id, and the usage at the end on request`, async () => {
       const chunks = await streamed(model, { prompt: 'WORDS:5' });
       assert.equal(new Set(chunks.map(({ id }) => id)).size, 1);
       assert.ok(chunks.every((chunk) => chunk.object === 'text_completion' && chunk.model === model && !chunk.usage));
@@ -72,14 +72,14 @@ for (const model of [native, overChat]) {
       assert.ok(counted.every(({ usage }) => usage === null));
     });
 
-    it('ends a stream with one [DONE], and gives each event an id', async () => {
+    it(`POST /v1/completions with ${model} ends a stream with one [DONE] and gives each event an id`, async () => {
       const events = sseEvents(await (await post({ model, prompt: 'WORDS:3', stream: true })).text());
       assert.equal(events.filter(({ data }) => data === '[DONE]').length, 1);
       assert.equal(events.at(-1)?.data, '[DONE]');
       assert.equal(new Set(events.map(({ id }) => id)).size, events.length);
     });
 
-    it('numbers the choices of several prompts: prompt times n and choice', async () => {
+    it(`POST /v1/completions with ${model} numbers the choices of several prompts as prompt times n plus choice`, async () => {
       const prompt = ['WORDS:3', 'Reply with exactly: second', 'one', 'two', 'three', 'four'];
       const fields = { prompt, n: 2, user: `several-${model}`, max_tokens: 100 };
       const whole = await held(model, fields);
@@ -100,7 +100,7 @@ for (const model of [native, overChat]) {
       assert.equal(calls.length, model === native ? 2 : 12);
     });
 
-    it('obeys stop, seed and echo', async () => {
+    it(`POST /v1/completions with ${model} obeys stop, seed and echo`, async () => {
       const stopped = await held(model, { prompt: 'Count from 1 to 9', stop: [' 5'] });
       assert.deepEqual(stopped.choices[0], { text: '1 2 3 4', index: 0, logprobs: null, finish_reason: 'stop' });
       const seeds = await Promise.all(
@@ -117,7 +117,7 @@ for (const model of [native, overChat]) {
       assert.deepEqual(saidInCompletions(await streamed(model, fields)), saidInCompletions([echoed]));
     });
 
-    it('shows logprobs in the shape of completions, held and streamed', async () => {
+    it(`POST /v1/completions with ${model} returns logprobs in the shape of completions, held and streamed`, async () => {
       const fields = { prompt: 'é😀: WORDS:3', logprobs: 2 };
       const whole = await held(model, fields);
       const logprobs = whole.choices[0]?.logprobs;
@@ -136,7 +136,7 @@ for (const model of [native, overChat]) {
       assert.deepEqual(saidInCompletions(await streamed(model, fields)), saidInCompletions([whole]));
     });
 
-    it('answers asynchronously: the job has the result, and its events are those of a stream', async () => {
+    it(`POST /v1/completions with ${model} runs asynchronously, with the result and the events in its job`, async () => {
       const body = { model, prompt: 'WORDS:4' };
       const job = await finished(await post(body, { prefer: 'respond-async' }));
       assert.equal(job.endpoint, 'completions');
@@ -154,7 +154,7 @@ for (const model of [native, overChat]) {
       assert.deepEqual(said, saidInCompletions([job.result]));
     });
 
-    it('a stream that breaks off ends in an error, not in [DONE]', async () => {
+    it(`POST /v1/completions with ${model} ends a broken stream with an error, not with [DONE]`, async () => {
       for (const [kind, code] of [
         ['reset', 'stream_interrupted'],
         ['eof', 'stream_interrupted'],
@@ -176,7 +176,7 @@ for (const model of [native, overChat]) {
       }
     });
 
-    it('a stream says exactly what the held answer says', async () => {
+    it(`POST /v1/completions with ${model} streams exactly the content of the held answer`, async () => {
       const prompt = fc.oneof(
         fc.string({ unit: 'binary', maxLength: 100 }).map((text) => `Reply with exactly: ${text}`),
         fc.integer({ min: 1, max: 60 }).map((words) => `WORDS:${words}`),
@@ -206,12 +206,12 @@ for (const model of [native, overChat]) {
     });
 
     const refusals: [name: string, fields: object, param: string, message?: RegExp][] = [
-      ['no prompt', { prompt: undefined }, 'prompt', /Missing required parameter/],
+      ['a missing prompt', { prompt: undefined }, 'prompt', /Missing required parameter/],
       ['a number as prompt', { prompt: 1 }, 'prompt'],
-      ['no prompts', { prompt: [] }, 'prompt', /cannot be an empty array/],
+      ['an empty list of prompts', { prompt: [] }, 'prompt', /cannot be an empty array/],
       ['an object among prompts', { prompt: ['a', {}] }, 'prompt[1]'],
       ['a token with a fraction', { prompt: [[1], [1, 1.5]] }, 'prompt[1][1]'],
-      ['n of 0', { n: 0 }, 'n'],
+      ['0 as n', { n: 0 }, 'n'],
       [
         'n above best_of',
         { n: 3, best_of: 2 },
@@ -221,22 +221,22 @@ for (const model of [native, overChat]) {
       ['best_of in a stream', { best_of: 2, stream: true }, 'best_of', /cannot be streamed/],
       ['21 as best_of', { best_of: 21 }, 'best_of'],
       ['6 logprobs', { logprobs: 6 }, 'logprobs'],
-      ['logprobs of the kind of chats', { logprobs: true }, 'logprobs'],
-      ['a maximum below 0', { max_tokens: -1 }, 'max_tokens'],
+      ['chat-style logprobs', { logprobs: true }, 'logprobs'],
+      ['a negative max_tokens', { max_tokens: -1 }, 'max_tokens'],
       ['a temperature of 3', { temperature: 3 }, 'temperature'],
-      ['top_p of 2', { top_p: 2 }, 'top_p'],
+      ['a top_p of 2', { top_p: 2 }, 'top_p'],
       ['a penalty of 3', { presence_penalty: 3 }, 'presence_penalty'],
-      ['a penalty as text', { frequency_penalty: '1' }, 'frequency_penalty'],
+      ['a penalty that is a string', { frequency_penalty: '1' }, 'frequency_penalty'],
       ['a bias of 101', { logit_bias: { 5: 101 } }, 'logit_bias'],
-      ['five stops', { stop: ['1', '2', '3', '4', '5'] }, 'stop'],
-      ['an echo as text', { echo: 'yes' }, 'echo'],
+      ['five stop sequences', { stop: ['1', '2', '3', '4', '5'] }, 'stop'],
+      ['an echo that is a string', { echo: 'yes' }, 'echo'],
       ['a suffix that is a number', { suffix: 1 }, 'suffix'],
       ['a seed with a fraction', { seed: 1.5 }, 'seed'],
       ['stream options without a stream', { stream_options: { include_usage: true } }, 'stream_options'],
     ];
-    it('refuses what is wrong and names it', async (t) => {
+    it(`POST /v1/completions with ${model} returns 400 naming the invalid parameter`, async (t) => {
       for (const [name, fields, param, message] of refusals) {
-        await t.test(name, async () => {
+        await t.test(`POST /v1/completions with ${model} refuses ${name}`, async () => {
           const error = await assertErrorAnswer(
             await post({ model, prompt: 'x', ...fields }),
             400,
@@ -269,8 +269,8 @@ async function finished(accepted: Response): Promise<FinishedJob> {
   });
 }
 
-describe('POST /v1/completions with a model of its own', () => {
-  it('passes tokens, suffix, best_of, max_tokens 0, and logprobs with echo', async () => {
+describe('POST /v1/completions with a native completions model only', () => {
+  it('POST /v1/completions with a native model passes tokens, suffix, best_of, max_tokens 0 and echoed logprobs on', async () => {
     const tokens = await held(native, { prompt: [[1212, 318], [13]], echo: true, max_tokens: 0 });
     assert.deepEqual(
       tokens.choices.map(({ text, finish_reason: finish }) => [text, finish]),
@@ -294,13 +294,13 @@ describe('POST /v1/completions with a model of its own', () => {
     assert.ok(nothing.choices[0]?.text);
   });
 
-  it('passes fields it does not know to the vendor', async () => {
+  it('POST /v1/completions with a native model passes unknown fields to the vendor', async () => {
     const response = await post({ model: native, prompt: 'x', something_new: 1 });
     const error = await assertErrorAnswer(response, 400, 'unknown_parameter');
     assert.equal(error.param, 'something_new');
   });
 
-  it('is the only endpoint of its model: a chat with it is refused', async () => {
+  it('POST /v1/chat/completions returns 400 for a native completions model, naming /v1/completions', async () => {
     const body = { model: native, messages: [{ role: 'user', content: 'x' }] };
     const response = await gateway.fetch('/v1/chat/completions', { method: 'POST', body: JSON.stringify(body) });
     const error = await assertErrorAnswer(response, 400, 'invalid_request_error');
@@ -309,8 +309,8 @@ describe('POST /v1/completions with a model of its own', () => {
   });
 });
 
-describe('POST /v1/completions with a chat model', () => {
-  it('adds up the usage of all prompts', async () => {
+describe('POST /v1/completions with a chat model only', () => {
+  it('POST /v1/completions with a chat model adds up the usage of all prompts', async () => {
     const one = await held(overChat, { prompt: 'WORDS:4' });
     const three = await held(overChat, { prompt: ['WORDS:4', 'WORDS:4', 'WORDS:4'] });
     assert.equal(three.usage?.prompt_tokens, 3 * (one.usage?.prompt_tokens ?? 0));
@@ -318,12 +318,12 @@ describe('POST /v1/completions with a chat model', () => {
     assert.equal(three.usage?.completion_tokens_details?.reasoning_tokens, 0);
   });
 
-  it('leaves out what only a chat shows: reasoning', async () => {
+  it('POST /v1/completions with a chat model omits the reasoning', async () => {
     const { choices } = await held('sandbox-reasoning', { prompt: 'Reply with exactly: yes', max_tokens: 200 });
     assert.deepEqual(choices, [{ text: 'yes', index: 0, logprobs: null, finish_reason: 'stop' }]);
   });
 
-  it('passes fields it does not know to the vendor', async () => {
+  it('POST /v1/completions with a chat model passes unknown fields to the vendor', async () => {
     const prompt = 'Write JSON';
     const { choices } = await held(overChat, {
       prompt,
@@ -333,13 +333,13 @@ describe('POST /v1/completions with a chat model', () => {
     assert.equal(typeof JSON.parse(choices[0]?.text ?? ''), 'object');
   });
 
-  it('ends with the error of the prompt that failed', async () => {
+  it('POST /v1/completions with a chat model returns the error of the prompt that failed', async () => {
     const sandbox = { fault: { kind: 'error', status: 503, times: 1, key: 'one prompt' } };
     const body = { model: overChat, prompt: ['a', 'b', 'c', 'd', 'e', 'f'], sandbox };
     await assertErrorAnswer(await post(body), 503, 'service_unavailable');
   });
 
-  it('ends every call of the vendor when the caller leaves', async () => {
+  it('POST /v1/completions with a chat model ends every vendor call when the client disconnects', async () => {
     const user = 'left-completion';
     const leave = new AbortController();
     const prompt = Array.from({ length: 9 }, () => 'WORDS:100');
@@ -357,19 +357,19 @@ describe('POST /v1/completions with a chat model', () => {
 
   const refusals: [name: string, fields: object, param: string][] = [
     ['null as prompt', { prompt: null }, 'prompt'],
-    ['tokens', { prompt: [1, 2] }, 'prompt'],
-    ['lists of tokens', { prompt: [[1, 2]] }, 'prompt'],
+    ['a prompt of tokens', { prompt: [1, 2] }, 'prompt'],
+    ['prompts of tokens', { prompt: [[1, 2]] }, 'prompt'],
     ['a suffix', { suffix: 'the end' }, 'suffix'],
     ['best_of above n', { best_of: 2 }, 'best_of'],
     ['logprobs with echo', { echo: true, logprobs: 0 }, 'logprobs'],
-    ['a maximum of 0', { max_tokens: 0 }, 'max_tokens'],
+    ['a max_tokens of 0', { max_tokens: 0 }, 'max_tokens'],
     ['messages', { messages: [{ role: 'user', content: 'x' }] }, 'messages'],
     ['tools', { tools: [] }, 'tools'],
     ['max_completion_tokens', { max_completion_tokens: 5 }, 'max_completion_tokens'],
   ];
-  it('refuses what a chat cannot stand in for, names it and says why', async (t) => {
+  it('POST /v1/completions with a chat model returns 400 naming parameters that a chat cannot replace, and why', async (t) => {
     for (const [name, fields, param] of refusals) {
-      await t.test(name, async () => {
+      await t.test(`POST /v1/completions with a chat model refuses ${name}`, async () => {
         const response = await post({ model: overChat, prompt: 'x', ...fields });
         const error = await assertErrorAnswer(response, 400, 'invalid_request_error');
         assert.equal(error.param, param);

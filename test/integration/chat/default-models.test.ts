@@ -5,7 +5,7 @@ import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { pngFile } from '../../support/image-files.ts';
 
-describe('a request that names no model where none is required', () => {
+describe('requests without a model', () => {
   let gateway: TestGateway;
   let without: string;
   before(async () => {
@@ -36,7 +36,7 @@ describe('a request that names no model where none is required', () => {
       const headers = { authorization: `Bearer ${gateway.apiKey}`, ...type };
       return await fetch(`${url}/v1/${name}`, { method: 'POST', headers, body });
     };
-    it(`POST /v1/${name} takes the operator's, and without one says what to do`, async () => {
+    it(`POST /v1/${name} without a model uses the default of the operator, and returns 400 naming the setting if none is set`, async () => {
       const answer = await send(gateway.url);
       const text = await answer.text();
       assert.equal(answer.status, 200, text);
@@ -47,7 +47,7 @@ describe('a request that names no model where none is required', () => {
     });
   }
 
-  it('is still a 400 where a model is required, and the setting is checked at the start', async () => {
+  it('POST /v1/chat/completions without a model returns 400, and an invalid SLUICE_DEFAULT_MODELS fails at the start', async () => {
     const chat = { method: 'POST', body: JSON.stringify({ messages: [{ role: 'user', content: 'Hi' }] }) };
     const { param } = await assertErrorAnswer(
       await gateway.fetch('/v1/chat/completions', chat),

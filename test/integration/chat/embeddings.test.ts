@@ -42,7 +42,7 @@ describe('POST /v1/embeddings', () => {
   const post = (body: object, headers: Record<string, string> = {}): Promise<Response> =>
     gateway.fetch(path, { method: 'POST', body: JSON.stringify(body), headers });
 
-  it('answers a list with one embedding, of unit length, and what was counted', async () => {
+  it('POST /v1/embeddings returns a list with one embedding of unit length, and the usage', async () => {
     const { data: answer, response } = await client.embeddings
       .create({ model, input: 'The quick brown fox', encoding_format: 'float' })
       .withResponse();
@@ -57,7 +57,7 @@ describe('POST /v1/embeddings', () => {
     assert.ok(Math.abs(dot(vector, vector) - 1) < 1e-6);
   });
 
-  it('base64, which the client asks for by itself, holds the same numbers as float', async () => {
+  it('POST /v1/embeddings returns the same numbers in base64 as in float', async () => {
     const input = ['one', 'two words', 'mañana 漢字 😀', ' '];
     const packed = await client.embeddings.create({ model, input });
     const plain = await client.embeddings.create({ model, input, encoding_format: 'float' });
@@ -69,14 +69,14 @@ describe('POST /v1/embeddings', () => {
     assert.equal(typeof raw.data[3]?.embedding, 'string');
   });
 
-  it('obeys dimensions', async () => {
+  it('POST /v1/embeddings obeys dimensions', async () => {
     for (const dimensions of [1, 3, 1024]) {
       const answer = await client.embeddings.create({ model, input: ['a text', 'another'], dimensions });
       assert.ok(answer.data.every(({ embedding }) => embedding.length === dimensions));
     }
   });
 
-  it('takes tokens and lists of tokens, a list of them as one input', async () => {
+  it('POST /v1/embeddings accepts a list of tokens as one input, and lists of tokens as several', async () => {
     const one = await client.embeddings.create({ model, input: [1212, 318, 257] });
     const two = await client.embeddings.create({ model, input: [[1212, 318, 257], [13]] });
     assert.equal(one.data.length, 1);
@@ -85,7 +85,7 @@ describe('POST /v1/embeddings', () => {
     assert.equal(two.usage.prompt_tokens, 4);
   });
 
-  it('puts similar texts closer together than others', async () => {
+  it('POST /v1/embeddings places similar texts closest together', async () => {
     const input = [
       'How do I reset my password?',
       'I forgot my password, how can I reset it?',
@@ -101,7 +101,7 @@ describe('POST /v1/embeddings', () => {
     }
   });
 
-  it('splits 300 inputs for the vendor, which takes 64, and joins them in order', async () => {
+  it('POST /v1/embeddings splits 300 inputs into vendor calls of 64 and joins them in order', async () => {
     for (const encoding of ['float', 'base64'] as const) {
       const user = `split-${encoding}`;
       const input = Array.from({ length: 300 }, (_, index) => `text number ${index}`);
@@ -120,21 +120,21 @@ describe('POST /v1/embeddings', () => {
     }
   });
 
-  it('carries a body of a megabyte, and 2,048 inputs', async () => {
+  it('POST /v1/embeddings accepts a body of a megabyte and 2,048 inputs', async () => {
     const input = Array.from({ length: 2048 }, (_, index) => `${index} ${'lorem ipsum '.repeat(50)}`);
     const answer = await client.embeddings.create({ model, input, dimensions: 8 });
     assert.equal(answer.data.length, 2048);
     assert.ok(answer.data.every(({ index }, at) => index === at));
   });
 
-  it('passes fields it does not know to the vendor, with one call and with several', async () => {
+  it('POST /v1/embeddings passes unknown fields to the vendor, in one call and in several', async () => {
     for (const input of ['one', Array.from({ length: 70 }, () => 'many')]) {
       const error = await assertErrorAnswer(await post({ model, input, something_new: 1 }), 400, 'unknown_parameter');
       assert.equal(error.param, 'something_new');
     }
   });
 
-  it('ends with the error of the call that failed', async () => {
+  it('POST /v1/embeddings returns the error of the vendor call that failed', async () => {
     const input = Array.from({ length: 300 }, (_, index) => `text ${index}`);
     const fault = { kind: 'error', status: 503, times: 1, key: 'one of five' };
     await assertErrorAnswer(await post({ model, input, sandbox: { fault } }), 503, 'service_unavailable');
@@ -153,7 +153,7 @@ describe('POST /v1/embeddings', () => {
     }
   });
 
-  it('ends every call of the vendor when the caller leaves', async () => {
+  it('POST /v1/embeddings ends every vendor call when the client disconnects', async () => {
     const user = 'left';
     const leave = new AbortController();
     const input = Array.from({ length: 300 }, (_, index) => `text ${index}`);
@@ -169,7 +169,7 @@ describe('POST /v1/embeddings', () => {
     });
   });
 
-  it('answers asynchronously: the job has the result, and its events are the object and [DONE]', async () => {
+  it('POST /v1/embeddings runs asynchronously, with the result in its job and the object and [DONE] as events', async () => {
     const input = Array.from({ length: 70 }, (_, index) => `text ${index}`);
     const accepted = await post({ model, input }, { prefer: 'respond-async' });
     assert.equal(accepted.status, 202);
@@ -192,27 +192,27 @@ describe('POST /v1/embeddings', () => {
   });
 
   const refusals: [name: string, fields: object, param: string, message?: RegExp][] = [
-    ['no input', { input: undefined }, 'input', /Missing required parameter/],
-    ['null', { input: null }, 'input'],
-    ['a number', { input: 1 }, 'input', /expected a string or an array/],
+    ['a missing input', { input: undefined }, 'input', /Missing required parameter/],
+    ['a null input', { input: null }, 'input'],
+    ['a number as input', { input: 1 }, 'input', /expected a string or an array/],
     ['an empty string', { input: '' }, 'input', /input cannot be an empty string/],
     ['an empty string among others', { input: ['a', ''] }, 'input[1]', /input cannot be an empty string/],
-    ['no inputs', { input: [] }, 'input', /input cannot be an empty array/],
-    ['no tokens', { input: [[1], []] }, 'input[1]'],
+    ['an empty list of inputs', { input: [] }, 'input', /input cannot be an empty array/],
+    ['an empty list of tokens', { input: [[1], []] }, 'input[1]'],
     ['2,049 inputs', { input: Array.from({ length: 2049 }, () => 'x') }, 'input', /at most 2048 items, but got 2049/],
-    ['texts and tokens', { input: ['a', 1] }, 'input[1]'],
-    ['tokens and texts', { input: [1, 'a'] }, 'input[1]'],
+    ['a token after a text', { input: ['a', 1] }, 'input[1]'],
+    ['a text after a token', { input: [1, 'a'] }, 'input[1]'],
     ['a token with a fraction', { input: [1.5] }, 'input[0]'],
     ['a negative token', { input: [[1], [-1]] }, 'input[1][0]'],
-    ['objects', { input: [{}] }, 'input[0]'],
-    ['no dimensions', { dimensions: 0 }, 'dimensions'],
+    ['an object as input', { input: [{}] }, 'input[0]'],
+    ['0 as dimensions', { dimensions: 0 }, 'dimensions'],
     ['dimensions as text', { dimensions: '8' }, 'dimensions'],
     ['an unknown encoding', { encoding_format: 'hex' }, 'encoding_format', /'float', 'base64'/],
     ['a stream', { stream: true }, 'stream'],
     ['more dimensions than the vendor has', { dimensions: 100_000 }, 'dimensions'],
   ];
   for (const [name, fields, param, message] of refusals) {
-    it(`refuses ${name} and names ${param}`, async () => {
+    it(`POST /v1/embeddings returns 400 naming ${param} for ${name}`, async () => {
       const response = await post({ model, input: 'x', ...fields });
       const { error } = (await response.json()) as { error: ErrorDetails };
       assert.equal(response.status, 400, error.message);
@@ -221,7 +221,7 @@ describe('POST /v1/embeddings', () => {
     });
   }
 
-  it('refuses models of another kind', async () => {
+  it('POST /v1/embeddings returns 400 for a model of another capability', async () => {
     const error = await assertErrorAnswer(
       await post({ model: 'sandbox-chat', input: 'x' }),
       400,
@@ -232,7 +232,7 @@ describe('POST /v1/embeddings', () => {
 });
 
 describe('POST /v1/embeddings with a model of fixed dimensions', () => {
-  it('refuses dimensions and names them, before anything is queued', async () => {
+  it('POST /v1/embeddings refuses dimensions for a model of fixed dimensions before anything is queued', async () => {
     // The key is never used: the request is refused before.
     const gateway = await TestGateway.start({ settings: { OPENAI_API_KEY: 'sk-none' }, workers: 0 });
     try {

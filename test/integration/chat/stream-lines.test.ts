@@ -23,7 +23,7 @@ function pairedData(text: string): string[] {
   });
 }
 
-describe('the lines of a stream', () => {
+describe('lines of a stream', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start();
@@ -31,7 +31,7 @@ describe('the lines of a stream', () => {
   after(() => gateway?.stop());
 
   for (const [path, request] of Object.entries(requests)) {
-    it(`of POST ${path} give all of its events to a client that pairs lines, and it resumes behind each of them`, async () => {
+    it(`POST ${path} streams lines that a pairing client reads completely, and resumes after each event`, async () => {
       const body = JSON.stringify({ ...request, stream: true });
       const headers = { 'idempotency-key': `lines of ${path}` };
       const response = await gateway.fetch(path, { method: 'POST', headers, body });

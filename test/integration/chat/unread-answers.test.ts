@@ -12,7 +12,7 @@ import { RawRequest } from '../../support/raw-request.ts';
 /** More than the system keeps for a client that does not read. */
 const content = 'word '.repeat(3_000_000);
 
-describe('an answer that its caller does not read', () => {
+describe('answers that their client does not read', () => {
   let vendor: Server;
   let gateway: TestGateway;
   before(async () => {
@@ -54,7 +54,7 @@ describe('an answer that its caller does not read', () => {
     return request.text.length < content.length;
   }
 
-  it('is cut when nothing of it is taken, though it was held and sent whole', { timeout: 60_000 }, async () => {
+  it('a held answer is interrupted when its client reads nothing of it', { timeout: 60_000 }, async () => {
     const request = await ask();
     request.socket.pause();
     await request.send(body);
@@ -62,7 +62,7 @@ describe('an answer that its caller does not read', () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 20_000);
   });
 
-  it('is cut on a WebSocket that follows its job, and the job keeps it', { timeout: 60_000 }, async () => {
+  it('a job socket closes if its client reads nothing, and the job keeps its answer', { timeout: 60_000 }, async () => {
     const made = await gateway.fetch('/v1/chat/completions', {
       method: 'POST',
       body,
@@ -83,7 +83,7 @@ describe('an answer that its caller does not read', () => {
     assert.ok(JSON.stringify((await read()).result).includes(content));
   });
 
-  it('reaches a caller who takes it', { timeout: 60_000 }, async () => {
+  it('a large held answer arrives at a client that reads it', { timeout: 60_000 }, async () => {
     const answer = await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
     const { choices } = (await answer.json()) as { choices: { message: { content: string } }[] };
     assert.equal(choices[0]?.message.content, content);

@@ -23,7 +23,7 @@ const refused: readonly (readonly [path: string, request: Fields, param: string]
   ['/v1/responses', { input: 'Hello', include: ['message.output_text.logprobs'] }, 'include'],
 ];
 
-describe('parameters that the vendor of a model does not know', () => {
+describe('parameters that a vendor does not support', () => {
   let gateway: TestGateway;
   let vendor: FixtureVendor;
   before(async () => {
@@ -49,7 +49,7 @@ describe('parameters that the vendor of a model does not know', () => {
   const sent = () => JSON.parse(vendor.requests.at(-1)?.body ?? '') as Fields;
 
   for (const [path, request, param] of refused) {
-    test(`POST ${path} with ${param}: 400 that names it, and the vendor is never asked`, async () => {
+    test(`POST ${path} with ${param} returns 400 naming it before the vendor is called`, async () => {
       const asked = vendor.requests.length;
       const response = await post(path, request);
       assert.equal(response.status, 400);
@@ -59,7 +59,7 @@ describe('parameters that the vendor of a model does not know', () => {
       assert.equal(vendor.requests.length, asked);
     });
 
-    test(`POST ${path} with ${param}, by a key with unsupported_parameters: drop: answered, and it is named`, async () => {
+    test(`POST ${path} with ${param} names it as ignored for a key with unsupported_parameters: drop`, async () => {
       const key = await makeApiKey(gateway, { unsupportedParameters: 'drop' });
       const response = await post(path, { ...request, temperature: 0.5 }, key);
       assert.equal(response.status, 200, await response.clone().text());
@@ -70,7 +70,7 @@ describe('parameters that the vendor of a model does not know', () => {
     });
   }
 
-  test('hints are left out and named, streamed and held, and what asks for nothing is not', async () => {
+  test('POST /v1/chat/completions drops and names unsupported hints, and no parameters without effect', async () => {
     for (const stream of [true, false]) {
       const hints = { presence_penalty: 1, metadata: { a: 'b' }, n: 1, logprobs: false, user: 'u', stream };
       const response = await post('/v1/chat/completions', { messages, ...hints });
@@ -86,7 +86,7 @@ describe('parameters that the vendor of a model does not know', () => {
     }
   });
 
-  test('a vendor that takes everything is sent everything', async () => {
+  test('POST /v1/chat/completions passes every parameter to a vendor that supports all', async () => {
     const response = await post('/v1/chat/completions', {
       model: 'sandbox-chat',
       messages,

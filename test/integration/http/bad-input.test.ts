@@ -42,8 +42,8 @@ const bodies: [name: string, body: string | Buffer, param: string | null][] = [
   ],
   ['an escaped __proto__ deep inside', '{"a":[{"b":{"\\u005f_proto__":1}}]}', null],
   ['constructor.prototype', '{"constructor":{"prototype":{"x":1}}}', null],
-  ['no fields', '{}', 'model'],
-  ['no messages', '{"model":"sandbox-chat"}', 'messages'],
+  ['an empty object', '{}', 'model'],
+  ['missing messages', '{"model":"sandbox-chat"}', 'messages'],
   ['empty messages', '{"model":"sandbox-chat","messages":[]}', 'messages'],
   ['a model that is a number', '{"model":1,"messages":[{"role":"user","content":"x"}]}', 'model'],
   ['an empty model', '{"model":"","messages":[{"role":"user","content":"x"}]}', 'model'],
@@ -93,9 +93,9 @@ describe('bad input', () => {
     return gateway.fetch(path, { method: 'POST', body, headers: { 'content-type': 'application/json', ...more } });
   }
 
-  it('bodies that are no chat request are 400 and name the parameter at fault, never its value', async (t) => {
+  it('POST /v1/chat/completions returns 400 naming the parameter, never its value, for a body that is not a chat', async (t) => {
     for (const [name, body, param] of bodies) {
-      await t.test(name, async () => {
+      await t.test(`POST /v1/chat/completions refuses ${name}`, async () => {
         const error = await assertErrorAnswer(await post(body), 400, 'invalid_request_error');
         assert.equal(error.param, param);
         assert.ok(error.message.length < 400, 'the message repeats nothing of the body');
@@ -103,18 +103,18 @@ describe('bad input', () => {
     }
   });
 
-  it('fields out of their type or range are 400 and named', async (t) => {
+  it('POST /v1/chat/completions returns 400 naming a field of the wrong type or range', async (t) => {
     for (const [field, param] of fields) {
-      await t.test(JSON.stringify(field), async () => {
+      await t.test(`POST /v1/chat/completions refuses ${JSON.stringify(field)}`, async () => {
         const response = await post(JSON.stringify(held('Hi', field)));
         assert.equal((await assertErrorAnswer(response, 400, 'invalid_request_error')).param, param);
       });
     }
   });
 
-  it('headers that cannot be read are 400 and named', async (t) => {
+  it('POST /v1/chat/completions returns 400 naming an invalid header', async (t) => {
     for (const [name, value] of headers) {
-      await t.test(`${name}: ${value.slice(0, 20)}`, async () => {
+      await t.test(`POST /v1/chat/completions refuses the header ${name}: '${value.slice(0, 20)}'`, async () => {
         const [status, body] = await raw([`${name}: ${value}`], good);
         assert.equal(status, 400, body);
         assert.equal(JSON.parse(body).error.param, name);
@@ -122,18 +122,18 @@ describe('bad input', () => {
     }
   });
 
-  it('a Prefer that says nothing known is ignored, as RFC 7240 wants', async () => {
+  it('POST /v1/chat/completions ignores an unknown Prefer, as RFC 7240 requires', async () => {
     const response = await post(good, { prefer: 'handling=lenient, wait=x' });
     assert.equal(response.status, 200);
   });
 
-  it('unknown models are 404 before anything is queued', async () => {
+  it('POST /v1/chat/completions returns 404 for an unknown model', async () => {
     for (const model of ['gpt-x', '__proto__', 'constructor', 'a/b/c', 'x'.repeat(256)]) {
       await assertErrorAnswer(await post(JSON.stringify(held('Hi', { model }))), 404, 'model_not_found');
     }
   });
 
-  it('a body of 30 MB is 413, whether or not its length was announced', async () => {
+  it('POST /v1/chat/completions returns 413 for a body of 30 MB, with and without Content-Length', async () => {
     const body = Buffer.alloc(30_000_000, ' ');
     await assertErrorAnswer(await post(body), 413, 'request_too_large');
     const stream = new ReadableStream<Uint8Array>({
@@ -146,11 +146,11 @@ describe('bad input', () => {
     await assertErrorAnswer(await gateway.fetch(path, init as RequestInit), 413, 'request_too_large');
   });
 
-  it('a body that is compressed otherwise than by gzip or zstd is 415', async () => {
+  it('POST /v1/chat/completions returns 415 for a content encoding other than gzip and zstd', async () => {
     await assertErrorAnswer(await post(good, { 'content-encoding': 'br' }), 415, 'unsupported_media_type');
   });
 
-  it('malformed and missing Authorization headers are 401, also before a body that is wrong', async () => {
+  it('POST /v1/chat/completions returns 401 for a malformed or missing Authorization, before it parses the body', async () => {
     for (const line of [
       'X-Nothing: 1',
       'Authorization: ',
@@ -164,13 +164,13 @@ describe('bad input', () => {
     }
   });
 
-  it('a broken HTTP request is refused, and the gateway goes on', async () => {
+  it('the server refuses a malformed HTTP request with 400 and continues to serve', async () => {
     const [status] = await talk('GET /v1/models HTTP/1.1\r\nbad header\r\n\r\n');
     assert.equal(status, 400);
     assert.equal((await gateway.fetch('/v1/models')).status, 200);
   });
 
-  it('nothing of all this was queued, held, or sent to the vendor', async () => {
+  it('invalid requests are not queued, held or sent to the vendor', async () => {
     const calls = await vendorCalls(gateway);
     assert.equal(calls.length, 1, 'only the request that was right');
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));

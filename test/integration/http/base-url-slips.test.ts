@@ -14,7 +14,7 @@ interface WireBody {
   readonly error: { readonly code: string; readonly type: string; readonly message: string };
 }
 
-describe('a base URL that is a slip', () => {
+describe('mistaken base URLs', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start({ settings: { PUBLIC_URL: 'http://gateway.example' } });
@@ -36,7 +36,7 @@ describe('a base URL that is a slip', () => {
   }
 
   for (const slip of slips) {
-    it(`${slip || 'without /v1'} is served as the API, and guarded as it`, async () => {
+    it(`the base URL ${slip || 'without /v1'} serves the API with the same key and host checks`, async () => {
       const authorization = `Bearer ${gateway.apiKey}`;
       const chat = await send(`${slip}/chat/completions`, { authorization }, held('Hi'));
       assert.deepEqual([chat.status, chat.body.object], [200, 'chat.completion']);
@@ -49,7 +49,7 @@ describe('a base URL that is a slip', () => {
     });
   }
 
-  it("errors under it have the endpoint's own shape, whatever case it is written in", async () => {
+  it('an error under a mistaken /v1/messages path has the Anthropic shape in any case', async () => {
     for (const path of [
       '/V1/messages',
       '//v1/messages',
@@ -63,7 +63,7 @@ describe('a base URL that is a slip', () => {
     }
   });
 
-  it('limits of a key hold for every way of writing it', async () => {
+  it('the limits of a key hold for every spelling of the base URL', async () => {
     const authorization = `Bearer ${await makeApiKey(gateway, { rpm: 2 })}`;
     const answers = [];
     for (const slip of ['/v1', '/v1/v1', '//v1']) {
@@ -72,20 +72,20 @@ describe('a base URL that is a slip', () => {
     assert.deepEqual(answers, [200, 200, 429]);
   });
 
-  it('serves the response socket under it', async () => {
+  it('the response socket is served under a mistaken base URL', async () => {
     const client = await ResponseSocketClient.open(`${gateway.url}/openai`, { key: gateway.apiKey });
     assert.equal((await client.turn({ model: 'sandbox-responses', input: 'Reply with exactly: ok' })).text, 'ok');
     client.webSocket.close();
   });
 
-  it("takes the key in Azure's header, where there is no other", async () => {
+  it('the api-key header of Azure is accepted as the key only without an Authorization', async () => {
     assert.equal((await send('/v1/models', { 'api-key': gateway.apiKey })).status, 200);
     assert.equal((await send('/v1/models', { 'api-key': 'sk-sluice-wrong' })).status, 401);
     const headers = { 'api-key': gateway.apiKey, authorization: 'Bearer sk-sluice-wrong' };
     assert.equal((await send('/v1/models', headers)).status, 401);
   });
 
-  it('opens neither the console nor the operator paths, and names the right base URL where nothing is meant', async () => {
+  it('a mistaken base URL opens no console or operator path, and a 404 names the right base URL', async () => {
     const authorization = `Bearer ${gateway.apiKey}`;
     const paths = ['//console/api/models', '/api/admin/v1/jobs', '/openai/deployments/x/chat/completions', '//metrics'];
     for (const path of paths) {

@@ -26,7 +26,7 @@ const formStart =
 const begun = (bytes: number): string =>
   `{"model":"sandbox-chat","messages":[{"role":"user","content":"${'x'.repeat(bytes)}`;
 
-describe('a body over 64 KiB', () => {
+describe('bodies over 64 KiB', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start();
@@ -56,19 +56,19 @@ describe('a body over 64 KiB', () => {
     );
   }
 
-  it('of an account with nothing left is refused before it is read', { timeout }, async () => {
+  it('a large body of an account without balance gets 429 before it is read', { timeout }, async () => {
     const { key } = await makeLimitedAccount(gateway);
     for (const answer of await askByHead(key)) assert.deepEqual(answer, { status: 429, code: 'insufficient_quota' });
   });
 
-  it('of a key that was revoked, though it is remembered, is refused before it is read', { timeout }, async () => {
+  it('a large body with a revoked key that is still cached gets 401 before it is read', { timeout }, async () => {
     const key = await makeApiKey(gateway);
     await gateway.client({ apiKey: key }).chat.completions.create(held('Hi'));
     await revokeKey(gateway, key);
     for (const answer of await askByHead(key)) assert.deepEqual(answer, { status: 401, code: 'invalid_api_key' });
   });
 
-  it('of a suspended account is refused before it is read', { timeout }, async () => {
+  it('a large body of a suspended account gets 403 before it is read', { timeout }, async () => {
     const { id, key } = await makeLimitedAccount(gateway, { credit: 10 ** 9 });
     const db = await openDatabase(gateway);
     const redis = new Redis(gateway.redisUrl);
@@ -78,7 +78,7 @@ describe('a body over 64 KiB', () => {
     for (const answer of await askByHead(key)) assert.deepEqual(answer, { status: 403, code: 'permission_denied' });
   });
 
-  it('of a key over its rate, or its budget, is refused before it is read', { timeout }, async () => {
+  it('a large body of a key over its rate limit or budget gets 429 before it is read', { timeout }, async () => {
     const slow = await makeApiKey(gateway, { rpm: 1 });
     await gateway.client({ apiKey: slow }).chat.completions.create(held('Hi'));
     for (const answer of await askByHead(slow)) assert.deepEqual(answer, { status: 429, code: 'rate_limit_exceeded' });
@@ -95,7 +95,7 @@ describe('a body over 64 KiB', () => {
       headers: { authorization: `Bearer ${key}`, ...headers },
     });
 
-  it('is answered where its caller may pay, and again by its idempotency key when nothing is left', async () => {
+  it('a large body is answered if its account can pay, and replayed by its idempotency key when the balance is gone', async () => {
     const { id, key } = await makeLimitedAccount(gateway, { credit: 10 ** 10 });
     const large = held('x'.repeat(400_000), { max_tokens: 5 });
     const keyed = { 'idempotency-key': 'large' };
@@ -119,7 +119,7 @@ describe('a body over 64 KiB', () => {
     }
   });
 
-  it('on a response socket is refused before its end where its caller cannot pay', { timeout }, async () => {
+  it('a large message on a response socket is refused early when its account cannot pay', { timeout }, async () => {
     const { key } = await makeLimitedAccount(gateway);
     const client = await ResponseSocketClient.open(gateway.url, { key });
     client.webSocket.send('x'.repeat(100_000), { fin: false });
@@ -150,7 +150,7 @@ describe('bodies and sockets of one API key', () => {
       headers: { authorization: `Bearer ${key}` },
     });
 
-  it('more bytes of unfinished bodies than it may have: 429 for it, others are answered; none are left', {
+  it('a key with too many bytes of unfinished bodies gets 429, while other keys are served and the bytes are freed', {
     timeout,
   }, async () => {
     const open: RawRequest[] = [];
@@ -172,7 +172,7 @@ describe('bodies and sockets of one API key', () => {
     await eventually(async () => assert.equal((await answerOf(gateway.apiKey)).status, 200));
   });
 
-  it('more bytes of an unfinished message on a socket than it may have: an error, and the socket is closed', {
+  it('a response socket with too many bytes of an unfinished message gets an error and is closed', {
     timeout,
   }, async () => {
     const client = await ResponseSocketClient.open(gateway.url, { key: other });
@@ -182,7 +182,7 @@ describe('bodies and sockets of one API key', () => {
     assert.equal((await answerOf(other)).status, 200);
   });
 
-  it('more sockets than it may have open: 429, and room again when one closes', { timeout }, async () => {
+  it('a key with too many open sockets gets 429, until one of them closes', { timeout }, async () => {
     const open = [1, 2].map(() => ResponseSocketClient.open(gateway.url, { key: other }));
     const [first, second] = await Promise.all(open);
     const headers = { authorization: `Bearer ${other}` };
@@ -195,7 +195,7 @@ describe('bodies and sockets of one API key', () => {
 });
 
 describe('connections that follow one job', () => {
-  it("are 32 at most: the next is 429, by events, by WebSocket and by the job's idempotency key", {
+  it('a job has at most 32 followers: the next gets 429 by events, by WebSocket and by its idempotency key', {
     timeout,
   }, async () => {
     const gateway = await TestGateway.start({ workers: 0 });
@@ -233,8 +233,8 @@ describe('connections that follow one job', () => {
   });
 });
 
-describe('files on the disk', () => {
-  it('of unfinished forms of an account are bounded, and go', { timeout }, async () => {
+describe('disk limits for files', () => {
+  it('an account with too many unfinished upload bytes gets 429, and the files are deleted', { timeout }, async () => {
     const gateway = await TestGateway.start({ settings: { SLUICE_ACCOUNT_UPLOADS_MIB: '2' } });
     try {
       const request = await RawRequest.open(gateway.url, {
@@ -253,7 +253,7 @@ describe('files on the disk', () => {
     }
   });
 
-  it('leave the floor of free space: below it uploads and large bodies are 503, small ones are answered', {
+  it('uploads and large bodies get 503 below the floor of free disk space, while small bodies are served', {
     timeout,
   }, async () => {
     const gateway = await TestGateway.start({ settings: { SLUICE_DISK_FLOOR_MIB: '10000000' } });
@@ -275,8 +275,8 @@ describe('files on the disk', () => {
   });
 });
 
-describe('a share of the queue', () => {
-  it('is what one account may fill: more is 429 for it, and the next account is taken, not 503', async () => {
+describe('queue share of an account', () => {
+  it('an account that fills its share of the queue gets 429, while other accounts are admitted', async () => {
     const gateway = await TestGateway.start({ workers: 0, settings: { SLUICE_QUEUE_LIMIT: '20' } });
     try {
       const ask = (key: string): Promise<Response> =>

@@ -20,7 +20,7 @@ const { zstdDecompressSync } = zlib as unknown as { readonly zstdDecompressSync?
 /** Some 110,000 characters of answer. */
 const long = 'WORDS:12000@0';
 
-describe('JSON answers for clients that take compressed ones', () => {
+describe('compressed JSON answers', () => {
   let gateway: TestGateway;
   before(async () => {
     // Free of charge: the console's user has no credit.
@@ -56,7 +56,7 @@ describe('JSON answers for clients that take compressed ones', () => {
 
   const chat = '/v1/chat/completions';
 
-  it('are gzip where they are large: the same answer in fewer bytes, told to caches', async () => {
+  it('a large chat answer is sent as gzip with Vary and a matching Content-Length', async () => {
     const answer = await ask(chat, { body: held(long), encoding: 'gzip, deflate, br' });
     assert.equal(answer.status, 200);
     assert.equal(answer.headers['content-encoding'], 'gzip');
@@ -68,14 +68,14 @@ describe('JSON answers for clients that take compressed ones', () => {
     assert.ok(JSON.parse(plain.toString()).choices[0].message.content.length > 65_536);
   });
 
-  it('are zstd for those who prefer it, where this Node has it', async () => {
+  it('a large chat answer is sent as zstd to a client that prefers it, if Node supports it', async () => {
     const { headers, body } = await ask(chat, { body: held(long), encoding: 'zstd, gzip;q=0.5' });
     const decode = { zstd: zstdDecompressSync, gzip: gunzipSync }[String(headers['content-encoding'])];
     assert.equal(headers['content-encoding'], zstdDecompressSync === undefined ? 'gzip' : 'zstd');
     assert.equal(JSON.parse(String(decode?.(body))).object, 'chat.completion');
   });
 
-  it('go as they are without Accept-Encoding, where it refuses what there is, and where they are small', async () => {
+  it('an answer is not compressed without a fitting Accept-Encoding, or when it is small', async () => {
     for (const encoding of [undefined, 'identity', 'br', 'gzip;q=0, zstd;q=0', 'nonsense;;;']) {
       const { headers, body } = await ask(chat, { body: held(long), ...(encoding && { encoding }) });
       assert.equal(headers['content-encoding'], undefined, encoding);
@@ -90,20 +90,20 @@ describe('JSON answers for clients that take compressed ones', () => {
     assert.equal(refused.headers['content-encoding'], undefined);
   });
 
-  it('are never streams', async () => {
+  it('a streamed answer is never compressed', async () => {
     const { headers, body } = await ask(chat, { body: streamed(long), encoding: 'gzip' });
     assert.equal(headers['content-encoding'], undefined);
     assert.ok(textOf(sseEvents(body.toString())).length > 65_536);
   });
 
-  it('are never pictures, which are compressed already', async () => {
+  it('an image answer in base64 is never compressed', async () => {
     const body = { model: 'sandbox-image', prompt: 'An otter', size: '1536x1024', n: 10, response_format: 'b64_json' };
     const { headers, body: answer } = await ask('/v1/images/generations', { body, encoding: 'gzip' });
     assert.ok(answer.length > 65_536, `${answer.length} bytes`);
     assert.equal(headers['content-encoding'], undefined);
   });
 
-  it('are large objects and lists, too: embeddings, a stored response, jobs', async () => {
+  it('large embeddings and stored responses are compressed', async () => {
     const made = await ask('/v1/responses', { body: { model: 'sandbox-chat', input: long }, encoding: 'gzip' });
     const { id } = JSON.parse(gunzipSync(made.body).toString());
     const read = await ask(`/v1/responses/${id}`, { encoding: 'gzip' });
@@ -116,7 +116,7 @@ describe('JSON answers for clients that take compressed ones', () => {
     assert.equal(JSON.parse(gunzipSync(embedded.body).toString()).data.length, 300);
   });
 
-  it('are whole for the official client, and for twenty that ask at once', async () => {
+  it('compressed answers arrive complete at the OpenAI client, also for twenty concurrent requests', async () => {
     const encodings: (string | null)[] = [];
     const client = new OpenAI({
       ...{ baseURL: `${gateway.url}/v1`, apiKey: gateway.apiKey, maxRetries: 0 },
@@ -138,7 +138,7 @@ describe('JSON answers for clients that take compressed ones', () => {
     for (const other of texts) assert.equal(other?.length, text.length);
   });
 
-  it('stay as they are where a cookie opens them', async () => {
+  it('an answer to a request with a session cookie is never compressed', async () => {
     const { cookie } = await signUp(gateway, 'ada@example.com');
     const { status, headers, body } = await ask('/console/api/models', { cookie, encoding: 'gzip' });
     assert.equal(status, 200);

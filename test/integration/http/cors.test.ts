@@ -25,7 +25,7 @@ function corsOf({ headers }: Response): Record<string, string> {
 
 const listOf = (header: string | undefined): string[] => (header ?? '').split(', ');
 
-describe('pages of other sites', () => {
+describe('CORS for pages of other sites', () => {
   let gateway: TestGateway;
   let listed: string;
   let all: string;
@@ -49,7 +49,7 @@ describe('pages of other sites', () => {
       },
     });
 
-  it('may send what the SDKs send, and are told so before, without a key', async () => {
+  it('a preflight from a listed origin allows the headers of the SDKs without a key', async () => {
     // As the official clients of OpenAI and Anthropic send it from a browser.
     const client = new OpenAI({ baseURL: `${listed}/v1`, apiKey: gateway.apiKey, dangerouslyAllowBrowser: true });
     const sent: string[] = [];
@@ -83,7 +83,7 @@ describe('pages of other sites', () => {
     assert.equal(other['allow-headers'], 'authorization');
   });
 
-  it('may read answers, held and streamed, with the headers that matter', async () => {
+  it('a listed origin may read held and streamed answers with their own headers', async () => {
     for (const body of [held('Hi'), streamed('Hi')]) {
       const response = await gateway.fetch('/v1/chat/completions', {
         ...{ url: listed, method: 'POST', body: JSON.stringify(body), headers: { origin: page } },
@@ -101,7 +101,7 @@ describe('pages of other sites', () => {
     }
   });
 
-  it('may read errors: of the key, of an unknown path, and of their own request', async () => {
+  it('a listed origin may read errors of the key, the path and the request', async () => {
     const headers = { origin: page, authorization: 'Bearer wrong' };
     const refused = await fetch(`${listed}/v1/models`, { headers });
     assert.equal(refused.status, 401);
@@ -119,7 +119,7 @@ describe('pages of other sites', () => {
     }
   });
 
-  it('that are not listed are told nothing', async () => {
+  it('an unlisted origin gets no CORS headers', async () => {
     const foreign = 'https://evil.example';
     for (const response of [
       await preflight(listed, '/v1/models', 'authorization', foreign),
@@ -132,13 +132,13 @@ describe('pages of other sites', () => {
     }
   });
 
-  it('are all allowed by *', async () => {
+  it('every origin is allowed with CORS_ORIGINS=*', async () => {
     const response = await gateway.fetch('/v1/models', { url: all, headers: { origin: 'https://evil.example' } });
     assert.equal(corsOf(response)['allow-origin'], '*');
     assert.equal((await preflight(all, '/v1/models', 'authorization', 'https://evil.example')).status, 204);
   });
 
-  it('never reach the console, the operator API or what is not the API', async () => {
+  it('the console, the operator API and paths outside the API never get CORS headers', async () => {
     for (const path of ['/console', '/console/api/session', '/admin/v1/workers', '/', '/metrics']) {
       const response = await fetch(`${all}${path}`, { headers: { origin: page } });
       assert.deepEqual(corsOf(response), {}, path);
@@ -149,7 +149,7 @@ describe('pages of other sites', () => {
     }
   });
 
-  it('may read result files, whose answers are kept apart by origin', async () => {
+  it('a listed origin may read answers of /results, which vary by origin', async () => {
     const plain = await fetch(`${listed}/results/1/2`);
     assert.equal(plain.status, 403);
     assert.match(plain.headers.get('vary') ?? '', /origin/i);
@@ -157,7 +157,7 @@ describe('pages of other sites', () => {
     assert.equal(corsOf(asked)['allow-origin'], page);
   });
 
-  it('nothing of it is there without CORS_ORIGINS, nor without an Origin', async () => {
+  it('no CORS headers are sent without CORS_ORIGINS or without an Origin', async () => {
     for (const response of [
       await preflight(none, '/v1/models', 'authorization'),
       await gateway.fetch('/v1/models', { url: none, headers: { origin: page } }),

@@ -24,7 +24,7 @@ async function collect(response: Response): Promise<WireEvent[]> {
   return events;
 }
 
-describe('SIGTERM to an api', () => {
+describe('SIGTERM to an api process', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start();
@@ -35,7 +35,7 @@ describe('SIGTERM to an api', () => {
     return gateway.fetch(path, { url: api.url, method: 'POST', body: JSON.stringify(body) });
   }
 
-  it('lets running streams and held requests finish, and takes no new connections', async () => {
+  it('an api process finishes running streams and held requests after SIGTERM, and refuses new connections', async () => {
     const api = await gateway.startApi();
     const stream = await post(api, streamed('WORDS:60@50', { user: 'finishes' }));
     const whole = post(api, held('WORDS:60@50', { user: 'finishes' }));
@@ -49,7 +49,7 @@ describe('SIGTERM to an api', () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 
-  it('hands a longer stream over: its last event says how to resume, and the rest comes from another api', async () => {
+  it('an api process ends a long stream with a resume hint after SIGTERM, and another api process continues it', async () => {
     const api = await gateway.startApi({ SLUICE_SHUTDOWN_SECONDS: '1' });
     const stream = await post(api, streamed('WORDS:120@40', { user: 'moves' }));
     const jobId = stream.headers.get('x-request-id') as string;
@@ -71,7 +71,7 @@ describe('SIGTERM to an api', () => {
     assert.equal((await vendorCalls(gateway, 'moves')).length, 1);
   });
 
-  it('a held request that is longer is a 503 to be sent again, and its job is cancelled', async () => {
+  it('an api process returns 503 with Retry-After for a long held request after SIGTERM, and cancels its job', async () => {
     const api = await gateway.startApi({ SLUICE_SHUTDOWN_SECONDS: '1' });
     const answered = post(api, held('Hi', { user: 'sent-again', sandbox: { first_token_ms: 60_000 } }));
     await called(gateway, 'sent-again');
@@ -83,7 +83,7 @@ describe('SIGTERM to an api', () => {
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'sent-again'))[0]?.ended, 'client_closed'));
   });
 
-  it('with nothing to do it ends at once, whoever is connected', async () => {
+  it('an idle api process exits at once after SIGTERM, whatever connections are open', async () => {
     const api = await gateway.startApi({ SLUICE_SHUTDOWN_SECONDS: '60' });
     await fetch(`${api.url}/healthz`);
     const silent = connect({ host: '127.0.0.1', port: Number(new URL(api.url).port) });
@@ -112,7 +112,7 @@ describe('SIGTERM to a worker', () => {
     assert.equal(await worker.stop(), 0, worker.output());
   }
 
-  it('lets its running job finish', async () => {
+  it('a worker finishes its running job after SIGTERM', async () => {
     const worker = await gateway.startWorker({ SLUICE_SHUTDOWN_SECONDS: '10' });
     const stream = await post(streamed('WORDS:60@50', { user: 'finishes' }));
     await called(gateway, 'finishes');
@@ -122,7 +122,7 @@ describe('SIGTERM to a worker', () => {
     assert.equal((await vendorCalls(gateway, 'finishes'))[0]?.ended, 'completed');
   });
 
-  it('gives a job back that has no output when its time is over: another worker runs it', async () => {
+  it('a worker requeues a job without output after the drain time, and another worker runs it', async () => {
     const worker = await gateway.startWorker();
     const sandbox = { fault: { kind: 'silence', times: 1, key: 'given-back' } };
     const answered = post(held('Reply with exactly: by another', { user: 'given-back', sandbox }));
@@ -139,7 +139,7 @@ describe('SIGTERM to a worker', () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 
-  it('a job with output that is longer ends with stream_interrupted, and is not run again', async () => {
+  it('a worker ends a long job with output as stream_interrupted after SIGTERM, and it is not run again', async () => {
     const worker = await gateway.startWorker();
     const stream = await post(streamed('WORDS:1000@20', { user: 'interrupted' }));
     await called(gateway, 'interrupted');
@@ -155,7 +155,7 @@ describe('SIGTERM to a worker', () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 
-  it('a second SIGTERM ends it at once', async () => {
+  it('a worker exits at once after a second SIGTERM', async () => {
     const worker = await gateway.startWorker({ SLUICE_SHUTDOWN_SECONDS: '60' });
     const controller = new AbortController();
     const body = JSON.stringify(held('Hi', { user: 'at-once', sandbox: { first_token_ms: 60_000 } }));

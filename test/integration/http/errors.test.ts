@@ -40,7 +40,7 @@ describe('errors', () => {
 
   const failing = (fault: object, text = 'WORDS:5') => held(text, { sandbox: { fault } });
 
-  it('a parameter out of range is a BadRequestError that names it', async () => {
+  it('a parameter out of range is a BadRequestError of the OpenAI client that names it', async () => {
     const error = await errorOf(
       client.chat.completions.create(held('Hi', { temperature: 3 })),
       OpenAI.BadRequestError,
@@ -50,7 +50,7 @@ describe('errors', () => {
     assert.equal(error.param, 'temperature');
   });
 
-  it('a wrong and a revoked key are AuthenticationErrors', async () => {
+  it('a wrong or revoked key is an AuthenticationError of the OpenAI client', async () => {
     const revoked = await makeApiKey(gateway);
     await gateway.client({ apiKey: revoked }).chat.completions.create(held('Hi'));
     await revokeKey(gateway, revoked);
@@ -67,7 +67,7 @@ describe('errors', () => {
     }
   });
 
-  it('a missing and a malformed Authorization are 401', async () => {
+  it('POST /v1/chat/completions returns 401 for a missing or malformed Authorization', async () => {
     for (const authorization of ['', 'Bearer', 'Bearer a b', 'Basic dXNlcg==', gateway.apiKey]) {
       const body = JSON.stringify(held('Hi'));
       const init = { method: 'POST', headers: { authorization }, body };
@@ -75,14 +75,14 @@ describe('errors', () => {
     }
   });
 
-  it('an unknown model is a NotFoundError with a hint at one that is near', async () => {
+  it('an unknown model is a NotFoundError of the OpenAI client that suggests a similar model', async () => {
     const request = client.chat.completions.create(held('Hi', { model: 'sandbox-chatt' }));
     const error = await errorOf(request, OpenAI.NotFoundError, 404, 'model_not_found');
     assert.match(error.message, /sandbox-chat\b/);
     assert.equal(error.param, 'model');
   });
 
-  it('unknown paths are 404, wrong methods 405 with Allow', async () => {
+  it('an unknown path returns 404, and a wrong method returns 405 with Allow', async () => {
     for (const path of ['/v1/nothing', '/v1/fine_tuning/jobs', '/v2/models', '/v1/chat']) {
       await assertErrorAnswer(await gateway.fetch(path), 404, 'not_found');
     }
@@ -99,7 +99,7 @@ describe('errors', () => {
     }
   });
 
-  it('a model of another kind is a 400 that names the paths to use', async () => {
+  it('a model of another capability returns 400 naming the paths to use', async () => {
     for (const [path, model, use] of [
       ['/v1/chat/completions', 'sandbox-image', 'use /v1/images/generations or /v1/images/edits'],
       ['/v1/chat/completions', 'sandbox-speech', 'use /v1/audio/speech.'],
@@ -115,13 +115,13 @@ describe('errors', () => {
     }
   });
 
-  it('JSON with a mistake is a 400 that tells its line and column', async () => {
+  it('POST /v1/chat/completions returns 400 with line and column for a JSON syntax error', async () => {
     const response = await gateway.fetch('/v1/chat/completions', { method: 'POST', body: '{\n  "model": nothing\n}' });
     const { message } = await assertErrorAnswer(response, 400, 'invalid_request_error');
     assert.ok(message.includes('at line 2, column 12'), message);
   });
 
-  it('a body over 20 MiB is 413, one that is not JSON by its type 415', async () => {
+  it('POST /v1/chat/completions returns 413 for a body over 20 MiB, and 415 for a content type other than JSON', async () => {
     const large = await gateway.fetch('/v1/chat/completions', {
       method: 'POST',
       body: ' '.repeat(20 * 1024 * 1024 + 1),
@@ -133,7 +133,7 @@ describe('errors', () => {
     }
   });
 
-  it("a vendor's 400 stays 400 with its message, parameter and code", async () => {
+  it('a 400 of a vendor reaches the client with its message and code', async () => {
     const fault = { kind: 'error', status: 400, code: 'context_length_exceeded', message: 'Too long.' };
     for (const request of [failing(fault), { ...failing(fault), stream: true as const }]) {
       const error = await errorOf(
@@ -146,7 +146,7 @@ describe('errors', () => {
     }
   });
 
-  it("a vendor's 429 reaches the client with Retry-After, held and streamed", async () => {
+  it('a 429 of a vendor reaches the client with Retry-After, held and streamed', async () => {
     const fault = { kind: 'rate_limit', retry_after: 7 };
     for (const request of [failing(fault), { ...failing(fault), stream: true as const }]) {
       const error = await errorOf(
@@ -162,7 +162,7 @@ describe('errors', () => {
     }
   });
 
-  it("the client's automatic retry by Retry-After succeeds", async () => {
+  it('the automatic retry of the OpenAI client by Retry-After succeeds', async () => {
     const sandbox = { fault: { kind: 'rate_limit', retry_after: 1, times: 1, key: 'retry-after' } };
     const started = Date.now();
     const answer = await gateway
@@ -173,7 +173,7 @@ describe('errors', () => {
     assert.equal((await vendorCalls(gateway, 'retry-after')).length, 2);
   });
 
-  it("a vendor's 401, 402 and 403 are our 503, without a word of the vendor's", async () => {
+  it('a 401, 402 or 403 of a vendor becomes a 503 without the message of the vendor', async () => {
     for (const status of [401, 402, 403]) {
       const request = client.chat.completions.create(
         failing({ kind: 'error', status, message: 'secret account words' }),
@@ -190,7 +190,7 @@ describe('errors', () => {
     }
   });
 
-  it("a vendor's 401 is asked for once by a client that would try again, and by Anthropic's headers, too", async () => {
+  it('a 401 of a vendor is not retried by the OpenAI client, and POST /v1/messages returns the same headers', async () => {
     const body = { ...failing({ kind: 'error', status: 401 }), user: 'refused-key' };
     await assert.rejects(gateway.client({ maxRetries: 3 }).chat.completions.create(body));
     assert.equal((await vendorCalls(gateway, 'refused-key')).length, 1);
@@ -207,7 +207,7 @@ describe('errors', () => {
     assert.equal(answer.headers.get('retry-after'), null);
   });
 
-  it("a vendor's 500 is 500, its 529 is 503, and what breaks before any output 500", async () => {
+  it('a 500 or broken answer of a vendor becomes a 500, and a 529 becomes a 503', async () => {
     for (const fault of [{ kind: 'error', status: 500 }, { kind: 'reset' }, { kind: 'eof' }, { kind: 'malformed' }]) {
       await errorOf(client.chat.completions.create(failing(fault)), OpenAI.InternalServerError, 500, 'server_error');
     }
@@ -217,7 +217,7 @@ describe('errors', () => {
     await errorOf(reset, OpenAI.InternalServerError, 500, 'server_error');
   });
 
-  it("a silent vendor is 504 when the caller's X-Stainless-Timeout is over, held and streamed", async () => {
+  it('a silent vendor becomes a 504 after the X-Stainless-Timeout of the client, held and streamed', async () => {
     for (const stream of [false, true]) {
       const request = { ...failing({ kind: 'silence' }), stream, user: `silence-${stream}` };
       const init = { method: 'POST', headers: { 'x-stainless-timeout': '1' }, body: JSON.stringify(request) };

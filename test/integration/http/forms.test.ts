@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { TestGateway } from '../../support/gateway.ts';
 
-describe('forms and JSON', () => {
+describe('forms on JSON routes', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start({ workers: 0 });
@@ -19,7 +19,7 @@ describe('forms and JSON', () => {
     return [response.status, error.code, error.message];
   }
 
-  it('POST /v1/chat/completions answers 415 to a form, small or large, and keeps none of its files', async () => {
+  it('POST /v1/chat/completions returns 415 for a form, small or large, and keeps none of its files', async () => {
     for (const bytes of [10, 30_000_000]) {
       const form = new FormData();
       form.append('model', 'sandbox-chat');

@@ -34,21 +34,21 @@ describe('health and metrics', () => {
   });
   after(() => gateway.stop());
 
-  it('GET /healthz and /readyz answer 200 without a key, of api and worker', async () => {
+  it('GET /healthz and /readyz return 200 without a key on api and worker', async () => {
     for (const url of [gateway.url, workerUrl]) {
       assert.equal((await fetch(`${url}/healthz`)).status, 200);
       assert.equal((await fetch(`${url}/readyz`)).status, 200);
     }
   });
 
-  it('GET /health, and the paths that other gateways have for it, say the same', async () => {
+  it('GET /health and the health paths of other gateways return 200 with status ok', async () => {
     for (const path of ['/health', '/health/liveliness', '/health/liveness', '/health/readiness']) {
       const answer = await fetch(`${gateway.url}${path}`);
       assert.deepEqual([answer.status, ((await answer.json()) as { status: string }).status], [200, 'ok'], path);
     }
   });
 
-  it('GET /metrics counts requests, errors, first frames and frames, and shows the queue and the lags', async () => {
+  it('GET /metrics counts requests, errors and frames, and shows the queue, lags and jobs', async () => {
     const client = gateway.client();
     const before = await samples(gateway.url);
     const since = (after: Map<string, number>, name: string): number =>
@@ -92,7 +92,7 @@ describe('health and metrics', () => {
     });
   });
 
-  it('GET /metrics shows what runs while it runs', async () => {
+  it('GET /metrics shows running requests and jobs', async () => {
     const answered = gateway.client().chat.completions.create(held('WORDS:120@40', { user: 'runs' }));
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'runs')).length, 1));
     assert.equal((await samples(gateway.url)).get('sluice_requests_running{}'), 1);
@@ -101,7 +101,7 @@ describe('health and metrics', () => {
     assert.equal((await samples(gateway.url)).get('sluice_requests_running{}'), 0);
   });
 
-  it('GET /metrics shows how long the oldest job has waited', async () => {
+  it('GET /metrics shows the wait of the oldest job', async () => {
     const idle = await TestGateway.start({ workers: 0 });
     try {
       const headers = { prefer: 'respond-async' };
@@ -116,7 +116,7 @@ describe('health and metrics', () => {
     }
   });
 
-  it('GET /readyz is 503 while Redis is away and 200 when it is back; /healthz stays 200', async () => {
+  it('GET /readyz returns 503 while Redis is down and 200 again afterwards, and /healthz stays 200', async () => {
     const ready = async (): Promise<number> => (await fetch(`${gateway.url}/readyz`)).status;
     await gateway.redis?.kill();
     await eventually(async () => assert.equal(await ready(), 503));
@@ -128,7 +128,7 @@ describe('health and metrics', () => {
   });
 });
 
-describe('the access log', () => {
+describe('access log', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start();
@@ -149,7 +149,7 @@ describe('the access log', () => {
     error?: string;
   }
 
-  it('has exactly one line per request, with its facts and never a key, a prompt or a body', async () => {
+  it('the access log has one line per request with its facts, and never a key, a prompt or a body', async () => {
     const secret = 'prompt-that-nobody-may-log';
     const post = (body: object | string, init: RequestInit = {}): Promise<Response> =>
       gateway.fetch(path, { ...init, method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) });

@@ -22,7 +22,7 @@ function ask(url: string, path: string, headers: Record<string, string>, method 
   });
 }
 
-describe('a gateway', () => {
+describe('host names of the gateway', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start({ workers: 0 });
@@ -31,7 +31,7 @@ describe('a gateway', () => {
 
   const port = (url: string): string => new URL(url).port;
 
-  test('of one machine answers to its own names only: no page has a name of its own lead there', async () => {
+  test('a gateway without PUBLIC_URL returns 403 for host names that are not local, except on health checks', async () => {
     const { url } = gateway;
     const own = ['localhost', '127.0.0.1', '[::1]'].flatMap((name) => [name, `${name}:${port(url)}`, `${name}:99`]);
     for (const host of [...own, 'LocalHost']) assert.equal((await ask(url, '/', { host })).status, 200, host);
@@ -55,7 +55,7 @@ describe('a gateway', () => {
     assert.equal((await ask(url, '/v1/responses', { ...socket, ...key })).status, 403);
   });
 
-  test('with PUBLIC_URL answers to those names, to its own machine and to addresses, which nobody can redirect', async () => {
+  test('a gateway with PUBLIC_URL serves those names, local names and IP addresses only', async () => {
     const api = await gateway.startApi({
       PUBLIC_URL: 'https://a.example,https://b.example:8443',
       TRUST_PROXY: '10.0.0.9',
@@ -83,7 +83,7 @@ describe('a gateway', () => {
     await behind.stop();
   });
 
-  test('that is reached by https sets Secure cookies and tells browsers to stay with https; else neither', async () => {
+  test('a gateway sets Secure cookies and HSTS only when it is reached by https', async () => {
     const proxied = await gateway.startApi({ TRUST_PROXY: '1', SLUICE_SIGN_UP: 'open' });
     const open = await gateway.startApi({ PUBLIC_URL: 'https://a.example', SLUICE_SIGN_UP: 'open' });
     const email = 'secure@example.com';

@@ -24,7 +24,7 @@ describe('GET /metrics', () => {
     return status;
   };
 
-  it('is for this machine: not by a proxy, and not under a name that a page has made its own', async () => {
+  it('GET /metrics is served to this machine only, and returns 403 through a proxy or under a foreign host name', async () => {
     assert.equal(await ask({}), 200);
     assert.equal(await ask({ host: 'localhost:8080' }), 200);
     for (const name of ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-host']) {
@@ -40,7 +40,7 @@ describe('GET /metrics', () => {
     assert.equal(mayReadMetrics({ ...stranger, headers: bearer } as never, bearer.authorization.slice(7)), true);
   });
 
-  it('is collected once for all who ask in the same second, by figures of after their asking', async () => {
+  it('GET /metrics collects once for all concurrent requests', async () => {
     const redis = new Redis(gateway.redisUrl);
     const pings = async () => Number(/^cmdstat_ping:calls=(\d+)/m.exec(await redis.info('commandstats'))?.[1] ?? 0);
     const before = await pings();
@@ -56,7 +56,7 @@ describe('GET /metrics', () => {
 });
 
 describe('GET /metrics with METRICS_TOKEN and METRICS_PORT', () => {
-  it('takes the token, of the api and of a worker, and nothing else', async () => {
+  it('GET /metrics with METRICS_TOKEN accepts the token only, on api and worker', async () => {
     const settings = { METRICS_TOKEN: bearer.authorization.slice(7) };
     const gateway = await TestGateway.start({ workers: 0, settings });
     try {
@@ -79,7 +79,7 @@ describe('GET /metrics with METRICS_TOKEN and METRICS_PORT', () => {
     }
   });
 
-  it('has a port of its own where one is set, and none on the main one', async () => {
+  it('GET /metrics is served on METRICS_PORT only when it is set', async () => {
     const port = await freePort();
     const gateway = await TestGateway.start({ workers: 0, settings: { METRICS_PORT: String(port) } });
     try {
@@ -95,7 +95,7 @@ describe('GET /metrics with METRICS_TOKEN and METRICS_PORT', () => {
 });
 
 describe('GET /', () => {
-  it('tells strangers neither the version, nor vendors, nor how many models there are', async () => {
+  it('GET / and the console settings reveal no version, vendors or models', async () => {
     const gateway = await TestGateway.start({ workers: 0, settings: { OPENAI_API_KEY: 'sk-none' } });
     try {
       const page = await (await fetch(`${gateway.url}/`)).text();

@@ -4,7 +4,7 @@ import OpenAI from 'openai';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { TestGateway } from '../../support/gateway.ts';
 
-describe('what is not offered', () => {
+describe('endpoints that are not offered', () => {
   let gateway: TestGateway;
   let client: OpenAI;
   before(async () => {
@@ -38,7 +38,7 @@ describe('what is not offered', () => {
     ['/v1/Files/', 'File management'],
   ] as const;
 
-  it('is 404 in the error shape and says which area it is, whatever the method, body and key', async () => {
+  it('an endpoint that is not offered returns 404 naming its area, whatever the method, body and key', async () => {
     for (const [path, area] of paths) {
       for (const method of ['GET', 'POST', 'DELETE', 'PATCH', 'PUT', 'OPTIONS', 'REPORT']) {
         const hasBody = method === 'POST' || method === 'PUT';
@@ -50,7 +50,7 @@ describe('what is not offered', () => {
     }
   });
 
-  it('is a NotFoundError of the official client, which tells the same', async () => {
+  it('an endpoint that is not offered is a NotFoundError of the OpenAI client, naming its area', async () => {
     const requests: [() => PromiseLike<unknown>, RegExp][] = [
       [() => client.fineTuning.jobs.create({ model: 'x', training_file: 'y' }), /Fine-tuning/],
       [() => client.files.list(), /File management/],
@@ -73,7 +73,7 @@ describe('what is not offered', () => {
     }
   });
 
-  it('leaves every other path as it was', async () => {
+  it('other paths keep their 404, 405 and 200', async () => {
     for (const path of ['/v1/filesystem', '/v1/usages', '/v1/nothing', '/files', '/v1']) {
       const { message } = await assertErrorAnswer(await gateway.fetch(path), 404, 'not_found');
       const hint = path.startsWith('/v1') ? '' : `. The base URL of the API is ${gateway.url}/v1`;

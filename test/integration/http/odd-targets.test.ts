@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
 import { type ApiProcess, TestGateway } from '../../support/gateway.ts';
 
-describe('A request whose target is no path', () => {
+describe('request targets that are not paths', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start({ workers: 0 });
@@ -29,7 +29,7 @@ describe('A request whose target is no path', () => {
     ...['CONNECT example.com:443', 'GET http://', 'GET http://[::1', 'GET http://[::bad/v1/models', 'POST x://y'],
     ...['OPTIONS *', 'CONNECT models:443'],
   ]) {
-    it(`${line} is a 400 in the error shape, with an id and a line in the log, and the last of its connection`, async () => {
+    it(`the target ${line} gets a 400 in the error shape with a logged id, and the connection closes`, async () => {
       for (const headers of ['', 'origin: https://example.com\r\n', 'anthropic-version: 2023-06-01\r\n']) {
         const { status, head, body } = await ask(line, headers);
         assert.equal(status, expected, head);
@@ -42,7 +42,7 @@ describe('A request whose target is no path', () => {
     });
   }
 
-  it('in absolute form with a path is answered as that path', async () => {
+  it('a target in absolute form is served as its path', async () => {
     const { status, body } = await ask('GET http://anything.example/healthz', 'connection: close\r\n');
     assert.deepEqual([status, JSON.parse(body).status ?? 'ok'], [200, 'ok']);
     assert.equal((await ask('GET http://anything.example/v1/models', 'connection: close\r\n')).status, 401);

@@ -78,7 +78,7 @@ function resolve(pointer: string): unknown {
 }
 
 describe('GET /openapi.json', () => {
-  test('has every route of the application, and no other', async () => {
+  test('GET /openapi.json has every route of the application and no other', async () => {
     const routes = (await appRoutes()).flatMap((route) =>
       route === `ALL ${authPath}/*path`
         ? Object.entries(authCalls).map(([path, { method }]) => `${method} ${authPath}${path}`)
@@ -92,7 +92,7 @@ describe('GET /openapi.json', () => {
     );
   });
 
-  test('is public, the same each time, compressed, and not sent again to who has it', async () => {
+  test('GET /openapi.json is public, stable and compressed, and returns 304 for its ETag', async () => {
     const first = await fetch(`${gateway.url}/openapi.json`);
     assert.deepEqual([first.status, first.headers.get('content-type')], [200, 'application/json; charset=utf-8']);
     assert.equal(first.headers.get('content-encoding'), 'gzip');
@@ -108,7 +108,7 @@ describe('GET /openapi.json', () => {
     }
   });
 
-  test('is OpenAPI 3.1: all that is named is there, and nothing is said twice', () => {
+  test('GET /openapi.json is OpenAPI 3.1 with resolved references, unique operation ids and no unused components', () => {
     assert.equal(document.openapi, '3.1.0');
     assertKeys(document, ['openapi', 'info', 'servers', 'tags', 'paths', 'components'], '#');
     assertKeys(document.info, ['title', 'version', 'summary', 'license'], '#/info');
@@ -129,7 +129,7 @@ describe('GET /openapi.json', () => {
     }
   });
 
-  test('has schemas that are JSON Schema 2020-12', () => {
+  test('GET /openapi.json has valid JSON Schema 2020-12 schemas', () => {
     const ajv = newAjv();
     for (const [name, schema] of Object.entries(document.components.schemas)) {
       assert.ok(ajv.validateSchema(schema), `${name}: ${ajv.errorsText()}`);
@@ -237,8 +237,8 @@ async function runExample(source: string, made: Made): Promise<{ status: number;
   return { status: Number(stdout.slice(end + 1)), body: isWritten ? '' : stdout.slice(0, end) };
 }
 
-describe('the document tells the truth', () => {
-  test('every operation of /v1 has an example that succeeds, and its answer is as it says', async () => {
+describe('GET /openapi.json against real answers', () => {
+  test('every /v1 operation has an example that succeeds, with an answer as documented', async () => {
     const made = await make();
     const own = operations().filter(([name]) => / \/v1\//.test(name));
     // What deletes or cancels comes after what reads.
@@ -257,7 +257,7 @@ describe('the document tells the truth', () => {
     }
   });
 
-  test('the examples of bodies are what their schemas say', () => {
+  test('every example body matches its schema', () => {
     const ajv = newAjv();
     for (const [name, { requestBody }] of operations()) {
       for (const { schema, example } of Object.values(requestBody?.content ?? {})) {
@@ -269,7 +269,7 @@ describe('the document tells the truth', () => {
     }
   });
 
-  test('what makes a job answers with one where it is asked to, and errors are as it says', async () => {
+  test('every operation that makes a job returns a documented 202 for respond-async and a 400 for an empty body', async () => {
     for (const [name, operation] of operations()) {
       const [method = '', path = ''] = name.split(' ');
       const example = operation.requestBody?.content['application/json']?.example;
@@ -285,7 +285,7 @@ describe('the document tells the truth', () => {
     }
   });
 
-  test('the console and the operators get what it says', async () => {
+  test('the console and operator routes return answers as documented', async () => {
     const ask = async (method: string, path: string, name: string, body?: object) => {
       const response = await fetch(`${gateway.url}${path}`, {
         method,
@@ -326,7 +326,7 @@ describe('the document tells the truth', () => {
   });
 });
 
-describe('an answer that the document does not tell of', () => {
+describe('check of answers against the document', () => {
   const model = { id: 'm', object: 'model', created: 1, owned_by: 'someone', capability: 'chat' };
   const wrongPath = '{"error":{"message":"none","type":"t","param":null,"code":null}}';
   const kept = (more: Partial<KeptAnswer>): KeptAnswer => {
@@ -334,7 +334,7 @@ describe('an answer that the document does not tell of', () => {
     return { ...answer, bytes: 10, body: JSON.stringify({ object: 'list', data: [model] }), ...more };
   };
 
-  test('is found by its operation, status, type and body', () => {
+  test('the check finds an undocumented operation, status, type or body', () => {
     for (const fine of [
       kept({}),
       kept({ url: '/v1/models/openai/gpt-4o', body: JSON.stringify(model) }),
@@ -364,7 +364,7 @@ describe('an answer that the document does not tell of', () => {
     }
   });
 
-  test('fails the run of the suites, as does a run that kept no answer', async () => {
+  test('the check fails the test run for an undocumented answer, and for a run without answers', async () => {
     const check = fileURLToPath(new URL('../../support/check-answers.ts', import.meta.url));
     const codeOf = async (...answers: KeptAnswer[]): Promise<number> => {
       const kept = await mkdtemp(join(folder, 'kept-'));

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
 import { type ApiProcess, TestGateway } from '../../support/gateway.ts';
 
-describe('what the HTTP parser refuses', () => {
+describe('requests refused by the HTTP parser', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start({ workers: 0 });
@@ -23,9 +23,9 @@ describe('what the HTTP parser refuses', () => {
   }
 
   const cases: Readonly<Record<string, readonly [status: number, code: string, request: string]>> = {
-    'no HTTP at all': [400, 'invalid_request_error', '\u0016\u0003\u0001 hello\r\n\r\n'],
+    'bytes that are not HTTP': [400, 'invalid_request_error', '\u0016\u0003\u0001 hello\r\n\r\n'],
     'a header without a name': [400, 'invalid_request_error', 'GET /healthz HTTP/1.1\r\nhost: x\r\n: y\r\n\r\n'],
-    'two lengths': [
+    'two content lengths': [
       400,
       'invalid_request_error',
       'POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab',
@@ -35,14 +35,14 @@ describe('what the HTTP parser refuses', () => {
       'headers_too_large',
       `GET /healthz HTTP/1.1\r\nhost: x\r\nx-large: ${'a'.repeat(64 * 1024)}\r\n\r\n`,
     ],
-    'an expectation that nobody meets': [
+    'an unknown expectation': [
       417,
       'expectation_failed',
       'POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nexpect: a miracle\r\ncontent-length: 2\r\n\r\n{}',
     ],
   };
   for (const [name, [status, code, bytes]] of Object.entries(cases)) {
-    it(`${name}: ${status} in the error shape with an id, a line in the log and a count`, async () => {
+    it(`a request with ${name} gets ${status} in the error shape with an id, a log line and a count`, async () => {
       const answer = await send(bytes);
       const [head = '', body = ''] = answer.split('\r\n\r\n');
       assert.match(head, new RegExp(`^HTTP/1\\.1 ${status} `));
@@ -66,14 +66,14 @@ describe('what the HTTP parser refuses', () => {
     });
   }
 
-  it("an expectation under /v1/messages is refused in Anthropic's shape", async () => {
+  it('an unknown expectation on /v1/messages gets 417 in the Anthropic shape', async () => {
     const answer = await send(
       'POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nexpect: x\r\ncontent-length: 2\r\n\r\n{}',
     );
     assert.match(answer, /^HTTP\/1\.1 417 .*\r\n\r\n\{"type":"error","error":\{"type":"invalid_request_error"/s);
   });
 
-  it('what stands behind an answer that has been sent gets one of its own', async () => {
+  it('invalid bytes after an answered request get an answer of their own', async () => {
     const answer = await send('GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\nnonsense\r\n\r\n');
     assert.equal(answer.match(/^HTTP\/1\.1 \d+/gm)?.length ?? 0, answer.includes('HTTP/1.1 200') ? 2 : 1, answer);
   });

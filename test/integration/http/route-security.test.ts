@@ -283,18 +283,18 @@ describe('every route', () => {
   const guarded = (...guards: readonly Guard[]): string[] =>
     Object.keys(rows).filter((route) => guards.includes(rows[route]?.guard as Guard));
 
-  it('has a row in this table, and the table has no other', async () => {
+  it('every route of the application has a row in the security table, and the table has no other', async () => {
     assert.deepEqual([...new Set(await appRoutes())].sort(), Object.keys(rows).sort());
   });
 
-  it('that is public answers whoever calls', async () => {
+  it('every public route answers any caller', async () => {
     for (const route of guarded('public').filter((each) => each.startsWith('GET ') && !each.includes(':'))) {
       const { status } = await call(route, '', {});
       assert.equal(status, 200, route);
     }
   });
 
-  it('that takes an API key refuses nobody, unknown and revoked keys, sessions and operator keys', async () => {
+  it('every key route refuses missing, unknown and revoked keys, sessions and operator keys', async () => {
     for (const route of guarded('key')) {
       await assertRefused(route, 'nobody', {}, 401);
       await assertRefused(route, 'an unknown key', bearer(`sk-sluice-${'x'.repeat(43)}`), 401);
@@ -305,7 +305,7 @@ describe('every route', () => {
     }
   });
 
-  it('that takes a session refuses nobody, a made-up one, and keys', async () => {
+  it('every session route refuses missing and forged sessions, and keys', async () => {
     for (const route of guarded('session')) {
       await assertRefused(route, 'nobody', {}, 401);
       const cookie = stranger.cookie.replace(/=[^;.]{4}/, '=xxxx');
@@ -315,7 +315,7 @@ describe('every route', () => {
     }
   });
 
-  it('that changes something refuses a session when a page of another site asks', async () => {
+  it('every route that changes something refuses a session from a page of another site', async () => {
     for (const route of guarded('session', 'operator').filter((each) => !each.startsWith('GET '))) {
       const { cookie } = operator;
       await assertRefused(route, 'a foreign page', { cookie, origin: 'https://evil.example' }, 403);
@@ -323,7 +323,7 @@ describe('every route', () => {
     }
   });
 
-  it('that is for operators refuses nobody, revoked operator keys, standard keys and users', async () => {
+  it('every operator route refuses missing, unknown, revoked and standard keys, and sessions of users', async () => {
     for (const route of guarded('operator')) {
       await assertRefused(route, 'nobody', {}, 401);
       await assertRefused(route, 'an unknown key', bearer('sk-sluice-nobody'), 401);
@@ -333,7 +333,7 @@ describe('every route', () => {
     }
   });
 
-  it('of operators is found by no other spelling of its path and by no other method', async () => {
+  it('every operator route is unreachable by other spellings of its path and by other methods', async () => {
     const id = owned.job;
     const wrap = (path: string): string[] => [
       path.toUpperCase(),
@@ -366,7 +366,7 @@ describe('every route', () => {
     }
   });
 
-  it('of the console and of operators tells browsers what they may do, however it is spelled and answered', async () => {
+  it('every console and operator route sends its security headers, for every spelling and answer', async () => {
     const id = owned.job;
     for (const route of guarded('session', 'operator', 'board')) {
       const path = pathOf(route, id);
@@ -379,14 +379,14 @@ describe('every route', () => {
     }
   });
 
-  it('that takes a session answers 401 for a cookie that cannot be read', async () => {
+  it('GET /console/api/session returns 401 for a malformed cookie', async () => {
     for (const value of ['%', '%E0%A4%A', 'a.b.c', '""', 'x'.repeat(4000), '\u00ff\u00fe', 'a=b=c']) {
       const { status, text } = await call('GET /console/api/session', '', { cookie: `sluice.session_token=${value}` });
       assert.equal(status, 401, `${value}: ${text}`);
     }
   });
 
-  it('of the queues refuses nobody, users and keys', async () => {
+  it('every queue board route refuses missing sessions, users and keys', async () => {
     for (const route of guarded('board')) {
       await assertRefused(route, 'nobody', {}, 401);
       await assertRefused(route, "a user's session", signedIn(stranger), 403);
@@ -395,7 +395,7 @@ describe('every route', () => {
     }
   });
 
-  it('that names a thing of another account answers as if there were none', async () => {
+  it('every route returns the same 404 for an object of another account as for a missing one', async () => {
     for (const route of Object.keys(rows)) {
       const { owned: kind, guard } = rows[route] as Row;
       if (kind === undefined) continue;

@@ -51,7 +51,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
 
   const noUploads = (): Promise<void> => eventually(async () => assert.deepEqual(await uploads(), []));
 
-  it('edits one image of a form', async () => {
+  it('POST /v1/images/edits edits one image of a form', async () => {
     const image = pngFile('otter.png');
     const answer = await client.images.edit({ model, image, prompt: 'Make it night', size: '512x512', user: 'one' });
     assert.equal(answer.data?.length, 1);
@@ -61,7 +61,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     await noUploads();
   });
 
-  it('edits several images with a mask, and the order of them matters to the vendor', async () => {
+  it('POST /v1/images/edits edits several images with a mask, and keeps their order', async () => {
     const [one, two] = [pngFile('one.png', 64), pngFile('two.png', 48)];
     const mask = pngFile('mask.png', 64);
     const request = { model, prompt: 'Join them', n: 2, response_format: 'b64_json', size: '256x256' } as const;
@@ -78,7 +78,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     await noUploads();
   });
 
-  it('takes 16 images, and repeated image fields as well as image[]', async () => {
+  it('POST /v1/images/edits accepts 16 images, as repeated image or image[] fields', async () => {
     const files = Array.from({ length: 16 }, (_, index) => pngFile(`${index}.png`, 16 + index));
     const named = await edit([...files.map((file) => ['image', file] as const), ['response_format', 'b64_json']]);
     const bracketed = await edit([...files.map((file) => ['image[]', file] as const), ['response_format', 'b64_json']]);
@@ -87,7 +87,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     assert.deepEqual(one?.data, other?.data);
   });
 
-  it('edits images of JSON, which travel as data URLs, and gives what a form gives', async () => {
+  it('POST /v1/images/edits accepts JSON with data URLs, and returns the same as for a form', async () => {
     const fields = { model, prompt: 'Make it night', size: '256x256', response_format: 'b64_json' };
     const response = await gateway.fetch('/v1/images/edits', {
       method: 'POST',
@@ -104,7 +104,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     await noUploads();
   });
 
-  it('edits a large image of JSON, parsed in its own thread', async () => {
+  it('POST /v1/images/edits accepts a large image in JSON', async () => {
     const large = Buffer.from(await largePngFile('large.png', 3_000_000).arrayBuffer()).toString('base64');
     const response = await gateway.fetch('/v1/images/edits', {
       method: 'POST',
@@ -114,7 +114,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     await noUploads();
   });
 
-  it('streams an edit as image_edit events', async () => {
+  it('POST /v1/images/edits streams image_edit events', async () => {
     const image = pngFile('otter.png');
     const types: string[] = [];
     const stream = await client.images.edit({ model, image, prompt: 'x', stream: true, partial_images: 2 });
@@ -126,7 +126,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     await noUploads();
   });
 
-  it('asynchronously keeps the upload until the job is over', async () => {
+  it('POST /v1/images/edits with respond-async keeps the upload until its job ends', async () => {
     const response = await edit([['image', pngFile('otter.png')]], { headers: { prefer: 'respond-async' } });
     assert.equal(response.status, 202);
     const { id } = (await response.json()) as { id: string };
@@ -140,7 +140,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     await noUploads();
   });
 
-  it('makes variations of an image', async () => {
+  it('POST /v1/images/variations makes variations of an image', async () => {
     const image = pngFile('otter.png', 64);
     const request = { model, image, n: 2, size: '256x256', response_format: 'b64_json', user: 'varied' } as const;
     const answer = await client.images.createVariation(request);
@@ -151,7 +151,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     await noUploads();
   });
 
-  it('keeps no upload of a request that is refused: by the gateway, for its model, by the vendor', async () => {
+  it('POST /v1/images/edits keeps no upload of a request refused by the gateway or the vendor', async () => {
     const before = (await storedBlobs(gateway.dataDir)).length;
     const image = pngFile('otter.png');
     await assertErrorAnswer(
@@ -194,7 +194,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     await eventually(async () => assert.equal((await storedBlobs(gateway.dataDir)).length, before));
   });
 
-  it('keeps no upload of a request whose caller leaves while the vendor works', async () => {
+  it('POST /v1/images/edits keeps no upload after its client disconnects', async () => {
     const before = (await storedBlobs(gateway.dataDir)).length;
     const leave = new AbortController();
     const values: FormValues = [
@@ -213,7 +213,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     await eventually(async () => assert.equal((await storedBlobs(gateway.dataDir)).length, before));
   });
 
-  it('keeps no upload of a job that is deleted while it runs', async () => {
+  it('POST /v1/images/edits keeps no upload of a job deleted while it runs', async () => {
     const before = (await storedBlobs(gateway.dataDir)).length;
     const values: FormValues = [
       ['image', pngFile('otter.png')],
@@ -227,11 +227,11 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
   });
 
   const badForms: [name: string, values: () => FormValues, param: string][] = [
-    ['no image', () => [], 'image'],
+    ['a missing image', () => [], 'image'],
     ['an image that is text', () => [['image', 'otter']], 'image'],
     ['an empty image', () => [['image', new File([], 'a.png')]], 'image'],
     [
-      'a file of another field',
+      'a file in an unknown field',
       () => [
         ['image', pngFile('a.png')],
         ['picture', pngFile('b.png')],
@@ -248,7 +248,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
       'mask',
     ],
     [
-      'an n that is no number',
+      'an n that is not a number',
       () => [
         ['image', pngFile('a.png')],
         ['n', 'two'],
@@ -288,9 +288,9 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
       'prompt',
     ],
   ];
-  it('refuses bad forms with a 400 that names the field', async (t) => {
+  it('POST /v1/images/edits returns 400 naming the invalid field of a form', async (t) => {
     for (const [name, values, param] of badForms) {
-      await t.test(name, async () => {
+      await t.test(`POST /v1/images/edits refuses ${name}`, async () => {
         const error = await assertErrorAnswer(await edit(values()), 400, 'invalid_request_error');
         assert.equal(error.param, param);
       });
@@ -305,9 +305,9 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     [{ mask: { file_id: 'file-1' } }, 'mask.file_id'],
     [{ prompt: '' }, 'prompt'],
   ];
-  it('refuses bad JSON with a 400 that names the field', async (t) => {
+  it('POST /v1/images/edits returns 400 naming the invalid field of a JSON body', async (t) => {
     for (const [fields, param] of badBodies) {
-      await t.test(JSON.stringify(fields), async () => {
+      await t.test(`POST /v1/images/edits refuses ${JSON.stringify(fields)}`, async () => {
         const body = JSON.stringify({ model, prompt: 'x', images: [{ image_url: dataUrl }], ...fields });
         const response = await gateway.fetch('/v1/images/edits', { method: 'POST', body });
         assert.equal((await assertErrorAnswer(response, 400, 'invalid_request_error')).param, param);
@@ -315,7 +315,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     }
   });
 
-  it('refuses variations without an image, with two, or streamed, and takes no JSON for them', async () => {
+  it('POST /v1/images/variations returns 400 naming an invalid field, and 415 for JSON', async () => {
     const vary = (values: FormValues) => post('/v1/images/variations', [['model', model], ...values]);
     const cases: [FormValues, string][] = [
       [[], 'image'],
@@ -364,7 +364,7 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     await noUploads();
   });
 
-  it('sends a 20 MB image on without holding it: neither api nor worker grows by its size', async () => {
+  it('POST /v1/images/edits streams 20 MB images through, so that neither api nor worker grows by their size', async () => {
     const [api, worker] = [gateway.apis[0], gateway.workers[0]];
     assert.ok(api && worker);
     const peak = async (pid: number): Promise<number> => {

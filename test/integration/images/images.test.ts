@@ -69,7 +69,7 @@ describe('POST /v1/images/generations', () => {
     return decodedSize(new Uint8Array(await response.arrayBuffer()));
   }
 
-  it('answers a link of its own to an image that a decoder opens', async () => {
+  it('POST /v1/images/generations returns a link of the gateway to a decodable image', async () => {
     const { data: answer, response } = await client.images
       .generate(generation({ response_format: 'url' }))
       .withResponse();
@@ -83,7 +83,7 @@ describe('POST /v1/images/generations', () => {
     assert.ok((answer.usage?.output_tokens ?? 0) > 0);
   });
 
-  it('answers a link where no response_format is given, and the link works without a key for a time only', async () => {
+  it('POST /v1/images/generations returns a link by default, which works without a key but not with a changed expiry', async () => {
     const answer = await client.images.generate(generation());
     const url = answer.data?.[0]?.url ?? assert.fail('no link');
     assert.equal(await fetchedSize(url), '256x256');
@@ -91,7 +91,7 @@ describe('POST /v1/images/generations', () => {
     assert.ok(forged.status >= 400, `a changed link is answered ${forged.status}`);
   });
 
-  it('answers base64 of an image that a decoder opens', async () => {
+  it('POST /v1/images/generations returns a decodable image as base64', async () => {
     const answer = await client.images.generate(generation({ response_format: 'b64_json', size: '512x512' }));
     const [image] = answer.data ?? [];
     assert.deepEqual(Object.keys(image ?? {}), ['b64_json']);
@@ -99,7 +99,7 @@ describe('POST /v1/images/generations', () => {
     assert.deepEqual(Object.keys(answer).slice(0, 2), ['created', 'data']);
   });
 
-  it('answers WebP where that is asked for: a file of that type, and a link to one', async () => {
+  it('POST /v1/images/generations returns WebP on request, as base64 and behind a link', async () => {
     const held = await client.images.generate(generation({ output_format: 'webp', response_format: 'b64_json' }));
     assert.equal(held.output_format, 'webp');
     const bytes = Buffer.from(held.data?.[0]?.b64_json ?? '', 'base64');
@@ -113,7 +113,7 @@ describe('POST /v1/images/generations', () => {
     assert.ok(Buffer.from(await file.arrayBuffer()).equals(bytes));
   });
 
-  it('makes n images, each its own, in either format', async () => {
+  it('POST /v1/images/generations makes n different images, in either format', async () => {
     for (const responseFormat of ['url', 'b64_json'] as const) {
       const answer = await client.images.generate(generation({ n: 3, response_format: responseFormat }));
       const images = answer.data?.map(({ url, b64_json }) => url ?? b64_json) ?? [];
@@ -125,7 +125,7 @@ describe('POST /v1/images/generations', () => {
     }
   });
 
-  it('passes quality, background, style, moderation and user on, in one creation', async () => {
+  it('POST /v1/images/generations passes quality, background, style, moderation and user on in one vendor call', async () => {
     const fields = {
       quality: 'hd',
       background: 'transparent',
@@ -140,7 +140,7 @@ describe('POST /v1/images/generations', () => {
     assert.equal(calls.length, 1);
   });
 
-  it('streams partial images, then the completed one, and no [DONE]', async () => {
+  it('POST /v1/images/generations streams partial images, then the completed one, and no [DONE]', async () => {
     const request = streamed({ partial_images: 2 });
     const response = await gateway.fetch(path, { method: 'POST', body: JSON.stringify(request) });
     assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
@@ -164,7 +164,7 @@ describe('POST /v1/images/generations', () => {
     }
   });
 
-  it("is a stream that the official client reads, whose last event is the held answer's image", async () => {
+  it('POST /v1/images/generations streams to the OpenAI client, and ends with the image of the held answer', async () => {
     const events: ImageEvent[] = [];
     const stream = await client.images.generate(streamed({ partial_images: 1 }));
     for await (const event of stream) events.push(event);
@@ -176,7 +176,7 @@ describe('POST /v1/images/generations', () => {
     assert.equal(events[1]?.b64_json, held.data?.[0]?.b64_json);
   });
 
-  it('streams one completed event per image', async () => {
+  it('POST /v1/images/generations streams one completed event per image', async () => {
     const request = streamed({ n: 2 });
     const response = await gateway.fetch(path, { method: 'POST', body: JSON.stringify(request) });
     const events = eventsOf(await response.text());
@@ -188,7 +188,7 @@ describe('POST /v1/images/generations', () => {
     assert.ok(events.every(({ data }) => 'usage' in data && data.usage.total_tokens > 0));
   });
 
-  it('streamed with links asked for, the completed event holds the link beside the base64', async () => {
+  it('POST /v1/images/generations streams the link beside the base64 in the completed event on request', async () => {
     const request = streamed({ response_format: 'url', partial_images: 1 });
     const response = await gateway.fetch(path, { method: 'POST', body: JSON.stringify(request) });
     const [partial, completed] = eventsOf(await response.text()).map(({ data }) => data);
@@ -197,7 +197,7 @@ describe('POST /v1/images/generations', () => {
     assert.equal(await fetchedSize(completed?.url), '1024x1024');
   });
 
-  it('asynchronously is a job whose result is the same body, and whose events can be watched', async () => {
+  it('POST /v1/images/generations runs asynchronously, with the same body as the result and with events', async () => {
     const response = await gateway.fetch(path, {
       method: 'POST',
       body: JSON.stringify(generation({ response_format: 'url', n: 2 })),
@@ -224,7 +224,7 @@ describe('POST /v1/images/generations', () => {
     assert.ok(id.startsWith('job_'));
   });
 
-  it('a streamed job can be followed by its id from any event, and holds the same image', async () => {
+  it('POST /v1/images/generations streams can be resumed by job id and replayed by idempotency key', async () => {
     const request = streamed({ partial_images: 2 });
     const headers = { 'idempotency-key': `images-${Date.now()}` };
     const ask = () => gateway.fetch(path, { method: 'POST', body: JSON.stringify(request), headers });
@@ -240,7 +240,7 @@ describe('POST /v1/images/generations', () => {
     assert.deepEqual(result.data, [{ b64_json: events.at(-1)?.data.b64_json }]);
   });
 
-  it("passes the vendor's refusal on, repeats a creation that it has not done, and never one whose answer was lost", async () => {
+  it('POST /v1/images/generations passes a refusal on, and retries a refused creation but never a lost answer', async () => {
     const refused = { ...generation(), output_format: 'jpeg', user: 'refused' };
     const response = await gateway.fetch(path, { method: 'POST', body: JSON.stringify(refused) });
     const error = await assertErrorAnswer(response, 400, 'invalid_request_error');
@@ -260,7 +260,7 @@ describe('POST /v1/images/generations', () => {
     }
   });
 
-  it('breaks a stream off with an error event where the vendor does', async () => {
+  it('POST /v1/images/generations ends a stream that its vendor breaks with an error event', async () => {
     const fault = { kind: 'eof', after_tokens: 1 };
     const request = streamed({ partial_images: 3, sandbox: { fault } } as Partial<Generation>);
     const response = await gateway.fetch(path, { method: 'POST', body: JSON.stringify(request) });
@@ -291,9 +291,9 @@ describe('POST /v1/images/generations', () => {
     [{ style: 'dull' }, 'style'],
     [{ user: 5 }, 'user'],
   ];
-  it('refuses what is not valid with a 400 that names the parameter, before any vendor is asked', async (t) => {
+  it('POST /v1/images/generations returns 400 naming the invalid parameter before the vendor is called', async (t) => {
     for (const [fields, param] of bad) {
-      await t.test(JSON.stringify(fields), async () => {
+      await t.test(`POST /v1/images/generations refuses ${JSON.stringify(fields)}`, async () => {
         const body = JSON.stringify({ ...generation(), user: 'bad', ...fields });
         const error = await assertErrorAnswer(
           await gateway.fetch(path, { method: 'POST', body }),
@@ -307,7 +307,7 @@ describe('POST /v1/images/generations', () => {
     assert.equal((await vendorCalls(gateway, 'bad')).length, 0);
   });
 
-  it('takes no form, and tells the official client so', async () => {
+  it('POST /v1/images/generations returns 415 for a form, and an invalid n is a BadRequestError of the OpenAI client', async () => {
     const form = new FormData();
     form.set('prompt', 'x');
     const headers = { authorization: `Bearer ${gateway.apiKey}` };

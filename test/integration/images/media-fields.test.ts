@@ -56,7 +56,7 @@ const cases: readonly Case[] = [
 /** What a caller calls a field: a form's lists have `[]` behind their names. */
 const named = (fields: Fields): string[] => Object.keys(fields).map((name) => name.replace('[]', ''));
 
-describe('parameters beyond chats that the vendor of a model does not know', () => {
+describe('media parameters that a vendor does not support', () => {
   let gateway: TestGateway;
   let vendor: FixtureVendor;
   before(async () => {
@@ -114,7 +114,7 @@ describe('parameters beyond chats that the vendor of a model does not know', () 
     const { path, hints, refused } = each;
     const [param] = named(refused);
 
-    test(`POST ${path} without any: none is named`, async () => {
+    test(`POST ${path} names no parameter as ignored when all are supported`, async () => {
       const asked = vendor.requests.length;
       const response = await post(each, {});
       assert.equal(response.status, 200, await response.clone().text());
@@ -123,7 +123,7 @@ describe('parameters beyond chats that the vendor of a model does not know', () 
       await isAsked(asked);
     });
 
-    test(`POST ${path} with ${named(hints)}: left out, and named`, async () => {
+    test(`POST ${path} drops the hint ${named(hints)} and names it as ignored`, async () => {
       const asked = vendor.requests.length;
       const response = await post(each, hints);
       assert.equal(response.status, 200, await response.clone().text());
@@ -133,7 +133,7 @@ describe('parameters beyond chats that the vendor of a model does not know', () 
       for (const value of Object.values(hints)) assert.equal(sentSince(asked).includes(String(value)), false);
     });
 
-    test(`POST ${path} with ${param}: 400 that names it, and the vendor is never asked`, async () => {
+    test(`POST ${path} with ${param} returns 400 naming it before the vendor is called`, async () => {
       const asked = vendor.requests.length;
       const response = await post(each, { ...hints, ...refused });
       assert.equal(response.status, 400);
@@ -143,7 +143,7 @@ describe('parameters beyond chats that the vendor of a model does not know', () 
       for (const value of Object.values(refused)) assert.equal(sentSince(asked).includes(String(value)), false);
     });
 
-    test(`POST ${path} with ${param}, by a key with unsupported_parameters: drop: answered, and it is named`, async () => {
+    test(`POST ${path} with ${param} names it as ignored for a key with unsupported_parameters: drop`, async () => {
       const key = await makeApiKey(gateway, { unsupportedParameters: 'drop' });
       const asked = vendor.requests.length;
       const response = await post(each, { ...hints, ...refused }, key);
@@ -156,7 +156,7 @@ describe('parameters beyond chats that the vendor of a model does not know', () 
     });
   }
 
-  test('a vendor that takes everything is sent everything', async () => {
+  test('POST /v1/images/generations names nothing as ignored for a vendor that supports all parameters', async () => {
     const response = await gateway.fetch('/v1/images/generations', {
       method: 'POST',
       body: JSON.stringify({

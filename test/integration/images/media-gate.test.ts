@@ -4,7 +4,7 @@ import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { type FixtureVendor, sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
 
-describe('A model whose vendor stands inside', () => {
+describe('models whose vendor is inside the network', () => {
   let vendor: FixtureVendor;
   let gateway: TestGateway;
   before(async () => {
@@ -59,7 +59,7 @@ describe('A model whose vendor stands inside', () => {
   ];
 
   for (const [name, param, ask] of asks) {
-    it(`gets no link of a ${name} that leads inside, which is a 400 that names its field`, async () => {
+    it(`a ${name} with a link to an internal address returns 400 naming its field before the vendor is called`, async () => {
       for (const model of ['vllm/llava', 'gpt-4o-mini']) {
         for (const url of insideUrls) {
           const { error } = (await (await ask(model, url)).json()) as { error: { code: string; param: string } };
@@ -70,13 +70,13 @@ describe('A model whose vendor stands inside', () => {
     });
   }
 
-  it('gets data as it is', async () => {
+  it('a chat with a data URL passes it unchanged to a vendor inside the network', async () => {
     const [, , chat] = asks[0] ?? assert.fail();
     assert.equal((await chat('vllm/llava', data)).status, 200);
     assert.ok(vendor.requests.at(-1)?.body.includes(data));
   });
 
-  it('has the scheme of its links looked at before its key is charged, whoever the vendor is', async () => {
+  it('a chat with a file link returns 400 whatever the vendor', async () => {
     const [, , chat] = asks[0] ?? assert.fail();
     const answer = await chat('sandbox-chat', 'file:///etc/passwd');
     await assertErrorAnswer(answer, 400, 'invalid_request_error');

@@ -81,7 +81,7 @@ function itServesFiles(of: () => { gateway: TestGateway; blobs: Blobs; links: Re
   const linkTo = (file: string, lifeMs = hourMs): string =>
     of().links.link(of().gateway.url, { account, file }, Date.now() + lifeMs);
 
-  it('GET /results answers a file to whoever has its link, with its type and a lifetime, and as nothing to run', async () => {
+  it('GET /results returns a file with its type and lifetime, and with headers that keep it from running', async () => {
     const file = await put();
     const response = await fetch(linkTo(file));
     assert.equal(response.status, 200);
@@ -106,7 +106,7 @@ function itServesFiles(of: () => { gateway: TestGateway; blobs: Blobs; links: Re
     }
   });
 
-  it('HEAD /results answers the same head and no body', async () => {
+  it('HEAD /results returns the same headers without a body', async () => {
     const link = linkTo(await put());
     const got = await fetch(link);
     await got.arrayBuffer();
@@ -118,7 +118,7 @@ function itServesFiles(of: () => { gateway: TestGateway; blobs: Blobs; links: Re
     }
   });
 
-  it('GET /results answers the part that Range asks for, and 416 where there is none', async () => {
+  it('GET /results returns 206 for a valid Range and 416 for an unsatisfiable one', async () => {
     const link = linkTo(await put());
     for (const [range, part, where] of [
       ['bytes=0-3', '0123', '0-3'],
@@ -146,7 +146,7 @@ function itServesFiles(of: () => { gateway: TestGateway; blobs: Blobs; links: Re
     }
   });
 
-  it('GET /results goes on with a download only where If-Range names the same file', async () => {
+  it('GET /results honours Range only if If-Range matches the file', async () => {
     const link = linkTo(await put());
     const first = await fetch(link);
     await first.arrayBuffer();
@@ -158,7 +158,7 @@ function itServesFiles(of: () => { gateway: TestGateway; blobs: Blobs; links: Re
     assert.deepEqual([other.status, await other.text()], [200, text]);
   });
 
-  it('GET /results answers an empty file', async () => {
+  it('GET /results returns an empty file', async () => {
     const link = linkTo(await put(''));
     const response = await fetch(link);
     assert.deepEqual([response.status, await response.text()], [200, '']);
@@ -167,7 +167,7 @@ function itServesFiles(of: () => { gateway: TestGateway; blobs: Blobs; links: Re
     assert.deepEqual((await errorOf(part))[0], 416);
   });
 
-  it('GET /results answers 410 when the file is gone, or the time of its link is over', async () => {
+  it('GET /results returns 410 for a deleted file and for an expired link', async () => {
     const file = await put();
     const outlived = await fetch(linkTo(file, -2000));
     assert.deepEqual(await errorOf(outlived), [410, 'resume_expired', 'invalid_request_error']);
@@ -192,7 +192,7 @@ describe('result files in the data folder', () => {
 
   itServesFiles(() => ({ gateway, blobs, links }));
 
-  it('GET /results answers 403 to a link that was changed in any part', async () => {
+  it('GET /results returns 403 for a link changed in any part', async () => {
     const { id: file } = await blobs.of(account).putStream(Readable.from([Buffer.from(text)]), { extension: 'png' });
     const { id: other } = await blobs
       .of(account)
@@ -234,7 +234,7 @@ describe('result files in the data folder', () => {
     assert.equal((await fetch(right)).status, 200);
   });
 
-  it('GET /results never reads what is not a blob, even where the signature is right', async () => {
+  it('GET /results never reads anything but blobs, even with a valid signature', async () => {
     const key = await keyOf(gateway);
     for (const file of ['../sluice.db', '2020010101/../../sluice.db', 'x/identity', '2020010101/identity']) {
       const [hour, ...rest] = file.split('/');
@@ -250,14 +250,14 @@ describe('result files in the data folder', () => {
     }
   });
 
-  it('other methods and paths under /results are errors in the error shape', async () => {
+  it('other methods and paths under /results return errors in the error shape', async () => {
     const link = links.link(gateway.url, { account, file: await blobs.of(account).put(text) }, Date.now() + hourMs);
     assert.deepEqual((await errorOf(await fetch(link, { method: 'POST' }))).slice(0, 2), [405, 'method_not_allowed']);
     assert.deepEqual((await errorOf(await fetch(`${gateway.url}/results/x`))).slice(0, 2), [404, 'not_found']);
     assert.ok((await fetch(`${gateway.url}/results/%zz/%zz?expires=1&signature=a`)).status < 500);
   });
 
-  it('a client that takes nothing of a large file costs no memory, and one that leaves closes the file', async () => {
+  it('GET /results does not buffer a large file for a client that reads nothing, and closes it on disconnect', async () => {
     const api = gateway.apis[0] as ApiProcess;
     const { id } = await blobs.of(account).putStream(Readable.from([Buffer.from('head')]), { extension: 'png' });
     const folder = join(gateway.dataDir, 'blobs');
@@ -300,7 +300,7 @@ describe('result files in a bucket', () => {
 
   itServesFiles(() => ({ gateway, blobs, links }));
 
-  it('POST /v1/chat/completions with a large body and a large answer travels through it, on two data folders', async () => {
+  it('POST /v1/chat/completions stores a large body and a large answer in the bucket, across two data folders', async () => {
     const elsewhere = await mkdtemp(join(tmpdir(), 'sluice-test-elsewhere-'));
     try {
       await gateway.workers[0]?.stop();
@@ -322,8 +322,8 @@ describe('result files in a bucket', () => {
   });
 });
 
-describe('processes of one Redis', () => {
-  it('do not start with another data folder, and say what to do', { timeout: 60_000 }, async () => {
+describe('processes on one Redis', () => {
+  it('a process with another data folder on one Redis exits and names the settings', { timeout: 60_000 }, async () => {
     const redis = await startRedis();
     const gateway = await TestGateway.start({ apis: 0, redisUrl: redis.url });
     const elsewhere = await mkdtemp(join(tmpdir(), 'sluice-test-elsewhere-'));

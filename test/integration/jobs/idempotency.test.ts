@@ -22,7 +22,7 @@ describe('Idempotency-Key', () => {
     return gateway.fetch('/v1/chat/completions', { ...init, method: 'POST', body: JSON.stringify(body), headers });
   }
 
-  it('the same key and body, later: one vendor call, the same answer, and a header that says so', async () => {
+  it('a later repeat of an idempotency key replays the answer of one vendor call, with Idempotent-Replayed', async () => {
     const body = held('Reply with exactly: once', { user: 'later' });
     const first = await post('later', body);
     assert.equal(first.headers.get('idempotent-replayed'), null);
@@ -36,7 +36,7 @@ describe('Idempotency-Key', () => {
     assert.equal((await vendorCalls(gateway, 'later')).length, 1);
   });
 
-  it('the same key and body, at the same time on two apis: one vendor call and one answer', async () => {
+  it('concurrent repeats of an idempotency key on two api processes get one answer of one vendor call', async () => {
     const body = held('WORDS:10@50', { user: 'together' });
     const answers = await Promise.all(
       Array.from({ length: 8 }, async (_, index) => {
@@ -50,7 +50,7 @@ describe('Idempotency-Key', () => {
     assert.equal((await vendorCalls(gateway, 'together')).length, 1);
   });
 
-  it('streams: every repeat gets the whole stream, event for event', async () => {
+  it('every repeat of a streamed request by its idempotency key gets the whole stream, event for event', async () => {
     const body = streamed('WORDS:20@60', { user: 'streams' });
     const first = await post('streams', body);
     const whole = first.text();
@@ -65,13 +65,13 @@ describe('Idempotency-Key', () => {
     assert.equal((await vendorCalls(gateway, 'streams')).length, 1);
   });
 
-  it('the same key with another body is 422', async () => {
+  it('an idempotency key with another body returns 422', async () => {
     await post('reused', held('Hi'));
     const error = await assertErrorAnswer(await post('reused', held('Hi there')), 422, 'idempotency_key_reused');
     assert.equal(error.param, 'Idempotency-Key');
   });
 
-  it('keys belong to an account', async () => {
+  it('an idempotency key belongs to its account', async () => {
     const authorization = `Bearer ${await makeApiKey(gateway, { accountId: 'another' })}`;
     const body = held('Hi', { user: 'accounts' });
     const mine = await post('accounts', body);
@@ -80,7 +80,7 @@ describe('Idempotency-Key', () => {
     assert.equal((await vendorCalls(gateway, 'accounts')).length, 2);
   });
 
-  it('429 and 5xx outcomes are not replayed: the key is free again; a 400 is', async () => {
+  it('an idempotency key is free again after a 429 or 5xx, and replays a 400', async () => {
     for (const [status, shown, calls] of [
       [429, 429, 2],
       [500, 500, 2],
@@ -97,13 +97,13 @@ describe('Idempotency-Key', () => {
     }
   });
 
-  it('a refused request does not take its key', async () => {
+  it('a refused request does not use up its idempotency key', async () => {
     const body = held('Hi', { user: 'refused' });
     await assertErrorAnswer(await post('refused', { ...body, temperature: 9 }), 400, 'invalid_request_error');
     assert.equal((await post('refused', body)).status, 200);
   });
 
-  it('a keyed job is not cancelled by leaving: its repeat gets the answer', async () => {
+  it('a job with an idempotency key continues after its client disconnects, and a repeat gets the answer', async () => {
     const controller = new AbortController();
     const body = held('WORDS:60@20', { user: 'left' });
     const left = post('left', body, { signal: controller.signal });
@@ -119,7 +119,7 @@ describe('Idempotency-Key', () => {
     );
   });
 
-  it('works together with Prefer: respond-async, and outlives a restart of the api', async () => {
+  it('an idempotency key works with Prefer: respond-async and after the api process was killed', async () => {
     const body = held('Reply with exactly: kept', { user: 'restart' });
     const headers = { prefer: 'respond-async' };
     const first = (await (await post('restart', body, { headers })).json()) as { id: string };
@@ -135,8 +135,8 @@ describe('Idempotency-Key', () => {
   });
 });
 
-describe('Idempotency-Key of a request that no worker took', () => {
-  it('is free again: the retry is a new job', async () => {
+describe('Idempotency-Key of an unclaimed request', () => {
+  it('an idempotency key is free again when no worker claims its job in time', async () => {
     const gateway = await TestGateway.start({ workers: 0, settings: { SLUICE_QUEUE_WAIT_SECONDS: '1' } });
     try {
       const request = { method: 'POST', body: JSON.stringify(held('Hi')), headers: { 'idempotency-key': 'early' } };

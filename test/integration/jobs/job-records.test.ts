@@ -23,7 +23,7 @@ describe('job records', () => {
   });
   after(() => records.stop());
 
-  it('a plain chat job is in the ledger once, with its usage, vendor, key and times', async () => {
+  it('a plain chat is in the ledger once, with its usage, vendor, key and times', async () => {
     const before = await records.metric('sluice_job_records_total');
     const sentAt = Date.now();
     const response = await records.post(held('Reply with exactly: one two three'));
@@ -48,7 +48,7 @@ describe('job records', () => {
     assert.equal(await records.metric('sluice_outbox_records'), 0);
   });
 
-  it('failed and cancelled jobs are recorded as such', async () => {
+  it('failed and cancelled jobs are recorded with their outcome, error code and times', async () => {
     const failed = await records.post(held('Hi', { sandbox: { fault: { kind: 'error', status: 400 } } }));
     const failedRow = await records.ended(jobIdOf(failed));
     assert.deepEqual(
@@ -74,7 +74,7 @@ describe('job records', () => {
     assert.ok(row.began_at !== null && row.ended_at !== null, 'its times are known');
   });
 
-  it('an asynchronous job reads the same after Redis has forgotten it: object, events, and DELETE', async () => {
+  it('an asynchronous job reads the same from the database as from Redis: object, events and DELETE', async () => {
     const id = await records.postLater(held('Reply with exactly: kept'));
     await records.ended(id);
     const live = await records.read(id);
@@ -91,7 +91,7 @@ describe('job records', () => {
     assert.ok(Math.abs((body?.expires_at ?? 0) - Date.now() - 30 * 86_400_000) < 60_000, 'it is kept for 30 days');
   });
 
-  it('a streamed asynchronous job is kept as what it says: the same result, and chunks that say the same', async () => {
+  it('a streamed asynchronous job has the same result from the database, and equivalent chunks', async () => {
     const tools = [{ type: 'function', function: { name: 'look_up', parameters: { type: 'object' } } }];
     const texts: [string, object][] = [
       ['WORDS:30', { logprobs: true, stream_options: { include_usage: true } }],
@@ -130,7 +130,7 @@ describe('job records', () => {
     }
   });
 
-  it('a failed asynchronous job tells its error from the database', async () => {
+  it('a failed asynchronous job shows its error from the database', async () => {
     const fault = { kind: 'error', status: 400, code: 'context_length_exceeded', message: 'Too long.' };
     const id = await records.postLater(held('Hi', { sandbox: { fault } }));
     await records.ended(id);
@@ -141,7 +141,7 @@ describe('job records', () => {
     await assertErrorAnswer(await records.gateway.fetch(`/v1/jobs/${id}/events`), 400, 'context_length_exceeded');
   });
 
-  it('the reason of a failed job stands in its row, bounded and without prompt and keys, and is read from there', async () => {
+  it('the error of a failed job is stored bounded, without prompt and keys, and read from its row', async () => {
     const prompt = 'My neighbour, Jörg Müller of 12 Acacia Road, owes me money.';
     const said = "Invalid value: 'nobody'. Supported values are: 'alloy', 'ash'.";
     const key = 'sk-proj-4fT9vAbQ0123456789abcdefXYZ';
@@ -168,7 +168,7 @@ describe('job records', () => {
     assert.equal(well.error_details, null);
   });
 
-  it('the reason of a job that was cancelled from outside its worker stands in its row', async () => {
+  it('the reason of a job cancelled by DELETE is stored in its row', async () => {
     const id = await records.postLater(held('WORDS:400@5'));
     const cancelled = await records.gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
     assert.equal(((await cancelled.json()) as ReadJob).status, 'cancelled');
@@ -176,7 +176,7 @@ describe('job records', () => {
     assert.deepEqual(JSON.parse(row.error_details ?? ''), { message: 'The job was cancelled by its owner.' });
   });
 
-  it("another account's job is the same 404 as an unknown one, also from the database", async () => {
+  it('a job of another account returns the same 404 as an unknown one, also from the database', async () => {
     const id = await records.postLater(held('Hi'));
     await records.forget(id);
     const authorization = `Bearer ${await makeApiKey(records.gateway, { accountId: 'another' })}`;
@@ -196,7 +196,7 @@ describe('job records', () => {
     assert.equal((await records.read(id)).status, 'completed');
   });
 
-  it('a repeat with the same Idempotency-Key finds its answer in the database, held and streamed', async () => {
+  it('a repeat of an idempotency key finds its answer in the database, held and streamed', async () => {
     for (const [key, body] of [
       ['kept-held', held('WORDS:9', { user: 'kept-held' })],
       ['kept-streamed', streamed('WORDS:9', { user: 'kept-streamed' })],
@@ -227,7 +227,7 @@ describe('job records', () => {
     }
   });
 
-  it('a streamed image is kept without what was shown on the way, and repeats its end', async () => {
+  it('a streamed image is stored without its partial images, and replays its end', async () => {
     const fields = { model: 'sandbox-image', prompt: 'A lighthouse', size: '1024x1024', n: 2 };
     const image = { ...fields, stream: true, partial_images: 3, user: 'kept-image' };
     const ask = () => records.post(image, { 'idempotency-key': 'kept-image' }, { path: '/v1/images/generations' });
@@ -266,7 +266,7 @@ describe('job records', () => {
     assert.equal((await vendorCalls(records.gateway, 'kept-image')).length, 1);
   });
 
-  it('speech is kept as its file, and its repeat and its events show that', async () => {
+  it('speech is stored as its file, which its repeat and its events show', async () => {
     const speech = { model: 'sandbox-speech', voice: 'alloy', input: 'A lighthouse.', user: 'kept-speech' };
     const ask = () => records.post(speech, { 'idempotency-key': 'kept-speech' }, { path: '/v1/audio/speech' });
     const first = await ask();
@@ -288,7 +288,7 @@ describe('job records', () => {
     assert.equal((await vendorCalls(records.gateway, 'kept-speech')).length, 1);
   });
 
-  it('a large answer is kept beside the database; while it cannot be read it is 503, and no failure of its job', async () => {
+  it('a large answer is stored as a blob, and an unreadable blob returns 503 without a failure of its job', async () => {
     const text = 'x'.repeat(1_100_000);
     const id = await records.postLater(held(`Reply with exactly: ${text}`));
     await records.forget(id);
@@ -306,7 +306,7 @@ describe('job records', () => {
     assert.deepEqual(await records.read(id), job);
   });
 
-  it('an answer whose time is over, or that was never kept, is 410; its job can still be read', async () => {
+  it('an expired or unstored answer returns 410, while its job can be read', async () => {
     const kept = await records.postLater(held('Hi'));
     const plain = jobIdOf(await records.post(held('Hi')));
     await records.forget(kept);
@@ -320,7 +320,7 @@ describe('job records', () => {
     }
   });
 
-  it('a refused request leaves no row', async () => {
+  it('a refused or replayed request leaves no row', async () => {
     const count = async (): Promise<number> =>
       (await records.db.selectFrom('jobs').select('id').where('model', '=', 'sandbox-embedding').execute()).length;
     const authorization = `Bearer ${await makeApiKey(records.gateway, { concurrency: 1 })}`;
@@ -340,7 +340,7 @@ describe('job records', () => {
   });
 });
 
-describe('jobs that are recorded before they are accepted', () => {
+describe('jobs recorded before they are accepted', () => {
   let records: JobRecords;
   before(async () => {
     records = await JobRecords.start({ workers: 0, settings: { SLUICE_RETENTION_DAYS: '2' } });
@@ -350,7 +350,7 @@ describe('jobs that are recorded before they are accepted', () => {
   const unfinished = () =>
     records.db.selectFrom('jobs').select(['id', 'endpoint']).where('outcome', 'is', null).orderBy('id').execute();
 
-  it('are asynchronous, keyed and media ones, and no plain chats', async () => {
+  it('asynchronous, keyed and media jobs are recorded before they are queued, and plain chats are not', async () => {
     const controller = new AbortController();
     const { signal } = controller;
     const send = (to: string, body: object, headers: Record<string, string> = {}): Promise<unknown> =>
@@ -389,8 +389,8 @@ describe('jobs that are recorded before they are accepted', () => {
   });
 });
 
-describe('job records when an api is killed', () => {
-  it('between the write and its acknowledgement: another one takes the entry over and writes it once', async () => {
+describe('job records when an api process is killed', () => {
+  it('an api process takes over the outbox entries of a killed one and writes each of them once', async () => {
     const records = await JobRecords.start({ apis: 1 });
     const proxy = await startTcpProxy(records.gateway.redis?.port as number);
     try {
@@ -428,7 +428,7 @@ describe('jobs that cannot be queued', () => {
   after(() => records.stop());
 
   for (const kind of ['asynchronous', 'keyed'] as const) {
-    it(`${kind} ones are answered 503, read as failed with the same error, and are not in the logs`, async () => {
+    it(`a ${kind} job that cannot be queued returns 503 and reads as failed, without its prompt in the api log`, async () => {
       const headers: Record<string, string> = kind === 'keyed' ? { 'idempotency-key': 'unqueued' } : later;
       // A Redis that takes admissions, and refuses what belongs to a queue.
       await records.redis.acl('SETUSER', 'default', 'resetkeys', '~sluice:{[am]*', '~sluice:blob-storage');

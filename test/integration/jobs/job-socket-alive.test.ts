@@ -55,7 +55,7 @@ describe('SocketReply', () => {
     return { answer, client, socket: await opened, drains: () => drains };
   }
 
-  it('pings every 15 seconds, and a client that answers stays', async () => {
+  it('SocketReply pings every 15 seconds and keeps a client that answers', async () => {
     const { answer, client } = await connect();
     for (let round = 0; round < 20; round++) {
       const pinged = once(client, 'ping');
@@ -70,7 +70,7 @@ describe('SocketReply', () => {
     await answer.closed;
   });
 
-  it('cuts off a client that has answered no ping for 90 seconds', async () => {
+  it('SocketReply disconnects a client that has answered no ping for 90 seconds', async () => {
     const { answer, client } = await connect({ autoPong: false });
     const closed = once(client, 'close');
     mock.timers.tick(90_000);
@@ -81,7 +81,7 @@ describe('SocketReply', () => {
     await answer.closed;
   });
 
-  it('wants no more while the client takes nothing, goes on when it does, and does not take it for dead meanwhile', async () => {
+  it('SocketReply reports backpressure while its client reads nothing, and does not take it for dead', async () => {
     const { answer, client, socket, drains } = await connect();
     client.pause();
     const text = JSON.stringify({ text: 'x'.repeat(10_000) });
@@ -112,7 +112,7 @@ describe('SocketReply', () => {
     await answer.closed;
   });
 
-  it('closes only after the client has taken what was written last, however long that takes', async () => {
+  it('SocketReply closes only after its client has read everything, however long that takes', async () => {
     const { answer, client, socket } = await connect();
     client.pause();
     answer.frame({ seq: 1, type: 'delta', text: JSON.stringify({ text: 'x'.repeat(30_000_000) }) });
@@ -130,7 +130,7 @@ describe('SocketReply', () => {
     await answer.closed;
   });
 
-  it('holds what comes before the connection, no more than is pushed at it, and then sends it', async () => {
+  it('SocketReply buffers frames before the connection opens, and sends them then', async () => {
     const answer = new SocketReply({
       events: (frame) => [`event: first\ndata: ${frame.text}`, 'data: [DONE]'],
       view: {},
@@ -150,7 +150,7 @@ describe('SocketReply', () => {
     assert.deepEqual(messages, ['{"id":null,"event":null,"data":"[DONE]"}']);
   });
 
-  it('an answer that is lost on the way ends with the error and 1011', async () => {
+  it('SocketReply ends a lost answer with its error and code 1011', async () => {
     const { answer, client } = await connect();
     const message = once(client, 'message');
     const closed = once(client, 'close');

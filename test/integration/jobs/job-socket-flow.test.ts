@@ -16,7 +16,7 @@ const words = (count: number): string => Array.from({ length: count }, (_, index
 
 const said = (messages: readonly SocketMessage[]): string => textOf(messages.map(asEvent));
 
-describe('sockets of jobs across processes', () => {
+describe('job sockets across processes', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start({ apis: 2 });
@@ -32,7 +32,7 @@ describe('sockets of jobs across processes', () => {
     return openJobSocket(api.url, path, { key: gateway.apiKey });
   }
 
-  it('a job begun on one api is watched live on another', async () => {
+  it('a job socket on one api process shows a job of another one live', async () => {
     const id = await postLater(streamed('WORDS:100@25', { user: 'elsewhere' }));
     const client = await open(gateway.apis[1] as ApiProcess, `/v1/jobs/${id}/ws`);
     await once(client.webSocket, 'message');
@@ -41,7 +41,7 @@ describe('sockets of jobs across processes', () => {
     assert.equal(said(client.messages), words(100));
   });
 
-  it('SIGTERM to an api closes with 1001, and the last message says where the rest is', async () => {
+  it('a job socket closes with 1001 after SIGTERM, and its last message says where to resume', async () => {
     const api = await gateway.startApi({ SLUICE_SHUTDOWN_SECONDS: '1' });
     const id = await postLater(streamed('WORDS:120@40', { user: 'handed-over' }));
     const client = await open(api, `/v1/jobs/${id}/ws`);
@@ -60,7 +60,7 @@ describe('sockets of jobs across processes', () => {
     assert.equal((await vendorCalls(gateway, 'handed-over')).length, 1);
   });
 
-  it('SIGTERM lets a socket finish whose job ends in time, and does not wait for a client that does not answer', async () => {
+  it('a job socket finishes after SIGTERM if its job ends in time, and an unresponsive client delays no exit', async () => {
     const api = await gateway.startApi({ SLUICE_SHUTDOWN_SECONDS: '10' });
     const client = await open(api, `/v1/jobs/${await postLater(streamed('WORDS:60@50'))}/ws`);
     const stopped = api.stop();
@@ -77,7 +77,7 @@ describe('sockets of jobs across processes', () => {
     await gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
   });
 
-  it('an api that is killed leaves the job running; another api resumes', async () => {
+  it('a job continues when its api process is killed, and a job socket on another one resumes', async () => {
     const api = await gateway.startApi();
     const id = await postLater(streamed('WORDS:60@50', { user: 'killed' }), api);
     const client = await open(api, `/v1/jobs/${id}/ws`);
@@ -93,7 +93,7 @@ describe('sockets of jobs across processes', () => {
     assert.equal((await vendorCalls(gateway, 'killed')).length, 1);
   });
 
-  it('clients that read nothing hold up neither the job nor the memory of the api, and then get all of it', async (t) => {
+  it('job sockets that read nothing neither delay the job nor grow the api process, and get every event later', async (t) => {
     const count = isMainNode ? 20_000 : 4000;
     // A small young generation, so that the figure shows what is held.
     const api = await gateway.startApi({ NODE_OPTIONS: '--max-semi-space-size=1', SLUICE_UNREAD_SECONDS: '600' });

@@ -16,7 +16,7 @@ import { makeApiKey, revokeKey } from '../../support/make-api-key.ts';
 
 const keyProtocol = 'openai-insecure-api-key.';
 
-describe('the handshake of /v1/jobs/{id}/ws', () => {
+describe('handshake of GET /v1/jobs/{id}/ws', () => {
   let gateway: TestGateway;
   let id: string;
   let path: string;
@@ -51,7 +51,7 @@ describe('the handshake of /v1/jobs/{id}/ws', () => {
     ...more,
   ];
 
-  it('is answered 101 with a request id', async () => {
+  it('GET /v1/jobs/{id}/ws returns 101 with a request id', async () => {
     const webSocket = new WebSocket(`${gateway.url.replace(/^http/, 'ws')}${path}`, bearer(gateway.apiKey));
     const [response] = await once(webSocket, 'upgrade');
     assert.match(response.headers['x-request-id'], /^req_[0-9a-f]{32}$/);
@@ -59,14 +59,14 @@ describe('the handshake of /v1/jobs/{id}/ws', () => {
     assert.equal(webSocket.protocol, '');
   });
 
-  it('the job object names the URL', async () => {
+  it('GET /v1/jobs/{id} shows the URL of its job socket', async () => {
     const job = (await (await gateway.fetch(`/v1/jobs/${id}`)).json()) as { urls: { ws: string } };
     assert.equal(job.urls.ws, `${gateway.apis[0]?.url.replace('http', 'ws')}${path}`);
     const client = await openJobSocket(job.urls.ws, '', { key: gateway.apiKey });
     assert.equal(await client.closed, 1000);
   });
 
-  it("a browser's WebSocket gets in by the subprotocols, and reads the events with JSON.parse", async () => {
+  it('GET /v1/jobs/{id}/ws accepts the key of a browser as a subprotocol, and sends JSON events', async () => {
     const running = await postLater(streamed('Count from 1 to 5'));
     const webSocket = new BrowserWebSocket(`${gateway.url.replace(/^http/, 'ws')}/v1/jobs/${running}/ws`, [
       'sluice',
@@ -85,7 +85,7 @@ describe('the handshake of /v1/jobs/{id}/ws', () => {
     assert.match(answer, /1.*2.*3.*4.*5/);
   });
 
-  it('a missing, a wrong and a revoked key are 401, as header and as subprotocol', async () => {
+  it('GET /v1/jobs/{id}/ws returns 401 for a missing, wrong or revoked key, in the header or a subprotocol', async () => {
     const revoked = await makeApiKey(gateway);
     await openJobSocket(gateway.url, path, { key: revoked });
     await revokeKey(gateway, revoked);
@@ -103,7 +103,7 @@ describe('the handshake of /v1/jobs/{id}/ws', () => {
     }
   });
 
-  it("another account's job is the same 404 as an unknown one", async () => {
+  it('GET /v1/jobs/{id}/ws returns the same 404 for a job of another account as for an unknown one', async () => {
     const another = bearer(await makeApiKey(gateway, { accountId: 'another' }));
     const foreign = await assertErrorAnswer(await refusedHandshake(`${gateway.url}${path}`, another), 404, 'not_found');
     const unknown = `${gateway.url}/v1/jobs/job_${'0'.repeat(32)}/ws`;
@@ -112,7 +112,7 @@ describe('the handshake of /v1/jobs/{id}/ws', () => {
     assert.deepEqual(await assertErrorAnswer(malformed, 404, 'not_found'), foreign);
   });
 
-  it('a malformed position is a 400 that names where it stood', async () => {
+  it('GET /v1/jobs/{id}/ws returns 400 naming the source of a malformed cursor', async () => {
     const query = await refusedHandshake(`${gateway.url}${path}?starting_after=-1`, bearer(gateway.apiKey));
     assert.equal((await assertErrorAnswer(query, 400, 'invalid_request_error')).param, 'starting_after');
     const headers = { ...bearer(gateway.apiKey).headers, 'last-event-id': 'x' };
@@ -120,7 +120,7 @@ describe('the handshake of /v1/jobs/{id}/ws', () => {
     assert.equal((await assertErrorAnswer(header, 400, 'invalid_request_error')).param, 'Last-Event-ID');
   });
 
-  it('without the upgrade headers it is 426, which says what to send', async () => {
+  it('GET /v1/jobs/{id}/ws returns 426 without the upgrade headers', async () => {
     const plain = await gateway.fetch(path);
     assert.equal(plain.headers.get('upgrade'), 'websocket');
     assert.equal(plain.headers.get('sec-websocket-version'), '13');
@@ -130,7 +130,7 @@ describe('the handshake of /v1/jobs/{id}/ws', () => {
     await assertErrorAnswer(await gateway.fetch(path, { method: 'POST', body: '{}' }), 405, 'method_not_allowed');
   });
 
-  it('subprotocols without "sluice" and a malformed handshake are 400', async () => {
+  it('GET /v1/jobs/{id}/ws returns 400 for unknown subprotocols and a malformed handshake', async () => {
     const options = { ...bearer(gateway.apiKey), protocols: ['realtime', 'v2'] };
     const refused = await refusedHandshake(`${gateway.url}${path}`, options);
     assert.equal((await assertErrorAnswer(refused, 400, 'invalid_request_error')).param, 'Sec-WebSocket-Protocol');
@@ -141,11 +141,11 @@ describe('the handshake of /v1/jobs/{id}/ws', () => {
     assert.match(await raw(...handshake(path, key, 'Sec-WebSocket-Protocol: sluice, sluice')), /^HTTP\/1\.1 400 /);
   });
 
-  it('a refused handshake closes its connection', async () => {
+  it('GET /v1/jobs/{id}/ws closes the connection of a refused handshake', async () => {
     assert.match(await raw(...handshake(path)), /^HTTP\/1\.1 401 [\s\S]*connection: close/i);
   });
 
-  it('on other paths the header is of no effect: what is unknown is 404, what is there answers', async () => {
+  it('upgrade headers have no effect on other paths', async () => {
     const key = `Authorization: Bearer ${gateway.apiKey}`;
     const answers = await Promise.all(
       ['/v1/nothing', '/v1/realtime?model=x', '/v1/jobs/x/events', '/v1/chat/completions', '/v1/models'].map((target) =>
@@ -159,7 +159,7 @@ describe('the handshake of /v1/jobs/{id}/ws', () => {
     assert.match(answers[1] ?? '', /The Realtime API is not offered/);
   });
 
-  it('a client that only asks for HTTP/2 (Upgrade: h2c) is answered as if it had not, on a kept connection', async () => {
+  it('a chat with Upgrade: h2c is answered over HTTP/1.1 on a connection that is kept alive', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const sockets = new Set<Socket>();
     for (let count = 0; count < 15; count++) {
@@ -188,7 +188,7 @@ describe('the handshake of /v1/jobs/{id}/ws', () => {
     agent.destroy();
   });
 
-  it('a client that leaves during the handshake, or is cut off at any moment, harms nobody', async () => {
+  it('a client that disconnects at any moment of the handshake disturbs no other socket', async () => {
     const running = await postLater(streamed('WORDS:40@40'));
     const accepted = handshake(`/v1/jobs/${running}/ws`, `Authorization: Bearer ${gateway.apiKey}`);
     const refused = handshake(`/v1/jobs/${running}/ws`);
@@ -211,7 +211,7 @@ describe('the handshake of /v1/jobs/{id}/ws', () => {
     });
   });
 
-  it('the key never appears in the log', async () => {
+  it('the logs never contain the key of a handshake', async () => {
     const [api] = gateway.apis;
     await eventually(() => assert.ok(api?.output().includes(`"path":"${path}"`), 'its lines are written'));
     assert.ok(!api?.output().includes(gateway.apiKey));

@@ -54,7 +54,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
     return client.messages;
   }
 
-  it('sends the events of a running stream as they come, from the start, and closes with 1000', async () => {
+  it('GET /v1/jobs/{id}/ws sends the events of a running stream live from the start, and closes with 1000', async () => {
     const { id } = await postLater(streamed('WORDS:100@25', { user: 'live' }));
     const client = await open(id);
     await once(client.webSocket, 'message');
@@ -64,7 +64,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
     assert.equal(client.messages.at(-1)?.data, '[DONE]');
   });
 
-  it('sends event for event what the SSE view shows, and so again after the end', async () => {
+  it('GET /v1/jobs/{id}/ws sends the same events as SSE, during and after the job', async () => {
     const tools = [{ type: 'function', function: { name: 'look_up', parameters: { type: 'object' } } }];
     const requests = [
       streamed('WORDS:12@100', { stream_options: { include_usage: true } }),
@@ -81,7 +81,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
     }
   });
 
-  it('media jobs are the same there, names of events and large events included', async () => {
+  it('GET /v1/jobs/{id}/ws sends the events of image and speech jobs as SSE does, with their names', async () => {
     const image = { model: 'sandbox-image', prompt: 'An otter', size: '1024x1024' };
     const speech = { model: 'sandbox-speech', input: 'Hello there, otter.', voice: 'alloy' };
     const jobs: [path: string, body: object, names: (string | null)[]][] = [
@@ -102,7 +102,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
     }
   });
 
-  it('a job that Redis knows no more is shown from the database, as the SSE view shows it', async () => {
+  it('GET /v1/jobs/{id}/ws sends the events of a job from the database, as SSE does', async () => {
     const { id } = await postLater(streamed('WORDS:8', { stream_options: { include_usage: true } }));
     assert.equal(said(await finished(id)), words(8));
     const jobId = id.slice('job_'.length);
@@ -123,7 +123,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
     assert.deepEqual(messages, await sse(id));
   });
 
-  it('the events after any position are exactly the rest', async () => {
+  it('GET /v1/jobs/{id}/ws sends exactly the rest after any cursor', async () => {
     const { id } = await postLater(streamed('WORDS:12@100', { stream_options: { include_usage: true } }));
     const all = await finished(id);
     assert.equal(all.at(-1)?.id, null, 'nothing comes after [DONE]');
@@ -136,7 +136,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
     assert.deepEqual(client.messages, all.slice(4));
   });
 
-  it('a client that is cut off in the middle of a stream leaves the job running, and resumes', async () => {
+  it('GET /v1/jobs/{id}/ws leaves the job running when its client disconnects, and resumes', async () => {
     const { id } = await postLater(streamed('WORDS:60@60', { user: 'cut' }));
     const first = await open(id);
     while (first.messages.length < 10) await once(first.webSocket, 'message');
@@ -150,7 +150,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
     );
   });
 
-  it('a failed job ends with its error in the error shape, and 1000: there is nothing to try again', async () => {
+  it('GET /v1/jobs/{id}/ws ends a failed job with its error, and closes with 1000', async () => {
     const fault = { kind: 'error', status: 400, code: 'context_length_exceeded', message: 'Too long.' };
     const { id } = await postLater(held('Hi', { sandbox: { fault } }));
     const [message, ...more] = await finished(id);
@@ -163,7 +163,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
     assert.equal(errorDetails(messages.at(-1)?.data).code, 'stream_interrupted');
   });
 
-  it('DELETE cancels under it: the last message says so', async () => {
+  it('GET /v1/jobs/{id}/ws ends with the error cancelled when its job is deleted', async () => {
     const { id } = await postLater(streamed('WORDS:1000@20', { user: 'cancelled' }));
     const client = await open(id);
     await once(client.webSocket, 'message');
@@ -172,14 +172,14 @@ describe('GET /v1/jobs/{id}/ws', () => {
     assert.equal(errorDetails(client.messages.at(-1)?.data).code, 'cancelled');
   });
 
-  it('many sockets on one job all get all of it', async () => {
+  it('GET /v1/jobs/{id}/ws sends every event to each of twenty sockets on one job', async () => {
     const { id } = await postLater(streamed('WORDS:40@100'));
     const clients = await Promise.all(Array.from({ length: 20 }, () => open(id)));
     assert.deepEqual(new Set(await Promise.all(clients.map(({ closed }) => closed))), new Set([1000]));
     for (const { messages } of clients) assert.equal(said(messages), words(40));
   });
 
-  it('a message from the client is an error and 1008, a large one 1009; the job goes on', async () => {
+  it('GET /v1/jobs/{id}/ws closes with 1008 for a client message and 1009 for a large one, and the job continues', async () => {
     const { id } = await postLater(streamed('WORDS:40@40', { user: 'talked-to' }));
     const client = await open(id);
     client.webSocket.send('{"type":"cancel"}');
@@ -194,7 +194,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
     assert.equal((await vendorCalls(gateway, 'talked-to'))[0]?.ended, 'completed');
   });
 
-  it('a flood of pings from a client that reads nothing is cut off', async () => {
+  it('GET /v1/jobs/{id}/ws disconnects a client that floods it with pings and reads nothing', async () => {
     const { id } = await postLater(held('Hi', { sandbox: { first_token_ms: 20_000 } }));
     const client = await open(id);
     client.webSocket.pause();
@@ -209,7 +209,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
     await gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
   });
 
-  it('each socket is a line in the access log, a request under way, and counted', async () => {
+  it('GET /v1/jobs/{id}/ws is one line in the access log, a running request and a count in the metrics', async () => {
     const { id } = await postLater(streamed('WORDS:1000@20'));
     const client = await open(id);
     await once(client.webSocket, 'message');
@@ -242,7 +242,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 
-  it('a job whose log has gone is 410, before the upgrade', async () => {
+  it('GET /v1/jobs/{id}/ws returns 410 before the upgrade when the answer log is gone', async () => {
     const response = await gateway.fetch('/v1/chat/completions', {
       method: 'POST',
       body: JSON.stringify(streamed('WORDS:5')),

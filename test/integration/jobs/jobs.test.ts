@@ -72,7 +72,7 @@ describe('jobs', () => {
     return sseEvents(await response.text());
   }
 
-  it('a request that was refused has an id of its own kind, and its job is a 404 that says that there is none', async () => {
+  it('a refused request has an id with its own prefix, and GET /v1/jobs/{id} returns 404 for it', async () => {
     const refused = await gateway.fetch('/v1/chat/completions', { method: 'POST', body: '{"model":"none"}' });
     const id = refused.headers.get('x-request-id') ?? '';
     assert.match(id, /^req_[0-9a-f]{32}$/);
@@ -95,7 +95,7 @@ describe('jobs', () => {
     assert.equal((await gateway.fetch(`/v1/jobs/${job}`)).status, 200);
   });
 
-  it('Prefer: respond-async answers 202 with the job, which comes to hold its result', async () => {
+  it('POST /v1/chat/completions with Prefer: respond-async returns 202 with a job that gets the result', async () => {
     const job = await postLater(held('Reply with exactly: later', { sandbox: { first_token_ms: 200 } }));
     assert.match(job.id, /^job_[0-9a-f]{32}$/);
     assert.equal(job.object, 'job');
@@ -113,7 +113,7 @@ describe('jobs', () => {
     assert.ok((whole.started_at ?? 0) >= job.created_at && (whole.finished_at ?? 0) >= (whole.started_at ?? 0));
   });
 
-  it('Prefer: respond-async, wait=N answers 200 within N seconds and 202 beyond', async () => {
+  it('POST /v1/chat/completions with Prefer: wait=N returns 200 within N seconds, and 202 afterwards', async () => {
     const soon = await post(held('Reply with exactly: soon'), { prefer: 'respond-async, wait=5' });
     assert.equal(soon.status, 200);
     assert.equal(((await soon.json()) as OpenAI.Chat.ChatCompletion).choices[0]?.message.content, 'soon');
@@ -124,7 +124,7 @@ describe('jobs', () => {
     assert.equal((await ended(id)).result?.choices[0]?.message.content, 'late');
   });
 
-  it('a failed job tells its error; its own prefixes name the same job', async () => {
+  it('GET /v1/jobs/{id} shows the error of a failed job, also by the ids of other prefixes', async () => {
     const fault = { kind: 'error', status: 400, code: 'context_length_exceeded', message: 'Too long.' };
     const job = await postLater(held('Hi', { sandbox: { fault } }));
     const failed = await ended(job.id);
@@ -140,7 +140,7 @@ describe('jobs', () => {
     }
   });
 
-  it('the result of a streamed job is what a held request answers', async () => {
+  it('GET /v1/jobs/{id} shows the same result for a streamed job as for a held request', async () => {
     const tools = [{ type: 'function', function: { name: 'look_up', parameters: { type: 'object' } } }];
     const texts: [string, object][] = [
       ['WORDS:30', { logprobs: true }],
@@ -163,7 +163,7 @@ describe('jobs', () => {
     }
   });
 
-  it('the events of a job from every position on are exactly the rest', async () => {
+  it('GET /v1/jobs/{id}/events sends exactly the rest after any cursor', async () => {
     const job = await postLater(streamed('WORDS:12@100', { stream_options: { include_usage: true } }));
     // Followed live from the start.
     const all = await events(job.id);
@@ -184,7 +184,7 @@ describe('jobs', () => {
     );
   });
 
-  it('a resume in the middle of a running stream continues live', async () => {
+  it('GET /v1/jobs/{id}/events resumes in the middle of a running stream', async () => {
     const response = await post(streamed('WORDS:40@60'), { 'x-sluice-on-disconnect': 'continue' });
     const jobId = response.headers.get('x-request-id') as string;
     const first: WireEvent[] = [];
@@ -194,7 +194,7 @@ describe('jobs', () => {
     assert.equal(rest.at(-1)?.data, '[DONE]');
   });
 
-  it('a malformed position is a 400 that names where it stood', async () => {
+  it('GET /v1/jobs/{id}/events returns 400 naming the source of a malformed cursor', async () => {
     const { id } = await postLater(held('Hi'));
     const wrong = await gateway.fetch(`/v1/jobs/${id}/events`, { headers: { 'last-event-id': 'x' } });
     assert.equal((await assertErrorAnswer(wrong, 400, 'invalid_request_error')).param, 'Last-Event-ID');
@@ -202,7 +202,7 @@ describe('jobs', () => {
     assert.equal((await assertErrorAnswer(query, 400, 'invalid_request_error')).param, 'starting_after');
   });
 
-  it('a position that a job has not reached, or never had, is a 400, while it runs and once it has ended', async () => {
+  it('GET /v1/jobs/{id}/events returns 400 for a cursor beyond the last frame, during and after the job', async () => {
     const ended = await postLater(streamed('Hi'));
     const [last, mark] = (await events(ended.id)).slice(-2);
     // The last frame is the one that became the mark of the end.
@@ -225,7 +225,7 @@ describe('jobs', () => {
     assert.deepEqual(await events(ended.id, `?starting_after=${last?.id}`), [mark]);
   });
 
-  it('DELETE closes the vendor’s connection of a running job and leaves an ended one as it was', async () => {
+  it('DELETE /v1/jobs/{id} closes the connection to the vendor of a running job, and leaves an ended one unchanged', async () => {
     const job = await postLater(streamed('WORDS:1000@20', { user: 'deleted' }));
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'deleted')).length, 1));
     // Its status is out once it follows.
@@ -242,7 +242,7 @@ describe('jobs', () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 
-  it("another account's job is the same 404 as an unknown one, on every route", async () => {
+  it('every job route returns the same 404 for a job of another account as for an unknown one', async () => {
     const job = await postLater(held('Hi'));
     const authorization = `Bearer ${await makeApiKey(gateway, { accountId: 'another' })}`;
     const unknown = `job_${'0'.repeat(32)}`;
@@ -268,7 +268,7 @@ describe('jobs', () => {
     assert.equal((await ended(job.id)).status, 'completed');
   });
 
-  it('a delivered plain job is 410 resume_expired once its log is gone; the job itself can be read on', async () => {
+  it('GET /v1/jobs/{id}/events returns 410 when the log of a delivered job is gone, while the job can be read', async () => {
     const response = await post(streamed('WORDS:5'));
     const jobId = response.headers.get('x-request-id') as string;
     const all = sseEvents(await response.text());
@@ -300,7 +300,7 @@ describe('jobs across processes', () => {
   });
   after(() => gateway.stop());
 
-  it('a queued job tells its position, and once cancelled never reaches the vendor', async () => {
+  it('a queued job shows its position in the queue, and once cancelled never reaches the vendor', async () => {
     const jobs: JobObject[] = [];
     for (let index = 0; index < 3; index++) {
       const body = JSON.stringify(held('Hi', { user: `queued-${index}` }));
@@ -326,7 +326,7 @@ describe('jobs across processes', () => {
     assert.deepEqual(await vendorCalls(gateway, 'queued-1'), []);
   });
 
-  it('a stream begun on one api resumes on another after the first was killed', async () => {
+  it('a stream resumes on another api process after the first one was killed', async () => {
     const [first, second] = gateway.apis;
     const response = await gateway.fetch('/v1/chat/completions', {
       url: first?.url as string,

@@ -18,7 +18,7 @@ const clients = 100;
 const cutEvery = 5;
 const account = 'racing';
 
-describe('clients who race for the last cent', () => {
+describe('clients that race for the last cent', () => {
   let records: JobRecords;
   let key: string;
   let credit = 0;
@@ -52,7 +52,7 @@ describe('clients who race for the last cent', () => {
     return response.status;
   }
 
-  test('spend no more than there is, and what they spend is what is charged and recorded', async () => {
+  test('clients that race for the last cent spend no more than the balance, and every cent is charged and recorded', async () => {
     // What one request may cost; by the time of the last round what is left over pays for some more.
     await give(1);
     const refused = await records.post(

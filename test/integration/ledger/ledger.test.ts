@@ -136,8 +136,8 @@ function consume(
 const rows = () => db.selectFrom('jobs').selectAll().orderBy('id').execute();
 const isDrained = async (): Promise<void> => assert.equal(await jobs.redis.xlen(outbox), 0, 'the outbox is not empty');
 
-describe('the outbox', () => {
-  test('gets the record of a job once, however often it is settled, and nothing of a job that is not held', async () => {
+describe('outbox', () => {
+  test('the outbox gets one record of a held job, however often it is settled, and none of a job without a hold', async () => {
     const job = await endedJob();
     await settle(jobs.redis, [job]);
     await settle(jobs.redis, [job]);
@@ -152,8 +152,8 @@ describe('the outbox', () => {
   });
 });
 
-describe('the consumers of the outbox', () => {
-  test('write every record once, several at a time, and leave an empty outbox', async () => {
+describe('OutboxConsumer', () => {
+  test('outbox consumers write every record once and leave the outbox empty', async () => {
     consume('one');
     consume('two');
     const settled = await Promise.all(Array.from({ length: 700 }, () => endedJob()));
@@ -178,7 +178,7 @@ describe('the consumers of the outbox', () => {
     );
   });
 
-  test('take over what a dead one has read, and forget its name only then', async () => {
+  test('an outbox consumer takes over the entries of a dead one, whose name is forgotten only then', async () => {
     const job = await endedJob();
     const dead = groupOf('dead');
     await dead.read();
@@ -199,7 +199,7 @@ describe('the consumers of the outbox', () => {
     assert.doesNotMatch(JSON.stringify(await jobs.redis.xinfo('CONSUMERS', outbox, 'ledger')), /"dead"/);
   });
 
-  test('write once what one of them has written and not taken out of the outbox', async () => {
+  test('an outbox consumer writes a record once that a dead one has written but not deleted', async () => {
     const dead = groupOf('dead');
     await dead.read();
     const job = await endedJob();
@@ -212,7 +212,7 @@ describe('the consumers of the outbox', () => {
     assert.equal(await recordsWritten(), 1);
   });
 
-  test('leave no written entry behind when they die at any step of taking it out', async () => {
+  test('an outbox consumer leaves no entry behind when another one dies while it acknowledges it', async () => {
     const proxy = await startTcpProxy(jobs.server.port);
     const doomed = new Redis(proxy.url);
     try {
@@ -237,7 +237,7 @@ describe('the consumers of the outbox', () => {
     }
   });
 
-  test('take nothing out while the database fails, and try again until it does not', async () => {
+  test('an outbox consumer deletes nothing while the database fails, and retries until it works', async () => {
     let failures = 3;
     const seen: number[] = [];
     consume('one', {
@@ -253,7 +253,7 @@ describe('the consumers of the outbox', () => {
     assert.equal((await rows()).length, 1);
   });
 
-  test('leave an entry that they cannot read where it is, count it, and go on when Redis was emptied', async () => {
+  test('an outbox consumer leaves and counts unreadable entries, and continues after Redis was emptied', async () => {
     const { record } = await endedJob();
     const later = record.replace('"outcome":"completed"', '"outcome":"suspended"');
     for (const text of ['{"id":"x"}', 'no JSON', later]) await jobs.redis.xadd(outbox, '*', 'r', text, 'c', '5');
@@ -270,7 +270,7 @@ describe('the consumers of the outbox', () => {
     await eventually(async () => assert.equal((await rows()).length, 2));
   });
 
-  test('write what is there before they close, and take their names with them', async () => {
+  test('an outbox consumer writes all entries before it closes, and deletes its name', async () => {
     const consumer = consume('leaving');
     await eventually(async () => assert.equal(await jobs.redis.exists(outbox), 1, 'the group is not there'));
     const settled = await Promise.all(Array.from({ length: 20 }, () => endedJob()));
@@ -281,8 +281,8 @@ describe('the consumers of the outbox', () => {
   });
 });
 
-describe('the ledger', () => {
-  test('never overwrites a terminal', async () => {
+describe('JobLedger', () => {
+  test('the ledger never overwrites a terminal state', async () => {
     const job = jobs.identity({ retentionMs: day });
     await new AcceptedJobs(db, day, log).add(job, '{}');
     assert.equal((await rows())[0]?.outcome, null);
@@ -295,7 +295,7 @@ describe('the ledger', () => {
     assert.equal(await recordsWritten(), 1);
   });
 
-  test('writes records whose texts no database likes', async () => {
+  test('the ledger writes records with texts that databases reject', async () => {
     const texts = ['model-\0', 'model-\ud800', 'model-"\\u0000', 'model-😀'];
     await ledger.write(texts.map((model) => recordOf(jobs.identity(), { model, usage: JSON.stringify({ model }) })));
     const written = await rows();
@@ -304,7 +304,7 @@ describe('the ledger', () => {
     assert.equal(await recordsWritten(), texts.length);
   });
 
-  test('stores the answer of a kept job, lets its Redis keys expire soon, and leaves the first answer as it is', async () => {
+  test('the ledger stores the answer of a retained job once, and lets its Redis keys expire soon', async () => {
     const job = await jobs.create({ retentionMs: day });
     await new AcceptedJobs(db, day, log).add(job, '{"messages":[]}');
     await jobs.take(job);
@@ -328,7 +328,7 @@ describe('the ledger', () => {
     assert.deepEqual(await shown(), whole);
   });
 
-  test('keeps an answer over 1 MiB as a blob, for as long as blobs stay', async () => {
+  test('the ledger stores an answer over 1 MiB as a blob, and expires it with its blob', async () => {
     const job = await jobs.create({ retentionMs: day });
     await jobs.take(job);
     const large = 'x'.repeat(600_000);
@@ -345,7 +345,7 @@ describe('the ledger', () => {
     );
   });
 
-  test('deletes bodies whose time is over, and shows them no more before that; the rows of their jobs stay', async () => {
+  test('deleteExpiredBodies deletes expired bodies in batches and keeps the rows of their jobs', async () => {
     const accepted = new AcceptedJobs(db, day, log);
     const old = Array.from({ length: 1100 }, () => jobs.identity({ retentionMs: 1, createdAt: Date.now() - 2 * day }));
     const fresh = jobs.identity({ retentionMs: day });
@@ -370,7 +370,7 @@ describe('the ledger', () => {
   });
 });
 
-describe('jobs that Redis has lost', () => {
+describe('LostJobs', () => {
   /** Jobs that wait in their queue. */
   const queued = new Set<string>();
   const queue = () => ({
@@ -394,7 +394,7 @@ describe('jobs that Redis has lost', () => {
   const outcomeOf = async ({ id }: JobIdentity) =>
     (await db.selectFrom('jobs').select('outcome').where('id', '=', id).executeTakeFirst())?.outcome;
 
-  test('get an end, which tells that nothing is known', async () => {
+  test('a lost job ends as failed with outcome_unknown', async () => {
     const job = await accept();
     const lost = lostJobs();
     await lost.sweep();
@@ -407,7 +407,7 @@ describe('jobs that Redis has lost', () => {
     assert.equal(frame?.type, 'error');
   });
 
-  test('get an end that invites to send them again where they were still queued, and leave the queue', async () => {
+  test('a lost job that is still queued ends as failed with service_unavailable and leaves the queue', async () => {
     const job = await accept();
     queued.add(job.id);
     const lost = lostJobs();
@@ -417,7 +417,7 @@ describe('jobs that Redis has lost', () => {
     assert.equal(queued.size, 0);
   });
 
-  test('are none whose state is there, however old, and none that are young', async () => {
+  test('a job with a state in Redis or a young job is not lost', async () => {
     const living = await accept();
     await jobs.redis.hset(jobKeys.state(living.id), 'account', account);
     const young = await accept({ createdAt: Date.now() });
@@ -427,7 +427,7 @@ describe('jobs that Redis has lost', () => {
     assert.equal(await outcomeOf(young), null);
   });
 
-  test('are none whose record is on its way', async () => {
+  test('a job with a record in the outbox is not lost', async () => {
     const job = await accept();
     await jobs.redis.xadd(outbox, '*', 'r', recordText(recordOf(job)));
     const lost = lostJobs();
@@ -439,7 +439,7 @@ describe('jobs that Redis has lost', () => {
     assert.equal(await outcomeOf(job), 'completed');
   });
 
-  test('are found also while the outbox of their account is never empty', async () => {
+  test('a lost job is found while the outbox of its account is never empty', async () => {
     const job = await accept();
     const lost = lostJobs();
     const first = (await jobs.redis.xadd(outbox, '*', 'r', 'busy')) as string;

@@ -70,8 +70,8 @@ async function withClock<T>(lateMs: number, work: () => Promise<T>): Promise<T> 
   }
 }
 
-describe('an account that many ask for before it is known', () => {
-  test('is loaded for all of them, whoever comes first', async () => {
+describe('concurrent loads of an account', () => {
+  test('an account that many processes load at once is loaded with its money, and its lock is freed', async () => {
     const account = 'wanted';
     // As a database that takes one after the other.
     let reading: Promise<unknown> = Promise.resolve();
@@ -89,7 +89,7 @@ describe('an account that many ask for before it is known', () => {
     assert.equal(await jobs.redis.hexists(accountKeys.account(account), 'loading'), 0);
   });
 
-  test('is read again by each of those who read it before it was changed', async () => {
+  test('an account changed during a load is read again by every loader', async () => {
     const account = 'changing';
     let credit = 10;
     const read = async () => {
@@ -106,11 +106,11 @@ describe('an account that many ask for before it is known', () => {
   });
 });
 
-describe('a budget', () => {
+describe('budget races', () => {
   const daily = { budget: { amount: 50, period: 'day' } } as const;
   const monthly = { budget: { amount: 50, period: 'month' } } as const;
 
-  test('whose kind of period was changed is asked for, and holds what the key holds, before anything is admitted by it', async () => {
+  test('a budget with a changed period is reloaded before admission and keeps what the key holds', async () => {
     const { account, ask, end } = await newAccount('', daily);
     const load = async (kind: 'day' | 'month', spent: number) => {
       const period = money.budgetPeriodAt(kind, Date.now()).name;
@@ -133,7 +133,7 @@ describe('a budget', () => {
     assert.deepEqual(await stands(), ['24', '0']);
   });
 
-  test('counts what the key spent while it had none, if that was made in its period', async () => {
+  test('a budget counts the earlier spending of its key only for jobs created in its period', async () => {
     const { account, ask, end } = await newAccount('', {});
     const before = await ask();
     const period = money.budgetPeriodAt('day', Date.now()).name;
@@ -145,7 +145,7 @@ describe('a budget', () => {
     assert.equal(await jobs.redis.hget(accountKeys.budget(account, 'key'), 'spent'), '12');
   });
 
-  test('is not set back to the period before by a process whose clock is late', async () => {
+  test('a budget is not set back to an earlier period by a process whose clock is late', async () => {
     const { account, ask } = await newAccount('', daily);
     const now = Date.now();
     const period = money.budgetPeriodAt('day', now).name;
@@ -157,7 +157,7 @@ describe('a budget', () => {
     assert.deepEqual([stands, held], [period, '30']);
   });
 
-  test('keeps what was spent in its period when it is told again, of any period of that kind', async () => {
+  test('a budget keeps its spending when it is loaded again, for this or an earlier period', async () => {
     const { account, ask, end } = await newAccount('', daily);
     const load = (period: string, spent: number) =>
       money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period }, spent);
@@ -172,8 +172,8 @@ describe('a budget', () => {
   });
 });
 
-describe('a limit for a minute', () => {
-  test('that was lowered is owed two minutes of at most, not what was taken under the old one', async () => {
+describe('per-minute limits', () => {
+  test('a lowered token limit owes at most two minutes, not the usage under the old limit', async () => {
     const { ask } = await newAccount('', { tpm: 100_000 });
     assert.equal((await ask({ tokens: 90_000 })).verdict, 'admitted');
     const { verdict, detail } = await ask({ tokens: 10 }, { tpm: 10 });
@@ -181,7 +181,7 @@ describe('a limit for a minute', () => {
     assert.ok(Number(detail.split(' ')[2]) <= 120_000, detail);
   });
 
-  test('is neither emptier nor fuller for processes whose clocks are late or ahead, nor for others after them', async () => {
+  test('a request limit is the same for processes whose clocks are late or ahead, and for others after them', async () => {
     const { account, ask, end } = await newAccount('', { rpm: 60 });
     for (let asked = 0; asked < 30; asked++) assert.equal((await ask()).verdict, 'admitted');
     const left = Number((await ask()).left.split(' ')[0]);
@@ -200,7 +200,7 @@ describe('a limit for a minute', () => {
     assert.ok(Math.abs(Number(after.left.split(' ')[0]) - left) <= 3, `${after.left} of ${left}`);
   });
 
-  test('does not count what an idempotency key answers again', async () => {
+  test('a request limit does not count replays of an idempotency key', async () => {
     const { account, ask } = await newAccount('', { rpm: 10 });
     const keyed = () => jobs.identity({ account, idempotency: 'hash' });
     const one = keyed();
@@ -214,8 +214,8 @@ describe('a limit for a minute', () => {
   });
 });
 
-describe('calls that are sent again after a cut connection', () => {
-  test('admit and settle once: money, budget, rates and places', async () => {
+describe('calls repeated after an interrupted connection', () => {
+  test('admit and settle take effect once when they are repeated: money, budget, rates and slots', async () => {
     const caller = { budget: { amount: 500, period: 'never' }, rpm: 100, tpm: 10_000 } as const;
     const { account, ask } = await newAccount(1000, caller);
     await money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period: 'never' }, 0);
@@ -242,7 +242,7 @@ describe('calls that are sent again after a cut connection', () => {
   });
 });
 
-describe('asking for admission', () => {
+describe('askAdmission', () => {
   /** Services of which admission uses these, and a job that is asked for. The account has a key of its own: its id is the same. */
   function asking(account: string, missing: () => Promise<void>) {
     const job = jobs.identity({ account, apiKeyId: account });
@@ -268,7 +268,7 @@ describe('asking for admission', () => {
     return { job, services, submission };
   }
 
-  test('queues nothing before the asking that decides, and then together with the admission', async () => {
+  test('askAdmission queues nothing before the deciding call, and then queues together with the admission', async () => {
     const account = 'missing';
     await jobs.redis.set(accountKeys.keyActive(account, account), '1');
     const left: number[] = [];
@@ -280,7 +280,7 @@ describe('asking for admission', () => {
     assert.deepEqual([reply.verdict, reply.isQueued, left], ['admitted', true, [0]]);
   });
 
-  test('asks once where nothing is missing', async () => {
+  test('askAdmission asks once when nothing is missing', async () => {
     const account = 'decided';
     await knowCaller(jobs.redis, { account, apiKeyId: account });
     const { services, submission } = asking(account, () => Promise.reject(new Error('nothing is missing')));

@@ -56,8 +56,8 @@ async function recorded(account: string): Promise<number> {
   return charges.reduce((sum, charge) => sum + charge, 0);
 }
 
-describe('a balance', () => {
-  test('is held when a job is admitted, and charged what it cost when it is settled', async () => {
+describe('balance of an account', () => {
+  test('a balance is held at admission and charged the cost of the job at settlement', async () => {
     const { ask, end, state } = await newAccount(100);
     const { verdict, job } = await ask({ hold: costs(60) });
     assert.equal(verdict, 'admitted');
@@ -69,7 +69,7 @@ describe('a balance', () => {
     assert.equal((await ask({ hold: costs(75) })).verdict, 'admitted');
   });
 
-  test('is never charged more than was held', async () => {
+  test('a balance is never charged more than was held', async () => {
     const { account, ask, end, state } = await newAccount(100);
     const { job } = await ask({ hold: costs(60) });
     await end(job, 80);
@@ -77,7 +77,7 @@ describe('a balance', () => {
     assert.equal(await recorded(account), 60, 'the ledger says the same');
   });
 
-  test('is charged what was held where nobody could count what a job took, once', async () => {
+  test('a balance is charged the whole hold, once, for a job whose usage is unknown', async () => {
     const { account, ask, end, state } = await newAccount(100);
     const { job } = await ask({ hold: costs(60) });
     await end(job, 'held');
@@ -87,7 +87,7 @@ describe('a balance', () => {
     assert.equal(await recorded(account), 60, 'the ledger says the same');
   });
 
-  test('is not touched by a job that cost nothing, nor twice by one, and nothing is left of its reservation', async () => {
+  test('a balance is not charged for a free job or a second settlement, and its reservation is deleted', async () => {
     const { account, ask, end, state } = await newAccount(100);
     const { job } = await ask({ hold: costs(60) });
     await end(job, undefined);
@@ -96,7 +96,7 @@ describe('a balance', () => {
     assert.equal(await jobs.redis.hexists(accountKeys.reserved(account), job.id), 0);
   });
 
-  test('that does not pay for the longest answer makes it shorter, where the caller has set no limit', async () => {
+  test('a balance too small for the longest answer lowers the output limit, unless the client set one', async () => {
     const { ask, end, state } = await newAccount(1000);
     const hold = { fixed: 100, outputPrice: 2000, outputTokens: 4096, isGiven: false };
     const { verdict, lowered, job } = await ask({ hold });
@@ -112,7 +112,7 @@ describe('a balance', () => {
     assert.equal((await poor.ask({ hold })).verdict, 'balance', 'fewer than 16 tokens are no answer');
   });
 
-  test('asks for the cost of a job only where it matters, and refuses what has no price', async () => {
+  test('admission asks for the cost of a job only for a limited account, and refuses an unpriced one', async () => {
     const limited = await newAccount(100);
     assert.equal((await limited.ask({ hold: 'unknown' })).verdict, 'unasked');
     assert.equal((await limited.ask({ hold: 'unpriced' })).verdict, 'unpriced');
@@ -125,7 +125,7 @@ describe('a balance', () => {
     assert.equal((await unlimited.ask({ hold: costs(31) })).verdict, 'balance', 'what it has spent before counts');
   });
 
-  test('is loaded from the database once, and again where it was changed meanwhile', async () => {
+  test('a balance is loaded from the database once, and again if it changed during the load', async () => {
     const account = 'loaded';
     await jobs.redis.set(accountKeys.keyActive(account, 'key'), '1');
     const job = jobs.identity({ account });
@@ -144,7 +144,7 @@ describe('a balance', () => {
     assert.equal((await admit(jobs.redis, admission(job))).verdict, 'suspended');
   });
 
-  test('is charged once for a job whose admission is sent again after its end', async () => {
+  test('a balance is charged once for a job whose admission is repeated after its end', async () => {
     const { ask, end, state } = await newAccount(100);
     const first = await ask({ hold: costs(60), reader: 'reader' });
     await end(first.job, 40);
@@ -154,10 +154,10 @@ describe('a balance', () => {
   });
 });
 
-describe('a budget of an API key', () => {
+describe('budget of an API key', () => {
   const budget = { amount: 50, period: 'month' } as const;
 
-  test('is asked for before the first job, and bounds what the key spends in its period', async () => {
+  test('a budget is loaded before the first job, and limits what the key spends in its period', async () => {
     const { account, ask, end, state } = await newAccount('', { budget });
     const { name } = money.budgetPeriodAt('month', Date.now());
     assert.deepEqual([(await ask({ hold: costs(30) })).verdict], ['unloaded']);
@@ -171,7 +171,7 @@ describe('a budget of an API key', () => {
     assert.equal((await ask({ hold: costs(20) })).verdict, 'admitted');
   });
 
-  test('begins anew with its period; a job of the last one is charged to that', async () => {
+  test('a budget restarts with its period, and a job of the last period is not charged to the new one', async () => {
     const { account, ask, end } = await newAccount('', { budget });
     const key = accountKeys.budget(account, 'key');
     await money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period: 'month:2020-01-01' }, 50);
@@ -182,15 +182,15 @@ describe('a budget of an API key', () => {
     assert.deepEqual(await jobs.redis.hmget(key, 'spent', 'held'), ['0', '0']);
   });
 
-  test('has periods that begin with the day, the week on Monday, the month, in UTC', () => {
+  test('budget periods start with the day, the Monday of the week and the month, in UTC', () => {
     const time = Date.UTC(2026, 10, 22, 23, 59);
     const named = (['day', 'week', 'month', 'never'] as const).map((period) => money.budgetPeriodAt(period, time).name);
     assert.deepEqual(named, ['day:2026-11-22', 'week:2026-11-16', 'month:2026-11-01', 'never']);
   });
 });
 
-describe('rates of an API key', () => {
-  test('are refused above the limit, and tell when to come back and what is left', async () => {
+describe('rate limits of an API key', () => {
+  test('a request above the rate limit is refused with the time to wait, and others show what remains', async () => {
     const { ask } = await newAccount('', { rpm: 2 });
     const left = [(await ask()).left, (await ask()).left].map((text) => text.split(' ')[0]);
     assert.deepEqual(left, ['1', '0']);
@@ -200,7 +200,7 @@ describe('rates of an API key', () => {
     assert.ok(Number(wait) > 29_000 && Number(wait) <= 30_000, `${wait} ms`);
   });
 
-  test('count the tokens that a job took in the place of those it was thought to take', async () => {
+  test('a token limit counts the actual tokens of a settled job instead of the estimate', async () => {
     const { ask, end } = await newAccount('', { tpm: 1000 });
     const { job } = await ask({ tokens: 900 });
     assert.equal((await ask({ tokens: 200 })).verdict, 'rate');
@@ -210,7 +210,7 @@ describe('rates of an API key', () => {
     assert.ok(Number(left.split(' ')[2]) >= 99, left);
   });
 
-  test('owe at most a minute when a job took more than was thought', async () => {
+  test('a token limit owes at most two minutes when a job took more tokens than estimated', async () => {
     const { ask, end } = await newAccount('', { tpm: 1000 });
     const { job } = await ask({ tokens: 10 });
     await end(job, undefined, 1_000_000);
@@ -219,13 +219,13 @@ describe('rates of an API key', () => {
     assert.ok(Number(detail.split(' ')[2]) <= 120_000, detail);
   });
 
-  test('let a request pass that is larger than a whole minute when nothing was taken before it', async () => {
+  test('a token limit admits a request larger than a minute when nothing was used before it', async () => {
     const { ask } = await newAccount('', { tpm: 1000 });
     assert.equal((await ask({ tokens: 5000 })).verdict, 'admitted');
     assert.equal((await ask({ tokens: 1 })).verdict, 'rate');
   });
 
-  test('of one model do not bound another', async () => {
+  test('a rate limit of one model does not limit another model', async () => {
     const { account, ask } = await newAccount('', { modelLimits: { 'a model': { rpm: 1, tpm: undefined } } });
     const of = (model: string) => ask({}, jobs.identity({ account, model }));
     assert.equal((await of('a model')).verdict, 'admitted');
@@ -234,7 +234,7 @@ describe('rates of an API key', () => {
     assert.equal((await of('another')).verdict, 'admitted');
   });
 
-  test('and balance are not touched by what is refused', async () => {
+  test('a refused request changes neither rates nor balance', async () => {
     const { account, ask, state } = await newAccount(100, { rpm: 10 });
     assert.equal((await ask({ hold: costs(101) })).verdict, 'balance');
     assert.equal((await ask({ hold: costs(1), shedding: 'shed' })).verdict, 'shed');
@@ -243,8 +243,8 @@ describe('rates of an API key', () => {
   });
 });
 
-describe('a turn', () => {
-  test('is given once the queue does not flow: after the last one of the account, not before what workers take', async () => {
+describe('priority of a job', () => {
+  test('a job gets a priority when its queue does not flow, after the jobs of its account and the virtual clock', async () => {
     const { ask } = await newAccount('');
     assert.equal((await ask()).turn, 0);
     assert.equal((await ask({ flows: false, virtualTime: 7 })).turn, 8);
@@ -254,7 +254,7 @@ describe('a turn', () => {
     assert.equal((await other.ask({ flows: false, virtualTime: 100 })).turn, 101);
   });
 
-  test('is given to an account with many unfinished jobs, and no more once they are settled', async () => {
+  test('a job gets a priority when its account has more than 64 unfinished jobs of its capability, until they settle', async () => {
     const { account, ask, end } = await newAccount('');
     const videos = await Promise.all(
       Array.from({ length: 65 }, () => ask({}, jobs.identity({ account, capability: 'video' }))),
@@ -269,8 +269,8 @@ describe('a turn', () => {
   });
 });
 
-describe('an API key', () => {
-  test('that was changed, revoked or is not known is told apart', async () => {
+describe('active flag of an API key', () => {
+  test('admission distinguishes a changed, a revoked and an unknown key', async () => {
     const { account, ask } = await newAccount('');
     const flag = accountKeys.keyActive(account, 'key');
     for (const [value, verdict] of [

@@ -175,8 +175,8 @@ const recorded = async () =>
   );
 const isDrained = async (): Promise<void> => assert.equal(await jobs.redis.xlen(outbox()), 0);
 
-describe('a Redis that has lost its last writes', () => {
-  test('is raised to the ledger and what of the outbox is not in it, once, whoever raises it', async () => {
+describe('a Redis that lost its last writes', () => {
+  test('raiseCharges raises the charges of an account to ledger plus outbox, once, whoever calls it', async () => {
     for (const cost of [100, 20]) await spend(cost);
     await writeAll();
     // The first is in the ledger and still in the outbox, the second is in the ledger only, the third in the outbox only.
@@ -193,7 +193,7 @@ describe('a Redis that has lost its last writes', () => {
     assert.equal(await charged(), 123);
   });
 
-  test('is never lowered, and an account that it does not know is left to be asked for', async () => {
+  test('raiseCharges never lowers charges, and ignores an account that Redis does not know', async () => {
     await spend(10);
     await writeAll();
     await jobs.redis.hset(accountKeys.account(account), 'charged', 500);
@@ -202,7 +202,7 @@ describe('a Redis that has lost its last writes', () => {
     assert.equal(await jobs.redis.exists(accountKeys.account('nobody')), 0);
   });
 
-  test('is raised exactly while jobs are settled and recorded all the time, and three processes raise it', async () => {
+  test('raiseCharges is exact while jobs are settled and recorded and three processes call it', async () => {
     consume('one');
     consume('two');
     let total = 0;
@@ -237,7 +237,7 @@ describe('a Redis that has lost its last writes', () => {
     assert.ok(lost > 0);
   });
 
-  test('that holds a recorded job again lets go of it, and the job is not charged again when it ends once more', async () => {
+  test('syncRedis drops a restored hold of a recorded job, which is not charged again when it settles again', async () => {
     const job = await spend(40);
     consume('one');
     await eventually(isDrained);
@@ -257,7 +257,7 @@ describe('a Redis that has lost its last writes', () => {
     assert.deepEqual([await charged(), await recorded(), late], [40, 40, []]);
   });
 
-  test('has keys, accounts and budgets as the database has them, too', async () => {
+  test('syncRedis restores accounts and budgets from the database', async () => {
     const budget = { amount: 1000, period: 'month' } as const;
     const { id } = await createApiKey(db, { accountId: account, name: 'key', budget } as never);
     const { name } = money.budgetPeriodAt('month', Date.now());
@@ -276,7 +276,7 @@ describe('a Redis that has lost its last writes', () => {
 });
 
 describe('a job whose hold Redis has lost', () => {
-  test('is recorded and charged once, however often and by how many it is settled', async () => {
+  test('a job without a hold is recorded and charged once, however often it is settled', async () => {
     const job = await endedJob();
     await jobs.redis.zrem(accountKeys.holds(account), memberOf(job));
     consume('one');
@@ -292,7 +292,7 @@ describe('a job whose hold Redis has lost', () => {
     assert.equal(await charged(), 40);
   });
 
-  test('is told from one that was settled and says so nowhere yet: a repeat charges nothing', async () => {
+  test('a job already settled but not yet marked is not charged again', async () => {
     const job = await spend(40);
     assert.equal(await jobs.redis.hget(jobKeys.state(job.id), 'settled'), null);
     await Promise.all([1, 2, 3].map(() => settle(jobs.redis, [settlementOf(job, 40)])));
@@ -303,7 +303,7 @@ describe('a job whose hold Redis has lost', () => {
     assert.deepEqual([await charged(), await recorded()], [40, 40]);
   });
 
-  test('is told from one that was charged what was held for it: the charge is recorded, whichever record is written first', async () => {
+  test('a job charged its hold is recorded with that charge when a late record is written with it', async () => {
     const job = await endedJob();
     await jobs.redis.hset(accountKeys.reserved(account), job.id, '25 0 0 - ');
     await jobs.redis.hset(accountKeys.account(account), 'held', 25);
@@ -316,7 +316,7 @@ describe('a job whose hold Redis has lost', () => {
     assert.deepEqual([await charged(), await recorded(), late], [25, 25, []]);
   });
 
-  test('is not looked for where its state is gone, or says that it was settled', async () => {
+  test('a job whose state is gone or settled gets no second record', async () => {
     const [gone, settled] = [await spend(1), await spend(2)];
     await jobs.redis.del(jobKeys.state(gone.id));
     await settleNow(jobs.redis, settlementOf(settled, 2));
@@ -325,7 +325,7 @@ describe('a job whose hold Redis has lost', () => {
     assert.equal(await jobs.redis.xlen(outbox()), length);
   });
 
-  test('and whose reservation it has kept is charged no more than was held', async () => {
+  test('a job without a hold but with a reservation is charged no more than was held', async () => {
     const job = await endedJob();
     await jobs.redis.zrem(accountKeys.holds(account), memberOf(job));
     await jobs.redis.hset(accountKeys.reserved(account), job.id, '25 0 0 - ');
@@ -337,7 +337,7 @@ describe('a job whose hold Redis has lost', () => {
   });
 });
 
-describe('the budget of a key', () => {
+describe('budget of a key in the ledger', () => {
   const monthly = { amount: 1000, period: 'month' } as const;
   const daily = { amount: 1000, period: 'day' } as const;
 
@@ -348,7 +348,7 @@ describe('the budget of a key', () => {
   const load = (apiKeyId: string, budget: Caller['budget']) =>
     new AccountLoader(db, jobs.redis, clock).load({ account, apiKeyId, budget } as Caller, 'budget');
 
-  test('that is taken away and given again has what was spent meanwhile', async () => {
+  test('a budget that is removed and set again includes what was spent meanwhile', async () => {
     const id = await newKey(monthly);
     await load(id, monthly);
     await spend(10, { apiKeyId: id });
@@ -367,7 +367,7 @@ describe('the budget of a key', () => {
     assert.equal(await spent(id), 60);
   });
 
-  test('goes with the key when that is rotated, more than once', async () => {
+  test('a budget moves with its key at every rotation', async () => {
     const id = await newKey(monthly);
     await load(id, monthly);
     await spend(10, { apiKeyId: id });
@@ -383,7 +383,7 @@ describe('the budget of a key', () => {
     assert.equal(await spent(third?.key.id), 35);
   });
 
-  test('is loaded whole while its jobs are being settled', async () => {
+  test('a budget is loaded exactly while jobs of its key are settled', async () => {
     consume('one');
     const id = await newKey(monthly);
     let total = 0;
@@ -406,7 +406,7 @@ describe('the budget of a key', () => {
   });
 });
 
-test('a Redis that was restarted is noticed, and brought up to date until that succeeds', async () => {
+test('RedisWatch notices a restarted Redis and retries its update until it succeeds', async () => {
   const server = await startRedis();
   const redis = new Redis(server.url, { maxRetriesPerRequest: null, retryStrategy: () => 50 });
   redis.on('error', () => undefined);

@@ -149,8 +149,8 @@ const shuffled = <Item>(items: readonly Item[]): Item[] =>
     .sort((one, other) => one.order - other.order)
     .map(({ item }) => item);
 
-describe('the sums of hours', () => {
-  test('are those of the jobs, in whatever order and however often their records come', async () => {
+describe('hourly sums', () => {
+  test('hourly sums equal those of the jobs, in whatever order and however often the records arrive', async () => {
     const records = manyRecords(300);
     await ledger.write(records.slice(100));
     await ledger.write(shuffled(records));
@@ -164,7 +164,7 @@ describe('the sums of hours', () => {
     );
   });
 
-  test('are right where several processes write the same records at the same time, and never wait in a ring', async () => {
+  test('hourly sums are right when several processes write the same records at once, without a deadlock', async () => {
     const others = await Promise.all([openLedger(), openLedger(), openLedger()]);
     const ledgers = [ledger, ...others.map(({ ledger: other }) => other)];
     for (let round = 0; round < 6; round++) {
@@ -175,7 +175,7 @@ describe('the sums of hours', () => {
     assert.equal((await addedUp()).requests, 3000);
   });
 
-  test('are right where the jobs of several processes meet in the same hours, in another order', async () => {
+  test('hourly sums are right when several processes write different jobs of the same hours in different orders', async () => {
     const others = await Promise.all([openLedger(), openLedger(), openLedger()]);
     const ledgers = [ledger, ...others.map(({ ledger: other }) => other)];
     for (let round = 0; round < 6; round++) {
@@ -192,7 +192,7 @@ describe('the sums of hours', () => {
     assert.equal((await addedUp()).requests, 7200);
   });
 
-  test('count what two consumers bring from the outbox once, though one died before it took the entries out', async () => {
+  test('hourly sums count records of two outbox consumers once, although another one died after its write', async () => {
     const group = (name: string, takeOverMs?: number) =>
       new OutboxGroup({ redis: jobs.redis, isCluster: false, name, ...(takeOverMs !== undefined && { takeOverMs }) });
     const dead = group('dead');
@@ -228,7 +228,7 @@ describe('the sums of hours', () => {
     );
   });
 
-  test('count a job that was accepted before it ran once, when it ends', async () => {
+  test('hourly sums count a job accepted before it ran once, when it ends', async () => {
     const job = jobs.identity({ retentionMs: day, createdAt: morning, metadata: '{"customer":"a"}' });
     await new AcceptedJobs(db, day, log).add(job, '{}');
     assert.equal((await report()).total.requests, 0);
@@ -240,7 +240,7 @@ describe('the sums of hours', () => {
     assert.deepEqual([row.metadata, row.cost, row.first_at], ['{"customer":"a"}', 5, morning + 20]);
   });
 
-  test('count a lost job once, also where its record comes after all', async () => {
+  test('hourly sums count a lost job once, also when its record arrives later', async () => {
     const job: JobIdentity = jobs.identity({ retentionMs: day, createdAt: morning });
     await new AcceptedJobs(db, day, log).add(job, '{}');
     const queue = () => ({ has: async () => false, remove: async () => false });
@@ -254,7 +254,7 @@ describe('the sums of hours', () => {
     assert.deepEqual(total, await addedUp());
   });
 
-  test('take models that differ only in what no database takes for one', async () => {
+  test('hourly sums merge models whose names differ only in characters that databases reject', async () => {
     await ledger.write(['model-\0', 'model-\ud800', 'model-x'].map((model) => record({ model })));
     const { rows, total } = await report({ groupBy: 'model' });
     assert.equal(total.requests, 3);
@@ -267,7 +267,7 @@ describe('the sums of hours', () => {
     );
   });
 
-  test('are filled by the migrations as the ledger would have', async () => {
+  test('the migrations fill the hourly and daily sums as the ledger does', async () => {
     await ledger.write(manyRecords(120).map((one) => ({ ...one, cost: undefined, firstAt: undefined })));
     const all = async () => [
       await db
@@ -296,7 +296,7 @@ describe('the sums of hours', () => {
   });
 });
 
-describe('a report by accounts or keys', () => {
+describe('usage reports by account or key', () => {
   const accounts = ['one', 'two', 'three'];
 
   /** A job of each kind in every third hour of four days, and at both ends of hours and days. */
@@ -332,7 +332,7 @@ describe('a report by accounts or keys', () => {
     nothing: [morning + 20 * day, morning + 22 * day],
   };
 
-  test('says what the jobs say, whatever hours and days its span begins and ends in', async () => {
+  test('a usage report by account, key, model or day equals the sums of the jobs for any span', async () => {
     const written = await writeJobs();
     const columns = { account: 'account_id', key: 'api_key_id', model: 'model', day: undefined } as const;
     for (const [name, [from, to]] of Object.entries(spans)) {
@@ -367,7 +367,7 @@ describe('a report by accounts or keys', () => {
     }
   });
 
-  test('names a thousand keys, those that cost most, and adds up all', async () => {
+  test('a usage report by key lists the thousand most expensive keys and sums up all', async () => {
     const records = Array.from({ length: 1005 }, (_, index) => record({ apiKeyId: `key-${index}`, cost: index }));
     await ledger.write(records);
     for (const span of [{}, { from: morning, to: morning + hour }]) {
@@ -378,8 +378,8 @@ describe('a report by accounts or keys', () => {
   });
 });
 
-describe('a report of usage', () => {
-  test('puts jobs into the days of the time zone that is asked for', async () => {
+describe('usage reports', () => {
+  test('a usage report groups jobs by the days of the requested time zone', async () => {
     await ledger.write([
       record({ createdAt: morning - 1 }),
       record({ createdAt: morning }),
@@ -407,7 +407,7 @@ describe('a report of usage', () => {
     assert.equal(total.requests, 2, 'the end of the span is not in it');
   });
 
-  test('is of one account, one model, one key where that is asked for', async () => {
+  test('a usage report filters by account, model, key and endpoint', async () => {
     await ledger.write([
       ...manyRecords(60),
       record({ account: 'other', model: 'theirs', cost: 7 }),
@@ -435,7 +435,7 @@ describe('a report of usage', () => {
     assert.equal((await report({ endpoint: 'responses' })).rows.length, 0);
   });
 
-  test('of a tag is of the jobs whose requests had exactly that one', async () => {
+  test('a usage report by tag counts only jobs with exactly that tag', async () => {
     const tagged = (metadata: Record<string, string>) => record({ metadata: JSON.stringify(metadata) });
     await ledger.write([
       tagged({ customer: 'a', job: 'b' }),
@@ -459,7 +459,7 @@ describe('a report of usage', () => {
     assert.deepEqual([total.requests, total.cost, total.milliseconds, total.first_milliseconds], [3, 15, 300, 60]);
   });
 
-  test('names a thousand groups, and adds up all', async () => {
+  test('a usage report by model lists a thousand models and sums up all', async () => {
     await ledger.write(Array.from({ length: 1005 }, (_, index) => record({ model: `model-${index}`, cost: index })));
     const { rows, total } = await report({ groupBy: 'model' });
     assert.equal(rows.length, 1000);

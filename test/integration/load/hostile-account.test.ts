@@ -79,7 +79,7 @@ async function startAttack({ name }: Attack, key: string): Promise<() => Promise
 
 describe('one hostile account', () => {
   for (const attack of attacks) {
-    test(`does not keep another from its answers: ${attack.name}`, { timeout }, async (t) => {
+    test(`an account gets only 200s during an attack by another one: ${attack.name}`, { timeout }, async (t) => {
       const calm = await load(phaseMs);
       const { key } = await makeLimitedAccount(gateway, { credit: attack.credit * dollar });
       const end = await startAttack(attack, key);

@@ -68,7 +68,7 @@ async function edit(gateway: TestGateway, image: Blob): Promise<void> {
   assert.match(JSON.parse(body).data[0].url, /^http/);
 }
 
-test(`POST /v1/images/edits: ${edits} uploads of ${megabytes(fileBytes)} MB at a time fill no process's memory and leave no file`, async (t) => {
+test(`POST /v1/images/edits streams ${edits} concurrent uploads of ${megabytes(fileBytes)} MB in bounded memory and leaves no file`, async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-upload-'));
   const sandbox = await startSandboxProcess();
   const probe = await ChatTimes.start();

@@ -88,8 +88,8 @@ const find = async (job: JobIdentity): Promise<JobState> => {
 
 const forgetInRedis = (job: JobIdentity) => jobs.redis.del(jobKeys.state(job.id), jobKeys.log(job.id));
 
-describe('the request of a resource', () => {
-  test('is there from the first moment on, and when Redis knows the job no more', async () => {
+describe('request of a resource', () => {
+  test('the request of a resource is readable from Redis, and from the database afterwards', async () => {
     const job = await ended({ request: '{"input":[1]}' });
     assert.equal(await stored.findRequest(await find(job)), '{"input":[1]}');
     await write(job);
@@ -97,7 +97,7 @@ describe('the request of a resource', () => {
     assert.equal(await stored.findRequest(await find(job)), '{"input":[1]}');
   });
 
-  test('moves from its blob into the row, which stays longer, and stays in the blob where it is too large', async () => {
+  test('the request of a resource moves from its blob into the row, and stays in the blob if it is too large', async () => {
     const small = 'x'.repeat(100_000);
     const large = 'x'.repeat(1_200_000);
     for (const text of [small, large]) {
@@ -112,7 +112,7 @@ describe('the request of a resource', () => {
     }
   });
 
-  test('does not hold up the ledger when its blob, or that of its view options, is gone', async () => {
+  test('the ledger writes a resource whose request blob or view options blob is missing', async () => {
     const gone = await own.put('{}');
     await own.delete(gone);
     const [one, two] = [await ended({ requestBlob: gone }), await ended({}, { viewOptions: `{"blob":"${gone}"}` })];
@@ -125,7 +125,7 @@ describe('the request of a resource', () => {
 });
 
 describe('view options', () => {
-  test('over 64 KiB lie in a blob while Redis has the job, and in the row after that', async () => {
+  test('view options over 64 KiB are in a blob while Redis has the job, and in the row afterwards', async () => {
     const options = { tools: 'x'.repeat(70_000) };
     const packed = await packViewOptions(own, options);
     assert.ok(packed.length < 100);
@@ -138,7 +138,7 @@ describe('view options', () => {
   });
 });
 
-describe('a deleted resource', () => {
+describe('deleted resources', () => {
   const isGone = async (job: JobIdentity): Promise<void> => {
     assert.equal(await stored.find(job.id), undefined);
     assert.equal(await stored.findAnswer(job), undefined);
@@ -146,7 +146,7 @@ describe('a deleted resource', () => {
     assert.equal(ledgerRow?.outcome, 'completed', "the job's row stays");
   };
 
-  test('is gone at once, with its bodies and blobs, though its job stays in the ledger', async () => {
+  test('a deleted resource is gone at once with its bodies and blobs, while its job stays in the ledger', async () => {
     const requestBlob = await own.put('x'.repeat(1_200_000));
     const viewOptions = await packViewOptions(own, { instructions: 'x'.repeat(70_000) });
     const optionsBlob = JSON.parse(viewOptions).blob as string;
@@ -161,7 +161,7 @@ describe('a deleted resource', () => {
       await assert.rejects(own.text(blob), { name: 'MissingBlobError' });
   });
 
-  test('is not brought back by a record that comes later', async () => {
+  test('a deleted resource is not restored by a later record', async () => {
     const job = await ended();
     await stored.delete(await find(job), []);
     await write(job);
@@ -170,7 +170,7 @@ describe('a deleted resource', () => {
     await isGone(job);
   });
 
-  test('is not brought back by a ledger that had read its answer before', async () => {
+  test('a deleted resource is not restored by a ledger that has read its answer before', async () => {
     const job = await ended();
     const state = await find(job);
     // The ledger reads state and log, then the size of the request's blob: just then the owner deletes.
@@ -193,8 +193,8 @@ describe('a deleted resource', () => {
   });
 });
 
-describe('a list of resources', () => {
-  test("is one account's, of its endpoints, in pages, without what is deleted or expired", async () => {
+describe('list of resources', () => {
+  test('a list of resources pages through one account and its endpoints, without deleted or expired ones', async () => {
     const made: JobIdentity[] = [];
     for (let count = 0; count < 6; count++) {
       made.push(await ended({}, { endpoint: count % 2 === 0 ? 'videos' : 'videos.remix' }));

@@ -95,7 +95,7 @@ async function restartAll(gateway: TestGateway): Promise<void> {
   await Promise.all([gateway.startApi(), startProcesses(gateway)]);
 }
 
-test(`POST /v1/videos: ${videos} videos of ${durationMs / 1000} s on one worker with 5 places leave chat as fast as it is, and a restart of everything loses none`, async (t) => {
+test(`POST /v1/videos makes ${videos} videos of ${durationMs / 1000} s on one worker with 5 slots, once each, across a full restart`, async (t) => {
   const chat = await ChatTimes.start();
   const vendors = { OPENAI_API_KEY: 'a key', OPENAI_BASE_URL: chat.vendorUrl };
   const gateway = await TestGateway.start({ aof: true, workers: 0, settings: vendors });

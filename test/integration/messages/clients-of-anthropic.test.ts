@@ -7,7 +7,7 @@ import { TestGateway } from '../../support/gateway.ts';
 
 type Held = Anthropic.MessageCreateParamsNonStreaming;
 
-describe('what published clients of Anthropic send to /v1/messages', () => {
+describe('requests of published Anthropic clients', () => {
   let gateway: TestGateway;
   let client: Anthropic;
   before(async () => {
@@ -16,7 +16,7 @@ describe('what published clients of Anthropic send to /v1/messages', () => {
   });
   after(() => gateway.stop());
 
-  it('X-Stainless-Timeout that is no positive number is ignored: clients write what they hold there', async () => {
+  it('POST /v1/messages ignores an X-Stainless-Timeout that is not a positive number', async () => {
     const { max_tokens: _, ...counted } = message('Hi');
     for (const value of ['NOT_GIVEN', '0', '-1', 'None', 'NaN', 'Infinity', '']) {
       const headers = { 'x-stainless-timeout': value };
@@ -31,7 +31,7 @@ describe('what published clients of Anthropic send to /v1/messages', () => {
   });
 
   for (const stream of [false, true]) {
-    it(`the client’s tool runner goes on without a thread and calls its tool, ${stream ? 'streamed' : 'held'}`, async () => {
+    it(`the tool runner of the Anthropic client calls its tool and completes (${stream ? 'streamed' : 'held'})`, async () => {
       const cities: unknown[] = [];
       const tool = betaTool({
         name: 'get_weather',
@@ -53,7 +53,7 @@ describe('what published clients of Anthropic send to /v1/messages', () => {
     });
   }
 
-  it('a request for a thread says in its details that there are none', async () => {
+  it('POST /v1/messages returns 400 with thread_unsupported_request for a thread', async () => {
     const answer = await gateway.fetch('/v1/messages', {
       method: 'POST',
       body: JSON.stringify(message('Hi', { thread: { type: 'create' } })),
@@ -67,7 +67,7 @@ describe('what published clients of Anthropic send to /v1/messages', () => {
     assert.deepEqual(((await other.json()) as { error: { details: unknown } }).error.details, error.details);
   });
 
-  it('thinking that nobody asked for is not shown, held and streamed', async () => {
+  it('POST /v1/messages shows no thinking unless it is requested, held and streamed', async () => {
     const request = message('Reply with exactly: done', { model: 'sandbox-reasoning' });
     const held = await client.messages.create(request);
     const streamed = await client.messages.stream(request).finalMessage();
@@ -80,7 +80,7 @@ describe('what published clients of Anthropic send to /v1/messages', () => {
     assert.ok((held.usage.output_tokens_details?.thinking_tokens ?? 0) > 0, 'the model did think');
   });
 
-  it('an answer that a stop sequence ended says so, and which, held and streamed', async () => {
+  it('POST /v1/messages names the stop sequence that ended an answer, held and streamed', async () => {
     const request = message('WORDS:50', { stop_sequences: ['never', ' word4'] });
     const held = await client.messages.create(request);
     const streamed = await client.messages.stream(request).finalMessage();
@@ -98,14 +98,14 @@ describe('what published clients of Anthropic send to /v1/messages', () => {
     const ask = (more: object): Promise<Anthropic.Message> =>
       client.messages.create(message('Please deploy the rocket', { tools: [search, deferred], ...more }) as Held);
 
-    it('are not offered before a tool_reference names them', async () => {
+    it('POST /v1/messages does not offer a deferred tool before a tool_reference names it', async () => {
       const { content } = await ask({});
       assert.deepEqual(callsOf({ content }), []);
       const headers = await client.messages.create(message('Hi', { tools: [search, deferred] }) as Held).withResponse();
       assert.equal(headers.response.headers.get('x-sluice-ignored'), null);
     });
 
-    it('are offered once a result of a tool, or a system block, has named them', async () => {
+    it('POST /v1/messages offers a deferred tool once a tool result or a system block has named it', async () => {
       const reference = { type: 'tool_reference', tool_name: 'deploy_rocket' };
       const searched = [
         { role: 'user', content: 'Find a tool' },
@@ -127,7 +127,7 @@ describe('what published clients of Anthropic send to /v1/messages', () => {
       }
     });
 
-    it('are offered where the choice forces them', async () => {
+    it('POST /v1/messages offers a deferred tool that tool_choice forces', async () => {
       const answer = await ask({ tool_choice: { type: 'tool', name: 'deploy_rocket' } });
       assert.deepEqual(
         callsOf(answer).map(({ name }) => name),
@@ -136,7 +136,7 @@ describe('what published clients of Anthropic send to /v1/messages', () => {
     });
   });
 
-  it('the sandbox obeys a directive in the last text before it guesses a tool from a reminder', async () => {
+  it('the sandbox prefers a directive in the last text over a tool named in a reminder', async () => {
     const tools = [{ name: 'TaskCreate', input_schema: { type: 'object' as const } }];
     const reminder = { type: 'text' as const, text: 'Reminder: use TaskCreate to create a task.' };
     const last = { type: 'text' as const, text: 'Reply with exactly: pong' };

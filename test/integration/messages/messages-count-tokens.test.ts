@@ -29,7 +29,7 @@ describe('POST /v1/messages/count_tokens', () => {
     return tokens;
   };
 
-  it('counts the text of the turns, the system prompt and the tools, without a call of the vendor', async () => {
+  it('POST /v1/messages/count_tokens counts messages, system prompt and tools without a vendor call', async () => {
     const hello = await count('Hello world');
     assert.equal(hello, 9);
     assert.equal(await count('Hello world, hello world'), 12);
@@ -40,13 +40,13 @@ describe('POST /v1/messages/count_tokens', () => {
     assert.deepEqual(await vendorCalls(gateway), []);
   });
 
-  it('counts images by a rule of thumb', async () => {
+  it('POST /v1/messages/count_tokens estimates images', async () => {
     const source = { type: 'base64', media_type: 'image/png', data: 'AAAA' };
     const messages = [{ role: 'user', content: [{ type: 'image', source }] }];
     assert.ok((await count('', { messages })) > 500);
   });
 
-  it('counts a long text, and one without a single break', async () => {
+  it('POST /v1/messages/count_tokens counts a long text, and one without a break', async () => {
     for (const [text, least] of [
       ['The quick brown fox jumps over the lazy dog. '.repeat(40_000), 400_000],
       ['a'.repeat(1_000_000), 100_000],
@@ -56,7 +56,7 @@ describe('POST /v1/messages/count_tokens', () => {
     }
   });
 
-  it('holds up no other request of its worker', async () => {
+  it('POST /v1/messages/count_tokens delays no other request of its worker', async () => {
     // Noise is what takes longest.
     const noise = randomBytes(450_000).toString('base64');
     let left = 2;
@@ -74,7 +74,7 @@ describe('POST /v1/messages/count_tokens', () => {
     await Promise.all(counts);
   });
 
-  it('refuses what is no request, in Anthropic’s shape', async () => {
+  it('POST /v1/messages/count_tokens returns 400 and 404 in the Anthropic shape for invalid requests', async () => {
     for (const body of ['{', '{"model":"sandbox-chat"}', '{"model":"sandbox-chat","messages":[]}']) {
       const response = await gateway.fetch('/v1/messages/count_tokens', { method: 'POST', body });
       await assertAnthropicError(response, 400, 'invalid_request_error');
@@ -84,7 +84,7 @@ describe('POST /v1/messages/count_tokens', () => {
     await assertAnthropicError(response, 404, 'not_found_error');
   });
 
-  it('leaves nothing behind', async () => {
+  it('POST /v1/messages/count_tokens leaves nothing in Redis', async () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 });

@@ -12,7 +12,7 @@ import { vendorCalls } from '../../support/vendor-journal.ts';
 
 type ErrorClass = new (...args: never[]) => APIError;
 
-describe('errors of /v1/messages', () => {
+describe('errors of POST /v1/messages', () => {
   let gateway: TestGateway;
   let client: Anthropic;
   before(async () => {
@@ -46,7 +46,7 @@ describe('errors of /v1/messages', () => {
   const post = (body: string, init: RequestInit = {}) =>
     gateway.fetch('/v1/messages', { method: 'POST', body, ...init });
 
-  it('a wrong and a revoked key are AuthenticationErrors, on every route', async () => {
+  it('a wrong or revoked key is an AuthenticationError of the Anthropic client on every route', async () => {
     const revoked = await makeApiKey(gateway);
     await anthropicClient(gateway, { apiKey: revoked }).messages.create(message('Hi'));
     await revokeKey(gateway, revoked);
@@ -65,7 +65,7 @@ describe('errors of /v1/messages', () => {
     }
   });
 
-  it('a missing key, an unknown path below, a wrong method, a wrong type and a large body are in the same shape', async () => {
+  it('401, 404, 405, 413 and 415 under /v1/messages have the Anthropic shape, and other paths do not', async () => {
     const body = JSON.stringify(message('Hi'));
     await assertAnthropicError(await post(body, { headers: { authorization: '' } }), 401, 'authentication_error');
     await assertAnthropicError(await gateway.fetch('/v1/messages/batches'), 404, 'not_found_error');
@@ -81,7 +81,7 @@ describe('errors of /v1/messages', () => {
     await assertErrorAnswer(await gateway.fetch('/v1/messagesx'), 404, 'not_found');
   });
 
-  it('malformed JSON is 400 in the same shape, and repeats nothing of it', async () => {
+  it('POST /v1/messages returns 400 in the Anthropic shape for malformed JSON, without repeating it', async () => {
     for (const body of ['', '{', 'secret words', '[]', '"secret words"', '{"a":'.repeat(100)]) {
       const error = await assertAnthropicError(await post(body), 400, 'invalid_request_error');
       assert.doesNotMatch(error.message, /secret/);
@@ -155,7 +155,7 @@ describe('errors of /v1/messages', () => {
     ['logprobs', { logprobs: true }],
   ];
 
-  it('bad input is 400 (an unknown model 404), and its message names the field', async () => {
+  it('POST /v1/messages returns 400 naming an invalid field, and 404 for an unknown model', async () => {
     for (const [param, more] of bad) {
       const isUnknown = 'model' in more && more.model === 'sandbox-nothing';
       const response = await post(JSON.stringify(message('Hi', more)));
@@ -165,7 +165,7 @@ describe('errors of /v1/messages', () => {
     }
   });
 
-  it('empty lists and nulls that stand for nothing are taken', async () => {
+  it('POST /v1/messages accepts empty lists and nulls without meaning', async () => {
     const answer = await client.messages.create(
       message('Reply with exactly: taken', {
         ...{
@@ -182,7 +182,7 @@ describe('errors of /v1/messages', () => {
     assert.equal(textOfMessage(answer), 'taken');
   });
 
-  it("a vendor's 429 is a RateLimitError with Retry-After, and the client's own retry succeeds", async () => {
+  it('a 429 of a vendor is a RateLimitError with Retry-After, and the retry of the Anthropic client succeeds', async () => {
     const fault = { kind: 'rate_limit', retry_after: 7 };
     const limited = await errorOf(
       client.messages.create(failing(fault)),
@@ -198,7 +198,7 @@ describe('errors of /v1/messages', () => {
     assert.equal(textOfMessage(again), 'ok');
   });
 
-  it("a vendor's 400 stays one; its 401 and 529 are 503 overloaded_error; its 500 is an api_error", async () => {
+  it('a 400 of a vendor stays 400, its 401 and 529 become 503 overloaded_error, and its 500 an api_error', async () => {
     const refused = client.messages.create(failing({ kind: 'error', status: 400, message: 'Too long.' }));
     assert.match(
       (await errorOf(refused, Anthropic.BadRequestError, 400, 'invalid_request_error')).message,
@@ -216,7 +216,7 @@ describe('errors of /v1/messages', () => {
   });
 
   for (const kind of ['reset', 'eof', 'malformed', 'silence']) {
-    it(`a stream that its vendor breaks by ${kind} ends with the event error, after what was said`, async () => {
+    it(`a message stream broken by ${kind} ends with the event error, after the text so far`, async () => {
       const request = failing({ kind, after_tokens: 5 });
       let text = '';
       const said = (async () => {
@@ -236,7 +236,7 @@ describe('errors of /v1/messages', () => {
     });
   }
 
-  it('a client that leaves in the middle of its stream cancels the vendor’s call', async () => {
+  it('a client disconnect mid-stream cancels the vendor call of a message', async () => {
     const request = message('WORDS:1000@50', { metadata: { user_id: 'leaves' } });
     for await (const event of await client.messages.create({ ...request, stream: true })) {
       if (event.type === 'content_block_delta') break;

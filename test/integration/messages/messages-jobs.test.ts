@@ -35,7 +35,7 @@ describe('messages as jobs', () => {
   };
 
   for (const stream of [false, true]) {
-    it(`respond-async: 202, and the job's result is the message (${stream ? 'streamed' : 'held'})`, async () => {
+    it(`POST /v1/messages with respond-async returns 202, and its job gets the message (${stream ? 'streamed' : 'held'})`, async () => {
       const accepted = await post({ ...message('Reply with exactly: later'), stream }, { prefer: 'respond-async' });
       assert.equal(accepted.status, 202);
       const { id } = (await accepted.json()) as Job;
@@ -50,7 +50,7 @@ describe('messages as jobs', () => {
     });
   }
 
-  it('an idempotency key attaches to the first message, and another body is refused in Anthropic’s shape', async () => {
+  it('POST /v1/messages replays an idempotency key, and returns 422 in the Anthropic shape for another body', async () => {
     const headers = { 'idempotency-key': randomUUID() };
     const body = message('Reply with exactly: once', { metadata: { user_id: 'once' } });
     const first = await post(body, headers);
@@ -61,7 +61,7 @@ describe('messages as jobs', () => {
     await assertAnthropicError(await post(message('Another'), headers), 422, 'invalid_request_error');
   });
 
-  it('a stream resumes at every event with exactly the rest', async () => {
+  it('a message stream resumes after every event with exactly the rest', async () => {
     const tools = [{ name: 'look_up', input_schema: { type: 'object', properties: { a: { type: 'string' } } } }];
     const request = message('TOOL:look_up {"a":"some longer text to be said"}', {
       ...{ model: 'sandbox-reasoning', stream: true, tools },
@@ -80,7 +80,7 @@ describe('messages as jobs', () => {
     }
   });
 
-  it('a silence of 15 s is filled by the event ping, which has no id: it is no part of the answer', async () => {
+  it('a message stream fills a silence of 15 s with the event ping, which has no id', async () => {
     const text = await (await post({ ...message('WORDS:2@0.06'), stream: true }, {})).text();
     assert.match(
       text,
@@ -90,7 +90,7 @@ describe('messages as jobs', () => {
     for (const block of text.split('\n\n').slice(0, -1)) events.take(block);
   });
 
-  it('a held message can be followed as events, too', async () => {
+  it('a held message can be followed as events', async () => {
     const response = await post(message('Reply with exactly: held'), { 'idempotency-key': randomUUID() });
     const { id } = (await response.json()) as Anthropic.Message;
     const types = [...(await events(id)).matchAll(/^event: (\w+)$/gm)].map(([, type]) => type);
@@ -100,7 +100,7 @@ describe('messages as jobs', () => {
     ]);
   });
 
-  it('a stream that is cancelled ends with the event error', async () => {
+  it('a cancelled message stream ends with the event error', async () => {
     const stream = await client.messages.create({ ...message('WORDS:1000@20'), stream: true });
     await assert.rejects(
       async () => {

@@ -5,7 +5,7 @@ import { anthropicClient } from '../../support/anthropic-client.ts';
 import { assertAnthropicError } from '../../support/anthropic-errors.ts';
 import { TestGateway } from '../../support/gateway.ts';
 
-describe('models for Anthropic’s clients', () => {
+describe('models for Anthropic clients', () => {
   let gateway: TestGateway;
   let client: Anthropic;
   before(async () => {
@@ -14,7 +14,7 @@ describe('models for Anthropic’s clients', () => {
   });
   after(() => gateway.stop());
 
-  it('GET /v1/models with anthropic-version lists the same models in Anthropic’s shape', async () => {
+  it('GET /v1/models with anthropic-version lists the same models in the Anthropic shape', async () => {
     const own = (await gateway.client().models.list()).data.map(({ id }) => id);
     const page = await client.models.list({ limit: 1000 });
     assert.deepEqual(page.data.map(({ id }) => id).sort(), own.sort());
@@ -31,7 +31,7 @@ describe('models for Anthropic’s clients', () => {
     }
   });
 
-  it('pages forwards and backwards, so that the client finds each model once', async () => {
+  it('GET /v1/models pages forwards and backwards, so that the Anthropic client finds each model once', async () => {
     const all = (await client.models.list({ limit: 1000 })).data.map(({ id }) => id);
     for (const limit of [1, 2, 3]) {
       const forwards: string[] = [];
@@ -50,7 +50,7 @@ describe('models for Anthropic’s clients', () => {
     assert.deepEqual((await client.models.list({ lifecycle: ['active', 'retired'], limit: 1 })).data.length, 1);
   });
 
-  it('a wrong page is 400 in Anthropic’s shape', async () => {
+  it('GET /v1/models returns 400 in the Anthropic shape for an invalid page', async () => {
     for (const query of ['limit=0', 'limit=1001', 'limit=x', 'after_id=none', 'before_id=none']) {
       const headers = { 'anthropic-version': '2023-06-01' };
       const error = await assertAnthropicError(

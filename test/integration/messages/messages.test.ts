@@ -30,7 +30,7 @@ const image: Anthropic.ImageBlockParam = {
   source: { type: 'base64', media_type: 'image/png', data: png },
 };
 
-describe('POST /v1/messages by the official client', () => {
+describe('POST /v1/messages by the Anthropic client', () => {
   let gateway: TestGateway;
   let client: Anthropic;
   before(async () => {
@@ -59,7 +59,7 @@ describe('POST /v1/messages by the official client', () => {
     return held;
   }
 
-  it('answers a message with every field of the client’s type', async () => {
+  it('POST /v1/messages returns a message with every field of the client type', async () => {
     const { data: answer, request_id: requestId } = await client.messages
       .create(message('Reply with exactly: héllo 😀'))
       .withResponse();
@@ -82,7 +82,7 @@ describe('POST /v1/messages by the official client', () => {
     );
   });
 
-  it('streams the events in Anthropic’s order, which add up to the held message', async () => {
+  it('POST /v1/messages streams events in the Anthropic order, equal to the held message', async () => {
     const answer = await both(message('WORDS:30'));
     assert.equal(textOfMessage(answer).split(' ').length, 30);
     const types: string[] = [];
@@ -95,7 +95,7 @@ describe('POST /v1/messages by the official client', () => {
     ]);
   });
 
-  it('takes the key by x-api-key and as a Bearer, with ?beta=true and beta headers', async () => {
+  it('POST /v1/messages accepts a Bearer key and beta headers', async () => {
     const bearer = anthropicClient(gateway, { authToken: gateway.apiKey });
     const answer = await bearer.beta.messages.create({
       ...{ model: 'sandbox-chat', max_tokens: 10, betas: ['context-management-2025-06-27'] },
@@ -104,19 +104,19 @@ describe('POST /v1/messages by the official client', () => {
     assert.deepEqual(answer.content, [{ type: 'text', text: 'beta', citations: [] }]);
   });
 
-  it('max_tokens ends it as max_tokens', async () => {
+  it('POST /v1/messages ends an answer at max_tokens with that stop reason', async () => {
     const answer = await both(message('WORDS:50', { max_tokens: 5 }));
     assert.equal(answer.stop_reason, 'max_tokens');
     assert.equal(textOfMessage(answer), 'word1 word2 word3 word4 word5');
     assert.equal(answer.usage.output_tokens, 5);
   });
 
-  it('stop sequences stop it', async () => {
+  it('POST /v1/messages ends an answer at a stop sequence', async () => {
     const answer = await both(message('WORDS:50', { stop_sequences: [' word4', 'never'] }));
     assert.equal(textOfMessage(answer), 'word1 word2 word3');
   });
 
-  it('the cached part of the prompt is counted as read from the cache, and not as input', async () => {
+  it('POST /v1/messages counts cached prompt tokens as cache reads, not as input', async () => {
     const request = message(`Remember this. ${'The same long beginning. '.repeat(200)}`);
     const first = await client.messages.create(request);
     const second = await client.messages.create(request);
@@ -124,7 +124,7 @@ describe('POST /v1/messages by the official client', () => {
     assert.equal(second.usage.input_tokens + (second.usage.cache_read_input_tokens ?? 0), first.usage.input_tokens);
   });
 
-  it('thinking comes as a block of its own, unless it is disabled or not to be shown', async () => {
+  it('POST /v1/messages returns thinking as its own block, unless it is disabled or omitted', async () => {
     const request = message('Reply with exactly: done', { model: 'sandbox-reasoning' });
     for (const thinking of [
       { type: 'enabled', budget_tokens: 2048 },
@@ -146,7 +146,7 @@ describe('POST /v1/messages by the official client', () => {
     }
   });
 
-  it('an effort and a budget decide how much it thinks', async () => {
+  it('POST /v1/messages lets effort and budget decide the amount of thinking', async () => {
     const tokens = async (more: object): Promise<number> => {
       const { usage } = await client.messages.create(message('Hi', { model: 'sandbox-reasoning', ...more }));
       return usage.output_tokens_details?.thinking_tokens ?? 0;
@@ -158,7 +158,7 @@ describe('POST /v1/messages by the official client', () => {
     assert.equal(await tokens({ output_config: { effort: 'max' } }), high);
   });
 
-  it('images are shown to the model: data, and links', async () => {
+  it('POST /v1/messages shows images to the model, as data and as links', async () => {
     const ask = async (block: Anthropic.ImageBlockParam): Promise<string> =>
       textOfMessage(await both(message('', { messages: [{ role: 'user', content: [block] }] })));
     assert.match(await ask(image), /PNG image of 1×1 pixels \(image\/png/i);
@@ -166,7 +166,7 @@ describe('POST /v1/messages by the official client', () => {
     assert.match(await ask({ type: 'image', source }), /the image at https:\/\/example\.com\/a\.png/);
   });
 
-  it('documents are read: text as text, a PDF as a file', async () => {
+  it('POST /v1/messages passes text documents as text, and a PDF as a file', async () => {
     const ask = async (source: object, more: object = {}): Promise<string> => {
       const document = { type: 'document', source, ...more };
       return textOfMessage(
@@ -179,13 +179,13 @@ describe('POST /v1/messages by the official client', () => {
     assert.match(await ask(pdf, { title: 'Report' }), /You sent the file "Report\.pdf"/);
   });
 
-  it('a request of images of 2 MB, parsed in its own thread, is the same', async () => {
+  it('POST /v1/messages accepts an image of 2 MB', async () => {
     const blocks = [{ ...image, source: { ...image.source, data: png + 'A'.repeat(2_000_000) } }];
     const answer = await client.messages.create(message('', { messages: [{ role: 'user', content: blocks }] }));
     assert.match(textOfMessage(answer), /image of 1×1 pixels/);
   });
 
-  it('tools are called, with inputs that fit their schemas', async () => {
+  it('POST /v1/messages calls tools with inputs that match their schemas', async () => {
     const answer = await both(message('How is the weather in Paris?', { tools }));
     assert.equal(answer.stop_reason, 'tool_use');
     const [call, ...others] = callsOf(answer);
@@ -194,7 +194,7 @@ describe('POST /v1/messages by the official client', () => {
     assert.deepEqual(Object.keys(call?.input as object).sort(), ['city', 'unit']);
   });
 
-  it('two tools are called in parallel, unless that is disabled', async () => {
+  it('POST /v1/messages calls two tools in parallel, unless that is disabled', async () => {
     const text = 'Tell me the weather and the stock';
     const calls = callsOf(await both(message(text, { tools })));
     assert.deepEqual(calls.map(({ name }) => name).sort(), ['find_stock', 'get_weather']);
@@ -203,7 +203,7 @@ describe('POST /v1/messages by the official client', () => {
     assert.equal(callsOf(await both(message(text, alone))).length, 1);
   });
 
-  it('tool_choice any, tool and none are obeyed', async () => {
+  it('POST /v1/messages obeys tool_choice any, tool and none', async () => {
     const called = async (text: string, choice: object): Promise<string[]> =>
       callsOf(await both(message(text, { tools, tool_choice: choice }))).map(({ name }) => name);
     assert.equal((await called('Good morning', { type: 'any' })).length, 1);
@@ -211,7 +211,7 @@ describe('POST /v1/messages by the official client', () => {
     assert.deepEqual(await called('How is the weather?', { type: 'none' }), []);
   });
 
-  it('a streamed input comes in pieces, and byte for byte', async () => {
+  it('POST /v1/messages streams a tool input in pieces, byte for byte', async () => {
     const json = '{"city":"Zürich \\"x\\"","unit":"c"}';
     const pieces: string[] = [];
     const stream = client.messages.stream(message(`TOOL:get_weather ${json}`, { tools }));
@@ -222,7 +222,7 @@ describe('POST /v1/messages by the official client', () => {
     assert.ok(pieces.length > 2);
   });
 
-  it('results of parallel calls reach the model, one of them an error, with thinking passed back', async () => {
+  it('POST /v1/messages passes the results of parallel calls on, with an error and with thinking', async () => {
     const request = message('Tell me the weather and the stock', {
       ...{ tools, model: 'sandbox-reasoning', thinking: { type: 'adaptive' } },
     });
@@ -249,7 +249,7 @@ describe('POST /v1/messages by the official client', () => {
     );
   });
 
-  it('an image in a tool’s result is shown to the model', async () => {
+  it('POST /v1/messages shows an image in a tool result to the model', async () => {
     const call = { type: 'tool_use', id: 'toolu_1', name: 'get_weather', input: {} };
     const result = { type: 'tool_result', tool_use_id: 'toolu_1', content: [image] };
     const answer = await client.messages.create(
@@ -265,14 +265,14 @@ describe('POST /v1/messages by the official client', () => {
     assert.match(textOfMessage(answer), /PNG image of 1×1 pixels/i);
   });
 
-  it('output_config.format answers an instance of the schema, which the client parses', async () => {
+  it('POST /v1/messages with output_config.format returns an instance of the schema', async () => {
     const shape = z.object({ name: z.string(), size: z.number().int(), kind: z.enum(['a', 'b']) });
     const format = zodOutputFormat(shape);
     const parsed = await client.messages.parse({ ...message('Make one'), output_config: { format } });
     assert.ok(shape.safeParse(parsed.parsed_output).success);
   });
 
-  it('what Claude Code sends is taken, and what no chat has a place for is named', async () => {
+  it('POST /v1/messages accepts the requests of Claude Code, and names what it ignores', async () => {
     const { data, response } = await client.messages
       .create(
         message('', {
@@ -303,7 +303,7 @@ describe('POST /v1/messages by the official client', () => {
     assert.deepEqual(ignored, ['context_management', 'tools.web_search_20250305']);
   });
 
-  it('nothing of all this is left behind', async () => {
+  it('POST /v1/messages leaves nothing in Redis', async () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 });

@@ -9,7 +9,7 @@ import { completion } from '../../vendors/recorded/recorded-openai.ts';
 /** Wave, as Groq answers it. */
 const wave = 'RIFF....WAVEfmt the very bytes';
 
-describe('requests of which nothing but the model was changed', () => {
+describe('requests with another model only', () => {
   let gateway: TestGateway;
   let vendor: FixtureVendor;
   before(async () => {
@@ -39,7 +39,7 @@ describe('requests of which nothing but the model was changed', () => {
 
   const lastAsked = (): Record<string, unknown> => JSON.parse(vendor.requests.at(-1)?.body ?? assert.fail());
 
-  test('POST /v1/audio/speech with a model that no list names asks for events only where its caller does', async () => {
+  test('POST /v1/audio/speech with an unlisted model requests events only when its client does', async () => {
     const request = { model: 'azure/my-voice', voice: 'alloy', input: 'Hello' };
     const spoken = await gateway.client().audio.speech.create(request);
     assert.ok(Buffer.from(await spoken.arrayBuffer()).equals(speechBytes));
@@ -49,7 +49,7 @@ describe('requests of which nothing but the model was changed', () => {
     assert.equal(lastAsked().stream_format, 'sse');
   });
 
-  test('POST /v1/audio/speech without a format is answered in one that the model speaks', async () => {
+  test('POST /v1/audio/speech without a format returns one that the model supports', async () => {
     const request = { model: 'groq/canopylabs/orpheus-v1-english', voice: 'hannah', input: 'Hello' };
     const spoken = await gateway.client().audio.speech.create(request);
     assert.equal(spoken.headers.get('content-type'), 'audio/wav');
@@ -95,7 +95,7 @@ describe('requests of which nothing but the model was changed', () => {
     },
   };
   for (const { path, body } of [asMessage, asResponse]) {
-    test(`POST ${path} shows vendors that refuse what they do not know nothing of another vendor's turns`, async () => {
+    test(`POST ${path} hides the messages of another vendor from vendors that refuse unknown fields`, async () => {
       const ask = async (model: string): Promise<string> => {
         const response = await gateway.fetch(path, { method: 'POST', body: JSON.stringify({ ...body, model }) });
         assert.equal(response.status, 200, await response.text());
@@ -112,7 +112,7 @@ describe('requests of which nothing but the model was changed', () => {
     });
   }
 
-  test('POST /v1/videos tells at once that the vendor takes links to pictures only', async () => {
+  test('POST /v1/videos returns 400 for an upload when the vendor accepts image links only', async () => {
     const asked = vendor.requests.length;
     const request = { model: 'luma/ray-2', prompt: 'A lighthouse' };
     const uploaded = gateway.client().videos.create({ ...request, input_reference: pngFile('a.png') } as never);
@@ -128,7 +128,7 @@ describe('requests of which nothing but the model was changed', () => {
     assert.equal(linked.status, 200, await linked.text());
   });
 
-  test('POST /v1/videos tells at once that the model makes videos of pictures only', async () => {
+  test('POST /v1/videos returns 400 without an image when the model requires one', async () => {
     const asked = () => vendor.requests.filter(({ url }) => url?.startsWith('/runway')).length;
     const request = { model: 'runway/gen4_turbo', prompt: 'A lighthouse' };
     await assert.rejects(gateway.client().videos.create(request as never), { status: 400, param: 'input_reference' });

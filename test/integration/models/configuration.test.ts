@@ -30,7 +30,7 @@ models:
     fallbacks: [team/chat]
 `;
 
-describe("a gateway with an operator's file", () => {
+describe('a gateway with a configuration file', () => {
   let gateway: TestGateway;
   let folder = '';
   before(async () => {
@@ -46,7 +46,7 @@ describe("a gateway with an operator's file", () => {
   /** The models that the vendor was asked for. */
   const asked = async (user: string) => (await vendorCalls(gateway, user)).map(({ model }) => model);
 
-  it('GET /v1/models lists what the file makes of the catalogue', async () => {
+  it('GET /v1/models lists the models of the catalogue as changed by the configuration file', async () => {
     const { data } = await gateway.client().models.list();
     assert.deepEqual(
       data.map(({ id, owned_by }) => `${id} ${owned_by}`),
@@ -87,7 +87,7 @@ describe("a gateway with an operator's file", () => {
     });
   }
 
-  it('POST /v1/embeddings passes vendor/model through to a vendor that is open', async () => {
+  it('POST /v1/embeddings passes vendor/model through to an open vendor', async () => {
     const { data, model } = await gateway
       .client()
       .embeddings.create({ model: 'my-own/sandbox-embedding', input: ['a', 'b'] });
@@ -95,7 +95,7 @@ describe("a gateway with an operator's file", () => {
     assert.ok((data[0]?.embedding.length ?? 0) > 100);
   });
 
-  it('POST /v1/audio/speech passes a hidden model through where its vendor is open', async () => {
+  it('POST /v1/audio/speech passes a hidden model through to an open vendor', async () => {
     const answer = await gateway
       .client()
       .audio.speech.create({ model: 'my-own/sandbox-speech', voice: 'alloy', input: 'Hi' });
@@ -110,7 +110,7 @@ describe("a gateway with an operator's file", () => {
     'my-own/',
     '/sandbox-chat',
   ]) {
-    it(`POST /v1/chat/completions and GET /v1/models/{id} answer 404 for ${id}`, async () => {
+    it(`POST /v1/chat/completions and GET /v1/models/{id} return 404 for ${id}`, async () => {
       const body = JSON.stringify(held('Hi', { model: id }));
       await assertErrorAnswer(
         await gateway.fetch('/v1/chat/completions', { method: 'POST', body }),
@@ -122,18 +122,18 @@ describe("a gateway with an operator's file", () => {
     });
   }
 
-  it('POST /v1/videos does not pass a model through whose sizes nobody knows', async () => {
+  it('POST /v1/videos returns 404 for a passed-through model with unknown sizes', async () => {
     const body = JSON.stringify({ model: 'my-own/sandbox-video', prompt: 'A sea otter' });
     await assertErrorAnswer(await gateway.fetch('/v1/videos', { method: 'POST', body }), 404, 'model_not_found');
   });
 
-  it("POST /v1/chat/completions holds a request against the file's limits", async () => {
+  it('POST /v1/chat/completions validates a request against the limits of the configuration file', async () => {
     const body = JSON.stringify(held('word '.repeat(200), { model: 'team/chat' }));
     const answer = await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
     await assertErrorAnswer(answer, 400, 'context_length_exceeded');
   });
 
-  it('POST /v1/chat/completions is answered by the model that stands in where no route works', async () => {
+  it('POST /v1/chat/completions is answered by the fallback when no route works', async () => {
     const answer = await gateway
       .client()
       .chat.completions.create(held('Reply with exactly: here', { model: 'stood-in', user: 'stands-in' }));

@@ -47,7 +47,7 @@ describe('models', () => {
     }
   });
 
-  it('GET /v1/models/{id} answers one model, the same as in the list', async () => {
+  it('GET /v1/models/{id} returns the same model as the list', async () => {
     const client = gateway.client();
     const { data } = await client.models.list();
     for (const model of data) {
@@ -56,7 +56,7 @@ describe('models', () => {
     }
   });
 
-  it('GET /v1/models tells what a model is for, its limits and its prices, and leaves out what nobody has said', async () => {
+  it('GET /v1/models shows capability, limits and prices of a model, and omits unknown facts', async () => {
     const { data } = await gateway.client().models.list();
     const facts = (id: string) => data.find((model) => model.id === id) as unknown as Record<string, unknown>;
     const { id, object, created, ...known } = facts('my-chat');
@@ -73,14 +73,14 @@ describe('models', () => {
   });
 
   for (const id of ['gpt-unknown', 'meta/llama/unknown', 'meta%2Fllama', 'ünknown', 'a b']) {
-    it(`GET /v1/models/${id} answers 404 model_not_found`, async () => {
+    it(`GET /v1/models/${id} returns 404 model_not_found`, async () => {
       const response = await gateway.fetch(`/v1/models/${id}`);
       const error = await assertErrorAnswer(response, 404, 'model_not_found');
       assert.ok(error.message.includes(decodeURIComponent(id)));
     });
   }
 
-  it('an id with slashes reaches the gateway through the official client', async () => {
+  it('GET /v1/models/{id} accepts an id with slashes from the OpenAI client', async () => {
     await assert.rejects(gateway.client().models.retrieve('meta/llama/unknown'), (error) => {
       assert.ok(error instanceof OpenAI.NotFoundError);
       assert.equal(error.code, 'model_not_found');
@@ -88,18 +88,18 @@ describe('models', () => {
     });
   });
 
-  it('GET /v1/models/ with a broken percent-encoding is a 4xx in the error shape', async () => {
+  it('GET /v1/models/{id} returns 400 or 404 in the error shape for a broken percent-encoding', async () => {
     const response = await gateway.fetch('/v1/models/%E0%A4%A');
     assert.equal(errorDetails(await response.json()).type, 'invalid_request_error');
     assert.ok(response.status === 400 || response.status === 404, `status ${response.status}`);
   });
 
-  it('a model of a vendor that is off is not there', async () => {
+  it('GET /v1/models/{id} returns 404 for a model of a vendor that is off', async () => {
     await assert.rejects(gateway.client().models.retrieve('gpt-4o-mini'), OpenAI.NotFoundError);
   });
 
   for (const path of ['/v1/models', '/v1/models/sandbox-chat']) {
-    it(`GET ${path} answers 401 without a key, with a malformed one and with a wrong one`, async () => {
+    it(`GET ${path} returns 401 for a missing, malformed or wrong key`, async () => {
       for (const authorization of ['', 'Basic abc', 'Bearer', `Bearer sk-sluice-${'x'.repeat(43)}`]) {
         const response = await gateway.fetch(path, { headers: { authorization } });
         await assertErrorAnswer(response, 401, 'invalid_api_key');
@@ -108,12 +108,12 @@ describe('models', () => {
     });
   }
 
-  it('x-api-key is taken as the key too', async () => {
+  it('GET /v1/models accepts the key in x-api-key', async () => {
     const response = await fetch(`${gateway.url}/v1/models`, { headers: { 'x-api-key': gateway.apiKey } });
     assert.equal(response.status, 200);
   });
 
-  it('every answer carries x-request-id, which is no id of a job where there is none', async () => {
+  it('every answer without a job has an x-request-id with the prefix req_', async () => {
     for (const path of ['/v1/models', '/v1/models/none', '/nowhere']) {
       const response = await gateway.fetch(path);
       assert.match(response.headers.get('x-request-id') ?? '', /^req_[0-9a-f]{32}$/);

@@ -44,7 +44,7 @@ models: { first: { capability: chat, routes: [{ vendor: leaving, model: sandbox-
     });
   }
 
-  it('changes models and vendors while a stream runs, which goes on undisturbed though its vendor is gone', async () => {
+  it('SIGHUP reloads models and vendors, while a running stream of a removed vendor completes', async () => {
     assert.ok((await listed()).includes('first'));
     const body = JSON.stringify(streamed('WORDS:150@50', { model: 'first', user: 'goes-on' }));
     const stream = await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
@@ -78,7 +78,7 @@ models:
     await assertErrorAnswer(gone, 404, 'model_not_found');
   });
 
-  it('keeps everything as it was where the file is wrong, and says where', async () => {
+  it('SIGHUP keeps the settings when the configuration file is invalid, and logs the position of the mistake', async () => {
     const before = await listed();
     await reload(
       'models:\n  third: { alias_of: sandbox-chat }\n  fourth: { alias_of: nothing }\n',
@@ -98,7 +98,7 @@ models:
     assert.equal(choices[0]?.message.content, 'old');
   });
 
-  it('takes the file again once it is right', async () => {
+  it('SIGHUP reloads the configuration file after its correction', async () => {
     await reload('models: { fifth: { alias_of: sandbox-chat } }\n', /configuration reloaded/g, 2);
     const { choices } = await gateway
       .client()

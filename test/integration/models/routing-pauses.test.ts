@@ -10,7 +10,7 @@ const messages = [{ role: 'user', content: 'hi' }];
 const message = { role: 'assistant', content: 'fine' };
 const fine = JSON.stringify({ choices: [{ index: 0, message, logprobs: null, finish_reason: 'stop' }] });
 
-describe('a job between two calls', () => {
+describe('jobs between two vendor calls', () => {
   let vendor: FixtureVendor;
   let records: JobRecords;
 
@@ -54,7 +54,7 @@ describe('a job between two calls', () => {
     return promise;
   };
 
-  it('is not asked for again when its caller leaves', async () => {
+  it('a job between two vendor calls is not retried after its client disconnects', async () => {
     for (const stream of [false, true]) {
       const leaving = new AbortController();
       const refused = refuseOnce(fine);
@@ -68,7 +68,7 @@ describe('a job between two calls', () => {
     }
   });
 
-  it('is left to another worker by one that stops, which says how many calls it took in all', async () => {
+  it('a job between two vendor calls moves to another worker when its worker stops, and counts both calls', async () => {
     const refused = refuseOnce(fine, 9000);
     const asked = records.post({ model: 'chats', messages });
     await refused;
@@ -80,7 +80,7 @@ describe('a job between two calls', () => {
     assert.equal((await records.ended(jobIdOf(response))).attempts, 2);
   });
 
-  it('that makes a video counts the calls that it took to begin it', async () => {
+  it('a video job counts the vendor calls that it took to start', async () => {
     void refuseOnce(
       JSON.stringify({ id: 'video_1', object: 'video', status: 'failed', error: { code: 'moderation_blocked' } }),
     );
@@ -90,7 +90,7 @@ describe('a job between two calls', () => {
     assert.deepEqual([attempts, name], [2, 'other']);
   });
 
-  it('leaves nothing unhandled behind', () => {
+  it('jobs between two vendor calls leave no unhandled error in the logs', () => {
     for (const { output } of [...records.gateway.workers, ...records.gateway.apis]) {
       assert.doesNotMatch(output(), /nhandled|"level":(50|60)/);
     }

@@ -6,7 +6,7 @@ import { errorBody } from '../../vendors/recorded/recorded-openai.ts';
 
 const messages = [{ role: 'user', content: 'hi' }];
 
-describe('POST /v1/chat/completions, where several routes lead to an answer', () => {
+describe('POST /v1/chat/completions with several routes', () => {
   let broken: FixtureVendor;
   let gateway: TestGateway;
 
@@ -64,7 +64,7 @@ describe('POST /v1/chat/completions, where several routes lead to an answer', ()
   const served = ({ headers }: Response) =>
     ['vendor', 'attempts', 'model'].map((name) => headers.get(`x-sluice-${name}`));
 
-  it('says in its headers who served it, in how many attempts, held and streamed', async () => {
+  it('POST /v1/chat/completions names the vendor and the attempts in its headers, held and streamed', async () => {
     fails(503);
     for (const stream of [false, true]) {
       const first = await ask({ model: 'sandbox-chat', stream });
@@ -76,14 +76,14 @@ describe('POST /v1/chat/completions, where several routes lead to an answer', ()
     }
   });
 
-  it('names the model that stood in', async () => {
+  it('POST /v1/chat/completions names the fallback model in its headers', async () => {
     fails(500);
     const answer = await ask({ model: 'frail' });
     assert.deepEqual([answer.status, ...served(answer)], [200, 'sandbox', '2', 'sandbox-chat']);
     assert.equal(((await answer.json()) as { model: string }).model, 'frail');
   });
 
-  it('says so of an answer that is an error, too', async () => {
+  it('POST /v1/chat/completions names the vendor and the attempts of an error, too', async () => {
     fails(429, { 'retry-after': '30' });
     const limited = await ask({ model: 'dead' });
     assert.deepEqual([limited.status, ...served(limited)], [429, 'broken', '1', null]);
@@ -95,7 +95,7 @@ describe('POST /v1/chat/completions, where several routes lead to an answer', ()
     assert.deepEqual([failed.status, ...served(failed)], [500, 'broken', '3', null]);
   });
 
-  it('names the hints that were left out by the vendor that served it', async () => {
+  it('POST /v1/chat/completions names the hints that the serving vendor ignored', async () => {
     const hinted = { model: 'narrow', metadata: { a: 'b' }, store: true };
     broken.answer((response) => sendJson(response, 503, errorBody('no', 'overloaded')));
     const elsewhere = await ask(hinted);
@@ -108,7 +108,7 @@ describe('POST /v1/chat/completions, where several routes lead to an answer', ()
     assert.equal('metadata' in (JSON.parse(broken.requests.at(-1)?.body ?? '') as object), false);
   });
 
-  it('names them by the model that stood in, too, where it leaves out more', async () => {
+  it('POST /v1/messages names the hints that the fallback model ignored', async () => {
     const body = { model: 'hinted', max_tokens: 9, top_k: 4, messages };
     const send = () => gateway.fetch('/v1/messages', { method: 'POST', body: JSON.stringify(body) });
     const message = { role: 'assistant', content: 'fine' };
@@ -126,7 +126,7 @@ describe('POST /v1/chat/completions, where several routes lead to an answer', ()
     assert.deepEqual([...served(itself), itself.headers.get('x-sluice-ignored')], ['broken', '1', null, null]);
   });
 
-  it('passes over a route whose vendor would refuse a field, and refuses where all of them would', async () => {
+  it('POST /v1/chat/completions skips a route whose vendor would reject a field', async () => {
     fails(500);
     const asked = broken.requests.length;
     const answer = await ask({ model: 'narrow', logprobs: true });
@@ -134,7 +134,7 @@ describe('POST /v1/chat/completions, where several routes lead to an answer', ()
     assert.equal(broken.requests.length, asked);
   });
 
-  it('goes to the next route when a stream breaks off before its first token, and not after it', async () => {
+  it('POST /v1/chat/completions changes the route when a stream breaks before its first token, but not after it', async () => {
     const chunk = { choices: [{ index: 0, delta: { content: 'half' }, finish_reason: null }] };
     for (const [says, status] of [
       [false, 'sandbox'],

@@ -61,7 +61,7 @@ interface QueueView {
 const forgottenMs = 25_000;
 const secretWords = 'the words of a prompt that nobody may see';
 
-describe('what operators see of workers, vendors, models and queues', () => {
+describe('operator view of workers, vendors, models and queues', () => {
   let gateway: TestGateway;
   let vendor: FixtureVendor;
   let operatorKey: string;
@@ -106,14 +106,14 @@ describe('what operators see of workers, vendors, models and queues', () => {
   const ask = (body: object): Promise<Response> =>
     gateway.fetch('/v1/chat/completions', { method: 'POST', body: JSON.stringify(body) });
 
-  it('only operators see it: another key is refused, and nobody is told to send a key', async () => {
+  it('GET /admin/v1/{workers,vendors,models,queues} return 403 to a standard key and 401 without a key', async () => {
     for (const path of ['workers', 'vendors', 'models', 'queues']) {
       await assertErrorAnswer(await gateway.fetch(`/admin/v1/${path}`), 403, 'permission_denied');
       await assertErrorAnswer(await fetch(`${gateway.url}/admin/v1/${path}`), 401, 'invalid_api_key');
     }
   });
 
-  it('queues show a backlog while nobody works at it', async () => {
+  it('GET /admin/v1/queues shows the backlog while no worker runs', async () => {
     assert.deepEqual(await read('/admin/v1/workers'), []);
     for (let job = 0; job < 3; job++) {
       const later = { method: 'POST', headers: { prefer: 'respond-async' }, body: JSON.stringify(held('Hi')) };
@@ -126,7 +126,7 @@ describe('what operators see of workers, vendors, models and queues', () => {
     assert.equal((await queueOf('video')).waiting, 0);
   });
 
-  it('a worker is seen with its load, and is gone as soon as it has stopped', async () => {
+  it('GET /admin/v1/workers shows a worker with its load, until it stops', async () => {
     const started = await gateway.startWorker({ WORKER_CONCURRENCY_CHAT: '7' }, 'chat', 'image');
     const worker = await eventually(() => workerOf(started));
     assert.equal(worker.host, hostname());
@@ -145,7 +145,7 @@ describe('what operators see of workers, vendors, models and queues', () => {
     assert.deepEqual(await read('/admin/v1/workers'), []);
   });
 
-  it('a worker that is killed is gone once it has not been heard of for a while', async () => {
+  it('GET /admin/v1/workers drops a killed worker after its heartbeat expires', async () => {
     const [killed, other] = await Promise.all([gateway.startWorker(), gateway.startWorker()]);
     await eventually(() => Promise.all([workerOf(killed), workerOf(other)]));
     await killed.kill();
@@ -157,7 +157,7 @@ describe('what operators see of workers, vendors, models and queues', () => {
     await other.stop();
   });
 
-  it('a route that keeps failing is seen open, with the code of its error and nothing of what was said', async () => {
+  it('GET /admin/v1/vendors shows a failing route as open, with its error code and no error message', async () => {
     const worker = await gateway.startWorker();
     vendor.answer((response) => sendJson(response, 401, errorBody('no such key', 'invalid_api_key')));
     await ask({ ...held('Hi'), model: 'chats' });
@@ -179,7 +179,7 @@ describe('what operators see of workers, vendors, models and queues', () => {
     assert.equal(made.workers[0]?.id, (await workerOf(worker)).id);
   });
 
-  it('a key that its vendor refuses is seen as such, in the words of the vendor, and logged once without a stack', async () => {
+  it('GET /admin/v1/vendors shows a refused key with the redacted message of its vendor, logged once per key', async () => {
     await gateway.workers.at(-1)?.stop();
     const worker = await gateway.startWorker();
     const key = 'sk-proj-0123456789abcdefghijKLMN';
@@ -218,7 +218,7 @@ describe('what operators see of workers, vendors, models and queues', () => {
     assert.ok(!worker.output().includes(secretWords));
   });
 
-  it('at its start a worker asks once for each key whether the vendor takes it, and tells the operator', async () => {
+  it('a starting worker checks each key of a vendor once, and reports the result to operators', async () => {
     await Promise.all(gateway.workers.map((each) => each.stop()));
     const asked: string[] = [];
     vendor.answer((response, { url, headers }) => {
@@ -249,7 +249,7 @@ describe('what operators see of workers, vendors, models and queues', () => {
     assert.doesNotMatch(output(), /sk-vendor|"stack"/);
   });
 
-  it('a vendor without a key is off, and so are the models that only it serves', async () => {
+  it('GET /admin/v1/vendors and models show a vendor without a key, and the models only it serves, as off', async () => {
     const vendors = await read<VendorView>('/admin/v1/vendors');
     const openAi = vendors.find(({ name }) => name === 'openai') as VendorView;
     assert.deepEqual([openAi.on, openAi.keys, openAi.workers], [false, 0, []]);

@@ -17,7 +17,7 @@ interface Board {
   }[];
 }
 
-describe('the queues in the console', () => {
+describe('queue board of the console', () => {
   let gateway: TestGateway;
   let cookie: string;
   let jobId: string;
@@ -34,7 +34,7 @@ describe('the queues in the console', () => {
   const board = (path: string, method = 'GET'): Promise<Response> =>
     fetch(`${gateway.url}/console/queues${path}`, { method, headers: { cookie, origin: gateway.url } });
 
-  it('are a page whose scripts and styles are its own files', async () => {
+  it('GET /console/queues is a page with its own script files only', async () => {
     for (const path of ['', '/', '/queue/chat']) {
       const response = await board(path);
       assert.equal(response.status, 200, path);
@@ -54,7 +54,7 @@ describe('the queues in the console', () => {
     }
   });
 
-  it('show who a job is and nothing of what it says', async () => {
+  it('GET /console/queues/api/queues shows the metadata of a job, and nothing of its prompt', async () => {
     const { queues } = await eventually(async () => {
       const response = await board('/api/queues?activeQueue=chat&jobsPerPage=100000');
       assert.equal(response.status, 200);
@@ -75,7 +75,7 @@ describe('the queues in the console', () => {
     assert.ok(!(await one.text()).includes(words));
   });
 
-  it('change nothing: jobs cannot be removed, repeated or held up', async () => {
+  it('the queue board is read-only: every change returns 404 or 405', async () => {
     for (const path of [
       '/api/queues/pause',
       '/api/queues/chat/pause',

@@ -52,15 +52,15 @@ async function askTogether(
 const verdicts = (replies: readonly AdmitReply[]) => replies.map(({ verdict }) => verdict);
 const times = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one);
 
-describe('jobs that are asked for in the same moment', () => {
-  test('hold each its own, and no more than the balance pays for', async () => {
+describe('admissions in one batch', () => {
+  test('batched admissions each hold their own amount, and together no more than the balance', async () => {
     const { replies, money } = await askTogether(times(5, { hold: costs(30) }), { credit: 100 });
     assert.deepEqual(verdicts(replies), ['admitted', 'admitted', 'admitted', 'balance', 'balance']);
     assert.equal(replies[3]?.detail, '30 10');
     assert.equal((await money()).held, '90');
   });
 
-  test('one that is refused takes nothing from those behind it', async () => {
+  test('a refused admission takes nothing from those behind it in the batch', async () => {
     const holds = [costs(30), costs(90), costs(70), costs(1)].map((hold) => ({ hold }));
     const { replies, money, account, asked } = await askTogether(holds, { credit: 100 });
     assert.deepEqual(verdicts(replies), ['admitted', 'balance', 'admitted', 'balance']);
@@ -72,7 +72,7 @@ describe('jobs that are asked for in the same moment', () => {
     assert.equal(holdsLeft.filter((member) => member.split(' ')[1] === account).length, 2);
   });
 
-  test('stay within the budget, the concurrency and the limits for a minute of their key', async () => {
+  test('batched admissions stay within the budget, concurrency and rate limits of their key', async () => {
     const budget = { amount: 100, period: 'never' } as const;
     const apiKeyId = 'budgeted';
     const account = `together${made + 1}`;
@@ -100,14 +100,14 @@ describe('jobs that are asked for in the same moment', () => {
     );
   });
 
-  test('two with one idempotency key are one job', async () => {
+  test('batched admissions with one idempotency key make one job', async () => {
     const job = { idempotency: 'hash' } as JobIdentity;
     const { replies, asked } = await askTogether([{ job }, { job }, { job, bodyHash: 'another' }]);
     assert.deepEqual(verdicts(replies), ['admitted', 'replay', 'reused']);
     assert.equal(replies[1]?.detail, asked[0]?.id);
   });
 
-  test('have turns one after the other beyond what goes without', async () => {
+  test('batched admissions get increasing priorities when the queue does not flow, and are not queued', async () => {
     const queued = { request: '{}' };
     const { replies } = await askTogether(times(3, { flows: false, virtualTime: 7, queued }));
     assert.deepEqual(
@@ -118,7 +118,7 @@ describe('jobs that are asked for in the same moment', () => {
     assert.equal(await jobs.redis.exists(`${queueKeysPrefix('chat')}wait`), 0);
   });
 
-  test('are queued with their admission, in their order, and only those that are admitted', async () => {
+  test('batched admissions queue the admitted jobs in order, in the layout of BullMQ', async () => {
     const capability = 'embedding';
     const queue = new CapabilityQueue(capability, jobs.redis);
     const hold = { fixed: 1, outputPrice: 1000, outputTokens: 50, isGiven: false };
@@ -152,7 +152,7 @@ describe('jobs that are asked for in the same moment', () => {
     await queue.close();
   });
 
-  test('a repeat of the call changes nothing, and leaves it to its caller to see that they are queued', async () => {
+  test('a repeated batch of admissions changes nothing and queues nothing', async () => {
     const { account, asked, money } = await askTogether(times(2, { hold: costs(30), queued: { request: '{}' } }), {
       credit: 100,
     });

@@ -16,7 +16,7 @@ const { queueOptions } = await loadProduct<typeof import('../../../shared/queue/
 for (const name of ['bullmq', 'bullmq-newest']) {
   const library = (await import(name)) as typeof bullmq;
 
-  describe(`A queue, as ${name} and the gateway both see it`, () => {
+  describe(`a queue shared by ${name} and the gateway`, () => {
     let queues: QueueFixture;
     let theirs: Queue;
     before(async () => {
@@ -66,7 +66,7 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       return job.id;
     }
 
-    test('has its Worker run the jobs that the gateway has added, those without a turn first, and nothing of them is left', async () => {
+    test(`a Worker of ${name} runs the jobs of the gateway in order of priority and leaves nothing in Redis`, async () => {
       const [late] = await queues.put(1, 20);
       const [early] = await queues.put(1, 10);
       const [first, second] = await queues.put(2);
@@ -75,7 +75,7 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       await eventually(async () => assert.deepEqual(await queues.leftovers(), []));
     });
 
-    test('has the gateway claim the jobs that it has added, in its order, and nothing of them is left', async () => {
+    test(`the gateway claims the jobs added by ${name} in order of priority and leaves nothing in Redis`, async () => {
       const late = await add({ priority: 20 });
       const early = await add({ priority: 10 });
       const [first, second] = [await add(), await add()];
@@ -101,7 +101,7 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       await eventually(async () => assert.deepEqual(await queues.leftovers(), []));
     });
 
-    test('has jobs with a turn in one order, whoever has added them', async () => {
+    test(`jobs with a priority run in one order, whether ${name} or the gateway added them`, async () => {
       const [last] = await queues.put(1, 20);
       const second = await add({ priority: 15 });
       const [first] = await queues.put(1, 10);
@@ -109,7 +109,7 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       await eventually(() => assert.deepEqual(ran, [first, second, last]));
     });
 
-    test('holds the same of a job that the gateway adds as of one that it adds by itself', async () => {
+    test(`a job added by the gateway has the same fields as one added by ${name}`, async () => {
       const options = { removeOnFail: true, attempts: 0 };
       for (const priority of [0, 10]) {
         const [ours] = await queues.put(1, priority);
@@ -125,7 +125,7 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       }
     });
 
-    test('hands out nothing while it is paused there, and everything when it goes on', async () => {
+    test(`a queue paused by ${name} gives the gateway no jobs, until it is resumed`, async () => {
       await theirs.pause();
       const ids = [...(await queues.put(2)), await add()];
       const { ran, run } = noting();
@@ -139,7 +139,7 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       await eventually(() => assert.deepEqual([...ran].sort(), [...ids].sort()));
     });
 
-    test('gives its Worker a claimed job whose lock has run out, with the time that it has stalled', async () => {
+    test(`a Worker of ${name} takes over a claimed job whose lock expired, and counts it as stalled`, async () => {
       const [id] = await queues.put(1);
       // It is renewed far too late, as by a process that was stopped.
       const letGo = await claimOne({ lockMs: 600_000 });
@@ -149,7 +149,7 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       await eventually(() => assert.deepEqual(stalled, [[id, 1]])).finally(letGo);
     });
 
-    test('keeps a delayed job from the gateway until it is due, and then its Worker has it', async () => {
+    test(`the gateway does not claim a delayed job of ${name}, which a Worker runs when it is due`, async () => {
       const delayed = await add({ delay: 1500 });
       const { ran, run } = noting();
       const consumer = queues.consume(run);
@@ -163,7 +163,7 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       await eventually(() => assert.deepEqual(theirRan, [delayed]));
     });
 
-    test('is drained there of what the gateway has added, with and without a turn', async () => {
+    test(`${name} drains the jobs of the gateway, with and without a priority`, async () => {
       const ids = [...(await queues.put(2)), ...(await queues.put(2, 7))];
       await theirs.drain();
       for (const id of ids) assert.equal(await queues.queue.has(id), false);
@@ -172,7 +172,7 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       assert.deepEqual(await queues.leftovers(), [`${queues.keysPrefix}pc`]);
     });
 
-    test('shows there what the gateway has added and claimed, and lets it be removed, as the board does', async () => {
+    test(`${name} shows and removes jobs that the gateway has added and claimed`, async () => {
       const [claimedId] = await queues.put(1);
       const letGo = await claimOne();
       const [waiting] = await queues.put(1);
@@ -193,7 +193,7 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       letGo();
     });
 
-    test('is as deep for the gateway as there, whoever has added its jobs, and each has the same position', async () => {
+    test(`the gateway counts, positions and removes jobs of ${name} like its own`, async () => {
       const [ours] = await queues.put(1);
       const other = await add();
       const last = await add({ priority: 3 });

@@ -18,7 +18,7 @@ interface Job {
   readonly result: OpenAI.ChatCompletion | null;
 }
 
-describe('A gateway on a Redis Cluster of three nodes', () => {
+describe('a gateway on a Redis Cluster of three nodes', () => {
   let cluster: TestRedisCluster;
   let gateway: TestGateway;
 
@@ -48,7 +48,7 @@ describe('A gateway on a Redis Cluster of three nodes', () => {
     }
   };
 
-  test('streams arrive whole, and jobs and keys lie on every node', async (t) => {
+  test('streams on a Redis Cluster arrive complete, with job states on every node', async (t) => {
     const load = new Load(gateway);
     load.add(streamCount(16, 200), { words: 20, wordsPerSecond: 40 });
     await verify(t, 'Cluster, plain', { gateway, records: await load.records(), endings: ['done'] });
@@ -60,7 +60,7 @@ describe('A gateway on a Redis Cluster of three nodes', () => {
     }
   });
 
-  test('held answers arrive whole', async () => {
+  test('held answers on a Redis Cluster arrive complete', async () => {
     const client = gateway.client();
     const texts = await Promise.all(
       Array.from({ length: 12 }, async (_, index) => {
@@ -76,7 +76,7 @@ describe('A gateway on a Redis Cluster of three nodes', () => {
     );
   });
 
-  test('a caller that leaves cancels its job and closes the connection to the vendor', patience, async () => {
+  test('a client disconnect on a Redis Cluster closes the connection to the vendor', patience, async () => {
     const controller = new AbortController();
     const stream = await gateway
       .client()
@@ -89,7 +89,7 @@ describe('A gateway on a Redis Cluster of three nodes', () => {
     );
   });
 
-  test('a job is followed, cancelled and read at another api', patience, async () => {
+  test('a job on a Redis Cluster is cancelled through another api process', patience, async () => {
     const created = (await (
       await gateway.fetch('/v1/chat/completions', {
         method: 'POST',
@@ -110,7 +110,7 @@ describe('A gateway on a Redis Cluster of three nodes', () => {
     );
   });
 
-  test('a video is made, remixed and read at another api', { timeout: 60_000 }, async () => {
+  test('a video on a Redis Cluster is made and read through different api processes', { timeout: 60_000 }, async () => {
     const [one, other] = gateway.apis.map(({ url }) => gateway.client({ url })) as [OpenAI, OpenAI];
     const completed = async (id: string): Promise<void> => {
       for (;;) {
@@ -129,7 +129,7 @@ describe('A gateway on a Redis Cluster of three nodes', () => {
     assert.deepEqual((await other.videos.list()).data, []);
   });
 
-  test('an asynchronous job ends with its result', patience, async () => {
+  test('an asynchronous job on a Redis Cluster ends with its result', patience, async () => {
     const response = await gateway.fetch('/v1/chat/completions', {
       method: 'POST',
       headers: { prefer: 'respond-async' },
@@ -141,7 +141,7 @@ describe('A gateway on a Redis Cluster of three nodes', () => {
     assert.equal(job.result?.choices[0]?.message.content, 'later');
   });
 
-  test('requests with one idempotency key, at both apis at once, make one vendor call and one answer', async () => {
+  test('an idempotency key on a Redis Cluster gives one answer of one vendor call at both api processes', async () => {
     const send = async (url: string, text: string): Promise<Response> =>
       gateway.fetch('/v1/chat/completions', {
         method: 'POST',
@@ -158,7 +158,7 @@ describe('A gateway on a Redis Cluster of three nodes', () => {
     assert.equal((await send(urls[1] as string, 'WORDS:6')).status, 422);
   });
 
-  test('streams resume at another api', async (t) => {
+  test('streams on a Redis Cluster resume after their connections are reset', async (t) => {
     const load = new Load(gateway);
     load.add(streamCount(10, 100), {
       words: 30,
@@ -176,7 +176,7 @@ describe('A gateway on a Redis Cluster of three nodes', () => {
     assert.equal(summary.resumed, summary.streams);
   });
 
-  test('a worker killed in the middle of its streams interrupts them, and says so', { timeout: 60_000 }, async (t) => {
+  test('streams on a Redis Cluster end as interrupted when their worker is killed', { timeout: 60_000 }, async (t) => {
     const load = new Load(gateway);
     const count = streamCount(10, 100);
     load.add(count, { words: 40, wordsPerSecond: 20 });
@@ -188,7 +188,7 @@ describe('A gateway on a Redis Cluster of three nodes', () => {
     assert.ok(summary.interrupted > 0 && summary.interrupted < count);
   });
 
-  test('nothing is left behind on any node', { timeout: 60_000 }, async () => {
+  test('a Redis Cluster has no leftovers on any node afterwards', { timeout: 60_000 }, async () => {
     assert.deepEqual(await findLeftovers(cluster.url, { hasDeadWorkers: true }), []);
   });
 });

@@ -76,7 +76,7 @@ class Line {
   }
 }
 
-describe("A queue's fairness clock", () => {
+describe('fairness clock of a queue', () => {
   let jobs: JobFixture;
   let redis: Redis;
   let line: Line;
@@ -102,7 +102,7 @@ describe("A queue's fairness clock", () => {
     redis.disconnect();
   });
 
-  test('shows the highest turn that was taken, and never goes back', async () => {
+  test('the fairness clock shows the highest claimed priority and never goes back', async () => {
     assert.equal(await line.queue.clock.read(), 0);
     await line.take(5, 5);
     const other = new queues.CapabilityQueue('chat', redis);
@@ -113,7 +113,7 @@ describe("A queue's fairness clock", () => {
     await other.close();
   });
 
-  test('asks nothing of Redis for jobs without a turn, and little for many with one', async () => {
+  test('the fairness clock sends nothing to Redis for jobs without a priority, and two commands for a thousand with one', async () => {
     await jobs.redis.config('RESETSTAT');
     for (let count = 0; count < 1000; count++) line.queue.clock.taken(0);
     for (let priority = 1; priority <= 1000; priority++) line.queue.clock.taken(priority);
@@ -122,7 +122,7 @@ describe("A queue's fairness clock", () => {
     assert.equal(calls, '2', 'the first at once, the highest of the others after a while');
   });
 
-  test('jobs without a turn come first, then the others by their turns, equal ones as they came', async () => {
+  test('a queue orders jobs without a priority first, then by priority, then by arrival', async () => {
     const ids = [await line.add(7), await line.add(3), await line.add(), await line.add(7), await line.add()];
     const order = [ids[2], ids[4], ids[1], ids[0], ids[3]];
     const positions = await Promise.all(order.map((id) => line.queue.position(id as string)));
@@ -134,7 +134,7 @@ describe("A queue's fairness clock", () => {
     assert.equal(await line.queue.position(order[3] as string), 2);
   });
 
-  test('the wait of the oldest is told when it has a turn, too, and is not the next', async () => {
+  test('the depth of a queue reports the wait of the oldest job also when that has a priority and is not next', async () => {
     await line.add(2);
     const old = await line.add(3);
     await jobs.redis.hset(`${jobKeyStart}job_${old}`, 'timestamp', Date.now() - 60_000);
@@ -142,7 +142,7 @@ describe("A queue's fairness clock", () => {
     assert.ok(oldestWaitMs >= 60_000 && oldestWaitMs < 120_000, `${oldestWaitMs} ms`);
   });
 
-  test('raises its base before the limit of BullMQ, and every waiting job keeps its place', async () => {
+  test('the fairness clock raises its base before the limit of BullMQ and keeps the order of waiting jobs', async () => {
     await line.setTime(limit - 10);
     const turns = [limit + 5, limit - 9, limit - 9, raise - 5, limit + 200_000];
     const ids: string[] = [];
@@ -161,7 +161,7 @@ describe("A queue's fairness clock", () => {
     ]);
   });
 
-  test('a job that is put in with the base of before is brought to its turn', async () => {
+  test('the fairness clock moves a job that was added with the old base to its priority', async () => {
     await line.setTime(limit, raise);
     const after = await line.add(limit + 3);
     const late = await line.addByPriority(limit + 2);
@@ -173,13 +173,13 @@ describe("A queue's fairness clock", () => {
     assert.equal(order[2], after);
   });
 
-  test('a job that was put in before the base was raised, and is taken after, moves the time as it should', async () => {
+  test('the fairness clock advances correctly for a job added before its base was raised and claimed after', async () => {
     await line.setTime(limit + 100, raise);
     line.queue.clock.taken(limit + 50);
     await line.take(limit + 150, limit + 150);
   });
 
-  test('a process that has not looked for long reads the base before it puts a job in', async () => {
+  test('the fairness clock of another process reads the new base before it adds a job', async () => {
     const other = new queues.CapabilityQueue('chat', jobs.redis);
     await line.setTime(limit + 100, raise);
     const id = await line.add(limit + 101, other);
@@ -187,7 +187,7 @@ describe("A queue's fairness clock", () => {
     await other.close();
   });
 
-  test('no turn is beyond what BullMQ takes', async () => {
+  test('the fairness clock bounds every priority to the range of BullMQ', async () => {
     await line.setTime(limit - 1);
     const id = await line.add(2 ** 40);
     const rows = await line.waiting();
@@ -195,7 +195,7 @@ describe("A queue's fairness clock", () => {
     assert.ok((rows[0]?.[1] as number) < 2 ** 21);
   });
 
-  test('under load nothing is lost and the order stays when the base is raised', { timeout: 60_000 }, async (t) => {
+  test('the fairness clock loses no job and keeps the order while its base rises', { timeout: 60_000 }, async (t) => {
     const redis = await connectRedis(jobs.server.url, createLogger('silent', 'test').log);
     const count = 600;
     await line.setTime(limit - count / 2);
@@ -232,7 +232,7 @@ describe("A queue's fairness clock", () => {
     assert.equal((await line.time()).base, raise);
   });
 
-  test('many waiting jobs are brought down by and by, which stops Redis for moments only', async (t) => {
+  test('the fairness clock lowers many waiting jobs gradually, a thousand at a time', async (t) => {
     const count = process.env.SLUICE_SOAK ? 20_000 : 2500;
     await line.setTime(limit - 1);
     for (let index = 0; index < count; index += 500) {
@@ -253,7 +253,7 @@ describe("A queue's fairness clock", () => {
   });
 });
 
-describe("A queue's fairness clock on a Redis Cluster", () => {
+describe('fairness clock on a Redis Cluster', () => {
   let jobs: JobFixture;
   let cluster: TestRedisCluster;
   let redis: RedisHandle;
@@ -269,7 +269,7 @@ describe("A queue's fairness clock on a Redis Cluster", () => {
     await jobs?.stop();
   });
 
-  test('lies with its queue on one node', async () => {
+  test('the fairness clock works on a Redis Cluster, on the node of its queue', async () => {
     const line = new Line(redis.client, jobs);
     await line.setTime(limit - 1);
     const id = await line.add(limit + 7);

@@ -12,7 +12,7 @@ const patience = { timeout: isSoak ? 300_000 : 60_000 };
 /** Jobs that an account may put before all others' in the moment in which its burst is not seen yet. */
 const unseen = 256;
 
-describe('Accounts that share a queue', () => {
+describe('accounts that share a queue', () => {
   let line: FairQueue;
 
   beforeEach(async () => {
@@ -29,7 +29,7 @@ describe('Accounts that share a queue', () => {
     return line.taken.slice(arrivedAt, takenAt).filter(({ account }) => account === 'heavy').length;
   }
 
-  test('one that has a thousand jobs waiting lets the jobs of another pass', patience, async () => {
+  test('an account with a thousand waiting jobs lets the jobs of another account pass', patience, async () => {
     await line.sendAll('heavy', 1000);
     await line.backUp();
     line.work(4, 2);
@@ -42,7 +42,7 @@ describe('Accounts that share a queue', () => {
     assert.ok(Math.max(...passed.slice(1)) <= 2, `${passed} jobs before each`);
   });
 
-  test('a burst that nobody has seen yet does not stand before an account that has come far', patience, async () => {
+  test('an unseen burst of one account does not block an account at a high virtual time', patience, async () => {
     await line.setVirtualTime(5000);
     await line.sendAll('heavy', 600);
     await line.backUp();
@@ -51,7 +51,7 @@ describe('Accounts that share a queue', () => {
     assert.ok(position <= unseen + 2, `${position} jobs before it`);
   });
 
-  test('a burst runs whole and in order, with a steady backlog of the same account behind it', patience, async () => {
+  test('a burst of one account runs completely and in order before its steady backlog', patience, async () => {
     const [burst, backlog, after] = [400, 200, 400];
     const sent = await line.sendAll('heavy', burst);
     await line.backUp();
@@ -68,7 +68,7 @@ describe('Accounts that share a queue', () => {
     );
   });
 
-  test('one with fifty jobs beside twenty with one each has its share', patience, async () => {
+  test('an account with fifty jobs gets an equal share beside twenty with one job each', patience, async () => {
     const accounts = Array.from({ length: 20 }, (_, index) => `light${index}`);
     await Promise.all(accounts.map((account) => line.addAccount(account)));
     const stopped = { now: false };
@@ -99,7 +99,7 @@ describe('Accounts that share a queue', () => {
     assert.ok(least > (0.8 * counted) / 21, `the least of the others: ${least}`);
   });
 
-  test('jobs that were cancelled while they waited do not set their account back', patience, async () => {
+  test('cancelled waiting jobs do not set their account back', patience, async () => {
     const sent = await line.sendAll('heavy', 1000);
     await line.backUp();
     for (const job of sent) await line.cancel(job);
@@ -112,7 +112,7 @@ describe('Accounts that share a queue', () => {
 
   // Times are held against each other, which takes a quiet machine.
   const inSoak = isSoak ? test : () => undefined;
-  inSoak('an account with few jobs hardly notices one with ten thousand', patience, async (t) => {
+  inSoak('an account with few jobs waits less than twice as long beside 10,000 of another', patience, async (t) => {
     const jobMs = 100;
     const measure = async (): Promise<number[]> => {
       const times: number[] = [];
@@ -177,14 +177,14 @@ async function assertPassed(gateway: TestGateway): Promise<void> {
   assert.ok(before >= 0 && before <= unseen + 10, `${before} calls before it`);
 }
 
-describe('A gateway', () => {
-  test('lets an account with one job pass one with hundreds', patience, async (t) => {
+describe('fairness of a gateway', () => {
+  test('a gateway lets an account with one job pass one with hundreds', patience, async (t) => {
     const gateway = await TestGateway.start({ workers: 0 });
     t.after(() => gateway.stop());
     await assertPassed(gateway);
   });
 
-  test('does so on a Redis Cluster', patience, async (t) => {
+  test('a gateway on a Redis Cluster lets an account with one job pass one with hundreds', patience, async (t) => {
     const cluster = await startRedisCluster();
     t.after(() => cluster.stop());
     const gateway = await TestGateway.start({ workers: 0, redisUrl: cluster.url });

@@ -10,14 +10,14 @@ import { timesAnswered, wantingReplicas } from '../../support/redis-refusals.ts'
 const { queueOptions } = await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
 const { jobKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
 
-describe('the consumer of a queue', () => {
+describe('JobConsumer', () => {
   let queues: QueueFixture;
   before(async () => {
     queues = await QueueFixture.start();
   });
   after(() => queues?.stop());
 
-  test('runs each job once, in order, so many at a time as it may, and leaves nothing of them', async () => {
+  test('the job consumer runs each job once, in order and within its concurrency, and leaves nothing in Redis', async () => {
     queues.newQueue();
     const ids = await queues.put(100);
     const [ran, most] = [[] as string[], { now: 0, ever: 0 }];
@@ -38,7 +38,7 @@ describe('the consumer of a queue', () => {
     await eventually(async () => assert.deepEqual(await queues.leftovers(), []));
   });
 
-  test('takes jobs without a turn first, the others by their turns', async () => {
+  test('the job consumer claims jobs without a priority first, then by priority', async () => {
     queues.newQueue();
     const [third, second, first] = [await queues.put(1, 20), await queues.put(1, 10), await queues.put(1)];
     const ran: ClaimedJob[] = [];
@@ -60,7 +60,7 @@ describe('the consumer of a queue', () => {
     );
   });
 
-  test('shares a queue with another one, and with a Worker of BullMQ: no job runs twice', async () => {
+  test('the job consumer shares a queue with another one and a Worker of BullMQ without running a job twice', async () => {
     queues.newQueue();
     const ran = new Map<string, number>();
     const note = (id: string): 'done' => {
@@ -95,7 +95,7 @@ describe('the consumer of a queue', () => {
     await eventually(async () => assert.deepEqual(await queues.leftovers(), []));
   });
 
-  test('gives a job back to be the next one, and runs one again whose worker was lost', async () => {
+  test('the job consumer requeues a job as the next one, and runs the job of a lost worker again', async () => {
     queues.newQueue();
     const [first, second] = await queues.put(2);
     const ran: string[] = [];
@@ -133,7 +133,7 @@ describe('the consumer of a queue', () => {
     end();
   });
 
-  test('begins jobs as it takes them, where their state is at hand and they may be run again', async () => {
+  test('the job consumer begins a job in the claim if its state is readable and it may be repeated', async () => {
     queues.newQueue();
     const verdicts = new Map<string, ClaimedJob['verdict']>();
     const run: JobConsumerOptions['run'] = async ({ job, verdict }) => {
@@ -170,7 +170,7 @@ describe('the consumer of a queue', () => {
     assert.equal(await queues.jobs.redis.hget(jobKeys.state(once), 'attempt'), null);
   });
 
-  test('takes out what cannot be read, takes one again that throws, and holds the locks of those that run', async () => {
+  test('the job consumer drops an unreadable job, reruns one that throws, and renews the locks of running ones', async () => {
     queues.newQueue();
     const [broken] = await queues.put(1);
     await queues.jobs.redis.hset(`${queues.keysPrefix}job_${broken}`, 'data', '{');
@@ -208,7 +208,7 @@ describe('the consumer of a queue', () => {
     await eventually(async () => assert.deepEqual(await queues.leftovers(), []));
   });
 
-  test('takes out what is over once Redis writes again, though no other job comes', async () => {
+  test('the job consumer completes a finished job once Redis accepts writes again, without another job', async () => {
     queues.newQueue();
     const [id] = await queues.put(1);
     const { run, ran } = noting();
@@ -237,7 +237,7 @@ describe('the consumer of a queue', () => {
     await consumer.close();
   });
 
-  test('lets go of what is over where Redis refuses for longer than its lock lives, and it is taken again', async () => {
+  test('the job consumer releases a finished job when Redis refuses writes longer than its lock, and it runs again', async () => {
     queues.newQueue();
     const [id] = await queues.put(1);
     const { run, ran } = noting();
@@ -261,7 +261,7 @@ describe('the consumer of a queue', () => {
     assert.deepEqual(ran, [id, id]);
   });
 
-  test('that is closed takes no more jobs, and waits for those that run', async () => {
+  test('a closed job consumer claims no more jobs and waits for the running ones', async () => {
     queues.newQueue();
     const [running] = await queues.put(1);
     let end: () => void = () => undefined;
@@ -285,7 +285,7 @@ describe('the consumer of a queue', () => {
     assert.equal(await queues.queue.has(running as string), false);
   });
 
-  test('does not take out a job that another one has by now', async (t) => {
+  test('the job consumer does not complete a job that another one has claimed meanwhile', async (t) => {
     queues.newQueue();
     const [shared] = await queues.put(1);
     const ends: (() => void)[] = [];

@@ -52,7 +52,7 @@ async function loggedTexts(job: JobIdentity): Promise<string[]> {
 }
 
 describe('begin', () => {
-  test('looks at each of those that come together by itself: one that cannot be read takes nothing from the others', async () => {
+  test('begin evaluates each job of a batch on its own, so that an unreadable one affects no other', async () => {
     const [first, broken, polled, last] = await Promise.all(Array.from({ length: 4 }, () => jobs.create()));
     assert.ok(first && broken && polled && last, 'four jobs');
     await jobs.redis.hset(jobKeys.state(broken.id), 'deadline', 'never');
@@ -64,17 +64,17 @@ describe('begin', () => {
     );
   });
 
-  test('drops a job that has no state', async () => {
+  test('begin drops a job without a state', async () => {
     assert.deepEqual(await jobs.take(jobs.identity()), { verdict: 'drop' });
   });
 
-  test('runs a job, and gives a repeat of the same call the same answer', async () => {
+  test('begin runs a job, and returns the same for a repeat of the call', async () => {
     const job = await jobs.create();
     assert.deepEqual(await jobs.take(job, { claim: 'same' }), { verdict: 'run', attempt: 1, lastSeq: 0 });
     assert.deepEqual(await jobs.take(job, { claim: 'same' }), { verdict: 'run', attempt: 1, lastSeq: 0 });
   });
 
-  test('makes another taking wait as long as the lease lives, and takes over after it', async () => {
+  test('begin makes another claim wait while the lease lives, and takes over afterwards', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     const second = await jobs.take(job);
@@ -84,7 +84,7 @@ describe('begin', () => {
     assert.deepEqual(await jobs.take(job), { verdict: 'run', attempt: 2, lastSeq: 0 });
   });
 
-  test('never runs a job again that has a delta in its log', async () => {
+  test('begin never runs a job again that has a delta in its log', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     await jobs.write(job, 1, 1, ['a']);
@@ -92,7 +92,7 @@ describe('begin', () => {
     assert.deepEqual(await jobs.take(job), { verdict: 'interrupted' });
   });
 
-  test('runs a job again that has only progress in its log, and numbers its frames on', async () => {
+  test('begin runs a job again that has only progress in its log, with continued frame numbers', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     await jobs.write(job, 1, 1, ['a', 'b'], { hasDelta: false });
@@ -100,14 +100,14 @@ describe('begin', () => {
     assert.deepEqual(await jobs.take(job), { verdict: 'run', attempt: 2, lastSeq: 2 });
   });
 
-  test('does not run what may not be repeated once its vendor may have been called', async () => {
+  test('begin does not run an unrepeatable job again once its vendor may have been called', async () => {
     const job = await jobs.create();
     await jobs.take(job, { repeatable: false });
     await jobs.expireLease(job);
     assert.deepEqual(await jobs.take(job, { repeatable: false }), { verdict: 'unknown' });
   });
 
-  test('leaves half a lease more to a worker without which the job would end: Redis may have refused it for a while', async () => {
+  test('begin extends an expired lease by half when a takeover would end the job', async () => {
     const [said, unrepeatable, repeatable] = [await jobs.create(), await jobs.create(), await jobs.create()];
     await jobs.take(said);
     await jobs.write(said, 1, 1, ['a']);
@@ -121,7 +121,7 @@ describe('begin', () => {
     assert.equal(await renewLease(jobs.redis, unrepeatable.id, 1), 'ok');
   });
 
-  test('gives a job up after two attempts; one that was given back does not count', async () => {
+  test('begin gives a job up after two attempts, not counting a released one', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     assert.equal(await releaseLease(jobs.redis, job.id, 1), 'released');
@@ -135,8 +135,8 @@ describe('begin', () => {
   });
 });
 
-describe('the state of a new job', () => {
-  test('has an end of its life from its first moment, should its maker be lost in the next', async () => {
+describe('createJobState', () => {
+  test('createJobState sets an expiry in the same call, should its process die', async () => {
     // Redis knows the script: the first call is the one that writes.
     await jobs.create();
     const proxy = await startTcpProxy(jobs.server.port);
@@ -157,7 +157,7 @@ describe('the state of a new job', () => {
 });
 
 describe('append', () => {
-  test('takes frames of the current attempt only', async () => {
+  test('append accepts frames of the current attempt only', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     await jobs.expireLease(job);
@@ -169,7 +169,7 @@ describe('append', () => {
     assert.deepEqual(await loggedTexts(job), ['new']);
   });
 
-  test('ignores frames that the log has', async () => {
+  test('append ignores frames that the log already has', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     assert.equal(await jobs.write(job, 1, 1, ['a', 'b']), 'ok');
@@ -178,7 +178,7 @@ describe('append', () => {
     assert.deepEqual(await loggedTexts(job), ['a', 'b', 'c']);
   });
 
-  test('takes nothing after the end, and nothing of a job without a state', async () => {
+  test('append accepts nothing after the end of a job or without its state', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     await jobs.write(job, 1, 1, ['a']);
@@ -193,7 +193,7 @@ describe('append', () => {
 });
 
 describe('finish', () => {
-  test('lets the first caller win, and tells the others what stands', async () => {
+  test('finish lets the first caller win, and returns the existing outcome to the others', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     assert.deepEqual(await jobs.end(job, { outcome: 'cancelled' }), {
@@ -208,7 +208,7 @@ describe('finish', () => {
     assert.equal((await readJobState(jobs.redis, job.id))?.outcome, 'cancelled');
   });
 
-  test('ends a job as queued only before it began, as abandoned only when its lease is dead', async () => {
+  test('finish with the guard queued or abandoned ends only a job that has not started or whose lease is dead', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     assert.equal((await jobs.end(job, { guard: 'queued' })).verdict, 'refused');
@@ -218,7 +218,7 @@ describe('finish', () => {
     assert.equal((await jobs.end(await jobs.create(), { guard: 'queued' })).verdict, 'finished');
   });
 
-  test('ends a job as overdue only once its deadline has passed by Redis’s clock', async () => {
+  test('finish with the guard overdue ends a job only after its deadline by the clock of Redis', async () => {
     const job = await jobs.create();
     assert.equal((await jobs.end(job, { guard: 'overdue' })).verdict, 'refused');
     assert.deepEqual(await loggedTexts(job), []);
@@ -226,7 +226,7 @@ describe('finish', () => {
     assert.equal((await jobs.end(job, { guard: 'overdue' })).verdict, 'finished');
   });
 
-  test('tells whether a worker is still at the job, which then settles it', async () => {
+  test('finish reports that no worker runs a job that is queued, released or expired', async () => {
     const [waiting, given, lost] = [await jobs.create(), await jobs.create(), await jobs.create()];
     await jobs.take(given);
     await releaseLease(jobs.redis, given.id, 1);
@@ -238,7 +238,7 @@ describe('finish', () => {
     }
   });
 
-  test('tells the worker that is still at the job', async () => {
+  test('finish notifies the worker that still runs the job', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     const subscriber = new Redis(jobs.server.url);
@@ -253,10 +253,10 @@ describe('finish', () => {
   });
 });
 
-describe('usage that is counted after the end', () => {
+describe('storeUsage', () => {
   const usageOf = async (job: JobIdentity) => (await readJobState(jobs.redis, job.id))?.usage;
 
-  test('is noted once, and never in place of what the end said', async () => {
+  test('storeUsage stores usage once, and never over the usage of the end', async () => {
     const [cut, whole] = [await jobs.create(), await jobs.create()];
     for (const job of [cut, whole]) await jobs.take(job);
     await jobs.end(cut, { outcome: 'cancelled' });
@@ -267,7 +267,7 @@ describe('usage that is counted after the end', () => {
     assert.deepEqual([await usageOf(cut), await usageOf(whole)], ['{"total_tokens":1}', '{"total_tokens":3}']);
   });
 
-  test('is not noted of a job that has not ended, or is not known any more', async () => {
+  test('storeUsage stores nothing for an unfinished or unknown job', async () => {
     const [open, gone] = [await jobs.create(), jobs.identity()];
     for (const job of [open, gone]) await storeUsage(jobs.redis, job.id, '{"total_tokens":1}');
     assert.equal(await usageOf(open), undefined);
@@ -276,7 +276,7 @@ describe('usage that is counted after the end', () => {
 });
 
 describe('finishRun', () => {
-  test('of a run that another attempt has fenced off leaves the job, its request too, to that one', async () => {
+  test('finishRun of a fenced run leaves the job and its request to the other attempt', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     await jobs.expireLease(job);
@@ -298,8 +298,8 @@ describe('finishRun', () => {
   });
 });
 
-describe('forgetting a resource', () => {
-  test('drops its answer, but leaves what was cut to its worker for as long as that may count', async () => {
+describe('forgetResource', () => {
+  test('forgetResource deletes an answer, but keeps an interrupted one for its worker to count', async () => {
     const [whole, cut, counted] = [await jobs.create(), await jobs.create(), await jobs.create()];
     for (const job of [whole, cut, counted]) {
       await jobs.take(job);
@@ -323,7 +323,7 @@ describe('settle', () => {
   });
   const admitJob = (job: JobIdentity) => admit(jobs.redis, admission(job));
 
-  test('takes a hold and a running place off once, and those of no other job', async () => {
+  test('settle frees the hold and the slot of a job once, and of no other job', async () => {
     await knowCaller(jobs.redis);
     const [one, two] = [await jobs.create(), await jobs.create()];
     assert.equal((await admitJob(one)).running, 1);
@@ -339,7 +339,7 @@ describe('settle', () => {
     await settle(jobs.redis, [settlement(two)]);
   });
 
-  test('charges each of thousands that end at once, and puts the record of each into the outbox', async () => {
+  test('settle charges each of 8,100 jobs that end at once and writes all records to the outbox', async () => {
     const account = 'crowd';
     const ended = Array.from({ length: 8100 }, () => jobs.identity({ account }));
     const key = accountKeys.account(account);
@@ -357,7 +357,7 @@ describe('settle', () => {
     assert.deepEqual(await jobs.redis.hmget(key, 'charged', 'n:chat'), [`${2 * ended.length}`, '0']);
   });
 
-  test('a job whose worker is at it is left to that one; the sweeper looks after it in good time', async () => {
+  test('a job that ends while its worker runs is settled by the worker, and by the sweeper after its time', async () => {
     await knowCaller(jobs.redis);
     const queue = { has: async () => true, find: async () => undefined, remove: async () => false };
     const context = { redis: jobs.redis, isCluster: false, blobs: {}, queue: () => queue } as unknown as EndJobContext;
@@ -393,7 +393,7 @@ describe('settle', () => {
   });
 
   for (const code of ['cancelled', 'timeout'] as const) {
-    test(`follows the end of a running job (${code}); its place is free at once, its idempotency key as after any such end`, async () => {
+    test(`the end of a running job (${code}) frees its slot at once, and its idempotency key as other ends do`, async () => {
       await knowCaller(jobs.redis);
       const job = await jobs.create({ idempotency: code });
       await admitJob(job);
@@ -409,7 +409,7 @@ describe('settle', () => {
     });
   }
 
-  test('is left to the worker when a repeat comes between it and the end: the repeat gets the idempotency key', async () => {
+  test('a repeat between the end and the settlement gets the idempotency key, and the worker still settles', async () => {
     await knowCaller(jobs.redis);
     const [one, two] = [await jobs.create({ idempotency: 'between' }), await jobs.create({ idempotency: 'between' })];
     await admitJob(one);
@@ -429,7 +429,7 @@ describe('settle', () => {
     await settle(jobs.redis, [settlement(two)]);
   });
 
-  test('a second time, does not free an idempotency key that is bound to a new job by now', async () => {
+  test('a second settlement does not free an idempotency key that is bound to a new job', async () => {
     await knowCaller(jobs.redis);
     const [one, two] = [await jobs.create({ idempotency: 'hash' }), await jobs.create({ idempotency: 'hash' })];
     assert.equal((await admitJob(one)).verdict, 'admitted');

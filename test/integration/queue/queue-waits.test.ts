@@ -4,14 +4,14 @@ import type { JobConsumerOptions } from '../../../workers/queue/job-consumer.ts'
 import { eventually } from '../../support/eventually.ts';
 import { noting, QueueFixture } from '../../support/faults/queue-fixture.ts';
 
-describe('a consumer that waits for jobs', () => {
+describe('waiting of a job consumer', () => {
   let queues: QueueFixture;
   before(async () => {
     queues = await QueueFixture.start();
   });
   after(() => queues?.stop());
 
-  test('runs a job that was taken for it in the moment of its closing', async () => {
+  test('a job consumer runs a job that Redis gives it during its close', async () => {
     queues.newQueue();
     const { waiting, waits } = await queues.waitingConnection();
     const { ran, run } = noting();
@@ -30,7 +30,7 @@ describe('a consumer that waits for jobs', () => {
     await eventually(async () => assert.deepEqual(await queues.leftovers(), []));
   });
 
-  test('takes a job by the connection by which it waits, in the step in which it comes', async () => {
+  test('a job consumer claims a job over the connection on which it waits', async () => {
     queues.newQueue();
     const { waiting, waits } = await queues.waitingConnection();
     const commands = queues.redis.subscriber();
@@ -42,7 +42,7 @@ describe('a consumer that waits for jobs', () => {
     await eventually(() => assert.deepEqual(ran, ids));
   });
 
-  test('runs what it was given behind a wait that has failed', async () => {
+  test('a job consumer runs a job that was added behind a failed wait', async () => {
     queues.newQueue();
     const { id, waiting, waits } = await queues.waitingConnection();
     const { ran, run } = noting();
@@ -54,7 +54,7 @@ describe('a consumer that waits for jobs', () => {
     await eventually(() => assert.deepEqual(ran, [given]));
   });
 
-  test('is closed soon, also while Redis does not answer', async () => {
+  test('a job consumer closes soon while Redis does not answer', async () => {
     queues.newQueue();
     const { waiting, waits } = await queues.waitingConnection();
     const consumer = queues.consume(async () => 'done', { waiting });
@@ -69,7 +69,7 @@ describe('a consumer that waits for jobs', () => {
     await answer;
   });
 
-  test('leaves the word that jobs wait, while it has no place, to one that has', async (t) => {
+  test('a job consumer without a free slot leaves the marker of waiting jobs to one with a slot', async (t) => {
     queues.newQueue();
     const ends: (() => void)[] = [];
     t.after(() => {
@@ -97,7 +97,7 @@ describe('a consumer that waits for jobs', () => {
     await eventually(() => assert.deepEqual(ran[1], [next]), 2500);
   });
 
-  test('is given nothing from a paused queue, and goes on when it is resumed', async () => {
+  test('a job consumer gets nothing from a paused queue, until it is resumed', async () => {
     queues.newQueue();
     await queues.queue.bull.pause();
     const [paused] = await queues.put(1);

@@ -63,8 +63,8 @@ const poll = (attempt: number, lastSeq: number, progress: number) => ({
   ...{ attempt, lastSeq, progress, task: taskOf() },
 });
 
-describe('storing a task', () => {
-  test('is for the attempt that owns the job, and a repeat changes nothing', async () => {
+describe('storeTask', () => {
+  test('storeTask accepts the current attempt only, and a repeat changes nothing', async () => {
     const job = await jobs.create({ capability: 'video' });
     await jobs.take(job, once);
     assert.equal(await storeTask(jobs.redis, job.id, { ...taskOf(2), task: 'another' }), 'fenced');
@@ -74,7 +74,7 @@ describe('storing a task', () => {
     assert.deepEqual(JSON.parse((await readJobState(jobs.redis, job.id))?.task ?? ''), taskOf());
   });
 
-  test('tells that the job has ended, or is not known', async () => {
+  test('storeTask reports an ended and an unknown job', async () => {
     const job = await jobs.create({ capability: 'video' });
     await jobs.take(job, once);
     await jobs.end(job, { outcome: 'cancelled' });
@@ -85,8 +85,8 @@ describe('storing a task', () => {
   });
 });
 
-describe('begin, where a task is stored', () => {
-  test('lets the job be polled, never run, and any number of times', async () => {
+describe('begin with a stored task', () => {
+  test('begin polls a job with a task, never runs it, any number of times', async () => {
     const job = await withTask();
     for (let attempt = 1; attempt < 9; attempt++) {
       assert.equal(await pauseAt(job, attempt, 0), 'ok');
@@ -94,7 +94,7 @@ describe('begin, where a task is stored', () => {
     }
   });
 
-  test('gives the job up that has killed two workers, whatever came between them', async () => {
+  test('begin gives up a job with a task that has killed two workers, whatever happened between them', async () => {
     const job = await withTask();
     await jobs.expireLease(job);
     assert.deepEqual(await jobs.take(job, once), poll(2, 0, 0));
@@ -107,7 +107,7 @@ describe('begin, where a task is stored', () => {
     assert.deepEqual(await jobs.take(job, once), { verdict: 'lost' });
   });
 
-  test('gives a repeat of the call the same answer, and makes another taking wait', async () => {
+  test('begin returns the same for a repeat of the call for a task, and makes another claim wait', async () => {
     const job = await withTask();
     await jobs.expireLease(job);
     assert.deepEqual(await jobs.take(job, { ...once, claim: 'same' }), poll(2, 0, 0));
@@ -115,7 +115,7 @@ describe('begin, where a task is stored', () => {
     assert.equal((await jobs.take(job, once)).verdict, 'wait');
   });
 
-  test('lets a poll that was given back be taken at once', async () => {
+  test('begin lets a released poll be claimed at once', async () => {
     const job = await withTask();
     await jobs.expireLease(job);
     await jobs.take(job, once);
@@ -123,7 +123,7 @@ describe('begin, where a task is stored', () => {
     assert.deepEqual(await jobs.take(job, once), poll(3, 0, 0));
   });
 
-  test('says that the job has ended, or is overdue, before anything else', async () => {
+  test('begin reports an ended or overdue job with a task first', async () => {
     const ended = await withTask();
     await jobs.end(ended, { outcome: 'cancelled' });
     assert.deepEqual(await jobs.take(ended, once), { verdict: 'settle' });
@@ -134,14 +134,14 @@ describe('begin, where a task is stored', () => {
 });
 
 describe('pause', () => {
-  test('lets the next taking begin at once, which knows the progress', async () => {
+  test('pause lets the next claim start at once, with the progress', async () => {
     const job = await withTask();
     assert.equal(await pauseAt(job, 1, 40), 'ok');
     assert.deepEqual(await jobs.take(job, once), poll(2, 1, 40));
     assert.equal((await readJobState(jobs.redis, job.id))?.progress, 40);
   });
 
-  test('writes a frame where the progress has risen, and lets it never go back', async () => {
+  test('pause writes a frame when the progress rises, and never lowers it', async () => {
     const job = await withTask();
     let attempt = 1;
     for (const progress of [0, 40, 40, 30, 41, 100, 7]) {
@@ -163,7 +163,7 @@ describe('pause', () => {
     assert.equal(batches[0]?.firstSeq, 4, 'the end comes behind the progress');
   });
 
-  test('publishes the frame to the readers of the job', async () => {
+  test('pause publishes its frame to the readers of the job', async () => {
     const job = await withTask();
     const subscriber = new Redis(jobs.server.url);
     try {
@@ -176,7 +176,7 @@ describe('pause', () => {
     }
   });
 
-  test('is for the attempt that owns a job that has not ended', async () => {
+  test('pause accepts only the current attempt of an unfinished job', async () => {
     const job = await withTask();
     await jobs.expireLease(job);
     await jobs.take(job, once);
@@ -189,8 +189,8 @@ describe('pause', () => {
   });
 });
 
-describe('the record of a job with a task', () => {
-  test('counts creations, not polls, and names the vendor', async () => {
+describe('record of a job with a task', () => {
+  test('the record of a job with a task counts creations, not polls, and names the vendor', async () => {
     const job = await withTask();
     for (let attempt = 1; attempt < 6; attempt++) {
       await pauseAt(job, attempt, attempt);
@@ -204,8 +204,8 @@ describe('the record of a job with a task', () => {
   });
 });
 
-describe('the depth of a queue', () => {
-  test('tells how late a poll is, not how long ago its job was made', async () => {
+describe('depth of a queue', () => {
+  test('the depth of a queue reports how late a poll is, not the age of its job', async () => {
     const queue = new CapabilityQueue('video', jobs.redis);
     try {
       const job = await withTask();
@@ -226,7 +226,7 @@ describe('the depth of a queue', () => {
   });
 });
 
-describe('the sweeper', () => {
+describe('Sweeper', () => {
   async function sweep(job: JobIdentity, queue: InstanceType<typeof CapabilityQueue>): Promise<void> {
     const hold = holdMember({ ...job, jobId: job.id });
     await jobs.redis.zadd(accountKeys.holds(job.account), 1, hold);
@@ -237,7 +237,7 @@ describe('the sweeper', () => {
     await jobs.redis.zrem(accountKeys.holds(job.account), hold);
   }
 
-  test('puts a job back into its queue whose task runs but which is lost there, once', async () => {
+  test('the sweeper requeues a job with a running task that its queue has lost, once', async () => {
     const queue = new CapabilityQueue('video', jobs.redis);
     try {
       const job = await withTask();
@@ -252,7 +252,7 @@ describe('the sweeper', () => {
     }
   });
 
-  test('puts it back with all that its state has: the request, or where that is, and its tags', async () => {
+  test('the sweeper requeues a job with its request, or its request blob, and its metadata', async () => {
     const queue = new CapabilityQueue('video', jobs.redis);
     try {
       for (const stored of [{ request: '{"prompt":"a"}' }, { requestBlob: 'blob' }]) {
@@ -271,7 +271,7 @@ describe('the sweeper', () => {
     }
   });
 
-  test('ends a begun job that nobody holds and that does not wait, though it has said nothing and is in its queue', async () => {
+  test('the sweeper ends a started job that is active without a lease, and not one that waits', async () => {
     const queue = new CapabilityQueue('video', jobs.redis);
     try {
       const [stuck, waiting] = [await jobs.create({ capability: 'video' }), await jobs.create({ capability: 'video' })];
@@ -292,7 +292,7 @@ describe('the sweeper', () => {
     }
   });
 
-  test('looks at all that is due in one round, however much it is, and no two of them at the same', async () => {
+  test('concurrent sweepers check every due job in one round, each job once', async () => {
     const count = 450;
     const looked: string[] = [];
     const queue = {
@@ -314,7 +314,7 @@ describe('the sweeper', () => {
     await jobs.redis.del(holds);
   });
 
-  test('ends one without a task as unknown, and one past its deadline as overdue', async () => {
+  test('the sweeper ends a job without a task as outcome_unknown, and an overdue one as timeout', async () => {
     const queue = new CapabilityQueue('video', jobs.redis);
     try {
       const begun = await jobs.create({ capability: 'video' });

@@ -116,7 +116,7 @@ describe('ResponseSession', () => {
     return (await withTimeout(once(client, 'pong'), 300)) !== undefined;
   }
 
-  it('cuts off a client that has answered no ping for 90 seconds', async (t) => {
+  it('ResponseSession disconnects a client that has answered no ping for 90 seconds', async (t) => {
     // Only these: the sockets' own timers go on. First of all tests, because it must not meet timers of others.
     mock.timers.enable({ apis: ['setInterval', 'Date'] });
     t.after(() => mock.timers.reset());
@@ -131,7 +131,7 @@ describe('ResponseSession', () => {
     assert.deepEqual(left, ['a']);
   });
 
-  it('refuses a message that breaks what takes it apart, at once or later, and goes on', async () => {
+  it('ResponseSession answers a message whose parsing throws, at once or later, with an error, and continues', async () => {
     const { client, begun, faults, finish } = await connect();
     create(client, 'a', { user: 'broken' });
     create(client, 'b', { user: 'late' });
@@ -142,7 +142,7 @@ describe('ResponseSession', () => {
     client.terminate();
   });
 
-  it('goes on after a turn that fails as none should', async () => {
+  it('ResponseSession continues after a request that throws unexpectedly', async () => {
     const { client, begun, faults, finish } = await connect();
     create(client, failing);
     create(client, 'a');
@@ -152,7 +152,7 @@ describe('ResponseSession', () => {
     client.terminate();
   });
 
-  it('closes with 1011 where a turn cannot even be begun', async () => {
+  it('ResponseSession closes with 1011 when a request cannot even be opened', async () => {
     const { client, begun, faults } = await connect();
     const closed = once(client, 'close');
     create(client, 'a', { stream_id: unopened });
@@ -160,7 +160,7 @@ describe('ResponseSession', () => {
     assert.deepEqual([begun, faults.map(String)], [[], ['TypeError: unopened']]);
   });
 
-  it('ends after its time: what runs may finish, what waits is not begun, then the error and 1001', async () => {
+  it('ResponseSession ends after its lifetime: running requests finish, waiting ones do not start, then it closes with 1001', async () => {
     const { client, messages, begun, finish } = await connect({ lifetimeMs: 300 });
     create(client, 'running');
     create(client, 'waiting');
@@ -187,14 +187,14 @@ describe('ResponseSession', () => {
     assert.deepEqual(begun, ['running']);
   });
 
-  it('its time is an hour, and is over for an idle connection, too', async () => {
+  it('ResponseSession has a lifetime of an hour, which also ends an idle connection', async () => {
     assert.equal(sessionLimits.lifetimeMs, 3_600_000);
     const { client, messages } = await connect({ lifetimeMs: 100 });
     assert.equal((await once(client, 'close'))[0], 1001);
     assert.equal(messages.length, 1);
   });
 
-  it('is closed when idle, counted from the last message or the end of the last turn', async () => {
+  it('ResponseSession closes an idle connection, counted from the last message or the end of the last request', async () => {
     const { client, messages, finish } = await connect({ idleMs: 800 });
     for (let count = 0; count < 12; count++) {
       client.send('{"type":"response.cancel"}');
@@ -210,7 +210,7 @@ describe('ResponseSession', () => {
     assert.equal(messages.length, 12);
   });
 
-  it('runs sixteen turns at a time and lets sixteen messages wait; more are not even read', async () => {
+  it('ResponseSession runs sixteen requests, lets sixteen messages wait, and reads no more', async () => {
     const { client, begun, finish } = await connect();
     for (let lane = 0; lane < 31; lane++) create(client, `m${lane}`, { stream_id: `l${lane}` });
     await isRead(client);
@@ -228,7 +228,7 @@ describe('ResponseSession', () => {
     assert.equal(begun.at(-1), 'm32');
   });
 
-  it('of long messages fewer wait', async () => {
+  it('ResponseSession lets fewer long messages wait', async () => {
     const { client, session, begun, finish } = await connect({ waitingBytes: 1000 });
     let taken = 0;
     const { take } = session;
@@ -249,7 +249,7 @@ describe('ResponseSession', () => {
     await eventually(() => assert.equal(begun.at(-1), 'later'));
   });
 
-  it('a client that takes nothing gets no further turn begun and is not read from, until it takes again', async () => {
+  it('ResponseSession starts and reads nothing for a client that reads nothing, until it reads again', async () => {
     const { client, socket, connection, begun } = await connect();
     client.pause();
     const text = JSON.stringify({ text: 'x'.repeat(100_000) });
@@ -262,7 +262,7 @@ describe('ResponseSession', () => {
     await eventually(() => assert.deepEqual(begun, ['a']));
   });
 
-  it('tells its turns when the client is gone, and begins none of those that wait', async () => {
+  it('ResponseSession notifies its running requests of a disconnect, and starts none of the waiting ones', async () => {
     const { client, begun, left, finish } = await connect();
     create(client, 'a');
     create(client, 'b', { stream_id: 'lane' });
@@ -275,7 +275,7 @@ describe('ResponseSession', () => {
     assert.deepEqual(begun, ['a', 'b']);
   });
 
-  it('ends at once when told to and nothing runs', async () => {
+  it('ResponseSession ends at once on request when nothing runs', async () => {
     const { client, session, messages } = await connect();
     session.end(new ApiError('service_unavailable', 'Closing.'));
     assert.equal((await once(client, 'close'))[0], 1001);

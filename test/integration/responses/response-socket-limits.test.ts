@@ -13,7 +13,7 @@ import { vendorCalls } from '../../support/vendor-journal.ts';
 
 const words = (count: number): string => Array.from({ length: count }, (_, index) => `word${index + 1}`).join(' ');
 
-describe('a socket on /v1/responses', () => {
+describe('response socket limits', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start({ settings: { CORS_ORIGINS: 'https://app.example, http://localhost:3000/' } });
@@ -28,7 +28,7 @@ describe('a socket on /v1/responses', () => {
     await eventually(async () => assert.equal((await vendorCalls(gateway, name))[0]?.ended, end), 60_000);
   }
 
-  it('is for whom has a key, and no page of another site; so is the one of a job', async () => {
+  it('a response socket and a job socket require a key and a listed origin', async () => {
     for (const path of ['/v1/responses', `/v1/jobs/job_${'0'.repeat(32)}/ws`]) {
       const url = `${gateway.url}${path}`;
       await assertErrorAnswer(await refusedHandshake(url), 401, 'invalid_api_key');
@@ -44,7 +44,7 @@ describe('a socket on /v1/responses', () => {
     }
   });
 
-  it('refuses null in the place of a part, as POST does, and no other caller notices', async () => {
+  it('a response socket refuses null as a content part as POST does, without effect on others', async () => {
     const input = [{ type: 'web_search_call', content: [null] }];
     const model = 'sandbox-chat';
     const other = gateway.client().responses.create({ model, input: `Reply with exactly: ${words(20)}` });
@@ -58,7 +58,7 @@ describe('a socket on /v1/responses', () => {
     client.webSocket.close();
   });
 
-  it('is opened by browsers with the key in a subprotocol', async () => {
+  it('a response socket opens for a browser with its key in a subprotocol', async () => {
     const url = `${gateway.url.replace(/^http/, 'ws')}/v1/responses`;
     const webSocket = new BrowserWebSocket(url, ['sluice', `openai-insecure-api-key.${gateway.apiKey}`]);
     const text = new Promise<string>((resolve) => {
@@ -75,7 +75,7 @@ describe('a socket on /v1/responses', () => {
     webSocket.close();
   });
 
-  it('is not opened by a plain GET, nor with headers that mean one request', async () => {
+  it('GET /v1/responses returns 426 without an upgrade, and 400 for headers of a single request', async () => {
     await assertErrorAnswer(await gateway.fetch('/v1/responses'), 426, 'upgrade_required');
     for (const [name, value] of [
       ['Idempotency-Key', 'a'],
@@ -86,7 +86,7 @@ describe('a socket on /v1/responses', () => {
     }
   });
 
-  it('a client that vanishes takes its turns along: running ones are cancelled, waiting ones are never made', async () => {
+  it('a response socket cancels running requests and drops waiting ones when its client disconnects', async () => {
     for (const vanish of ['close', 'terminate'] as const) {
       const client = await open();
       client.create({ input: 'WORDS:1000@40', user: vanish });
@@ -99,7 +99,7 @@ describe('a socket on /v1/responses', () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 
-  it('with X-Sluice-On-Disconnect: continue the turn goes on without its client', async () => {
+  it('a response socket with X-Sluice-On-Disconnect: continue completes its request without its client', async () => {
     const client = await open(undefined, { 'x-sluice-on-disconnect': 'continue' });
     client.create({ input: 'WORDS:40@40', user: 'continues' });
     await client.until('response.output_text.delta');
@@ -107,7 +107,7 @@ describe('a socket on /v1/responses', () => {
     await ended('continues', 'completed');
   });
 
-  it('is closed with 1000 when nothing happens on it, not while a turn runs', async () => {
+  it('a response socket closes with 1000 when idle, but not during a request', async () => {
     const api = await gateway.startApi({ SLUICE_SOCKET_IDLE_SECONDS: '1' });
     const client = await open(api);
     const { text } = await client.turn({ input: 'WORDS:80@40' });
@@ -119,7 +119,7 @@ describe('a socket on /v1/responses', () => {
     await api.stop();
   });
 
-  it('SIGTERM: idle ones are closed at once; a turn under way ends first, those that wait are not begun', async () => {
+  it('an idle response socket closes at once after SIGTERM, and a busy one after its running request', async () => {
     const api = await gateway.startApi({ SLUICE_SHUTDOWN_SECONDS: '60' });
     const [idle, busy] = await Promise.all([open(api), open(api)]);
     busy.create({ input: 'WORDS:60@50' });
@@ -137,7 +137,7 @@ describe('a socket on /v1/responses', () => {
     assert.deepEqual(await vendorCalls(gateway, 'not-begun'), []);
   });
 
-  it('SIGTERM: a turn that is longer is handed over; the error says where it goes on', async () => {
+  it('a response socket hands a long request over after SIGTERM, with an error that names where to resume', async () => {
     const api = await gateway.startApi({ SLUICE_SHUTDOWN_SECONDS: '1' });
     const client = await open(api);
     client.create({ input: 'WORDS:160@40', user: 'moves' });
@@ -154,7 +154,7 @@ describe('a socket on /v1/responses', () => {
     assert.equal((await vendorCalls(gateway, 'moves')).length, 1);
   });
 
-  it('clients that read nothing hold up neither their job nor the memory of the api, and then get all of it', async (t) => {
+  it('response sockets that read nothing neither delay a job nor grow the api process, and get all later', async (t) => {
     const count = isMainNode ? 20_000 : 4000;
     // A small young generation, so that the figure shows what is held.
     const api = await gateway.startApi({ NODE_OPTIONS: '--max-semi-space-size=1', SLUICE_UNREAD_SECONDS: '600' });

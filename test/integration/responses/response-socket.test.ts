@@ -32,7 +32,7 @@ const tools = [
 ];
 const user = (text: string): object => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] });
 
-describe('the WebSocket mode of /v1/responses', () => {
+describe('WebSocket mode of /v1/responses', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start();
@@ -58,7 +58,7 @@ describe('the WebSocket mode of /v1/responses', () => {
   }
 
   for (const model of ['sandbox-chat', 'sandbox-responses']) {
-    it(`a text turn has the very events of the SSE view, without [DONE] (${model})`, async () => {
+    it(`a response socket sends the events of the SSE view without [DONE] for a text request (${model})`, async () => {
       const request = { model, input: 'Count from 1 to 5', metadata: { a: 'b' } };
       const client = await open();
       const { events, text } = await client.turn(request);
@@ -70,7 +70,7 @@ describe('the WebSocket mode of /v1/responses', () => {
       client.webSocket.close();
     });
 
-    it(`a tool turn goes on with store: false and the new items only (${model})`, async () => {
+    it(`a response socket continues a tool call with store: false and the new items only (${model})`, async () => {
       const client = await open();
       const shared = { model, store: false, tools };
       const first = await client.turn({ ...shared, input: 'TOOL:exec_command {"cmd":"ls"}' });
@@ -89,7 +89,7 @@ describe('the WebSocket mode of /v1/responses', () => {
       client.webSocket.close();
     });
 
-    it(`Codex's sequence: a warm-up calls no vendor, and its input belongs to the turns after it (${model})`, async () => {
+    it(`a response socket serves the requests of Codex, whose warm-up calls no vendor (${model})`, async () => {
       const client = await open();
       const name = `codex-${model}`;
       const shared = {
@@ -127,7 +127,7 @@ describe('the WebSocket mode of /v1/responses', () => {
     });
   }
 
-  it('requests sent at once are answered in order, refused ones in their places', async () => {
+  it('a response socket answers queued requests in order, with errors in their positions', async () => {
     const client = await open();
     client.create({ input: 'Reply with exactly: one', sandbox: { first_token_ms: 200 } });
     client.create({ input: 'Reply with exactly: two', temperature: 'hot' });
@@ -150,7 +150,7 @@ describe('the WebSocket mode of /v1/responses', () => {
     client.webSocket.close();
   });
 
-  it('lanes run side by side, their events named; one of them can go on from another', async () => {
+  it('a response socket runs lanes side by side with named events, and one lane continues another', async () => {
     const client = await open();
     client.create({ stream_id: 'slow', input: 'WORDS:40@40', store: false });
     client.create({ stream_id: 'slow', input: 'Reply with exactly: after', store: false });
@@ -185,7 +185,7 @@ describe('the WebSocket mode of /v1/responses', () => {
     client.webSocket.close();
   });
 
-  it('a stream_id that is none, and one too many, are refused', async () => {
+  it('a response socket refuses an invalid stream_id, and more than 32 lanes', async () => {
     const client = await open();
     for (const streamId of ['', 'a b', 'x'.repeat(257), 5, null]) {
       const { error, status, stream_id } = await client.refusal({ stream_id: streamId, input: 'Hi' });
@@ -201,7 +201,7 @@ describe('the WebSocket mode of /v1/responses', () => {
     client.webSocket.close();
   });
 
-  it('a response that is not stored is known to its own connection only, and there as long as it is the latest', async () => {
+  it('an unstored response is known to its own response socket only, while it is the latest', async () => {
     const client = await open();
     const first = await client.turn({ input: 'Hi', store: false });
     const other = await open();
@@ -216,7 +216,7 @@ describe('the WebSocket mode of /v1/responses', () => {
     other.webSocket.close();
   });
 
-  it('a stored response is found by other connections and over HTTP, as soon as it is completed, but by no other account', async () => {
+  it('a stored response is found by other connections and over HTTP at once, but by no other account', async () => {
     const client = await open();
     const first = await client.turn({ input: 'Reply with exactly: stored' });
     const body = JSON.stringify({ model: 'sandbox-chat', input: 'Hi', previous_response_id: first.response.id });
@@ -235,7 +235,7 @@ describe('the WebSocket mode of /v1/responses', () => {
     for (const { webSocket } of [client, other, foreign]) webSocket.close();
   });
 
-  it('a turn that fails takes the response that it went on from with it, unless that is of another lane', async () => {
+  it('a failed request drops the unstored response it continued, unless that is of another lane', async () => {
     const client = await open();
     const first = await client.turn({ input: 'Hi', store: false });
     const on = { previous_response_id: first.response.id, store: false };
@@ -258,7 +258,7 @@ describe('the WebSocket mode of /v1/responses', () => {
     client.webSocket.close();
   });
 
-  it('a failure after the first event is response.failed, one before it an error with its status; the socket stays', async () => {
+  it('a response socket ends a late failure with response.failed, sends an early one as an error, and stays open', async () => {
     const client = await open();
     const cut = await client.turn({ input: 'WORDS:20@100', sandbox: { fault: { kind: 'reset', after_tokens: 5 } } });
     assert.equal(cut.last.type, 'response.failed');
@@ -271,7 +271,7 @@ describe('the WebSocket mode of /v1/responses', () => {
     client.webSocket.close();
   });
 
-  it("more unfinished requests than the key may have are a 429 with Retry-After's headers", async () => {
+  it('a response socket sends a 429 with Retry-After headers above the concurrency limit of its key', async () => {
     const client = await open(await makeApiKey(gateway, { concurrency: 1 }));
     client.create({ stream_id: 'a', input: 'WORDS:20@40' });
     await client.until('response.created');
@@ -285,7 +285,7 @@ describe('the WebSocket mode of /v1/responses', () => {
     client.webSocket.close();
   });
 
-  it('a key that is revoked while its socket is open gets no further turn, and no warm-up', async () => {
+  it('a response socket refuses every request and warm-up after its key is revoked', async () => {
     const key = await makeApiKey(gateway);
     const client = await open(key);
     assert.equal((await client.turn({ input: 'Reply with exactly: ok' })).text, 'ok');
@@ -300,7 +300,7 @@ describe('the WebSocket mode of /v1/responses', () => {
     client.webSocket.close();
   });
 
-  it('messages that are no requests are errors, and the socket stays', async () => {
+  it('a response socket answers invalid messages with errors and stays open', async () => {
     const client = await open();
     const refusals: [message: string | Buffer, param: string | null][] = [
       ['', null],
@@ -330,7 +330,7 @@ describe('the WebSocket mode of /v1/responses', () => {
     client.webSocket.close();
   });
 
-  it('response.cancel ends what its lane runs, or what it names: the job is cancelled, the vendor left, the rest goes on', async () => {
+  it('response.cancel cancels the request of its lane or the named one, and the next one runs', async () => {
     const client = await open();
     for (const isNamed of [false, true]) {
       const name = `cancelled-${isNamed}`;
@@ -355,7 +355,7 @@ describe('the WebSocket mode of /v1/responses', () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 
-  it('a large message is taken in its turn, and its conversation goes on', async () => {
+  it('a response socket accepts a large message in order, and continues its conversation', async () => {
     const client = await open();
     const long = 'lorem ipsum '.repeat(40_000);
     client.create({ input: `${long} Reply with exactly: large`, store: false });
@@ -376,13 +376,13 @@ describe('the WebSocket mode of /v1/responses', () => {
     client.webSocket.close();
   });
 
-  it('a message that is longer than the largest body closes the socket with 1009', async () => {
+  it('a response socket closes with 1009 for a message over the largest body size', async () => {
     const client = await open();
     client.create({ input: 'x'.repeat(20 * 1024 * 1024) });
     assert.equal(await client.closed, 1009);
   });
 
-  it("OpenAI's own client gets its turns", async () => {
+  it('a response socket serves the OpenAI client', async () => {
     const socket = new ResponsesWS(gateway.client());
     const text = await new Promise<string>((resolve, reject) => {
       let said = '';

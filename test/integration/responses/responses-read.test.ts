@@ -41,7 +41,7 @@ async function expire(response: Response): Promise<void> {
 
 for (const model of ['sandbox-chat', 'sandbox-responses']) {
   describe(`GET /v1/responses/{id} of ${model}`, () => {
-    it('refuses values of its parameters that it does not know, and those that need a stream', async () => {
+    it(`GET /v1/responses/{id} of ${model} returns 400 naming an unknown value, or a parameter without a stream`, async () => {
       const { id } = await create({ model, input: 'Hi' });
       for (const [query, param] of [
         ['include[]=reasoning.encrypted_content&include[]=thoughts', 'include'],
@@ -65,7 +65,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       }
     });
 
-    it('streams one in the background from its making on, before a worker has said a word', {
+    it(`GET /v1/responses/{id} of ${model} streams a background response before any output`, {
       timeout: 30_000,
     }, async () => {
       const body = { model, input: 'Hi', background: true, stream: true, sandbox: { first_token_ms: 600_000 } };
@@ -84,7 +84,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       }
     });
 
-    it('streams one that failed before it said a word as a stream that ends with response.failed', async () => {
+    it(`GET /v1/responses/{id} of ${model} streams an early failure up to response.failed`, async () => {
       const fault = { sandbox: { fault: { kind: 'error', status: 500, message: 'broken' } } };
       const answer = await post({ model, input: 'Hi', background: true, stream: true, ...fault });
       assert.equal(answer.status, 200);
@@ -99,7 +99,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       assert.deepEqual(sseEvents(await (await get(`${response.id}?stream=true`)).text()), events);
     });
 
-    it('goes on behind starting_after and behind Last-Event-ID, whichever is later, and beyond the end says [DONE]', async () => {
+    it(`GET /v1/responses/{id} of ${model} resumes after the later of starting_after and Last-Event-ID`, async () => {
       const answer = await post({ model, input: 'Count from 1 to 5', background: true, stream: true });
       const whole = sseEvents(await answer.text());
       const { id } = (JSON.parse((whole[0] as WireEvent).data) as { response: Response }).response;
@@ -114,7 +114,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       assert.deepEqual(sseEvents(await events.text()), whole, 'the job has the same events under the same ids');
     });
 
-    it('is 404 once it has expired, and what names it says so', async () => {
+    it(`GET /v1/responses/{id} of ${model} returns 404 once it has expired, and references to it fail`, async () => {
       const made = await create({ model, input: 'Hi' });
       await expire(made);
       await assertErrorAnswer(await get(made.id), 404, 'not_found');
@@ -130,7 +130,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       await assertErrorAnswer(await get(made.id), 404, 'not_found');
     });
 
-    it('tells what cannot be gone on from, and why', async () => {
+    it(`POST /v1/responses with ${model} continues no unfinished or cancelled response, but an incomplete one`, async () => {
       const running = await create({ model, input: 'Hi', background: true, sandbox: { first_token_ms: 600_000 } });
       const next = { model, input: 'Hi', previous_response_id: running.id };
       const early = await assertErrorAnswer(await post(next), 400, 'invalid_request_error');
@@ -150,7 +150,7 @@ describe('GET /v1/responses/{id} with include', () => {
   const encrypted = ({ output }: Pick<Response, 'output'>) =>
     output.map((item) => (item as { encrypted_content?: string }).encrypted_content !== undefined);
 
-  it('shows the encrypted reasoning where it is asked for, of the response and among the input of the next', async () => {
+  it('GET /v1/responses/{id} and input_items show encrypted reasoning only with include', async () => {
     const made = await create(asked);
     assert.deepEqual(encrypted(made), [false, false]);
     const read = async (query: string): Promise<Response> =>
@@ -171,7 +171,7 @@ describe('item_reference', () => {
   const model = 'sandbox-chat';
   const reference = (id: string | undefined) => ({ type: 'item_reference', id });
 
-  it('stands for any item of earlier turns, any number of times, and names the first that is not there', async () => {
+  it('item_reference resolves any earlier item, repeatedly, and a 400 names the first unknown one', async () => {
     const one = await create({ model, input: 'Reply with exactly: one' });
     const two = await create({ model, input: 'Reply with exactly: two', previous_response_id: one.id });
     const { data } = (await (await get(`${two.id}/input_items?order=asc`)).json()) as { data: { id: string }[] };
@@ -187,7 +187,7 @@ describe('item_reference', () => {
     assert.equal(refused.param, `input[${known.length + 1}].id`);
   });
 
-  it('is 413 where few references make a request that is too long', async () => {
+  it('item_reference returns 413 when a few references make a request that is too large', async () => {
     const long = `${'otter '.repeat(100_000)} Reply with exactly: read`;
     const { id } = await create({ model, input: long });
     const { data } = (await (await get(`${id}/input_items`)).json()) as { data: { id: string }[] };
@@ -199,7 +199,7 @@ describe('item_reference', () => {
 });
 
 describe('previous_response_id', () => {
-  it('is 413 where all turns together are longer than a request may be', async () => {
+  it('previous_response_id returns 413 when the whole conversation is too large', async () => {
     const model = 'sandbox-chat';
     const image = `data:image/png;base64,${'QUJD'.repeat(2_900_000)}`;
     const ask = (previous?: string) => {

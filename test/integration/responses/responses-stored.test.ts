@@ -54,7 +54,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
     client.responses.create({ model, input, ...more, stream: false }) as Promise<Response>;
 
   describe(`stored responses of ${model}`, () => {
-    it('are read again as they were answered, from Redis and from the database', async () => {
+    it(`a stored response of ${model} is retrieved as it was returned, from Redis and the database`, async () => {
       const made = await create('Reply with exactly: stored', { metadata: { topic: 'otters' } });
       const { output_text: text, ...body } = made;
       assert.equal(text, 'stored');
@@ -65,7 +65,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       assert.deepEqual(later, body);
     });
 
-    it('that were streamed are read again, too', async () => {
+    it(`a streamed response of ${model} is retrieved as it was streamed, from Redis and the database`, async () => {
       const stream = client.responses.stream({ model, input: 'Count from 1 to 9' });
       const { output_text: _, output_parsed: __, ...final } = await stream.finalResponse();
       const read = async (): Promise<unknown> => {
@@ -81,7 +81,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       assert.equal((await assertErrorAnswer(refused, 400, 'invalid_request_error')).param, 'stream');
     });
 
-    it('continue a conversation, right after they were completed, and from the database', async () => {
+    it(`a stored response of ${model} continues a conversation, from Redis and the database`, async () => {
       const one = await create('Reply with exactly: the word is otter', { instructions: 'Be brief.' });
       const two = await create('Reply with exactly: and the other is beaver', { previous_response_id: one.id });
       assert.equal(two.previous_response_id, one.id);
@@ -105,7 +105,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       );
     });
 
-    it('find a next turn that is sent within 5 ms of response.completed', async () => {
+    it(`a stored response of ${model} is found by a request sent right after response.completed`, async () => {
       for (let turn = 0, previous: string | undefined; turn < 10; turn++) {
         const stream = await client.responses.create({
           ...{ model, input: `Reply with exactly: turn ${turn}`, stream: true },
@@ -121,7 +121,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       }
     });
 
-    it('keep calls and their results together across turns', async () => {
+    it(`stored responses of ${model} keep tool calls and their outputs together across requests`, async () => {
       const tools: OpenAI.Responses.Tool[] = [
         { type: 'function', name: 'get_weather', parameters: { type: 'object', properties: {} }, strict: false },
       ];
@@ -143,7 +143,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       assert.equal(param, 'input[0].id');
     });
 
-    it('carry a conversation of more than 64 KiB, and of more than 1 MiB', async () => {
+    it(`stored responses of ${model} carry conversations over 64 KiB and over 1 MiB`, async () => {
       for (const length of [100_000, 1_300_000]) {
         const word = 'otter '.repeat(length / 6);
         const one = await create(`${word} Reply with exactly: read`);
@@ -153,7 +153,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       }
     });
 
-    it('with tools of more than 64 KiB say them again', async () => {
+    it(`a stored response of ${model} returns tools over 64 KiB again`, async () => {
       const description = 'x'.repeat(80_000);
       const parameters = { type: 'object', properties: {} };
       const tools: OpenAI.Responses.Tool[] = [
@@ -165,7 +165,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       assert.deepEqual((await client.responses.retrieve(made.id)).tools, made.tools);
     });
 
-    it('are deleted for good, and cannot be continued then', async () => {
+    it(`a deleted response of ${model} returns 404 and cannot be continued`, async () => {
       const made = await create('Hello');
       const answer = await gateway.fetch(`/v1/responses/${made.id}`, { method: 'DELETE' });
       assert.deepEqual(await answer.json(), { id: made.id, object: 'response', deleted: true });
@@ -176,7 +176,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       await assertErrorAnswer(await post('/v1/responses', body), 400, 'previous_response_not_found');
     });
 
-    it("are nobody else's, and an unstored one is nobody's", async () => {
+    it(`a response of ${model} is unknown to other accounts, and an unstored one to every account`, async () => {
       const stored = await create('Hello');
       const unstored = await create('Hello', { store: false });
       const another = { authorization: `Bearer ${await makeApiKey(gateway, { accountId: 'another' })}` };
@@ -191,7 +191,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       }
     });
 
-    it('are not told of to a key that has been revoked', async () => {
+    it(`a response of ${model} gives a revoked key 401, whether it exists or not`, async () => {
       const { id } = await create('Hello');
       const key = await makeApiKey(gateway);
       const headers = { authorization: `Bearer ${key}` };
@@ -207,7 +207,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       }
     });
 
-    it('list the items they were made from in pages', async () => {
+    it(`GET /v1/responses/{id}/input_items of ${model} pages through the input items`, async () => {
       const { id } = await create(['a', 'b', 'c', 'd', 'e'].map((content) => ({ role: 'user', content })));
       const items = [];
       for await (const item of client.responses.inputItems.list(id, { limit: 2 })) items.push(item);
@@ -219,10 +219,10 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
     });
   });
 
-  describe(`responses in the background of ${model}`, () => {
+  describe(`background responses of ${model}`, () => {
     const paced = { sandbox: { first_token_ms: 300 } } as Partial<Create>;
 
-    it('are answered at once, and read when they have ended', async () => {
+    it(`a background response of ${model} returns at once and is retrieved after its end`, async () => {
       const made = await create('Reply with exactly: later', { background: true, ...paced });
       assert.match(made.status ?? '', /^(queued|in_progress)$/);
       assert.deepEqual([made.output, made.usage, made.background], [[], null, true]);
@@ -232,7 +232,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       assert.equal((await client.responses.retrieve(made.id)).output_text, 'later');
     });
 
-    it('go on when their caller has left, and are streamed again from every position, exactly', async () => {
+    it(`a background response of ${model} continues without its client, and streams the rest after any cursor`, async () => {
       const text = { model, input: 'Count from 1 to 12', background: true, stream: true };
       const first = await post('/v1/responses', { ...text, sandbox: { tokens_per_second: 40 } });
       const reader = first.body?.getReader();
@@ -259,7 +259,7 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       assert.equal((await assertErrorAnswer(wrong, 400, 'invalid_request_error')).param, 'starting_after');
     });
 
-    it('are cancelled, once and for all', async () => {
+    it(`a background response of ${model} is cancelled for good, and a synchronous one returns 400`, async () => {
       const slow = { sandbox: { first_token_ms: 60_000 } } as Partial<Create>;
       const { id } = await create('Hello', { background: true, ...slow });
       assert.equal((await client.responses.cancel(id)).status, 'cancelled');
@@ -269,19 +269,19 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       await assertErrorAnswer(await post(`/v1/responses/${synchronous.id}/cancel`, {}), 400, 'invalid_request_error');
     });
 
-    it('that fail say how, when they are read', async () => {
+    it(`a failed background response of ${model} shows its error`, async () => {
       const fault = { sandbox: { fault: { kind: 'error', status: 500, message: 'broken' } } } as Partial<Create>;
       const { id } = await create('Hello', { background: true, ...fault });
       const { status, error, output } = await untilEnded(id);
       assert.deepEqual([status, error?.code, output], ['failed', 'server_error', []]);
     });
 
-    it('must be stored', async () => {
+    it(`POST /v1/responses with ${model} returns 400 for a background response with store: false`, async () => {
       const body = { model, input: 'Hello', background: true, store: false };
       await assertErrorAnswer(await post('/v1/responses', body), 400, 'invalid_request_error');
     });
 
-    it('with an Idempotency-Key are made once', async () => {
+    it(`a background response of ${model} with an Idempotency-Key is made once`, async () => {
       const body = { model, input: 'Hello', background: true };
       const headers = { 'idempotency-key': `background-${model}` };
       const [one, two] = await Promise.all([

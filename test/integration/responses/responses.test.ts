@@ -57,7 +57,7 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
   const calls = ({ output }: Response) => output.filter((item) => item.type === 'function_call');
 
   describe(`POST /v1/responses of ${model}`, () => {
-    it('a string and a list of items are answered, with every field of the object', async () => {
+    it(`POST /v1/responses with ${model} answers a string or items, with every field of the object`, async () => {
       const response = await held('Reply with exactly: hello', { metadata: { a: 'b' }, temperature: 0.5 });
       assert.equal(response.output_text, 'hello');
       assert.match(response.id, /^resp_[0-9a-f]{32}$/);
@@ -83,7 +83,7 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
       assert.equal((await held(items)).output_text, 'items');
     });
 
-    it('a stream says the same as the held answer, event by event, and ends with [DONE]', async () => {
+    it(`POST /v1/responses with ${model} streams the held answer in the order of OpenAI events, and ends with [DONE]`, async () => {
       const whole = await held('Reply with exactly: one two three');
       const { response, types } = await streamed('Reply with exactly: one two three');
       const text = (items: Response['output']) =>
@@ -107,12 +107,12 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
       assert.ok(raw.endsWith('data: [DONE]\n\n'));
     });
 
-    it("the client's own helper for streams reads it", async () => {
+    it(`POST /v1/responses with ${model} streams to the helper of the OpenAI client`, async () => {
       const stream = client.responses.stream({ model, input: 'Reply with exactly: helper' });
       assert.equal((await stream.finalResponse()).output_text, 'helper');
     });
 
-    it('instructions and a limit of tokens are obeyed; what is cut off is incomplete', async () => {
+    it(`POST /v1/responses with ${model} obeys instructions and max_output_tokens, and is incomplete at the limit`, async () => {
       const words = Array.from({ length: 60 }, (_, index) => `word${index}`).join(' ');
       for (const response of [
         await held(`Reply with exactly: ${words}`, { max_output_tokens: 16 }),
@@ -127,7 +127,7 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
       assert.equal((await held('Hi', { instructions: 'Be brief' })).instructions, 'Be brief');
     });
 
-    it('functions are called, one and several, and their results reach the model', async () => {
+    it(`POST /v1/responses with ${model} calls one or several functions, and passes on their outputs`, async () => {
       const asked = 'TOOL:get_weather {"city":"Zürich \\"x\\""}';
       const first = await held(asked, { tools: [weather] });
       const [call, ...others] = calls(first);
@@ -168,7 +168,7 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
       );
     });
 
-    it('custom tools are called with free text', async () => {
+    it(`POST /v1/responses with ${model} calls custom tools with free text`, async () => {
       const more = { tools: [shell], tool_choice: { type: 'custom', name: 'shell' } } as const;
       for (const { output } of [await held('Run it', more), (await streamed('Run it', more)).response]) {
         const call = output.find((item) => item.type === 'custom_tool_call') ?? assert.fail('no call');
@@ -183,7 +183,7 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
       }
     });
 
-    it('answers in a form that was asked for', async () => {
+    it(`POST /v1/responses with ${model} answers in the requested text format`, async () => {
       const shape = z.object({ city: z.string(), degrees: z.number() });
       const parsed = await client.responses.parse({
         ...{ model, input: 'The weather, please' },
@@ -194,7 +194,7 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
       JSON.parse((await held('JSON please', { text: { format: { type: 'json_object' } } })).output_text);
     });
 
-    it('log probabilities come where they are included', async () => {
+    it(`POST /v1/responses with ${model} returns log probabilities with include`, async () => {
       const more: Fields = { include: ['message.output_text.logprobs'], top_logprobs: 2 };
       const input = 'Reply with exactly: how likely';
       for (const { output } of [await held(input, more), (await streamed(input, more)).response]) {
@@ -205,7 +205,7 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
       }
     });
 
-    it('what cannot be is refused, each in its field', async () => {
+    it(`POST /v1/responses with ${model} returns 400 naming the invalid field, held and streamed`, async () => {
       const bad: [object, string][] = [
         [{ input: undefined }, 'input'],
         [{ input: [{ role: 'user' }] }, 'input[0].content'],
@@ -223,7 +223,7 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
       }
     });
 
-    it('an error before the first event is a status, one after it response.failed', async () => {
+    it(`POST /v1/responses with ${model} returns a status for an early error, and response.failed for a late one`, async () => {
       const early = await post({
         model,
         input: 'Hi',
@@ -242,7 +242,7 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
       assert.ok(!text.includes('[DONE]'));
     });
 
-    it('respond-async answers the job, whose result is the response', async () => {
+    it(`POST /v1/responses with ${model} and Prefer: wait=N returns the response in time, with its job events`, async () => {
       const body = JSON.stringify({ model, input: 'Reply with exactly: later' });
       const accepted = await gateway.fetch('/v1/responses', {
         method: 'POST',
@@ -259,8 +259,8 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
   });
 }
 
-describe('POST /v1/responses over a chat', () => {
-  it('reasoning is an item of its own: its text, or its summary where one is asked for', async () => {
+describe('POST /v1/responses over a chat model', () => {
+  it('POST /v1/responses over a chat model returns reasoning as an item, with text or a summary', async () => {
     const ask = async (more: Fields): Promise<Response['output']> =>
       ((await client.responses.create({ model: 'sandbox-reasoning', input: 'Think', ...more } as never)) as Response)
         .output;
@@ -273,7 +273,7 @@ describe('POST /v1/responses over a chat', () => {
     assert.match(summary.id, /^rs_0_[0-9a-f]{32}$/);
   });
 
-  it('tools in a namespace are called with it', async () => {
+  it('POST /v1/responses over a chat model calls tools of a namespace with its name', async () => {
     const more = { model: 'sandbox-chat', input: 'Hello', tools: [desk], tool_choice: 'required' };
     const held = (await client.responses.create(more as never)) as Response;
     const streamed = await client.responses.stream(more as never).finalResponse();
@@ -284,7 +284,7 @@ describe('POST /v1/responses over a chat', () => {
     }
   });
 
-  it('hosted tools and hints are left out and named; what insists on one is refused', async () => {
+  it('POST /v1/responses over a chat model names ignored tools and hints, and refuses a choice of one', async () => {
     const tools = [weather, { type: 'web_search', external_web_access: true }];
     const answer = await post({ model: 'sandbox-chat', input: 'Hi', tools, client_metadata: { a: 'b' } });
     assert.equal(answer.status, 200);
@@ -296,7 +296,7 @@ describe('POST /v1/responses over a chat', () => {
     assert.deepEqual([whole.status, whole.headers.get('x-sluice-ignored')], [200, 'truncation']);
   });
 
-  it('a model for legacy completions is refused', async () => {
+  it('POST /v1/responses returns 400 naming model for a native completions model', async () => {
     const answer = await post({ model: 'sandbox-instruct', input: 'Hi' });
     await assertRefused(answer, 'model');
   });

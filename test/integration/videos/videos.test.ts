@@ -69,7 +69,7 @@ const post = (path: string, body: unknown, headers: Record<string, string> = {})
   gateway.fetch(path, { method: 'POST', body: JSON.stringify(body), headers });
 
 describe('POST /v1/videos', () => {
-  it('answers at once, then shows a progress that never falls, and in the end the file', async () => {
+  it('POST /v1/videos returns at once, then shows a progress that never falls, and finally the file', async () => {
     const created = await createVideo(client, { user: 'one', sandbox: { video: { duration_ms: 3000 } } });
     const { id, created_at: createdAt, status, progress, ...rest } = created;
     assert.match(id, /^video_[0-9a-f]{32}$/);
@@ -96,7 +96,7 @@ describe('POST /v1/videos', () => {
     assert.equal((await creationsOf('one')).length, 1);
   });
 
-  it('makes portraits with the portrait model, and refuses it other sizes', async () => {
+  it('POST /v1/videos makes portraits with the portrait model, and returns 400 for its other sizes', async () => {
     const video = await completed({ model: 'sandbox-video-portrait' as 'sora-2', seconds: '8' });
     assert.deepEqual([video.size, video.seconds], ['720x1280', '8']);
     const refused = { model: 'sandbox-video-portrait', prompt: 'A sea otter', size: '1280x720' };
@@ -104,7 +104,7 @@ describe('POST /v1/videos', () => {
     assert.equal(param, 'size');
   });
 
-  it('begins with a picture, sent as a file, as an address in a form, or in JSON', async () => {
+  it('POST /v1/videos accepts a first image as a file, as a data URL in a form, or in JSON', async () => {
     const picture = pngFile('first.png', 1280, 720);
     await completed({ input_reference: picture, user: 'file' });
     const image_url = `data:image/png;base64,${pngBytes(1280, 720).toString('base64')}`;
@@ -114,7 +114,7 @@ describe('POST /v1/videos', () => {
     assert.equal((await watch(id)).at(-1)?.status, 'completed');
   });
 
-  it('ends as failed, with the reason, what the vendor refuses or gives up', async () => {
+  it('POST /v1/videos ends as failed with the reason when the vendor refuses or gives up', async () => {
     const refused = await createVideo(client, { input_reference: pngFile('small.png', 64, 64), sandbox: atOnce });
     const { status, error } = (await watch(refused.id)).at(-1) as OpenAI.Video;
     assert.equal(status, 'failed');
@@ -127,13 +127,13 @@ describe('POST /v1/videos', () => {
   });
 
   const faults: readonly (readonly [string, unknown, string])[] = [
-    ['no prompt', { model: 'sandbox-video' }, 'prompt'],
-    ['no model', { prompt: 'x' }, 'model'],
+    ['a missing prompt', { model: 'sandbox-video' }, 'prompt'],
+    ['a missing model', { prompt: 'x' }, 'model'],
     ['an empty prompt', { model: 'sandbox-video', prompt: '' }, 'prompt'],
-    ['a length that the model does not make', { model: 'sandbox-video', prompt: 'x', seconds: '5' }, 'seconds'],
+    ['a length that the model does not support', { model: 'sandbox-video', prompt: 'x', seconds: '5' }, 'seconds'],
     ['a stream', { model: 'sandbox-video', prompt: 'x', stream: true }, 'stream'],
-    ['a size that is none', { model: 'sandbox-video', prompt: 'x', size: 'large' }, 'size'],
-    ['a model of another kind', { model: 'sandbox-image', prompt: 'x' }, 'model'],
+    ['a malformed size', { model: 'sandbox-video', prompt: 'x', size: 'large' }, 'size'],
+    ['a model of another capability', { model: 'sandbox-image', prompt: 'x' }, 'model'],
     [
       'a file id',
       { model: 'sandbox-video', prompt: 'x', input_reference: { file_id: 'file-1' } },
@@ -141,13 +141,13 @@ describe('POST /v1/videos', () => {
     ],
   ];
   for (const [what, body, parameter] of faults) {
-    it(`refuses ${what}: 400 that names ${parameter}`, async () => {
+    it(`POST /v1/videos returns 400 naming ${parameter} for ${what}`, async () => {
       const { param } = await assertErrorAnswer(await post('/v1/videos', body), 400, 'invalid_request_error');
       assert.equal(param, parameter);
     });
   }
 
-  it('answers a repeated Idempotency-Key with the same video, and buys no second one', async () => {
+  it('POST /v1/videos replays an Idempotency-Key with the same video and one vendor call', async () => {
     const body = { model: 'sandbox-video', prompt: 'A sea otter', user: 'keyed', sandbox: atOnce };
     const headers = { 'idempotency-key': 'video-1' };
     const one = (await (await post('/v1/videos', body, headers)).json()) as OpenAI.Video;
@@ -161,7 +161,7 @@ describe('POST /v1/videos', () => {
     assert.equal((await creationsOf('keyed')).length, 1);
   });
 
-  it('answers respond-async with the job, whose events tell every progress, and whose result is the video', async () => {
+  it('POST /v1/videos with respond-async returns a job with progress events and the video as its result', async () => {
     const body = { model: 'sandbox-video', prompt: 'A sea otter', sandbox: { video: { duration_ms: 3000 } } };
     const accepted = await post('/v1/videos', body, { prefer: 'respond-async' });
     assert.equal(accepted.status, 202);
@@ -185,7 +185,7 @@ describe('GET /v1/videos/{id}/content', () => {
     video = await completed();
   });
 
-  it('answers each variant', async () => {
+  it('GET /v1/videos/{id}/content returns each variant, and 400 for an unknown one', async () => {
     for (const variant of ['thumbnail', 'spritesheet'] as const) {
       const answer = await client.videos.downloadContent(video.id, { variant });
       assert.equal(answer.headers.get('content-type'), 'image/webp');
@@ -199,7 +199,7 @@ describe('GET /v1/videos/{id}/content', () => {
     assert.equal(param, 'variant');
   });
 
-  it('answers a range of the file, and 416 where there is none', async () => {
+  it('GET /v1/videos/{id}/content returns 206 for a Range, and 416 for an unsatisfiable one', async () => {
     const path = `/v1/videos/${video.id}/content`;
     const whole = Buffer.from(await (await gateway.fetch(path)).arrayBuffer());
     const part = await gateway.fetch(path, { headers: { range: 'bytes=100-199' } });
@@ -222,7 +222,7 @@ describe('GET /v1/videos/{id}/content', () => {
     }
   });
 
-  it('answers 410 once the file has expired; the video itself is still shown', async () => {
+  it('GET /v1/videos/{id}/content returns 410 for a missing file, while the video is still shown', async () => {
     const { id } = await completed();
     const path = `/v1/videos/${id}/content`;
     const { headers } = await gateway.fetch(path, { method: 'HEAD' });
@@ -232,7 +232,7 @@ describe('GET /v1/videos/{id}/content', () => {
     assert.equal((await client.videos.retrieve(id)).status, 'completed');
   });
 
-  it('answers 503 while the storage cannot be read, and with the file once it can', async () => {
+  it('GET /v1/videos/{id}/content returns 503 while the storage is unreadable, and works again afterwards', async () => {
     const path = `/v1/videos/${video.id}/content`;
     const { headers } = await gateway.fetch(path, { method: 'HEAD' });
     const [, hour, name] = /^"(\d{10})-(.+)"$/.exec(headers.get('etag') ?? '') ?? [];
@@ -247,7 +247,7 @@ describe('GET /v1/videos/{id}/content', () => {
 });
 
 describe('POST /v1/videos/{id}/remix', () => {
-  it('makes a video anew, by its vendor, and says of what', async () => {
+  it('POST /v1/videos/{id}/remix makes a new video and names its source', async () => {
     const source = await completed();
     const remix = await client.videos.remix(source.id, { prompt: 'At night' });
     assert.deepEqual(
@@ -257,7 +257,7 @@ describe('POST /v1/videos/{id}/remix', () => {
     assert.equal((await watch(remix.id)).at(-1)?.status, 'completed');
   });
 
-  it('takes a form, too, with a prompt and nothing else', async () => {
+  it('POST /v1/videos/{id}/remix accepts a form with a prompt and nothing else', async () => {
     const source = await completed();
     const remixes = `/v1/videos/${source.id}/remix`;
     const headers = { authorization: `Bearer ${gateway.apiKey}` };
@@ -275,14 +275,14 @@ describe('POST /v1/videos/{id}/remix', () => {
     assert.equal((await assertErrorAnswer(withFile, 400, 'invalid_request_error')).param, 'image');
   });
 
-  it('refuses a video that is not completed, and does not know one that is not there', async () => {
+  it('POST /v1/videos/{id}/remix returns 400 for an unfinished video and 404 for an unknown one', async () => {
     const { id } = await createVideo(client, { sandbox: { video: { duration_ms: 60_000 } } });
     await assertErrorAnswer(await post(`/v1/videos/${id}/remix`, { prompt: 'x' }), 400, 'invalid_request_error');
     await assertErrorAnswer(await post(`/v1/videos/video_${'0'.repeat(32)}/remix`, { prompt: 'x' }), 404, 'not_found');
     await client.videos.delete(id);
   });
 
-  it('makes a remix anew, also when its source is deleted; what is deleted is not remixed', async () => {
+  it('POST /v1/videos/{id}/remix accepts a remix whose source is deleted, and returns 404 for a deleted video', async () => {
     const source = await completed();
     const remix = await client.videos.remix(source.id, { prompt: 'At night' });
     assert.equal((await watch(remix.id)).at(-1)?.status, 'completed');
@@ -293,7 +293,7 @@ describe('POST /v1/videos/{id}/remix', () => {
     await assertErrorAnswer(await post(`/v1/videos/${source.id}/remix`, { prompt: 'x' }), 404, 'not_found');
   });
 
-  it('is another request for another video, whatever its Idempotency-Key', async () => {
+  it('POST /v1/videos/{id}/remix treats an Idempotency-Key per source video', async () => {
     const ask = async (id: string): Promise<string | null> => {
       const headers = { 'idempotency-key': 'remix-1' };
       const remix = (await (await post(`/v1/videos/${id}/remix`, { prompt: 'x' }, headers)).json()) as OpenAI.Video;
@@ -306,7 +306,7 @@ describe('POST /v1/videos/{id}/remix', () => {
     assert.equal(await ask(one), remix);
   });
 
-  it('refuses a body that is far too large for one: 413, or 400 where its prompt is', async () => {
+  it('POST /v1/videos/{id}/remix returns 413 for a body that is too large, and 400 for a prompt that is', async () => {
     const { id } = await completed();
     const other = { prompt: 'x', user: 'u'.repeat(300_000) };
     await assertErrorAnswer(await post(`/v1/videos/${id}/remix`, other), 413, 'request_too_large');
@@ -317,7 +317,7 @@ describe('POST /v1/videos/{id}/remix', () => {
 });
 
 describe('GET /v1/videos and DELETE /v1/videos/{id}', () => {
-  it('lists an account its own videos in pages, both ways', async () => {
+  it('GET /v1/videos pages through the videos of the account in both orders, and returns 400 for an invalid query', async () => {
     const ids: string[] = [];
     for (let count = 0; count < 5; count++) ids.unshift((await completed()).id);
     const newest: string[] = [];
@@ -339,7 +339,7 @@ describe('GET /v1/videos and DELETE /v1/videos/{id}', () => {
     }
   });
 
-  it('shows another account none of them', async () => {
+  it('every video route returns 404 for a video of another account, and GET /v1/videos omits it', async () => {
     const { id } = await completed();
     const headers = { authorization: `Bearer ${await makeApiKey(gateway, { accountId: 'another' })}` };
     for (const path of [`/v1/videos/${id}`, `/v1/videos/${id}/content`, `/v1/jobs/${id}`]) {
@@ -350,7 +350,7 @@ describe('GET /v1/videos and DELETE /v1/videos/{id}', () => {
     assert.deepEqual(list.data, []);
   });
 
-  it('deletes a video and its files for good', async () => {
+  it('DELETE /v1/videos/{id} deletes a video and its files', async () => {
     const { id } = await completed();
     const files = async (): Promise<number> => (await storedBlobs(gateway.dataDir)).length;
     const before = await files();
@@ -363,7 +363,7 @@ describe('GET /v1/videos and DELETE /v1/videos/{id}', () => {
     await assertErrorAnswer(await gateway.fetch(`/v1/videos/${id}`, { method: 'DELETE' }), 404, 'not_found');
   });
 
-  it('cancels a video that is being made when it is deleted', async () => {
+  it('DELETE /v1/videos/{id} cancels a video that is in progress', async () => {
     const { id } = await createVideo(client, { sandbox: { video: { duration_ms: 60_000 } } });
     await eventually(async () => assert.equal((await client.videos.retrieve(id)).status, 'in_progress'));
     await client.videos.delete(id);
@@ -379,7 +379,7 @@ describe('GET /v1/videos and DELETE /v1/videos/{id}', () => {
     }
   });
 
-  it('shows nothing of a video that has expired, and lists the others', async () => {
+  it('GET /v1/videos/{id} returns 410 for an expired video, and GET /v1/videos lists the others', async () => {
     const failure = { code: 'moderation_blocked', message: 'It was blocked.' };
     const { id: failed } = await createVideo(client, { sandbox: { video: { duration_ms: 0, failure } } });
     await watch(failed);
@@ -406,7 +406,7 @@ describe('GET /v1/videos and DELETE /v1/videos/{id}', () => {
     assert.equal(page.has_more, true);
   });
 
-  it('shows from the database what Redis knows no more', async () => {
+  it('GET /v1/videos/{id} shows a video from the database when Redis has lost it', async () => {
     const video = await completed();
     await forgetInRedis([video.id.replace('video_', '')]);
     assert.deepEqual(await client.videos.retrieve(video.id), video);
