@@ -8,10 +8,10 @@ import type { Routing } from './routing/routing.ts';
 import type { WorkerContext } from './worker-context.ts';
 
 const everyMs = 5000;
-/** How long Redis may take to forget a worker that stops; it is gone soon anyway. */
+/** How long Redis may take to remove a stopping worker; its entry expires soon anyway. */
 const removeMs = 1000;
 
-/** Tells operators every few seconds that this worker is there, what it runs, and how its vendors fare. */
+/** Reports to operators every few seconds that this worker is alive, what it runs, and the health of its vendors. */
 export class Heartbeat {
   readonly #context: WorkerContext;
   readonly #capabilities: readonly Capability[];
@@ -24,7 +24,7 @@ export class Heartbeat {
   #beating: Promise<void> | undefined;
   #isClosed = false;
 
-  /** Begins at once. @param capabilities that it works at */
+  /** Starts at once. @param capabilities that it consumes */
   constructor(context: WorkerContext, capabilities: readonly Capability[], routing: Routing) {
     this.#context = context;
     this.#capabilities = capabilities;
@@ -36,13 +36,13 @@ export class Heartbeat {
     this.#beat();
   }
 
-  /** Takes itself out. */
+  /** Removes this worker from the registry. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
     this.#delay.disable();
     const { redis, workerId } = this.#context;
-    // One word that is under way must not come after the last.
+    // A report under way must not arrive after the removal.
     const removed = Promise.resolve(this.#beating).then(() => removeWorker(redis, workerId));
     await withTimeout(
       removed.catch(() => undefined),
@@ -51,7 +51,7 @@ export class Heartbeat {
   }
 
   #beat(): void {
-    // Redis may be slow or away: words do not queue up before it.
+    // Redis may be slow or away: reports must not pile up.
     if (this.#beating !== undefined || this.#isClosed) return;
     const { redis, log } = this.#context;
     this.#beating = reportWorker(redis, this.#report())

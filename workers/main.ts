@@ -26,13 +26,13 @@ import { Routing } from './routing/routing.ts';
 import { serveHealth } from './serve-health.ts';
 import type { WorkerContext } from './worker-context.ts';
 
-/** With so many running jobs a word to Redis waits a moment for others: its write costs more than what it says. */
+/** With this many running jobs, commands to Redis wait briefly to be batched: a write costs more than its content. */
 const busy = 8;
 const busyMs = 1;
 /** How long open connections to vendors may take to close. */
 const vendorsCloseMs = 2000;
 
-/** The capabilities named on the command line; all of them when none is. */
+/** The capabilities named on the command line; all of them if none is named. */
 function readCapabilities(names: string[]): readonly Capability[] {
   const unknown = names.find((name) => !isCapability(name));
   if (unknown !== undefined) {

@@ -4,7 +4,7 @@ import { redisLag } from '../shared/runtime/metrics.ts';
 import type { Scrapes } from '../shared/runtime/metrics-access.ts';
 import { answerScrape } from '../shared/runtime/serve-metrics.ts';
 
-/** `/healthz`, `/readyz` and `/metrics` of a worker, where it has a port. */
+/** Serves `/healthz`, `/readyz` and `/metrics` of a worker that has a port. */
 export function serveHealth(
   {
     port,

@@ -10,7 +10,7 @@ import type { Settler } from './queue/settler.ts';
 import type { Router } from './routing/router.ts';
 import type { VendorPool } from './routing/vendor-pool.ts';
 
-/** What running jobs takes; made once per process. */
+/** Dependencies of running jobs; created once per process. */
 export interface WorkerContext extends EndJobContext {
   readonly config: Config;
   readonly workerId: string;
@@ -19,7 +19,7 @@ export interface WorkerContext extends EndJobContext {
   readonly vendors: VendorPool;
   readonly router: Router;
   readonly running: RunningJobs;
-  /** Deadlines, and what the ledger is told of times, go by Redis's clock: this host's may be minutes off. */
+  /** Deadlines and ledger times use Redis's clock: this host's may be minutes off. */
   readonly clock: Pick<RedisClock, 'now'>;
   readonly settler: Settler;
   readonly metrics: WorkerMetrics;

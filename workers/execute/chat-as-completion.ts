@@ -3,10 +3,10 @@ import { ApiError } from '../../shared/errors.ts';
 
 type Fields = Record<string, unknown>;
 
-/** OpenAI's own default of legacy completions; a chat would go on for as long as it likes. */
+/** OpenAI's own default for legacy completions; a chat has no such limit. */
 const defaultMaximum = 16;
 
-/** The chat that stands in for the completion of one prompt: JSON text of a chat request. */
+/** The chat that implements the completion of one prompt: JSON text of a chat request. */
 export function toChatRequest(job: CompletionRequest, prompt: string): string {
   const {
     prompt: _prompt,
@@ -42,8 +42,8 @@ interface CompletionLogprobs {
 }
 
 /**
- * Shows what one chat says, whole or in chunks, as choices of a legacy completion. It remembers, for each choice, whether it
- * was begun (an echo comes first) and how far its text goes.
+ * Translates one chat, whole or in chunks, into choices of a legacy completion. For each choice it remembers whether it has
+ * started (an echo comes first) and the length of its text so far.
  */
 export class ChatAsCompletion {
   readonly #prompt: string;
@@ -59,11 +59,11 @@ export class ChatAsCompletion {
     this.#firstIndex = firstIndex;
   }
 
-  /** The choices of a whole chat completion. @throws ApiError when one says nothing. */
+  /** The choices of a whole chat completion. @throws ApiError when one has no message. */
   whole(body: string): CompletionChoice[] {
     const { choices = [] } = JSON.parse(body) as { choices?: Fields[] };
     return choices.map((choice) => {
-      // A filter may have taken the message out.
+      // A filter may have removed the message.
       if (choice.message == null && choice.finish_reason === 'content_filter') return this.#choice(choice, {});
       if (typeof choice.message !== 'object' || choice.message === null) {
         throw new ApiError('server_error', "The model's vendor answered with a choice that has no message.");
@@ -72,19 +72,19 @@ export class ChatAsCompletion {
     });
   }
 
-  /** A chat's chunk as the JSON text of a completion's, or undefined where a completion has nothing to show for it. */
+  /** A chat's chunk as the JSON text of a completion's, or undefined if it has nothing that a completion shows. */
   chunk(text: string): string | undefined {
     const { choices = [] } = JSON.parse(text) as { choices?: Fields[] };
-    const shown = choices.map((choice) => this.#choice(choice, (choice.delta ?? {}) as Fields)).filter(saysSomething);
+    const shown = choices.map((choice) => this.#choice(choice, (choice.delta ?? {}) as Fields)).filter(hasOutput);
     return shown.length === 0 ? undefined : JSON.stringify({ choices: shown });
   }
 
-  #choice(choice: Fields, said: Fields): CompletionChoice {
+  #choice(choice: Fields, message: Fields): CompletionChoice {
     const index = Number(choice.index ?? 0);
     const isNew = !this.#offsets.has(index);
     if (isNew) this.#offsets.set(index, characters(this.#prompt));
-    // A refusal is an answer too, and here there is one text only.
-    const text = [said.content, said.refusal].filter((part) => typeof part === 'string').join('');
+    // A refusal is an answer too, and a completion has only one text.
+    const text = [message.content, message.refusal].filter((part) => typeof part === 'string').join('');
     return {
       text: isNew && this.#echo ? this.#prompt + text : text,
       index: this.#firstIndex + index,
@@ -124,12 +124,12 @@ function characters(text: string): number {
   return count;
 }
 
-/** A completion knows three reasons only; without tools the others do not come up. */
+/** A completion has only three reasons; without tools the others do not occur. */
 function finishReason(reason: unknown): string | null {
   if (reason === null || reason === undefined) return null;
   return reason === 'length' || reason === 'content_filter' ? reason : 'stop';
 }
 
-function saysSomething({ text, logprobs, finish_reason: reason }: CompletionChoice): boolean {
+function hasOutput({ text, logprobs, finish_reason: reason }: CompletionChoice): boolean {
   return text !== '' || logprobs !== null || reason !== null;
 }

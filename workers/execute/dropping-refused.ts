@@ -3,7 +3,7 @@ import { chatFieldSupport } from '../../shared/vendors/chat-field-support.ts';
 import type { VendorRow } from '../../shared/vendors/vendors.ts';
 import type { Vendor } from '../vendors/vendor.ts';
 
-/** The vendor for callers who would rather have an answer without the fields that it refuses: its chats go without them. */
+/** Wraps the vendor for callers who prefer an answer without the fields that it rejects: they are removed from its chats. */
 export function droppingRefused(vendor: Vendor, row: VendorRow): Vendor {
   const { chat } = vendor;
   const support = chatFieldSupport(row);

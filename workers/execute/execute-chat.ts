@@ -4,7 +4,7 @@ import { executeMessage, executeTokenCount } from './execute-message.ts';
 import { executeResponse } from './execute-response.ts';
 import { type Execute, methodOf } from './execution.ts';
 
-/** A chat completion, a legacy one, a response, a message or its count: all are jobs of the chat models. */
+/** A chat completion, a legacy one, a response, a message or its token count: all are jobs of the chat models. */
 export const executeChat: Execute = async (asked) => {
   const execution = asked.dropsUnsupported
     ? { ...asked, vendor: droppingRefused(asked.vendor, asked.row.vendorRow) }

@@ -7,13 +7,13 @@ import { ChatAsCompletion, toChatRequest } from './chat-as-completion.ts';
 import { type Execute, type Execution, methodOf } from './execution.ts';
 import { runInOrder } from './run-in-order.ts';
 
-/** Chats of one job under way at a time. */
+/** Concurrent chats of one job. */
 const chatsAtOnce = 4;
 
-/** The most that the answers of all chats may hold together when they are held, in characters; one alone may hold as much. */
+/** Limit of all buffered answers together, in characters; a single one may be as long. */
 const maxAnswer = 64 * 1024 * 1024;
 
-/** A legacy completion: the vendor's own where the model has one, else a chat for each prompt. */
+/** A legacy completion: the vendor's own if the model has one, else one chat per prompt. */
 export const executeCompletion: Execute = async (execution) => {
   const { vendor, row, call, sink } = execution;
   if (row.legacyCompletions) return await methodOf(vendor, 'complete')(call, sink);
@@ -30,7 +30,7 @@ async function completeByChats({ vendor, call, sink }: Execution): Promise<Vendo
     const translator = new ChatAsCompletion(job, prompt, index * (job.n ?? 1));
     const own = new TranslatingSink(sink, translator, output);
     const answer = await chat({ ...call, request: toChatRequest(job, prompt), signal }, own).catch((error) => {
-      throw own.isBegun || !output.hasFrames ? error : interrupted(error);
+      throw own.isStarted || !output.hasFrames ? error : interrupted(error);
     });
     length += answer.body.length;
     if (length > maxAnswer) throw new ApiError('server_error', 'The answers to all prompts are too long to be held.');
@@ -42,7 +42,7 @@ async function completeByChats({ vendor, call, sink }: Execution): Promise<Vendo
   return { body: JSON.stringify({ choices, ...(usage !== null && { usage }) }), usage };
 }
 
-/** The prompts as texts. @throws ApiError for others, which the endpoint's check should not have let come so far. */
+/** The prompts as texts. @throws ApiError for others, which the endpoint's check should have rejected. */
 function promptsOf({ prompt }: CompletionRequest): readonly string[] {
   const prompts = typeof prompt === 'string' ? [prompt] : (prompt ?? []);
   if (prompts.length > 0 && prompts.every((each) => typeof each === 'string')) return prompts;
@@ -51,15 +51,15 @@ function promptsOf({ prompt }: CompletionRequest): readonly string[] {
   });
 }
 
-/** Hands each chunk of a chat on as a completion's. */
+/** Passes each chunk of a chat on as a completion's. */
 class TranslatingSink implements FrameSink {
-  /** Whether the chat has said anything: then its vendor knows what its failure means. */
-  isBegun = false;
+  /** Whether the chat has produced anything: then its vendor call classifies its own failure. */
+  isStarted = false;
   readonly #sink: FrameSink;
   readonly #translator: ChatAsCompletion;
   readonly #output: { hasFrames: boolean };
 
-  /** @param output is told when anything goes into the sink. */
+  /** @param output is set once anything goes into the sink. */
   constructor(sink: FrameSink, translator: ChatAsCompletion, output: { hasFrames: boolean }) {
     this.#sink = sink;
     this.#translator = translator;
@@ -67,7 +67,7 @@ class TranslatingSink implements FrameSink {
   }
 
   write({ type, text }: VendorFrame): boolean {
-    this.isBegun = true;
+    this.isStarted = true;
     const shown = this.#translator.chunk(text);
     if (shown === undefined) return true;
     this.#output.hasFrames = true;

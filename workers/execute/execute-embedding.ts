@@ -7,13 +7,13 @@ import type { VendorAnswer } from '../vendors/vendor.ts';
 import { type Execute, methodOf } from './execution.ts';
 import { runInOrder } from './run-in-order.ts';
 
-/** Calls of one job under way at a time. */
+/** Concurrent calls of one job. */
 const callsAtOnce = 4;
 
-/** Inputs of one call that answers numbers: with 3,072 dimensions of 24 characters they stay far below the longest body. */
+/** Inputs of one call that returns numbers: with 3,072 dimensions of 24 characters they stay far below the longest body. */
 const maxAsNumbers = 512;
 
-/** Characters that the answers of a job's calls may have together: more than 2048 inputs with 3,072 numbers each. */
+/** Limit of all answers of a job's calls, in characters: more than 2048 inputs with 3,072 numbers each. */
 const maxAnswersLength = 256 * 1024 * 1024;
 
 /** Embeddings: as many calls as the vendor needs for the inputs, and one answer. */
@@ -42,23 +42,23 @@ export const executeEmbedding: Execute = async ({ vendor, row, call, sink }) => 
 type Limits = Pick<NonNullable<Model['embedding']>, 'batch' | 'batchTokens'>;
 type Inputs = string[] | number[][];
 
-/** Inputs of one call, and the place of the first among all. */
+/** Inputs of one call, and the index of the first among all. */
 interface Batch {
   readonly input: TextOrTokens;
   readonly firstIndex: number;
 }
 
-/** The inputs in runs that the vendor takes: so many, and together of so many tokens as far as that can be told. */
+/** Splits the inputs into batches that the vendor accepts: limited in count, and in tokens as far as these can be estimated. */
 export function splitInputs({ input, encoding_format }: EmbeddingJob, limits: Limits): Batch[] {
   if (!isList(input)) return [{ input, firstIndex: 0 }];
-  const most = encoding_format === 'base64' ? limits.batch : Math.min(limits.batch, maxAsNumbers);
+  const maxInputs = encoding_format === 'base64' ? limits.batch : Math.min(limits.batch, maxAsNumbers);
   const maxTokens = limits.batchTokens ?? Number.POSITIVE_INFINITY;
   const batches: Batch[] = [];
   let first = 0;
   let tokens = 0;
   for (let index = 0; index < input.length; index++) {
     const more = Number.isFinite(maxTokens) ? estimateTokens(input[index] as string | number[]) : 0;
-    if (index > first && (index - first >= most || tokens + more > maxTokens)) {
+    if (index > first && (index - first >= maxInputs || tokens + more > maxTokens)) {
       batches.push({ input: input.slice(first, index) as Inputs, firstIndex: first });
       first = index;
       tokens = 0;
@@ -69,12 +69,12 @@ export function splitInputs({ input, encoding_format }: EmbeddingJob, limits: Li
   return batches;
 }
 
-/** Whether there are several inputs; tokens by themselves are one. */
+/** Whether there are several inputs; a list of tokens is one. */
 function isList(input: TextOrTokens): input is Inputs {
   return typeof input !== 'string' && typeof input[0] !== 'number';
 }
 
-/** Rather too many: English has about four bytes to a token, and what has only two is rare. */
+/** Overestimates: English has about four bytes per token, and text with only two is rare. */
 function estimateTokens(input: string | number[]): number {
   return typeof input === 'string' ? Math.ceil(Buffer.byteLength(input) / 2) : input.length;
 }

@@ -1,6 +1,6 @@
 import { type Execute, methodOf } from './execution.ts';
 
-/** Makes images by one call: a creation is never repeated. The vendor learns from the row what to ask for. */
+/** Makes images by one call: a creation is never repeated. The row determines which fields the vendor takes. */
 export const executeImage: Execute = ({ vendor, row, call, sink }) => {
   const takes = row.image?.responseFormat ?? false;
   // Put before the first field, because the request may hold megabytes of images.

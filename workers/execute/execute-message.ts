@@ -4,12 +4,12 @@ import { withoutHints } from './without-hints.ts';
 
 const counter = new TokenCounter();
 
-/** A message: a chat, but for what its vendor or its model would refuse. */
+/** A message: a chat without the fields that its vendor or model would refuse. */
 export const executeMessage: Execute = ({ vendor, row, call, sink }) => {
   return methodOf(vendor, 'chat')({ ...call, request: withoutHints(call.request, row) }, sink);
 };
 
-/** The count of a message's input tokens: the vendor's own where it has one, else an estimate. */
+/** The count of a message's input tokens: the vendor's own if it offers one, else an estimate. */
 export const executeTokenCount: Execute = async ({ vendor, row, call, sink }) => {
   const request = withoutHints(call.request, row);
   if (vendor.countTokens !== undefined) return await vendor.countTokens({ ...call, request }, sink);

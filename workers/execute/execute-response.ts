@@ -6,13 +6,13 @@ import { toChatRequest } from './response-as-chat.ts';
 import { withoutHintsInTurns } from './without-hints.ts';
 
 /**
- * A response: the vendor's own where the model has the Responses API, else a chat, whose frames are passed as they are. The
- * end says when it came (`completed_at`).
+ * A response: the vendor's own if the model has the Responses API, else a chat, whose frames pass unchanged. The end contains its
+ * time (`completed_at`).
  */
 export const executeResponse: Execute = async (execution) => {
   const { body, usage } = await respond(execution);
   const now = Math.floor(Date.now() / 1000);
-  // Put before the first field: an answer that was held may be megabytes.
+  // Put before the first field: a buffered answer may be megabytes.
   return { body: `{"completed_at":${now},${body.slice(1)}`, usage };
 };
 
@@ -26,7 +26,7 @@ async function respond({ vendor, row, call, sink }: Execution): Promise<VendorAn
   }
 }
 
-/** What a response calls the fields of the chat that stands in for it, where it has another name for them. */
+/** The names of a chat's fields in a response, if they differ. */
 const responseNames = new Map([
   ['messages', 'input'],
   ['max_completion_tokens', 'max_output_tokens'],
@@ -36,7 +36,7 @@ const responseNames = new Map([
   ['reasoning_effort', 'reasoning.effort'],
 ]);
 
-/** A vendor's error names a field of the chat, which the caller has not sent: it is told of its own. */
+/** A vendor's error names a field of the chat, which the caller has not sent: it is renamed to the caller's own. */
 function inResponseTerms(error: ApiError): ApiError {
   const { code, param, vendorCode, vendorStatus, cause } = error;
   const [chatName = ''] = param?.split(/[.[]/, 1) ?? [];

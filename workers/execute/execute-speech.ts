@@ -8,8 +8,8 @@ import type { CallFiles, FrameSink, StoredFile, VendorFrame } from '../vendors/v
 import { type Execute, methodOf } from './execution.ts';
 
 /**
- * Speech. Its audio is relayed where somebody listens, and stored where the answer can be read again later: the file then
- * stands in the end frame. Vendors only ever say the audio as it comes.
+ * Speech. Its audio is relayed to streaming clients, and stored if the answer can be read again later: the end frame then names
+ * the file. Vendors always stream the audio.
  */
 export const executeSpeech: Execute = async ({ vendor, row, keep, call, sink }) => {
   const request = JSON.parse(call.request) as SpeechJobRequest;
@@ -25,17 +25,17 @@ export const executeSpeech: Execute = async ({ vendor, row, keep, call, sink }) 
     const end: SpeechEnd = { usage, ...(events && { events: true }), ...(file && { file }) };
     return { body: JSON.stringify(end), usage, quantities: { characters: spokenCharacters(request) } };
   } catch (error) {
-    // Audio that is only stored is no frame of the answer, so another call could follow; but it is being paid for.
+    // Audio that is only stored is not a frame of the answer, so another call could follow; but this one is being charged.
     throw call.stream || audio.frames === 0 ? error : failureAfterBegin(error);
   } finally {
     store?.close();
   }
 };
 
-/** Bytes of audio that are stored of one answer at most: ten minutes without any compression. */
+/** Maximum bytes of stored audio per answer: ten minutes without any compression. */
 const maxAudioBytes = 64 * 1024 * 1024;
 
-/** Passes frames of audio on to those who want them; as slow as the slowest. */
+/** Passes frames of audio to the relay and the file, at the pace of the slower. */
 class AudioSink implements FrameSink {
   frames = 0;
   readonly #relay: FrameSink | undefined;
@@ -58,7 +58,7 @@ class AudioSink implements FrameSink {
   }
 }
 
-/** A result file that is written while its audio comes. One that grows too long fails. */
+/** A result file that is written as its audio arrives. It fails when it grows too long. */
 class AudioFile {
   readonly #content = new PassThrough();
   #bytes = 0;
@@ -66,12 +66,12 @@ class AudioFile {
 
   constructor(files: CallFiles, type: string) {
     this.#saved = files.save(this.#content, type);
-    // Whoever waits for it learns of a failure: `drained` by the content, which then is destroyed, and `end` by itself.
+    // Failures are still reported: by `drained`, through the content, which is destroyed, and by `end` itself.
     this.#saved.catch((error) => this.#content.destroy(error));
     this.#content.on('error', () => undefined);
   }
 
-  /** Whoever is told to wait learns by `drained` that the file has failed. */
+  /** Returns false when the file has failed as well, so that the writer learns of it from `drained`. */
   write(bytes: Buffer): boolean {
     this.#bytes += bytes.length;
     if (this.#bytes > maxAudioBytes) {
@@ -80,7 +80,7 @@ class AudioFile {
     return !this.#content.destroyed && this.#content.write(bytes);
   }
 
-  /** @throws what storing failed with. */
+  /** @throws the error of storing. */
   async drained(): Promise<void> {
     if (this.#content.destroyed) await this.#saved;
     if (this.#content.writableNeedDrain) await once(this.#content, 'drain');
@@ -91,7 +91,7 @@ class AudioFile {
     return await this.#saved;
   }
 
-  /** Gives up what is not whole by now: nothing of it stays. */
+  /** Discards an incomplete file: nothing of it stays. */
   close(): void {
     if (!this.#content.writableFinished) this.#content.destroy(new Error('the audio broke off'));
   }

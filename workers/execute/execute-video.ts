@@ -5,47 +5,46 @@ import type { VendorTask } from '../../shared/jobs/vendor-task.ts';
 import type { TaskCall, TaskState, Vendor, VendorAnswer, VideoTasks } from '../vendors/vendor.ts';
 import { type ExecuteTask, notOffered, type Pause } from './execution.ts';
 
-/** How soon a new task is asked after. */
+/** Delay of a new task's first poll. */
 const firstPollMs = 1000;
-/** How long a task is left alone between two polls, by its age: what is soon done is soon known. */
+/** The pause between two polls of a task, by its age: short tasks are noticed quickly. */
 const pauses = [
   { youngerThanMs: 20_000, pauseMs: 2000 },
   { youngerThanMs: 60_000, pauseMs: 5000 },
   { youngerThanMs: Number.POSITIVE_INFINITY, pauseMs: 10_000 },
 ];
-/** As far as a vendor's Retry-After is obeyed: a job that ended meanwhile must be noticed while its state is there. */
+/** Limit on a vendor's Retry-After: a job that ended meanwhile must be noticed while its state exists. */
 const maxPauseMs = 60_000;
 /** Jobs that began together are spread by up to this share of their pause. */
 const spread = 0.25;
 
-/** How long one poll, and one file, may take: neither may hold a worker's place for good. */
+/** Timeout of one poll, and of one file: neither may occupy a worker's slot for good. */
 const pollMs = 30_000;
 const fetchMs = 300_000;
-/** How often a file is fetched at one claim, and the wait before the next time, which grows. */
+/** Tries to fetch a file per claim, and the wait between them, which grows. */
 const fetches = 3;
 const fetchPauseMs = 500;
 
-/** How long a creation may go on after its job was stopped: once its name is known, the task can be discarded. */
+/** How long a creation may continue after its job was stopped: once its name is known, the task can be discarded. */
 const lingerMs = 4000;
 
 /** A call about a video whose task is known. */
 export type VideoCall = Omit<TaskCall, 'task'>;
 
-/** A task that was created at an earlier claim of its job. */
+/** A task that an earlier claim of its job created. */
 export interface KnownTask {
   readonly known: VendorTask;
-  /** How far it is known to be, in percent. */
+  /** Its known progress, in percent. */
   readonly progress: number;
   /** How long the files of its answer stay, in ms. */
   readonly filesStayMs: number;
-  /** The length it is paid for, by the one that its vendor tells, if any. */
+  /** The length that is charged, from the one that the vendor reports, if any. */
   readonly seconds: (made: string | undefined) => Promise<number | undefined>;
 }
 
 /**
- * Makes a video, a step at each claim of its job: the first creates the vendor's task, once, the others ask how far it
- * is, and the last stores its files. What goes wrong while a task runs is tried again until the job's deadline: the video
- * is being paid for.
+ * Makes a video, one step per claim of its job: the first creates the vendor's task, once, the others poll it, and the last
+ * stores its files. Failures while a task runs are retried until the job's deadline: the video is being charged.
  */
 export const executeVideo: ExecuteTask = async ({ vendor, call, rememberTask }) => {
   const video = tasksOf(vendor);
@@ -65,7 +64,7 @@ function tasksOf(vendor: Vendor): VideoTasks {
   return vendor.video;
 }
 
-/** A signal that is aborted a while after another one. */
+/** A signal that is aborted `lingerMs` after another one. */
 function lingering(signal: AbortSignal): { signal: AbortSignal; release: () => void } {
   const controller = new AbortController();
   let timer: NodeJS.Timeout | undefined;
@@ -80,7 +79,7 @@ function lingering(signal: AbortSignal): { signal: AbortSignal; release: () => v
   return { signal: controller.signal, release };
 }
 
-/** Asks how far a task is, and does what follows from it. @throws ApiError what the job ends with. */
+/** Polls a task and acts on its state. @throws ApiError that the job ends with. */
 export async function followVideo(vendor: Vendor, call: VideoCall, task: KnownTask): Promise<VendorAnswer | Pause> {
   const video = tasksOf(vendor);
   const { known } = task;
@@ -89,7 +88,7 @@ export async function followVideo(vendor: Vendor, call: VideoCall, task: KnownTa
   try {
     state = await limited(call, pollMs, (limits) => video.poll({ model, files, task: known.task, ...limits }));
   } catch (thrown) {
-    return askLater(call, task, ApiError.from(thrown));
+    return pollLater(call, task, ApiError.from(thrown));
   }
   if (state.status === 'failed') throw state.error;
   if (state.status === 'running') {
@@ -103,7 +102,7 @@ export async function followVideo(vendor: Vendor, call: VideoCall, task: KnownTa
       ...(seconds !== undefined && { quantities: { seconds } }),
     };
   } catch (thrown) {
-    return askLater(call, task, ApiError.from(thrown));
+    return pollLater(call, task, ApiError.from(thrown));
   }
 }
 
@@ -119,8 +118,9 @@ function endOf(
 }
 
 /**
- * Does some work under a signal and a silence that end it after `ms`, however its vendor behaves. Not `AbortSignal.any` with
- * `AbortSignal.timeout`: nothing holds those two, and a timeout that is collected never comes.
+ * Runs work with a signal that ends it after `ms` and a silence of at most `ms`, however its vendor behaves. Not
+ * `AbortSignal.any` with `AbortSignal.timeout`: nothing keeps a reference to those two, and a timeout that is garbage-collected
+ * never fires.
  */
 async function limited<T>(
   { signal, silenceMs }: VideoCall,
@@ -141,8 +141,8 @@ async function limited<T>(
   }
 }
 
-/** What a failed step means: most will go better at the next poll. @throws ApiError where it will not. */
-function askLater({ signal }: VideoCall, { progress, known }: KnownTask, error: ApiError): Pause {
+/** Maps a failed step to a pause: most succeed at the next poll. @throws ApiError if a retry cannot help. */
+function pollLater({ signal }: VideoCall, { progress, known }: KnownTask, error: ApiError): Pause {
   if (signal.aborted) throw error;
   if (error.code === 'not_found') {
     throw new ApiError('outcome_unknown', "The model's vendor does not have the video any more that it had begun.");
@@ -161,12 +161,12 @@ function jittered(ms: number): number {
   return Math.round(ms * (1 + spread * Math.random()));
 }
 
-/** A vendor's progress as a whole number; that it never goes back is for `pause` to see to. */
+/** A vendor's progress as a whole number; `pause` keeps it from decreasing. */
 function percent(progress: number): number {
   return Number.isFinite(progress) ? Math.min(100, Math.max(0, Math.floor(progress))) : 0;
 }
 
-/** Stores what there is of a completed video. Its film must be there; for a preview that cannot be had it is not given up. */
+/** Stores the files of a completed video. The film is required; a missing preview does not fail the job. */
 async function fetchFiles(video: VideoTasks, call: VideoCall, task: string): Promise<VideoEnd['files']> {
   const film = await fetchFile(video, call, task, 'video');
   if (film === undefined) throw new ApiError('not_found', "The model's vendor has no file of the completed video.");
@@ -192,7 +192,7 @@ async function fetchFile(
   for (let round = 1; ; round++) {
     try {
       const file = await limited(call, fetchMs, (limits) => video.fetch({ model, files, task, ...limits }, variant));
-      // A film may take a moment to be where it is fetched from.
+      // It may take a moment until a film can be fetched.
       if (file !== undefined || variant !== 'video' || round === fetches) return file;
     } catch (error) {
       if (round === fetches || signal.aborted || ApiError.from(error).code === 'request_too_large') throw error;

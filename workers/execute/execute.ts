@@ -7,7 +7,7 @@ import { executeVideo } from './execute-video.ts';
 import { type ExecuteTask, methodOf } from './execution.ts';
 import { leavingOut } from './leaving-out.ts';
 
-/** What becomes of the jobs of each capability. */
+/** Executes the jobs of each capability. */
 export const execute: Record<Capability, ExecuteTask> = {
   chat: executeChat,
   embedding: leavingOut('embedding', executeEmbedding),

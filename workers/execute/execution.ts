@@ -2,25 +2,25 @@ import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { FrameSink, Vendor, VendorAnswer, VendorCall, VendorMethod } from '../vendors/vendor.ts';
 
-/** A job on its way to its vendor. */
+/** A job to be executed by its vendor. */
 export interface Execution {
   readonly vendor: Vendor;
-  /** The model, by the route that is taken. */
+  /** The model, by the chosen route. */
   readonly row: RoutedModel;
-  /** Name of the endpoint that made the job. */
+  /** Name of the endpoint that created the job. */
   readonly endpoint: string;
-  /** Whether the answer stays readable after its delivery: files that it is made of are then stored. */
+  /** Whether the answer stays readable after its delivery: its files are then stored. */
   readonly keep: boolean;
-  /** Whether fields that the vendor refuses are left out. */
+  /** Whether fields that the vendor rejects are removed. */
   readonly dropsUnsupported?: boolean;
   readonly call: VendorCall;
   readonly sink: FrameSink;
 }
 
-/** Stores a task by its vendor's name for it. @throws ApiError when the job is over meanwhile: the task is discarded. */
+/** Stores a task by its vendor's name for it. @throws ApiError when the job has ended meanwhile: the task is discarded. */
 export type RememberTask = (name: string) => Promise<void>;
 
-/** A job whose vendor's task is not done: it comes back. */
+/** A job whose vendor's task is not finished: it returns to its queue. */
 export interface Pause {
   /** Percent, a whole number. */
   readonly progress: number;
@@ -29,17 +29,17 @@ export interface Pause {
   readonly error?: ApiError;
 }
 
-/** Does what a job asks for, by one or several calls of its vendor. @throws ApiError what the job ends with. */
+/** Executes a job by one or several calls of its vendor. @throws ApiError that the job ends with. */
 export type Execute = (execution: Execution) => Promise<VendorAnswer>;
 
-/** Does, or begins as a task of the vendor's, what a job asks for. @throws ApiError what the job ends with. */
+/** Executes a job, or starts it as a task of the vendor. @throws ApiError that the job ends with. */
 export type ExecuteTask = (
   execution: Execution & { readonly rememberTask: RememberTask },
 ) => Promise<VendorAnswer | Pause>;
 
 type MethodName = Exclude<keyof Vendor, 'name' | 'close' | 'video' | 'checkKey'>;
 
-/** What the methods of a vendor do, in words that a caller understands. */
+/** Display names of the methods of a vendor, for error messages. */
 const offerings: Readonly<Record<MethodName | 'video', string>> = {
   chat: 'chat completions',
   countTokens: 'token counts',
@@ -52,7 +52,7 @@ const offerings: Readonly<Record<MethodName | 'video', string>> = {
   video: 'videos',
 };
 
-/** The error of a request for what a vendor does not offer: of a model that is not in the catalogue nobody knows that before. */
+/** The error for a method that a vendor does not offer: for models outside the catalogue that is not known earlier. */
 export function notOffered({ name: vendor }: Pick<Vendor, 'name'>, offering: MethodName | 'video'): ApiError {
   const message = `The vendor of this model, ${vendor}, does not offer ${offerings[offering]}.`;
   return new ApiError('invalid_request_error', message, { param: 'model' });

@@ -4,10 +4,7 @@ import { mediaFieldSupport } from '../../shared/vendors/media-field-support.ts';
 import type { VendorCall } from '../vendors/vendor.ts';
 import type { Execution } from './execution.ts';
 
-/**
- * The same work for callers who would rather have an answer without the fields that its vendor refuses: it goes without
- * them.
- */
+/** Wraps `execute` for callers who prefer an answer without the fields that the vendor rejects: they are removed. */
 export function leavingOut<Asked extends Execution, Answer>(
   capability: MediaCapability,
   execute: (asked: Asked) => Answer,

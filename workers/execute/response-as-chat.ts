@@ -5,10 +5,10 @@ import { ResponseItemsAsChat } from './response-items-as-chat.ts';
 import { toolFields } from './response-tools-as-chat.ts';
 
 /**
- * The chat that stands in for a response: JSON text of a chat request. Fields of the same name and meaning pass, also
- * those that nobody knows. What steers the Responses API alone is left out: `include`, `truncation`, `max_tool_calls`,
- * `context_management`, `stream_options`, `client_metadata`, hosted tools, and of `reasoning` all but the effort.
- * @throws ApiError 400 naming the place, for what a chat cannot hold.
+ * The chat that implements a response: JSON text of a chat request. Fields of the same name and meaning pass, including unknown
+ * ones. Fields of the Responses API alone are left out: `include`, `truncation`, `max_tool_calls`, `context_management`,
+ * `stream_options`, `client_metadata`, hosted tools, and of `reasoning` all but the effort.
+ * @throws ApiError 400 naming the path of what a chat cannot hold.
  */
 export function toChatRequest(job: ResponseJob): string {
   const {
@@ -49,7 +49,7 @@ export function toChatRequest(job: ResponseJob): string {
 
 function messagesOf(instructions: unknown, input: ResponseJob['input']): readonly JsonObject[] {
   const chat = new ResponseItemsAsChat();
-  // Not `developer`: few vendors but OpenAI know it.
+  // Not `developer`: few vendors except OpenAI support it.
   if (typeof instructions === 'string' && instructions !== '') chat.addSystem(instructions);
   input.forEach((item, index) => {
     chat.add(item, `input[${index}]`);
@@ -60,7 +60,7 @@ function messagesOf(instructions: unknown, input: ResponseJob['input']): readonl
   throw new ApiError('invalid_request_error', message, { param: 'input' });
 }
 
-/** A chat shows log probabilities wherever they are asked for, a response only where they are included. */
+/** A chat shows log probabilities whenever they are requested, a response only if they are included. */
 function logprobFields(include: unknown, topLogprobs: unknown): JsonObject {
   if (!Array.isArray(include) || !include.includes('message.output_text.logprobs')) return {};
   return { logprobs: true, ...withoutNulls({ top_logprobs: topLogprobs }) };

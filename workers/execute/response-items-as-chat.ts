@@ -14,16 +14,16 @@ interface AssistantTurn {
 }
 
 /**
- * The messages of a chat that stand for the items of a response. Items of the model that follow each other join into one
- * message. Pictures and files that a tool put out come in a message of the user's after the outputs of that turn, because a
- * chat takes nothing but text from its tools, and nothing between them.
+ * The messages of a chat for the items of a response. Consecutive items of the model join into one message. Pictures and files
+ * from a tool's output go into a user message after the outputs of that turn, because a chat accepts only text from its tools,
+ * and nothing between the outputs.
  */
 export class ResponseItemsAsChat {
   readonly #messages: JsonObject[] = [];
   /** Ids of the calls so far. */
   readonly #callIds = new Set<unknown>();
   #turn: AssistantTurn | undefined;
-  /** The fields that hold Google's signatures, by the ids of the calls; by undefined that of the turn's text. */
+  /** The fields that hold Google's signatures, by call id; the key undefined has that of the turn's text. */
   readonly #signatures = new Map<unknown, object>();
   /** Parts of outputs that wait for the last output of their turn. */
   #shown: JsonObject[] = [];
@@ -32,12 +32,12 @@ export class ResponseItemsAsChat {
     this.#push({ role: 'system', content });
   }
 
-  /** @param place of the item: `input[3]`. @throws ApiError 400 naming the place, for what a chat cannot hold. */
-  add(item: ResponseItem, place: string): void {
+  /** @param path of the item: `input[3]`. @throws ApiError 400 naming the path of what a chat cannot hold. */
+  add(item: ResponseItem, path: string): void {
     const type = item.type ?? 'message';
     switch (type) {
       case 'message':
-        this.#addMessage(item, place);
+        this.#addMessage(item, path);
         break;
       case 'reasoning':
         this.#addReasoning(item);
@@ -50,34 +50,34 @@ export class ResponseItemsAsChat {
         break;
       case 'function_call_output':
       case 'custom_tool_call_output':
-        this.#addOutput(item, place);
+        this.#addOutput(item, path);
         break;
       default:
-        if (!hostedCalls.has(type)) throw notHeld(type, place);
+        if (!hostedCalls.has(type)) throw notHeld(type, path);
     }
   }
 
-  /** All messages; nothing can be added after it. */
+  /** All messages; nothing can be added afterwards. */
   end(): readonly JsonObject[] {
     this.#endTurn();
     this.#endOutputs();
     return this.#messages;
   }
 
-  #addMessage({ role, content }: ResponseItem, place: string): void {
-    const parts = chatParts(content, `${place}.content`);
+  #addMessage({ role, content }: ResponseItem, path: string): void {
+    const parts = chatParts(content, `${path}.content`);
     if (role === 'assistant') {
-      requireText(parts, `${place}.content`);
+      requireText(parts, `${path}.content`);
       this.#assistant().texts.push(parts.map(({ text }) => text).join(''));
     } else if (role === 'user') {
       this.#push({ role, content: contentOf(parts) });
     } else {
-      requireText(parts, `${place}.content`);
+      requireText(parts, `${path}.content`);
       this.addSystem(contentOf(parts));
     }
   }
 
-  /** What the vendor encrypted only the vendor can read: of an item of nothing else a signature of Google's is left. */
+  /** Only the vendor can read its encrypted content: of an item without any text only a signature of Google's is kept. */
   #addReasoning({ content, summary, encrypted_content: encrypted }: ResponseItem): void {
     const text = joinTexts(content) || joinTexts(summary);
     if (text !== '') this.#assistant().reasoning.push(text);
@@ -91,8 +91,8 @@ export class ResponseItemsAsChat {
     this.#assistant().calls.push({ id, type: 'function', function: { name: flatName, arguments: given } });
   }
 
-  #addOutput({ type, call_id: id, output }: ResponseItem, place: string): void {
-    const parts = chatParts(output, `${place}.output`);
+  #addOutput({ type, call_id: id, output }: ResponseItem, path: string): void {
+    const parts = chatParts(output, `${path}.output`);
     if (!this.#callIds.has(id)) throw noCall(type === 'function_call_output' ? 'function' : 'custom tool', id);
     this.#endTurn();
     const texts = parts.filter(isText);
@@ -111,7 +111,7 @@ export class ResponseItemsAsChat {
     return this.#turn;
   }
 
-  /** A message that is not the model's. */
+  /** Adds a message that is not the model's. */
   #push(message: JsonObject): void {
     this.#endTurn();
     this.#endOutputs();
@@ -126,7 +126,7 @@ export class ResponseItemsAsChat {
     this.#turn = undefined;
     this.#messages.push({
       role: 'assistant',
-      // Null only beside calls: a message that says nothing at all is not taken.
+      // Null only beside calls: vendors refuse an entirely empty message.
       content: texts.length === 0 && calls.length > 0 ? null : texts.join('\n\n'),
       ...(reasoning.length > 0 && { reasoning_content: reasoning.join('\n\n') }),
       ...(calls.length > 0 && { tool_calls: calls.map((call) => ({ ...call, ...this.#signatures.get(call.id) })) }),
@@ -141,7 +141,7 @@ export class ResponseItemsAsChat {
   }
 }
 
-/** A string where it says all: not every vendor takes parts. */
+/** A string if it can hold everything: not every vendor accepts parts. */
 function contentOf(parts: readonly JsonObject[]): string | readonly JsonObject[] {
   const [first] = parts;
   if (parts.length !== 1 || first?.type !== 'text' || Object.keys(first).length > 2) return parts;
@@ -154,13 +154,13 @@ function joinTexts(parts: unknown): string {
   return texts.filter((text) => typeof text === 'string').join('\n\n');
 }
 
-/** In OpenAI's words. */
+/** In OpenAI's wording. */
 function noCall(kind: string, id: unknown): ApiError {
   const message = `No tool call found for ${kind} call output with call_id ${String(id).slice(0, 200)}.`;
   return new ApiError('invalid_request_error', message, { param: 'input' });
 }
 
-function notHeld(type: string, place: string): ApiError {
+function notHeld(type: string, path: string): ApiError {
   const message = `Items of the type '${type.slice(0, 100)}' are not offered for this model.`;
-  return new ApiError('invalid_request_error', message, { param: place });
+  return new ApiError('invalid_request_error', message, { param: path });
 }

@@ -7,14 +7,14 @@ interface ChatFunction {
   readonly function: { readonly name: string; readonly [field: string]: unknown };
 }
 
-/** A tool of a Responses request, as a chat is offered it. */
+/** A tool of a Responses request, as offered to a chat. */
 interface FlatTool {
   readonly namespace: string | undefined;
   readonly name: string;
   readonly chat: ChatFunction;
 }
 
-/** The fields of a Responses request that are about tools, as they came. */
+/** The tool-related fields of a Responses request, unparsed. */
 interface ToolFields {
   readonly tools: unknown;
   readonly toolChoice: unknown;
@@ -22,8 +22,8 @@ interface ToolFields {
 }
 
 /**
- * A chat's fields about tools: every tool a function, also custom ones and those in namespaces; hosted tools are left out.
- * Empty where no tool is left. @throws ApiError 400 for a choice that is left without its tool.
+ * A chat's tool fields: every tool becomes a function, including custom ones and those in namespaces; hosted tools are left out.
+ * Empty if no tool remains. @throws ApiError 400 for a choice without a remaining tool.
  */
 export function toolFields({ tools, toolChoice, parallelToolCalls }: ToolFields): JsonObject {
   const flat = Array.isArray(tools) ? tools.flatMap((tool) => flatten(tool)) : [];
@@ -69,7 +69,7 @@ function chatFunction(name: string, { description }: JsonObject, parameters: unk
   };
 }
 
-/** The parameters of the function that stands for a custom tool: its free text, the grammar told in words. */
+/** The parameters of the function that represents a custom tool: its free text, with the grammar in the description. */
 function freeInput(format: unknown): JsonObject {
   const isGrammar = isObject(format) && format.type === 'grammar';
   const description = isGrammar
@@ -78,7 +78,7 @@ function freeInput(format: unknown): JsonObject {
   return { type: 'object', properties: { input: { type: 'string', description } }, required: ['input'] };
 }
 
-/** Whether `allowed_tools` names a tool: itself, or the namespace that it is in. */
+/** Whether `allowed_tools` names a tool: itself, or its namespace. */
 function allows(allowed: unknown, tool: FlatTool): boolean {
   if (!Array.isArray(allowed)) return false;
   return allowed.some((named) => {

@@ -1,6 +1,6 @@
 /**
- * Works on every item, at most `limit` at a time, and answers in the items' order. The first failure aborts what still
- * runs, starts nothing more, and is what it throws once all have ended.
+ * Processes every item, at most `limit` at a time, and returns the results in the items' order. The first failure aborts running
+ * items and starts no more; it is thrown once all have ended.
  * @param signal aborts all of them.
  */
 export async function runInOrder<Item, Result>(

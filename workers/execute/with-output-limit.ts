@@ -1,19 +1,18 @@
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 
-/** What the limit is called in the request of each endpoint that has one; the vendor's adapter gives it the vendor's name. */
+/** The limit's name in the request of each endpoint that has one; the vendor's adapter translates it. */
 const limitNames: Readonly<Record<string, string>> = {
   chat: 'max_completion_tokens',
   completions: 'max_tokens',
   responses: 'max_output_tokens',
 };
 
-/** OpenAI refuses a response that may be shorter. What that is over the limit costs nobody but the gateway. */
+/** OpenAI refuses a response with a lower limit. Only the gateway pays for the tokens over the limit. */
 const minOfResponse = 16;
 
 /**
- * The request with the limit that the gateway sets its answer, as if the caller had set it. It is put behind the last field:
- * a request may be megabytes, and some of its fields have to be the first. A null that the caller gave comes before it, and
- * so is overruled.
+ * Adds the limit that the gateway sets to the request, as if the caller had set it. It goes behind the last field: a request may
+ * be megabytes, and some of its fields must be the first. A null from the caller comes earlier, and so is overridden.
  */
 export function withOutputLimit(
   request: string,

@@ -3,31 +3,31 @@ import { takesAnthropicWords } from '../../shared/vendors/chat-field-support.ts'
 
 type Fields = Record<string, unknown>;
 
-/** The fields of a message's chat that OpenAI's document of chats does not have. */
+/** The fields of a message's chat that OpenAI's chat documentation does not have. */
 const hints = ['cache_control', 'top_k', 'reasoning_content', 'thinking_blocks', 'thinking_offsets', 'extra_content'];
-/** Anthropic's own words, for which `reasoning_effort` stands in. */
-const anthropicWords = ['thinking', 'output_config'];
+/** Anthropic's own fields, which `reasoning_effort` replaces. */
+const anthropicFields = ['thinking', 'output_config'];
 const hint = new RegExp(`"(${hints.join('|')})":`);
-const anthropicWord = new RegExp(`"(${anthropicWords.join('|')})":`);
+const anthropicField = new RegExp(`"(${anthropicFields.join('|')})":`);
 
 type Target = Pick<RoutedModel, 'chat' | 'vendorRow'>;
 
 /**
- * The request of a message without what its vendor would refuse it for: OpenAI answers 400 to fields that it does not know,
- * and to an effort where a model does not reason; Anthropic's own words are for whoever knows them. Everything it holds is
- * text for the others; only what may hold such a field is parsed.
+ * The request of a message without fields that its vendor would refuse: OpenAI returns 400 for unknown fields, and for an effort
+ * if a model does not reason; Anthropic's own fields go only to vendors that support them. Only a request that may contain such a
+ * field is parsed.
  */
 export function withoutHints(request: string, { chat, vendorRow }: Target): string {
   const isStrict = refusesHints({ chat, vendorRow });
   const isAnthropic = takesAnthropicWords(vendorRow);
   const mayHoldForeign =
-    (!isAnthropic && anthropicWord.test(request)) ||
+    (!isAnthropic && anthropicField.test(request)) ||
     ((isStrict || chat?.effort === false) && request.includes('"reasoning_effort":')) ||
     (isStrict && hint.test(request));
   if (!mayHoldForeign) return request;
   const fields = JSON.parse(request) as Fields;
-  if (!isAnthropic) for (const name of anthropicWords) delete fields[name];
-  // OpenAI's reasoning models cannot be told not to reason, but for some of the newest.
+  if (!isAnthropic) for (const name of anthropicFields) delete fields[name];
+  // OpenAI's reasoning models cannot be told not to reason, except some of the newest.
   if (chat?.effort === false || (isStrict && fields.reasoning_effort === 'none')) delete fields.reasoning_effort;
   if (!isStrict) return JSON.stringify(fields);
   return JSON.stringify({
@@ -37,7 +37,7 @@ export function withoutHints(request: string, { chat, vendorRow }: Target): stri
   });
 }
 
-/** The chat of a response without what its vendor would refuse in the turns before, which another vendor may have made. */
+/** The chat of a response without the fields that its vendor would refuse in earlier turns, which another vendor may have produced. */
 export function withoutHintsInTurns(request: string, target: Target): string {
   if (!refusesHints(target) || !hint.test(request)) return request;
   const fields = JSON.parse(request) as Fields;
@@ -49,7 +49,7 @@ function refusesHints({ chat, vendorRow }: Target): boolean {
 }
 
 function messagesWithout({ messages }: Fields, { chat }: Target['vendorRow']): Fields[] {
-  // A vendor that calls it otherwise takes it: its adapter renames it.
+  // A vendor with another name for it accepts it: its adapter renames it.
   const keepsReasoning = chat?.reasoning !== undefined;
   return listOf(messages).map((message) => {
     const { reasoning_content: thought } = message;

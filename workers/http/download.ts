@@ -5,22 +5,22 @@ import { Agent, type Dispatcher, request } from 'undici';
 import { ApiError } from '../../shared/errors.ts';
 import { isPublicAddress } from './public-address.ts';
 
-/** The largest file that is fetched, in bytes. */
+/** Maximum size of a fetched file, in bytes. */
 const maxFile = 64 * 1024 * 1024;
 const maxRedirects = 3;
 const connectMs = 10_000;
 
-/** A file on its way here. */
+/** A file being downloaded. */
 interface Download {
-  /** Whoever gets it reads it to its end or destroys it. Fails with an ApiError. */
+  /** The receiver reads it to its end or destroys it. Fails with an ApiError. */
   readonly content: Readable;
-  /** Its media type, as its server says, without parameters. */
+  /** Its media type as reported by the server, without parameters. */
   readonly type: string | undefined;
 }
 
 /** Limits of one download. */
 interface DownloadOptions {
-  /** Ends the download, under way or not; its reason is what is thrown if it is an ApiError. */
+  /** Aborts the download at any stage; its reason is thrown if it is an ApiError. */
   readonly signal: AbortSignal;
   /** Longest time (ms) without a byte. */
   readonly silenceMs: number;
@@ -28,8 +28,8 @@ interface DownloadOptions {
 
 /**
  * Fetches a file by a link that came from outside.
- * @throws ApiError for a link that must not be followed and for every failure: `server_error` unless its maker says
- * otherwise. Its cause says why; the caller is not told, because the answer would map the operator's network.
+ * @throws ApiError for a link that must not be followed and for every failure: `server_error` unless `toError` maps it. The
+ * reason is in its cause only: reporting it to the caller would map the operator's network.
  */
 export type Downloader = (link: string, options: DownloadOptions) => Promise<Download>;
 
@@ -39,18 +39,18 @@ export type ResolveHost = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-/** What holds for all links that a downloader follows. */
+/** Options for all links that a downloader follows. */
 export interface DownloaderOptions {
   /** Origin (`http://127.0.0.1:8081`) that may have any address: the vendor's own, which the operator chose. */
   readonly trustedOrigin?: string;
-  /** Headers for the trusted origin alone, such as the vendor's key; a redirect to another place goes without them. */
+  /** Headers for the trusted origin alone, such as the vendor's key; a redirect to another origin goes without them. */
   readonly trustedHeaders?: Readonly<Record<string, string>>;
   readonly resolveHost?: ResolveHost;
-  /** Bytes a file may have. */
+  /** Maximum size of a file. */
   readonly longest?: number;
-  /** How long (ms) a download may take, from the first lookup to the last byte; left out: as long as its signal lets it. */
+  /** Maximum time (ms) of a download, from the first lookup to the last byte; omitted: until its signal aborts. */
   readonly maxMs?: number;
-  /** What callers see of a failure; left out: that a file of the vendor's could not be fetched. */
+  /** Maps a failure to the error that callers see; omitted: a file of the vendor could not be fetched. */
   readonly toError?: (cause: Error) => ApiError;
 }
 
@@ -61,11 +61,11 @@ class RefusedLinkError extends Error {
   }
 }
 
-/** A file had more bytes than it may have; another try would end alike. */
+/** A file exceeded its size limit; a retry would fail alike. */
 export class FileTooLongError extends RefusedLinkError {}
 
 /**
- * Fetches what a caller's link names, for vendors that take no links.
+ * Fetches the files that a caller's links name, for vendors that take no links.
  * @throws ApiError `invalid_request_error` for every link that leads to no file within the limits.
  */
 export function createCallerDownloader(
@@ -81,17 +81,16 @@ export function createCallerDownloader(
 }
 
 /**
- * The one place that fetches links from outside (vendors' answers and callers' requests name them). It cannot be used to
- * reach into the operator's network: each link and each redirect must lead to public addresses only. An address is checked
- * when its name is resolved, and the connection is made to what was checked, so that a name cannot mean another address
- * later.
+ * The only code that fetches links from outside (from vendors' answers and callers' requests). It cannot be used to reach into
+ * the operator's network: each link and each redirect must lead to public addresses only. An address is checked when its name is
+ * resolved, and the connection uses the checked address, so that a name cannot resolve differently later.
  */
 export function createDownloader(options: DownloaderOptions): Downloader {
   const {
     trustedOrigin,
     trustedHeaders = {},
     resolveHost = resolveAll,
-    longest = maxFile,
+    longest: maxBytes = maxFile,
     maxMs,
     toError = vendorFileError,
   } = options;
@@ -108,9 +107,9 @@ export function createDownloader(options: DownloaderOptions): Downloader {
         limit.onEnd(() => void agent.destroy().catch(() => undefined));
         const answer = await ask(url, agent, { signal: limit.signal, silenceMs }, isTrusted ? trustedHeaders : {});
         const location = redirectOf(answer);
-        if (location === undefined) return receive(answer, limit, longest, failure);
+        if (location === undefined) return receive(answer, limit, maxBytes, failure);
         if (redirects === maxRedirects) throw new RefusedLinkError('it is redirected too often');
-        // What else the server sends is not waited for, and its end is nobody's error.
+        // The rest of the body is not awaited, and a failure of it is ignored.
         answer.body.on('error', () => undefined).destroy();
         url = readLink(location, url);
       }
@@ -122,8 +121,8 @@ export function createDownloader(options: DownloaderOptions): Downloader {
 }
 
 /**
- * How long one download may go on, and what is left behind when it ends. Not `AbortSignal.any` with `AbortSignal.timeout`:
- * nothing holds those two, and a timeout that is collected never comes.
+ * The time limit of one download, and the cleanup when it ends. Not `AbortSignal.any` with `AbortSignal.timeout`: nothing keeps a
+ * reference to those two, and a timeout that is garbage-collected never fires.
  */
 class DownloadLimit {
   private readonly controller = new AbortController();
@@ -172,7 +171,7 @@ function readLink(link: string, base?: URL): URL {
   return url;
 }
 
-/** A host that is an address already is never looked up. */
+/** A host that is already an address is never looked up. */
 function checkLiteralAddress({ hostname }: URL): void {
   const address = hostname.replace(/^\[|\]$/g, '');
   if (isIP(address) !== 0 && !isPublicAddress(address)) throw new RefusedLinkError('its address is not public');
@@ -180,7 +179,7 @@ function checkLiteralAddress({ hostname }: URL): void {
 
 const resolveAll: ResolveHost = (host, callback) => systemLookup(host, { all: true }, callback);
 
-/** A lookup whose answer is what the connection is made to. One address that is not public spoils the name. */
+/** A lookup whose result is what the connection uses. A single address that is not public rejects the name. */
 function pinnedLookup(resolveHost: ResolveHost, isTrusted: boolean): LookupFunction {
   return (host, { all }, callback) => {
     resolveHost(host, (error, addresses) => {
@@ -198,7 +197,7 @@ function pinnedLookup(resolveHost: ResolveHost, isTrusted: boolean): LookupFunct
   };
 }
 
-/** Follows no redirect by itself. */
+/** Follows no redirects. */
 function ask(
   url: URL,
   agent: Agent,
@@ -221,14 +220,14 @@ function redirectOf({ statusCode, headers }: Dispatcher.ResponseData): string | 
 function receive(
   answer: Dispatcher.ResponseData,
   limit: DownloadLimit,
-  longest: number,
+  maxBytes: number,
   failure: (thrown: unknown) => ApiError,
 ): Download {
   const { statusCode, headers, body } = answer;
   if (statusCode !== 200) throw new RefusedLinkError(`its server answered ${statusCode}`);
-  if (Number(headers['content-length'] ?? 0) > longest) throw tooLong(longest);
-  const content = Readable.from(bounded(body, longest, failure), { objectMode: false });
-  // Also where nobody has read: then the generator above has not begun, and ends nothing.
+  if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLong(maxBytes);
+  const content = Readable.from(bounded(body, maxBytes, failure), { objectMode: false });
+  // Covers unread content too: the generator above has not started then, and ends nothing.
   content.once('close', () => limit.end());
   const [type] = String(headers['content-type'] ?? '').split(';');
   return { content, type: type?.trim().toLowerCase() || undefined };
@@ -236,14 +235,14 @@ function receive(
 
 async function* bounded(
   body: Readable,
-  longest: number,
+  maxBytes: number,
   failure: (thrown: unknown) => ApiError,
 ): AsyncGenerator<Buffer> {
   let bytes = 0;
   try {
     for await (const chunk of body) {
       bytes += chunk.length;
-      if (bytes > longest) throw tooLong(longest);
+      if (bytes > maxBytes) throw tooLong(maxBytes);
       yield chunk;
     }
   } catch (error) {
@@ -251,8 +250,8 @@ async function* bounded(
   }
 }
 
-function tooLong(longest: number): FileTooLongError {
-  return new FileTooLongError(`it has more than ${longest} bytes`);
+function tooLong(maxBytes: number): FileTooLongError {
+  return new FileTooLongError(`it has more than ${maxBytes} bytes`);
 }
 
 function vendorFileError(cause: Error): ApiError {
@@ -263,7 +262,7 @@ function abortError({ reason }: AbortSignal): ApiError {
   return reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.');
 }
 
-/** Why a download failed, for the operator. The link is in none: a signed one is a key. */
+/** Why a download failed, for the operator. It never includes the link: a signed link is a key. */
 function causeOf(thrown: unknown, signal: AbortSignal): Error {
   if (thrown instanceof RefusedLinkError) return thrown;
   const { code = 'unknown' } = thrown as NodeJS.ErrnoException;

@@ -14,7 +14,7 @@ export interface FormFile {
 /** Part of a form: a text or a file under the name of its field. */
 export type FormPart = readonly [field: string, value: string | FormFile];
 
-/** Fields of JSON as parts: each item of a list is one of `name[]`, and what is no text is its JSON. */
+/** JSON fields as parts: each item of a list becomes one `name[]`, and values other than text become JSON. */
 export function formFields(fields: Readonly<Record<string, unknown>>): FormPart[] {
   return Object.entries(fields).flatMap(([name, value]): FormPart[] => {
     if (value === null || value === undefined) return [];
@@ -28,8 +28,8 @@ function formText(value: unknown): string {
 }
 
 /**
- * A `multipart/form-data` body (RFC 7578) of fields and files, in this order, that is never whole in memory. Its length is
- * known beforehand, which some vendors insist on.
+ * A `multipart/form-data` body (RFC 7578) of fields and files, in this order, that is never entirely in memory. Its length is
+ * known in advance, which some vendors require.
  */
 export function formUpload(parts: readonly FormPart[]): HttpUpload {
   const boundary = `sluice-${randomBytes(18).toString('hex')}`;
@@ -44,21 +44,21 @@ export function formUpload(parts: readonly FormPart[]): HttpUpload {
     for (const [index, [, value]] of parts.entries()) {
       yield heads[index] as string;
       if (typeof value === 'string') yield value;
-      else yield* inTurn(value.content);
+      else yield* yielding(value.content);
       yield '\r\n';
     }
     yield end;
   }
   const content = Readable.from(write(), { objectMode: false });
-  // A call that fails early leaves files unread, and they are open.
+  // A call that fails early leaves files unread and open.
   content.once('close', () => {
     for (const [, value] of parts) if (typeof value !== 'string') value.content.destroy();
   });
   return { type: `multipart/form-data; boundary=${boundary}`, content, bytes };
 }
 
-/** The chunks of a file, so that many files at a time leave room for other jobs' tokens. */
-async function* inTurn(content: Readable): AsyncGenerator<Buffer> {
+/** Yields to the event loop before each chunk of a file, so that many files at a time leave room for other jobs' tokens. */
+async function* yielding(content: Readable): AsyncGenerator<Buffer> {
   for await (const chunk of content as AsyncIterable<Buffer>) {
     await new Promise<void>(yieldToEventLoop);
     yield chunk;
@@ -71,7 +71,7 @@ function headOf(boundary: string, field: string, value: string | FormFile): stri
   return `${disposition}; filename="${quoted(value.name)}"\r\nContent-Type: ${safeType(value.type)}\r\n\r\n`;
 }
 
-/** The type is the caller's word, and goes into a header. */
+/** The type comes from the caller and goes into a header, so an invalid one is replaced. */
 function safeType(type: string): string {
   return /^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : 'application/octet-stream';
 }

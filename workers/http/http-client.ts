@@ -4,19 +4,19 @@ import { buildConnector, type Dispatcher, Pool } from 'undici';
 import { ApiError } from '../../shared/errors.ts';
 import { readRetryAfter, readVendorError, vendorError } from '../vendors/vendor-error.ts';
 
-/** The longest body that is gathered: a held answer, and an error's. Bytes. */
+/** Maximum bytes of a buffered body: of an answer, and of an error. */
 const maxBody = 64 * 1024 * 1024;
 const maxErrorBody = 64 * 1024;
 
 /**
- * How long a connection stays open unused. Vendors that announce their own time (`Keep-Alive: timeout=…`) are obeyed;
- * uvicorn, under many of the others, closes after 5 s without a word, and a request that meets the close is lost.
+ * How long a connection stays open unused. Vendors that announce their own time (`Keep-Alive: timeout=…`) are obeyed; uvicorn,
+ * under many of the others, closes silently after 5 s, and a request that crosses the close is lost.
  */
 const idleMs = 4_000;
 
 /**
- * What becomes of a chunk that was handed over: a promise holds the vendor's socket back until it resolves; `finished`
- * means that the answer is whole, whatever the vendor may still send.
+ * The result of handling a chunk: a promise pauses the vendor's socket until it resolves; `finished` means that the answer is
+ * complete, whatever the vendor may still send.
  */
 export type Reading = Promise<void> | 'finished' | undefined;
 
@@ -37,17 +37,17 @@ export interface HttpRequest {
   /** Longest time (ms) without a byte from the vendor, before as well as inside the answer. */
   readonly silenceMs: number;
   /**
-   * Takes a successful body that is not JSON as it comes (chunks are the reader's to keep), and its Content-Type. What it
-   * throws ends the call. Without it every body is gathered.
+   * Takes a successful body that is not JSON as it arrives (the reader may keep chunks), and its Content-Type. Anything it throws
+   * ends the call. Without it every body is buffered.
    */
   readonly onChunk?: (chunk: Buffer, type: string) => Reading;
-  /** What a 404 is called where the path names a thing of the vendor's; left out: the vendor lacks the path or the model. */
+  /** Message of a 404 if the path names an object of the vendor; omitted: the vendor lacks the path or the model. */
   readonly notFound?: string;
-  /** Sent beside the vendor's own, such as a signature. */
+  /** Sent in addition to the vendor's own, such as a signature. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** One request that posts something. */
+/** One POST request. */
 export interface HttpPost extends HttpRequest {
   /** JSON text, or an upload. */
   readonly body: string | HttpUpload;
@@ -56,14 +56,14 @@ export interface HttpPost extends HttpRequest {
 /** No connection could be made: nothing was sent. */
 export class UnreachableError extends ApiError {}
 
-/** A request was on its way when its connection was lost or fell silent: what the vendor made of it nobody knows. */
+/** The connection was lost or fell silent after the request was sent: what the vendor did with it is unknown. */
 export class LostAnswerError extends ApiError {}
 
-/** The way to one vendor. */
+/** The HTTP connection to one vendor. */
 export interface HttpClient {
   /**
    * Posts once: no retry, no redirect.
-   * @returns the gathered body, or null when it went to `onChunk`.
+   * @returns the buffered body, or null when it went to `onChunk`.
    * @throws ApiError for every status but 2xx, for a broken, silent or refused connection, and for an abort.
    */
   post(request: HttpPost): Promise<string | null>;
@@ -71,19 +71,19 @@ export interface HttpClient {
   get(request: HttpRequest): Promise<string | null>;
   /** Deletes, as `post` posts. */
   delete(request: HttpRequest): Promise<string | null>;
-  /** Closes the connections, those in use as well. */
+  /** Closes the connections, including those in use. */
   close(): Promise<void>;
 }
 
-/** What an HTTP client has to know of its vendor. */
+/** An HTTP client's settings for its vendor. */
 export interface HttpClientOptions {
   /** The vendor's name, for the operator. */
   readonly vendor: string;
   readonly baseUrl: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** The vendor's key, which no error may carry. */
+  /** The vendor's key, which no error may contain. */
   readonly secret: string;
-  /** Reads the errors of a vendor whose shape is not OpenAI's, as `vendorError` reads those. */
+  /** Reads the errors of a vendor whose shape differs from OpenAI's, as `vendorError` reads OpenAI's. */
   readonly toStatusError?: (status: number, body: string, headers: HttpHeaders) => ApiError;
 }
 
@@ -93,11 +93,11 @@ export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>
 type ConnectionError = Error & { code?: string };
 
 /**
- * Connects for a pool, and tells of each socket before it is connected.
+ * Connects for a pool, and reports each socket before it is connected.
  *
- * undici takes a reset of a connection that was not to be kept for the end of its body: a cut answer would pass for a whole
- * one, and while the body is paused its parser fails an assertion that ends the process (7.30.2, `onHttpSocketError`).
- * A listener that comes before undici's own takes the error out of that branch.
+ * undici treats a reset of a connection that was not to be kept alive as the end of its body: a truncated answer would pass for a
+ * complete one, and while the body is paused its parser fails an assertion that ends the process (7.30.2, `onHttpSocketError`). A
+ * listener that runs before undici's own keeps the error out of that branch.
  */
 function createConnector(onSocket: (socket: Socket) => void): buildConnector.connector {
   const connect = buildConnector({});
@@ -112,13 +112,13 @@ function createConnector(onSocket: (socket: Socket) => void): buildConnector.con
   };
 }
 
-/** One keep-alive pool for one vendor. It grows as needed: what bounds it is the worker's concurrency. */
+/** One keep-alive pool for one vendor. It grows as needed: the worker's concurrency bounds it. */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const base = new URL(options.baseUrl);
   const basePath = base.pathname.replace(/\/+$/, '');
   const headers = Object.entries({ 'user-agent': 'sluice', ...options.headers }).flat();
   const jsonHeaders = ['content-type', 'application/json', ...headers];
-  /** The exchange that is being dispatched: a connection begun meanwhile is its own. */
+  /** The exchange being dispatched: a connection opened meanwhile is its own. */
   let dispatched: Exchange | undefined;
   const connect = createConnector((socket) => dispatched?.onConnecting(socket));
   const pool = new Pool(base.origin, { pipelining: 1, keepAliveTimeout: idleMs, connect });
@@ -157,7 +157,7 @@ function uploadHeaders({ type, bytes }: HttpUpload, headers: string[]): string[]
   return ['content-type', type, 'content-length', String(bytes), ...headers];
 }
 
-/** One request and its answer: undici's handler, which spares a Readable and its events for every chunk. */
+/** One request and its answer: undici's handler, which avoids a Readable and its events for every chunk. */
 class Exchange implements Dispatcher.DispatchHandler {
   private readonly options: HttpClientOptions;
   private readonly request: HttpRequest;
@@ -186,7 +186,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.reject = reject;
   }
 
-  /** Begins to listen to the signal; false when it is too late to send anything. */
+  /** Starts to listen to the signal; false when it is too late to send anything. */
   start(): boolean {
     if (this.request.signal.aborted) this.handleEvent();
     else this.request.signal.addEventListener('abort', this);
@@ -224,7 +224,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.bytes += chunk.length;
     if (this.settled) {
-      // The rest is read so that the connection can be used again, unless the vendor does not come to an end.
+      // The rest is read so that the connection can be reused, unless the vendor keeps sending.
       if (this.bytes > maxErrorBody) controller.abort(new Error('too much after the end'));
     } else if (this.onChunk) {
       this.handOver(controller, chunk, this.onChunk);
@@ -275,7 +275,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.settled) return;
     this.settle();
     this.controller?.abort(error);
-    // With an error, because undici would wait for ever for a socket that closes without one.
+    // With an error, because undici would wait forever for a socket that closes without one.
     this.connecting?.destroy(error);
     this.reject(error);
   }
@@ -301,7 +301,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   private connectionError(error: ConnectionError): ApiError {
     const { code, message } = error;
-    // Not the error itself: undici's carry pieces of the answer.
+    // Not the error itself: undici's contain parts of the answer.
     const cause = new Error(`${this.options.vendor}: ${message}${code === undefined ? '' : ` (${code})`}`);
     if (this.controller === undefined) {
       return new UnreachableError('service_unavailable', "The model's vendor cannot be reached.", { cause });

@@ -2,12 +2,12 @@ import { TextDecoder } from 'node:util';
 import { createParser, type EventSourceParser } from 'eventsource-parser';
 import { ApiError } from '../../shared/errors.ts';
 
-/** The most that one event may hold, in characters, where the reader is not told otherwise. */
+/** Default maximum size of one event, in characters. */
 export const maxEvent = 8 * 1024 * 1024;
 
 /**
- * Reads server-sent events (WHATWG HTML, "Server-sent events") from bytes that may be cut anywhere. An event that the
- * stream leaves unfinished (no blank line after it) is dropped, as the standard says.
+ * Reads server-sent events (WHATWG HTML, "Server-sent events") from bytes that may be split anywhere. An event that the stream
+ * leaves unfinished (no blank line after it) is dropped, as the standard requires.
  */
 export class SseReader {
   private readonly parser: EventSourceParser;
@@ -18,17 +18,17 @@ export class SseReader {
   private afterReturn = false;
 
   /**
-   * @param onEvent is called with an event's data and its type; what it throws comes out of `read`.
-   * @param longest the most that one event may hold, in characters: more where events carry whole files
+   * @param onEvent receives an event's data and its type; what it throws, `read` throws.
+   * @param maxCharacters maximum size of one event: more if events carry whole files
    */
-  constructor(onEvent: (data: string, type: string | undefined) => void, longest = maxEvent) {
+  constructor(onEvent: (data: string, type: string | undefined) => void, maxCharacters = maxEvent) {
     this.parser = createParser({
       onEvent: (event) => onEvent(event.data, event.event),
       onError: (error) => {
         if (error.type !== 'max-buffer-size-exceeded') return;
-        throw new ApiError('server_error', `The vendor sent an event of more than ${longest} characters.`);
+        throw new ApiError('server_error', `The vendor sent an event of more than ${maxCharacters} characters.`);
       },
-      maxBufferSize: longest,
+      maxBufferSize: maxCharacters,
     });
   }
 
@@ -42,7 +42,7 @@ export class SseReader {
     }
     if (this.afterReturn && text.startsWith('\n')) text = text.slice(1);
     this.afterReturn = text.endsWith('\r');
-    // The parser would hold a last CR back until it knows that no LF follows, and with it a whole event.
+    // The parser would hold back a trailing CR until it knows that no LF follows, and with it a whole event.
     this.parser.feed(this.afterReturn ? `${text}\n` : text);
   }
 

@@ -11,27 +11,27 @@ import type { Consumer } from './consumer.ts';
 import { JobConsumer } from './job-consumer.ts';
 
 /**
- * A dead worker's jobs run again 6 to 12 s later with these. Being claimed twice is harmless: the job's own lease decides
- * who runs it.
+ * With these settings the jobs of a dead worker run again 6 to 12 s later. A job may safely be claimed twice: its own lease
+ * decides which worker runs it.
  */
 const lockMs = 10_000;
 const stalledCheckMs = 2000;
-/** Attempts are counted by `begin`; this bounds only a job that cannot even be read (its hash is malformed). */
+/** `begin` counts attempts; this bounds only jobs that cannot be read (their hash is malformed). */
 const maxClaims = 20;
-/** BullMQ never forgets a stall, and a job that is polled for hours may live through the deaths of many workers. */
+/** BullMQ never resets a job's stall count, and a job that is polled for hours may survive the deaths of many workers. */
 const maxTaskClaims = 1000;
 
-/** A clock that is further off (ms) than this from Redis's is wrong. */
+/** A clock that differs from Redis's by more than this (ms) is wrong. */
 const maxSkewMs = 2000;
-/** How often a job that waits here is asked whether its worker is closed, in ms. */
+/** Interval of checks (ms) for a closing worker while a job waits here. */
 const skewStepMs = 200;
 
-/** Consumes one capability's queue. Close it to stop; running jobs go on until `close` resolves. */
+/** Consumes one capability's queue. `close` stops claiming and resolves once the running jobs have finished. */
 export function consume(capability: Capability, redis: RedisHandle, context: WorkerContext): Consumer {
   return capability === 'video' ? consumeTasks(capability, redis, context) : consumeJobs(capability, redis, context);
 }
 
-/** Consumes jobs that are done in one go. */
+/** Consumes jobs that finish in one run. */
 function consumeJobs(capability: Capability, redis: RedisHandle, context: WorkerContext): Consumer {
   const { clock } = context.queue(capability);
   return new JobConsumer({
@@ -45,7 +45,7 @@ function consumeJobs(capability: Capability, redis: RedisHandle, context: Worker
     stalledCheckMs,
     maxStalledCount: maxClaims,
     run: async ({ job, token, priority, stalled, verdict }) => {
-      noteTurn(clock, priority, stalled);
+      notePriority(clock, priority, stalled);
       const outcome = await runJob(context, job, token, verdict);
       return outcome === 'requeued' ? outcome : 'done';
     },
@@ -53,13 +53,13 @@ function consumeJobs(capability: Capability, redis: RedisHandle, context: Worker
   });
 }
 
-/** Consumes jobs that come back to their queue again and again, until their vendor's task is over. */
+/** Consumes jobs that return to their queue until their vendor's task is finished. */
 function consumeTasks(capability: Capability, redis: RedisHandle, context: WorkerContext): Consumer {
   const { clock } = context.queue(capability);
   const worker: Worker<QueuedJob> = new Worker<QueuedJob>(
     capability,
     async (job, token) => {
-      noteTurn(clock, job.priority, job.stalledCounter);
+      notePriority(clock, job.priority, job.stalledCounter);
       if (typeof job.data?.id !== 'string') throw new UnrecoverableError('the queued job has no id');
       const outcome = await runJob(context, job.data, token ?? job.data.id).catch((error) => {
         context.log.error({ err: error, job: job.data.id }, 'starting a job failed; it will be claimed again');
@@ -67,7 +67,7 @@ function consumeTasks(capability: Capability, redis: RedisHandle, context: Worke
       });
       if (outcome === 'done') return;
       const pauseMs = outcome === 'requeued' ? 0 : outcome.pauseMs;
-      await comeBack(context, job, await waitOutSkew(context, worker, pauseMs), token);
+      await requeueAfter(context, job, await waitOutSkew(context, worker, pauseMs), token);
       throw new DelayedError();
     },
     queueOptions(capability, redis.client, {
@@ -86,15 +86,15 @@ function consumeTasks(capability: Capability, redis: RedisHandle, context: Worke
   return worker;
 }
 
-/** One that comes back after a stall was claimed before, by a base that may be gone. */
-function noteTurn(clock: FairnessClock, priority: number, stalled: number): void {
+/** Skips stalled jobs: they were claimed before, and their priority may refer to an outdated base. */
+function notePriority(clock: FairnessClock, priority: number, stalled: number): void {
   if (stalled === 0) clock.taken(priority);
 }
 
 /**
- * BullMQ puts a job aside until a moment by the clock of whoever does it, and each worker looks by its own. Where this host's
- * clock is wrong, others would take the job minutes late: it waits here instead, until this worker is closed at most.
- * Returns the pause that is left: 0 after waiting.
+ * BullMQ delays a job by the clock of the worker that delays it, and each worker compares with its own. If this host's clock
+ * is wrong, other workers would claim the job minutes late. So it waits here instead, or until this worker closes.
+ * @returns the pause that remains: 0 after waiting.
  */
 async function waitOutSkew(
   { clock }: WorkerContext,
@@ -108,17 +108,17 @@ async function waitOutSkew(
 }
 
 /**
- * Puts a job aside until its next poll, or, for 0 ms, where the next worker takes it. It must not fail: where Redis cannot be
- * reached the job stays claimed by nobody, and BullMQ's check for stalled jobs brings it back.
+ * Delays a job until its next poll, or for 0 ms makes it available to the next worker. It must not fail: if Redis is
+ * unreachable, the job stays claimed by no worker, and BullMQ's check for stalled jobs requeues it.
  */
-async function comeBack(
+async function requeueAfter(
   { log }: WorkerContext,
   job: Job<QueuedJob>,
   pauseMs: number,
   token: string | undefined,
 ): Promise<void> {
   try {
-    await untilAccepted(() => giveUpTurn(job));
+    await untilAccepted(() => clearPriority(job));
     await untilAccepted<unknown>(() =>
       pauseMs === 0 ? job.moveToWait(token) : job.moveToDelayed(Date.now() + pauseMs, token),
     );
@@ -128,9 +128,9 @@ async function comeBack(
 }
 
 /**
- * A claimed job has used its priority. With it, it would come back behind everything that waits without one, and
- * once the queue's base has been raised, behind everything else.
+ * A claimed job has used its priority. If it kept it, it would return behind every job that waits without one, and once the
+ * queue's base has been raised, behind all others too.
  */
-async function giveUpTurn(job: Job<QueuedJob>): Promise<void> {
+async function clearPriority(job: Job<QueuedJob>): Promise<void> {
   if (job.priority > 0) await job.changePriority({ priority: 0 });
 }

@@ -1,5 +1,5 @@
-/** What takes the jobs of one queue and runs them. */
+/** Claims the jobs of one queue and runs them. */
 export interface Consumer {
-  /** Takes no more, and resolves when those that run are over. */
+  /** Stops claiming, and resolves when the running jobs have finished. */
   close(): Promise<void>;
 }

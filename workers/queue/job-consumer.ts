@@ -1,4 +1,4 @@
-import { setTimeout as delay, setImmediate as endOfTurn } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { Worker } from 'bullmq';
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import { type BeginVerdict, readBeginReply } from '../../shared/jobs/begin.ts';
@@ -10,89 +10,89 @@ import type { Logger } from '../../shared/runtime/log.ts';
 import { type SwapRemoveMember, SwapRemoveSet } from '../../shared/runtime/swap-remove-set.ts';
 import type { Consumer } from './consumer.ts';
 
-/** Jobs claimed in one call at most: their requests are in its reply. */
+/** Upper bound of jobs per claim: the reply carries their requests. */
 const maxClaimed = 32;
 /** Batch window for completing jobs; the same call claims new ones. */
-const overMs = 4;
-/** With so many running jobs a claim that brought some is followed by a pause, so that the next one brings more. */
+const completionBatchMs = 4;
+/** From this many running jobs on, a successful claim is followed by a pause, so that the next one brings more jobs. */
 const busy = 8;
 const pauseMs = 2;
-/** How long one wait for a job blocks its connection; well under that connection's `socketTimeout`. */
+/** How long one wait for a job blocks its connection; well below that connection's `socketTimeout`. */
 const blockSeconds = 5;
 const retryMs = 1000;
-/** When removing what is over is tried again, where it has failed. */
-const overRetryMs = 250;
-/** How long a consumer that closes waits for Redis to let it take out what is over. */
-const closingMs = 2000;
+/** Delay before the removal of finished jobs is retried. */
+const completionRetryMs = 250;
+/** How long a closing consumer retries the removal of finished jobs while Redis refuses it. */
+const closeRetryMs = 2000;
 
-/** A job as it was claimed from the queue. */
+/** A job claimed from the queue. */
 export interface ClaimedJob {
   readonly job: QueuedJob;
-  /** Names this very claim. */
+  /** Unique per claim. */
   readonly token: string;
-  /** BullMQ's priority; 0: it had none. */
+  /** BullMQ's priority; 0 if it had none. */
   readonly priority: number;
   /** How often its worker was lost. */
   readonly stalled: number;
-  /** What `begin` says of it, where it was asked in the same step. */
+  /** The verdict of `begin`, if the job was started in the same step. */
   readonly verdict: BeginVerdict | undefined;
 }
 
 export interface JobConsumerOptions {
   readonly capability: Capability;
   readonly redis: RedisClient;
-  /** A connection of its own, which waiting for jobs blocks; closed with it. */
+  /** A dedicated connection, which waiting for jobs blocks; closed with the consumer. */
   readonly waiting: RedisClient;
   /** Unique among all processes. */
   readonly workerId: string;
   readonly concurrency: number;
-  /** Jobs are begun as they are claimed, where their state is at hand. Only work that may be done twice: the answer may be lost. */
+  /** Starts jobs as they are claimed, if their state is on that node. Only for repeatable work: the reply may be lost. */
   readonly begins: boolean;
   readonly lockMs: number;
   readonly stalledCheckMs: number;
   readonly maxStalledCount: number;
   /**
-   * Runs a job; returns whether it is over, or goes back to the queue. One that rejects is neither: it is claimed again once its
-   * lock has run out, so often as a job may that loses its workers.
+   * Runs a job; returns whether it has finished or goes back to the queue. A job whose run rejects does neither: it is
+   * claimed again after its lock has expired, as often as a job that loses its workers may be.
    */
   readonly run: (job: ClaimedJob) => Promise<'done' | 'requeued'>;
   readonly log: Logger;
 }
 
-/** What came of a claim. */
+/** The outcome of a claim. */
 interface ClaimReply {
   readonly count: number;
-  /** More wait. */
+  /** More jobs wait. */
   readonly isMore: boolean;
-  /** There was a marker, and no jobs: another one has them, or (a Cluster has moved the queue) the marker came last. */
+  /** There was a marker but no jobs: another worker has them, or (if a Cluster has moved the queue) the marker arrived last. */
   readonly isLate: boolean;
 }
 
 /** A claim under way. */
 interface Claim extends SwapRemoveMember, QueueClaim {
-  /** Since when it is over, in ms of `performance.now()`; 0 while it runs. */
-  overSince: number;
+  /** When its job finished, in ms of `performance.now()`; 0 while it runs. */
+  endedAt: number;
 }
 
 /**
- * Takes the jobs of one BullMQ queue and runs them, some at a time. BullMQ's own Worker spends more on each job than the rest
- * of its way through Redis: two scripts of some forty commands. This one claims many in one call and takes out many that are
- * over in the same. Delayed jobs are left to BullMQ's Worker: queues that have them are its business.
+ * Claims the jobs of one BullMQ queue and runs several at a time. BullMQ's own Worker spends more on each job than the rest
+ * of the job's path through Redis: two scripts of some forty commands. This class claims many jobs in one call, and the same
+ * call removes many finished ones. It does not support delayed jobs: queues with such jobs use BullMQ's Worker.
  */
 export class JobConsumer implements Consumer {
   readonly #options: JobConsumerOptions;
   readonly #queue: ClaimedQueue;
   readonly #waiting: RedisClient;
-  /** Looks for jobs whose worker was lost, and puts them back. */
+  /** Finds jobs whose worker was lost, and requeues them. */
   readonly #stalledCheck: Worker;
   readonly #renewing: NodeJS.Timeout;
   #renewal: Promise<void> | undefined;
   readonly #running = new SwapRemoveSet<Claim>();
   readonly #looping: Promise<void>;
-  #over: Claim[] = [];
-  #overTimer: NodeJS.Timeout | undefined;
-  /** Places promised to claims under way. */
-  #promised = 0;
+  #ended: Claim[] = [];
+  #flushTimer: NodeJS.Timeout | undefined;
+  /** Slots reserved by claims under way. */
+  #reserved = 0;
   #claims = 0;
   readonly #closing = new AbortController();
   #wake: () => void = () => undefined;
@@ -111,7 +111,7 @@ export class JobConsumer implements Consumer {
     this.#stalledCheck
       .startStalledCheckTimer()
       .catch((error) => log.error({ err: error, capability }, 'searching for stalled jobs failed'));
-    // Redis may be away: renewals do not queue up before it.
+    // Redis may be away: renewals must not pile up.
     this.#renewing = setInterval(() => {
       this.#renewal ??= this.#renew().finally(() => {
         this.#renewal = undefined;
@@ -120,21 +120,21 @@ export class JobConsumer implements Consumer {
     this.#looping = this.#loop();
   }
 
-  /** Takes no more jobs, and resolves when those that run are over. */
+  /** Stops claiming, and resolves when the running jobs have finished. */
   async close(): Promise<void> {
     this.#closing.abort();
-    // What Redis has answered by now is still read: a job that was claimed in this moment is not lost.
+    // Replies that Redis has already sent are still read, so a job claimed at this moment is not lost.
     this.#waiting.disconnect();
     this.#wake();
     await this.#looping;
-    while (this.#running.size > 0 || this.#promised > 0) await this.#change();
+    while (this.#running.size > 0 || this.#reserved > 0) await this.#change();
     clearInterval(this.#renewing);
-    await untilAccepted(() => this.#takeOut(), closingMs).catch((error) => this.#logStaying(error));
+    await untilAccepted(() => this.#removeEnded(), closeRetryMs).catch((error) => this.#logUnremoved(error));
     await this.#stalledCheck.close();
   }
 
   async #loop(): Promise<void> {
-    // The marker that jobs wait may have been consumed by a worker that is gone.
+    // The marker for waiting jobs may have been consumed by a worker that is gone.
     let waits = false;
     while (!this.#isClosing) {
       if (this.#free() === 0) {
@@ -144,8 +144,8 @@ export class JobConsumer implements Consumer {
       try {
         const { count, isMore, isLate } = await this.#claim(waits);
         waits = !isMore && !isLate;
-        // Those that were claimed come first: their calls of vendors go out before the next wait does.
-        if (count > 0) await endOfTurn();
+        // Claimed jobs come first: their vendor calls go out before the next wait does.
+        if (count > 0) await yieldToEventLoop();
         if (count > 0 && waits && this.#running.size >= busy) {
           await this.#pause(pauseMs);
           waits = false;
@@ -160,21 +160,21 @@ export class JobConsumer implements Consumer {
   }
 
   #free(): number {
-    return this.#isClosing ? 0 : this.#options.concurrency - this.#running.size - this.#promised;
+    return this.#isClosing ? 0 : this.#options.concurrency - this.#running.size - this.#reserved;
   }
 
-  /** Takes out what is over, and takes as many as there are places for. */
+  /** Removes finished jobs, and claims as many as there are free slots. */
   async #claim(waits: boolean): Promise<ClaimReply> {
     const wanted = Math.min(maxClaimed, Math.max(0, this.#free()));
     const token = `${this.#options.workerId}:${++this.#claims}`;
-    const over = waits ? [] : this.#takeOver();
-    this.#promised += wanted;
+    const over = waits ? [] : this.#takeEnded();
+    this.#reserved += wanted;
     try {
       const { redis, workerId, lockMs, begins } = this.#options;
-      // Redis has both commands, so a job is claimed in the moment in which it comes, without another round trip. Its slot is
-      // promised: who has none must not take the marker that jobs wait, for which another one may be waiting.
+      // Redis has both commands, so a job is claimed as soon as it arrives, without another round trip. Its slot is reserved: a
+      // worker without one must not consume the marker for waiting jobs, which another worker may be waiting for.
       const marker = waits ? this.#queue.waitForJobs(this.#waiting, blockSeconds) : undefined;
-      // A wait that failed is reported once what was claimed behind it has begun.
+      // A failed wait is reported after the jobs claimed behind it have started.
       marker?.catch(() => undefined);
       const call = { token, wanted, lockMs, workerId: begins ? workerId : '', over };
       const { isMore, entries } = await this.#queue.claim(waits ? this.#waiting : redis, call);
@@ -185,13 +185,13 @@ export class JobConsumer implements Consumer {
       this.#putBack(over);
       throw error;
     } finally {
-      this.#promised -= wanted;
+      this.#reserved -= wanted;
       this.#wake();
     }
   }
 
   #begin({ id, data, priority, stalled, refusal, begun }: QueueEntry, token: string): void {
-    const claim = { id, token, place: 0, overSince: 0 };
+    const claim = { id, token, place: 0, endedAt: 0 };
     this.#running.add(claim);
     const job = refusal === '' ? readQueuedJob(data) : undefined;
     const running =
@@ -209,7 +209,7 @@ export class JobConsumer implements Consumer {
       });
   }
 
-  /** What cannot be read, or has been claimed again and again, would come back for ever. */
+  /** Removes a job that is unreadable or has stalled too often, which would otherwise return forever. */
   async #quarantine(id: string): Promise<'done'> {
     const { log, capability } = this.#options;
     log.error({ job: id, capability }, 'queued job is unreadable or stalled too often; it is removed');
@@ -217,43 +217,43 @@ export class JobConsumer implements Consumer {
   }
 
   #end(claim: Claim): void {
-    claim.overSince = performance.now();
-    this.#over.push(claim);
-    this.#scheduleFlush(overMs);
+    claim.endedAt = performance.now();
+    this.#ended.push(claim);
+    this.#scheduleFlush(completionBatchMs);
   }
 
   #scheduleFlush(ms: number): void {
-    this.#overTimer ??= setTimeout(() => void this.#flush(), ms);
+    this.#flushTimer ??= setTimeout(() => void this.#flush(), ms);
   }
 
   /**
-   * What could not be taken out is tried again, for as long as its lock may live, which nobody renews. After that it comes back
-   * as stalled, and whoever takes it then finds that it is over.
+   * Retries failed removals for as long as their locks may live, which are no longer renewed. After that the job returns as
+   * stalled, and the worker that claims it finds it finished.
    */
   #putBack(over: readonly Claim[]): void {
     const oldest = performance.now() - this.#options.lockMs;
-    for (const claim of over) if (claim.overSince > oldest) this.#over.push(claim);
-    if (this.#over.length > 0 && !this.#isClosing) this.#scheduleFlush(overRetryMs);
+    for (const claim of over) if (claim.endedAt > oldest) this.#ended.push(claim);
+    if (this.#ended.length > 0 && !this.#isClosing) this.#scheduleFlush(completionRetryMs);
   }
 
-  /** What is over, to be taken out. */
-  #takeOver(): Claim[] {
-    clearTimeout(this.#overTimer);
-    this.#overTimer = undefined;
-    const over = this.#over;
-    this.#over = [];
+  /** Takes the finished jobs for removal. */
+  #takeEnded(): Claim[] {
+    clearTimeout(this.#flushTimer);
+    this.#flushTimer = undefined;
+    const over = this.#ended;
+    this.#ended = [];
     return over;
   }
 
   async #flush(): Promise<void> {
-    await this.#takeOut().catch((error) => this.#logStaying(error));
+    await this.#removeEnded().catch((error) => this.#logUnremoved(error));
   }
 
-  async #takeOut(): Promise<void> {
-    if (this.#over.length > 0) await this.#claim(false);
+  async #removeEnded(): Promise<void> {
+    if (this.#ended.length > 0) await this.#claim(false);
   }
 
-  #logStaying(error: unknown): void {
+  #logUnremoved(error: unknown): void {
     this.#options.log.warn({ err: error }, 'removing ended jobs from their queue failed; retrying');
   }
 
@@ -264,7 +264,7 @@ export class JobConsumer implements Consumer {
     );
   }
 
-  /** A worker that was frozen for longer than that loses its locks: the jobs' own leases decide who runs them. */
+  /** A worker that was frozen for longer than `lockMs` loses its locks: the jobs' own leases decide who runs them. */
   async #renew(): Promise<void> {
     const { redis, lockMs, log } = this.#options;
     const running = [...this.#running];
@@ -276,14 +276,14 @@ export class JobConsumer implements Consumer {
     }
   }
 
-  /** Resolves when a place may have become free. */
+  /** Resolves when a slot may have become free. */
   #change(): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = resolve;
     });
   }
 
-  /** Waits, at most until the closing. */
+  /** Resolves after `ms`, or earlier on close. */
   async #pause(ms: number): Promise<void> {
     await delay(ms, undefined, { signal: this.#closing.signal }).catch(() => undefined);
   }
@@ -293,7 +293,7 @@ export class JobConsumer implements Consumer {
   }
 }
 
-/** Where the state could not be read, whoever runs the job asks again, and is told why. */
+/** An unreadable state yields undefined: the run then calls `begin` again and gets the reason. */
 function readVerdict(begun: string): BeginVerdict | undefined {
   const verdict = begun === '' ? undefined : readBeginReply(begun);
   return verdict?.verdict === 'unreadable' ? undefined : verdict;

@@ -8,9 +8,9 @@ import { isPublicAddress } from '../http/public-address.ts';
 import { InlineMedia } from '../vendors/support/inline-media.ts';
 import type { VendorCall } from '../vendors/vendor.ts';
 
-/** Links that are fetched for one request. */
+/** Maximum number of links fetched for one request. */
 const maxLinks = 20;
-/** How long (ms) an answer of the resolver about a vendor's host is believed. */
+/** How long (ms) the resolved addresses of a vendor's host are cached. */
 const resolvedMs = 60_000;
 
 /** Resolves a host name to all its addresses. */
@@ -22,9 +22,9 @@ export interface MediaGateOptions {
 }
 
 /**
- * Stands between a request and its vendor. A vendor inside the operator's network would follow a caller's link from where it
- * stands, to what callers must not reach: so its links are fetched here, where only public addresses are, and handed on as
- * data. A vendor of the internet fetches them itself.
+ * Guards vendors against the links in requests. A vendor inside the operator's network would follow a caller's link from
+ * there, to hosts that callers must not reach. So its links are fetched here, from public addresses only, and passed on as
+ * data. A vendor on the internet fetches them itself.
  */
 export class MediaGate {
   readonly #settings: Pick<VendorSettings, 'row' | 'baseUrl'>;
@@ -39,8 +39,8 @@ export class MediaGate {
   }
 
   /**
-   * The call as its vendor may get it: the same one, unless it has links that the vendor must not follow.
-   * @throws ApiError 400 that names the field whose link leads to no public file, or to one that does not fit there.
+   * Returns the call as its vendor may get it: unchanged, unless it has links that the vendor must not follow.
+   * @throws ApiError 400 naming the field whose link leads to no public file, or to one of the wrong kind.
    */
   pass(call: VendorCall): VendorCall | Promise<VendorCall> {
     if (this.#isElsewhere() || !mayHoldLink(call.request)) return call;
@@ -53,7 +53,7 @@ export class MediaGate {
     return toFetch.length === 0 ? call : this.#withData(call, request, toFetch);
   }
 
-  /** Whether it is known without asking that the vendor is no part of the operator's network, or fetches nothing. */
+  /** Whether the vendor is known, without a lookup, to be outside the operator's network or to fetch nothing. */
   #isElsewhere(): boolean {
     const { row, baseUrl } = this.#settings;
     return row.name === 'sandbox' || (row.needsKey && baseUrl === row.baseUrl);
@@ -69,7 +69,7 @@ export class MediaGate {
       const { type, data } = await media.fromLink(url, path, kindOf(path));
       const dataUrl = `data:${type};base64,${data}`;
       if (key === 'file_url') {
-        // The field for a link takes no data; the one for data wants a name.
+        // The field for a link takes no data; the field for data requires a name.
         delete holder.file_url;
         holder.filename ??= new URL(url).pathname.split('/').at(-1) || 'file';
         holder.file_data = dataUrl;
@@ -82,7 +82,7 @@ export class MediaGate {
 
   async #isInside(): Promise<boolean> {
     const { row, baseUrl } = this.#settings;
-    // Servers that ask for no key stand where their operator does.
+    // Servers without keys run inside their operator's network.
     if (!row.needsKey) return true;
     const now = Date.now();
     if (this.#known === undefined || this.#known.until < now) {
@@ -100,7 +100,7 @@ async function resolveAll(host: string): Promise<readonly string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address);
 }
 
-/** What a field takes, by its name: `image`, `video`, `audio`; undefined: anything. */
+/** The kind of media a field takes, by its name: `image`, `video`, `audio`; undefined: any. */
 function kindOf(path: string): string | undefined {
   return /(image|video|audio)[^.]*(?:\.ur[il]s?)?(?:\[\d+\])?$/.exec(path)?.[1];
 }

@@ -6,22 +6,22 @@ import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import type { JobRun } from '../run/job-run.ts';
 
-/** A lease is renewed when the log has not confirmed it for so long; well under its length. */
+/** A lease is renewed when the log has not confirmed it for this long; well below the lease's length. */
 const renewAfterMs = 3000;
 const roundMs = 1000;
 
-/** Aborts of jobs that are not here (yet) which are remembered. */
+/** How many aborts of jobs that are not (yet) here are remembered. */
 const maxAborted = 128;
 
 /**
- * The jobs this process runs: hears cancellations for them and renews their leases while their vendors are silent. A job
- * is registered before `begin`, so that no cancellation can fall between the two. One that was begun as it was taken may be
- * cancelled before the word that it was taken is here, which comes by another connection: so aborts of unknown jobs, which
- * have ended for good, are remembered for a while.
+ * The jobs that this process runs. Receives their cancellations and renews their leases while their vendors are silent. A
+ * job is registered before `begin`, so that no cancellation falls between the two. A job that is started by its claim may be
+ * cancelled before the claim's reply arrives, which uses another connection: so aborts of unknown jobs, which have ended for
+ * good, are remembered for a while.
  */
 export class RunningJobs implements InboxListener {
   readonly #runs = new JobIdMap<JobRun>();
-  /** The last ones, in a ring. */
+  /** A ring of the most recent ones. */
   readonly #aborted: string[] = [];
   #abortedNext = 0;
   readonly #redis: RedisClient;
@@ -44,7 +44,7 @@ export class RunningJobs implements InboxListener {
     this.#runs.delete(run);
   }
 
-  /** How many jobs run here. */
+  /** Number of jobs running here. */
   get size(): number {
     return this.#runs.size;
   }
@@ -60,17 +60,17 @@ export class RunningJobs implements InboxListener {
     this.#abortedNext = (this.#abortedNext + 1) % maxAborted;
   }
 
-  /** An abort may have been missed: every lease is looked at, which tells the same. */
+  /** An abort may have been missed: renewing every lease reveals the jobs that have ended. */
   resubscribed(): void {
     for (const run of this.#runs) void this.#renew(run);
   }
 
-  /** Asks every run to stop, because this process does: those without output go back to the queue. */
+  /** Stops every run because this process is shutting down; those without output are requeued. */
   requeueAll(): void {
     for (const run of this.#runs) run.requeue();
   }
 
-  /** How many jobs of each capability run here. */
+  /** Number of running jobs of each capability. */
   counts(): ReadonlyMap<Capability, number> {
     const counts = new Map<Capability, number>();
     for (const { job } of this.#runs) counts.set(job.capability, (counts.get(job.capability) ?? 0) + 1);

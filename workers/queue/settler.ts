@@ -2,14 +2,14 @@ import { type ExpiringState, expireStates, type Settlement, settle } from '../..
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 
-/** Ended jobs wait so long for company: under load one call settles many. */
+/** Batch window for settling ended jobs: under load one call settles many. */
 const settleMs = 5;
-/** And so long for the expiry of their states, which is only tidiness. */
+/** Batch window for the expiry of their states, which is only cleanup. */
 const expireMs = 1000;
 
 /**
- * Settles the jobs that this process ended, many in one call. Nobody waits for it: what is lost with the process, the
- * sweeper settles.
+ * Settles the jobs that this process ended, many in one call. No caller waits for it: the sweeper settles what is lost with
+ * the process.
  */
 export class Settler {
   readonly #redis: RedisClient;
@@ -30,7 +30,7 @@ export class Settler {
     this.#settleTimer ??= setTimeout(() => this.#settle(), settleMs);
   }
 
-  /** Settles what is left. */
+  /** Settles the remaining jobs. */
   async close(): Promise<void> {
     this.#settle();
     await this.#settling;
@@ -45,7 +45,7 @@ export class Settler {
     if (jobs.length === 0) return;
     const settled = settle(this.#redis, jobs).then(
       () => {
-        // No more than that: hundreds wait here, and a record is long.
+        // Only these two fields: hundreds of entries wait here, and records are long.
         for (const { jobId, retentionMs } of jobs) this.#settled.push({ jobId, retentionMs });
         this.#expireTimer ??= setTimeout(() => void this.#expire(), expireMs);
       },

@@ -1,21 +1,21 @@
 import type { FrameSink, VendorFrame } from '../vendors/vendor.ts';
 
-/** Takes the frames of one call, and tells when there was a first one: from then on no other call may be made. */
+/** Takes the frames of one call and reports the first one: from then on no other call may be made. */
 export class AttemptSink implements FrameSink {
   readonly #sink: FrameSink;
   #hasWritten = false;
   #isClosed = false;
-  #onBegun: (() => void) | undefined;
+  #onStarted: (() => void) | undefined;
 
   constructor(sink: FrameSink) {
     this.#sink = sink;
   }
 
-  /** Resolves when the first frame comes. */
-  begun(): Promise<undefined> {
+  /** Resolves on the first frame. */
+  started(): Promise<undefined> {
     return new Promise((resolve) => {
-      this.#onBegun = () => resolve(undefined);
-      if (this.#hasWritten) this.#onBegun();
+      this.#onStarted = () => resolve(undefined);
+      if (this.#hasWritten) this.#onStarted();
     });
   }
 
@@ -24,11 +24,11 @@ export class AttemptSink implements FrameSink {
   }
 
   write(frame: VendorFrame): boolean {
-    // Nothing of a call that was given up may get in among the frames of the next.
+    // Frames of an abandoned call must not mix with those of the next.
     if (this.#isClosed) return true;
     if (!this.#hasWritten) {
       this.#hasWritten = true;
-      this.#onBegun?.();
+      this.#onStarted?.();
     }
     return this.#sink.write(frame);
   }

@@ -5,16 +5,16 @@ import type { WorkerContext } from '../worker-context.ts';
 import { refusalSentence } from './key-refusal.ts';
 import type { Account, VendorPool } from './vendor-pool.ts';
 
-/** How long a vendor may take to say whether it takes a key, in ms. */
+/** Timeout for a vendor's check of a key, in ms. */
 const deadlineMs = 10_000;
-/** So long (ms) no other worker asks for the same key: those of one gateway start together. */
+/** Interval (ms) in which no other worker checks the same key: the workers of one gateway start together. */
 const claimMs = 30_000;
 
 type CheckContext = Pick<WorkerContext, 'redis' | 'log'> & { readonly vendors: VendorPool };
 
 /**
- * Asks each vendor once for each of its keys, by a call that costs nothing, whether it takes the key, and tells the operator.
- * The keys of a vendor go one after the other. @param signal ends it
+ * Checks each key once, by a call that costs nothing, and logs the result for the operator. The keys of one vendor are checked
+ * one after the other. @param signal stops the checks
  */
 export async function checkKeys(context: CheckContext, signal: AbortSignal): Promise<void> {
   await Promise.all(
@@ -52,7 +52,7 @@ async function checkKey({ vendors, redis, log }: CheckContext, account: Account,
   }
 }
 
-/** A 403 may mean that a key has few rights and not this one; a key that is none, Google tells by a 400 that is read as 403. */
+/** A 403 may mean that a key has few rights and lacks this one; Google reports an invalid key by a 400 that is read as 403. */
 function outcomeOf({ vendorStatus, cause }: ApiError): KeyCheckOutcome {
   const isInvalid = vendorStatus === 403 && cause instanceof Error && cause.message.endsWith('(INVALID_ARGUMENT)');
   return vendorStatus === 401 || isInvalid ? 'refused' : 'unclear';

@@ -1,8 +1,8 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 
 /**
- * Routes in the order in which they are tried: as they are listed, but those of one model and one order drawn by their
- * weights, the ones in this process's own region first.
+ * Routes in the order in which they are tried: as listed, but those of one model and one order are drawn by their weights, the
+ * ones in this process's own region first.
  * @param random from 0 to 1
  */
 export function orderRoutes(
@@ -21,12 +21,12 @@ export function orderRoutes(
   return ordered;
 }
 
-/** Whether two neighbours share an order. Without one, each place in the list is its own. */
+/** Whether two neighbours share an order. Without an explicit order, each route is a group by itself. */
 function areAlike(one: RoutedModel | undefined, other: RoutedModel | undefined): boolean {
   return one?.id === other?.id && one?.route.order !== undefined && one.route.order === other?.route.order;
 }
 
-/** Weighted drawing without putting back: by the largest of `random ** (1 / weight)` (Efraimidis and Spirakis, 2006). */
+/** Weighted drawing without replacement: by the largest of `random ** (1 / weight)` (Efraimidis and Spirakis, 2006). */
 function drawn(routes: RoutedModel[], region: string | undefined, random: () => number): RoutedModel[] {
   if (routes.length < 2) return routes;
   return routes

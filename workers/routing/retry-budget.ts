@@ -1,12 +1,12 @@
-/** Retries that may come in a burst, and how fast the allowance comes back, where there are few calls to take a share of. */
+/** Burst of retries, and how fast that allowance refills, for processes with few calls to take a share of. */
 const reserve = 10;
 const reservePerSecond = 1;
-/** Calls whose share may be saved up. */
+/** Number of calls whose share may accumulate. */
 const savedCalls = 1000;
 
 /**
- * Bounds retries to a share of the calls: when everything fails, what is tried again must not double the load on vendors
- * that are in trouble already. A process that makes few calls may still retry now and then.
+ * Bounds retries to a share of the calls: when everything fails, retries must not double the load on vendors in trouble. A
+ * process with few calls may still retry occasionally.
  */
 export class RetryBudget {
   readonly #share: () => number;
@@ -21,19 +21,19 @@ export class RetryBudget {
     this.#refilledAt = now();
   }
 
-  /** Retries that are allowed now; a whole one is needed for the next. */
+  /** Retries that are currently allowed; the next one needs a whole unit. */
   get balance(): number {
     this.#refill();
     return this.#balance;
   }
 
-  /** A job makes its first call. */
+  /** Credits a job's first call. */
   deposit(): void {
     const share = this.#share();
     this.#balance = Math.min(this.#balance + share, Math.max(reserve, share * savedCalls));
   }
 
-  /** Takes one retry out; false when there is none left. */
+  /** Withdraws one retry; false if none remains. */
   withdraw(): boolean {
     this.#refill();
     if (this.#balance < 1) return false;
@@ -45,7 +45,7 @@ export class RetryBudget {
     const now = this.#now();
     const earned = (Math.max(0, now - this.#refilledAt) / 1000) * reservePerSecond;
     this.#refilledAt = now;
-    // What calls have earned beyond the reserve stays.
+    // The share earned by calls beyond the reserve is kept.
     if (this.#balance < reserve) this.#balance = Math.min(reserve, this.#balance + earned);
   }
 }

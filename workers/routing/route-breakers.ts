@@ -11,52 +11,52 @@ import { ApiError } from '../../shared/errors.ts';
 import type { RouteHealth } from '../../shared/queue/worker-registry.ts';
 import { isCallersFault, isCancelled, isRouteFailure } from './failure.ts';
 
-/** Routes whose health is remembered: ids that pass through are the callers'. */
+/** Routes whose health is remembered: passed-through ids come from callers. */
 const maxRoutes = 5000;
 
-/** Routes that operators are shown of one worker, and how long a failure counts among them, in ms. */
+/** Maximum number of routes of one worker shown to operators, and how long a failure counts among them, in ms. */
 const maxShown = 100;
 const shownErrorMs = 3_600_000;
 
-/** How a route fares. */
+/** Health of a route. */
 export type RouteState = RouteHealth['state'];
 
 const badness: Readonly<Record<RouteState, number>> = { closed: 0, 'half-open': 1, open: 2 };
 
 interface Health {
   readonly breaker: CircuitBreakerPolicy;
-  /** Those that the breaker was made with. */
+  /** Settings that the breaker was created with. */
   readonly settings: RoutingSettings;
-  /** When the route was found not to be well, or was last tried since, in ms since 1970. */
+  /** When the route became unhealthy or was last probed since, in ms since 1970. */
   pausedAt: number;
-  /** Calls that have failed one after the other. */
+  /** Consecutive failed calls. */
   failedInARow: number;
   lastError: RouteHealth['lastError'];
 }
 
 const fresh = { pausedAt: 0, failedInARow: 0, lastError: undefined };
 
-/** A circuit breaker for each route: one that fails too often is left alone for a while, then tried with one call. */
+/** A circuit breaker for each route: one that fails too often is paused, then probed with one call. */
 export class RouteBreakers {
   readonly #settings: () => RoutingSettings;
   readonly #onChange: (route: string, state: RouteState | undefined) => void;
   readonly #routes = new Map<string, Health>();
 
-  /** @param onChange told of each change; undefined: the route's health is forgotten */
+  /** @param onChange called on each change; undefined: the route's health is forgotten */
   constructor(settings: () => RoutingSettings, onChange: (route: string, state: RouteState | undefined) => void) {
     this.#settings = settings;
     this.#onChange = onChange;
   }
 
   /**
-   * Whether the route may be called now: it is well, or its pause is over and nobody else is trying it. A call that tries it
-   * keeps others away for a further pause at most, as its answer may be a long one.
+   * Whether the route may be called now: it is healthy, or its pause is over and no other call is probing it. A probe blocks
+   * others for at most another pause, as its answer may be a long one.
    */
   admits(route: string): boolean {
     return this.pauseMs(route) === 0;
   }
 
-  /** How long the route is still left alone, in ms. */
+  /** How long the route remains paused, in ms. */
   pauseMs(route: string): number {
     const health = this.#routes.get(route);
     if (health === undefined || health.breaker.state === CircuitState.Closed) return 0;
@@ -64,14 +64,14 @@ export class RouteBreakers {
   }
 
   /**
-   * Whether the route has failed so often in a row that it must be taken for dead. One that is merely not well is still
-   * better than none.
+   * Whether the route counts as dead after that many consecutive failures. A route that is merely unhealthy is still better than
+   * none.
    */
   isDead(route: string): boolean {
     return (this.#routes.get(route)?.failedInARow ?? 0) >= this.#settings().breakerCalls;
   }
 
-  /** Calls a route and remembers how that went, whatever its breaker thinks of it. */
+  /** Calls a route and records the outcome, whatever the state of its breaker. */
   async call<T>(route: string, work: () => Promise<T>): Promise<T> {
     const health = this.#healthOf(route);
     try {
@@ -88,7 +88,7 @@ export class RouteBreakers {
     }
   }
 
-  /** Routes that are not well, or whose last failure is not long ago: the worst first, and not more than operators can read. */
+  /** Routes that are unhealthy, or have failed recently: the worst first, at most as many as operators can read. */
   health(): RouteHealth[] {
     const since = Date.now() - shownErrorMs;
     const shown: RouteHealth[] = [];
@@ -103,7 +103,7 @@ export class RouteBreakers {
   }
 
   async #execute<T>(route: string, health: Health, work: () => Promise<T>): Promise<T> {
-    // The breaker itself would have this call wait for the one that tries the route.
+    // The breaker itself would make this call wait for the probe.
     if (health.breaker.state === CircuitState.HalfOpen) return await this.#callBeside(route, health, work);
     try {
       return await health.breaker.execute(work);
@@ -114,7 +114,7 @@ export class RouteBreakers {
     }
   }
 
-  /** A call while another one tries the route. Where that one takes long, this one tries it, too. */
+  /** A call beside a probe. If the probe takes long, this call becomes one, too. */
   async #callBeside<T>(route: string, health: Health, work: () => Promise<T>): Promise<T> {
     if (this.pauseMs(route) > 0) return await work();
     health.pausedAt = Date.now();
@@ -126,7 +126,7 @@ export class RouteBreakers {
     return result;
   }
 
-  /** Forgets the oldest of the routes that are well; where none is, the oldest. */
+  /** Forgets the oldest healthy route; if there is none, the oldest. */
   #forgetOne(): void {
     let [forgotten] = this.#routes.keys();
     for (const [route, { breaker }] of this.#routes) {
@@ -146,7 +146,7 @@ export class RouteBreakers {
     if (known === undefined && this.#routes.size >= maxRoutes) this.#forgetOne();
     const health: Health = { ...fresh, breaker: createBreaker(settings), settings };
     health.breaker.onStateChange((state) => {
-      // A call that goes on for long may end after its route was forgotten.
+      // A long call may end after its route was forgotten.
       if (this.#routes.get(route) !== health) return;
       health.pausedAt = Date.now();
       this.#onChange(route, stateNames[state] ?? 'open');
@@ -162,11 +162,11 @@ function createBreaker({
   breakerCalls: size,
   breakerPauseMs,
 }: RoutingSettings): CircuitBreakerPolicy {
-  // The library wants less than all of them: this is crossed only when all have failed.
+  // The library requires less than 1: this threshold is crossed only when all calls have failed.
   const threshold = Math.min(breakerThreshold, 1 - 1 / (2 * size));
   const counts = new CountBreaker({ threshold, size, minimumNumberOfCalls: Math.ceil(size / 2) });
   const breaker: CircuitBreakerPolicy = circuitBreaker(
-    // Where the call that tries a route is cancelled nothing is known: what is no failure would count as a success.
+    // A cancelled probe proves nothing, but the breaker would count it as a success.
     handleWhen((error) => isRouteFailure(error) || (breaker.state === CircuitState.HalfOpen && isCancelled(error))),
     { breaker: counts, halfOpenAfter: breakerPauseMs },
   );

@@ -7,11 +7,11 @@ import type { RouteBreakers } from './route-breakers.ts';
 import type { RouteTarget } from './route-target.ts';
 import type { VendorPool } from './vendor-pool.ts';
 
-/** The pause before a route is asked again where its vendor asks for none: it doubles, and is drawn from its upper half. */
+/** The pause before a route is retried if its vendor requests none: it doubles, and is drawn from its upper half. */
 const firstPauseMs = 250;
 const maxPauseMs = 4000;
 
-/** A call that is to be made, and how long to wait before it. */
+/** The next call, and the wait before it. */
 export interface NextCall {
   readonly target: RouteTarget;
   readonly waitMs: number;
@@ -27,7 +27,7 @@ interface PlannedRoute {
   waitsUntil: number;
 }
 
-/** Which route of a job comes next. */
+/** Decides which route of a job comes next. */
 export class RoutePlan {
   readonly #routes: readonly PlannedRoute[];
   readonly #breakers: RouteBreakers;
@@ -35,7 +35,7 @@ export class RoutePlan {
   readonly #settings: RoutingSettings;
   readonly #account: string | undefined;
 
-  /** @param account the only one that will do; undefined: any */
+  /** @param account the only eligible one; undefined: any */
   constructor(
     routes: readonly RoutedModel[],
     breakers: RouteBreakers,
@@ -51,9 +51,9 @@ export class RoutePlan {
   }
 
   /**
-   * The first call: the first route that is well and has a key that is not cooling. Where there is none, the first that is
-   * not dead.
-   * @throws ApiError 503 where all are.
+   * The first call: the first healthy route with a key that is not cooling down. If there is none, the first route that is not
+   * dead.
+   * @throws ApiError 503 if all are dead.
    */
   first(): NextCall {
     const admitted = this.#routes.filter((route) => this.#breakers.admits(route.name));
@@ -65,7 +65,7 @@ export class RoutePlan {
     return { target: this.#target(route), waitMs: 0 };
   }
 
-  /** The call after a failed one; undefined where there is nothing more to try. */
+  /** The call after a failed one; undefined if nothing more can be tried. */
   after({ routed, account }: RouteTarget, failure: Failure, calls: number): NextCall | undefined {
     const failed = this.#routes.find((route) => route.routed === routed) as PlannedRoute;
     if (failure.reason === 'key' || failure.reason === 'limit') failed.refused.push(account.id);
@@ -74,7 +74,7 @@ export class RoutePlan {
     return this.#withAnotherKey(failed) ?? this.#elsewhere() ?? this.#again(calls);
   }
 
-  /** What the vendor holds against a key it may not hold against the next. */
+  /** Another key may not have the limit or refusal of this one. */
   #withAnotherKey(route: PlannedRoute): NextCall | undefined {
     const { reason } = route.failure ?? {};
     const { vendor, model } = route.routed.route;
@@ -84,19 +84,19 @@ export class RoutePlan {
     return { target: { routed: route.routed, account }, waitMs: 0 };
   }
 
-  /** A route that was not called yet, at once. */
+  /** A route that was not called yet, without a wait. */
   #elsewhere(): NextCall | undefined {
     const fresh = this.#routes.filter(({ failure, name }) => failure === undefined && this.#breakers.admits(name));
     const route = fresh.find((planned) => this.#isWarm(planned)) ?? fresh[0];
     return route && { target: this.#target(route), waitMs: 0 };
   }
 
-  /** The route that may soonest be called again. */
+  /** The route that may be called again the soonest. */
   #again(calls: number): NextCall | undefined {
     const now = Date.now();
-    const longest = now + this.#settings.maxRetryAfterMs;
+    const latest = now + this.#settings.maxRetryAfterMs;
     const candidates = this.#routes.filter(
-      ({ failure, waitsUntil, name }) => failure?.inPlace && waitsUntil <= longest && this.#breakers.admits(name),
+      ({ failure, waitsUntil, name }) => failure?.sameRoute && waitsUntil <= latest && this.#breakers.admits(name),
     );
     const [first, ...others] = candidates;
     if (first === undefined) return undefined;

@@ -1,7 +1,7 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { Account } from './vendor-pool.ts';
 
-/** Where one call goes. */
+/** The target of one call. */
 export interface RouteTarget {
   readonly account: Account;
   readonly routed: RoutedModel;

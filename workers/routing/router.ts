@@ -17,59 +17,58 @@ import { type NextCall, RoutePlan } from './route-plan.ts';
 import type { RouteTarget } from './route-target.ts';
 import type { VendorPool } from './vendor-pool.ts';
 
-/** How long a key is left alone after the vendor limited it and said no time, and at most; and after it refused it. */
+/** How long a key cools down: after a limit without a given time, after a limit at most, and after a refusal. */
 const limitedMs = 5000;
 const maxLimitedMs = 60_000;
 const refusedMs = 60_000;
 
-/** What the metrics say of a breaker. */
+/** Values of a breaker's state in the metrics. */
 const stateValues = { closed: 0, 'half-open': 0.5, open: 1 };
 
-/** What one call has to keep to. */
+/** The limits of one call. */
 export interface CallLimits {
   readonly signal: AbortSignal;
   readonly silenceMs: number;
   readonly sink: FrameSink;
 }
 
-/** A job on its way to whichever route will do. */
+/** A job to be routed. */
 export interface RoutedJob<T> {
-  /** The routes that may serve it, as the catalogue has them. */
+  /** The routes that may serve it, from the catalogue. */
   readonly routes: readonly RoutedModel[];
-  /** The only account that will do, where something of the job's lies there. */
+  /** The only eligible account, if something of the job is stored there. */
   readonly account?: string;
-  /** Whether its work may be done twice. */
+  /** Whether its work may be repeated. */
   readonly repeatable: boolean;
-  /** Whether the caller wants the answer as it grows. */
+  /** Whether the caller wants the answer streamed. */
   readonly stream: boolean;
-  /** When it must be over, in ms since 1970. */
+  /** Its deadline, in ms since 1970. */
   readonly deadlineAt: number;
   readonly signal: AbortSignal;
   readonly sink: FrameSink;
-  /** Its text, whose words no operator is shown. */
+  /** Its text, of which operators are shown nothing. */
   readonly request?: string;
-  /** Called before each call, with its number. */
+  /** Called before each call, with the call's number. */
   readonly onCall: (target: RouteTarget, calls: number) => void;
   /** Makes one call. @throws ApiError */
   readonly call: (target: RouteTarget, limits: CallLimits) => Promise<T>;
 }
 
-/** What a router has to know. */
+/** Dependencies of a router. */
 export interface RouterOptions {
   readonly pool: VendorPool;
   readonly settings: () => RoutingSettings;
-  /** How long a vendor may stay silent where its route says nothing, in ms. */
+  /** How long a vendor may stay silent if its route sets no limit, in ms. */
   readonly silenceMs: number;
   readonly region: string | undefined;
-  /** Is told of a key that its vendor refuses, once until the vendor takes it again. */
+  /** Called when a vendor refuses a key, once until the vendor accepts it again. */
   readonly onRefused?: (vendor: string, refusal: KeyRefusal) => void;
   readonly metrics: Pick<WorkerMetrics, 'vendorCalls' | 'vendorRetries' | 'routeState'>;
 }
 
 /**
- * Finds a vendor for a job and, as long as nothing of the answer is out, the next one when that fails: another key, another
- * route, a model that stands in, the same route after a pause. Bounded by attempts, by the retry budget of the process and
- * by the job's deadline.
+ * Finds a vendor for a job and, as long as no part of the answer was sent, the next one on a failure: another key, another route,
+ * a fallback model, the same route after a pause. Bounded by attempts, by the process's retry budget and by the job's deadline.
  */
 export class Router {
   readonly #options: RouterOptions;
@@ -85,17 +84,17 @@ export class Router {
     this.#budget = new RetryBudget(() => options.settings().retryBudget);
   }
 
-  /** Retries that are allowed now. */
+  /** Retries that are currently allowed. */
   get retryBalance(): number {
     return this.#budget.balance;
   }
 
-  /** Routes that are not well, or were not a while ago. */
+  /** Routes that are unhealthy, or recently were. */
   routeHealth(): RouteHealth[] {
     return this.#breakers.health();
   }
 
-  /** Calls one route after the other until one answers. @throws ApiError what the last one said. */
+  /** Calls the routes one after the other until one succeeds. @throws ApiError of the last one */
   async run<T>(job: RoutedJob<T>): Promise<T> {
     const { pool, settings, region } = this.#options;
     const routes = orderRoutes(job.routes, region);
@@ -117,7 +116,7 @@ export class Router {
     }
   }
 
-  /** What comes after a failed call. @throws ApiError its error, where nothing more may be tried. */
+  /** The next call after a failed one. @throws ApiError its error, if nothing more may be tried. */
   #afterFailure<T>(
     job: RoutedJob<T>,
     plan: RoutePlan,
@@ -149,15 +148,15 @@ export class Router {
       return work;
     };
     try {
-      // A route is well when its answer begins: a long one must not keep the breaker waiting.
-      const first = job.stream ? (): Promise<T | undefined> => Promise.race([call(), sink.begun()]) : call;
+      // A route is healthy once its answer starts: a long answer must not hold up the breaker.
+      const first = job.stream ? (): Promise<T | undefined> => Promise.race([call(), sink.started()]) : call;
       const value = await this.#breakers.call(routeName(route), first);
       const answer = job.stream ? await work : value;
       outcome = 'answered';
       if (target.account.refusal !== undefined) this.#options.pool.accept(target.account, route.model);
       return answer as T;
     } catch (error) {
-      // What the vendor call says of being aborted is beside the point.
+      // The time limit takes precedence over the error of the call that it aborted.
       throw limits.late() ?? error;
     } finally {
       limits.release();
@@ -165,7 +164,7 @@ export class Router {
     }
   }
 
-  /** A limited key is left alone for that model, and so is one without the right to it; one that is refused altogether. */
+  /** A limited key cools down for the model, and so does one without the right to it; a refused key cools down for all models. */
   #coolDown({ account, routed }: RouteTarget, { reason, error }: Failure, request: string | undefined): void {
     const { pool } = this.#options;
     const { model } = routed.route;
@@ -186,12 +185,12 @@ export class Router {
 
 interface AttemptLimits {
   readonly signal: AbortSignal;
-  /** The error of an answer that did not begin in time. */
+  /** The error of an answer that did not start in time. */
   late(): ApiError | undefined;
   release(): void;
 }
 
-/** The signal of one call: the job's, or where the route bounds the time to the first byte, one that is aborted then, too. */
+/** The signal of one call: the job's, or if the route limits the time to the first byte, one that this limit aborts as well. */
 function limitsOf<T>(
   { signal, stream }: RoutedJob<T>,
   firstByteMs: number | undefined,

@@ -5,14 +5,14 @@ import { createWorkerMetrics, type Registry, type WorkerMetrics } from '../../sh
 import { Router } from './router.ts';
 import { VendorPool } from './vendor-pool.ts';
 
-/** What finds a vendor for each job: the vendors that are on, the router over them, and the numbers that they show. */
+/** Finds a vendor for each job: the vendors that are on, the router over them, and their metrics. */
 export class Routing {
   readonly vendors: VendorPool;
   readonly router: Router;
   readonly metrics: WorkerMetrics;
   #settings: Config['routing'];
 
-  /** @param log is told of keys that their vendors refuse */
+  /** @param log gets warnings about keys that their vendors refuse */
   constructor({ vendors, routing, vendorSilenceMs, region }: Config, registry: Registry, log: Pick<Logger, 'warn'>) {
     this.#settings = routing;
     this.vendors = new VendorPool(vendors);
@@ -31,10 +31,10 @@ export class Routing {
     });
   }
 
-  /** Takes other vendors and settings from now on. */
+  /** Replaces vendors and settings for future calls. */
   replace({ vendors, routing }: Pick<Config, 'vendors' | 'routing'>): void {
     this.vendors.replace(vendors);
-    // What is known of the routes' health stays, unless it would be judged otherwise.
+    // The routes' health is kept, unless the changed settings would judge it differently.
     if (!isDeepStrictEqual(routing, this.#settings)) this.#settings = routing;
   }
 }

@@ -6,21 +6,21 @@ import { MediaGate } from '../queue/media-gate.ts';
 import { createVendor } from '../vendors/registry.ts';
 import type { Vendor } from '../vendors/vendor.ts';
 
-/** How long connections of a vendor that was taken out by a reload may go on being used. */
+/** How long connections of a vendor that a reload has removed may still be used. */
 const retiredMs = 3_600_000;
 
-/** A vendor as one of its keys reaches it. */
+/** A vendor as reached with one of its keys. */
 export interface Account {
   readonly vendor: Vendor;
-  /** What its requests go through. */
+  /** Checks the links of its requests. */
   readonly media: MediaGate;
-  /** A name for the key, which does not give it away: what one key has begun another may not see. */
+  /** A name for the key that does not reveal it: other keys may not see what this one has started. */
   readonly id: string;
-  /** How the vendor has refused the key, which it has not taken since; undefined: it has not. */
+  /** How the vendor has refused the key, if it has not accepted it since. */
   readonly refusal: AccountRefusal | undefined;
 }
 
-/** How a vendor has refused a key: as a whole, or where a model is named for that one. */
+/** How a vendor has refused a key: for the named model, or altogether. */
 export interface AccountRefusal extends KeyRefusal {
   readonly model: string | undefined;
 }
@@ -28,7 +28,7 @@ export interface AccountRefusal extends KeyRefusal {
 interface CoolingAccount extends Account {
   refusal: AccountRefusal | undefined;
   checked: KeyCheckOutcome | undefined;
-  /** Until when the key is to be left alone, in ms since 1970: as a whole, or for one of its models. */
+  /** Until when the key is cooling down for all models, in ms since 1970; per model in `coolingModels`. */
   coolsUntil: number;
   readonly coolingModels: Map<string, number>;
 }
@@ -36,11 +36,11 @@ interface CoolingAccount extends Account {
 interface PooledVendor {
   readonly settings: VendorSettings;
   readonly accounts: readonly CoolingAccount[];
-  /** The account whose turn it is. */
+  /** Index of the account that is next in the rotation. */
   next: number;
 }
 
-/** The vendors that are on, each by all of its keys, and which keys are better left alone for now. */
+/** The vendors that are on, each with all of its keys, and which keys are cooling down. */
 export class VendorPool {
   readonly #vendors = new Map<string, PooledVendor>();
   readonly #retired = new Map<Vendor, NodeJS.Timeout>();
@@ -54,39 +54,39 @@ export class VendorPool {
     return [...this.#vendors.keys()];
   }
 
-  /** The account with that id, or where the key is gone any of the vendor's; undefined where the vendor is not on. */
+  /** The account with that id, or any account of the vendor if that key is gone; undefined if the vendor is off. */
   find(name: string, id?: string): Account | undefined {
     const accounts = this.#vendors.get(name)?.accounts;
     return accounts?.find((account) => account.id === id) ?? accounts?.[0];
   }
 
-  /** Whether the vendor has a key that is not cooling for that model. */
+  /** Whether the vendor has a key that is not cooling down for that model. */
   isWarm(name: string, model: string): boolean {
     const accounts = this.#vendors.get(name)?.accounts ?? [];
     const now = Date.now();
     return accounts.some((account) => coolsUntil(account, model) <= now);
   }
 
-  /** The next account in turn that is not cooling, or where all are the one that will soonest be done with it. */
+  /** The next account in the rotation that is not cooling down, or if all are, the one that cools down the soonest. */
   pick(name: string, model: string): Account | undefined {
     const pooled = this.#vendors.get(name);
     const [only] = pooled?.accounts ?? [];
     if (pooled === undefined || pooled.accounts.length === 1) return only;
     const now = Date.now();
-    return inTurn(pooled).reduce((best, account) =>
+    return rotated(pooled).reduce((best, account) =>
       Math.max(now, coolsUntil(account, model)) < Math.max(now, coolsUntil(best, model)) ? account : best,
     );
   }
 
-  /** The next account in turn that is not cooling and has none of these ids. */
+  /** The next account in the rotation that is not cooling down and has none of these ids. */
   pickOther(name: string, model: string, ids: readonly string[]): Account | undefined {
     const pooled = this.#vendors.get(name);
     if (pooled === undefined || pooled.accounts.length === 1) return undefined;
     const now = Date.now();
-    return inTurn(pooled).find((account) => coolsUntil(account, model) <= now && !ids.includes(account.id));
+    return rotated(pooled).find((account) => coolsUntil(account, model) <= now && !ids.includes(account.id));
   }
 
-  /** Leaves a key alone for a while: for one model, or for all of them. */
+  /** Cools a key down: for one model, or for all of them. */
   coolDown({ vendor, id }: Account, ms: number, model?: string): void {
     const account = this.#vendors.get(vendor.name)?.accounts.find((each) => each.id === id);
     if (account === undefined) return;
@@ -100,7 +100,7 @@ export class VendorPool {
     account.coolingModels.set(model, Math.max(account.coolingModels.get(model) ?? 0, until));
   }
 
-  /** Remembers that the vendor refuses a key. @returns whether that is news */
+  /** Records that the vendor refuses a key. @returns whether that is new */
   refuse({ vendor, id }: Account, refusal: AccountRefusal): boolean {
     const account = this.#vendors.get(vendor.name)?.accounts.find((each) => each.id === id);
     if (account === undefined) return false;
@@ -109,25 +109,25 @@ export class VendorPool {
     return isNews;
   }
 
-  /** Forgets that, once the vendor has taken the key again. @param model what it was taken for; left out: as a whole */
+  /** Clears the refusal of a key that the vendor has accepted again. @param model it was accepted for; omitted: altogether */
   accept({ vendor, id }: Account, model?: string): void {
     const account = this.#vendors.get(vendor.name)?.accounts.find((each) => each.id === id);
     if (account === undefined || (account.refusal?.model ?? model) !== model) return;
     account.refusal = undefined;
   }
 
-  /** The accounts of the vendors that want a key, by vendor. */
+  /** The accounts of the vendors that need a key, by vendor. */
   keyed(): (readonly Account[])[] {
     return [...this.#vendors.values()].flatMap(({ settings, accounts }) => (settings.row.needsKey ? [accounts] : []));
   }
 
-  /** Remembers what came of asking whether the vendor takes a key. */
+  /** Records the outcome of a key check. */
   noteCheck({ vendor, id }: Account, outcome: KeyCheckOutcome): void {
     const account = this.#vendors.get(vendor.name)?.accounts.find((each) => each.id === id);
     if (account !== undefined) account.checked = outcome;
   }
 
-  /** How many keys each vendor has, and how many of them are left alone for now, as a whole or for some model. */
+  /** How many keys each vendor has, and how many of them are cooling down, altogether or for some model. */
   keyHealth(): KeyHealth[] {
     const now = Date.now();
     return [...this.#vendors].map(([vendor, { accounts }]) => ({
@@ -139,7 +139,7 @@ export class VendorPool {
     }));
   }
 
-  /** Takes other vendors from now on. What runs with those that go may go on. */
+  /** Replaces the vendors for future calls. Running calls may finish with those that are removed. */
   replace(vendors: Readonly<Record<string, VendorSettings>>): void {
     for (const [name, { settings, accounts }] of this.#vendors) {
       if (Object.hasOwn(vendors, name) && isDeepStrictEqual(vendors[name], settings)) continue;
@@ -152,7 +152,7 @@ export class VendorPool {
     }
   }
 
-  /** Closes all connections, those in use as well. */
+  /** Closes all connections, including those in use. */
   async close(): Promise<void> {
     for (const timer of this.#retired.values()) clearTimeout(timer);
     const accounts = [...this.#vendors.values()].flatMap((pooled) => pooled.accounts);
@@ -183,7 +183,7 @@ function openAccounts(name: string, settings: VendorSettings): CoolingAccount[] 
   }));
 }
 
-/** How many of a vendor's keys it refuses, and what it said of the last. */
+/** How many of a vendor's keys it refuses, with the latest refusal. */
 function refusalsOf(accounts: readonly CoolingAccount[]): Pick<KeyHealth, 'refused' | 'refusal'> {
   const refusals = accounts.flatMap(({ refusal }) => refusal ?? []);
   if (refusals.length === 0) return { refused: 0 };
@@ -197,8 +197,8 @@ function checksOf(accounts: readonly CoolingAccount[]): Pick<KeyHealth, 'checked
   return Object.keys(counts).length === 0 ? {} : { checked: counts };
 }
 
-/** A vendor's accounts, the one whose turn it is first. Another one's turn is next. */
-function inTurn(pooled: PooledVendor): readonly CoolingAccount[] {
+/** A vendor's accounts, starting with the next in the rotation, which advances by one. */
+function rotated(pooled: PooledVendor): readonly CoolingAccount[] {
   const { accounts, next } = pooled;
   pooled.next = (next + 1) % accounts.length;
   return [...accounts.slice(next), ...accounts.slice(0, next)];

@@ -19,13 +19,13 @@ export function callFiles(blobs: Blobs, account: string): CallFiles {
   };
 }
 
-/** A job's request, and the caller's files beside it. */
+/** A job's request and the caller's files beside it. */
 export interface RequestWithUploads {
   readonly request: string;
   readonly uploads: readonly Upload[];
 }
 
-/** The uploads of a job, by its own record. */
+/** The uploads of a job, from its own record. */
 export function withUploads(
   { uploads, files }: Pick<QueuedJob, 'uploads' | 'files'>,
   request: string,
@@ -42,8 +42,8 @@ interface OldUpload {
 }
 
 /**
- * Takes the uploads out of a request that the release before has queued: they stood in it as `{file, name, type, bytes}`.
- * What has a link is what a caller wrote in JSON, whatever else it holds: it is no upload.
+ * Extracts the uploads from a request that the previous release has queued: they are in it as `{file, name, type, bytes}`. A
+ * value with a link is JSON from a caller, whatever else it holds, and is no upload.
  */
 function liftUploads(text: string): RequestWithUploads {
   const request = JSON.parse(text) as Record<string, unknown>;

@@ -24,10 +24,10 @@ import type { Ending } from './finish-run.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import type { JobRun } from './job-run.ts';
 
-/** How long a job is left to others whose task lies with a vendor that this worker does not know. */
+/** Pause of a job whose task belongs to a vendor unknown to this worker, so that another worker can claim it. */
 const elsewhereMs = 10_000;
 
-/** Has a vendor do what a job asks for, or take the next step of a task that it runs for the job. */
+/** Calls a vendor for a job, or takes the next step of a task that it runs for the job. */
 export async function callVendor(context: WorkerContext, run: JobRun, writer: FrameWriter): Promise<Ending> {
   try {
     const { task } = run;
@@ -43,7 +43,10 @@ export async function callVendor(context: WorkerContext, run: JobRun, writer: Fr
   }
 }
 
-/** An answer whose usage can be true. One that cannot is the vendor's error: it would be charged, and summed up for good. */
+/**
+ * Returns the answer if its usage is plausible. Implausible usage is the vendor's error: it would be charged, and added to
+ * the sums for good.
+ */
 function checked(answer: VendorAnswer): VendorAnswer {
   if (!hasImpossibleAmount(answer.usage, { ...answer.quantities })) return answer;
   throw new ApiError('server_error', "The model's vendor reported a usage that cannot be true.", {
@@ -57,7 +60,7 @@ async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWrit
   return await context.router.run({
     repeatable: repeatable[job.capability],
     stream: job.stream,
-    // The router goes by this host's clock.
+    // The router uses this host's clock.
     deadlineAt: Date.now() + job.deadlineAt - context.clock.now(),
     signal: run.signal,
     sink: writer,
@@ -82,7 +85,7 @@ async function readRequest({ blobs }: WorkerContext, job: QueuedJob): Promise<st
   return job.request ?? (await blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
 }
 
-/** The routes that may serve a job. What is made of an earlier result goes to the vendor, and the account, that has it. */
+/** The routes that may serve a job. A remix goes to the vendor and account that have the earlier result. */
 function wantedRoutes(
   { catalogue }: WorkerContext,
   { job }: JobRun,
@@ -124,11 +127,11 @@ function executeOn(
       rememberTask: (task) => rememberTask(context, run, { vendor: vendor.name, account: account.id, model, task }),
     });
   const passed = account.media.pass({ model, stream, request: own, uploads, signal, silenceMs, files });
-  // Nearly every call passes at once, and then nothing is awaited.
+  // Nearly every call passes synchronously, and then nothing is awaited.
   return passed instanceof Promise ? passed.then(work) : work(passed);
 }
 
-/** Takes the next step of a task, by the account that created it. A poll goes without the request, which may be long. */
+/** Takes the next step of a task, with the account that created it. A poll goes without the request, which may be long. */
 async function followTask(
   context: WorkerContext,
   run: JobRun,
@@ -159,12 +162,12 @@ function logFailure(context: WorkerContext, run: JobRun, error: ApiError): void 
   if (error.cause === undefined || run.stopReason !== undefined) return;
   // Never the error's message: a vendor's often quotes the prompt.
   const about = { job: run.job.id, code: error.code };
-  // The caller's mistake, which the caller is told: nothing for the operator to look into.
+  // The caller's mistake, which is reported to the caller: nothing for the operator to investigate.
   if (isCallersFault(error)) {
     context.log.info({ ...about, vendorStatus: error.vendorStatus }, 'vendor rejected the request');
     return;
   }
-  // The router has told the operator of it, once.
+  // The router has already logged it, once.
   if (isRefusedKey(error)) return;
   context.log.warn({ err: error.cause, ...about }, 'vendor call failed');
 }

@@ -11,16 +11,17 @@ import type { JobRun } from './job-run.ts';
 const discardMs = 10_000;
 
 /**
- * Stores the task that a vendor has just begun for a run, before anything else is done.
- * @throws ApiError when nobody wants it any more: its job has ended meanwhile, or is another's. It is then discarded.
+ * Stores the task that a vendor has just started for a run, before anything else is done.
+ * @throws ApiError when it is no longer wanted: its job has ended meanwhile, or belongs to another attempt. The task is then
+ * discarded.
  */
 export async function rememberTask(
   context: WorkerContext,
   run: JobRun,
-  begun: Pick<VendorTask, 'vendor' | 'account' | 'model' | 'task'>,
+  started: Pick<VendorTask, 'vendor' | 'account' | 'model' | 'task'>,
 ): Promise<void> {
   const { job, attempt = 0, beganAt = context.clock.now(), callsInAll: calls } = run;
-  const task: VendorTask = { ...begun, attempt, calls, beganAt };
+  const task: VendorTask = { ...started, attempt, calls, beganAt };
   const ownership = await storeTask(context.redis, job.id, task);
   if (ownership === 'ok') {
     run.task = task;
@@ -38,7 +39,7 @@ export async function discardUnwantedTask(context: WorkerContext, job: QueuedJob
   await discardTask(context, job, readTask(state.task));
 }
 
-/** Tells a vendor, once, that nobody wants a task any more: what it still costs there nobody would use. */
+/** Cancels a task at its vendor, with one try: its remaining cost there would buy nothing. */
 async function discardTask(
   context: WorkerContext,
   job: QueuedJob,

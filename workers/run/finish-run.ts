@@ -25,12 +25,12 @@ export type Ending =
   | ({ readonly outcome: 'paused' } & Pause);
 
 /**
- * What becomes of a job after a taking: whatever happened, it has ended or is another worker's (`done`); or it returns to
- * the queue (`requeued`), or comes back to it after a pause in ms.
+ * The outcome of a claim. `done`: the job has ended or belongs to another worker. `requeued`: it returns to the queue.
+ * Otherwise it returns after a pause in ms.
  */
 export type RunOutcome = 'done' | 'requeued' | { readonly pauseMs: number };
 
-/** Ends the job as its vendor call ended, unless the job is no longer this run's. */
+/** Ends the job as its vendor call ended, unless it no longer belongs to this run. */
 export async function finishRun(
   context: WorkerContext,
   run: JobRun,
@@ -47,7 +47,7 @@ export async function finishRun(
     routed: run.routed,
     firstAt: writer.firstAt,
   };
-  if (isLost(run)) return await leave(context, run, writer, called);
+  if (isLost(run)) return await leaveRun(context, run, writer, called);
   if (ending.outcome === 'paused') return await pauseRun(context, run, attempt, writer, ending);
   if (run.stopReason === 'requeued' && ending.outcome === 'failed' && !writer.hasDelta) {
     await writer.discard();
@@ -55,17 +55,17 @@ export async function finishRun(
   }
   const answer = ending.outcome === 'completed' ? await counted(context, job, writer, ending.answer) : undefined;
   await writer.close();
-  // The last call of the log may have told that, or that frames are lost.
-  if (isLost(run)) return await leave(context, run, writer, called);
-  const said = answer && (await writer.endWith(answer.body));
+  // The last call of the log may have reported a lost lease or lost frames.
+  if (isLost(run)) return await leaveRun(context, run, writer, called);
+  const lastFrames = answer && (await writer.endWith(answer.body));
   const error = ending.outcome === 'failed' ? stopError(run.stopReason, ending.error) : writer.failure;
   let end: End =
-    answer && said
-      ? { error: undefined, last: said, told: chargeFor(run.routed, run.job, answer) }
+    answer && lastFrames
+      ? { error: undefined, last: lastFrames, charge: chargeFor(run.routed, run.job, answer) }
       : await endWithError(context, run, writer, error ?? writer.lose());
   let reply = await finishOwned(context, run, attempt, writer, end);
   if (reply.verdict === 'gap') {
-    // Redis has lost frames that it had: what it has is no whole answer.
+    // Redis has lost frames that it had: the answer there is incomplete.
     const lost = writer.lose();
     end = await endWithError(context, run, writer, end.error ?? lost);
     reply = await finishOwned(context, run, attempt, writer, end);
@@ -75,40 +75,40 @@ export async function finishRun(
 
 /** How a run ends its job. */
 interface End {
-  /** Undefined: the answer is whole. */
+  /** Undefined: the answer is complete. */
   readonly error: ApiError | undefined;
   readonly last: LastFrames;
-  /** Why it failed, as its record keeps it. */
+  /** Why it failed, for its record. */
   readonly details?: string;
-  /** What it has used; undefined: it was interrupted, and that is yet to be counted. */
-  readonly told: Charge | undefined;
+  /** Its usage and cost; undefined: it was interrupted, and its usage is yet to be counted. */
+  readonly charge: Charge | undefined;
 }
 
-/** Whether the job has ended, or is another's. */
+/** Whether the job has ended, or belongs to another attempt. */
 function isLost({ stopReason }: JobRun): boolean {
   return stopReason === 'ended' || stopReason === 'fenced' || stopReason === 'gone';
 }
 
-async function leave(context: WorkerContext, run: JobRun, writer: FrameWriter, called: Called): Promise<RunOutcome> {
+async function leaveRun(context: WorkerContext, run: JobRun, writer: FrameWriter, called: Called): Promise<RunOutcome> {
   await writer.discard();
-  // Whoever ended it has left it to this run to settle it.
+  // Whoever ended the job leaves its settlement to this run.
   if (run.stopReason === 'ended') await settleEnded(context, run.job, called);
   return 'done';
 }
 
-/** What was said before an error is counted after the end: whoever waits for it need not wait for the count. */
+/** The text before an error is counted after the end, so that clients need not wait for the count. */
 async function endWithError(
   context: WorkerContext,
   { job }: JobRun,
   writer: FrameWriter,
   error: ApiError,
 ): Promise<End> {
-  const isCut = writer.hasDelta && hasTokens(job);
+  const isInterrupted = writer.hasDelta && hasTokens(job);
   const last = await writer.endWithError(error);
-  return { error, last, details: await detailsOf(context, job, error), told: isCut ? undefined : nothing };
+  return { error, last, details: await detailsOf(context, job, error), charge: isInterrupted ? undefined : nothing };
 }
 
-/** Why a job failed. What a vendor says of the request is compared with that, so that nothing of it stays in the record. */
+/** Why a job failed. A vendor's message is compared with the request, so that no part of the request stays in the record. */
 async function detailsOf({ blobs, log }: WorkerContext, job: QueuedJob, error: ApiError): Promise<string> {
   const { vendorStatus, vendorCode } = error;
   const isVendors = vendorStatus !== undefined || vendorCode !== null;
@@ -129,7 +129,7 @@ function finishOwned(
   end: End,
 ): Promise<FinishReply> {
   const { id: jobId, retentionMs } = run.job;
-  const { usage, cost } = end.told ?? unknown;
+  const { usage, cost } = end.charge ?? unknown;
   return finish(redis, {
     jobId,
     attempt,
@@ -158,7 +158,7 @@ async function afterFinish(
   end: End,
   reply: FinishReply,
 ): Promise<'done'> {
-  // Another attempt needs the request yet.
+  // Another attempt still needs the request.
   if (reply.verdict === 'fenced') run.lose('fenced');
   if (reply.verdict !== 'finished' && reply.verdict !== 'already') return 'done';
   const { capability } = run.job;
@@ -166,31 +166,31 @@ async function afterFinish(
   const [vendor, outcome] = [vendorLabel(run), outcomeOf(end)];
   context.metrics.jobs.inc({ capability, vendor, outcome });
   if (error !== undefined) context.metrics.errors.inc({ capability, vendor, code: error.code });
-  // Its own call came twice, or somebody else was faster: the state tells what stands.
+  // Its own call arrived twice, or another process was faster: the state has the valid outcome.
   if (reply.verdict === 'already') {
     await settleEnded(context, run.job, called);
     return 'done';
   }
   const ended = { outcome, errorCode: error?.code, errorDetails: end.details, endedAt: context.clock.now() } as const;
-  await settleOwn(context, run, called, ended, end.told);
+  await settleOwn(context, run, called, ended, end.charge);
   return 'done';
 }
 
-/** How a job ended, as its record tells it. */
+/** How a job ended, as recorded. */
 type RecordedEnd = Pick<JobRecord, 'outcome' | 'errorCode' | 'errorDetails' | 'endedAt'>;
 
-/** Settles a job that this run has ended. @param told what it took; undefined: it was cut, and that is yet to be counted */
+/** Settles a job that this run has ended. @param charge undefined: it was interrupted, and its usage is yet to be counted */
 async function settleOwn(
   context: WorkerContext,
   run: JobRun,
   called: Called,
   end: RecordedEnd,
-  told: Charge | undefined,
+  charge: Charge | undefined,
 ): Promise<void> {
-  const { usage, cost, tokens } = told ?? (await countInterrupted(context, run, end));
+  const { usage, cost, tokens } = charge ?? (await countInterrupted(context, run, end));
   const record = recordOf(run, called, end, usage);
   const { id: jobId, account, apiKeyId, capability, retentionMs, idempotency } = run.job;
-  // Nobody waits for it: the queue learns at once that the job is over.
+  // Nothing waits for it: the queue learns at once that the job has ended.
   context.settler.add({
     jobId,
     account,
@@ -207,7 +207,7 @@ async function settleOwn(
   });
 }
 
-/** The record of a job that this run has ended. Each field by its name: copying the job would cost more than the rest. */
+/** The record of a job that this run has ended. Each field is named: copying the job would cost more than the rest. */
 function recordOf(
   { job, task, beganAt }: JobRun,
   { vendor, attempts, servedModel, firstAt }: Called,
@@ -239,12 +239,12 @@ function recordOf(
   });
 }
 
-/** What metrics call the vendor that a run has called. */
+/** The label of a run's vendor in metrics. */
 export function vendorLabel({ vendor }: Pick<JobRun, 'vendor'>): string {
   return vendor === '' ? 'none' : vendor;
 }
 
-/** The answer with its usage, counted where the vendor has reported none. */
+/** The answer with its usage, counted if the vendor has reported none. */
 async function counted(
   context: WorkerContext,
   job: QueuedJob,
@@ -256,14 +256,14 @@ async function counted(
   return await withEstimate(context, job, answer);
 }
 
-/** The error a job ends with when its run was stopped, else the vendor's. */
+/** The error of a job whose run was stopped, else the vendor's. */
 function stopError(reason: JobRun['stopReason'], vendorError: ApiError): ApiError {
   if (reason === 'overdue') return new ApiError('timeout', 'The request was not answered within its deadline.');
   if (reason === 'requeued') return new ApiError('stream_interrupted', 'The answer broke off: its worker was stopped.');
   return reason instanceof ApiError ? reason : vendorError;
 }
 
-/** What an answer that this run has ended in its middle has used. Its caller may be back before that is counted. */
+/** Counts the usage of an answer that this run interrupted. Its slot is freed without waiting for that: the caller may return first. */
 async function countInterrupted(
   context: WorkerContext,
   { job, routed }: JobRun,
@@ -277,7 +277,7 @@ async function countInterrupted(
   return charge;
 }
 
-/** Lets go of the job until its next poll. */
+/** Releases the job until its next poll. */
 async function pauseRun(
   context: WorkerContext,
   run: JobRun,
@@ -302,7 +302,7 @@ async function pauseRun(
   return 'done';
 }
 
-/** How long a job's log may stay when nobody ever ends the job, in ms. */
+/** How long a job's log may stay if nothing ever ends the job, in ms. */
 export function logLifetime(job: QueuedJob): number {
   return job.deadlineAt - job.createdAt + job.retentionMs + 60_000;
 }

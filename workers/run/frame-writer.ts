@@ -6,47 +6,47 @@ import { inlineLimit } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { FrameSink, VendorFrame } from '../vendors/vendor.ts';
 
-/** Frames after the first wait so long for company: one script call per job and tick, not per token. */
+/** Batch window for frames after the first: one script call per job and tick, not per token. */
 const tickMs = 5;
-/** Characters that may wait to be appended before the vendor is made to wait. */
+/** Characters that may wait to be appended before the vendor is paused. */
 const pendingLimit = 256 * 1024;
 /**
- * Characters that the frames of a job may have in all, those that lie in blobs as well: neither log nor blobs are trimmed
- * while it runs, so a job that outgrows it ends with an error.
+ * Limit of all frames of a job in characters, including those in blobs: neither log nor blobs are trimmed while the job
+ * runs, so a job beyond this limit ends with an error.
  */
 const answerLimit = 32 * 1024 * 1024;
 
-/** What is to be written of an answer with its end. */
+/** The frames that are written together with the end of an answer. */
 export interface LastFrames {
-  /** Frame lines, the terminal one last, and how many they are. */
+  /** Frame lines, the terminal one last. */
   readonly lines: string;
   readonly lineCount: number;
-  /** The number of the first; undefined: whatever comes next, for the log lacks frames before it. */
+  /** Sequence number of the first; undefined: the next number of the log, which lacks frames before it. */
   readonly firstSeq: number | undefined;
 }
 
-/** The job whose frames are written, and who is told of what becomes of them. */
+/** The job whose frames are written, and callbacks about their outcome. */
 export interface FrameWriterOptions {
   readonly redis: RedisClient;
-  /** Those of the job's account. */
+  /** The blobs of the job's account. */
   readonly blobs: AccountBlobs;
   readonly isCluster: boolean;
   readonly jobId: string;
   readonly attempt: number;
   /** Last sequence number that earlier attempts committed. */
   readonly lastSeq: number;
-  /** How long the log may stay when nobody ends the job, in ms. */
+  /** How long the log may stay if nothing ends the job, in ms. */
   readonly lifetimeMs: number;
-  /** The log has confirmed that the job is this attempt's. */
+  /** The log has confirmed that this attempt owns the job. */
   readonly onConfirmed: () => void;
-  /** The job is not this attempt's any more, or its log cannot be written. */
+  /** This attempt no longer owns the job, or its log cannot be written. */
   readonly onLost: (reason: Exclude<Ownership, 'ok'> | ApiError) => void;
 }
 
 /**
- * Puts the frames of one attempt into the job's log, in order: the first at once, the rest joined per tick, one call
- * under way at a time. While Redis is away frames wait, up to a bound beyond which the vendor is made to wait. Where frames
- * cannot be written none follow them: the answer has failed, and ends with an error.
+ * Appends the frames of one attempt to the job's log, in order: the first at once, the rest batched per tick, one call at a
+ * time. While Redis is away frames wait, up to a bound beyond which the vendor is paused. If frames cannot be written, none
+ * follow them: the answer has failed, and ends with an error.
  */
 export class FrameWriter implements FrameSink {
   /** When the first frame was written, in ms of `performance.now()`. */
@@ -54,7 +54,7 @@ export class FrameWriter implements FrameSink {
   /** The same in ms since 1970. */
   firstAt: number | undefined;
   frames = 0;
-  /** Who serves the answer, as it stands at the head of each batch. */
+  /** Who serves the answer, as written at the head of each batch. */
   served = '';
   readonly #options: FrameWriterOptions;
   #lines: (string | Promise<string>)[] = [];
@@ -73,12 +73,12 @@ export class FrameWriter implements FrameSink {
     this.#committedSeq = options.lastSeq;
   }
 
-  /** Whether a delta was handed over: from then on the answer cannot be started anew. */
+  /** Whether a delta was passed in: from then on the answer cannot be restarted. */
   get hasDelta(): boolean {
     return this.#hasDelta;
   }
 
-  /** Why the log lacks frames that were handed over; undefined while it lacks none. */
+  /** Why the log lacks frames that were passed in; undefined if it lacks none. */
   get failure(): ApiError | undefined {
     return this.#failure;
   }
@@ -102,7 +102,7 @@ export class FrameWriter implements FrameSink {
     return new Promise((resolve) => this.#onDrained.push(resolve));
   }
 
-  /** Resolves when the log has every frame that was written so far, or cannot take them. */
+  /** Resolves when the log has every frame written so far, or cannot take them. */
   async flushed(): Promise<void> {
     this.#flush();
     while (this.#appending !== undefined) {
@@ -111,7 +111,7 @@ export class FrameWriter implements FrameSink {
     }
   }
 
-  /** Takes no more frames. Resolves when the call under way is over: from then on `failure` stands. */
+  /** Takes no more frames. Resolves when the call under way has finished: from then on `failure` is final. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -120,26 +120,26 @@ export class FrameWriter implements FrameSink {
   }
 
   /**
-   * The lines that a closed writer has yet to write, with the end behind them: `finish` writes them in the step that ends the
-   * job. Undefined where the answer has failed, which this may turn out here.
+   * Returns the lines that a closed writer has not written, followed by the end: `finish` writes them in the step that ends
+   * the job. Undefined if the answer has failed, which may only show here.
    */
   endWith(text: string): Promise<LastFrames | undefined> {
     return this.#last(() => this.#line('end', text));
   }
 
-  /** The same for an error, which takes the place of what could not be written. */
+  /** The same for an error, which replaces frames that could not be written. */
   async endWithError(error: ApiError): Promise<LastFrames> {
     const line = frameLine('error', JSON.stringify(error.toData()));
     return (await this.#last(() => line)) ?? { lines: line, lineCount: 1, firstSeq: undefined };
   }
 
-  /** The log was found to lack frames that it had taken: nothing but an error may follow. Returns that. */
+  /** Reports that the log lacks frames that it had accepted: only an error may follow, which is returned. */
   lose(): ApiError {
     this.#failure ??= lostFrames(this.#hasDelta);
     return this.#failure;
   }
 
-  /** Takes no more frames and forgets those not written. */
+  /** Takes no more frames and drops those not written. */
   async discard(): Promise<void> {
     await this.close();
     this.#lines = [];
@@ -166,7 +166,7 @@ export class FrameWriter implements FrameSink {
   #line(type: FrameType, text: string): string | Promise<string> {
     if (text.length <= inlineLimit) return frameLine(type, text);
     const line = this.#blobLine(type, text);
-    // Whoever writes it learns of a failure; until then, and where nobody comes to write it, it is nobody's.
+    // The writer of the line handles a failure. Until then, or if the line is never written, it must not count as unhandled.
     line.catch(() => undefined);
     return line;
   }
@@ -177,7 +177,7 @@ export class FrameWriter implements FrameSink {
     return frameLine(type, JSON.stringify({ blob, bytes: Buffer.byteLength(line) }), true);
   }
 
-  /** A tick from now, or from the end of the call under way: the vendor's next frames, often its last, come along. */
+  /** Schedules a flush a tick from now, or after the call under way: the vendor's next frames, often its last, join it. */
   #scheduleFlush(): void {
     if (this.#timer !== undefined || this.#appending !== undefined || this.#lines.length === 0 || this.#isClosed)
       return;
@@ -198,10 +198,10 @@ export class FrameWriter implements FrameSink {
 
   async #append(): Promise<void> {
     const { redis, jobId, attempt, lifetimeMs, isCluster } = this.#options;
-    const taken = this.#lines;
+    const batch = this.#lines;
     const size = this.#pendingSize;
     this.#lines = [];
-    const lines = await resolveLines(taken);
+    const lines = await resolveLines(batch);
     const firstSeq = this.#committedSeq + 1;
     const lastSeq = this.#committedSeq + lines.length;
     const ownership = await append(redis, {
@@ -229,7 +229,7 @@ export class FrameWriter implements FrameSink {
     for (const resolve of this.#onDrained.splice(0)) resolve();
   }
 
-  /** What comes after frames that are lost would close up the hole that they leave. */
+  /** Later frames would hide the gap that lost frames leave. */
   #fail(failure: ApiError): void {
     if (this.#failure !== undefined) return;
     this.#failure = failure;
@@ -244,7 +244,7 @@ export class FrameWriter implements FrameSink {
   }
 }
 
-/** The error for an answer of which frames are lost. */
+/** The error for an answer with lost frames. */
 function lostFrames(hasDelta: boolean, cause?: unknown): ApiError {
   const message = 'The answer broke off: a part of it could not be stored.';
   return new ApiError(hasDelta ? 'stream_interrupted' : 'server_error', message, cause === undefined ? {} : { cause });
@@ -254,7 +254,7 @@ function tooLong(): ApiError {
   return new ApiError('server_error', 'The answer is too long to be relayed.');
 }
 
-/** Most batches hold no blob, and then nothing has to be awaited. */
+/** Most batches hold no blob, and then nothing is awaited. */
 function resolveLines(lines: (string | Promise<string>)[]): string[] | Promise<string[]> {
   return lines.every((line) => typeof line === 'string') ? (lines as string[]) : Promise.all(lines);
 }

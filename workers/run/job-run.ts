@@ -4,31 +4,31 @@ import type { VendorTask } from '../../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { JobItem } from '../../shared/redis/job-id-map.ts';
 
-/** Why a run stops before its vendor is done. */
+/** Why a run stops before its vendor has finished. */
 export type StopReason = Exclude<Ownership, 'ok'> | 'requeued' | 'overdue' | Error;
 
 /** One claim of a job from the queue by this process, from before `begin` to its end. */
 export class JobRun implements JobItem<JobRun> {
   next: JobRun | undefined;
   readonly job: QueuedJob;
-  /** The attempt this run owns, once `begin` said so. */
+  /** The attempt that this run owns, once `begin` has returned it. */
   attempt: number | undefined;
   /** When that attempt began, in ms since 1970. */
   beganAt: number | undefined;
-  /** Name of the vendor that was called last, or asked how far its task is; '' before that. */
+  /** Name of the vendor that was called or polled last; '' before that. */
   vendor = '';
-  /** The model by the route that was called last, or that its task was begun by: what it costs is by its prices. */
+  /** The model by the route that was called last or that started its task; its prices determine the cost. */
   routed: RoutedModel | undefined;
-  /** Calls of vendors that the attempt has made; polls do not count. */
+  /** Vendor calls of the attempt; polls do not count. */
   calls = 0;
   /** The task that a vendor runs for the job, once it is stored. */
   task: VendorTask | undefined;
-  /** How far that task was known to be when the run began, in percent. */
+  /** The task's known progress when the run began, in percent. */
   progress = 0;
   /** When Redis last confirmed the ownership, in ms since 1970. */
   confirmedAt = Date.now();
   isRenewing = false;
-  /** Why it was stopped. */
+  /** Why the run was stopped. */
   stopReason: StopReason | undefined;
   readonly #controller = new AbortController();
 
@@ -40,7 +40,7 @@ export class JobRun implements JobItem<JobRun> {
     return this.job.id;
   }
 
-  /** Calls of vendors that the job has taken so far. Each earlier attempt is taken to have made one. */
+  /** Vendor calls of the job so far. Each earlier attempt counts as one. */
   get callsInAll(): number {
     return (this.attempt ?? 1) - 1 + Math.max(1, this.calls);
   }
@@ -50,13 +50,13 @@ export class JobRun implements JobItem<JobRun> {
     return this.#controller.signal;
   }
 
-  /** The job is not this run's any more: it has ended, or another attempt owns it. That outranks what it was to stop for. */
+  /** The job no longer belongs to this run: it has ended, or another attempt owns it. This overrides any earlier reason to stop. */
   lose(reason: Exclude<Ownership, 'ok'>): void {
     this.stop(reason);
     this.stopReason = reason;
   }
 
-  /** The process stops: the job should go back to the queue, if that is still possible. */
+  /** The process is shutting down: the job should be requeued if that is still possible. */
   requeue(): void {
     this.stop('requeued');
   }

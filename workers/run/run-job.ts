@@ -12,22 +12,23 @@ import { JobRun } from './job-run.ts';
 import { endInterrupted, settleEnded } from './settle-ended.ts';
 
 /**
- * Runs a claimed job: begin → route → vendor → frames → finish → settle. A job whose vendor works it off
- * as a task is claimed many times: the first creates the task, the others poll it.
+ * Runs a claimed job: begin → route → vendor → frames → finish → settle. A job that its vendor runs as a task is claimed many
+ * times: the first claim creates the task, the others poll it.
  * @param claim unique per claim, see `begin`
- * @param begun what `begin` has said of the job as it was claimed; undefined: it is yet to be asked
+ * @param claimVerdict the verdict of `begin`, if the job was started by its claim; undefined: `begin` is yet to be called
  */
 export async function runJob(
   context: WorkerContext,
   job: QueuedJob,
   claim: string,
-  begun?: BeginVerdict,
+  claimVerdict?: BeginVerdict,
 ): Promise<RunOutcome> {
   const run = new JobRun(job);
-  // Before `begin`: from the moment it says "run", a cancellation is sent to this process.
+  // Before `begin`: from the moment it returns "run", cancellations are sent to this process.
   context.running.add(run);
   try {
-    const verdict = begun && begun.verdict !== 'wait' ? begun : await beginWhenFree(context, run, claim);
+    const verdict =
+      claimVerdict && claimVerdict.verdict !== 'wait' ? claimVerdict : await beginWhenFree(context, run, claim);
     if (verdict === 'requeued') return verdict;
     let outcome: RunOutcome = 'done';
     if (verdict.verdict === 'run' || verdict.verdict === 'poll') {
@@ -44,7 +45,7 @@ export async function runJob(
       }
       await endWithoutRunning(context, job, verdict.verdict);
     }
-    // Another attempt may need the request yet, if this one was fenced off.
+    // If this attempt was fenced off, another one may still need the request.
     const isOver = outcome === 'done' && run.stopReason !== 'fenced';
     if (isOver && leavesThings(job)) await cleanUp(context, job);
     return outcome;
@@ -53,12 +54,12 @@ export async function runJob(
   }
 }
 
-/** Whether something lies beside a job. Beside most there is nothing. */
+/** Whether anything is stored beside the job, which is rare. */
 function leavesThings({ requestBlob, files, capability }: QueuedJob): boolean {
   return requestBlob !== undefined || files !== undefined || capability === 'video';
 }
 
-/** Drops what is left of a job that is over. What stays behind is swept. */
+/** Deletes what an ended job leaves behind. Leftovers are swept. */
 async function cleanUp(context: WorkerContext, job: QueuedJob): Promise<void> {
   try {
     await deleteRequest(context.blobs, job);
@@ -68,7 +69,7 @@ async function cleanUp(context: WorkerContext, job: QueuedJob): Promise<void> {
   }
 }
 
-/** Asks to begin, and waits while another attempt's lease lives: at most a lease's length each time. */
+/** Calls `begin`, and waits while another attempt holds the lease: at most a lease's length each time. */
 async function beginWhenFree(
   context: WorkerContext,
   run: JobRun,
@@ -100,7 +101,7 @@ const errorOf: Record<Exclude<NotRunning, 'drop' | 'settle'>, [ErrorCode, string
   exhausted: ['server_error', 'The request was tried several times without success.'],
 };
 
-/** Whether a job is to be ended only while nobody holds its lease. One that cannot be read may be this worker's own. */
+/** Whether the job may be ended only while no attempt holds its lease. The lease of an unreadable one may be this worker's own. */
 function isGuarded(verdict: NotRunning): boolean {
   return verdict !== 'overdue' && verdict !== 'unreadable';
 }
@@ -113,7 +114,7 @@ async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict
     if (verdict === 'interrupted') await endInterrupted(context, job, error);
     else {
       const reply = await endJob(context, job, error, isGuarded(verdict) ? 'abandoned' : undefined);
-      // What it has said is counted here: it is out of its queue then, and no other worker takes it.
+      // Its output is counted here: the job leaves its queue now, so no other worker claims it.
       if (reply.verdict === 'finished' && !reply.isRunning) await settleEnded(context, job);
     }
     return;
@@ -121,7 +122,7 @@ async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict
   await settleEnded(context, job);
 }
 
-/** Calls the vendor and writes what it says into the log, to the end. */
+/** Calls the vendor and writes its answer into the log, to the end. */
 async function relay(context: WorkerContext, run: JobRun, attempt: number, lastSeq: number): Promise<RunOutcome> {
   const { job } = run;
   const writer = new FrameWriter({

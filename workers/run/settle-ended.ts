@@ -15,21 +15,21 @@ import { estimateInterrupted } from '../usage/estimate-usage.ts';
 import type { VendorAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 
-/** What vendors were asked for a job before somebody ended it. */
+/** The vendor calls of a job before it was ended from elsewhere. */
 export interface Called {
-  /** The one that was called last; '' where none was. */
+  /** The vendor that was called last; '' if none was. */
   readonly vendor: string;
   readonly attempts: number;
   /** The answer that came too late: it has its vendor's counts all the same. */
   readonly answer?: VendorAnswer | undefined;
-  /** The model that stood in for the one that was asked for. */
+  /** The fallback model, if one replaced the requested model. */
   readonly servedModel: string | undefined;
-  /** The model by the route that was called last, where the catalogue (still) has it. */
+  /** The model by the route that was called last, if the catalogue (still) has it. */
   readonly routed: RoutedModel | undefined;
   readonly firstAt: number | undefined;
 }
 
-/** Ends a job whose worker was lost in the middle of its answer, and settles it by what it had said. */
+/** Ends a job whose worker was lost in the middle of its answer, and settles it by the output so far. */
 export async function endInterrupted(context: WorkerContext, job: QueuedJob, error: ApiError): Promise<void> {
   const { id: jobId, retentionMs } = job;
   const call = { jobId, guard: 'abandoned', retentionMs, isCluster: context.isCluster } as const;
@@ -38,8 +38,8 @@ export async function endInterrupted(context: WorkerContext, job: QueuedJob, err
 }
 
 /**
- * Settles a job that somebody has ended, by what stands in its state.
- * @param known what the run that had the job has asked; left out: nobody, by this one
+ * Settles a job that another process has ended, from its state.
+ * @param known vendor calls of the run that owned the job; omitted: this run made none
  */
 export async function settleEnded(context: WorkerContext, job: QueuedJob, known?: Called): Promise<void> {
   const state = await readJobState(context.redis, job.id);
@@ -58,21 +58,21 @@ async function chargeEnded(
   state: JobState,
   { vendor, answer, routed }: Called,
 ): Promise<Pick<Charge, 'usage' | 'cost'>> {
-  // What its end said stands.
+  // A usage or cost recorded with the end is final.
   if (state.outcome === 'completed' || state.usage !== undefined || state.cost !== undefined) return state;
   const late = answer && chargeForLate(routed, job, state, answer);
   if (late?.usage !== undefined) return late;
   if (job.capability === 'speech' && state.outcome === 'cancelled' && state.hasDelta) {
-    // Whoever leaves in the middle has had his text spoken, as far as anybody can tell.
+    // A client that disconnects midway is assumed to have received its whole text as speech.
     const request = job.request ?? (await context.blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
     const characters = spokenCharacters(JSON.parse(request) as SpeechJobRequest);
     return chargeFor(routed, job, { usage: null, quantities: { characters } });
   }
-  const taken = await estimateInterrupted(context, job, state, vendor);
-  return taken === undefined ? nothing : chargeForInterrupted(routed, job, taken);
+  const estimated = await estimateInterrupted(context, job, state, vendor);
+  return estimated === undefined ? nothing : chargeForInterrupted(routed, job, estimated);
 }
 
-/** Without the note the charge is in the settlement only: whatever comes of it, that follows. */
+/** Without this note the charge is only in the settlement, which follows even if the note fails. */
 export async function noteCharge(
   context: WorkerContext,
   job: QueuedJob,
@@ -82,12 +82,12 @@ export async function noteCharge(
   await storeUsage(context.redis, job.id, usage, cost).catch((error) => logLeftOut(context, job, error));
 }
 
-/** Logs a failed step that a settlement does without. */
+/** Logs a failed step that settlement does not depend on. */
 export function logLeftOut({ log }: WorkerContext, job: QueuedJob, error: unknown): void {
   log.warn({ err: error, job: job.id }, 'a step before settlement was skipped');
 }
 
-/** What the log of an answer, or its task, tells of the run that has called vendors. */
+/** Reads the vendor calls of the run from the answer's log, or from its task. */
 async function calledByLog(context: WorkerContext, state: JobState): Promise<Called> {
   const { id, hasDelta, attempt } = state;
   const { batches } = hasDelta ? await readLog(context.redis, id, 0, 1) : { batches: [] };

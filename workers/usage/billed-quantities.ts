@@ -9,14 +9,14 @@ import type { VendorUsage } from '../vendors/vendor.ts';
 const priceOf = { images: 'image', seconds: 'second', characters: 'character' } as const;
 
 /**
- * The usage as it is recorded: the vendor's, with what the answer is paid by beside tokens where a price is for that, or
- * where the vendor has told nothing else.
+ * The usage as recorded: the vendor's, with billed quantities other than tokens added if they have a price, or if the vendor has
+ * reported nothing else.
  */
 export function recordedUsage(usage: VendorUsage, quantities: Quantities, prices: Prices | undefined): VendorUsage {
   const named = Object.entries(priceOf).flatMap(([name, price]) => {
     const amount = quantities[name as keyof Quantities];
-    const isTold = amount !== undefined && (usage === null || prices?.[price] !== undefined);
-    return isTold ? [[name, amount] as const] : [];
+    const isRecorded = amount !== undefined && (usage === null || prices?.[price] !== undefined);
+    return isRecorded ? [[name, amount] as const] : [];
   });
   return named.length === 0 ? usage : { ...usage, ...Object.fromEntries(named) };
 }
@@ -27,9 +27,9 @@ export function spokenCharacters({ input }: Pick<SpeechJobRequest, 'input'>): nu
 }
 
 /**
- * Length of a video, in seconds: as its vendor says it was made, else as it was asked for, else as is usual for the model.
- * Undefined where none of them tells.
- * @param request reads the job's request as JSON text; only called where the vendor says nothing
+ * Length of a video, in seconds: as reported by its vendor, else as requested, else the model's default. Undefined if none of
+ * them is known.
+ * @param request reads the job's request as JSON text; only called if the vendor reports nothing
  */
 export async function videoSeconds(
   made: string | undefined,

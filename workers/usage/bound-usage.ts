@@ -1,15 +1,15 @@
+import { readTexts } from './answer-texts.ts';
 import type { Exchange, TokenCounts } from './count-exchange.ts';
-import { readSaid } from './said-texts.ts';
 
-/** No language's tokens are shorter than three bytes on the average; English ones have four. */
+/** In no language are tokens shorter than three bytes on average; English ones have four. */
 const bytesPerToken = 3;
-/** What a request says of a picture, a sound or a file is no text: it stands for a page of a document, about. */
+/** Data of a picture, a sound or a file in a request is not text: it counts as roughly a page of a document. */
 const inlineData = /"(?:data:[^"]{0,200};base64,)?[A-Za-z0-9+/=_-]{2000,}"/g;
 const tokensPerInlineData = 2000;
 
 /**
- * A bound of the tokens of an exchange, by its length: for an exchange that cannot be counted in time. It costs next to
- * nothing, and whoever has so much counted at once that it takes too long gains nothing by it.
+ * An upper bound of an exchange's tokens, from its length: for an exchange that cannot be counted in time. It costs almost
+ * nothing, and causing a count to time out gains a caller nothing.
  */
 export function boundExchange({ endpoint, request, frames, length, largeLength }: Exchange): TokenCounts {
   const pictures = request.match(inlineData)?.length ?? 0;
@@ -17,20 +17,23 @@ export function boundExchange({ endpoint, request, frames, length, largeLength }
   const prompt = tokensOf(Buffer.byteLength(text)) + pictures * tokensPerInlineData;
   if (endpoint === 'embeddings') return { prompt, completion: 0, reasoning: 0 };
   const read = frames.reduce((sum, frame) => sum + frame.length, 0);
-  const { reasoning, others, large } = saidIn(frames, largeLength);
+  const { reasoning, others, large } = textBytesIn(frames, largeLength);
   const share = length / Math.max(1, read);
   const thought = tokensOf(reasoning * share);
   return { prompt, completion: thought + tokensOf(others * share + large), reasoning: thought };
 }
 
-/** Bytes of what frames have said; where they cannot be read, all of theirs. */
-function saidIn(frames: readonly string[], largeLength: number): { reasoning: number; others: number; large: number } {
+/** Bytes of the texts in frames; if they cannot be parsed, of the whole frames. */
+function textBytesIn(
+  frames: readonly string[],
+  largeLength: number,
+): { reasoning: number; others: number; large: number } {
   try {
-    const said = readSaid(frames);
-    // A large event is a picture, or says again what its deltas have said.
+    const texts = readTexts(frames);
+    // A large event is a picture, or repeats its deltas.
     return {
-      ...{ reasoning: bytesOf(said.reasoning), others: bytesOf(said.others) },
-      large: said.areEvents ? 0 : largeLength,
+      ...{ reasoning: bytesOf(texts.reasoning), others: bytesOf(texts.others) },
+      large: texts.areEvents ? 0 : largeLength,
     };
   } catch {
     return { reasoning: 0, others: bytesOf(frames), large: largeLength };

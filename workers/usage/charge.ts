@@ -8,42 +8,42 @@ import type { WorkerContext } from '../worker-context.ts';
 import { recordedUsage } from './billed-quantities.ts';
 import { hasTokens } from './estimate-usage.ts';
 
-/** What a job took, and what that costs. */
+/** The usage of a job, and its cost. */
 export interface Charge {
-  /** JSON text, as it is recorded; undefined where nothing is known. */
+  /** JSON text, as it is recorded; undefined if unknown. */
   readonly usage: string | undefined;
-  /** Nano-dollars; undefined where it is not known, and then nothing is charged. */
+  /** Nano-dollars; undefined if unknown, and then nothing is charged. */
   readonly cost: number | undefined;
-  /** All tokens, of input and output; undefined where none were counted. */
+  /** All tokens, of input and output; undefined if none were counted. */
   readonly tokens: number | undefined;
 }
 
-/** What costs nothing: a failure of the vendor's, or ours, that nothing was said before. */
+/** The charge of a failure of the vendor, or of the gateway, before any output: nothing. */
 export const nothing: Charge = { usage: undefined, cost: 0, tokens: undefined };
 
-/** What nobody could count. */
+/** The charge if nothing could be counted. */
 export const unknown: Charge = { usage: undefined, cost: undefined, tokens: undefined };
 
 /**
- * What an answer took.
- * @param row the model by the route that has served it; undefined: it is not known any more
+ * The charge for an answer.
+ * @param row the model by the route that served it; undefined: no longer known
  */
 export function chargeFor(
   row: RoutedModel | undefined,
   { fee }: Pick<QueuedJob, 'fee'>,
   { usage, quantities }: Pick<VendorAnswer, 'usage' | 'quantities'>,
 ): Charge {
-  const told = quantities === undefined ? usage : recordedUsage(usage, quantities, row?.prices);
+  const recorded = quantities === undefined ? usage : recordedUsage(usage, quantities, row?.prices);
   return {
-    usage: told === null ? undefined : JSON.stringify(told),
+    usage: recorded === null ? undefined : JSON.stringify(recorded),
     cost: costOf(row?.prices, usage, quantities, fee),
     tokens: countAllTokens(usage),
   };
 }
 
 /**
- * What was taken of a chat or of embeddings that came to no end.
- * @param usage null: it could not be counted, and a price of the request is all that is known
+ * The charge for a chat or embeddings that did not finish.
+ * @param usage null: it could not be counted, and only a price per request is known
  */
 export function chargeForInterrupted(
   row: RoutedModel | undefined,
@@ -54,8 +54,8 @@ export function chargeForInterrupted(
 }
 
 /**
- * What a job is charged whose vendor had answered when somebody else had ended it. Its caller has left, and is charged, for
- * so is the gateway; or it failed by its deadline, say, and then it costs what was said before, if that is text.
+ * The charge for a job whose vendor answered after another process had ended it. A disconnected caller is charged, because the
+ * gateway is; a job that failed, by its deadline for example, is only charged for earlier output, if that is text.
  */
 export function chargeForLate(
   row: RoutedModel | undefined,
@@ -68,10 +68,7 @@ export function chargeForLate(
   return isCharged ? charge : { ...charge, cost: 0 };
 }
 
-/**
- * The model by the route that has served a job, for whoever knows no more of it than names; undefined where the catalogue
- * has it no more.
- */
+/** The model by the route that served a job, found by names alone; undefined if it is no longer in the catalogue. */
 export function routeServed(
   { catalogue }: Pick<WorkerContext, 'catalogue'>,
   { model, capability }: Pick<QueuedJob, 'model' | 'capability'>,

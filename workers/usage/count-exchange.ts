@@ -1,24 +1,24 @@
 import type { TextOrTokens } from '../../shared/capabilities/text-or-tokens.ts';
+import { listOf, readTexts, textsOf } from './answer-texts.ts';
 import { countChat, countTexts } from './count-tokens.ts';
-import { listOf, readSaid, textsOf } from './said-texts.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A request and what was said in answer to it, so far as it is to be looked at. */
+/** A request and the part of its answer that is to be counted. */
 export interface Exchange {
-  /** Name of the endpoint that made the job: its request is of that kind. */
+  /** Name of the endpoint that created the job, which determines the shape of its request. */
   readonly endpoint: string;
   /** The job's request as JSON text. */
   readonly request: string;
-  /** JSON texts of the frames that said it, from the first on: chunks, events, or a whole body. */
+  /** JSON texts of the answer's frames, from the first on: chunks, events, or a whole body. */
   readonly frames: readonly string[];
-  /** Characters of all frames, the large ones excepted: those that `frames` leaves out are taken to be like those in it. */
+  /** Characters of all frames except the large ones: those missing in `frames` are assumed to be like those in it. */
   readonly length: number;
   /** Characters of frames that are too large to be read: nearly all of a chat's is text. */
   readonly largeLength: number;
 }
 
-/** Tokens of an exchange; those of the reasoning are among the completion's. */
+/** Tokens of an exchange; reasoning tokens are part of the completion's. */
 export interface TokenCounts {
   readonly prompt: number;
   readonly completion: number;
@@ -26,24 +26,28 @@ export interface TokenCounts {
 }
 
 /**
- * How much of each text is tokenized, in characters: somebody waits for the count, or a place under a limit does. What has
- * no words takes a quarter of a second for so much, language a twentieth of that.
+ * How much of each text is tokenized, in characters: a client waits for the count, or a slot under a limit does. Text without
+ * words takes a quarter of a second for this length, language a twentieth of that.
  */
 const maxText = 50_000;
 /** English, by OpenAI's own rule of thumb. */
 const charactersPerToken = 4;
 
-/** About how many tokens an exchange has, by the tokenizer of OpenAI's newer models. */
+/** Estimates the tokens of an exchange, with the tokenizer of OpenAI's newer models. */
 export function countExchange({ endpoint, request, frames, length, largeLength }: Exchange): TokenCounts {
   const fields = JSON.parse(request) as Fields;
   const prompt = countPrompt(endpoint, fields);
-  const { reasoning, others, areEvents } = readSaid(frames);
+  const { reasoning, others, areEvents } = readTexts(frames);
   const share = length / Math.max(1, lengthOf(frames));
-  // A large event is a picture, or says again what its deltas have said.
+  // A large event is a picture, or repeats its deltas.
   const large = areEvents ? 0 : largeLength / charactersPerToken;
-  const thought = Math.round(countTexts(reasoning, maxText) * share);
-  const said = Math.round(countTexts(others, maxText) * share + large);
-  return { prompt, completion: Math.max(0, thought + said - countEcho(fields, prompt)), reasoning: thought };
+  const reasoningTokens = Math.round(countTexts(reasoning, maxText) * share);
+  const otherTokens = Math.round(countTexts(others, maxText) * share + large);
+  return {
+    prompt,
+    completion: Math.max(0, reasoningTokens + otherTokens - countEcho(fields, prompt)),
+    reasoning: reasoningTokens,
+  };
 }
 
 function lengthOf(texts: readonly string[]): number {
@@ -66,12 +70,12 @@ function countInputs(inputs: TextOrTokens): number {
   return tokens + countTexts(texts, maxText);
 }
 
-/** A legacy completion that repeats its prompt before each choice: those tokens were read, not made. */
+/** A legacy completion with `echo` repeats its prompt before each choice: those tokens were read, not generated. */
 function countEcho({ echo, n }: Fields, prompt: number): number {
   return echo === true ? prompt * (typeof n === 'number' ? n : 1) : 0;
 }
 
-/** What the items of a Responses request hold, in the places where a chat has it. */
+/** The items of a Responses request, in the fields where a chat has them. */
 function responseAsChat({ input, instructions, tools, text }: Fields): Fields {
   const messages = listOf(input).map((item) => {
     const { content, output, summary, name } = item;

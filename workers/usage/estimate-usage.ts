@@ -9,7 +9,7 @@ import { boundExchange } from './bound-usage.ts';
 import type { Exchange, TokenCounts } from './count-exchange.ts';
 import { TokenCounter } from './token-counter.ts';
 
-/** Works on a few things at a time, the others wait in lanes. */
+/** Bounds concurrent work: each lane runs one piece of work at a time, in order. */
 class Lanes {
   readonly #ends: Promise<unknown>[];
   #next = 0;
@@ -18,7 +18,7 @@ class Lanes {
     this.#ends = Array.from({ length: count }, () => Promise.resolve());
   }
 
-  /** Does work in its turn. @throws what it throws */
+  /** Runs work after the earlier work of its lane. @throws what it throws */
   run<T>(work: () => Promise<T>): Promise<T> {
     const lane = this.#next++ % this.#ends.length;
     const done = (this.#ends[lane] as Promise<unknown>).then(work);
@@ -27,29 +27,29 @@ class Lanes {
   }
 }
 
-/** Estimates under way at a time: each holds a request and what follows of the answer. */
+/** Concurrent estimates: each holds a request and the rest of the answer. */
 const lanes = 4;
-/** Characters of an answer's frames that are read at most; see `Exchange`. */
+/** Maximum characters read of an answer's frames; see `Exchange`. */
 const maxRead = 1024 * 1024;
-/** A count that takes longer is given up for a bound. */
+/** A count that takes longer is replaced by an upper bound. */
 const maxMs = 6000;
 
-/** Not the one of the endpoint that counts: its requests may take seconds each. */
+/** Separate from the counter of the token-counting endpoint, whose requests may take seconds each. */
 const counter = new TokenCounter();
 const counting = new Lanes(lanes);
-/** Bounds need no counter; they have lanes of their own, for they come when those of the counts are full. */
+/** Bounds need no counter; they have separate lanes because they occur when those of the counts are full. */
 const bounding = new Lanes(lanes);
 
 type EstimatedContext = Pick<WorkerContext, 'redis' | 'blobs' | 'log'>;
 
-/** Whether a job's vendor counts tokens, so that they are counted here where it does not. */
+/** Whether a job's vendor counts tokens, so that the gateway counts them if the vendor does not. */
 export function hasTokens({ capability, endpoint }: Pick<QueuedJob, 'capability' | 'endpoint'>): boolean {
   return capability === 'embedding' || (capability === 'chat' && endpoint !== 'messages.count_tokens');
 }
 
 /**
- * An answer whose vendor reported no usage, with an estimate of it, also in its body: callers who ask for usage get numbers.
- * What it said before its end is read from the log, which must have all of it.
+ * Adds an estimated usage to an answer whose vendor reported none, also in its body: callers who request usage get numbers.
+ * Output before the end is read from the log, which must be complete.
  */
 export async function withEstimate(
   context: EstimatedContext,
@@ -69,12 +69,11 @@ export async function withEstimate(
 }
 
 /**
- * What an answer has taken that did not come to its end: the request, and what of the answer is in the log; undefined where
- * it has taken nothing, null where that could not be counted.
- * Where nothing was said only a cancelled job has taken anything, once its vendor was asked: the prompt, which the vendor
- * read, and may charge for. A failure before the first word is the vendor's, or ours.
+ * The usage of an answer that did not finish: the request, and the part of the answer in the log; undefined if there is none,
+ * null if it could not be counted. Without output only a cancelled job whose vendor was called has usage: the prompt, which the
+ * vendor read, and may charge for. A failure before any output is the vendor's, or the gateway's.
  * @param state of the job once it has ended
- * @param vendor that this run has asked; '' where it has asked none
+ * @param vendor that this run has called; '' if it has called none
  */
 export async function estimateInterrupted(
   context: EstimatedContext,
@@ -82,13 +81,13 @@ export async function estimateInterrupted(
   { outcome, hasDelta }: Pick<JobState, 'outcome' | 'hasDelta'>,
   vendor: string,
 ): Promise<VendorUsage | undefined> {
-  const hasTaken = outcome !== 'completed' && (hasDelta || (outcome === 'cancelled' && vendor !== ''));
-  if (!hasTaken || !hasTokens(job)) return undefined;
+  const hasUsage = outcome !== 'completed' && (hasDelta || (outcome === 'cancelled' && vendor !== ''));
+  if (!hasUsage || !hasTokens(job)) return undefined;
   const counts = await count(context, job);
   return counts === undefined ? null : toUsage(job, counts);
 }
 
-/** Counts, or bounds what cannot be counted in time; undefined where neither can be done: the usage is not known then. */
+/** Counts, or bounds what cannot be counted in time; undefined if neither is possible: the usage is unknown then. */
 async function count(context: EstimatedContext, job: QueuedJob, body?: string): Promise<TokenCounts | undefined> {
   const signal = AbortSignal.timeout(maxMs);
   try {

@@ -1,4 +1,4 @@
-/** The thread that counts tokens, one answer to each task, in order. Started by token-counter.ts. */
+/** The thread that counts tokens: one reply per task, in order. Started by token-counter.ts. */
 import { parentPort } from 'node:worker_threads';
 import { countExchange } from './count-exchange.ts';
 import { countChatTokens } from './count-tokens.ts';

@@ -3,10 +3,10 @@ import { ApiError } from '../../shared/errors.ts';
 import { threadFile } from '../../shared/runtime/thread-file.ts';
 import type { Exchange, TokenCounts } from './count-exchange.ts';
 
-/** How long (ms) the thread may take for one request before it is given up. */
+/** Time limit (ms) of the thread for one request. */
 const taskMs = 30_000;
 
-/** What the thread is sent: JSON text of a chat request, or an exchange. */
+/** A message to the thread: JSON text of a chat request, or an exchange. */
 export type CountTask = string | Exchange;
 
 interface PendingCount {
@@ -16,9 +16,9 @@ interface PendingCount {
 }
 
 /**
- * Counts tokens in a thread of its own, one request after the other: loading the tokenizer takes a quarter of a second and
- * 70 MB, and a long request as long again, in which no stream would move. The thread starts with the first request; when it
- * crashes or hangs, that request fails and the next one gets a new thread. An idle one keeps no process alive.
+ * Counts tokens in a separate thread, one request after the other: loading the tokenizer takes a quarter of a second and 70 MB,
+ * and a long request as long again, in which no stream would proceed. The thread starts with the first request; when it crashes
+ * or hangs, that request fails and the next one gets a new thread. An idle thread keeps no process alive.
  */
 export class TokenCounter {
   readonly #waiting: PendingCount[] = [];
@@ -28,14 +28,14 @@ export class TokenCounter {
 
   /**
    * The tokens of a chat request, see `countChatTokens`.
-   * @param signal gives up waiting.
-   * @throws ApiError when the thread failed, or the signal was aborted (then its message is of no account).
+   * @param signal stops waiting.
+   * @throws ApiError when the thread failed, or the signal was aborted (then its message is irrelevant).
    */
   async count(request: string, signal: AbortSignal): Promise<number> {
     return (await this.#ask(request, signal)) as number;
   }
 
-  /** The tokens of an exchange, see `countExchange`; the rest as of `count`. */
+  /** The tokens of an exchange, see `countExchange`; otherwise like `count`. */
   async countExchange(exchange: Exchange, signal: AbortSignal): Promise<TokenCounts> {
     return (await this.#ask(exchange, signal)) as TokenCounts;
   }
@@ -48,7 +48,7 @@ export class TokenCounter {
       return await new Promise<number | TokenCounts>((resolve, reject) => {
         const pending: PendingCount = { task, resolve, reject };
         giveUp = () => {
-          // What the thread has already is counted to its end; the count goes nowhere.
+          // A task that the thread already has is counted to its end; the result is discarded.
           const index = this.#waiting.indexOf(pending);
           if (index >= 0) this.#waiting.splice(index, 1);
           reject(given);
@@ -82,7 +82,7 @@ export class TokenCounter {
     thread.on('error', (error) => {
       cause = error;
     });
-    // Follows 'error', and comes alone where the thread was ended for its slowness.
+    // Follows 'error', and occurs alone if the thread was terminated for exceeding its time limit.
     thread.on('exit', () => {
       this.#thread = undefined;
       this.#finish((pending) => pending.reject(ApiError.from(cause)));

@@ -1,7 +1,7 @@
 import type { HttpClient } from '../http/http-client.ts';
 import type { Vendor } from './vendor.ts';
 
-/** Asks a vendor for something that costs nothing, to see whether it takes the key. */
+/** Checks whether a vendor accepts the key, by a request that costs nothing. */
 export function keyCheck(http: Pick<HttpClient, 'get'>, path: string): NonNullable<Vendor['checkKey']> {
   return async ({ signal, silenceMs }) => {
     await http.get({ path, signal, silenceMs });

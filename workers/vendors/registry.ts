@@ -17,7 +17,7 @@ import { createRunway } from './runway/runway.ts';
 import { createStability } from './stability/stability.ts';
 import type { Vendor } from './vendor.ts';
 
-/** Where a vendor is, the key to it, and in what it differs from others of its dialect. */
+/** A vendor's address and key, and its differences from others of its dialect. */
 interface VendorOptions {
   readonly name: string;
   readonly baseUrl: string;
@@ -44,7 +44,7 @@ const factories: Record<Dialect, (options: VendorOptions) => Vendor> = {
   openai: createOpenAiRow,
 };
 
-/** A vendor as one of its keys reaches it. Whoever asks for it closes it. */
+/** A vendor as reached with one of its keys. The caller closes it. */
 export function createVendor(name: string, { row, baseUrl }: VendorSettings, apiKey: string): Vendor {
   return factories[row.dialect]({ name, baseUrl, apiKey, row });
 }

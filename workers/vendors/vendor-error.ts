@@ -2,23 +2,23 @@ import { ApiError } from '../../shared/errors.ts';
 import { baseRespFault } from './support/base-resp.ts';
 import { isObject, type JsonObject } from './support/json-object.ts';
 
-/** What a vendor says about its error, as far as it says it. */
+/** A vendor's error; what it does not report is null. */
 export interface VendorErrorDetails {
   readonly message: string | null;
   readonly param: string | null;
-  /** The vendor's code, or its type where it has no code; short and harmless, so that it can be logged. */
+  /** The vendor's code, or its type if it has no code; short and harmless, so that it can be logged. */
   readonly code: string | null;
-  /** A status inside the body, for errors that come in a stream. */
+  /** A status inside the body, for errors in a stream. */
   readonly status: number | null;
 }
 
 const maxMessage = 4_000;
 const maxParam = 200;
 const codePattern = /^[\w.:-]{1,100}$/;
-/** A shorter key (the sandbox's) is no secret, and leaving it out would maim ordinary text. */
+/** A shorter key (the sandbox's) is no secret, and removing it would garble ordinary text. */
 const shortestSecret = 16;
 
-/** Statuses of errors inside a stream that tell no status but a well-known code or type. */
+/** Statuses of stream errors that have no status but a well-known code or type. */
 const statusOfCode: Record<string, number> = {
   invalid_request_error: 400,
   context_length_exceeded: 400,
@@ -27,7 +27,7 @@ const statusOfCode: Record<string, number> = {
   overloaded_error: 503,
   server_is_overloaded: 503,
   slow_down: 503,
-  // Those of a failed response (https://platform.openai.com/docs/api-reference/responses/object, `error.code`).
+  // Codes of a failed response (https://platform.openai.com/docs/api-reference/responses/object, `error.code`).
   invalid_prompt: 400,
   data_residency_mismatch: 400,
   bio_policy: 400,
@@ -54,17 +54,17 @@ const quotaCodes: ReadonlySet<unknown> = new Set([
   // Moonshot; DashScope.
   ...['exceeded_current_quota_error', 'Arrearage'],
 ]);
-/** What Zhipu says, in both of its languages, of an account that has nothing left; its status is that of a limit. */
+/** Zhipu's messages, in both of its languages, for an account without credit; their status is that of a limit. */
 const outOfQuota = [/账户已欠费/, /^Your account is in arrears/, /^Insufficient balance or no resource package/];
 
-/** What xAI says, with status 400, of a wrong key. */
+/** xAI's message, with status 400, for a wrong key. */
 const wrongKey = /^Incorrect API key provided\b/;
-/** What OpenRouter says, with status 403, of a prompt that its moderation refuses. */
+/** OpenRouter's message, with status 403, for a prompt that its moderation refuses. */
 const moderated = /\brequires moderation\b.*\bflagged\b/;
-/** Of a vendor that is overloaded, with the status of a limit: Moonshot. */
+/** Codes of an overloaded vendor that come with the status of a limit: Moonshot. */
 const overloadedCodes: ReadonlySet<unknown> = new Set(['engine_overloaded_error']);
 
-/** Codes, and messages, verbatim but for the numbers, with which vendors refuse what is longer than the context window. */
+/** Codes, and messages, verbatim except for numbers, by which vendors refuse input beyond the context window. */
 const tooLongCodes: ReadonlySet<unknown> = new Set(['too_many_prompt_tokens', 'exceed_context_size_error']);
 const tooLong = [
   // OpenAI, DeepSeek, vLLM; OpenRouter.
@@ -88,7 +88,7 @@ const tooLong = [
   // Cloudflare's own models, and those that SGLang serves.
   /^(AiError: )?The estimated number of input and maximum output tokens \(\d+\) exceeded this model context window/,
   /^Requested token count exceeds the model's maximum context length of \d+ tokens/,
-  // Zhipu, in both of its languages; Snowflake; Databricks, which passes on what Bedrock says.
+  // Zhipu, in both of its languages; Snowflake; Databricks, which passes on Bedrock's message.
   /^Prompt (超长|exceeds max length)/,
   /^max tokens of \d+ exceeded/,
   /^(\{"message":")?Input is too long for requested model\b/,
@@ -99,7 +99,7 @@ const tooLong = [
   /^invalid params, context window exceeds limit\b/,
 ];
 
-/** The same of a model that the vendor does not know. */
+/** The same for a model that the vendor does not know. */
 const unknownModelCodes: ReadonlySet<unknown> = new Set([
   ...['model_not_found', 'model_not_available', 'invalid_model'],
   // Databricks.
@@ -129,7 +129,7 @@ const unknownModel = [
   /^invalid params, unknown model\b/,
 ];
 
-function says(
+function matches(
   { code, message }: VendorErrorDetails,
   codes: ReadonlySet<unknown>,
   patterns: readonly RegExp[],
@@ -137,30 +137,29 @@ function says(
   return codes.has(code) || (message !== null && patterns.some((pattern) => pattern.test(message)));
 }
 
-function shortText(value: unknown, longest: number): string | null {
-  return typeof value === 'string' && value !== '' ? value.slice(0, longest) : null;
+function shortText(value: unknown, maxLength: number): string | null {
+  return typeof value === 'string' && value !== '' ? value.slice(0, maxLength) : null;
 }
 
 function shortCode(value: unknown): string | null {
   return typeof value === 'string' && codePattern.test(value) ? value : null;
 }
 
-/** The first of a list of faults (`{"detail": [{loc, msg, type}]}`), as FastAPI, under many vendors, answers with 422. */
+/** The first of a list of faults (`{"detail": [{loc, msg, type}]}`), which FastAPI, under many vendors, returns with 422. */
 function readFault(detail: unknown): JsonObject {
   const [first]: unknown[] = Array.isArray(detail) ? detail : [];
   return isObject(first) ? first : {};
 }
 
 /** A field's path: `["body", "image_size", "width"]` is `image_size.width`. */
-function placeOf(loc: unknown): string | null {
+function pathOf(loc: unknown): string | null {
   return Array.isArray(loc) ? loc.filter((part, index) => index > 0 || part !== 'body').join('.') : null;
 }
 
 /**
- * Reads an error body: OpenAI's `{"error": {message, type, param, code}}`, or the shapes of those who nearly speak it
- * (`{"error": "…"}`, `{"errors": [{message, code}]}`, `{"message": "…"}`, `{"detail": "…"}`, `{"detail": [{loc, msg, type}]}`).
- * Anything else yields nulls.
- * @param secret The vendor's key, which is taken out of the text before anything else sees it.
+ * Reads an error body: OpenAI's `{"error": {message, type, param, code}}`, or similar shapes (`{"error": "…"}`, `{"errors":
+ * [{message, code}]}`, `{"message": "…"}`, `{"detail": "…"}`, `{"detail": [{loc, msg, type}]}`). Anything else yields nulls.
+ * @param secret The vendor's key, which is removed from the text before anything else sees it.
  */
 export function readVendorError(body: string, secret: string): VendorErrorDetails {
   let parsed: unknown;
@@ -174,10 +173,10 @@ export function readVendorError(body: string, secret: string): VendorErrorDetail
   const root = isObject(parsed) ? parsed : {};
   const fault = baseRespFault(root);
   if (fault !== undefined) return { ...fault, message: shortText(fault.message, maxMessage), param: null };
-  // Cloudflare has a list of them.
+  // Cloudflare has a list of errors.
   const [first]: unknown[] = Array.isArray(root.errors) ? root.errors : [];
   const error = [root.error, first].find(isObject) ?? root;
-  // The type of a stream's event that is itself the error (`{"type":"error","message":…}`) says nothing.
+  // The type of a stream event that is itself the error (`{"type":"error","message":…}`) carries no information.
   const type = error.type === 'error' ? null : shortCode(error.type);
   // Databricks has another name for it.
   const code = shortCode(error.code) ?? shortCode(error.error_code) ?? type;
@@ -191,15 +190,15 @@ export function readVendorError(body: string, secret: string): VendorErrorDetail
       shortText(error.message, maxMessage) ??
       shortText(root.error ?? root.detail, maxMessage) ??
       shortText(detail.msg, maxMessage),
-    param: shortText(error.param, maxParam) ?? shortText(placeOf(detail.loc), maxParam),
+    param: shortText(error.param, maxParam) ?? shortText(pathOf(detail.loc), maxParam),
     code: code ?? shortCode(detail.type),
     status: status ?? (known ? (statusOfCode[known] ?? null) : null),
   };
 }
 
 /**
- * The time a vendor asks to wait, from `retry-after-ms` or `Retry-After` (seconds, or an HTTP date).
- * @returns milliseconds from now, or undefined where the vendor says nothing usable.
+ * The wait that a vendor requests, from `retry-after-ms` or `Retry-After` (seconds, or an HTTP date).
+ * @returns milliseconds from now, or undefined if the headers have nothing usable.
  */
 export function readRetryAfter(headers: Record<string, string | string[] | undefined>): number | undefined {
   const text = (name: string): string => String(headers[name] ?? '').trim();
@@ -212,8 +211,8 @@ export function readRetryAfter(headers: Record<string, string | string[] | undef
 }
 
 /**
- * A vendor's failure as the caller is to see it. What only the operator can mend (key, quota, route) becomes a 503, whose
- * `cause` says to the operator what the vendor answered.
+ * A vendor's failure as the caller sees it. What only the operator can fix (key, quota, route) becomes a 503, whose `cause` has
+ * the vendor's answer for the operator.
  */
 export function vendorError(
   vendor: string,
@@ -233,8 +232,8 @@ export function vendorError(
     case 422:
       if (wrongKey.test(details.message ?? '')) return refusedKey(401, details, cause);
       if (quotaCodes.has(details.code)) break;
-      if (says(details, unknownModelCodes, unknownModel)) return missingModel(cause);
-      if (says(details, tooLongCodes, tooLong) && details.code !== 'context_length_exceeded') {
+      if (matches(details, unknownModelCodes, unknownModel)) return missingModel(cause);
+      if (matches(details, tooLongCodes, tooLong) && details.code !== 'context_length_exceeded') {
         const { param, message } = details;
         const options = { param, vendorStatus: status, cause };
         return new ApiError('context_length_exceeded', message ?? 'The prompt is too long for the model.', options);
@@ -246,14 +245,14 @@ export function vendorError(
         cause,
       });
     case 404:
-      if (!says(details, unknownModelCodes, unknownModel)) break;
+      if (!matches(details, unknownModelCodes, unknownModel)) break;
       return missingModel(cause);
     case 408:
     case 504:
       return new ApiError('timeout', "The model's vendor did not answer in time.", { cause, ...wait });
     case 429:
       // The vendor's own message is left out: it names the operator's organization.
-      if (says(details, quotaCodes, outOfQuota)) break;
+      if (matches(details, quotaCodes, outOfQuota)) break;
       if (overloadedCodes.has(details.code)) return overloaded(wait, cause);
       return new ApiError('rate_limit_exceeded', "The model's vendor is limiting requests: try again later.", {
         retryAfterMs: retryAfterMs ?? 1000,
@@ -264,7 +263,7 @@ export function vendorError(
     case 529:
       return overloaded(wait, cause);
     default:
-      // 412 is Fireworks's for an account that it has suspended.
+      // Fireworks uses 412 for an account that it has suspended.
       if (status < 400 || status === 402 || status === 412) break;
       return new ApiError('server_error', `The model's vendor had an error (status ${status}).`, {
         vendorStatus: status,
@@ -279,8 +278,8 @@ function overloaded(wait: { readonly vendorStatus: number; readonly retryAfterMs
 }
 
 /**
- * The vendor refuses the operator's key. Callers are not told the vendor's words, which name the operator's organization; and
- * they need not ask again before the operator has mended it.
+ * The vendor refuses the operator's key. The vendor's message is withheld from callers, because it names the operator's
+ * organization; and a retry cannot succeed before the operator has fixed it.
  */
 function refusedKey(status: number, { message }: VendorErrorDetails, cause: Error): ApiError {
   return new ApiError(
@@ -290,7 +289,7 @@ function refusedKey(status: number, { message }: VendorErrorDetails, cause: Erro
   );
 }
 
-/** Without the vendor's message, which holds its own name of the model. The status tells that another route may have it. */
+/** Without the vendor's message, which has the vendor's own name of the model. The status marks that another route may have it. */
 function missingModel(cause: Error): ApiError {
   return new ApiError('model_not_found', "The model's vendor does not offer it.", { vendorStatus: 404, cause });
 }

@@ -1,7 +1,7 @@
-/** A vendor and the key to it. */
+/** A vendor and its key. */
 export interface VendorOptions {
   readonly name: string;
-  /** Up to and with the version: `https://api.bfl.ai/v1`. */
+  /** Including the version: `https://api.bfl.ai/v1`. */
   readonly baseUrl: string;
   readonly apiKey: string;
 }

@@ -3,8 +3,8 @@ import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { VendorAnswer, VendorUsage } from '../vendor.ts';
 
 /**
- * Finish reasons by Anthropic's stop reasons (https://docs.anthropic.com/en/api/handling-stop-reasons). A paused turn, which
- * only tools of Anthropic's own bring about, is not finished, as one that was cut off.
+ * Finish reasons by Anthropic's stop reasons (https://docs.anthropic.com/en/api/handling-stop-reasons). A paused turn, which only
+ * Anthropic's own tools cause, is unfinished, like a truncated one.
  */
 const finishReasons: Readonly<Record<string, string>> = {
   end_turn: 'stop',
@@ -16,10 +16,10 @@ const finishReasons: Readonly<Record<string, string>> = {
   refusal: 'content_filter',
 };
 
-/** Anthropic's names of the tiers that chats have. */
+/** Anthropic's names of the tiers of chats. */
 const serviceTiers: Readonly<Record<string, string>> = { standard: 'default', priority: 'priority', batch: 'flex' };
 
-/** How a choice of a chat ends. A stop sequence is told as vLLM tells it, in `stop_reason`. */
+/** The end fields of a chat's choice. A stop sequence is reported in `stop_reason`, as vLLM does. */
 export function finishOf({ stop_reason: reason, stop_sequence: sequence }: JsonObject): JsonObject {
   const finish = Object.hasOwn(finishReasons, String(reason)) ? finishReasons[String(reason)] : 'stop';
   return { finish_reason: finish, ...(typeof sequence === 'string' && { stop_reason: sequence }) };
@@ -30,7 +30,7 @@ export function serviceTierOf({ service_tier: tier }: JsonObject): JsonObject {
   return typeof tier === 'string' && Object.hasOwn(serviceTiers, tier) ? { service_tier: serviceTiers[tier] } : {};
 }
 
-/** Counts as a chat has them: its prompt includes what came from the cache and what was written to it. */
+/** Counts as in a chat: the prompt includes tokens read from and written to the cache. */
 export function toChatUsage(usage: JsonObject): VendorUsage {
   const count = (name: string): number => (typeof usage[name] === 'number' ? usage[name] : 0);
   if (typeof usage.input_tokens !== 'number' && typeof usage.output_tokens !== 'number') return null;
@@ -57,8 +57,8 @@ export interface AnthropicAnswer {
 }
 
 /**
- * Reads a whole message. Blocks that a chat has no place for are left out.
- * @throws ApiError where it is none.
+ * Reads a whole message. Blocks that a chat has no field for are left out.
+ * @throws ApiError for anything but a message.
  */
 export function readMessage(answer: JsonObject): AnthropicAnswer {
   if (!Array.isArray(answer.content)) {
@@ -87,26 +87,26 @@ export function readMessage(answer: JsonObject): AnthropicAnswer {
 }
 
 /**
- * How many characters of the content stand before each thought, where any do: a message of a chat has one text, and its thoughts
+ * The number of characters of the content before each thought, if any precede one: a chat message has one text, and its thoughts
  * beside it, but `/v1/messages` shows all in their order.
  */
 export function thinkingOffsets(blocks: readonly JsonObject[]): JsonObject {
   const offsets: number[] = [];
-  let said = 0;
+  let textLength = 0;
   for (const block of blocks) {
-    if (block.type === 'text' && typeof block.text === 'string') said += block.text.length;
-    else if (toThinkingBlock(block) !== undefined) offsets.push(said);
+    if (block.type === 'text' && typeof block.text === 'string') textLength += block.text.length;
+    else if (toThinkingBlock(block) !== undefined) offsets.push(textLength);
   }
   return offsets.some((offset) => offset > 0) ? { thinking_offsets: offsets } : {};
 }
 
-/** The end of a held call. */
+/** The end of a call without streaming. */
 export function toHeldAnswer({ message, finish, usage, tier }: AnthropicAnswer): VendorAnswer {
   const choices = [{ index: 0, message, ...finish, logprobs: null }];
   return { body: JSON.stringify({ choices, usage, ...tier }), usage };
 }
 
-/** A block of thinking as requests give it back; undefined for other blocks. */
+/** A thinking block in the form that requests return it in; undefined for other blocks. */
 export function toThinkingBlock({ type, thinking, signature, data }: JsonObject): JsonObject | undefined {
   if (type === 'thinking') return { type, thinking: thinking ?? '', signature: signature ?? '' };
   return type === 'redacted_thinking' ? { type, data } : undefined;

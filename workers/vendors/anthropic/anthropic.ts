@@ -4,10 +4,10 @@ import type { Offering } from '../vendor.ts';
 import { anthropicChat, anthropicTokenCount } from './chat.ts';
 import { AnthropicErrors } from './errors.ts';
 
-/** Anthropic, or whoever speaks its Messages API, and the key to it. */
+/** Anthropic, or another vendor with its Messages API, and the key. */
 export interface AnthropicOptions {
   readonly name: string;
-  /** Up to and with the version: `https://api.anthropic.com/v1`. */
+  /** Including the version: `https://api.anthropic.com/v1`. */
   readonly baseUrl: string;
   readonly apiKey: string;
 }

@@ -11,18 +11,18 @@ export type ChatContentPart = ListOf<Extract<ChatMessage, { content?: unknown }>
 type PartOf<Type extends string> = Extract<ChatContentPart, { type: Type }>;
 
 /**
- * The blocks that the content of a chat message becomes. Empty text is left out: Anthropic refuses it.
- * @param place The content's path in the request, for errors: `messages[0].content`.
- * @throws ApiError 400 for what Anthropic's models cannot take.
+ * Converts the content of a chat message to blocks. Empty text is left out: Anthropic refuses it.
+ * @param path The content's path in the request, for errors: `messages[0].content`.
+ * @throws ApiError 400 for content that Anthropic's models do not support.
  */
 export function toAnthropicBlocks(
   content: string | readonly ChatContentPart[] | null | undefined,
-  place: string,
+  path: string,
 ): AnthropicBlock[] {
   if (content == null) return [];
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
   return content.flatMap((part, index) => {
-    const block = toBlock(part, `${place}[${index}]`);
+    const block = toBlock(part, `${path}[${index}]`);
     return block.text === '' ? [] : [{ ...block, ...cacheMark(part) }];
   });
 }
@@ -32,40 +32,40 @@ export function cacheMark(marked: JsonObject): JsonObject {
   return marked.cache_control == null ? {} : { cache_control: marked.cache_control };
 }
 
-function toBlock(part: ChatContentPart, place: string): AnthropicBlock {
+function toBlock(part: ChatContentPart, path: string): AnthropicBlock {
   switch (part.type) {
     case 'text':
       return { type: 'text', text: part.text };
     case 'refusal':
       return { type: 'text', text: part.refusal };
     case 'image_url':
-      return { type: 'image', source: imageSource(part.image_url.url, `${place}.image_url.url`) };
+      return { type: 'image', source: imageSource(part.image_url.url, `${path}.image_url.url`) };
     case 'file':
-      return documentBlock(part.file, `${place}.file`);
+      return documentBlock(part.file, `${path}.file`);
     case 'input_audio':
-      throw unsupportedField(place, 'the model does not take audio');
+      throw unsupportedField(path, 'the model does not take audio');
   }
 }
 
 /** Anthropic fetches images by itself. */
-function imageSource(url: string, place: string): JsonObject {
+function imageSource(url: string, path: string): JsonObject {
   const inline = readDataUrl(url);
   if (inline !== undefined) {
     const type = inline.type === 'image/jpg' ? 'image/jpeg' : inline.type;
     return { type: 'base64', media_type: type, data: inline.data };
   }
-  if (!/^https?:\/\//i.test(url)) throw unsupportedField(place, 'use an https URL or a data URL in base64');
+  if (!/^https?:\/\//i.test(url)) throw unsupportedField(path, 'use an https URL or a data URL in base64');
   return { type: 'url', url };
 }
 
 /**
- * A PDF, or text, as a document (https://docs.anthropic.com/en/docs/build-with-claude/pdf-support). It is called by the
- * file's name without its ending, unless that says nothing.
+ * A PDF, or text, as a document (https://docs.anthropic.com/en/docs/build-with-claude/pdf-support). Its title is the file's name
+ * without the extension, unless that is generic.
  */
-function documentBlock(file: PartOf<'file'>['file'], place: string): AnthropicBlock {
+function documentBlock(file: PartOf<'file'>['file'], path: string): AnthropicBlock {
   if (file.file_data === undefined) {
     throw unsupportedField(
-      file.file_id === undefined ? place : `${place}.file_id`,
+      file.file_id === undefined ? path : `${path}.file_id`,
       "send the file itself as 'file_data'",
     );
   }
@@ -79,7 +79,7 @@ function documentBlock(file: PartOf<'file'>['file'], place: string): AnthropicBl
     const data = Buffer.from(inline.data, 'base64').toString();
     return { type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...named };
   }
-  throw unsupportedField(`${place}.file_data`, 'use a data URL in base64 of a PDF or of text');
+  throw unsupportedField(`${path}.file_data`, 'use a data URL in base64 of a PDF or of text');
 }
 
 function readDataUrl(url: string): { readonly type: string; readonly data: string } | undefined {

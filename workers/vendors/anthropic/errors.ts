@@ -16,16 +16,16 @@ const statuses: Readonly<Record<string, number>> = {
   overloaded_error: 529,
 };
 
-/** The two messages, verbatim but for the numbers, with which Anthropic refuses what is longer than the context window. */
+/** The two messages, verbatim except for numbers, by which Anthropic refuses input beyond the context window. */
 const tooLong = [
   /^prompt is too long: \d+ tokens > \d+ maximum/,
   /^input length and `max_tokens` exceed context limit: \d+ \+ \d+ > \d+/,
 ];
 
-/** How it says, with status 400, that the operator's account is empty: no caller can mend that, another vendor may. */
+/** The message, with status 400, for an account without credit: no caller can fix that, but another vendor may serve. */
 const unpaid = /^Your credit balance is too low\b/;
 
-/** Anthropic's errors as the caller is to see them. */
+/** Anthropic's errors as the caller sees them. */
 export class AnthropicErrors {
   private readonly vendor: string;
   private readonly apiKey: string;
@@ -35,21 +35,21 @@ export class AnthropicErrors {
     this.apiKey = apiKey;
   }
 
-  /** A whole answer. @throws ApiError for the error that may stand in its place, and for what is no JSON object. */
+  /** Parses a whole answer. @throws ApiError for an error instead of an answer, and for anything but a JSON object. */
   answer(text: string): JsonObject {
     const answer = parseObject(text);
     if (answer.type === 'error') throw this.reported(text);
     return answer;
   }
 
-  /** An error that came where an answer was expected, under a status of success. */
+  /** The error of an answer that came under a status of success. */
   reported(text: string): ApiError {
     const details = readVendorError(text, this.apiKey);
     const status = details.code !== null && Object.hasOwn(statuses, details.code) ? statuses[details.code] : undefined;
     return this.of(vendorError(this.vendor, status ?? 500, details));
   }
 
-  /** The error of a call that failed: a prompt that is too long has a code of its own, by which clients shorten it. */
+  /** The error of a failed call: an overlong prompt has a special code, on which clients shorten it. */
   of(thrown: unknown): ApiError {
     const error = ApiError.from(thrown);
     const { code, message, param, cause } = error;

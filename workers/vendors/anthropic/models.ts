@@ -1,14 +1,14 @@
-/** In what Anthropic's models differ on the wire. */
+/** How Anthropic's models differ on the wire. */
 export interface AnthropicModelTraits {
-  /** Whether thinking is asked for by a budget of tokens, or left to the model, which an effort steers; or there is none. */
+  /** Whether thinking is requested by a budget of tokens, or left to the model, steered by an effort; or is not supported. */
   readonly thinking: 'budget' | 'adaptive' | 'none';
-  /** How a request says that the model is not to think; null where it always does. */
+  /** How a request turns thinking off; null if the model always thinks. */
   readonly withoutThinking: 'disabled' | 'between_tools' | null;
-  /** The levels of `output_config.effort`, the least first. */
+  /** The levels of `output_config.effort`, the lowest first. */
   readonly efforts: readonly string[];
-  /** Whether it takes `temperature`, `top_p` and `top_k` other than their defaults. */
+  /** Whether it accepts other `temperature`, `top_p` and `top_k` than their defaults. */
   readonly samples: boolean;
-  /** Whether a system message may stand among the turns. */
+  /** Whether a system message is allowed among the turns. */
   readonly systemTurns: boolean;
   /** Tokens. */
   readonly maxOutput: number;
@@ -39,14 +39,14 @@ const adaptive = {
 } as const satisfies AnthropicModelTraits;
 
 /**
- * The traits by the model's name, the first that fits; platforms put their own prefixes before the names. Sources, as of
- * November 2026:
+ * The traits by the model's name, the first match; platforms put their own prefixes before the names. Sources, as of November
+ * 2026:
  *
  * - thinking: https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting (a table by model)
  * - efforts: https://platform.claude.com/docs/en/build-with-claude/effort
  * - system messages: https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
- * - sampling and most output tokens: https://platform.claude.com/docs/en/about-claude/models/overview, and the migration
- *   guides of Opus 4.7 and Sonnet 5; of the third generation, which platforms still have, as its model cards had them
+ * - sampling and maximum output tokens: https://platform.claude.com/docs/en/about-claude/models/overview, and the migration
+ *   guides of Opus 4.7 and Sonnet 5; for the third generation, which platforms still have, its model cards
  */
 const rows: readonly (readonly [RegExp, AnthropicModelTraits])[] = [
   [/claude-opus-4-5/, { ...byBudget, efforts: threeLevels }],
@@ -64,11 +64,11 @@ const rows: readonly (readonly [RegExp, AnthropicModelTraits])[] = [
   [/claude-(opus|haiku)-5/, adaptive],
   [/claude-3[-.]7/, byBudget],
   [/claude-3[-.]5/, { ...thoughtless, maxOutput: 8192 }],
-  // The first of the third generation, and those before them.
+  // The first of the third generation, and earlier ones.
   [/claude-(3|2|v2|v1|instant)(?![\d])/, thoughtless],
 ];
 
-/** The traits of a model; one that is not known yet is taken for one of the newest. */
+/** The traits of a model; an unknown one is treated as one of the newest. */
 export function anthropicModelTraits(model: string): AnthropicModelTraits {
   const [, known] = rows.find(([name]) => name.test(model)) ?? [];
   return known ?? { ...adaptive, withoutThinking: null };

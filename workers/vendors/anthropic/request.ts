@@ -12,10 +12,10 @@ import { followsThoughtlessCalls, toAnthropicConversation } from './turns.ts';
 type Call = Pick<VendorCall, 'model' | 'request'>;
 
 /**
- * A chat as the JSON text of a request for a message (https://docs.anthropic.com/en/api/messages); what becomes of each
- * field is in shared/catalogue/anthropic-chat-fields. An answer for which no most tokens are given, which Anthropic
- * demands, may have as many as its model can say.
- * @throws ApiError 400 that names the field for what Anthropic cannot do.
+ * A chat as the JSON text of a request for a message (https://docs.anthropic.com/en/api/messages);
+ * shared/catalogue/anthropic-chat-fields lists the support of each field. Anthropic requires a maximum of output tokens; without
+ * one in the chat it is the model's.
+ * @throws ApiError 400 naming the field that Anthropic does not support.
  */
 export function toMessageRequest({ model, stream, request }: Call & Pick<VendorCall, 'stream'>): string {
   const chat = JSON.parse(request) as ChatRequest;
@@ -35,7 +35,7 @@ export function toMessageRequest({ model, stream, request }: Call & Pick<VendorC
 /**
  * The part of a chat that counts as input, as a request for its count of tokens
  * (https://docs.anthropic.com/en/api/messages-count-tokens).
- * @throws ApiError 400 that names the field for what Anthropic cannot do.
+ * @throws ApiError 400 naming the field that Anthropic does not support.
  */
 export function toCountRequest({ model, request }: Call): string {
   const chat = JSON.parse(request) as ChatRequest;
@@ -74,7 +74,7 @@ function jsonFormat(chat: ChatRequest): JsonObject {
 type JsonSchemaFormat = Extract<ChatRequest['response_format'], { type: 'json_schema' }>['json_schema'];
 
 /**
- * The format of the answer where it has a schema, for vendors that have no other format of JSON; undefined for text.
+ * The schema of the answer, for vendors that support no other format of JSON; undefined for text.
  * @throws ApiError 400 for JSON without a schema.
  */
 export function jsonSchemaOf({ response_format: format }: ChatRequest): JsonSchemaFormat | undefined {
@@ -93,8 +93,8 @@ export function jsonSchemaOf({ response_format: format }: ChatRequest): JsonSche
 }
 
 /**
- * `temperature`, `top_p` and `top_k` as Anthropic's models take them. The defaults, which every model takes, are not sent.
- * @throws ApiError 400 for what the model does not take.
+ * `temperature`, `top_p` and `top_k` as Anthropic's models take them. The defaults, which every model accepts, are not sent.
+ * @throws ApiError 400 for values that the model does not accept.
  */
 export function anthropicSampling(chat: ChatRequest, { samples }: AnthropicModelTraits, thinks: boolean): JsonObject {
   const { temperature, top_p: topP, top_k: topK } = chat;
@@ -116,14 +116,14 @@ function otherParameters({ stop, user, safety_identifier: identifier, service_ti
   return {
     ...(stop != null && { stop_sequences: typeof stop === 'string' ? [stop] : stop }),
     ...(id != null && { metadata: { user_id: id } }),
-    // Every other tier is what Anthropic does anyway: priority where the operator has any.
+    // Every other tier is Anthropic's default: priority if the operator has any.
     ...(tier === 'default' && { service_tier: 'standard_only' }),
   };
 }
 
 /**
- * The fields that nobody here knows.
- * @throws ApiError for one that asks for what Anthropic does not have, and without which the answer would be another.
+ * The fields that the gateway does not know.
+ * @throws ApiError for a field that Anthropic does not support, and that would change the answer.
  */
 function passedOn(chat: ChatRequest): JsonObject {
   const kept: JsonObject = {};

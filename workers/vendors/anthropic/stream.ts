@@ -11,7 +11,7 @@ import type { AnthropicErrors } from './errors.ts';
 /** A block that has not ended. */
 interface OpenBlock {
   readonly type: unknown;
-  /** Of a tool call: its place among the calls, and whether any of its arguments were told. */
+  /** Of a tool call: its index among the calls, and whether any of its arguments have come. */
   readonly call: number;
   hasArguments: boolean;
   /** Of a thought, which is repeated whole, with its signature, at its end. */
@@ -20,12 +20,12 @@ interface OpenBlock {
 }
 
 const unfinished = { finish_reason: null };
-/** What stands before the text in the events of a text. */
+/** The text before the token in text events. */
 const textStart = /"delta":\s*\{\s*"type":\s*"text_delta",\s*"text":\s*/;
 
 /**
- * One streamed message (https://docs.anthropic.com/en/docs/build-with-claude/streaming): events in, `delta` frames of a chat
- * out. The role goes with the first that says something, so that what fails before can be asked again.
+ * One streamed message (https://docs.anthropic.com/en/docs/build-with-claude/streaming): events in, `delta` frames of a chat out.
+ * The role comes with the first frame that has content, so that a call that fails earlier can be repeated.
  */
 export class AnthropicStream extends DeltaStream {
   private readonly errors: AnthropicErrors;
@@ -43,7 +43,7 @@ export class AnthropicStream extends DeltaStream {
     this.errors = errors;
   }
 
-  /** A whole message, sent in answer to a streamed request, becomes one chunk that says it all. */
+  /** A whole message, sent in answer to a streamed request, becomes a single chunk. */
   writeMessage(text: string): void {
     const { message, finish, tier, usage } = readMessage(this.errors.answer(text));
     this.usage = usage;
@@ -52,7 +52,7 @@ export class AnthropicStream extends DeltaStream {
     this.hasStopped = true;
   }
 
-  /** The end of the body. @throws ApiError when the vendor stopped before its answer was whole. */
+  /** Handles the end of the body. @throws ApiError when the vendor stopped before its answer was complete. */
   end(): VendorAnswer {
     if (!this.hasStopped) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
@@ -68,7 +68,7 @@ export class AnthropicStream extends DeltaStream {
     this.events.read(bytes);
   }
 
-  /** Kinds of events that are not known are passed over: Anthropic says that it may add some. */
+  /** Unknown kinds of events are skipped: Anthropic announces that it may add some. */
   private readEvent(data: string): void {
     if (this.isDone || data === '') return;
     const frame = this.template?.frame(data);
@@ -107,7 +107,7 @@ export class AnthropicStream extends DeltaStream {
     }
   }
 
-  /** Later counts are of the whole message; those that the vendor does not repeat stand. */
+  /** Later counts are of the whole message; counts that the vendor does not repeat are kept. */
   private count({ usage }: JsonObject): void {
     if (!isObject(usage)) return;
     for (const [name, value] of Object.entries(usage)) if (value !== null) this.counts[name] = value;
@@ -115,17 +115,17 @@ export class AnthropicStream extends DeltaStream {
     this.tier = serviceTierOf(this.counts);
   }
 
-  private beginBlock({ index, content_block: begun }: JsonObject): void {
-    if (!isObject(begun)) throw unknownShape();
-    const { type, text, thinking, id, name, input } = begun;
+  private beginBlock({ index, content_block: started }: JsonObject): void {
+    if (!isObject(started)) throw unknownShape();
+    const { type, text, thinking, id, name, input } = started;
     const isCall = type === 'tool_use';
     const block = { type, call: isCall ? this.calls++ : -1, hasArguments: false, thinking: '', signature: '' };
     this.blocks.set(index, block);
     if (type === 'text') this.grow(block, { type: 'text_delta', text });
     else if (type === 'thinking') this.grow(block, { type: 'thinking_delta', thinking });
-    else if (type === 'redacted_thinking') this.writeDelta({ thinking_blocks: [toThinkingBlock(begun)] });
+    else if (type === 'redacted_thinking') this.writeDelta({ thinking_blocks: [toThinkingBlock(started)] });
     else if (isCall) {
-      // Those who only speak Anthropic's wire may send the whole input here.
+      // Vendors that merely speak Anthropic's wire may send the whole input here.
       const isWhole = isObject(input) && Object.keys(input).length > 0;
       block.hasArguments = isWhole;
       this.writeDelta(beginCall(block.call, id, name, isWhole ? JSON.stringify(input) : ''));
@@ -159,17 +159,17 @@ export class AnthropicStream extends DeltaStream {
     const block = this.blocks.get(index);
     if (block === undefined) throw unknownShape();
     this.blocks.delete(index);
-    // It holds the number of its block.
+    // It contains the number of its block.
     this.template = undefined;
     if (block.type === 'thinking') {
       this.writeDelta({ thinking_blocks: [toThinkingBlock({ ...block })] });
     } else if (block.call >= 0 && !block.hasArguments) {
-      // No input is an empty one, which clients want to parse.
+      // A missing input becomes an empty one, because clients parse it.
       this.writeDelta(growCall(block.call, '{}'));
     }
   }
 
-  /** The texts of a block differ in nothing else: those that follow need no parsing. */
+  /** The text events of a block differ in nothing else: those that follow need no parsing. */
   private makeTemplate({ delta }: JsonObject, data: string): void {
     if (this.template !== undefined || !isObject(delta) || delta.type !== 'text_delta' || this.frames < 2) return;
     const toFrame = (filled: string): string => {

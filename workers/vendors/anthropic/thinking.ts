@@ -2,14 +2,14 @@ import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import type { AnthropicModelTraits } from './models.ts';
 
-/** How much a request lets the model think. */
+/** The thinking that a request allows the model. */
 export interface AnthropicThinking {
   readonly thinking?: unknown;
   /** For `output_config`. */
   readonly effort?: unknown;
 }
 
-/** Efforts of chats, the least first, and the budget (tokens) that each stands for. */
+/** Efforts of chats, the lowest first, and the budget (tokens) of each. */
 const budgets = new Map([
   ['minimal', 1024],
   ['low', 2048],
@@ -19,22 +19,22 @@ const budgets = new Map([
   ['max', 32_000],
 ]);
 const ranks = [...budgets.keys()];
-/** The least that Anthropic takes. */
+/** Anthropic's minimum. */
 const minBudget = 1024;
 
 /**
- * What an effort of a chat becomes:
+ * Translates an effort of a chat:
  *
- * - of models that think as much as they see fit, `thinking: adaptive` with a summary of it shown, and the same effort or the
- *   next lower one that the model has (`minimal` is its lowest);
- * - of the older ones a budget: 1,024 tokens for `minimal`, 2,048 low, 8,192 medium, 16,384 high, 32,000 above that, at most
- *   half of the most tokens of the answer. Where that leaves less than the 1,024 that Anthropic wants, it does not think, nor
- *   where it answers the results of calls before which it has shown no thought: Anthropic refuses that
+ * - for models that think as they see fit, to `thinking: adaptive` with a visible summary, and the same effort or the next lower
+ *   one that the model has (`minimal` is its lowest);
+ * - for older models to a budget: 1,024 tokens for `minimal`, 2,048 low, 8,192 medium, 16,384 high, 32,000 above that, at most
+ *   half of the answer's maximum tokens. Thinking is off if that is less than Anthropic's minimum of 1,024, and after results of
+ *   calls that no thought preceded: Anthropic refuses that
  *   (https://platform.claude.com/docs/en/build-with-claude/extended-thinking).
- * - `none` turns thinking off; where it cannot be, it is the lowest effort.
+ * - `none` turns thinking off, or becomes the lowest effort if that is impossible.
  *
- * `thinking` and `output_config.effort`, Anthropic's own words, are passed on as they are and leave no say to an effort.
- * @throws ApiError 400 for an effort that nobody knows.
+ * `thinking` and `output_config.effort`, Anthropic's own fields, are passed unchanged and override an effort.
+ * @throws ApiError 400 for an unknown effort.
  */
 export function toAnthropicThinking(
   request: { readonly reasoning_effort?: unknown; readonly thinking?: unknown; readonly output_config?: unknown },
@@ -62,7 +62,7 @@ export function toAnthropicThinking(
     : { thinking: { type: 'enabled', budget_tokens: tokens } };
 }
 
-/** Whether a request has its model think, as far as it says so. */
+/** Whether a request explicitly enables thinking. */
 export function isThinking({ thinking }: AnthropicThinking): boolean {
   return isObject(thinking) && (thinking.type === 'enabled' || thinking.type === 'adaptive');
 }

@@ -6,9 +6,9 @@ import { cacheMark } from './content.ts';
 type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>;
 
 /**
- * Tools and the choice among them (https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use). Where
- * only some tools are allowed, only those are sent; whether calls may come together is part of Anthropic's choice.
- * @throws ApiError 400 for tools that are no functions.
+ * Tools and the choice among them (https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use). If only some
+ * tools are allowed, only those are sent; whether calls may be parallel is part of Anthropic's choice.
+ * @throws ApiError 400 for tools other than functions.
  */
 export function toAnthropicTools({
   tools,
@@ -22,7 +22,7 @@ export function toAnthropicTools({
     return {
       name,
       ...(description !== undefined && { description }),
-      // Its type, which OpenAI lets one leave out, is demanded.
+      // The type, which OpenAI makes optional, is required.
       input_schema: { type: 'object', ...(parameters ?? { properties: {} }) },
       ...(strict != null && { strict }),
       ...cacheMark(tool),

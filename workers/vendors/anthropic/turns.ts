@@ -10,7 +10,7 @@ export interface AnthropicTurn {
   readonly content: AnthropicBlock[];
 }
 
-/** A conversation as Anthropic has it. */
+/** A conversation in Anthropic's form. */
 export interface AnthropicConversation {
   readonly system: readonly AnthropicBlock[];
   readonly messages: readonly AnthropicTurn[];
@@ -21,14 +21,14 @@ type MessageOf<Role extends string> = Extract<ChatMessage, { role: Role }>;
 /**
  * The messages of a chat as system prompt and turns (https://docs.anthropic.com/en/api/messages).
  *
- * - System and developer messages before the first turn are the system prompt. A later one is put right behind the user's
- *   turn that it stands in or next to, the only place Anthropic has for it; where there is none, or the model does not take
- *   it there, it joins the system prompt, as Anthropic's own layer for OpenAI's clients does it.
- * - Results of tools, and what the user says after them, are one turn of the user.
- * - Thinking of earlier turns goes back in as its signed blocks say; what has no signature (another vendor's reasoning) is
- *   left out, because Anthropic refuses it.
- * - A chat of system messages alone is said by the user: Anthropic wants a turn.
- * @throws ApiError 400 for what Anthropic's models cannot take.
+ * - System and developer messages before the first turn are the system prompt. A later one goes right behind the user's turn that
+ *   it is in or next to, the only position that Anthropic allows; without such a turn, or if the model does not support it, it
+ *   joins the system prompt, as in Anthropic's own layer for OpenAI's clients.
+ * - Results of tools, and user messages after them, are one turn of the user.
+ * - Thinking of earlier turns returns as its signed blocks; thoughts without a signature (another vendor's reasoning) are left
+ *   out, because Anthropic refuses them.
+ * - A chat of system messages alone becomes a user message: Anthropic requires a turn.
+ * @throws ApiError 400 for content that Anthropic's models do not support.
  */
 export function toAnthropicConversation(
   messages: readonly ChatMessage[],
@@ -36,15 +36,15 @@ export function toAnthropicConversation(
 ): AnthropicConversation {
   const system: AnthropicBlock[] = [];
   const turns: AnthropicTurn[] = [];
-  /** Later system messages, until the user's turn is over. */
+  /** Later system messages, until the user's turn has ended. */
   let waiting: AnthropicBlock[] = [];
-  const place = (): void => {
+  const flushSystem = (): void => {
     if (waiting.length === 0) return;
     if (systemTurns && turns.at(-1)?.role === 'user') turns.push({ role: 'system', content: waiting });
     else system.push(...waiting);
     waiting = [];
   };
-  const sayAsUser = (blocks: AnthropicBlock[]): void => {
+  const addUserBlocks = (blocks: AnthropicBlock[]): void => {
     const last = turns.at(-1);
     if (last?.role === 'user') last.content.push(...blocks);
     else if (blocks.length > 0) turns.push({ role: 'user', content: blocks });
@@ -59,15 +59,15 @@ export function toAnthropicConversation(
         break;
       }
       case 'user':
-        sayAsUser(toAnthropicBlocks(message.content, `${path}.content`));
+        addUserBlocks(toAnthropicBlocks(message.content, `${path}.content`));
         break;
       case 'tool':
-        sayAsUser([toolResult(message, path)]);
+        addUserBlocks([toolResult(message, path)]);
         break;
       case 'assistant': {
         const content = assistantBlocks(message, path);
         if (content.length === 0) break;
-        place();
+        flushSystem();
         turns.push({ role: 'assistant', content });
         break;
       }
@@ -75,7 +75,7 @@ export function toAnthropicConversation(
         throw unsupportedField(path, "use 'tools' and messages of the role 'tool'");
     }
   }
-  place();
+  flushSystem();
   return turns.length > 0 ? { system, messages: turns } : { system: [], messages: [{ role: 'user', content: system }] };
 }
 
@@ -87,7 +87,7 @@ export function followsThoughtlessCalls(turns: readonly AnthropicTurn[]): boolea
   return hasResults && first !== 'thinking' && first !== 'redacted_thinking';
 }
 
-/** The mark on the last part of a result is the result's: Anthropic's clients put it there. */
+/** The mark on the last part of a result applies to the result: Anthropic's clients put it there. */
 function toolResult({ content, tool_call_id: call }: MessageOf<'tool'>, path: string): AnthropicBlock {
   const blocks = toAnthropicBlocks(content, `${path}.content`);
   const { cache_control: mark, ...last } = blocks.at(-1) ?? { type: 'text' };
@@ -127,13 +127,13 @@ function signedThoughts(blocks: unknown): AnthropicBlock[] {
   });
 }
 
-/** Anthropic takes ids of these characters only; other vendors' have more. */
+/** Anthropic accepts only these characters in ids; other vendors' have more. */
 function toolUseId(id: string): string {
   return id.replace(/[^a-zA-Z0-9_-]/g, '_');
 }
 
 /**
- * Arguments as the object that Anthropic wants. What is none (a call that was cut off, say) is wrapped as it advises
+ * Arguments as the object that Anthropic requires. Anything else (such as a truncated call) is wrapped as it advises
  * (https://docs.claude.com/en/docs/agents-and-tools/tool-use/fine-grained-tool-streaming).
  */
 function toolInput(text: string): JsonObject {

@@ -2,7 +2,7 @@ import type { JsonObject } from '../support/json-object.ts';
 import type { TranscriptionRequest } from '../support/transcription-request.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 
-/** What would take the audio from elsewhere, send the transcript elsewhere, divide it, or add what it has no place for. */
+/** Fields that would fetch other audio, send the transcript elsewhere, split it, or add what a transcript cannot hold. */
 const refused = [
   ...['audio_url', 'speech_model', 'speech_models', 'multichannel', 'dual_channel', 'redact_pii_audio'],
   ...['webhook_url', 'webhook_auth_header_name', 'webhook_auth_header_value', 'auto_chapters', 'auto_highlights'],
@@ -10,16 +10,16 @@ const refused = [
   'speech_understanding',
 ];
 
-/** Models that can be told what the audio is about, and how random to be. */
+/** Models that take a prompt about the audio and a temperature. */
 const promptable = /^universal-3/;
 
 /**
- * How a transcript is asked for (https://www.assemblyai.com/docs/api-reference/transcripts/submit, read 2026-11-21).
+ * The request for a transcript (https://www.assemblyai.com/docs/api-reference/transcripts/submit, read 2026-11-21).
  *
  * | OpenAI                                   | AssemblyAI                                                       |
  * |------------------------------------------|------------------------------------------------------------------|
- * | model                                    | speech_models, the one                                           |
- * | language; languages                      | language_code; what language_detection is to expect              |
+ * | model                                    | speech_models, a single one                                      |
+ * | language; languages                      | language_code; the expected languages of language_detection      |
  * | keywords                                 | keyterms_prompt                                                  |
  * | prompt                                   | prompt, from Universal-3 on and without keywords; else left out  |
  * | temperature                              | temperature, from Universal-3 on; else left out                  |
@@ -28,7 +28,7 @@ const promptable = /^universal-3/;
  * | include, known_speaker_*, translations   | refused                                                          |
  * | any other                                | as it is: disfluencies, speakers_expected, format_text           |
  *
- * @throws ApiError 400 that names the field which asks for what a transcript cannot hold.
+ * @throws ApiError 400 naming the field that asks for something a transcript cannot hold.
  */
 export function composeTranscript(model: string, request: TranscriptionRequest): JsonObject {
   const { format, keywords, prompt, temperature, own } = request;
@@ -37,7 +37,7 @@ export function composeTranscript(model: string, request: TranscriptionRequest):
   const isPromptable = promptable.test(model);
   return {
     ...languageFields(request),
-    // One excludes the other: the words are the surer hint.
+    // They exclude each other: keywords are the more reliable hint.
     ...(keywords.length > 0 && { keyterms_prompt: keywords }),
     ...(keywords.length === 0 && isPromptable && prompt !== undefined && { prompt }),
     ...(isPromptable && temperature !== undefined && { temperature }),
@@ -56,7 +56,7 @@ function languageFields({ languages }: TranscriptionRequest): JsonObject {
   };
 }
 
-/** Fields of a form are text, of which AssemblyAI wants booleans, numbers, lists and objects as JSON. */
+/** Fields of a form are text; AssemblyAI requires booleans, numbers, lists and objects as JSON. */
 function jsonOf(value: unknown): unknown {
   if (typeof value !== 'string' || !/^(true|false|-?\d|\[|\{)/.test(value)) return value;
   try {

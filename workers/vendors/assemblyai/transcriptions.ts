@@ -2,7 +2,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { awaitTask, beginTask, unknownOutcome } from '../support/begun-task.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
-import { type HeardSegment, type HeardTranscript, transcriptAnswer } from '../support/transcript-answer.ts';
+import { type Transcript, type TranscriptSegment, transcriptAnswer } from '../support/transcript-answer.ts';
 import {
   needsSegments,
   readTranscriptionRequest,
@@ -12,18 +12,18 @@ import type { VendorCall, VendorMethod } from '../vendor.ts';
 import { readVendorError } from '../vendor-error.ts';
 import { composeTranscript } from './request.ts';
 
-/** What a transcript's own error says where the audio is at fault (https://www.assemblyai.com/docs/guides/common_errors_and_solutions). */
+/** A transcript's error message if the audio is at fault (https://www.assemblyai.com/docs/guides/common_errors_and_solutions). */
 const faultyAudio = /transcod|does not (appear to )?contain|audio (duration|file)|no spoken audio|speech threshold/i;
 
 /**
- * Transcriptions (https://www.assemblyai.com/docs/api-reference/transcripts/submit, read 2026-11-21): the file is uploaded as
- * it is read, a transcript of it is begun, and waited for inside the call. How it is asked for: ./assemblyai-request.
- * @param secret what no error may carry
+ * Transcriptions (https://www.assemblyai.com/docs/api-reference/transcripts/submit, read 2026-11-21): the file is uploaded as it
+ * is read, its transcript is started and awaited inside the call. For its fields see ./request.ts.
+ * @param secret that no error may contain
  */
 export function assemblyAiTranscriptions(http: HttpClient, secret: string): VendorMethod {
   return async (call) => {
     const request = readTranscriptionRequest(call);
-    // Read before the upload: what is refused costs nothing.
+    // Composed before the upload, so that a refused request costs nothing.
     const fields = composeTranscript(call.model, request);
     const audioUrl = await upload(http, call, request);
     const { signal, silenceMs } = call;
@@ -33,14 +33,14 @@ export function assemblyAiTranscriptions(http: HttpClient, secret: string): Vend
       throw unknownOutcome("The model's vendor began, but did not say what its transcript is called.");
     }
     const get = (path: string) => () => http.get({ path, notFound: unknownTranscript, signal, silenceMs });
-    const heard = await awaitTask(call, {
+    const transcript = await awaitTask(call, {
       ask: get(`/transcript/${id}`),
       read: (answer) => readTranscript(answer, secret),
     });
-    if (!needsSegments(request) || request.format === 'diarized_json') return transcriptAnswer(request, heard);
-    // Who speaks is told in utterances; without speakers the vendor tells sentences at a place of their own.
+    if (!needsSegments(request) || request.format === 'diarized_json') return transcriptAnswer(request, transcript);
+    // Utterances name the speakers; without speakers the vendor has the sentences at a separate path.
     const segments = await awaitTask(call, { ask: get(`/transcript/${id}/sentences`), read: readSentences });
-    return transcriptAnswer(request, { ...heard, segments });
+    return transcriptAnswer(request, { ...transcript, segments });
   };
 }
 
@@ -63,28 +63,28 @@ async function upload(
   throw new ApiError('server_error', "The model's vendor took the file, but did not say where it is.");
 }
 
-/** What a transcript has come to; undefined as long as it goes on. @throws ApiError for one that failed */
-function readTranscript({ status, error, ...transcript }: JsonObject, secret: string): HeardTranscript | undefined {
+/** The result of a transcript; undefined while it runs. @throws ApiError for one that failed */
+function readTranscript({ status, error, ...transcript }: JsonObject, secret: string): Transcript | undefined {
   switch (status) {
     case 'queued':
     case 'processing':
       return undefined;
     case 'completed':
-      return toHeard(transcript);
+      return toTranscript(transcript);
     case 'error': {
-      const { message: said } = readVendorError(JSON.stringify({ error }), secret);
-      if (said !== null && faultyAudio.test(said)) {
-        throw new ApiError('invalid_request_error', said, { param: 'file' });
+      const { message: reason } = readVendorError(JSON.stringify({ error }), secret);
+      if (reason !== null && faultyAudio.test(reason)) {
+        throw new ApiError('invalid_request_error', reason, { param: 'file' });
       }
-      throw new ApiError('server_error', said ?? "The model's vendor could not do it.");
+      throw new ApiError('server_error', reason ?? "The model's vendor could not do it.");
     }
     default:
       throw new ApiError('server_error', "The model's vendor answered with a transcript of an unknown status.");
   }
 }
 
-/** Of a file without a word the text is null. */
-function toHeard({ text, language_code: language, audio_duration: duration, utterances, words }: JsonObject) {
+/** The text of a file without speech is null. */
+function toTranscript({ text, language_code: language, audio_duration: duration, utterances, words }: JsonObject) {
   return {
     text: typeof text === 'string' ? text : '',
     language: typeof language === 'string' ? language : undefined,
@@ -94,15 +94,15 @@ function toHeard({ text, language_code: language, audio_duration: duration, utte
   };
 }
 
-function readSentences({ sentences }: JsonObject): readonly HeardSegment[] {
+function readSentences({ sentences }: JsonObject): readonly TranscriptSegment[] {
   if (!Array.isArray(sentences)) {
     throw unknownOutcome("The model's vendor has made the transcript, but did not answer with its sentences.");
   }
   return segmentsOf(sentences);
 }
 
-/** Utterances, sentences and words alike; AssemblyAI's times are milliseconds. */
-function segmentsOf(list: unknown): readonly HeardSegment[] {
+/** Segments of utterances, sentences and words alike; AssemblyAI's times are milliseconds. */
+function segmentsOf(list: unknown): readonly TranscriptSegment[] {
   return (Array.isArray(list) ? list.filter(isObject) : []).map(({ text, start, end, speaker }) => ({
     text: String(text ?? ''),
     start: Number(start ?? 0) / 1000,

@@ -5,10 +5,10 @@ import { contentRefused } from '../support/begun-task.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import { readRetryAfter, readVendorError, type VendorErrorDetails, vendorError } from '../vendor-error.ts';
 
-/** Codes of errors that say that the content filters would not have it, of chats and of images. */
+/** Error codes of the content filters, for chats and images. */
 const refusals = /^(content_?filter|content_policy_violation|moderation_blocked|ResponsibleAIPolicyViolation)$/i;
 
-/** What Azure calls a model that is not deployed. */
+/** Azure's code for a model that is not deployed. */
 const unknownDeployment = 'DeploymentNotFound';
 
 /**
@@ -21,7 +21,7 @@ export class AzureAnswerReader extends OpenAiAnswerReader {
     return isRefusal(text, details) ? contentRefused(details.message ?? undefined) : super.reportedError(text);
   }
 
-  /** What an answer of another status than success means. */
+  /** The error of an answer with a status other than success. */
   statusError(status: number, body: string, headers: HttpHeaders): ApiError {
     const details = readVendorError(body, this.apiKey);
     if (status === 400 && isRefusal(body, details)) return contentRefused(details.message ?? undefined);
@@ -37,7 +37,7 @@ function isRefusal(text: string, { code }: VendorErrorDetails): boolean {
   return isObject(inner) && refusals.test(String(inner.code));
 }
 
-/** Proxies on the way answer errors that are no JSON. */
+/** Proxies in between return errors that are not JSON. */
 function readObject(text: string): JsonObject {
   try {
     return parseObject(text);

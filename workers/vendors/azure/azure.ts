@@ -14,7 +14,7 @@ import type { VendorOptions } from '../vendor-options.ts';
 import { AzureAnswerReader } from './answer-reader.ts';
 import { azureChat } from './chat.ts';
 
-/** What of the v1 API is in preview: audio and images. Videos are documented without a version. */
+/** The query of preview features of the v1 API: audio and images. Videos are documented without a version. */
 const preview = 'api-version=preview';
 
 /**
@@ -52,7 +52,7 @@ export function createAzure({
   };
 }
 
-/** The same way to the vendor, with a query behind every path. */
+/** The same client, with a query appended to every path. */
 function withQuery(http: HttpClient, query: string): HttpClient {
   const extended = <Request extends { readonly path: string }>(request: Request): Request => ({
     ...request,
@@ -67,14 +67,14 @@ function withQuery(http: HttpClient, query: string): HttpClient {
 }
 
 /**
- * Azure has generations and edits only. `response_format`, which some of its models refuse, is never sent, since a
- * deployment's name does not tell its model: whatever comes becomes what the caller asked for.
+ * Azure has only generations and edits. `response_format`, which some of its models refuse, is never sent, since a deployment's
+ * name does not reveal its model: any answer is converted to what the caller requested.
  */
 function azureImages(image: VendorMethod): VendorMethod {
   return async (call, sink) => {
     const job = JSON.parse(call.request) as PlacedImageJob;
     if (job.task === 'variation') throw unsupportedField('model', 'its vendor makes no variations');
-    const asked: PlacedImageJob = { ...job, takes_response_format: false };
-    return await image({ ...call, request: JSON.stringify(asked) }, sink);
+    const adapted: PlacedImageJob = { ...job, takes_response_format: false };
+    return await image({ ...call, request: JSON.stringify(adapted) }, sink);
   };
 }

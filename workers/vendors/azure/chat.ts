@@ -4,20 +4,20 @@ import { openAiChat } from '../openai/chat.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import type { FrameSink, VendorFrame, VendorMethod } from '../vendor.ts';
 
-/** Chats, whose streams hold what the content filters found besides OpenAI's chunks. */
+/** Chats, whose streams contain results of the content filters besides OpenAI's chunks. */
 export function azureChat(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
   const chat = openAiChat(http, answerReader);
   return (call, sink) => chat(call, call.stream ? new FilteredChunks(sink) : sink);
 }
 
 /**
- * Chunks as OpenAI's clients expect them, who take the first choice of every chunk for granted: what the filters found in the
- * prompt (`prompt_filter_results`, a chunk without choices) goes with the first chunk that has one
+ * Chunks as OpenAI's clients expect them, which assume a first choice in every chunk: the filters' results for the prompt
+ * (`prompt_filter_results`, a chunk without choices) join the first chunk that has one
  * (https://learn.microsoft.com/azure/ai-foundry/openai/concepts/content-streaming).
  */
 class FilteredChunks implements FrameSink {
   private readonly sink: FrameSink;
-  /** What was said of the prompt, until there is a choice to go with. Undefined: nothing more can come. */
+  /** The filters' results for the prompt, until they can join a choice. Undefined: no more can come. */
   private ofPrompt: JsonObject | undefined = {};
 
   constructor(sink: FrameSink) {

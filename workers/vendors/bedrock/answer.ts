@@ -14,12 +14,12 @@ const finishReasons: Readonly<Record<string, string>> = {
   content_filtered: 'content_filter',
 };
 
-/** Those after which there is no answer. */
+/** Stop reasons without an answer. */
 const malformed = new Set<unknown>(['malformed_model_output', 'malformed_tool_use']);
 
 /**
- * How a choice of a chat ends. A stop sequence, which only Claude tells, stands in `stop_reason`, as vLLM has it.
- * @throws ApiError where the model said what nobody can read.
+ * The end fields of a chat's choice. A stop sequence, which only Claude reports, is in `stop_reason`, as with vLLM.
+ * @throws ApiError if the model's output was malformed.
  */
 export function converseFinish({ stopReason, additionalModelResponseFields: fields }: JsonObject): JsonObject {
   if (malformed.has(stopReason)) {
@@ -34,7 +34,7 @@ export function converseFinish({ stopReason, additionalModelResponseFields: fiel
 }
 
 /**
- * Counts as a chat has them. Converse counts what came from the cache and what was written to it beside the other input
+ * Counts as in a chat. Converse counts tokens read from and written to the cache separately from other input
  * (https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html); here they are part of the prompt.
  */
 export function converseUsage(usage: unknown): VendorUsage {
@@ -57,7 +57,7 @@ export function converseTier({ serviceTier }: JsonObject): JsonObject {
   return isObject(serviceTier) && typeof serviceTier.type === 'string' ? { service_tier: serviceTier.type } : {};
 }
 
-/** A whole answer in the words of a chat. */
+/** A whole answer in the form of a chat. */
 export interface ConverseAnswer {
   readonly message: JsonObject;
   readonly finish: JsonObject;
@@ -66,8 +66,8 @@ export interface ConverseAnswer {
 }
 
 /**
- * Reads a whole answer. Blocks that a chat has no place for are left out.
- * @throws ApiError where it is none.
+ * Reads a whole answer. Blocks that a chat has no field for are left out.
+ * @throws ApiError for anything but an answer.
  */
 export function readConverse(text: string): ConverseAnswer {
   const answer = parseObject(text);
@@ -101,15 +101,15 @@ export function readConverse(text: string): ConverseAnswer {
   };
 }
 
-/** The end of a held call. */
+/** The end of a call without streaming. */
 export function toHeldConverse({ message, finish, usage, tier }: ConverseAnswer): VendorAnswer {
   const choices = [{ index: 0, message, ...finish, logprobs: null }];
   return { body: JSON.stringify({ choices, ...(usage !== null && { usage }), ...tier }), usage };
 }
 
 /**
- * A thought as requests give it back, in the form in which Anthropic's are; undefined for one that has no signature, which
- * nobody wants back.
+ * A thought in the form that requests return it in, which is Anthropic's; undefined for one without a signature, which no model
+ * takes back.
  */
 export function thoughtBlock({ thinking, signature, redacted }: JsonObject): JsonObject | undefined {
   if (typeof redacted === 'string' && redacted !== '') return { type: 'redacted_thinking', data: redacted };

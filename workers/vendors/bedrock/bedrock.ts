@@ -8,7 +8,7 @@ import { bedrockAccess } from './signature.ts';
 
 /**
  * Amazon Bedrock by its Converse API, which all its chat models share
- * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_Operations_Amazon_Bedrock_Runtime.html). The base URL says the
+ * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_Operations_Amazon_Bedrock_Runtime.html). The base URL contains the
  * region.
  */
 export function createBedrock({ name, baseUrl, apiKey }: VendorOptions): Offering<'chat'> {

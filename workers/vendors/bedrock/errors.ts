@@ -4,9 +4,9 @@ import { isObject } from '../support/json-object.ts';
 import { readRetryAfter, readVendorError, vendorError } from '../vendor-error.ts';
 
 /**
- * Statuses by the names of errors (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html,
- * "Errors", and CommonErrors), for those that come without one and those whose own says something else here: a quota is the
- * operator's, and a model that is not ready, or that failed (424), may do better when it is asked again.
+ * Statuses by the names of errors (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html, "Errors",
+ * and CommonErrors), for errors without a status and those whose own means something else here: a quota is the operator's, and a
+ * model that is not ready, or that failed (424), may succeed on a retry.
  */
 const statuses: Readonly<Record<string, number>> = {
   ValidationException: 400,
@@ -26,7 +26,7 @@ const statuses: Readonly<Record<string, number>> = {
   ServiceUnavailableException: 503,
 };
 
-/** What models and Bedrock itself say of a prompt that is longer than the context window. */
+/** Messages of models and of Bedrock itself about a prompt beyond the context window. */
 const tooLong = [
   /input is too long for requested model/i,
   /prompt is too long: \d+ tokens > \d+ maximum/i,
@@ -35,13 +35,13 @@ const tooLong = [
   /maximum context length is \d+ tokens/i,
 ];
 
-/** Faults of the operator's list of models that Bedrock calls a bad request. */
+/** Faults of the operator's list of models that Bedrock reports as a bad request. */
 const unknownModel = [/model identifier is invalid/i, /on-demand throughput isn.t supported/i];
 
-/** A shorter secret is none, and leaving it out would maim ordinary text. */
+/** A shorter secret is not one, and removing it would garble ordinary text. */
 const shortestSecret = 16;
 
-/** Bedrock's errors as the caller is to see them. */
+/** Bedrock's errors as the caller sees them. */
 export class BedrockErrors {
   private readonly vendor: string;
   private readonly secrets: readonly string[];
@@ -63,7 +63,7 @@ export class BedrockErrors {
   }
 
   private of(given: string, body: string, status: number, retryAfterMs: number | undefined): ApiError {
-    // The service's namespace may stand before a name, and an address behind it.
+    // The service's namespace may precede a name, and an address may follow it.
     const [name = ''] = given.slice(given.indexOf('#') + 1).split(':');
     const type = name.slice(0, 1).toUpperCase() + name.slice(1);
     const hidden = this.secrets.reduce((text, secret) => text.replaceAll(secret, '[key]'), body);

@@ -1,9 +1,9 @@
 import { EventStreamCodec, type Message } from '@smithy/eventstream-codec';
 import { ApiError } from '../../../shared/errors.ts';
 
-/** The most bytes of one message: more than Bedrock may send, and a bound on what is kept of a damaged stream. */
+/** Maximum bytes of one message: more than Bedrock may send, and a bound on what is kept of a damaged stream. */
 const maxMessage = 16 * 1024 * 1024;
-/** Its length, that of its headers, and two checksums. */
+/** The message's length, its headers' length, and two checksums. */
 const shortestMessage = 16;
 
 const codec = new EventStreamCodec(
@@ -15,25 +15,24 @@ const codec = new EventStreamCodec(
 export interface EventStreamMessage {
   /** `event`, `exception` or `error`. */
   readonly kind: string;
-  /** The type of the event or of the exception; of an error its code. */
+  /** The type of the event or of the exception; an error's code. */
   readonly type: string;
-  /** Of an event and an exception JSON; of an error what it says. */
+  /** JSON of an event or an exception; an error's message. */
   readonly text: string;
 }
 
 /**
- * Reads an AWS event stream (`application/vnd.amazon.eventstream`,
- * https://smithy.io/2.0/aws/amazon-eventstream.html) from bytes that may be cut anywhere. A message that the stream leaves
- * unfinished is dropped.
+ * Reads an AWS event stream (`application/vnd.amazon.eventstream`, https://smithy.io/2.0/aws/amazon-eventstream.html) from bytes
+ * that may be split anywhere. A message that the stream leaves unfinished is dropped.
  */
 export class EventStreamReader {
   private readonly onMessage: (message: EventStreamMessage) => void;
   private held: Buffer[] = [];
   private bytes = 0;
-  /** How many bytes it takes to go on. */
+  /** How many bytes the next step needs. */
   private needed = 4;
 
-  /** @param onMessage what it throws comes out of `read`. */
+  /** @param onMessage what it throws, `read` throws. */
   constructor(onMessage: (message: EventStreamMessage) => void) {
     this.onMessage = onMessage;
   }

@@ -1,6 +1,6 @@
 /**
- * Whose parameters a model takes beside Converse's own. `gpt-oss` are OpenAI's open models, `gpt` its others; of the rest
- * nothing is known.
+ * Determines the parameters that a model takes in addition to Converse's own. `gpt-oss` are OpenAI's open models, `gpt` its
+ * others; nothing is known of `other`.
  */
 export type BedrockModelFamily = 'claude' | 'nova' | 'nova-2' | 'gpt' | 'gpt-oss' | 'other';
 
@@ -18,8 +18,8 @@ export function bedrockModelFamily(model: string): BedrockModelFamily {
 }
 
 /**
- * Whether requests may say where the cache is to end
- * (https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html, "Supported models"); others refuse it.
+ * Whether requests may mark the end of the cached part (https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html,
+ * "Supported models"); other models refuse such marks.
  */
 export function hasCachePoints(family: BedrockModelFamily): boolean {
   return family === 'claude' || family === 'nova' || family === 'nova-2';

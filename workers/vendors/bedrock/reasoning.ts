@@ -5,7 +5,7 @@ import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import type { BedrockModelFamily } from './model-family.ts';
 
-/** How much a request lets the model reason. */
+/** The reasoning that a request allows the model. */
 export interface ConverseReasoning {
   /** For `additionalModelRequestFields`. */
   readonly additional: JsonObject;
@@ -15,7 +15,7 @@ export interface ConverseReasoning {
   readonly thinks: boolean;
 }
 
-/** Efforts of a chat in the words of the models that take fewer. */
+/** Efforts of a chat by the names of the models that have fewer. */
 const gptOssEfforts = efforts('low', 'low', 'high', 'high');
 const gptEfforts = efforts('none', 'low', 'xhigh', 'max');
 const novaEfforts = efforts('disabled', 'low', 'high', 'high');
@@ -25,14 +25,14 @@ function efforts(none: string, minimal: string, xhigh: string, max: string): Rea
 }
 
 /**
- * What an effort of a chat becomes:
+ * Translates an effort of a chat:
  *
- * - of Claude what it becomes at Anthropic; the effort itself is Converse's `outputConfig.effort`
+ * - for Claude as at Anthropic; the effort itself is Converse's `outputConfig.effort`
  *   (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_OutputConfig.html);
- * - of Nova 2 `reasoningConfig` (https://docs.aws.amazon.com/nova/latest/nova2-userguide/extended-thinking.html);
- * - of OpenAI's models their own parameter; the open ones always reason.
+ * - for Nova 2 to `reasoningConfig` (https://docs.aws.amazon.com/nova/latest/nova2-userguide/extended-thinking.html);
+ * - for OpenAI's models to their own parameter; the open ones always reason.
  *
- * `thinking` and `output_config` are Claude's own words.
+ * `thinking` and `output_config` are Claude's own fields.
  * @throws ApiError 400 for an effort that the model does not have.
  */
 export function toConverseReasoning(
@@ -82,8 +82,8 @@ function effortOf(asked: string, family: BedrockModelFamily): JsonObject {
   }
 }
 
-function known(asked: string, words: Readonly<Record<string, string>>): string {
-  const word = Object.hasOwn(words, asked) ? words[asked] : undefined;
-  if (word === undefined) throw unsupportedField('reasoning_effort', `use one of ${Object.keys(words).join(', ')}`);
-  return word;
+function known(asked: string, names: Readonly<Record<string, string>>): string {
+  const name = Object.hasOwn(names, asked) ? names[asked] : undefined;
+  if (name === undefined) throw unsupportedField('reasoning_effort', `use one of ${Object.keys(names).join(', ')}`);
+  return name;
 }

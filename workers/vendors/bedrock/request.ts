@@ -11,17 +11,16 @@ import { type ConverseReasoning, toConverseReasoning } from './reasoning.ts';
 import { toConverseTools } from './tools.ts';
 import { toConverseConversation } from './turns.ts';
 
-/** Where a model, an inference profile or an ARN is asked: `/model/amazon.nova-lite-v1%3A0/converse`. */
+/** The path of a model, an inference profile or an ARN: `/model/amazon.nova-lite-v1%3A0/converse`. */
 export function conversePath({ model, stream }: Pick<VendorCall, 'model' | 'stream'>): string {
   return `/model/${encodeURIComponent(model)}/${stream ? 'converse-stream' : 'converse'}`;
 }
 
 /**
  * A chat as the JSON text of a request to Converse
- * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html); what becomes of each field is in
- * shared/catalogue/bedrock-chat-fields. What Converse has no field for, but the model has, goes into
- * `additionalModelRequestFields`.
- * @throws ApiError 400 that names the field for what Converse, or the model, cannot do.
+ * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html); shared/catalogue/bedrock-chat-fields lists
+ * the support of each field. Fields of the model that Converse lacks go into `additionalModelRequestFields`.
+ * @throws ApiError 400 naming the field that Converse, or the model, does not support.
  */
 export async function toConverseRequest(
   { model, request }: Pick<VendorCall, 'model' | 'request'>,
@@ -44,7 +43,7 @@ export async function toConverseRequest(
     ...(toolConfig && { toolConfig }),
     ...nonEmpty('outputConfig', toOutputConfig(chat, reasoning)),
     ...nonEmpty('additionalModelRequestFields', additional),
-    // Converse itself does not tell which sequence it was that Claude stopped at.
+    // Converse itself does not report at which sequence Claude stopped.
     ...(chat.stop != null && family === 'claude' && { additionalModelResponseFieldPaths: ['/stop_sequence'] }),
     ...(chat.service_tier != null && chat.service_tier !== 'auto' && { serviceTier: { type: chat.service_tier } }),
     ...(chat.guardrailConfig != null && { guardrailConfig: chat.guardrailConfig }),
@@ -56,7 +55,7 @@ function nonEmpty(name: string, value: JsonObject): JsonObject {
   return Object.keys(value).length > 0 ? { [name]: value } : {};
 }
 
-/** Fields of the model's that the caller names by himself. */
+/** Fields of the model that the caller names explicitly. */
 function ownFields({ additionalModelRequestFields: own }: ChatRequest): JsonObject {
   return isObject(own) ? own : {};
 }
@@ -71,12 +70,12 @@ function toInference(
   const sent = family === 'claude' ? anthropicSampling(chat, traits, thinks) : plainSampling(chat);
   const { temperature, top_p: topP, top_k: topK } = sent;
   const { stop } = chat;
-  // A budget of thinking must be below the most tokens, of which Converse does not say how many it takes by itself.
+  // A thinking budget must be below the maximum tokens, for which Converse does not document a default.
   const hasBudget = isObject(additional.thinking) && additional.thinking.type === 'enabled';
-  const most = chat.max_completion_tokens ?? chat.max_tokens ?? (hasBudget ? traits.maxOutput : undefined);
+  const limit = chat.max_completion_tokens ?? chat.max_tokens ?? (hasBudget ? traits.maxOutput : undefined);
   return {
     inferenceConfig: {
-      ...(most != null && { maxTokens: most }),
+      ...(limit != null && { maxTokens: limit }),
       ...(temperature !== undefined && { temperature }),
       ...(topP !== undefined && { topP }),
       ...(stop != null && { stopSequences: typeof stop === 'string' ? [stop] : stop }),

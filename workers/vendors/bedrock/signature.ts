@@ -1,12 +1,12 @@
 import { AwsV4Signer } from 'aws4fetch';
 
-/** The headers that show a request to be the operator's. */
+/** Returns the headers that authenticate a request as the operator's. */
 export type SignRequest = (path: string, body: string) => Promise<Readonly<Record<string, string>>>;
 
-/** How requests are made known as the operator's. */
+/** How requests are authenticated as the operator's. */
 export interface BedrockAccess {
   readonly sign: SignRequest;
-  /** What no error may carry. */
+  /** Values that no error may contain. */
   readonly secrets: readonly string[];
 }
 
@@ -16,8 +16,8 @@ const regionInHost = /(?:^|\.)([a-z]{2}(?:-[a-z]+)+-\d)\./;
 /**
  * Reads the operator's key: a Bedrock API key, which is sent as it is
  * (https://docs.aws.amazon.com/bedrock/latest/userguide/api-keys.html), or `ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN]`,
- * by which every request is signed (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html) for the region in
- * the host of the base URL, or us-east-1.
+ * with which every request is signed (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html) for the region in the
+ * host of the base URL, or us-east-1.
  */
 export function bedrockAccess(apiKey: string, baseUrl: string): BedrockAccess {
   const { id: accessKeyId, secret: secretAccessKey, token: sessionToken } = accessKey.exec(apiKey)?.groups ?? {};
@@ -27,7 +27,7 @@ export function bedrockAccess(apiKey: string, baseUrl: string): BedrockAccess {
   }
   const credentials = { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) };
   const region = regionInHost.exec(new URL(baseUrl).hostname)?.[1] ?? 'us-east-1';
-  /** The key that is derived for the day, which costs four hashes. */
+  /** The key derived for the day, which costs four hashes. */
   const cache = new Map<string, ArrayBuffer>();
   return {
     sign: async (path, body) => {
@@ -35,7 +35,7 @@ export function bedrockAccess(apiKey: string, baseUrl: string): BedrockAccess {
       const signer = new AwsV4Signer({ method: 'POST', url, body, ...credentials, service: 'bedrock', region, cache });
       return Object.fromEntries((await signer.sign()).headers);
     },
-    // The id, too: it tells the operator's account.
+    // The id, too: it reveals the operator's account.
     secrets: [accessKeyId, secretAccessKey, ...(sessionToken === undefined ? [] : [sessionToken])],
   };
 }

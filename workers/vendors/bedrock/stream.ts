@@ -9,7 +9,7 @@ import { type EventStreamMessage, EventStreamReader } from './event-stream.ts';
 
 /** A block that has not ended. Blocks of text and of thoughts begin with their first delta. */
 interface OpenBlock {
-  /** Of a tool call: its place among the calls, and whether any of its arguments were told. */
+  /** Of a tool call: its index among the calls, and whether any of its arguments have come. */
   readonly call: number;
   hasArguments: boolean;
   /** Of a thought, which is repeated whole, with its signature, at its end. */
@@ -22,7 +22,8 @@ const unfinished = { finish_reason: null };
 
 /**
  * One streamed answer (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html): events in,
- * `delta` frames of a chat out. The role goes with the first that says something, so that what fails before can be asked again.
+ * `delta` frames of a chat out. The role comes with the first frame that has content, so that a call that fails earlier can be
+ * repeated.
  */
 export class BedrockStream extends DeltaStream {
   private readonly errors: BedrockErrors;
@@ -38,7 +39,7 @@ export class BedrockStream extends DeltaStream {
     this.errors = errors;
   }
 
-  /** A whole answer, sent to a streamed request, becomes one chunk that says it all. */
+  /** A whole answer, sent to a streamed request, becomes a single chunk. */
   writeAnswer(text: string): void {
     const { message, finish, tier, usage } = readConverse(text);
     this.usage = usage;
@@ -46,7 +47,7 @@ export class BedrockStream extends DeltaStream {
     this.isDone = true;
   }
 
-  /** The end of the body. @throws ApiError when the vendor stopped before its answer was whole. */
+  /** Handles the end of the body. @throws ApiError when the vendor stopped before its answer was complete. */
   end(): VendorAnswer {
     if (this.finish === undefined && !this.isDone) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
@@ -59,7 +60,7 @@ export class BedrockStream extends DeltaStream {
     this.events.read(bytes);
   }
 
-  /** Types of events that are not known are passed over, so that Bedrock may add some. */
+  /** Unknown types of events are skipped, so that Bedrock may add some. */
   private readMessage({ kind, type, text }: EventStreamMessage): void {
     if (this.isDone) return;
     if (kind !== 'event') this.fail(this.errors.inStream(type, text));
@@ -135,14 +136,14 @@ export class BedrockStream extends DeltaStream {
       const thought = thoughtBlock({ ...block, redacted: Buffer.concat(block.redacted).toString('base64') });
       if (thought !== undefined) this.writeDelta({ thinking_blocks: [thought] });
     } else if (!block.hasArguments) {
-      // No input is an empty one, which clients want to parse.
+      // A missing input becomes an empty one, because clients parse it.
       this.writeDelta(growCall(block.call, '{}'));
     }
   }
 
   private writeDelta(delta: JsonObject, end: JsonObject = unfinished, tier: JsonObject = {}): void {
-    const said = this.frames === 0 ? { role: 'assistant', ...delta } : delta;
-    this.write(JSON.stringify({ choices: [{ index: 0, delta: said, ...end }], ...tier }));
+    const fullDelta = this.frames === 0 ? { role: 'assistant', ...delta } : delta;
+    this.write(JSON.stringify({ choices: [{ index: 0, delta: fullDelta, ...end }], ...tier }));
   }
 }
 

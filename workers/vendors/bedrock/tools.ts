@@ -7,7 +7,7 @@ import { cachePoint } from './turns.ts';
 
 /** The tools of a request. */
 export interface ConverseTools {
-  /** Left out where the model is to call none. */
+  /** Omitted if the model must call none. */
   readonly toolConfig?: JsonObject;
   /** For `additionalModelRequestFields`. */
   readonly additional: JsonObject;
@@ -15,9 +15,9 @@ export interface ConverseTools {
 
 /**
  * Tools and the choice among them (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ToolConfiguration.html).
- * Converse has no choice of none: then no tools are offered. That calls come one by one is a parameter of Claude's, which
- * joins Converse's own choice, and needs the type where there is none.
- * @throws ApiError 400 for tools that are no functions, and for one call at a time of other models.
+ * Converse does not support the choice of none: then no tools are offered. Sequential calls are a parameter of Claude's, which
+ * joins Converse's own choice, and needs the type if there is no choice.
+ * @throws ApiError 400 for tools other than functions, and for sequential calls with other models.
  */
 export function toConverseTools(
   chat: Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>,

@@ -12,11 +12,11 @@ interface ConverseTurn {
   readonly content: JsonObject[];
 }
 
-/** A conversation as Converse has it. */
+/** A conversation in Converse's form. */
 export interface ConverseConversation {
   readonly system: readonly JsonObject[];
   readonly messages: readonly ConverseTurn[];
-  /** Whether it ends with results of calls that no signed thought stands before. */
+  /** Whether it ends with results of calls that no signed thought precedes. */
   readonly followsThoughtlessCalls: boolean;
 }
 
@@ -30,15 +30,15 @@ const imageFormats: Readonly<Record<string, string>> = {
 
 /**
  * The messages of a chat as system prompt and turns
- * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Message.html): Anthropic's, whose order and rules
- * Converse took over, in Converse's words.
+ * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Message.html): Anthropic's, whose order and rules Converse
+ * adopted, in Converse's form.
  *
- * - Text of nothing but blanks is left out: Converse refuses it. Turns of the same role that then stand together become one.
- * - Without tools Converse refuses calls and their results. Where a request offers none, earlier ones are told as text, and
- *   the thoughts before them, whose signatures hold for the tools they were thought with, are left out.
- * - Signed thoughts go back to Claude, who signed them; other models want none.
- * - Images that are links are fetched, because Converse takes none to the web.
- * @throws ApiError 400 that names what Converse has no place for.
+ * - Blank text is left out: Converse refuses it. Turns of the same role that become adjacent are joined.
+ * - Without tools Converse refuses calls and their results. If a request offers none, earlier ones become text, and the thoughts
+ *   before them, whose signatures are bound to their tools, are left out.
+ * - Signed thoughts return to Claude, which signed them; other models take none.
+ * - Linked images are fetched, because Converse takes no links to the web.
+ * @throws ApiError 400 naming content that Converse does not support.
  */
 export async function toConverseConversation(
   messages: readonly ChatMessage[],
@@ -62,10 +62,10 @@ export async function toConverseConversation(
   };
 }
 
-/** The messages with the images themselves in place of links to them. */
+/** The messages with the images themselves instead of links to them. */
 async function withImages(messages: readonly ChatMessage[], media: InlineMedia): Promise<ChatMessage[]> {
   const all: ChatMessage[] = [];
-  // One after the other: what is fetched counts towards one bound.
+  // Sequential: everything fetched counts towards one bound.
   for (const [index, message] of messages.entries()) {
     if (message.role !== 'user' || typeof message.content === 'string') {
       all.push(message);
@@ -93,18 +93,18 @@ function isAboutTools({ type }: AnthropicBlock): boolean {
 
 function withoutCalls(turns: readonly AnthropicTurn[]): readonly AnthropicTurn[] {
   if (!turns.some(({ content }) => content.some(isAboutTools))) return turns;
-  return turns.map(({ role, content }) => ({ role, content: content.flatMap(toldAsText) }));
+  return turns.map(({ role, content }) => ({ role, content: content.flatMap(asText) }));
 }
 
-function toldAsText(block: AnthropicBlock): AnthropicBlock[] {
+function asText(block: AnthropicBlock): AnthropicBlock[] {
   switch (block.type) {
     case 'tool_use': {
       const text = `<tool_call id="${block.id}" name="${block.name}">\n${JSON.stringify(block.input)}\n</tool_call>`;
       return [{ type: 'text', text }];
     }
     case 'tool_result': {
-      const said = blocksIn(block).map(({ text }) => text);
-      return [{ type: 'text', text: `<tool_result id="${block.tool_use_id}">\n${said.join('\n')}\n</tool_result>` }];
+      const texts = blocksIn(block).map(({ text }) => text);
+      return [{ type: 'text', text: `<tool_result id="${block.tool_use_id}">\n${texts.join('\n')}\n</tool_result>` }];
     }
     case 'thinking':
     case 'redacted_thinking':
@@ -136,7 +136,7 @@ class BlockWriter {
     return content === undefined ? [] : [content, ...cachePoint(block, this.family)];
   }
 
-  /** @returns undefined for what is left out. */
+  /** @returns undefined for a block that is left out. */
   private contentOf(block: AnthropicBlock): JsonObject | undefined {
     const source = isObject(block.source) ? block.source : {};
     switch (block.type) {
@@ -168,7 +168,7 @@ class BlockWriter {
     }
   }
 
-  /** A document's name: of the characters that Converse allows, and no other document's. */
+  /** A document's name: only characters that Converse allows, and unique in the request. */
   private nameOf({ title }: AnthropicBlock): string {
     const allowed = String(title ?? '').replace(/[^a-zA-Z0-9\s\-()[\]]/g, ' ');
     const name = allowed.replace(/\s+/g, ' ').trim().slice(0, 180) || 'document';
@@ -179,7 +179,7 @@ class BlockWriter {
   }
 }
 
-/** Converse marks the end of what is to be cached by a block of its own; how long it is kept is as Anthropic says it. */
+/** Converse marks the end of the cached part by a separate block; the lifetime is as in Anthropic's mark. */
 export function cachePoint({ cache_control: mark }: JsonObject, family: BedrockModelFamily): JsonObject[] {
   if (!isObject(mark) || !hasCachePoints(family)) return [];
   return [{ cachePoint: { type: 'default', ...(family === 'claude' && mark.ttl != null && { ttl: mark.ttl }) } }];

@@ -11,7 +11,7 @@ import type { VendorOptions } from '../vendor-options.ts';
 
 /*
  * FLUX of Black Forest Labs (https://docs.bfl.ai, read 2026-11-21): a model is a path, an image a task that is polled by
- * the link its creation answers.
+ * the link that its creation returns.
  *
  * | OpenAI                    | Black Forest Labs                                                      |
  * |---------------------------|------------------------------------------------------------------------|
@@ -19,14 +19,14 @@ import type { VendorOptions } from '../vendor-options.ts';
  * | size                      | width and height; aspect_ratio with Kontext and Ultra; `auto`: neither |
  * | output_format             | output_format                                                          |
  * | image, images             | input_image, input_image_2, … input_image_8 (base64 or links)          |
- * | n, output_compression     | refused but for 1 and 100                                              |
+ * | n, output_compression     | refused except 1 and 100                                               |
  * | mask, stream, variations  | refused                                                                |
- * | background, moderation, quality, style, input_fidelity | refused but for their defaults            |
+ * | background, moderation, quality, style, input_fidelity | refused except their defaults             |
  * | user                      | left out                                                               |
  * | any other                 | as it is: seed, safety_tolerance, prompt_upsampling, guidance, steps   |
  */
 
-/** Images that one request may be about. */
+/** Maximum input images of one request. */
 const maxInputs = 8;
 /** Under its global address the vendor has its tasks polled at those of its regions. */
 const ownDomain = '.bfl.ai';
@@ -34,7 +34,7 @@ const maxRegions = 16;
 
 const unknownTask = "The model's vendor does not have the image any more that it had begun.";
 
-/** FLUX at Black Forest Labs, up to and with the version: `https://api.bfl.ai/v1`. */
+/** FLUX at Black Forest Labs, including the version: `https://api.bfl.ai/v1`. */
 export function createBlackForestLabs({ name, baseUrl, apiKey }: VendorOptions): Offering<'image'> {
   const options = { vendor: name, baseUrl, headers: { 'x-key': apiKey }, secret: apiKey };
   const http = createHttpClient(options);
@@ -101,7 +101,7 @@ function readSample({ status, result }: JsonObject): string | undefined {
   }
 }
 
-/** Whether a link leads to the server that the operator set up, or, where that is the vendor's, to another of its servers. */
+/** Whether a link leads to the server that the operator configured, or, if that is the vendor's, to another of its servers. */
 export function isOwnAddress(link: URL, base: URL): boolean {
   if (link.origin === base.origin) return true;
   return [base, link].every(
@@ -109,7 +109,7 @@ export function isOwnAddress(link: URL, base: URL): boolean {
   );
 }
 
-/** Clients of the servers that the vendor's polling links name. The key goes with each poll: to no server but its own. */
+/** Clients of the servers that the vendor's polling links name. The key goes with each poll, so only to the vendor's own servers. */
 class RegionClients {
   private readonly options: HttpClientOptions;
   private readonly clients = new Map<string, HttpClient>();
@@ -118,7 +118,7 @@ class RegionClients {
     this.options = options;
   }
 
-  /** @throws ApiError `outcome_unknown` for a link that leads elsewhere: the task has begun, and cannot be asked after. */
+  /** @throws ApiError `outcome_unknown` for a link that leads elsewhere: the task has started, and cannot be polled. */
   clientOf(link: unknown): { readonly client: HttpClient; readonly path: string } {
     const url = typeof link === 'string' && URL.canParse(link) ? new URL(link) : undefined;
     if (url === undefined || !isOwnAddress(url, new URL(this.options.baseUrl))) {

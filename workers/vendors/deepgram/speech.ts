@@ -16,7 +16,7 @@ const encodings: Record<SpeechFormat, Readonly<Record<string, string | number>>>
   pcm: { encoding: 'linear16', container: 'none', sample_rate: 24_000 },
 };
 
-/** What would send the audio elsewhere, and what `response_format` says. */
+/** Fields that would send the audio elsewhere, or that duplicate `response_format`. */
 const refused = ['callback', 'callback_method', 'encoding', 'container'];
 
 /**
@@ -43,7 +43,7 @@ export function deepgramSpeech(http: HttpClient): VendorMethod {
   };
 }
 
-/** The voice of `aura-2-thalia-en` may be called that, or `thalia`. */
+/** The voice of `aura-2-thalia-en` may be given by that name, or as `thalia`. */
 function checkVoice(model: string, { voice }: SpeechRequest): void {
   const [, own] = /^aura(?:-\d+)?-(.+)-[a-z]{2}$/.exec(model) ?? [];
   if (voice === model || voice === own || isOpenAiVoice(voice)) return;

@@ -2,7 +2,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import { queryText } from '../support/query-text.ts';
-import { type HeardTranscript, transcriptAnswer } from '../support/transcript-answer.ts';
+import { type Transcript, transcriptAnswer } from '../support/transcript-answer.ts';
 import {
   needsSegments,
   readTranscriptionRequest,
@@ -11,13 +11,13 @@ import {
 import { unsupportedField } from '../support/unsupported-field.ts';
 import type { VendorMethod } from '../vendor.ts';
 
-/** What would send the transcript elsewhere, divide it, or add what it has no place for. */
+/** Fields that would send the transcript elsewhere, split it, or add what a transcript cannot hold. */
 const refused = [
   ...['callback', 'callback_method', 'multichannel', 'search', 'summarize', 'topics', 'intents', 'sentiment'],
   'detect_entities',
 ];
 
-/** Models that know several languages; the others are for English. */
+/** Multilingual models; the others are for English. */
 const detecting = /^(nova-\d+(-general)?|enhanced|base|whisper.*)$/;
 
 /**
@@ -40,12 +40,12 @@ export function deepgramTranscriptions(http: HttpClient): VendorMethod {
     const path = `/listen?${queryText(fieldsOf(call.model, request))}`;
     const { file } = request;
     const { type: said } = file;
-    // Never the caller's word alone: a body that is called JSON would be read as a link to the audio.
+    // The caller's type is not trusted: a body declared as JSON would be read as a link to the audio.
     const type = /^(audio|video)\/[\w.+-]+$/.test(said) ? said : 'application/octet-stream';
     const body = { type, ...(await call.files.open(file)) };
     try {
       const text = await http.post({ path, body, signal: call.signal, silenceMs: call.silenceMs });
-      return transcriptAnswer(request, readHeard(parseObject(text), request));
+      return transcriptAnswer(request, readTranscript(parseObject(text), request));
     } finally {
       // A call that fails before it is sent leaves the file open.
       body.content.destroy();
@@ -74,8 +74,8 @@ function languageFields(model: string, { languages }: TranscriptionRequest): Jso
   return detecting.test(model) ? { detect_language: true } : {};
 }
 
-/** The first channel's best alternative: there is but one of each. @throws ApiError for an answer without one */
-function readHeard({ metadata, results }: JsonObject, { languages }: TranscriptionRequest): HeardTranscript {
+/** The first channel's best alternative: there is only one of each. @throws ApiError for an answer without one */
+function readTranscript({ metadata, results }: JsonObject, { languages }: TranscriptionRequest): Transcript {
   const { channels, utterances } = isObject(results) ? results : {};
   const [channel = {}] = objectsOf(channels);
   const [alternative = {}] = objectsOf(channel.alternatives);

@@ -25,8 +25,8 @@ export function createElevenLabs({ name, baseUrl, apiKey }: VendorOptions): Offe
 }
 
 /**
- * `{"detail": {status, message}}` (https://help.elevenlabs.io/hc/en-us/articles/19572237925521), of newer endpoints with a
- * `code`, and FastAPI's list of faults for fields of a wrong form.
+ * `{"detail": {status, message}}` (https://help.elevenlabs.io/hc/en-us/articles/19572237925521), from newer endpoints with a
+ * `code`, and FastAPI's list of faults for malformed fields.
  */
 function toError(name: string, secret: string, status: number, body: string, headers: HttpHeaders): ApiError {
   const { message, param, status: older, code = older } = readDetail(body);

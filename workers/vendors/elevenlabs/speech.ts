@@ -14,7 +14,7 @@ const formats: Partial<Record<SpeechFormat, string>> = {
   pcm: 'pcm_24000',
 };
 
-/** What OpenAI's fields say already. */
+/** Fields that duplicate OpenAI's. */
 const refused = ['text', 'model_id', 'output_format'];
 
 /**
@@ -27,7 +27,7 @@ const refused = ['text', 'model_id', 'output_format'];
  * | response_format | output_format; aac, flac and wav are refused                                    |
  * | speed           | voice_settings.speed                                                            |
  * | instructions    | refused                                                                         |
- * | any other       | as it is: voice_settings, language_code, seed; in the query what is read there  |
+ * | any other       | as it is: voice_settings, language_code, seed; query parameters in the query    |
  */
 export function elevenLabsSpeech(http: HttpClient): VendorMethod {
   return async ({ model, request, signal, silenceMs }, sink) => {

@@ -3,7 +3,7 @@ import { type FormPart, formUpload } from '../../http/form-upload.ts';
 import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import { queryText } from '../support/query-text.ts';
-import { type HeardSegment, type HeardTranscript, transcriptAnswer } from '../support/transcript-answer.ts';
+import { type Transcript, type TranscriptSegment, transcriptAnswer } from '../support/transcript-answer.ts';
 import {
   needsSegments,
   readTranscriptionRequest,
@@ -12,26 +12,26 @@ import {
 import { unsupportedField } from '../support/unsupported-field.ts';
 import type { VendorCall, VendorMethod } from '../vendor.ts';
 
-/** What would take the audio from elsewhere, send the transcript elsewhere, divide it, or add what it has no place for. */
+/** Fields that would fetch other audio, send the transcript elsewhere, split it, or add what a transcript cannot hold. */
 const refused = [
   ...['file', 'model_id', 'source_url', 'cloud_storage_url', 'token', 'webhook', 'webhook_id', 'webhook_metadata'],
   ...['use_multi_channel', 'multichannel_output_style', 'additional_formats', 'entity_detection', 'transcript_edit'],
 ];
 
-/** A pause (seconds) behind which a segment begins. */
+/** A pause (seconds) after which a new segment begins. */
 const pause = 0.8;
 const sentenceEnd = /[.!?…。！？]["'”’»)\]]*$/;
 
 /**
  * Transcriptions (https://elevenlabs.io/docs/api-reference/speech-to-text/convert, read 2026-11-21): the file is sent as it
- * is read. The vendor times words; segments are made of them here.
+ * is read. The vendor times words; segments are made from them here.
  *
  * | OpenAI                                   | ElevenLabs                                                |
  * |------------------------------------------|-----------------------------------------------------------|
- * | language                                 | language_code; of several languages none is named         |
+ * | language                                 | language_code; omitted for several languages              |
  * | keywords                                 | keyterms                                                  |
  * | temperature                              | temperature                                               |
- * | whatever is timed                        | timestamps_granularity                                    |
+ * | any timestamps                           | timestamps_granularity                                    |
  * | diarized_json                            | diarize                                                   |
  * | prompt, chunking_strategy                | left out                                                  |
  * | include, known_speaker_*, translations   | refused                                                   |
@@ -46,7 +46,7 @@ export function elevenLabsTranscriptions(http: HttpClient): VendorMethod {
     const body = await composeForm(call, { ...request, own });
     try {
       const text = await http.post({ path, body, signal: call.signal, silenceMs: call.silenceMs });
-      return transcriptAnswer(request, readHeard(parseObject(text)));
+      return transcriptAnswer(request, readTranscript(parseObject(text)));
     } finally {
       // A call that fails before it is sent leaves the file open.
       body.content.destroy();
@@ -61,7 +61,7 @@ async function composeForm({ model, files }: VendorCall, request: TranscriptionR
   const needsTimes = needsSegments(request) || (format === 'verbose_json' && timed.includes('word'));
   const fields: JsonObject = {
     model_id: model,
-    // Unasked it would write laughter and footsteps into the text.
+    // By default it would write laughter and footsteps into the text.
     tag_audio_events: false,
     timestamps_granularity: needsTimes ? 'word' : 'none',
     diarize: format === 'diarized_json',
@@ -79,8 +79,8 @@ async function composeForm({ model, files }: VendorCall, request: TranscriptionR
   return formUpload([...parts, ['file', { name, type, ...(await files.open(file)) }]]);
 }
 
-/** @throws ApiError for an answer that is no transcript. */
-function readHeard(answer: JsonObject): HeardTranscript {
+/** @throws ApiError for anything but a transcript. */
+function readTranscript(answer: JsonObject): Transcript {
   const { text, language_code: language, audio_duration_secs: duration, words } = answer;
   if (typeof text !== 'string') {
     throw new ApiError('server_error', "The model's vendor answered without a transcript.");
@@ -96,7 +96,7 @@ function readHeard(answer: JsonObject): HeardTranscript {
 }
 
 /** A word, a sound, or the space between two. */
-interface Piece extends HeardSegment {
+interface Piece extends TranscriptSegment {
   readonly isWord: boolean;
   readonly isSpace: boolean;
 }
@@ -112,9 +112,9 @@ function readPiece({ text, start, end, type, speaker_id: speaker }: JsonObject):
   };
 }
 
-/** A segment ends with its sentence, where somebody else begins to speak, and at a pause. */
-function segmentsOf(pieces: readonly Piece[]): HeardSegment[] {
-  const segments: { start: number; end: number; text: string; speaker: HeardSegment['speaker'] }[] = [];
+/** A segment ends with its sentence, at a change of speaker, and at a pause. */
+function segmentsOf(pieces: readonly Piece[]): TranscriptSegment[] {
+  const segments: { start: number; end: number; text: string; speaker: TranscriptSegment['speaker'] }[] = [];
   for (const { text, start, end, speaker, isSpace } of pieces) {
     const last = segments.at(-1);
     if (isSpace) {

@@ -17,22 +17,22 @@ import { FalQueue, isCompleted } from './queue.ts';
  * |---------------------------|----------------------------------------------------------------------------------|
  * | prompt                    | prompt                                                                           |
  * | n                         | num_images                                                                       |
- * | size                      | image_size {width, height}; aspect_ratio with those models that have no sizes    |
+ * | size                      | image_size {width, height}; aspect_ratio with models that have no sizes          |
  * | output_format             | output_format                                                                    |
- * | image, images             | image_url; image_urls with those models that take several (links or data URLs)   |
- * | output_compression        | refused but for 100                                                              |
+ * | image, images             | image_url; image_urls with models that take several (links or data URLs)         |
+ * | output_compression        | refused except 100                                                               |
  * | mask, stream, variations  | refused                                                                          |
- * | background, moderation, quality, style, input_fidelity | refused but for their defaults                      |
+ * | background, moderation, quality, style, input_fidelity | refused except their defaults                       |
  * | user                      | left out                                                                         |
  * | any other                 | as it is: seed, guidance_scale, num_inference_steps, enable_safety_checker       |
  */
 
-/** Models that choose their size by its shape alone. */
+/** Models that take an aspect ratio instead of a size. */
 const shapeOnly = /imagen|nano-banana|gemini|ultra|kontext/;
-/** Models whose images to edit are a list. */
+/** Models that take a list of images to edit. */
 const manyInputs = /nano-banana|gemini|flux-2|flux-3|multi|seedream\/v[4-9]|qwen-image-edit-(plus|2)/;
 
-/** Images by fal's queue: a request per call, waited for inside it. */
+/** Images by fal's queue: a request per call, awaited inside it. */
 export function falImages(http: HttpClient, download: Downloader): VendorMethod {
   const queue = new FalQueue(http);
   return async (call) => {
@@ -70,7 +70,7 @@ async function composeInput({ model, files }: VendorCall, request: ImageRequest)
 
 /** The links of a result: `images`, or `image` of models that make one. */
 function readImages({ images, image, has_nsfw_concepts: flagged }: JsonObject): unknown[] {
-  // The safety checker blackens what it flags.
+  // The safety checker blackens images that it flags.
   if (Array.isArray(flagged) && flagged.length > 0 && flagged.every((flag) => flag === true)) throw contentRefused();
   const list: unknown[] = Array.isArray(images) ? images : [image];
   const links = list.filter(isObject).map(({ url }) => url);

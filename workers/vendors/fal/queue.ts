@@ -5,7 +5,7 @@ import { beginTask, unknownOutcome } from '../support/begun-task.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import type { VendorCall } from '../vendor.ts';
 
-/** How often a result is asked for while its connection breaks, and the wait before the next time. */
+/** Tries to fetch a result while its connection breaks, and the wait between them. */
 const resultTries = 3;
 const resultPauseMs = 500;
 
@@ -14,8 +14,8 @@ const unknownRequest = "The model's vendor does not know the request.";
 type Limits = Pick<VendorCall, 'signal' | 'silenceMs'>;
 
 /**
- * fal's queue (https://docs.fal.ai/model-apis/model-endpoints/queue): a request is submitted to a model's path, and from then on
- * known by the path of its `response_url`, which leaves out the end of the model's path.
+ * fal's queue (https://docs.fal.ai/model-apis/model-endpoints/queue): a request is submitted to a model's path, and afterwards
+ * identified by the path of its `response_url`, which omits the end of the model's path.
  */
 export class FalQueue {
   private readonly http: HttpClient;
@@ -28,9 +28,9 @@ export class FalQueue {
   async submit(model: string, input: JsonObject, limits: Limits): Promise<string> {
     const path = `/${model.split('/').map(encodeURIComponent).join('/')}`;
     const { response_url: link } = await beginTask(this.http, { path, body: JSON.stringify(input), ...pick(limits) });
-    // Whatever host the link names: the key goes to the one that the operator set up, and nowhere else.
-    const place = typeof link === 'string' && URL.canParse(link) ? new URL(link).pathname : '';
-    const [, name] = /^\/((?:[\w.-]+\/){2,4}requests\/[\w-]+)$/.exec(place) ?? [];
+    // The link's host is ignored: the key goes only to the host that the operator configured.
+    const pathname = typeof link === 'string' && URL.canParse(link) ? new URL(link).pathname : '';
+    const [, name] = /^\/((?:[\w.-]+\/){2,4}requests\/[\w-]+)$/.exec(pathname) ?? [];
     if (name !== undefined) return name;
     throw unknownOutcome("The model's vendor began, but did not say what its request is called.");
   }
@@ -40,7 +40,7 @@ export class FalQueue {
     return this.http.get({ path: `/${name}/status`, notFound: unknownRequest, ...pick(limits) });
   }
 
-  /** What a completed request has brought. @throws ApiError for the model's own failure, which stands in its place */
+  /** The result of a completed request. @throws ApiError for the model's own failure, which replaces it */
   async result(name: string, limits: Limits): Promise<JsonObject> {
     for (let tries = 1; ; tries++) {
       try {
@@ -59,7 +59,7 @@ function pick({ signal, silenceMs }: Limits): Limits {
   return { signal, silenceMs };
 }
 
-/** Whether a request is completed, by its state. @throws ApiError for a state that is none of fal's */
+/** Whether a request is completed, by its state. @throws ApiError for an unknown state */
 export function isCompleted({ status }: JsonObject): boolean {
   if (status === 'COMPLETED') return true;
   if (status === 'IN_QUEUE' || status === 'IN_PROGRESS') return false;

@@ -8,7 +8,7 @@ import { FalQueue, isCompleted } from './queue.ts';
 
 /*
  * Videos at fal (https://docs.fal.ai/model-apis/model-endpoints/queue, https://fal.ai/models/fal-ai/veo3/fast/llms.txt, read
- * 2026-11-21). Which fields a model takes is its own affair: its row says which sizes, lengths and inputs there are.
+ * 2026-11-21). The fields differ by model: its row lists the sizes, lengths and inputs.
  *
  * | OpenAI          | fal                                                                       |
  * |-----------------|---------------------------------------------------------------------------|
@@ -21,7 +21,7 @@ import { FalQueue, isCompleted } from './queue.ts';
  * | any other       | as it is: seed, negative_prompt, generate_audio                           |
  */
 
-/** Failures of a result that are the model's own, not those of the way to it. */
+/** Failures of a result that are the model's own, not those of the connection. */
 const failures = new Set(['invalid_request_error', 'not_found', 'server_error']);
 
 /** Videos by fal's queue. */
@@ -42,7 +42,7 @@ export function falVideos(http: HttpClient, download: Downloader): VideoTasks {
     async poll(call): Promise<TaskState> {
       const state = parseObject(await queue.status(call.task, call));
       if (!isCompleted(state)) return { status: 'running', progress: 0 };
-      // Completed is what failed, too: its result says so, and may be asked for once more by `fetch`.
+      // A failed request is completed, too: its result is the error, and may be requested once more by `fetch`.
       try {
         return madeVideo(linkOf(await queue.result(call.task, call)));
       } catch (thrown) {

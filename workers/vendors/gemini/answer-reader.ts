@@ -3,7 +3,7 @@ import type { HttpHeaders } from '../../http/http-client.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import { readRetryAfter, readVendorError, type VendorErrorDetails, vendorError } from '../vendor-error.ts';
 
-/** What Gemini's errors say beside their HTTP status. */
+/** The error fields that Gemini sends in addition to the HTTP status. */
 interface GeminiErrorDetails extends VendorErrorDetails {
   readonly retryAfterMs?: number;
 }
@@ -12,7 +12,7 @@ const statusName = /^[A-Z_]{1,60}$/;
 const tooLongPrompt = /input token count .*exceeds the maximum/i;
 
 /**
- * The operator's own faults that Gemini calls a bad request: a key it does not know, and an account that it does not serve
+ * The operator's own faults that Gemini reports as a bad request: an unknown key, and an account that it does not serve
  * (https://ai.google.dev/gemini-api/docs/troubleshooting).
  */
 function isOperatorsFault(name: unknown, reasons: readonly unknown[]): boolean {
@@ -21,7 +21,7 @@ function isOperatorsFault(name: unknown, reasons: readonly unknown[]): boolean {
   );
 }
 
-/** JSON of Gemini, and its errors: google.rpc.Status (https://google.aip.dev/193). */
+/** Parses JSON of Gemini, and its errors: google.rpc.Status (https://google.aip.dev/193). */
 export class GeminiAnswerReader {
   private readonly vendor: string;
   private readonly apiKey: string;
@@ -31,16 +31,14 @@ export class GeminiAnswerReader {
     this.apiKey = apiKey;
   }
 
-  /** A whole answer. @throws ApiError for the error that may stand in its place, and for what is no JSON object. */
+  /** Parses a whole answer. @throws ApiError for an error instead of an answer, and for anything but a JSON object. */
   answer(text: string): JsonObject {
     const answer = parseObject(text);
     if (answer.error) throw this.statusError(200, text, {});
     return answer;
   }
 
-  /**
-   * The error of an answer. @param status that of HTTP; where it is one of success, the error's own counts.
-   */
+  /** The error of an answer. @param status that of HTTP; if it is one of success, the error's own counts. */
   statusError(status: number, body: string, headers: HttpHeaders): ApiError {
     const details = this.read(body);
     const wait = readRetryAfter(headers) ?? details.retryAfterMs;
@@ -54,17 +52,17 @@ export class GeminiAnswerReader {
   }
 
   private read(body: string): GeminiErrorDetails {
-    const said = readVendorError(body, this.apiKey);
+    const base = readVendorError(body, this.apiKey);
     const error = errorOf(body);
     const details = Array.isArray(error.details) ? error.details.filter(isObject) : [];
     const name = typeof error.status === 'string' && statusName.test(error.status) ? error.status : null;
     const retryAfterMs = retryDelay(details);
     const wait = retryAfterMs === undefined ? {} : { retryAfterMs };
     const reasons = details.map(({ reason }) => reason);
-    if (isOperatorsFault(name, reasons)) return { ...said, code: name, status: 403 };
-    if (name === 'NOT_FOUND') return { ...said, code: 'model_not_found', status: 404 };
-    const isTooLong = name === 'INVALID_ARGUMENT' && tooLongPrompt.test(said.message ?? '');
-    return { ...said, ...wait, code: isTooLong ? 'context_length_exceeded' : (name ?? said.code) };
+    if (isOperatorsFault(name, reasons)) return { ...base, code: name, status: 403 };
+    if (name === 'NOT_FOUND') return { ...base, code: 'model_not_found', status: 404 };
+    const isTooLong = name === 'INVALID_ARGUMENT' && tooLongPrompt.test(base.message ?? '');
+    return { ...base, ...wait, code: isTooLong ? 'context_length_exceeded' : (name ?? base.code) };
   }
 }
 

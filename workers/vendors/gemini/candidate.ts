@@ -4,30 +4,30 @@ import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { VendorUsage } from '../vendor.ts';
 import { PartialCall, type WholeCall } from './partial-call.ts';
 
-/** What one candidate of a (partial) answer says, in the words of a chat's choice. */
-export interface SaidByCandidate {
+/** One candidate of a (partial) answer, in the fields of a chat's choice. */
+export interface CandidateFields {
   readonly index: number;
-  /** `content`, `reasoning_content`, `tool_calls` and `extra_content`, as far as there are any. */
-  readonly said: JsonObject;
+  /** `content`, `reasoning_content`, `tool_calls` and `extra_content`, as far as present. */
+  readonly fields: JsonObject;
   readonly calls: number;
   readonly logprobs: JsonObject | null;
-  /** The reason as Gemini gives it; null while the candidate goes on. */
+  /** The reason as Gemini gives it; null while the candidate continues. */
   readonly finish: string | null;
 }
 
 /**
  * Reads a candidate (https://ai.google.dev/api/generate-content#candidate).
- * @param callsBefore calls that it has made already.
- * @param responseId makes ids for the calls of models that give them none.
+ * @param callsBefore number of its earlier calls.
+ * @param responseId basis of ids for calls without one.
  * @param partial the call whose arguments come in pieces; it outlives the candidate in a stream.
- * @throws ApiError for one that is no candidate.
+ * @throws ApiError for anything but a candidate.
  */
 export function readCandidate(
   candidate: unknown,
   callsBefore: number,
   responseId: string,
   partial = new PartialCall(),
-): SaidByCandidate {
+): CandidateFields {
   if (!isObject(candidate)) throw unusable();
   const index = candidate.index ?? 0;
   const { parts = [] } = isObject(candidate.content) ? candidate.content : {};
@@ -45,7 +45,7 @@ export function readCandidate(
     signature = part.thoughtSignature ?? signature;
     if (typeof part.text === 'string' && part.text !== '') (part.thought === true ? thoughts : texts).push(part.text);
   }
-  const said: JsonObject = {
+  const fields: JsonObject = {
     ...(thoughts.length > 0 && { reasoning_content: thoughts.join('') }),
     ...(texts.length > 0 && { content: texts.join('') }),
     ...(calls.length > 0 && { tool_calls: calls }),
@@ -53,7 +53,7 @@ export function readCandidate(
   };
   const { finishReason: finish } = candidate;
   const logprobs = toLogprobs(candidate.logprobsResult);
-  return { index, said, calls: calls.length, logprobs, finish: typeof finish === 'string' ? finish : null };
+  return { index, fields, calls: calls.length, logprobs, finish: typeof finish === 'string' ? finish : null };
 }
 
 function unusable(): ApiError {
@@ -91,13 +91,13 @@ function toLogprob({ token, logProbability }: JsonObject): JsonObject {
 }
 
 const badCalls = new Set(['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS']);
-/** A call of a tool that was not declared, which is the client's to refuse, as OpenAI's models make them. */
+/** A call of an undeclared tool, which the client must refuse; OpenAI's models make such calls, too. */
 const undeclared = 'UNEXPECTED_TOOL_CALL';
 
 /**
- * The end of a choice. What is neither a natural end nor a limit (SAFETY, RECITATION, BLOCKLIST, PROHIBITED_CONTENT, SPII,
- * LANGUAGE, OTHER and what may come) is `content_filter`: the vendor cut the answer.
- * @throws ApiError for a call that the model garbled, after which there is no answer.
+ * The finish reason of a choice. Anything but a natural end or a limit (SAFETY, RECITATION, BLOCKLIST, PROHIBITED_CONTENT, SPII,
+ * LANGUAGE, OTHER and future ones) is `content_filter`: the vendor truncated the answer.
+ * @throws ApiError for a malformed call, after which there is no answer.
  */
 export function toFinishReason(finish: string, hasCalls: boolean): string {
   if (finish === undeclared && hasCalls) return 'tool_calls';
@@ -113,7 +113,7 @@ export function isBlocked({ promptFeedback: feedback }: JsonObject): boolean {
   return isObject(feedback) && typeof feedback.blockReason === 'string';
 }
 
-/** `usageMetadata` as OpenAI's usage (https://ai.google.dev/api/generate-content#UsageMetadata); null where there is none. */
+/** `usageMetadata` as OpenAI's usage (https://ai.google.dev/api/generate-content#UsageMetadata); null if missing. */
 export function toUsage(metadata: unknown): VendorUsage {
   if (!isObject(metadata)) return null;
   const count = (name: string): number => (typeof metadata[name] === 'number' ? metadata[name] : 0);

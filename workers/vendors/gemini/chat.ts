@@ -10,8 +10,8 @@ import { modelPath, readChatRequest, toGeminiInput, toGeminiRequest } from './re
 import { GeminiStream } from './stream.ts';
 
 /**
- * Chats (https://ai.google.dev/api/generate-content), translated both ways. A prompt that Gemini blocks ends as an answer
- * without a word, by `content_filter`: the call went well, and its prompt is counted.
+ * Chats (https://ai.google.dev/api/generate-content), translated both ways. A prompt that Gemini blocks yields an empty answer
+ * that ends by `content_filter`: the call succeeded, and its prompt is counted.
  */
 export function geminiChat(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): VendorMethod {
   return async (call, sink) => {
@@ -62,16 +62,16 @@ function toCompletion(answer: JsonObject): VendorAnswer {
 }
 
 function toChoice(candidate: unknown, responseId: string): JsonObject {
-  const { index, said, calls, logprobs, finish } = readCandidate(candidate, 0, responseId);
+  const { index, fields, calls, logprobs, finish } = readCandidate(candidate, 0, responseId);
   if (finish === null) {
     throw new ApiError('server_error', "The model's vendor ended its answer before it was whole.");
   }
-  return wholeChoice(index, said, logprobs, toFinishReason(finish, calls > 0));
+  return wholeChoice(index, fields, logprobs, toFinishReason(finish, calls > 0));
 }
 
-function wholeChoice(index: number, said: JsonObject, logprobs: JsonObject | null, reason: string): JsonObject {
-  // Not a word is an empty one: no history may hold a message that says nothing at all.
-  const content = said.tool_calls === undefined ? '' : null;
-  const message = { role: 'assistant', content, refusal: null, ...said };
+function wholeChoice(index: number, fields: JsonObject, logprobs: JsonObject | null, reason: string): JsonObject {
+  // An empty text, not null: no history may hold a message without any content.
+  const content = fields.tool_calls === undefined ? '' : null;
+  const message = { role: 'assistant', content, refusal: null, ...fields };
   return { index, message, logprobs, finish_reason: reason };
 }

@@ -12,14 +12,14 @@ interface GeminiContent {
   readonly parts: JsonObject[];
 }
 
-/** What becomes of a chat's messages. */
+/** A chat's messages in Gemini's form. */
 export interface GeminiConversation {
   readonly contents: readonly GeminiContent[];
   readonly systemInstruction?: { readonly parts: readonly JsonObject[] };
 }
 
 /**
- * What Gemini takes for the signature of a call that it did not make itself, or that came back without its own
+ * The signature that Gemini accepts for a call that it did not make itself, or that returns without its own
  * (https://ai.google.dev/gemini-api/docs/thought-signatures, "FAQ").
  */
 const foreignSignature = 'context_engineering_is_the_way_to_go';
@@ -31,13 +31,13 @@ type ToolCall = NonNullable<Role<'assistant'>['tool_calls']>[number];
 /**
  * The messages of a chat as Gemini's conversation.
  *
- * - System messages before the first other one are the system instruction. Gemini has no such role later on: there they stay
- *   in their place, as the user's words between `<system>` marks.
- * - A result is matched by the name of its function, which is that of the call with its `tool_call_id`. Results in a row are
- *   one turn, because Gemini wants those of parallel calls together.
- * - Signatures of thoughts (`extra_content.google.thought_signature`, the name of Google's own OpenAI endpoint) go back where
- *   they came from. The reasoning itself (`reasoning_content`, `thinking_blocks`) does not: Gemini wants none.
- * @throws ApiError 400 that names what Gemini has no place for.
+ * - System messages before the first other message are the system instruction. Gemini has no such role later on: there they keep
+ *   their position, as user text between `<system>` marks.
+ * - A result is matched by the name of its function, which is that of the call with its `tool_call_id`. Consecutive results are
+ *   one turn, because Gemini requires those of parallel calls together.
+ * - Signatures of thoughts (`extra_content.google.thought_signature`, the name of Google's own OpenAI endpoint) return to where
+ *   they came from. The reasoning itself (`reasoning_content`, `thinking_blocks`) does not: Gemini takes none.
+ * @throws ApiError 400 naming the field that Gemini does not support.
  */
 export async function toGeminiContents(
   messages: readonly ChatMessage[],
@@ -54,7 +54,7 @@ class ConversationBuilder {
   private readonly isSigned: boolean;
   private readonly system: JsonObject[] = [];
   private readonly contents: GeminiContent[] = [];
-  /** Names of the functions called so far, by the ids of the calls. */
+  /** Names of the functions called so far, by call id. */
   private readonly calls = new Map<string, string>();
   /** The turn of results that more results may join. */
   private results: JsonObject[] | undefined;
@@ -87,7 +87,7 @@ class ConversationBuilder {
   }
 
   end(): GeminiConversation {
-    // Gemini answers nothing to a system instruction alone.
+    // Gemini does not answer a system instruction alone.
     if (this.contents.length === 0) return { contents: [{ role: 'user', parts: this.system }] };
     return { contents: this.contents, ...(this.system.length > 0 && { systemInstruction: { parts: this.system } }) };
   }
@@ -117,7 +117,7 @@ class ConversationBuilder {
   private async userParts(content: Role<'user'>['content'], path: string): Promise<JsonObject[]> {
     if (typeof content === 'string') return [{ text: content }];
     const parts: JsonObject[] = [];
-    // One after the other: what is fetched counts towards one bound.
+    // Sequential: everything fetched counts towards one bound.
     for (const [index, part] of content.entries()) parts.push(await this.userPart(part, `${path}.content[${index}]`));
     return parts;
   }
@@ -169,7 +169,7 @@ class ConversationBuilder {
   }
 }
 
-/** The last text carries the signature, or an empty one where there is none, as Gemini itself sends it. */
+/** Signs the last text, or an empty one if there is none, as Gemini itself sends it. */
 function sign(parts: JsonObject[], thoughtSignature: string): void {
   const last = parts.pop() ?? { text: '' };
   parts.push({ ...last, thoughtSignature });
@@ -181,7 +181,7 @@ function parseArguments(text: string, param: string): JsonObject {
     const args: unknown = JSON.parse(text);
     if (isObject(args)) return args;
   } catch {
-    // Said below, as of any other JSON.
+    // Reported below, like any other invalid JSON.
   }
   throw invalid(param, 'it is not the JSON of an object');
 }

@@ -20,8 +20,8 @@ interface EmbeddingFields {
 const known = new Set(['input', 'dimensions', 'encoding_format', 'user', 'stream']);
 
 /**
- * Embeddings (https://ai.google.dev/api/embeddings#method:-models.batchembedcontents), one request for each input. Gemini
- * has no tokens in place of texts, and its answers count nothing, but for those of its newest models.
+ * Embeddings (https://ai.google.dev/api/embeddings#method:-models.batchembedcontents), one request for each input. Gemini takes
+ * texts, not tokens, and only the answers of its newest models have counts.
  */
 export function geminiEmbeddings(http: HttpClient, reader: GeminiAnswerReader): VendorMethod {
   return async ({ model, request, signal, silenceMs }) => {
@@ -53,10 +53,10 @@ function textsOf(fields: EmbeddingFields): string[] {
   return texts;
 }
 
-/** Quotes inside of strings are escaped, so what matches is no text but a key and its numbers. */
+/** Quotes inside strings are escaped, so a match is never text but a key and its numbers. */
 const valuesMember = /"values"\s*:\s*(\[[\d\s,.eE+-]*\])/g;
 
-/** The vectors as JSON texts: they are taken out before the rest is parsed, for nobody here looks at their numbers. */
+/** The vectors as JSON texts: they are extracted before the rest is parsed, as no code here needs their numbers. */
 function readVectors(
   text: string,
   expected: number,

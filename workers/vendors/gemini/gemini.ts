@@ -11,7 +11,7 @@ import { geminiImagen, isImagen } from './imagen.ts';
 import { geminiImages } from './images.ts';
 import { geminiVideos } from './videos.ts';
 
-/** Google's Gemini API (https://ai.google.dev/api); one file per thing it does. The key goes in a header, never in a URL. */
+/** Google's Gemini API (https://ai.google.dev/api); one file per feature. The key goes in a header, never in a URL. */
 export function createGemini({
   name,
   baseUrl,

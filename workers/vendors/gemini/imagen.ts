@@ -12,18 +12,18 @@ import { modelPath } from './request.ts';
 
 /*
  * Imagen by `predict` (https://ai.google.dev/gemini-api/docs/imagen; names of the parameters as @google/genai 1.30.0 sends
- * them). Google shut Imagen 4 down on 2026-08-17 (https://ai.google.dev/gemini-api/docs/changelog, 2026-06-15), so that the
- * catalogue has none of its models: they are for an address that still has them.
+ * them). Google shut Imagen 4 down on 2026-08-17 (https://ai.google.dev/gemini-api/docs/changelog, 2026-06-15), so the
+ * catalogue has none of its models: this adapter is for other addresses that still serve them.
  *
  * | OpenAI                    | Imagen                                                                  |
  * |---------------------------|-------------------------------------------------------------------------|
  * | prompt                    | instances[0].prompt                                                     |
  * | n                         | parameters.sampleCount, up to 4                                         |
- * | size                      | parameters.aspectRatio, and sampleImageSize where it is 2K              |
+ * | size                      | parameters.aspectRatio, and sampleImageSize for 2K                      |
  * | output_format             | parameters.outputOptions.mimeType; no webp                              |
- * | output_compression        | parameters.outputOptions.compressionQuality with jpeg; else 100 alone   |
+ * | output_compression        | parameters.outputOptions.compressionQuality with jpeg; else only 100    |
  * | edits, variations, stream | refused                                                                 |
- * | background, moderation, quality, style, input_fidelity | refused but for their defaults             |
+ * | background, moderation, quality, style, input_fidelity | refused except their defaults              |
  * | user                      | left out                                                                |
  * | any other                 | as it is, in parameters: personGeneration, guidanceScale, safetySetting |
  */
@@ -31,12 +31,12 @@ import { modelPath } from './request.ts';
 const shapes = ['1:1', '3:4', '4:3', '9:16', '16:9'] as const;
 const maxImages = 4;
 
-/** Whether it is Imagen that goes by this name. */
+/** Whether the model is an Imagen model, by its name. */
 export function isImagen(model: string): boolean {
   return model.startsWith('imagen-');
 }
 
-/** Images by Imagen, all of a request's by one call. It always answers base64. */
+/** Images by Imagen, all of a request by one call. It always returns base64. */
 export function geminiImagen(http: HttpClient, download: Downloader): VendorMethod {
   return async (call) => {
     const { model, signal, silenceMs } = call;
@@ -69,7 +69,7 @@ function toRequest({ job, prompt, count, size, format, compression, own }: Image
     parameters: {
       ...own,
       sampleCount: count,
-      // Else an image that is filtered leaves no trace.
+      // Otherwise a filtered image leaves no trace.
       includeRaiReason: true,
       ...(size !== undefined && { aspectRatio: nearestShape(size, shapes) }),
       ...(resolution !== '1K' && { sampleImageSize: resolution }),
@@ -78,7 +78,7 @@ function toRequest({ job, prompt, count, size, format, compression, own }: Image
   };
 }
 
-/** What was made; an image that was filtered is left out of the others. @throws ApiError where there is none at all */
+/** The images; filtered ones are left out. @throws ApiError if there are none at all */
 function imagesOf({ predictions }: JsonObject): JsonObject[] {
   const list = Array.isArray(predictions) ? predictions.filter(isObject) : [];
   const made = list.filter(({ bytesBase64Encoded: data }) => typeof data === 'string' && data !== '');

@@ -15,8 +15,8 @@ import { GeminiMedia } from './media.ts';
 import { modelPath } from './request.ts';
 
 /**
- * Images of the models that paint by `generateContent` (https://ai.google.dev/gemini-api/docs/image-generation): one image
- * for each call, made from the prompt and, for an edit, the images before it. Gemini always answers base64.
+ * Images of the models that paint by `generateContent` (https://ai.google.dev/gemini-api/docs/image-generation): one image per
+ * call, made from the prompt and, for an edit, the images before it. Gemini always returns base64.
  */
 export function geminiImages(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): VendorMethod {
   return async (call) => {
@@ -44,7 +44,7 @@ async function toRequest(request: ImageRequest, media: GeminiMedia): Promise<Jso
   };
 }
 
-/** Gemini chooses the kind of file itself: what is asked for by default is accepted. */
+/** Gemini chooses the file type itself: only the defaults are accepted. */
 function refuseForeignFields({ count, format, compression, own }: ImageRequest): void {
   // A creation is never repeated, and one call makes one image.
   if (count !== 1) throw unsupportedField('n', "the model's vendor makes one image at a time");
@@ -64,7 +64,7 @@ async function toPart(image: ShownImage, media: GeminiMedia, index: number): Pro
 /** Media types that a link to a stored image may open in a browser. */
 const imageTypes = new Set(['image/png', 'image/jpeg', 'image/webp']);
 
-/** The image of an answer. Those painted while thinking are drafts. @throws ApiError where there is none, which says why. */
+/** The image of an answer. Images painted while thinking are drafts. @throws ApiError with the reason if there is none */
 function imageOf(answer: JsonObject): { readonly data: string; readonly mimeType: string } {
   const [candidate] = Array.isArray(answer.candidates) ? answer.candidates : [];
   const { parts } = isObject(candidate) && isObject(candidate.content) ? candidate.content : {};
@@ -78,15 +78,15 @@ function imageOf(answer: JsonObject): { readonly data: string; readonly mimeType
   throw noImage(answer, candidate);
 }
 
-/** Ends by Google's policies; the others (NO_IMAGE, OTHER, …) are the model's own failures. */
+/** Finish reasons by Google's policies; the others (NO_IMAGE, OTHER, …) are the model's own failures. */
 const policies = new Set([
   ...['SAFETY', 'RECITATION', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII'],
   ...['IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT', 'IMAGE_RECITATION'],
 ]);
 
 function noImage(answer: JsonObject, candidate: unknown): ApiError {
-  const isCut = isObject(candidate) && policies.has(String(candidate.finishReason));
-  if (!isCut && !isBlocked(answer)) {
+  const isFiltered = isObject(candidate) && policies.has(String(candidate.finishReason));
+  if (!isFiltered && !isBlocked(answer)) {
     return new ApiError('server_error', "The model's vendor answered without an image.");
   }
   return new ApiError('invalid_request_error', "The request was rejected by the safety system of the model's vendor.", {
@@ -107,7 +107,7 @@ function toImageUsage(metadata: unknown): { readonly usage?: JsonObject } {
   const input = count(metadata.promptTokenCount);
   const output = count(metadata.candidatesTokenCount) + count(metadata.thoughtsTokenCount);
   const images = ofModality(said, 'IMAGE');
-  // Where it does not split them, the images are all it says but its thoughts.
+  // If the details are missing, the images are all output except the thoughts.
   const ofImages = images > 0 ? images : count(metadata.candidatesTokenCount);
   const outputDetails = { output_tokens_details: { text_tokens: output - ofImages, image_tokens: ofImages } };
   const usage = {

@@ -4,7 +4,7 @@ import { type InlineFile, InlineMedia } from '../support/inline-media.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import type { VendorCall } from '../vendor.ts';
 
-/** The files of one request as parts of Gemini's: inlineData, in base64 (https://ai.google.dev/api/caching#Blob). */
+/** The files of one request as Gemini's parts: inlineData, in base64 (https://ai.google.dev/api/caching#Blob). */
 export class GeminiMedia {
   private readonly files: InlineMedia;
 
@@ -12,7 +12,7 @@ export class GeminiMedia {
     this.files = new InlineMedia(call, download);
   }
 
-  /** The part of a data URL. @throws ApiError 400 that names `param` where it is none. */
+  /** The part of a data URL. @throws ApiError 400 naming `param` if it is invalid. */
   fromDataUrl(url: string, param: string): JsonObject {
     return toPart(this.files.fromDataUrl(url, param));
   }

@@ -1,29 +1,29 @@
 import { ApiError } from '../../../shared/errors.ts';
 import { isObject, isText, type JsonObject } from '../support/json-object.ts';
 
-/** A call, and what its part is signed with. */
+/** A call, and the signature of its part. */
 export interface WholeCall {
   readonly call: JsonObject;
   readonly signature: unknown;
 }
 
-/** The most characters that are kept of a call's arguments, their paths included. */
+/** Maximum characters of a call's arguments, including their paths. */
 const maxCharacters = 4 * 1024 * 1024;
 
 /**
- * A call whose arguments come in pieces (https://ai.google.dev/api/caching#FunctionCall): a part with its name, parts with `partialArgs`, each of which
- * says at which JSON path a value stands, and a part that does not say `willContinue`. The client is told of the whole call.
+ * A call whose arguments come in pieces (https://ai.google.dev/api/caching#FunctionCall): a part with its name, parts with
+ * `partialArgs`, each with the JSON path of a value, and a part without `willContinue`. The client receives the whole call.
  */
 export class PartialCall {
   #call: { id: unknown; name: unknown; signature: unknown; args: JsonObject } | undefined;
   #characters = 0;
 
-  /** Whether a call has begun that has not ended. */
+  /** Whether a call has started that has not ended. */
   get isOpen(): boolean {
     return this.#call !== undefined;
   }
 
-  /** Takes the next part with a call. @returns the call, once it is whole @throws ApiError for one that makes no sense */
+  /** Takes the next part with a call. @returns the call, once it is complete @throws ApiError for a malformed one */
   take({ functionCall, thoughtSignature: signature }: JsonObject): WholeCall | undefined {
     const { id, name, args, partialArgs: pieces, willContinue } = functionCall as JsonObject;
     if (this.#call === undefined) {
@@ -47,30 +47,30 @@ export class PartialCall {
     const value = readValue(piece);
     this.#characters += String(piece.jsonPath).length + (isText(value) ? value.length : 1);
     if (this.#characters > maxCharacters) throw unusable();
-    let place: JsonObject = args;
+    let target: JsonObject = args;
     for (const [at, name] of path.slice(0, -1).entries()) {
-      assertPlace(place, name);
-      const next = place[name] ?? (typeof path[at + 1] === 'number' ? [] : object());
+      assertFits(target, name);
+      const next = target[name] ?? (typeof path[at + 1] === 'number' ? [] : object());
       if (typeof next !== 'object' || next === null) throw unusable();
-      place[name] = next;
-      place = next as JsonObject;
+      target[name] = next;
+      target = next as JsonObject;
     }
     const last = path.at(-1) as string | number;
-    assertPlace(place, last);
-    const before = place[last];
+    assertFits(target, last);
+    const before = target[last];
     // A text may come in pieces, too.
-    place[last] = typeof before === 'string' && typeof value === 'string' ? before + value : value;
+    target[last] = typeof before === 'string' && typeof value === 'string' ? before + value : value;
   }
 }
 
-/** Without a prototype: the names in it are the model's. */
+/** Without a prototype: the model chooses the names in it. */
 function object(): JsonObject {
   return Object.create(null) as JsonObject;
 }
 
 /** Lists grow by one, and have no names; no name reaches a prototype. */
-function assertPlace(place: JsonObject, name: string | number): void {
-  const fits = Array.isArray(place) ? typeof name === 'number' && name <= place.length : typeof name === 'string';
+function assertFits(target: JsonObject, name: string | number): void {
+  const fits = Array.isArray(target) ? typeof name === 'number' && name <= target.length : typeof name === 'string';
   if (!fits || name === '__proto__') throw unusable();
 }
 
@@ -81,7 +81,7 @@ function readValue(piece: JsonObject): unknown {
 
 const segment = /\.([^.[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]/y;
 
-/** The names and places of `$.a.b[0]['c']`. */
+/** The names and indices of `$.a.b[0]['c']`. */
 function readPath(path: unknown): (string | number)[] {
   if (typeof path !== 'string' || !path.startsWith('$')) throw unusable();
   const names: (string | number)[] = [];
@@ -89,8 +89,8 @@ function readPath(path: unknown): (string | number)[] {
   while (segment.lastIndex < path.length) {
     const found = segment.exec(path);
     if (found === null) throw unusable();
-    const [, plain, place, single, double] = found;
-    names.push(place === undefined ? (plain ?? unescaped(single ?? double ?? '')) : Number(place));
+    const [, plain, position, single, double] = found;
+    names.push(position === undefined ? (plain ?? unescaped(single ?? double ?? '')) : Number(position));
   }
   if (names.length === 0) throw unusable();
   return names;

@@ -12,14 +12,14 @@ import { toGeminiTools } from './tools.ts';
 /** Candidates of one answer: Gemini's limit. */
 const maxCandidates = 8;
 
-/** Where a model is on Gemini's wire: `/models/gemini-3.8-flash:generateContent`. */
+/** The path of a model on Gemini's wire: `/models/gemini-3.8-flash:generateContent`. */
 export function modelPath(model: string, method: string): string {
   return `/models/${encodeURIComponent(model)}:${method}`;
 }
 
 /**
  * The body of `generateContent` (https://ai.google.dev/api/generate-content) for a chat request.
- * @throws ApiError 400 that names the field that Gemini has no place for.
+ * @throws ApiError 400 naming the field that Gemini does not support.
  */
 export async function toGeminiRequest(call: VendorCall, download: Downloader): Promise<JsonObject> {
   const request = readChatRequest(call);
@@ -31,7 +31,7 @@ export async function toGeminiRequest(call: VendorCall, download: Downloader): P
   };
 }
 
-/** The request of a chat; fields that are null are as if they were left out. */
+/** The request of a chat; null fields are omitted. */
 export function readChatRequest({ request }: Pick<VendorCall, 'request'>): ChatRequest {
   const fields = Object.entries(JSON.parse(request) as ChatRequest).filter(([, value]) => value !== null);
   return Object.fromEntries(fields) as ChatRequest;
@@ -59,7 +59,7 @@ function toGenerationConfig(request: ChatRequest, model: string): JsonObject {
     topK: request.top_k,
     seed: toSeed(request.seed),
     stopSequences: typeof stop === 'string' ? [stop] : stop,
-    // Several models refuse these even where they ask for nothing.
+    // Several models refuse these even with the value 0.
     presencePenalty: presence === 0 ? undefined : presence,
     frequencyPenalty: frequency === 0 ? undefined : frequency,
     candidateCount: n === 1 ? undefined : n,
@@ -70,7 +70,7 @@ function toGenerationConfig(request: ChatRequest, model: string): JsonObject {
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value != null));
 }
 
-/** Gemini's seed has 32 bits. Of a longer one its lowest count: the same seed stays the same seed. */
+/** Gemini's seed has 32 bits. Of a longer one the lowest count: equal seeds stay equal. */
 function toSeed(seed: number | null | undefined): number | undefined {
   return seed == null ? undefined : Number(BigInt.asIntN(32, BigInt(seed)));
 }

@@ -9,7 +9,7 @@ import { isBlocked, readCandidate, toFinishReason, toUsage } from './candidate.t
 import { PartialCall } from './partial-call.ts';
 import { GeminiTokenTemplate } from './token-template.ts';
 
-/** What a stream remembers of one of its choices. */
+/** The state of a choice in a stream. */
 interface GrowingChoice {
   calls: number;
   isFinished: boolean;
@@ -17,8 +17,8 @@ interface GrowingChoice {
 }
 
 /**
- * One streamed answer (`streamGenerateContent?alt=sse`): each event is a partial `GenerateContentResponse`, each candidate in
- * it the next delta of its choice. Calls come whole. There is no last event: the body's end is the answer's.
+ * One streamed answer (`streamGenerateContent?alt=sse`): each event is a partial `GenerateContentResponse`, each candidate in it
+ * the next delta of its choice. Calls come whole. There is no last event: the body's end is the answer's.
  */
 export class GeminiStream extends DeltaStream {
   private readonly reader: GeminiAnswerReader;
@@ -27,7 +27,7 @@ export class GeminiStream extends DeltaStream {
   private responseId: string | undefined;
   private metadata: JsonObject | undefined;
   private template: GeminiTokenTemplate | undefined;
-  /** Events from which a template may yet be made: where none can be, trying costs as much as it would save. */
+  /** Remaining tries to make a template: if none can be made, trying costs as much as it would save. */
   private templateTries = 3;
 
   constructor(reader: GeminiAnswerReader, sink: FrameSink) {
@@ -35,7 +35,7 @@ export class GeminiStream extends DeltaStream {
     this.reader = reader;
   }
 
-  /** Takes an event's text, or that of a whole answer, which is an event that says it all. */
+  /** Takes an event's text, or that of a whole answer, which counts as a single event. */
   readEvent(data: string): void {
     if (data === '') return;
     const known = this.template?.read(data);
@@ -49,7 +49,7 @@ export class GeminiStream extends DeltaStream {
     this.takeAnswer(answer, data);
   }
 
-  /** The end of the body. @throws ApiError when the vendor stopped before its answer was whole. */
+  /** Handles the end of the body. @throws ApiError when the vendor stopped before its answer was complete. */
   end(): VendorAnswer {
     const choices = [...this.choices.values()];
     if (choices.length === 0 || choices.some(({ isFinished }) => !isFinished)) {
@@ -79,7 +79,7 @@ export class GeminiStream extends DeltaStream {
     if (choices.length > 0) this.write(JSON.stringify({ choices }));
   }
 
-  /** The text of a candidate that adds only text to the first choice: nearly all do, and need no closer look. */
+  /** The text of a candidate that adds only text to the first choice: nearly all do, and need no further parsing. */
   private tokenOf(candidate: unknown): string | undefined {
     if (!isObject(candidate) || candidate.index || candidate.finishReason || candidate.logprobsResult) return undefined;
     if (!this.choices.has(0) || !isObject(candidate.content)) return undefined;
@@ -90,26 +90,26 @@ export class GeminiStream extends DeltaStream {
     return text;
   }
 
-  /** What a candidate adds to its choice; undefined where it adds nothing. */
+  /** The addition of a candidate to its choice; undefined if there is none. */
   private toChoice(candidate: unknown): JsonObject | undefined {
     const index = isObject(candidate) && typeof candidate.index === 'number' ? candidate.index : 0;
-    const begun = this.choices.get(index);
-    const choice = begun ?? { calls: 0, isFinished: false, partial: new PartialCall() };
+    const previous = this.choices.get(index);
+    const choice = previous ?? { calls: 0, isFinished: false, partial: new PartialCall() };
     this.responseId ??= randomUUID();
-    const { said, calls, logprobs, finish } = readCandidate(candidate, choice.calls, this.responseId, choice.partial);
-    if (finish === null && logprobs === null && Object.keys(said).length === 0) {
+    const { fields, calls, logprobs, finish } = readCandidate(candidate, choice.calls, this.responseId, choice.partial);
+    if (finish === null && logprobs === null && Object.keys(fields).length === 0) {
       if (choice.partial.isOpen) this.choices.set(index, choice);
       return undefined;
     }
-    if (Array.isArray(said.tool_calls)) {
-      said.tool_calls = said.tool_calls.map((call, position) => ({ index: choice.calls + position, ...call }));
+    if (Array.isArray(fields.tool_calls)) {
+      fields.tool_calls = fields.tool_calls.map((call, position) => ({ index: choice.calls + position, ...call }));
     }
     choice.calls += calls;
     choice.isFinished ||= finish !== null;
     this.choices.set(index, choice);
     return {
       index,
-      delta: begun === undefined ? { role: 'assistant', content: calls > 0 ? null : '', ...said } : said,
+      delta: previous === undefined ? { role: 'assistant', content: calls > 0 ? null : '', ...fields } : fields,
       ...(logprobs !== null && { logprobs }),
       finish_reason: finish === null ? null : toFinishReason(finish, choice.calls > 0),
     };

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 
-/** How a model is told how much to think: the second generation by tokens, later ones by levels, older ones not at all. */
+/** How a model's thinking is controlled: the second generation by tokens, later ones by levels, older ones not at all. */
 function controlOf(model: string): 'budget' | 'level' | undefined {
   if (model.startsWith('gemini-2.5-')) return 'budget';
   if (/^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model)) return 'level';
@@ -13,10 +13,10 @@ export function needsSignatures(model: string): boolean {
   return controlOf(model) === 'level';
 }
 
-/** The least that each model thinks. Those not named here take no level under LOW. */
+/** Models that support the level MINIMAL. All others support none below LOW. */
 const takesMinimal = /^gemini-3(?:\.[0-6])?-flash|-flash-lite/;
 
-/** Tokens as Google's own OpenAI endpoint has them (https://ai.google.dev/gemini-api/docs/openai#thinking). */
+/** Token budgets of Google's own OpenAI endpoint (https://ai.google.dev/gemini-api/docs/openai#thinking). */
 const budgets: Readonly<Record<string, number>> = {
   none: 0,
   minimal: 1024,
@@ -37,13 +37,13 @@ const levels: Readonly<Record<string, string>> = {
   max: 'HIGH',
 };
 
-/** The Pro model of the second generation cannot stop thinking: this is its least. */
+/** The Pro model of the second generation cannot stop thinking: this is its minimum. */
 const minProBudget = 128;
 
 /**
- * `thinkingConfig` (https://ai.google.dev/gemini-api/docs/thinking): the effort in the model's own measure, and always the
- * summaries of its thoughts, which become `reasoning_content`. `none` is the least that the model can do.
- * @throws ApiError 400 for an effort that no model knows, and for any at a model that does not think.
+ * `thinkingConfig` (https://ai.google.dev/gemini-api/docs/thinking): the effort in the model's own unit, and always the summaries
+ * of its thoughts, which become `reasoning_content`. `none` is the model's minimum.
+ * @throws ApiError 400 for an unknown effort, and for any effort with a model that does not think.
  */
 export function thinkingConfig(model: string, effort: string | null | undefined): JsonObject | undefined {
   const control = controlOf(model);

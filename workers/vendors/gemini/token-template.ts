@@ -4,7 +4,7 @@ import { isPlainString } from '../support/token-template.ts';
 const textKey = /"text":\s*/;
 const countsKey = /"usageMetadata":\s*/;
 
-/** What an event says that fits a template. */
+/** The variable parts of an event that matches a template. */
 export interface TokenOfEvent {
   /** The text, as a JSON string. */
   readonly token: string;
@@ -12,8 +12,8 @@ export interface TokenOfEvent {
 }
 
 /**
- * The events of one stream as a rule differ in two values: the text, and the counts. A template is such an event around
- * these, so that of an event that fits only the counts are parsed, which are a third of it.
+ * The events of one stream usually differ in two values: the text, and the counts. A template is such an event around these, so
+ * that only the counts of a matching event are parsed, which are a third of it.
  */
 export class GeminiTokenTemplate {
   private readonly before: string;
@@ -28,10 +28,10 @@ export class GeminiTokenTemplate {
 
   /**
    * @param data The text of an event, known to be whole JSON of one candidate that adds one text and nothing else.
-   * @returns undefined where the places of both values are not certain.
+   * @returns undefined if the positions of both values are not certain.
    */
   static from(data: string): GeminiTokenTemplate | undefined {
-    // Quotes inside of strings are escaped, so what matches is no text but a key, and what follows is its value.
+    // Quotes inside strings are escaped, so a match is never text but a key, and its value follows.
     const text = textKey.exec(data);
     const counts = countsKey.exec(data);
     if (text === null || counts === null || counts.index < text.index) return undefined;
@@ -41,13 +41,13 @@ export class GeminiTokenTemplate {
     const countsEnd = endOfObject(data, countsStart);
     if (countsEnd === undefined || !isPlainString(data.slice(start, end))) return undefined;
     const after = data.slice(countsEnd);
-    // None where a key stands twice: then these are not the values that count.
+    // A key must not occur twice: then these are not the values that count.
     const rest = data.slice(end, countsStart) + after;
     if (rest.includes('"text"') || after.includes('"usageMetadata"')) return undefined;
     return new GeminiTokenTemplate(data.slice(0, start), data.slice(end, countsStart), after);
   }
 
-  /** What an event says; undefined where it does not fit. */
+  /** The variable parts of an event; undefined if it does not match. */
   read(data: string): TokenOfEvent | undefined {
     const { before, between, after } = this;
     if (!data.startsWith(before) || !data.endsWith(after)) return undefined;
@@ -72,7 +72,7 @@ function parseCounts(text: string): JsonObject | undefined {
   }
 }
 
-/** Where the object that begins at `start` ends; undefined where its braces cannot be counted so simply. */
+/** The end of the object that begins at `start`; undefined if its braces cannot be counted this simply. */
 function endOfObject(data: string, start: number): number | undefined {
   if (data[start] !== '{') return undefined;
   let depth = 0;

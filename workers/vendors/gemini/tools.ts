@@ -7,9 +7,9 @@ type Tools = Pick<ChatRequest, 'tools' | 'tool_choice'>;
 type Choice = Exclude<NonNullable<Tools['tool_choice']>, string>;
 
 /**
- * `tools` and `toolConfig` (https://ai.google.dev/api/caching#Tool). A choice among allowed tools that leaves the model free
- * is the mode VALIDATED, and so are strict functions: it holds calls to the functions' schemas.
- * @throws ApiError 400 that names a tool which is no function.
+ * `tools` and `toolConfig` (https://ai.google.dev/api/caching#Tool). A choice among allowed tools that leaves the model free is
+ * the mode VALIDATED, and so are strict functions: this mode holds calls to the functions' schemas.
+ * @throws ApiError 400 naming a tool that is not a function.
  */
 export function toGeminiTools({ tools = [], tool_choice: choice }: Tools): JsonObject {
   if (tools.length === 0) return {};

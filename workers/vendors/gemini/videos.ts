@@ -24,7 +24,7 @@ const statuses: Readonly<Record<number, number>> = {
 
 const unknownTask = "The model's vendor does not know the video.";
 
-/** The ways that one downloads: what callers' links name, and the vendor's films. */
+/** The downloaders of callers' links and of the vendor's films. */
 export interface GeminiVideoDownloads {
   readonly ofCallers: Downloader;
   readonly ofFilms: Downloader;
@@ -93,7 +93,7 @@ function readState(operation: JsonObject, reader: GeminiAnswerReader): TaskState
   return { status: 'failed', error: whyNone(samples) };
 }
 
-/** Of an operation that is done: `{generatedSamples: [{video: {uri}}]}`, or why there are none. */
+/** The samples of a finished operation: `{generatedSamples: [{video: {uri}}]}`, or why there are none. */
 function samplesOf({ response }: JsonObject): JsonObject {
   const { generateVideoResponse: samples } = isObject(response) ? response : {};
   return isObject(samples) ? samples : {};

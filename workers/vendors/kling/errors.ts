@@ -5,8 +5,8 @@ import { isObject } from '../support/json-object.ts';
 import { readRetryAfter, readVendorError, vendorError } from '../vendor-error.ts';
 
 /**
- * Kling's service codes (https://app.klingai.com/global/dev/document-api/apiReference/commonInfo, "Error Code") as the statuses
- * that they mean. Some come with 429 that no waiting mends: an account without funds, an address that is not allowed.
+ * HTTP statuses of Kling's service codes (https://app.klingai.com/global/dev/document-api/apiReference/commonInfo, "Error Code").
+ * Some come with 429 although waiting does not help: an account without funds, an address that is not allowed.
  */
 const statuses: Readonly<Record<number, number>> = {
   1000: 401,
@@ -29,12 +29,12 @@ const statuses: Readonly<Record<number, number>> = {
   5001: 503,
   5002: 504,
 };
-/** The platform's rules were broken. */
+/** Violations of the platform's rules. */
 const refusals = [1300, 1301];
-/** A resource that is not there; of a creation, the model. */
+/** A missing resource; for a creation, the model. */
 const missing = 1203;
 
-/** An error of Kling's, `{code, message, request_id}`. @param secrets what it must not carry */
+/** An error of Kling's, `{code, message, request_id}`. @param secrets that it must not contain */
 export function klingError(
   vendor: string,
   status: number,

@@ -9,7 +9,7 @@ import { klingVideos } from './videos.ts';
 /**
  * Kling (https://app.klingai.com/global/dev/document-api): `https://api-singapore.klingai.com/v1`.
  * @param options its key is a pair, `ACCESS_KEY:SECRET_KEY`
- * @throws Error for a key that is no pair
+ * @throws Error for a key that is not a pair
  */
 export function createKling({ name, baseUrl, apiKey }: VendorOptions): Offering<'video'> {
   const [, accessKey, secretKey] = /^([^:]+):([^:]+)$/.exec(apiKey) ?? [];
@@ -27,7 +27,7 @@ export function createKling({ name, baseUrl, apiKey }: VendorOptions): Offering<
   };
 }
 
-/** A client whose requests carry a token that is good at their time. */
+/** A client whose requests carry a currently valid token. */
 function withToken(http: HttpClient, token: KlingToken): HttpClient {
   const signed = <Request extends HttpRequest>(request: Request): Request => ({
     ...request,

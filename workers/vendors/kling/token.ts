@@ -1,13 +1,13 @@
 import { createHmac } from 'node:crypto';
 
-/** How long a token is good, in seconds, and how far the vendor's clock may be behind. */
+/** Lifetime of a token, in seconds, and tolerated lag of the vendor's clock. */
 const lifeSeconds = 1800;
 const skewSeconds = 5;
 
 const algorithm = encode({ alg: 'HS256', typ: 'JWT' });
 
 /**
- * The token that stands for a pair of keys at Kling, a JSON Web Token
+ * The token derived from a pair of keys at Kling, a JSON Web Token
  * (https://app.klingai.com/global/dev/document-api/apiReference/commonInfo, "API Authentication").
  */
 export class KlingToken {
@@ -21,7 +21,7 @@ export class KlingToken {
     this.secretKey = secretKey;
   }
 
-  /** A token that is good for half its life at least. @param now in ms since 1970 */
+  /** A token that is valid for at least half its lifetime. @param now in ms since 1970 */
   get(now = Date.now()): string {
     if (now >= this.renewAt) {
       const second = Math.floor(now / 1000);

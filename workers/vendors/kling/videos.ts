@@ -8,8 +8,8 @@ import { failedVideo, fetchFilm, madeVideo, readVideoRequest } from '../support/
 import type { TaskCall, TaskState, VideoTasks } from '../vendor.ts';
 
 /*
- * Videos at Kling (https://app.klingai.com/global/dev/document-api/apiReference/model/textToVideo and …/imageToVideo, as they
- * are quoted in github.com/WHQ25/rawgenai, docs/research/kling, and github.com/inference-sh/grid, api/klingai/docs; read
+ * Videos at Kling (https://app.klingai.com/global/dev/document-api/apiReference/model/textToVideo and …/imageToVideo, as
+ * quoted in github.com/WHQ25/rawgenai, docs/research/kling, and github.com/inference-sh/grid, api/klingai/docs; read
  * 2026-11-21). The vendor has no way to cancel a task.
  *
  * | OpenAI          | Kling                                                                              |
@@ -23,19 +23,19 @@ import type { TaskCall, TaskState, VideoTasks } from '../vendor.ts';
  * | any other       | as it is: negative_prompt, sound, cfg_scale, camera_control, image_tail            |
  */
 
-/** The modes by the lines that they draw. */
+/** The modes by their resolution. */
 const modes = new Map([
   ['720p', 'std'],
   ['1080p', 'pro'],
 ]);
 
-/** What a failed task says where it broke the platform's rules: "Failure to pass the risk control system". */
+/** A failed task's message if it violated the platform's rules: "Failure to pass the risk control system". */
 const refusals = /risk control|content (security|policy|moderation)|sensitive/i;
 
 const unknownTask = "The model's vendor does not know the video.";
 
 /**
- * Videos by Kling's tasks. A task is known by its kind and its id, since its path has both: `text2video/8672837…`.
+ * Videos by Kling's tasks. A task is named by its kind and its id, because its path has both: `text2video/8672837…`.
  * @param toError reads an error by its body, which may come with the status 200
  */
 export function klingVideos(

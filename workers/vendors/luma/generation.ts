@@ -8,10 +8,10 @@ import type { VendorCall } from '../vendor.ts';
 
 type Limits = Pick<VendorCall, 'signal' | 'silenceMs'>;
 
-/** Shapes of videos and images alike. */
+/** Aspect ratios of videos and images alike. */
 const ratios = ['1:1', '16:9', '9:16', '4:3', '3:4', '21:9', '9:21'];
 
-/** Reasons of failures that tell of the vendor's rules (https://docs.lumalabs.ai/docs/errors). */
+/** Reasons of failures by the vendor's rules (https://docs.lumalabs.ai/docs/errors). */
 const refusals = /moderation failed|blacklisted/i;
 const unreadableInput = /failed to read user input/i;
 
@@ -26,13 +26,13 @@ export async function createGeneration(
   return readTaskName((await beginTask(http, { path, body: JSON.stringify(fields), signal, silenceMs })).id);
 }
 
-/** The request about a generation: GET asks how far it is, DELETE removes it. */
+/** The request about a generation: GET polls it, DELETE removes it. */
 export function generationRequest(id: string, { signal, silenceMs }: Limits) {
   const path = `/generations/${encodeURIComponent(id)}`;
   return { path, notFound: "The model's vendor does not know the generation.", signal, silenceMs };
 }
 
-/** The files of a generation, `{video}` or `{image}`; undefined as long as it goes on. @throws ApiError for one that failed */
+/** The files of a generation, `{video}` or `{image}`; undefined while it runs. @throws ApiError for one that failed */
 export function readAssets(generation: JsonObject): JsonObject | undefined {
   const { state, assets } = generation;
   switch (state) {
@@ -48,16 +48,16 @@ export function readAssets(generation: JsonObject): JsonObject | undefined {
   }
 }
 
-/** Why a generation failed. Reasons are sentences: the caller is not told those that are the vendor's own affair. */
+/** Why a generation failed. Reasons are sentences: the caller is not shown the vendor's internal ones. */
 export function generationError({ failure_reason: reason }: JsonObject): ApiError {
-  const said = typeof reason === 'string' ? reason : '';
-  if (refusals.test(said)) return contentRefused();
-  if (!unreadableInput.test(said)) return new ApiError('server_error', "The model's vendor could not do it.");
+  const text = typeof reason === 'string' ? reason : '';
+  if (refusals.test(text)) return contentRefused();
+  if (!unreadableInput.test(text)) return new ApiError('server_error', "The model's vendor could not do it.");
   const message = "The model's vendor cannot reach the picture: the link must lead to it directly.";
   return new ApiError('invalid_request_error', message, { param: 'input_reference' });
 }
 
-/** A size as one of Luma's shapes. @throws ApiError 400 for another */
+/** A size as one of Luma's aspect ratios. @throws ApiError 400 for another */
 export function lumaRatio(size: ImageSize): string {
   const ratio = aspectRatio(size);
   // 21:9 in its smallest numbers.

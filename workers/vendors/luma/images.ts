@@ -9,16 +9,16 @@ import type { VendorMethod } from '../vendor.ts';
 import { createGeneration, generationRequest, lumaRatio, readAssets } from './generation.ts';
 
 /*
- * Images at Luma (https://docs.lumalabs.ai/docs/image-generation, read 2026-11-21): a generation that is waited for.
+ * Images at Luma (https://docs.lumalabs.ai/docs/image-generation, read 2026-11-21): a generation that is awaited.
  *
  * | OpenAI                    | Luma                                                                  |
  * |---------------------------|-----------------------------------------------------------------------|
  * | prompt                    | prompt                                                                |
  * | size                      | aspect_ratio; `auto`: left out                                        |
  * | output_format             | format, `jpg` for `jpeg`; `webp` is refused                           |
- * | n, output_compression     | refused but for 1 and 100                                             |
- * | image, mask, stream, variations | refused: the vendor takes no pictures, links to them only       |
- * | background, moderation, quality, style, input_fidelity | refused but for their defaults           |
+ * | n, output_compression     | refused except 1 and 100                                              |
+ * | image, mask, stream, variations | refused: the vendor takes only links to pictures                |
+ * | background, moderation, quality, style, input_fidelity | refused except their defaults            |
  * | user                      | left out                                                              |
  * | any other                 | as it is: image_ref, style_ref, character_ref, modify_image_ref       |
  */

@@ -15,7 +15,7 @@ import { createGeneration, generationError, generationRequest, lumaRatio, readAs
  * | prompt          | prompt                                                                   |
  * | size            | aspect_ratio and resolution, by the shorter side: `720p`, `4k` for 2160  |
  * | seconds         | duration: `5s`                                                           |
- * | input_reference | keyframes.frame0, a link; the vendor takes no pictures themselves        |
+ * | input_reference | keyframes.frame0, a link; the vendor takes no embedded pictures          |
  * | remix           | refused                                                                  |
  * | user            | left out                                                                 |
  * | any other       | as it is: loop, concepts, keyframes.frame1                               |

@@ -6,15 +6,15 @@ import { readVendorError, vendorError } from '../vendor-error.ts';
 import type { AnswerShape } from './shape.ts';
 import { shapeUsage } from './usage.ts';
 
-/** Takes off what the gateway sets itself. Undefined, not deleted: JSON leaves both out, and a delete slows the object. */
-export function takeOffIdentity(answer: JsonObject): void {
+/** Removes the fields that the gateway sets itself. Undefined, not deleted: JSON omits both, and a delete slows the object. */
+export function removeIdentity(answer: JsonObject): void {
   answer.id = undefined;
   answer.object = undefined;
   answer.created = undefined;
   answer.model = undefined;
 }
 
-/** JSON of one vendor, checked as far as the gateway relies on it. */
+/** Parses JSON of one vendor, checked as far as the gateway relies on it. */
 export class OpenAiAnswerReader {
   protected readonly vendor: string;
   protected readonly apiKey: string;
@@ -24,7 +24,7 @@ export class OpenAiAnswerReader {
     this.apiKey = apiKey;
   }
 
-  /** An error that came where an answer was expected, under a status of success. */
+  /** The error of an answer that came under a status of success. */
   reportedError(text: string): ApiError {
     const details = readVendorError(text, this.apiKey);
     if (details.status !== null) return vendorError(this.vendor, details.status, details);
@@ -33,7 +33,7 @@ export class OpenAiAnswerReader {
     });
   }
 
-  /** A whole answer. @throws ApiError for the error that may stand in its place, and for what is no JSON object. */
+  /** Parses a whole answer. @throws ApiError for an error instead of an answer, and for anything but a JSON object. */
   answer(text: string): JsonObject {
     const answer = parseObject(text);
     if (answer.error || baseRespFault(answer) !== undefined) throw this.reportedError(text);
@@ -45,11 +45,11 @@ export class OpenAiAnswerReader {
     const answer = this.answer(text);
     const { choices } = answer;
     if (!Array.isArray(choices)) throw new ApiError('server_error', "The model's vendor answered without choices.");
-    takeOffIdentity(answer);
+    removeIdentity(answer);
     return Object.assign(answer, { choices });
   }
 
-  /** A whole completion that was asked for as one. */
+  /** A whole completion in answer to a request without streaming. */
   held(text: string | null, shape: AnswerShape): VendorAnswer {
     const answer = this.completion(text ?? '');
     shape.whole(answer);

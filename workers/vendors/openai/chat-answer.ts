@@ -1,30 +1,30 @@
 import type { ChatDeviations } from '../../../shared/vendors/vendor-description.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 
-/** What puts a vendor's reasoning into `reasoning_content`, and its content into one text, in place. Undefined where they are so. */
-export function adaptSaid({ reasoning }: ChatDeviations): ((said: JsonObject) => void) | undefined {
+/** Returns a function that moves reasoning into `reasoning_content` and makes content one text, in place; undefined if not needed. */
+export function adaptAnswer({ reasoning }: ChatDeviations): ((message: JsonObject) => void) | undefined {
   if (reasoning === undefined) return undefined;
-  return reasoning === 'reasoning' ? renameReasoning : takeParts;
+  return reasoning === 'reasoning' ? renameReasoning : joinParts;
 }
 
-/** A vendor that says it under both names says it once. */
-function renameReasoning(said: JsonObject): void {
-  if (typeof said.reasoning !== 'string') return;
-  if (typeof said.reasoning_content !== 'string') said.reasoning_content = said.reasoning;
-  said.reasoning = undefined;
+/** A vendor that sends it under both names gets one removed. */
+function renameReasoning(message: JsonObject): void {
+  if (typeof message.reasoning !== 'string') return;
+  if (typeof message.reasoning_content !== 'string') message.reasoning_content = message.reasoning;
+  message.reasoning = undefined;
 }
 
-/** Mistral's reasoning models say parts: `{type: 'thinking', thinking: [{type: 'text', text}]}` and texts. */
-function takeParts(said: JsonObject): void {
-  if (!Array.isArray(said.content)) return;
-  const parts = said.content.filter(isObject);
+/** Mistral's reasoning models send parts: `{type: 'thinking', thinking: [{type: 'text', text}]}` and texts. */
+function joinParts(message: JsonObject): void {
+  if (!Array.isArray(message.content)) return;
+  const parts = message.content.filter(isObject);
   const thinking = parts.flatMap(({ type, thinking }) =>
     type === 'thinking' && Array.isArray(thinking) ? thinking : [],
   );
   const reasoning = joinTexts(thinking.filter(isObject));
-  if (reasoning !== '') said.reasoning_content = reasoning;
+  if (reasoning !== '') message.reasoning_content = reasoning;
   const content = joinTexts(parts);
-  said.content = content === '' && reasoning !== '' ? null : content;
+  message.content = content === '' && reasoning !== '' ? null : content;
 }
 
 function joinTexts(parts: readonly JsonObject[]): string {

@@ -4,9 +4,9 @@ import type { ChatDeviations } from '../../../shared/vendors/vendor-description.
 import { isObject, type JsonObject } from '../support/json-object.ts';
 
 /**
- * What puts a chat request's text into a vendor's own words; undefined where the vendor deviates in nothing. Hints are left
- * out, and so is what the vendor refuses where it has its default value. Only a request that may hold any of this is parsed.
- * The function throws an ApiError 400 for a field that the vendor refuses (the api does so before, for the first vendor).
+ * Returns a function that translates a chat request's text into a vendor's own fields; undefined if the vendor does not deviate.
+ * Hints are left out, and so are rejected fields with their default value. Only a request that may contain any of this is parsed.
+ * The function throws an ApiError 400 for a field that the vendor rejects (the api does so earlier, for the first vendor).
  */
 export function adaptRequest(deviations: ChatDeviations): ((request: string) => string) | undefined {
   const { renamed = {}, fields = {}, developerRole, streamOptions, reasoning } = deviations;
@@ -37,7 +37,7 @@ function refuse(chat: JsonObject, support: ChatFieldSupport): void {
   throw new ApiError('invalid_request_error', `'${param}' is not supported by the model's vendor.`, { param });
 }
 
-/** Where the caller has said both, the name that the vendor does not know is the newer one, or OpenAI's: it holds. */
+/** If the caller has given both, the name that the vendor lacks is the newer one, or OpenAI's: its value wins. */
 function rename(chat: JsonObject, field: string, name: string): void {
   if (!Object.hasOwn(chat, field)) return;
   const { [field]: value } = chat;
@@ -48,10 +48,10 @@ function rename(chat: JsonObject, field: string, name: string): void {
 function adaptMessage(message: unknown, { developerRole, reasoning }: ChatDeviations): unknown {
   if (!isObject(message)) return message;
   if (developerRole === false && message.role === 'developer') return { ...message, role: 'system' };
-  const { reasoning_content: thought, ...rest } = message;
-  if (reasoning === undefined || typeof thought !== 'string') return message;
-  if (reasoning === 'reasoning') return { ...rest, reasoning: thought };
+  const { reasoning_content: reasoningText, ...rest } = message;
+  if (reasoning === undefined || typeof reasoningText !== 'string') return message;
+  if (reasoning === 'reasoning') return { ...rest, reasoning: reasoningText };
   const { content } = message;
-  const said = typeof content === 'string' ? [{ type: 'text', text: content }] : Array.isArray(content) ? content : [];
-  return { ...rest, content: [{ type: 'thinking', thinking: [{ type: 'text', text: thought }] }, ...said] };
+  const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : Array.isArray(content) ? content : [];
+  return { ...rest, content: [{ type: 'thinking', thinking: [{ type: 'text', text: reasoningText }] }, ...parts] };
 }

@@ -3,7 +3,7 @@ import type { HttpClient } from '../../http/http-client.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { VendorMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
-import { adaptSaid } from './chat-answer.ts';
+import { adaptAnswer } from './chat-answer.ts';
 import { adaptRequest } from './chat-request.ts';
 import { completionMethod } from './completion-method.ts';
 import { chatShape } from './shape.ts';
@@ -19,12 +19,12 @@ export function openAiChat(
     toChunkChoice,
     hasToken: ({ delta }) => isObject(delta) && typeof delta.content === 'string' && !hasCalls(delta),
     adaptRequest: adaptRequest(deviations),
-    shape: chatShape(adaptSaid(deviations)),
+    shape: chatShape(adaptAnswer(deviations)),
     asksUsage: deviations.streamOptions !== false,
   });
 }
 
-/** The message as a delta that says it all. */
+/** The message as a single delta. */
 function toChunkChoice({ message, ...rest }: JsonObject): JsonObject | undefined {
   if (!isObject(message)) return undefined;
   const calls = message.tool_calls;

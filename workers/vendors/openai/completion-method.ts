@@ -6,31 +6,31 @@ import { DeltaStream } from '../support/delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import { TokenTemplate } from '../support/token-template.ts';
 import type { FrameSink, VendorAnswer, VendorMethod, VendorUsage } from '../vendor.ts';
-import { type OpenAiAnswerReader, takeOffIdentity } from './answer-reader.ts';
+import { type OpenAiAnswerReader, removeIdentity } from './answer-reader.ts';
 import { composeRequest } from './request.ts';
 import type { AnswerShape, ChunkShape } from './shape.ts';
 import { shapeUsage } from './usage.ts';
 
-/** Fields of a chunk that say nothing by themselves: without choices such a chunk only carried the usage. */
+/** Fields of a chunk that carry nothing by themselves: without choices such a chunk only carried the usage. */
 const envelope = new Set(['choices', 'service_tier', 'system_fingerprint', 'obfuscation']);
 
-/** In what the two kinds of completions, of chats and legacy ones, differ on OpenAI's wire. */
+/** The differences between the two kinds of completions, chats and legacy ones, on OpenAI's wire. */
 export interface CompletionKind {
   /** `/chat/completions` */
   readonly path: string;
-  /** A choice of a whole answer as a chunk has it; undefined for one without an answer in it. */
+  /** A choice of a whole answer as in a chunk; undefined for one without an answer. */
   readonly toChunkChoice: (choice: JsonObject) => JsonObject | undefined;
-  /** Whether a chunk's choice adds text in the place that a TokenTemplate knows. */
+  /** Whether a chunk's choice adds text in the field that a TokenTemplate uses. */
   readonly hasToken: (choice: JsonObject) => boolean;
-  /** Puts the request's text into the vendor's own words; undefined: it passes unread. */
+  /** Translates the request's text into the vendor's own fields; undefined: it passes unread. */
   readonly adaptRequest?: ((request: string) => string) | undefined;
-  /** Puts what a vendor says into OpenAI's own shape. */
+  /** Converts a vendor's answers to OpenAI's own shape. */
   readonly shape: AnswerShape;
-  /** `false`: a stream's usage comes unasked. */
+  /** `false`: a stream's usage comes unrequested. */
   readonly asksUsage?: boolean;
 }
 
-/** Completions of a kind: the request passes unread, the answer without what the gateway owns. */
+/** Completions of a kind: the request passes unread, the answer without the fields that the gateway owns. */
 export function completionMethod(
   http: HttpClient,
   answerReader: OpenAiAnswerReader,
@@ -63,9 +63,9 @@ class ChunkStream extends DeltaStream {
   private readonly shape: ChunkShape;
   private usage: VendorUsage = null;
   private template: TokenTemplate | undefined;
-  /** Chunks from which a template may yet be made: where none can be, trying costs as much as it would save. */
+  /** Remaining tries to make a template: if none can be made, trying costs as much as it would save. */
   private templateTries = 3;
-  private readonly begun = new Set<unknown>();
+  private readonly started = new Set<unknown>();
   private readonly finished = new Set<unknown>();
 
   constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, kind: CompletionKind) {
@@ -75,7 +75,7 @@ class ChunkStream extends DeltaStream {
     this.shape = kind.shape.chunks();
   }
 
-  /** Some vendors answer a streamed request with a whole completion: it becomes one chunk that says it all. */
+  /** Some vendors answer a streamed request with a whole completion: it becomes a single chunk. */
   writeCompletion(text: string): void {
     const completion = this.answerReader.completion(text);
     this.kind.shape.whole(completion);
@@ -91,11 +91,11 @@ class ChunkStream extends DeltaStream {
   }
 
   /**
-   * The end of the body. Some vendors leave `[DONE]` out: an answer whose every choice has its finish reason is whole too.
-   * @throws ApiError when the vendor stopped before its answer was whole.
+   * Handles the end of the body. Some vendors omit `[DONE]`: an answer whose every choice has its finish reason is also complete.
+   * @throws ApiError when the vendor stopped before its answer was complete.
    */
   end(): VendorAnswer {
-    if (!this.isDone && (this.begun.size === 0 || this.finished.size < this.begun.size)) {
+    if (!this.isDone && (this.started.size === 0 || this.finished.size < this.started.size)) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
     const usage = shapeUsage(this.usage);
@@ -123,19 +123,22 @@ class ChunkStream extends DeltaStream {
     const isError = chunk.error || type === 'error' || baseRespFault(chunk) !== undefined;
     if (isError) this.fail(this.answerReader.reportedError(data));
     if (this.template === undefined && this.templateTries > 0) this.makeTemplate(data, chunk);
-    takeOffIdentity(chunk);
+    removeIdentity(chunk);
     this.shape.take(chunk);
     this.writeChunk(chunk);
   }
 
-  /** A chunk that only adds text to the one choice there is: it ends nothing and counts nothing, and so do all that fit it. */
+  /**
+   * A template is made from a chunk that only adds text to the only choice: it ends nothing and counts nothing, and so do all
+   * that match.
+   */
   private makeTemplate(data: string, chunk: JsonObject): void {
     const [choice, another] = Array.isArray(chunk.choices) ? chunk.choices : [];
-    if (another || !isObject(choice) || !this.kind.hasToken(choice) || !this.begun.has(choice.index)) return;
+    if (another || !isObject(choice) || !this.kind.hasToken(choice) || !this.started.has(choice.index)) return;
     if (choice.finish_reason || chunk.usage) return;
     const toFrame = (text: string): string => {
       const sample = parseObject(text);
-      takeOffIdentity(sample);
+      removeIdentity(sample);
       this.shape.take(sample);
       sample.usage = undefined;
       return JSON.stringify(sample);
@@ -146,7 +149,7 @@ class ChunkStream extends DeltaStream {
 
   private writeChunk(chunk: JsonObject): void {
     if (isObject(chunk.usage)) this.usage = chunk.usage;
-    // Groq has told it there alone.
+    // Groq has reported it only there.
     else if (isObject(chunk.x_groq) && isObject(chunk.x_groq.usage)) this.usage = chunk.x_groq.usage;
     chunk.usage = undefined;
     chunk.choices ??= [];
@@ -154,12 +157,12 @@ class ChunkStream extends DeltaStream {
     if (!Array.isArray(choices)) {
       throw new ApiError('server_error', "The model's vendor sent a chunk whose choices are no list.");
     }
-    if (choices.length === 0 && saysNothing(chunk)) return;
+    if (choices.length === 0 && isEmptyChunk(chunk)) return;
     for (const choice of choices) {
-      this.begun.add(choice?.index);
+      this.started.add(choice?.index);
       if (!choice?.finish_reason) continue;
       this.finished.add(choice.index);
-      // Moonshot tells it there, too, and to some callers there alone.
+      // Moonshot reports it there, too, and to some callers only there.
       if (isObject(choice.usage)) this.usage ??= choice.usage;
       choice.usage = undefined;
     }
@@ -167,7 +170,7 @@ class ChunkStream extends DeltaStream {
   }
 }
 
-function saysNothing(chunk: JsonObject): boolean {
+function isEmptyChunk(chunk: JsonObject): boolean {
   for (const [name, value] of Object.entries(chunk)) {
     if (value !== undefined && value !== null && !envelope.has(name)) return false;
   }

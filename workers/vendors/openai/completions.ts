@@ -5,7 +5,7 @@ import { completionMethod } from './completion-method.ts';
 import { completionShape } from './shape.ts';
 
 /**
- * Legacy completions (https://platform.openai.com/docs/api-reference/completions). Their chunks look like their whole
+ * Legacy completions (https://platform.openai.com/docs/api-reference/completions). Their chunks have the shape of their whole
  * answers, with the text in `text`, and are too rare to be worth a template.
  */
 export function openAiCompletions(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {

@@ -13,19 +13,19 @@ import { openAiSpeech } from './speech.ts';
 import { openAiTranscriptions } from './transcriptions.ts';
 import { openAiVideos } from './videos.ts';
 
-/** A vendor and the key to it. */
+/** A vendor and its key. */
 export interface OpenAiDialectOptions {
   readonly name: string;
-  /** Up to and with the version: `https://api.openai.com/v1`. */
+  /** Including the version: `https://api.openai.com/v1`. */
   readonly baseUrl: string;
   readonly apiKey: string;
-  /** In what its chats differ from OpenAI's; left out: in nothing. */
+  /** Its chats' differences from OpenAI's; omitted: none. */
   readonly deviations?: ChatDeviations;
-  /** What is asked for to see whether the vendor takes the key; left out: its models. */
+  /** The path that is requested to check the key; omitted: the models. */
   readonly keyCheck?: string;
 }
 
-/** A vendor that speaks OpenAI's wire; one file per thing it does. */
+/** A vendor that speaks OpenAI's wire; one file per feature. */
 export function createOpenAiDialect({
   name,
   baseUrl,

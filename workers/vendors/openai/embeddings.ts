@@ -15,19 +15,19 @@ export function openAiEmbeddings(http: HttpClient, answerReader: OpenAiAnswerRea
     const { signal, silenceMs } = call;
     const text = await http.post({ path, body: composeRequest({ ...call, stream: false }), signal, silenceMs });
     const { vectors, usage } = readEmbeddings(text ?? '', answerReader);
-    // Some vendors answer numbers whatever was asked for.
+    // Some vendors return numbers whatever was requested.
     const shown = isBase64Wanted(call.request) ? vectors.map(vectorToBase64) : vectors;
     return { body: embeddingsBody(shown, usage), usage };
   };
 }
 
-/** Quotes inside of strings are escaped, so what matches is no text but a key and its value: numbers, or base64. */
+/** Quotes inside strings are escaped, so a match is never text but a key and its value: numbers, or base64. */
 const vectorMember = /"embedding"\s*:\s*(\[[\d\s,.eE+-]*\]|"[A-Za-z0-9+/=_-]*")/g;
 
 /**
- * The vectors of an answer as JSON texts, in the order of the inputs. They are taken out before the rest is parsed: the
- * numbers of one answer can be tens of megabytes, and nobody here looks at them.
- * @throws ApiError for an answer that is not one vector for each index from 0.
+ * The vectors of an answer as JSON texts, in the order of the inputs. They are extracted before the rest is parsed: the numbers
+ * of one answer can be tens of megabytes, and no code here needs them.
+ * @throws ApiError for an answer without exactly one vector for each index from 0.
  */
 function readEmbeddings(
   text: string,
@@ -52,7 +52,7 @@ function unusable(): ApiError {
   return new ApiError('server_error', "The model's vendor answered without an embedding for each input.");
 }
 
-/** The request is parsed only where the word occurs in it at all. */
+/** The request is parsed only if `"base64"` occurs in it at all. */
 function isBase64Wanted(request: string): boolean {
   return request.includes('"base64"') && (JSON.parse(request) as EmbeddingJob).encoding_format === 'base64';
 }

@@ -5,18 +5,18 @@ import type { FrameSink } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 
 /**
- * One streamed answer whose events tell their type: events in, `delta` frames out. (Chunks of chats come too fast for it:
- * their own reader leaves most of them unparsed.)
+ * One streamed answer of typed events: events in, `delta` frames out. (Chunks of chats come too fast for it: their own reader
+ * leaves most of them unparsed.)
  */
 export abstract class OpenAiEventStream extends DeltaStream {
   protected readonly answerReader: OpenAiAnswerReader;
   private readonly events: SseReader;
 
-  /** @param longest the most that one event may hold, in characters. */
-  constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, longest = maxEvent) {
+  /** @param maxCharacters maximum size of one event. */
+  constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, maxCharacters = maxEvent) {
     super(sink);
     this.answerReader = answerReader;
-    this.events = new SseReader((data, type) => this.readEvent(data, type), longest);
+    this.events = new SseReader((data, type) => this.readEvent(data, type), maxCharacters);
   }
 
   protected override take(bytes: Buffer): void {

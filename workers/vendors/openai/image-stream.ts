@@ -9,19 +9,19 @@ import { OpenAiEventStream } from './event-stream.ts';
 /** An image of 4096 x 4096 pixels can have some 40 million characters in base64. */
 const maxImageEvent = 64 * 1024 * 1024;
 
-/** One streamed image answer: partial images become `delta` frames, completed ones are gathered for the end. */
+/** One streamed image answer: partial images become `delta` frames, completed ones are collected for the end. */
 export class OpenAiImageStream extends OpenAiEventStream {
   private readonly expected: number;
   private readonly images: JsonObject[] = [];
   private answer: JsonObject = {};
 
-  /** @param expected images that make the answer whole */
+  /** @param expected number of images of a complete answer */
   constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, expected: number) {
     super(answerReader, sink, maxImageEvent);
     this.expected = expected;
   }
 
-  /** The whole answer, shaped like a held one. @throws ApiError when the vendor stopped before it was whole. */
+  /** The whole answer, shaped like one without streaming. @throws ApiError when the vendor stopped before it was complete. */
   end(): JsonObject & { data: JsonObject[] } {
     if (!this.isDone || this.images.length === 0) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the images were complete.");
@@ -32,7 +32,7 @@ export class OpenAiImageStream extends OpenAiEventStream {
 
   override failure(thrown: unknown): ApiError {
     const error = super.failure(thrown);
-    // No frame tells of a completed image, but it is being paid for.
+    // No frame shows a completed image, but it is being charged.
     return this.images.length === 0 ? error : failureAfterBegin(error);
   }
 
@@ -44,7 +44,7 @@ export class OpenAiImageStream extends OpenAiEventStream {
     }
   }
 
-  /** A completed image: what belongs to it alone, and what it says of the whole answer. */
+  /** Splits a completed image into its own fields and those of the whole answer. */
   private complete({ b64_json, url, usage, created_at: created, ...answer }: JsonObject): void {
     this.images.push({ b64_json, url, usage });
     this.answer = { ...this.answer, created, ...answer };

@@ -18,8 +18,8 @@ const paths: Record<ImageTask, string> = {
 };
 
 /**
- * Images (https://platform.openai.com/docs/api-reference/images): one creation per call. What the vendor answers, links or
- * base64, becomes what the caller asked for; a link of the vendor's never reaches the caller.
+ * Images (https://platform.openai.com/docs/api-reference/images): one creation per call. The vendor's links or base64 are
+ * converted to the format that the caller requested; a link of the vendor never reaches the caller.
  */
 export function openAiImages(http: HttpClient, answerReader: OpenAiAnswerReader, download: Downloader): VendorMethod {
   return async (call, sink) => {
@@ -40,12 +40,12 @@ export function openAiImages(http: HttpClient, answerReader: OpenAiAnswerReader,
   };
 }
 
-/** What is left of a request once it is ready to be sent: the images that its JSON may hold are in `body` alone. */
+/** The parts of a request that sending needs: images in its JSON are in `body` alone. */
 interface ImagePost {
   readonly path: string;
   readonly body: string | HttpUpload;
   readonly wanted: ImageResponseFormat;
-  /** Images asked for. */
+  /** Number of requested images. */
   readonly count: number;
 }
 
@@ -59,11 +59,11 @@ async function composePost(call: VendorCall): Promise<ImagePost> {
   };
 }
 
-/** A form where there are uploads, else JSON. */
+/** A form if there are uploads, else JSON. */
 async function composeBody(call: VendorCall, job: PlacedImageJob): Promise<string | HttpUpload> {
   const fields: JsonObject = { model: call.model, ...job.parameters };
   if (call.stream) fields.stream = true;
-  // A stream is base64 anyhow. Links are asked for where they are wanted: then no image is ever whole in memory.
+  // A stream is base64 anyway. Links are requested if they are wanted: then no image is ever entirely in memory.
   else if (job.takes_response_format) fields.response_format = wantedFormat(job, false);
   if (!(job.images[0] instanceof Upload)) {
     const inputs = job.images.length === 0 ? {} : { images: job.images, ...(job.mask && { mask: job.mask }) };
@@ -92,7 +92,7 @@ async function openUploads(
   }
 }
 
-/** A held answer, its images checked. */
+/** An answer without streaming, its images checked. */
 function readAnswer(answerReader: OpenAiAnswerReader, text: string): JsonObject & { data: JsonObject[] } {
   const answer = answerReader.answer(text);
   const { data } = answer;

@@ -1,8 +1,8 @@
 import type { VendorCall } from '../vendor.ts';
 
 /**
- * The request's text with the model, and what a stream needs, put before its first field: it is passed on unread.
- * @param asksUsage `false`: the vendor knows no `stream_options`
+ * Prepends the model, and the fields of a stream, to the request's text, which is passed on unread.
+ * @param asksUsage `false`: the vendor does not support `stream_options`
  */
 export function composeRequest({
   model,

@@ -5,18 +5,18 @@ import type { VendorCall } from '../vendor.ts';
 const encryptedReasoning = 'reasoning.encrypted_content';
 
 /**
- * A quoted text that may be an id of ours or a signature of Google's, or a key that has to be looked at. Quotes inside of a
+ * A quoted text that may be one of the gateway's ids or a signature of Google's, or a key that must be checked. Quotes inside a
  * text are escaped.
  */
 const needsReading = /_[0-9a-f]{32}"|"google:\d|"(?:include|store|background|previous_response_id)"/;
 
 /**
- * The body of a vendor's `POST /responses`. The vendor is to store nothing, and to hand out its reasoning encrypted: the
- * gateway holds the conversation, and sends earlier items along under the vendor's own ids.
+ * The body of a vendor's `POST /responses`. The vendor must store nothing, and return its reasoning encrypted: the gateway holds
+ * the conversation, and sends earlier items under the vendor's own ids.
  */
 export function composeResponseRequest({ model, stream, request }: VendorCall): string {
   const ours = { model, ...(stream && { stream }), store: false };
-  // Most requests need no reading, and may hold megabytes of pictures.
+  // Most requests need no parsing, and may hold megabytes of pictures.
   if (!needsReading.test(request)) {
     const fields = request.slice(request.indexOf('{') + 1);
     return `${JSON.stringify({ ...ours, include: [encryptedReasoning] }).slice(0, -1)},${fields}`;
@@ -31,8 +31,8 @@ export function composeResponseRequest({ model, stream, request }: VendorCall): 
 }
 
 /**
- * An item as the vendor knows it; undefined for reasoning of ours that came back without anything in it: all that is left is
- * the id of an item that the vendor did not store, or what another vendor has signed.
+ * An item in the vendor's form; undefined for returned reasoning of the gateway without content: it only has the id of an item
+ * that the vendor did not store, or another vendor's signature.
  */
 function toVendorsItem(given: ResponseItem): ResponseItem | undefined {
   const isForeign = readThoughtSignature(given.encrypted_content) !== undefined;

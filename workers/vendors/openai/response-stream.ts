@@ -4,10 +4,10 @@ import type { FrameSink } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { OpenAiEventStream } from './event-stream.ts';
 
-/** Events may hold pictures in base64, and the last one holds all items once more. */
+/** Events may hold pictures in base64, and the last one repeats all items. */
 const maxResponseEvent = 64 * 1024 * 1024;
 
-/** Names of a response's events. What is called otherwise (OpenAI's `keepalive`) is for the connection alone. */
+/** Names of a response's events. Others (OpenAI's `keepalive`) only concern the connection. */
 const eventName = /^response\.[\w.]+$/;
 /** Events about the response as a whole, which the gateway makes itself. */
 const beginnings: ReadonlySet<string> = new Set(['response.created', 'response.queued', 'response.in_progress']);
@@ -21,14 +21,14 @@ const endings: ReadonlySet<string> = new Set([
 /** One streamed response: events about its items become `delta` frames, the last event is its end. */
 export class OpenAiResponseStream extends OpenAiEventStream {
   private response: JsonObject | undefined;
-  /** Output indices of the items that were begun and not ended. */
+  /** Output indices of the items that have started and not ended. */
   private readonly open = new Set<unknown>();
 
   constructor(answerReader: OpenAiAnswerReader, sink: FrameSink) {
     super(answerReader, sink, maxResponseEvent);
   }
 
-  /** The response that ended well. @throws ApiError when the vendor stopped before its answer was whole. */
+  /** The successful response. @throws ApiError when the vendor stopped before its answer was complete. */
   end(): JsonObject {
     if (this.response === undefined) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
@@ -56,7 +56,7 @@ export class OpenAiResponseStream extends OpenAiEventStream {
     this.isDone = true;
   }
 
-  /** An answer that was cut short may leave an item unended: the frames have to hold all items. */
+  /** A truncated answer may leave an item unended: the frames must contain all items. */
   private endOpenItems(output: unknown): void {
     if (!Array.isArray(output)) return;
     output.forEach((item, index) => {
@@ -66,9 +66,7 @@ export class OpenAiResponseStream extends OpenAiEventStream {
   }
 }
 
-/**
- * A response that ended well: completed, or incomplete. @throws ApiError for any other: what the vendor says went wrong.
- */
+/** Returns a successful response: completed, or incomplete. @throws ApiError for any other, with the vendor's error. */
 export function readResponse(answerReader: OpenAiAnswerReader, answer: unknown): JsonObject {
   if (!isObject(answer)) throw new ApiError('server_error', "The model's vendor answered without a response.");
   if (isObject(answer.error)) throw responseError(answerReader, answer.error);

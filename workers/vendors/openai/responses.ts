@@ -20,7 +20,7 @@ export function openAiResponses(http: HttpClient, answerReader: OpenAiAnswerRead
     try {
       const text = await http.post({ ...request, onChunk: (bytes) => stream.read(bytes) });
       if (text !== null) {
-        // An error under a status of success is told as what it is.
+        // An error under a status of success is reported as such.
         readResponse(answerReader, answerReader.answer(text));
         throw new ApiError('server_error', "The model's vendor answered a request for a stream without one.");
       }
@@ -32,7 +32,7 @@ export function openAiResponses(http: HttpClient, answerReader: OpenAiAnswerRead
   };
 }
 
-/** Fields of OpenAI's `Response` that the gateway sets itself, or that say again what the request said. */
+/** Fields of OpenAI's `Response` that the gateway sets itself, or that repeat the request. */
 const notTheVendors: ReadonlySet<string> = new Set([
   ...['id', 'object', 'created_at', 'completed_at', 'model', 'error', 'output_text', 'billing'],
   ...['background', 'store', 'previous_response_id', 'conversation', 'prompt', 'instructions', 'input'],

@@ -3,7 +3,7 @@ import type { VendorRow } from '../../../shared/vendors/vendors.ts';
 import type { Vendor } from '../vendor.ts';
 import { createOpenAiDialect, type OpenAiDialectOptions } from './dialect.ts';
 
-/** A vendor that speaks OpenAI's wire with the deviations of its row, and offers what the row says. */
+/** A vendor that speaks OpenAI's wire with the deviations of its row, and offers what the row lists. */
 export function createOpenAiRow({
   row,
   ...options

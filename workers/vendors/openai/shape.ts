@@ -1,25 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import { ApiError } from '../../../shared/errors.ts';
 import { isObject, isText, type JsonObject } from '../support/json-object.ts';
-import { callPlace, type GrowingCall, shapeArguments, shapePiece } from './call-shape.ts';
+import { callIndex, type GrowingCall, shapeArguments, shapePiece } from './call-shape.ts';
 
-/** What puts the answers of a vendor into OpenAI's own shape, in place. */
+/** Converts a vendor's answers to OpenAI's own shape, in place. */
 export interface AnswerShape {
-  /** The choices of a whole answer. */
+  /** Converts the choices of a whole answer. */
   readonly whole: (answer: JsonObject) => void;
-  /** What does it with the chunks of one streamed answer. */
+  /** Creates the converter of the chunks of one streamed answer. */
   readonly chunks: () => ChunkShape;
 }
 
-/** The shape of the chunks of one streamed answer. */
+/** Converts the chunks of one streamed answer. */
 export interface ChunkShape {
-  /** Takes the next chunk. */
+  /** Converts the next chunk. */
   readonly take: (chunk: JsonObject) => void;
-  /** The choices that the vendor ended without a finish reason, as a last chunk tells it; undefined where there are none. */
+  /** The choices of a last chunk for those that the vendor ended without a finish reason; undefined if there are none. */
   readonly end: () => JsonObject[] | undefined;
 }
 
-/** What a streamed answer has said of one of its choices. */
+/** The state of a choice in a streamed answer. */
 interface GrowingChoice {
   readonly calls: Map<number, GrowingCall>;
   isFinished: boolean;
@@ -27,13 +27,13 @@ interface GrowingChoice {
 
 const ownReasons: ReadonlySet<unknown> = new Set(['stop', 'length', 'tool_calls', 'content_filter', 'function_call']);
 
-/** OpenAI's finish reasons by those that other vendors have. Any other is taken for a natural end. */
+/** OpenAI's finish reasons by those of other vendors. Any other counts as a natural end. */
 const otherReasons: Readonly<Record<string, string>> = {
   max_tokens: 'length',
   // Mistral, and Zhipu: the context window is full.
   model_length: 'length',
   model_context_window_exceeded: 'length',
-  // DeepSeek and Zhipu: the vendor cut the answer.
+  // DeepSeek and Zhipu: the vendor truncated the answer.
   insufficient_system_resource: 'length',
   network_error: 'length',
   tool_use: 'tool_calls',
@@ -42,8 +42,8 @@ const otherReasons: Readonly<Record<string, string>> = {
   safety: 'content_filter',
 };
 
-/** Chats. @param adapt puts the vendor's own names for what a message or a delta says into OpenAI's, in place. */
-export function chatShape(adapt?: (said: JsonObject) => void): AnswerShape {
+/** The shape of chats. @param adapt renames the vendor's own fields of a message or a delta to OpenAI's, in place. */
+export function chatShape(adapt?: (message: JsonObject) => void): AnswerShape {
   return {
     whole: (answer) => {
       eachChoice(answer, (choice) => {
@@ -60,10 +60,10 @@ export function chatShape(adapt?: (said: JsonObject) => void): AnswerShape {
 }
 
 class ChatChunks implements ChunkShape {
-  readonly #adapt: ((said: JsonObject) => void) | undefined;
+  readonly #adapt: ((message: JsonObject) => void) | undefined;
   readonly #choices = new Map<unknown, GrowingChoice>();
 
-  constructor(adapt: ((said: JsonObject) => void) | undefined) {
+  constructor(adapt: ((message: JsonObject) => void) | undefined) {
     this.#adapt = adapt;
   }
 
@@ -97,7 +97,7 @@ class ChatChunks implements ChunkShape {
   }
 }
 
-/** Legacy completions, whose choices look alike in chunks and in whole answers. */
+/** The shape of legacy completions, whose choices look alike in chunks and in whole answers. */
 export const completionShape: AnswerShape = {
   whole: shapeCompletion,
   chunks: () => ({ take: shapeCompletion, end: () => undefined }),
@@ -130,7 +130,7 @@ function toFinishReason(reason: unknown): string | null {
   return (Object.hasOwn(otherReasons, name) && otherReasons[name]) || 'stop';
 }
 
-/** The message of a whole choice. @throws ApiError where it has none, unless the vendor's filters (Azure's) have taken it out. */
+/** The message of a whole choice. @throws ApiError if it has none, unless the vendor's filters (Azure's) have removed it. */
 function messageOf(choice: JsonObject): JsonObject {
   const { message, delta } = choice;
   choice.delta = undefined;
@@ -140,25 +140,25 @@ function messageOf(choice: JsonObject): JsonObject {
   throw new ApiError('server_error', "The model's vendor answered with a choice that has no message.");
 }
 
-/** How a choice ends whose vendor does not say it (Snowflake, some proxies). */
+/** The finish reason of a choice whose vendor gives none (Snowflake, some proxies). */
 function endOf(calls: number): string {
   return calls > 0 ? 'tool_calls' : 'stop';
 }
 
 /**
- * Content as one text: some vendors have a list of parts, Databricks with its reasoning among them, Cloudflare the JSON that
- * was asked for as an object. No call without a name.
+ * Converts content to one text: some vendors send a list of parts, Databricks with its reasoning among them, Cloudflare the
+ * requested JSON as an object. Removes calls without a name.
  */
-function shapeContent(said: JsonObject): void {
-  const { content, function_call: call } = said;
+function shapeContent(message: JsonObject): void {
+  const { content, function_call: call } = message;
   if (Array.isArray(content)) {
     const thoughts = content.map((part) => (isObject(part) && part.type === 'reasoning' ? joined(part.summary) : ''));
-    said.reasoning_content ??= thoughts.join('') || undefined;
-    said.content = joined(content);
+    message.reasoning_content ??= thoughts.join('') || undefined;
+    message.content = joined(content);
   } else if (isObject(content)) {
-    said.content = JSON.stringify(content);
+    message.content = JSON.stringify(content);
   }
-  if (isObject(call) && !isText(call.name) && !isText(call.arguments)) said.function_call = undefined;
+  if (isObject(call) && !isText(call.name) && !isText(call.arguments)) message.function_call = undefined;
 }
 
 /** The texts of a list of parts. */
@@ -173,8 +173,8 @@ function listOf(value: unknown): readonly unknown[] {
 }
 
 /**
- * What a chunk adds to its choice. The message that some vendors (Perplexity) repeat beside each delta holds all that was said so far: it
- * counts where there is no delta, and where the choice is told by this one chunk.
+ * The delta of a chunk's choice. Some vendors (Perplexity) repeat a message beside each delta that holds the whole text so far:
+ * it counts if there is no delta, and if this one chunk is the whole choice.
  */
 function deltaOf(choice: JsonObject, isFirst: boolean): JsonObject {
   const { delta, message } = choice;
@@ -184,7 +184,7 @@ function deltaOf(choice: JsonObject, isFirst: boolean): JsonObject {
   return isFirst ? message : {};
 }
 
-function shapeMessage(message: JsonObject, isCut: boolean): void {
+function shapeMessage(message: JsonObject, isTruncated: boolean): void {
   if (!isText(message.role)) message.role = 'assistant';
   shapeContent(message);
   message.content ??= null;
@@ -192,11 +192,11 @@ function shapeMessage(message: JsonObject, isCut: boolean): void {
   for (const call of message.tool_calls) {
     if (!isObject(call)) continue;
     beginCall(call);
-    if (isObject(call.function) && call.function.arguments === '' && !isCut) call.function.arguments = '{}';
+    if (isObject(call.function) && call.function.arguments === '' && !isTruncated) call.function.arguments = '{}';
   }
 }
 
-/** What only the first piece of a call has, and a whole call. */
+/** Completes the fields that only the first piece of a call, or a whole call, has. */
 function beginCall(call: JsonObject): void {
   if (!isText(call.id)) call.id = `call_${randomUUID().replaceAll('-', '')}`;
   if (!isText(call.type)) call.type = isObject(call.custom) && !isObject(call.function) ? 'custom' : 'function';
@@ -206,7 +206,7 @@ function beginCall(call: JsonObject): void {
 function shapePieces(pieces: readonly unknown[], calls: Map<number, GrowingCall>): void {
   for (const piece of pieces) {
     if (!isObject(piece)) continue;
-    const index = callPlace(piece, calls);
+    const index = callIndex(piece, calls);
     piece.index = index;
     const known = calls.get(index);
     if (known === undefined) beginCall(piece);
@@ -218,14 +218,15 @@ function shapePieces(pieces: readonly unknown[], calls: Map<number, GrowingCall>
   }
 }
 
-/** No arguments are empty ones, which clients want to parse; those of a call that was cut off are not known. */
+/** Missing arguments become empty ones, because clients parse them; those of a truncated call are unknown. */
 function endCalls(delta: JsonObject, calls: ReadonlyMap<number, GrowingCall>, reason: string): void {
   for (const [index, call] of calls) {
     if (!call.needsArguments || reason === 'length') continue;
     call.needsArguments = false;
     const pieces: unknown[] = Array.isArray(delta.tool_calls) ? delta.tool_calls : [];
-    const begun = pieces.find((piece) => isObject(piece) && piece.index === index);
-    if (isObject(begun)) begun.function = { ...(isObject(begun.function) && begun.function), arguments: '{}' };
+    const firstPiece = pieces.find((piece) => isObject(piece) && piece.index === index);
+    if (isObject(firstPiece))
+      firstPiece.function = { ...(isObject(firstPiece.function) && firstPiece.function), arguments: '{}' };
     else delta.tool_calls = [...pieces, { index, function: { arguments: '{}' } }];
   }
 }

@@ -10,8 +10,8 @@ import { OpenAiEventStream } from './event-stream.ts';
 const path = '/audio/speech';
 
 /**
- * Speech (https://platform.openai.com/docs/api-reference/audio/createSpeech), as audio or, with `stream_format` `sse`, as
- * events, which end with the usage.
+ * Speech (https://platform.openai.com/docs/api-reference/audio/createSpeech), as audio or, with `stream_format` `sse`, as events,
+ * which end with the usage.
  */
 export function openAiSpeech(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
   return async ({ model, request, signal, silenceMs }, sink) => {
@@ -34,7 +34,7 @@ export function openAiSpeech(http: HttpClient, answerReader: OpenAiAnswerReader)
   };
 }
 
-/** JSON, where audio was expected. */
+/** The error of JSON instead of audio. */
 function unexpected(answerReader: OpenAiAnswerReader, text: string): ApiError {
   if (parseObject(text).error) return answerReader.reportedError(text);
   return new ApiError('server_error', "The model's vendor answered with JSON in place of audio.");
@@ -52,14 +52,14 @@ class SpeechStream extends OpenAiEventStream {
     this.hasEvents = hasEvents;
   }
 
-  /** Takes bytes of a body. A vendor that knows no events answers with audio, though it was asked for them. */
+  /** Takes bytes of a body. A vendor without events answers a request for them with audio. */
   readAs(type: string, bytes: Buffer): Reading {
     if (/^audio\//i.test(type)) this.hasEvents = false;
     if (!this.hasEvents) refuseText(type);
     return this.read(bytes);
   }
 
-  /** @throws ApiError when the vendor stopped before its audio was whole. */
+  /** @throws ApiError when the vendor stopped before its audio was complete. */
   end(): VendorAnswer {
     this.audio.flush();
     if (this.hasEvents && !this.isWhole) {

@@ -13,7 +13,7 @@ const paths: Record<TranscriptionJobRequest['task'], string> = {
   translate: '/audio/translations',
 };
 
-/** What the vendor is asked for, so that there is what the caller's format is made of. */
+/** The format requested from the vendor, which must contain everything that the caller's format needs. */
 const asked: Record<TranscriptionFormat, string> = {
   json: 'json',
   text: 'json',
@@ -57,7 +57,7 @@ async function composeForm(
   const fields = { model, response_format: asked[request.format], ...(stream && { stream }), ...request.options };
   const audio = audioOf({ uploads });
   const { name, type } = audio;
-  // Last: a vendor that reads the form as it comes then knows what to do with it.
+  // Last: a vendor that parses the form as it arrives then already has all fields.
   return formUpload([...formFields(fields), ['file', { name, type, ...(await files.open(audio)) }]]);
 }
 
@@ -73,9 +73,9 @@ function toAnswer(transcript: JsonObject): VendorAnswer {
   const { usage, duration } = transcript;
   const counted = isObject(usage) ? usage : null;
   const answer = { body: JSON.stringify(transcript), usage: counted };
-  // A usage of type `duration` tells what the vendor bills; a timed format has the length beside other usages.
-  const isTold = typeof counted?.seconds === 'number' || typeof duration !== 'number';
-  return isTold ? answer : { ...answer, quantities: { seconds: duration } };
+  // A usage of type `duration` has what the vendor bills; a timed format has the length beside other usages.
+  const isReported = typeof counted?.seconds === 'number' || typeof duration !== 'number';
+  return isReported ? answer : { ...answer, quantities: { seconds: duration } };
 }
 
 /** One streamed transcript: events in, `delta` frames out. */
@@ -83,7 +83,7 @@ class TranscriptStream extends OpenAiEventStream {
   private readonly segments: JsonObject[] = [];
   private transcript: JsonObject | undefined;
 
-  /** Some vendors answer a streamed request with a whole transcript: it becomes one event that says it all. */
+  /** Some vendors answer a streamed request with a whole transcript: it becomes a single event. */
   writeWhole(text: string): void {
     const transcript = readTranscript(this.answerReader, text);
     const { text: delta, logprobs } = transcript;
@@ -91,7 +91,7 @@ class TranscriptStream extends OpenAiEventStream {
     this.transcript = transcript;
   }
 
-  /** @throws ApiError when the vendor stopped before its answer was whole. */
+  /** @throws ApiError when the vendor stopped before its answer was complete. */
   end(): VendorAnswer {
     if (this.transcript === undefined) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");

@@ -3,14 +3,14 @@ import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { VendorUsage } from '../vendor.ts';
 
 /**
- * Counts as OpenAI has them: the cached tokens in the details of the prompt, whatever the vendor calls them, and those of
- * reasoning among those of the completion. Null where there are none.
+ * Counts in OpenAI's form: cached tokens in the details of the prompt, whatever the vendor's name for them, and reasoning tokens
+ * included in the completion's. Null if there are none.
  */
 export function shapeUsage(usage: unknown): VendorUsage {
   return isObject(usage) ? withCached(withReasoning(usage)) : null;
 }
 
-/** xAI counts its reasoning beside the completion; the total tells. */
+/** xAI does not include reasoning in the completion; the total shows it. */
 function withReasoning(usage: JsonObject): JsonObject {
   const {
     prompt_tokens: input,

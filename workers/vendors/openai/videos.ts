@@ -8,12 +8,12 @@ import { isObject, type JsonObject, parseObject } from '../support/json-object.t
 import type { StoredFile, TaskCall, TaskState, VendorCall, VideoTasks } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 
-/** The largest file of a video that is stored, in bytes. */
+/** Maximum size of a stored video file, in bytes. */
 const maxFile = 512 * 1024 * 1024;
 
 const unknownTask = "The model's vendor does not know the video.";
 
-/** What the files are where the vendor does not say; never anything that a browser would run. */
+/** Types of files for which the vendor reports none; never anything that a browser would run. */
 const usualTypes: Record<VideoVariant, string> = {
   video: 'video/mp4',
   thumbnail: 'image/webp',
@@ -21,14 +21,14 @@ const usualTypes: Record<VideoVariant, string> = {
 };
 const fileTypes = new Set(['video/mp4', 'image/webp', 'image/jpeg', 'image/png']);
 
-/** Codes of a failed video that say that what was asked for is not allowed: the caller's fault, not the vendor's. */
+/** Codes of a failed video that mean a request that is not allowed: the caller's fault, not the vendor's. */
 const refusals = /moderation|content_policy|content_filter|policy_violation|_block(ed)?$|^invalid_/;
 
-/** Videos (https://platform.openai.com/docs/api-reference/videos), each a task that the vendor works off in its own time. */
+/** Videos (https://platform.openai.com/docs/api-reference/videos), each a background task of the vendor. */
 export function openAiVideos(
   http: HttpClient,
   answerReader: OpenAiAnswerReader,
-  longest = maxFile,
+  maxBytes = maxFile,
 ): Required<VideoTasks> {
   return {
     create: (call) => create(http, answerReader, call),
@@ -36,7 +36,7 @@ export function openAiVideos(
       const text = await http.get({ path: pathOf(call), notFound: unknownTask, ...limitsOf(call) });
       return readState(parseObject(text));
     },
-    fetch: (call, variant) => fetchFile(http, call, variant, longest),
+    fetch: (call, variant) => fetchFile(http, call, variant, maxBytes),
     async discard(call) {
       await http.delete({ path: pathOf(call), notFound: unknownTask, ...limitsOf(call) });
     },
@@ -70,7 +70,7 @@ async function create(http: HttpClient, answerReader: OpenAiAnswerReader, call: 
   return readName(answerReader, text ?? '');
 }
 
-/** A form where there is an upload, else JSON. A remix takes over all but the prompt. */
+/** A form if there is an upload, else JSON. A remix takes everything but the prompt from the original. */
 async function composeBody({ model, uploads, files }: VendorCall, job: VideoJob): Promise<string | HttpUpload> {
   const { prompt, size, seconds, input, remixed, parameters } = job;
   if (remixed !== null) return JSON.stringify({ ...parameters, prompt });
@@ -81,7 +81,7 @@ async function composeBody({ model, uploads, files }: VendorCall, job: VideoJob)
   return formUpload([...formFields(fields), ['input_reference', { name, type, ...(await files.open(upload)) }]]);
 }
 
-/** The name of a task that has begun. One that says none cannot be found again. */
+/** The name of a started task. A task without a name cannot be found again. */
 function readName(answerReader: OpenAiAnswerReader, text: string): string {
   let answer: JsonObject;
   try {
@@ -100,7 +100,7 @@ function unknown(message: string, cause?: unknown): ApiError {
   return new ApiError('outcome_unknown', message, cause === undefined ? {} : { cause });
 }
 
-/** @throws ApiError for what is no video. */
+/** @throws ApiError for anything but a video. */
 function readState({ status, progress, size, seconds, error }: JsonObject): TaskState {
   switch (status) {
     case 'queued':
@@ -119,7 +119,7 @@ function readState({ status, progress, size, seconds, error }: JsonObject): Task
   }
 }
 
-/** Why a video failed, as its `error` says it. */
+/** Why a video failed, from its `error`. */
 function taskError({ code, message }: JsonObject): ApiError {
   const vendorCode = typeof code === 'string' && /^[\w.:-]{1,100}$/.test(code) ? code : null;
   const said = typeof message === 'string' && message !== '' ? message.slice(0, 4000) : undefined;
@@ -129,14 +129,14 @@ function taskError({ code, message }: JsonObject): ApiError {
   return new ApiError('server_error', said ?? "The model's vendor could not make the video.", { vendorCode });
 }
 
-/** Streams a file into the store: of a video no more than a few chunks are ever in memory. */
+/** Streams a file into the store: only a few chunks of a video are ever in memory. */
 async function fetchFile(
   http: HttpClient,
   call: TaskCall,
   variant: VideoVariant,
-  longest: number,
+  maxBytes: number,
 ): Promise<StoredFile | undefined> {
-  const file = new IncomingFile(call, variant, longest);
+  const file = new IncomingFile(call, variant, maxBytes);
   const path = `${pathOf(call)}/content?variant=${variant}`;
   try {
     const onChunk = (chunk: Buffer, type: string) => file.write(chunk, type);
@@ -150,28 +150,28 @@ async function fetchFile(
   }
 }
 
-/** A file that is stored while it comes. */
+/** A file that is stored as it arrives. */
 class IncomingFile {
   private readonly call: TaskCall;
   private readonly variant: VideoVariant;
-  private readonly longest: number;
+  private readonly maxBytes: number;
   private readonly content = new PassThrough();
   private saved: Promise<StoredFile> | undefined;
   private bytes = 0;
 
-  constructor(call: TaskCall, variant: VideoVariant, longest: number) {
+  constructor(call: TaskCall, variant: VideoVariant, maxBytes: number) {
     this.call = call;
     this.variant = variant;
-    this.longest = longest;
+    this.maxBytes = maxBytes;
     this.content.on('error', () => undefined);
   }
 
-  /** @throws ApiError for a file that is too large, and what storing failed with. */
+  /** @throws ApiError for a file that is too large, and the error of storing. */
   write(chunk: Buffer, type: string): Promise<void> | undefined {
     this.saved ??= this.save(type);
     this.bytes += chunk.length;
-    if (this.bytes > this.longest) {
-      throw new ApiError('request_too_large', `The video's ${this.variant} has more than ${this.longest} bytes.`);
+    if (this.bytes > this.maxBytes) {
+      throw new ApiError('request_too_large', `The video's ${this.variant} has more than ${this.maxBytes} bytes.`);
     }
     return this.content.write(chunk) ? undefined : this.drained(this.saved);
   }
@@ -182,7 +182,7 @@ class IncomingFile {
     return await this.saved;
   }
 
-  /** Nothing stays of a file that is not whole. */
+  /** Discards an incomplete file: nothing of it stays. */
   async discard(): Promise<void> {
     this.content.destroy(new Error('the file broke off'));
     await this.saved?.catch(() => undefined);
@@ -191,13 +191,13 @@ class IncomingFile {
   private save(said: string): Promise<StoredFile> {
     const type = said.split(';')[0]?.trim().toLowerCase() ?? '';
     const saved = this.call.files.save(this.content, fileTypes.has(type) ? type : usualTypes[this.variant]);
-    // Whoever writes learns of a failure by the content, and whoever ends the file by the promise.
+    // Failures are still reported: to the writer by the content, and to `end` by the promise.
     saved.catch((error) => this.content.destroy(error));
     return saved;
   }
 
   private async drained(saved: Promise<StoredFile>): Promise<void> {
-    // A store that has failed by now drains nothing any more.
+    // A store that has failed no longer drains.
     await Promise.race([once(this.content, 'drain'), saved]);
   }
 }

@@ -15,13 +15,13 @@ import { createPrediction, getPrediction, readOutput } from './prediction.ts';
  * | OpenAI                    | Replicate (`input`)                                                          |
  * |---------------------------|------------------------------------------------------------------------------|
  * | prompt                    | prompt                                                                       |
- * | n                         | num_outputs with the models that have it; else refused but for 1             |
+ * | n                         | num_outputs with the models that have it; else refused except 1              |
  * | size                      | aspect_ratio; width and height with Stable Diffusion                         |
  * | output_format             | output_format, `jpg` for `jpeg`                                              |
  * | output_compression        | output_quality                                                               |
  * | image, images             | image; by model input_image, input_images or image_input                     |
  * | mask, stream, variations  | refused                                                                      |
- * | background, moderation, quality, style, input_fidelity | refused but for their defaults                  |
+ * | background, moderation, quality, style, input_fidelity | refused except their defaults                   |
  * | user                      | left out                                                                     |
  * | any other                 | as it is: seed, go_fast, guidance, disable_safety_checker                    |
  */
@@ -30,7 +30,7 @@ import { createPrediction, getPrediction, readOutput } from './prediction.ts';
 const manyOutputs = /flux-(schnell|dev)|sdxl|stable-diffusion|playground-v2/;
 /** Models whose size is a number of pixels. */
 const pixelSizes = /sdxl|\/stable-diffusion$|playground-v2/;
-/** What the models call the images that they change, and whether it is a list. */
+/** The models' fields for images to edit, and whether the field is a list. */
 const inputFields: readonly { model: RegExp; field: string; isList: boolean }[] = [
   { model: /kontext/, field: 'input_image', isList: false },
   { model: /flux-[23]/, field: 'input_images', isList: true },
@@ -39,8 +39,8 @@ const inputFields: readonly { model: RegExp; field: string; isList: boolean }[] 
 ];
 
 /**
- * Images at Replicate: a prediction per call, waited for inside it.
- * @param waiting the way on which the vendor holds its answer back for a while, should the image soon be done
+ * Images at Replicate: a prediction per call, awaited inside it.
+ * @param waiting the client for which the vendor delays its answer briefly, in case the image is ready soon
  */
 export function replicateImages(waiting: HttpClient, http: HttpClient, download: Downloader): VendorMethod {
   return async (call) => {

@@ -8,13 +8,13 @@ const unknownPrediction = "The model's vendor does not know the prediction.";
 
 type Limits = Pick<VendorCall, 'signal' | 'silenceMs'>;
 
-/** What a model says where its rules were broken (https://replicate.com/docs/reference/error-codes). */
+/** A model's message if its rules were violated (https://replicate.com/docs/reference/error-codes). */
 const refusals = /nsfw|\bE005\b|flagged as sensitive|safety (filter|system|checker)|content (policy|moderation)/i;
 
 /** A prediction (https://replicate.com/docs/reference/http), as far as the gateway relies on it. */
 export interface Prediction {
   readonly id: string;
-  /** What the model has made; undefined as long as it goes on. */
+  /** The model's output; undefined while it runs. */
   readonly output: unknown;
 }
 
@@ -37,18 +37,18 @@ export async function createPrediction(
   return { id, output: readOutput(answer) };
 }
 
-/** Asks after a prediction: the place that its `urls.get` names, at the address that the operator set up. */
+/** Polls a prediction: the path of its `urls.get`, at the address that the operator configured. */
 export function getPrediction(http: HttpClient, id: string, { signal, silenceMs }: Limits): Promise<string | null> {
   return http.get({ path: `/predictions/${encodeURIComponent(id)}`, notFound: unknownPrediction, signal, silenceMs });
 }
 
-/** Lets a prediction end that nobody wants any more. */
+/** Cancels a prediction that is no longer wanted. */
 export async function cancelPrediction(http: HttpClient, id: string, { signal, silenceMs }: Limits): Promise<void> {
   const path = `/predictions/${encodeURIComponent(id)}/cancel`;
   await http.post({ path, body: '{}', notFound: unknownPrediction, signal, silenceMs });
 }
 
-/** What a prediction has come to; undefined as long as it goes on. @throws ApiError for one that failed */
+/** The output of a prediction; undefined while it runs. @throws ApiError for one that failed */
 export function readOutput(prediction: JsonObject): unknown {
   const { status, output } = prediction;
   switch (status) {
@@ -66,10 +66,10 @@ export function readOutput(prediction: JsonObject): unknown {
   }
 }
 
-/** Why a prediction came to nothing. */
+/** Why a prediction failed. */
 export function predictionError({ status, error }: JsonObject): ApiError {
   if (status !== 'failed') return new ApiError('server_error', "The model's vendor has cancelled its work.");
-  const said = typeof error === 'string' && error !== '' ? error.slice(0, 4000) : undefined;
-  if (said !== undefined && refusals.test(said)) return contentRefused(said);
-  return new ApiError('server_error', said ?? "The model's vendor could not do it.");
+  const message = typeof error === 'string' && error !== '' ? error.slice(0, 4000) : undefined;
+  if (message !== undefined && refusals.test(message)) return contentRefused(message);
+  return new ApiError('server_error', message ?? "The model's vendor could not do it.");
 }

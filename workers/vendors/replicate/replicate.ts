@@ -11,7 +11,7 @@ export function createReplicate({ name, baseUrl, apiKey }: VendorOptions): Offer
   const headers = { authorization: `Bearer ${apiKey}` };
   const options = { vendor: name, baseUrl, secret: apiKey };
   const http = createHttpClient({ ...options, headers });
-  // Most images are there within seconds. Longer than this it is better to know the prediction's name.
+  // Most images are ready within seconds. Beyond that it is better to know the prediction's name.
   const waiting = createHttpClient({ ...options, headers: { ...headers, prefer: 'wait=5' } });
   return {
     name,

@@ -21,7 +21,7 @@ import { cancelPrediction, createPrediction, getPrediction, predictionError, rea
  * | any other       | as it is: seed, negative_prompt                                       |
  */
 
-/** Statuses of predictions that came to nothing. */
+/** Statuses of failed predictions. */
 const ended: readonly unknown[] = ['failed', 'canceled', 'aborted'];
 
 /** Videos at Replicate, each a prediction. */
@@ -51,12 +51,12 @@ export function replicateVideos(http: HttpClient, download: Downloader): Require
 
 function readState(prediction: JsonObject): TaskState {
   if (ended.includes(prediction.status)) return { status: 'failed', error: videoError(prediction) };
-  // What is no prediction is no failure of the task either: it is asked for again.
+  // An answer that is not a prediction is no failure of the task: it is polled again.
   const output = readOutput(prediction);
   return output === undefined ? { status: 'running', progress: 0 } : madeVideo(linkOf(output));
 }
 
-/** What a model says of its own failure is left out: it is the text of whatever went wrong in it. */
+/** The model's message about its own failure is left out: it may contain any internal error. */
 function videoError(prediction: JsonObject): ApiError {
   const error = predictionError(prediction);
   return error.code === 'server_error' ? failedVideo() : error;

@@ -10,7 +10,7 @@ import { runwayVideos } from './videos.ts';
 /** The version of the API that the adapter is written for; the vendor refuses requests without one. */
 const version = '2024-11-06';
 
-/** Runway's fields, and what callers call them. */
+/** Runway's fields, and their names for callers. */
 const ownFields = new Map([
   ['promptText', 'prompt'],
   ['promptImage', 'input_reference'],
@@ -30,7 +30,7 @@ export function createRunway({ name, baseUrl, apiKey }: VendorOptions): Offering
   return { name, video: runwayVideos(http, createFilmDownloader(baseUrl)), close: () => http.close() };
 }
 
-/** `{error, issues: [{path, message}], docUrl}`; the first issue says what `error` only hints at. */
+/** `{error, issues: [{path, message}], docUrl}`; the first issue has the details of `error`. */
 function readError(body: string, secret: string): VendorErrorDetails {
   const details = readVendorError(body, secret);
   const { path, message } = firstIssue(body);

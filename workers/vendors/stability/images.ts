@@ -14,7 +14,7 @@ import { toBlackAndWhite } from '../support/png-mask.ts';
 import type { VendorAnswer, VendorCall, VendorMethod } from '../vendor.ts';
 import { composeStabilityFields, type StabilityService, stabilityService } from './service.ts';
 
-/** Images by Stability AI: a form per call, answered once the image is made. What OpenAI's fields become: stability-service.ts. */
+/** Images by Stability AI: a form per call, answered once the image is made. For the translation of OpenAI's fields see service.ts. */
 export function stabilityImages(http: HttpClient, download: Downloader): VendorMethod {
   return async (call) => {
     const request = readImageRequest(call, { masks: true });
@@ -32,7 +32,7 @@ export function stabilityImages(http: HttpClient, download: Downloader): VendorM
   };
 }
 
-/** The image to be edited, and its mask, which is read before the image is opened: it may be refused. */
+/** The image to be edited, and its mask, which is read before the image is opened because it may be refused. */
 async function openFiles(
   { takesMask }: StabilityService,
   { job: { images, mask } }: ImageRequest,
@@ -70,7 +70,7 @@ async function deliver(
   { format = 'png' }: ImageRequest,
   delivery: ImageDelivery,
 ): Promise<VendorAnswer> {
-  // The vendor blurs what it filters.
+  // The vendor blurs filtered images.
   if (reason === 'CONTENT_FILTERED') throw contentRefused();
   if (typeof image !== 'string') throw new ApiError('server_error', "The model's vendor answered without images.");
   const made = { b64_json: image, ...(typeof seed === 'number' && { seed }) };

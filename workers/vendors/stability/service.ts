@@ -11,13 +11,13 @@ import { unsupportedField } from '../support/unsupported-field.ts';
  * |-----------------------|-------------------------------------------------------------------------------------|
  * | model                 | the service; `model` with Stable Diffusion 3                                        |
  * | prompt                | prompt                                                                              |
- * | size                  | aspect_ratio; refused with an image, whose shape the answer has, but for Ultra      |
+ * | size                  | aspect_ratio; refused with an image, which sets the shape, except for Ultra         |
  * | output_format         | output_format; Stable Diffusion 3 has no webp                                       |
- * | image, images         | image, one alone, with `strength`; refused by Core                                  |
- * | mask                  | mask of the inpainting, made black and white; refused by the others                 |
- * | n, output_compression | refused but for 1 and 100                                                           |
+ * | image, images         | image, only one, with `strength`; refused by Core                                   |
+ * | mask                  | mask of inpainting, converted to black and white; refused by the others             |
+ * | n, output_compression | refused except 1 and 100                                                            |
  * | stream, variations    | refused                                                                             |
- * | background, moderation, quality, style, input_fidelity | refused but for their defaults                     |
+ * | background, moderation, quality, style, input_fidelity | refused except their defaults                      |
  * | user                  | left out                                                                            |
  * | any other             | as it is: negative_prompt, seed, strength, style_preset, cfg_scale, grow_mask       |
  */
@@ -25,20 +25,20 @@ import { unsupportedField } from '../support/unsupported-field.ts';
 const shapes = ['1:1', '2:3', '3:2', '4:5', '5:4', '9:16', '16:9', '9:21', '21:9'] as const;
 
 /**
- * How far an edit may go away from its image (1: all the way) where the caller does not say, which the vendor insists on:
- * what its older API took by default, where it was called an `image_strength` of 0.35.
+ * Distance of an edit from its image (1: completely different) if the caller gives none; the vendor requires one. It is the
+ * default of the vendor's older API, which called it an `image_strength` of 0.35.
  */
 const usualStrength = 0.65;
 
-/** What serves a model. */
+/** The service of a model. */
 export interface StabilityService {
   readonly path: string;
-  /** Fields that go with every request. */
+  /** Fields of every request. */
   readonly fields: JsonObject;
-  /** Whether it makes images from a prompt alone, and from an image. */
+  /** Whether it makes images from a prompt alone, or from an image. */
   readonly takes: 'prompt' | 'image' | 'both';
   readonly takesMask: boolean;
-  /** Whether an edit may have a shape of its own. */
+  /** Whether an edit may have another shape than its image. */
   readonly shapesEdits: boolean;
   readonly hasWebp: boolean;
 }
@@ -60,13 +60,13 @@ export function stabilityService(model: string): StabilityService {
   }
 }
 
-/** The fields of a request's form, its files aside. @throws ApiError 400 that names what the service does not have. */
+/** The fields of a request's form, except its files. @throws ApiError 400 naming what the service does not support. */
 export function composeStabilityFields(service: StabilityService, request: ImageRequest): JsonObject {
   const { job, prompt, format, own } = request;
   checkRequest(service, request);
   const isEdit = job.images.length > 0;
   return {
-    // The inpainting goes by its mask.
+    // Inpainting uses its mask instead.
     ...(isEdit && !service.takesMask && { strength: usualStrength }),
     ...own,
     ...service.fields,

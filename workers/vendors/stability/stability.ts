@@ -13,7 +13,7 @@ export function createStability({ name, baseUrl, apiKey }: VendorOptions): Offer
   const http = createHttpClient({
     vendor: name,
     baseUrl,
-    // Else it answers the image alone, and says in headers why it made it so.
+    // Otherwise it returns the image alone, and its finish reason in headers.
     headers: { authorization: `Bearer ${apiKey}`, accept: 'application/json' },
     secret: apiKey,
     toStatusError: (status, body, headers) => toError(name, apiKey, status, body, headers),
@@ -28,7 +28,7 @@ function toError(vendor: string, secret: string, status: number, body: string, h
   const [, param] = /^([\w.-]{1,100}): /.exec(sentences[0] ?? '') ?? [];
   const message = sentences.join(' ');
   const details = readVendorError(JSON.stringify({ code, message, param }), secret);
-  // Not the key's fault, as other 403 are: what was asked for was refused.
+  // Unlike other 403s, not the key's fault: the requested content was refused.
   if (status === 403 && code === 'content_moderation') return contentRefused(details.message ?? undefined);
   return vendorError(vendor, status, details, readRetryAfter(headers));
 }

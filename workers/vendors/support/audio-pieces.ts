@@ -1,6 +1,6 @@
 import { ApiError } from '../../../shared/errors.ts';
 
-/** The most audio in one frame, in bytes: as base64 it still travels inline. */
+/** Maximum bytes of audio in one frame: as base64 they still travel inline. */
 const maxPiece = 32 * 1024;
 
 /** @param type the Content-Type of a body @throws ApiError for text, such as a proxy's page, which would pass for audio */
@@ -9,7 +9,7 @@ export function refuseText(type: string): void {
   throw new ApiError('server_error', "The model's vendor answered with text in place of audio.");
 }
 
-/** Audio in, the texts of frames out. What comes in one turn of the event loop leaves as few: a vendor's pieces may be tiny. */
+/** Audio in, the texts of frames out. Audio from one iteration of the event loop is batched, because a vendor's pieces may be tiny. */
 export class AudioPieces {
   private readonly write: (text: string) => void;
   private pieces: Buffer[] = [];
@@ -28,7 +28,7 @@ export class AudioPieces {
     else this.flushing ??= setImmediate(() => this.flush());
   }
 
-  /** Writes what is still held back. */
+  /** Writes the rest. */
   flush(): void {
     clearImmediate(this.flushing);
     this.flushing = undefined;

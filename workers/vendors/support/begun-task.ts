@@ -4,28 +4,28 @@ import { type HttpClient, type HttpPost, LostAnswerError, UnreachableError } fro
 import type { VendorCall } from '../vendor.ts';
 import { type JsonObject, parseObject } from './json-object.ts';
 
-/** How soon a task is asked after, and how the pauses between polls grow. */
+/** First pause before a poll, and the growth of the pauses between polls. */
 const firstPauseMs = 300;
 const pauseGrowth = 1.4;
 const maxPauseMs = 5000;
-/** As far as a vendor's Retry-After is obeyed. */
+/** Limit on a vendor's Retry-After. */
 const maxAskedPauseMs = 60_000;
-/** Polls that may fail in a row: what was begun is being paid for. */
+/** Consecutive polls that may fail: the started task is being charged. */
 const maxFailures = 5;
-/** How long a task is waited for, should its job's deadline be later. */
+/** Maximum wait for a task whose job has a later deadline. */
 const maxTaskMs = 900_000;
 
-/** Failures of a poll that another poll will not mend. */
+/** Failures of a poll that another poll cannot fix. */
 const finalCodes = new Set(['invalid_request_error', 'not_found', 'model_not_found', 'request_too_large']);
 
-/** The error for work that a vendor may have begun, and that must not be begun twice. */
+/** The error for work that a vendor may have started, and that must not be started twice. */
 export function unknownOutcome(message: string, cause?: unknown): ApiError {
   return new ApiError('outcome_unknown', message, cause === undefined ? {} : { cause });
 }
 
 /**
- * Posts what begins a task, once.
- * @throws ApiError `outcome_unknown` where the task may have begun and its answer is lost.
+ * Sends the POST that starts a task, once.
+ * @throws ApiError `outcome_unknown` if the task may have started and its answer is lost.
  */
 export async function beginTask(http: HttpClient, post: HttpPost): Promise<JsonObject> {
   let text: string | null;
@@ -42,13 +42,13 @@ export async function beginTask(http: HttpClient, post: HttpPost): Promise<JsonO
   }
 }
 
-/** Codes of failures that concern the way to the vendor alone, and say nothing of what it has begun. */
-const codesOfTheWay = new Set(['rate_limit_exceeded', 'service_unavailable', 'not_found', 'model_not_found']);
+/** Codes that only concern reaching the vendor, and say nothing about the started work. */
+const connectionCodes = new Set(['rate_limit_exceeded', 'service_unavailable', 'not_found', 'model_not_found']);
 
 /**
- * Does what follows a creation: polls, the fetching of a result and of its files. What fails here must not look like a
- * failure of the creation, which may be repeated: the work would be paid for twice.
- * @throws ApiError without the vendor's status, and `outcome_unknown` for one that says nothing of the work itself.
+ * Runs the steps after a creation: polls, fetching a result and its files. Their failures must not look like a failure of the
+ * creation, which may be repeated: the work would be paid for twice.
+ * @throws ApiError without the vendor's status, and `outcome_unknown` for one that does not concern the work itself.
  */
 export async function afterBegin<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
@@ -58,12 +58,12 @@ export async function afterBegin<Result>(work: () => Promise<Result>): Promise<R
   }
 }
 
-/** What a failure of such work is thrown as. */
+/** The error that a failure of such a step is thrown as. */
 export function failureAfterBegin(thrown: unknown): ApiError {
   const error = ApiError.from(thrown);
   const isLost = error instanceof LostAnswerError || error instanceof UnreachableError;
   const isVendors = error.vendorStatus !== undefined || error.code === 'not_found';
-  if (isLost || (isVendors && codesOfTheWay.has(error.code))) {
+  if (isLost || (isVendors && connectionCodes.has(error.code))) {
     return unknownOutcome("The model's vendor was lost before the result of what it had begun came.", error);
   }
   if (!isVendors) return error;
@@ -71,23 +71,23 @@ export function failureAfterBegin(thrown: unknown): ApiError {
   return new ApiError(code, message, { param, vendorCode, cause });
 }
 
-/** The name of a task that has begun. It becomes part of a path. @throws ApiError `outcome_unknown` for what is none */
+/** The name of a started task. It becomes part of a path. @throws ApiError `outcome_unknown` for an invalid one */
 export function readTaskName(name: unknown): string {
   if (typeof name === 'string' && /^[\w-]{1,200}$/.test(name)) return name;
   throw unknownOutcome("The model's vendor began, but did not say what its task is called.");
 }
 
-/** How a task that is waited for is asked after. */
+/** How to poll a task. */
 export interface TaskPolls<Result> {
   /** One poll. */
   ask(): Promise<string | null>;
-  /** What the task has come to; undefined as long as it goes on. @throws ApiError for a task that failed. */
+  /** The result of the task; undefined while it runs. @throws ApiError for a task that failed. */
   read(answer: JsonObject): Result | undefined;
 }
 
 /**
- * Polls a task until it is over, with pauses that grow. A poll that fails is repeated, the task's creation never.
- * @throws ApiError the signal's reason, what `read` throws, and `outcome_unknown` where nothing can be learned any more.
+ * Polls a task until it has finished, with growing pauses. A failed poll is repeated, the task's creation never.
+ * @throws ApiError the signal's reason, what `read` throws, and `outcome_unknown` if the task's state can no longer be learned.
  */
 export async function awaitTask<Result>(
   { signal }: Pick<VendorCall, 'signal'>,

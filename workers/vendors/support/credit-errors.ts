@@ -1,10 +1,10 @@
 import type { HttpClientOptions } from '../../http/http-client.ts';
 import { readRetryAfter, readVendorError, type VendorErrorDetails, vendorError } from '../vendor-error.ts';
 
-/** How vendors say, with status 400, that the operator's account is empty: no caller can mend that, another vendor may. */
+/** Vendors' messages, with status 400, for an account without credits: no caller can fix that, but another vendor may serve. */
 const unpaid = /(insufficient|not enough|not have enough) credits/i;
 
-/** Reads the status errors of vendors that answer 400, not 402, where the operator's credits are used up. */
+/** Reads the status errors of vendors that return 400, not 402, when the operator's credits are used up. */
 export function creditErrors(
   vendor: string,
   secret: string,

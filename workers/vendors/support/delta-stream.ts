@@ -5,9 +5,9 @@ import { interrupted } from './interrupted.ts';
 
 /** One streamed answer: bytes of its body in, `delta` frames out. */
 export abstract class DeltaStream {
-  /** Whether nothing more is to be read, whatever the vendor may still send. */
+  /** Whether reading has ended, whatever the vendor may still send. */
   protected isDone = false;
-  /** Frames told so far. What fails before the first one can be asked again. */
+  /** Frames written so far. A call that fails before the first one may be repeated. */
   protected frames = 0;
   private readonly sink: FrameSink;
   private isFull = false;
@@ -26,13 +26,13 @@ export abstract class DeltaStream {
     return this.sink.drained();
   }
 
-  /** What a failure of the call means. */
+  /** Classifies a failure of the call. */
   failure(thrown: unknown): ApiError {
     const isFinal = this.frames === 0 || thrown === this.reported;
     return isFinal ? ApiError.from(thrown) : interrupted(thrown);
   }
 
-  /** Reads bytes, and writes what they say. */
+  /** Parses bytes, and writes their deltas. */
   protected abstract take(bytes: Buffer): void;
 
   /** @param text JSON text of a `delta` frame. */
@@ -41,7 +41,7 @@ export abstract class DeltaStream {
     if (!this.sink.write({ type: 'delta', text })) this.isFull = true;
   }
 
-  /** Ends the call with what the vendor itself says went wrong. */
+  /** Ends the call with the error that the vendor reports. */
   protected fail(error: ApiError): never {
     this.reported = error;
     throw error;

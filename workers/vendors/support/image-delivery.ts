@@ -10,31 +10,31 @@ import type { Downloader } from '../../http/download.ts';
 import type { VendorAnswer, VendorCall } from '../vendor.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 
-/** What the caller gets: as asked for, else what OpenAI gives for the model, which in a stream is always base64. */
+/** The caller's format: as requested, else OpenAI's default for the model, which in a stream is always base64. */
 export function wantedFormat(job: PlacedImageJob, isStream: boolean): ImageResponseFormat {
   return job.response_format ?? (job.takes_response_format && !isStream ? 'url' : 'b64_json');
 }
 
-/** Turns every image of an answer into what the caller wants, and the answer into the end of the job. */
+/** Converts every image of an answer to the caller's format, and the answer to the end of the job. */
 export async function deliverImages(
   { created, data, ...rest }: JsonObject & { data: JsonObject[] },
   delivery: ImageDelivery,
 ): Promise<VendorAnswer> {
   const results: ImageResult[] = [];
-  // One after the other: at most one image is in memory beside the answer itself.
+  // Sequential: at most one image is in memory beside the answer itself.
   for (const image of data) results.push(await delivery.deliver(image, rest.output_format));
   const usage = isObject(rest.usage) ? rest.usage : null;
   const at = typeof created === 'number' ? created : Math.floor(Date.now() / 1000);
   const counted = usage === null ? {} : { usage };
-  // The gateway's own fields come first: what else a vendor says cannot pass for the mark of `formatImageEnd`.
+  // The gateway's own fields come first: a vendor's other fields cannot pass for the mark of `formatImageEnd`.
   const body = formatImageEnd({ created: at, data: results, ...rest, ...counted });
   return { body, usage, quantities: { images: results.length } };
 }
 
-/** Bytes that the images of one call may have together: what a vendor names by links is no longer than what it sends. */
+/** Limit of the fetched images of one call in bytes: links must not yield more than a vendor may send inline. */
 const maxImageBytes = 128 * 1024 * 1024;
 
-/** How the images of one call reach their caller. */
+/** Converts the images of one call for their caller. */
 export class ImageDelivery {
   private readonly call: VendorCall;
   private readonly wanted: ImageResponseFormat;
@@ -47,7 +47,7 @@ export class ImageDelivery {
     this.download = download;
   }
 
-  /** One image of the vendor's as a result. @param format the answer's `output_format`, if it has one */
+  /** One image of the vendor as a result. @param format the answer's `output_format`, if it has one */
   async deliver({ url, b64_json: base64, file: _, ...rest }: JsonObject, format: unknown): Promise<ImageResult> {
     if (typeof base64 === 'string' && base64 !== '') return { ...rest, ...(await this.fromBase64(base64)) };
     if (typeof url === 'string' && url !== '') return { ...rest, ...(await this.fromLink(url, format)) };
@@ -65,7 +65,7 @@ export class ImageDelivery {
   private async fromLink(url: string, format: unknown): Promise<ImageResult> {
     const { content, type } = await this.download(url, this.call);
     const counted = Readable.from(this.counted(content), { objectMode: false });
-    // Also where nobody has read: then the generator has not begun, and ends nothing.
+    // Covers unread content too: the generator has not started then, and ends nothing.
     counted.once('close', () => content.destroy());
     if (this.wanted === 'b64_json') return { b64_json: await toBase64(counted) };
     return { ...(await this.call.files.save(counted, imageType(type, format))) };
@@ -90,14 +90,14 @@ async function toBase64(content: Readable): Promise<string> {
 
 const imageTypes = new Set(['image/png', 'image/jpeg', 'image/webp', 'image/gif']);
 
-/** What a fetched image is: never anything but an image, because its link opens in browsers. */
+/** The type of a fetched image: never anything but an image, because its link opens in browsers. */
 function imageType(said: string | undefined, format: unknown): string {
   if (said !== undefined && imageTypes.has(said)) return said;
   const named = `image/${String(format)}`;
   return imageTypes.has(named) ? named : 'image/png';
 }
 
-/** What an image is, by its first bytes. @throws ApiError for what is none that vendors make. */
+/** The type of an image, by its first bytes. @throws ApiError for types that vendors do not make. */
 function typeOfBytes(bytes: Buffer): string {
   const head = bytes.toString('latin1', 0, 12);
   if (head.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png';
@@ -107,7 +107,7 @@ function typeOfBytes(bytes: Buffer): string {
   throw new ApiError('server_error', "The model's vendor answered with an image of an unknown kind.");
 }
 
-/** Delivers images that a vendor names by links or data URLs. @throws ApiError where there is none */
+/** Delivers images that a vendor names by links or data URLs. @throws ApiError if there is none */
 export async function deliverLinks(
   links: readonly unknown[],
   delivery: ImageDelivery,

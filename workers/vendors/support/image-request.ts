@@ -6,7 +6,7 @@ import type { CallFiles, VendorCall } from '../vendor.ts';
 import type { JsonObject } from './json-object.ts';
 import { unsupportedField } from './unsupported-field.ts';
 
-/** The bytes that the images of one request may have together: they are in memory at once, in base64. */
+/** Limit of the images of one request in bytes: they are in memory at once, in base64. */
 const maxImageBytes = 64 * 1024 * 1024;
 
 const harmless = mediaDefaults.image;
@@ -17,29 +17,29 @@ export interface ImageSize {
   readonly height: number;
 }
 
-/** An image job as vendors see it that do not speak OpenAI's dialect. */
+/** An image job for vendors that do not speak OpenAI's dialect. */
 export interface ImageRequest {
   readonly job: PlacedImageJob;
   readonly prompt: string;
-  /** Images asked for. */
+  /** Number of requested images. */
   readonly count: number;
-  /** Undefined: as the model likes. */
+  /** Undefined: the model's default. */
   readonly size: ImageSize | undefined;
-  /** `png`, `jpeg` or `webp`; undefined: as the model likes. */
+  /** `png`, `jpeg` or `webp`; undefined: the model's default. */
   readonly format: string | undefined;
-  /** Percent; undefined: as the model likes, or none. */
+  /** Percent; undefined: the model's default, or none. */
   readonly compression: number | undefined;
-  /** Fields that are no OpenAI's: they are the vendor's own and reach it as they are (`seed`, `guidance`, …). */
+  /** Fields that are not OpenAI's: the vendor's own, passed unchanged (`seed`, `guidance`, …). */
   readonly own: JsonObject;
 }
 
-/** What only some vendors can do with images. */
+/** Image features that only some vendors have. */
 interface ImageTalents {
   /** `true`: the adapter reads the job's mask itself. */
   readonly masks?: boolean;
 }
 
-/** An image job with its uploads behind what its caller has named. */
+/** An image job with its uploads after the images that its caller has named. */
 export function readImageJob({ request, uploads }: Pick<VendorCall, 'request' | 'uploads'>): PlacedImageJob {
   const job = JSON.parse(request) as PlacedImageJob;
   if (uploads.length === 0) return job;
@@ -48,9 +48,9 @@ export function readImageJob({ request, uploads }: Pick<VendorCall, 'request' | 
 }
 
 /**
- * Reads an image job for a vendor that has no fields for OpenAI's `background`, `moderation`, `quality`, `style` and
- * `input_fidelity`, no masks where nothing else is said, no variations and no streams. `user`, a hint, is left out.
- * @throws ApiError 400 that names the field which asks for what the vendor does not have.
+ * Reads an image job for a vendor that does not support OpenAI's `background`, `moderation`, `quality`, `style` and
+ * `input_fidelity`, masks (unless `masks` is set), variations and streams. `user`, a hint, is left out.
+ * @throws ApiError 400 naming the field that asks for something unsupported.
  */
 export function readImageRequest(call: VendorCall, { masks = false }: ImageTalents = {}): ImageRequest {
   const job = readImageJob(call);
@@ -75,7 +75,7 @@ export function readImageRequest(call: VendorCall, { masks = false }: ImageTalen
   };
 }
 
-/** @throws ApiError 400 for what is no size. */
+/** @throws ApiError 400 for an invalid size. */
 export function readSize(size: unknown): ImageSize | undefined {
   if (size === undefined || size === null || size === 'auto') return undefined;
   const [, width, height] = /^([1-9]\d{0,4})x([1-9]\d{0,4})$/.exec(String(size)) ?? [];
@@ -83,14 +83,14 @@ export function readSize(size: unknown): ImageSize | undefined {
   return { width: Number(width), height: Number(height) };
 }
 
-/** The shape of a size in its smallest numbers: 1792 x 1024 is `7:4`. */
+/** The aspect ratio of a size in its smallest numbers: 1792 x 1024 is `7:4`. */
 export function aspectRatio({ width, height }: ImageSize): string {
   let [divisor, rest] = [width, height];
   while (rest > 0) [divisor, rest] = [rest, divisor % rest];
   return `${width / divisor}:${height / divisor}`;
 }
 
-/** The images that a request is about, each a link or a base64 data URL. */
+/** The input images of a request, each a link or a base64 data URL. */
 export async function inputImages({ images }: PlacedImageJob, files: CallFiles): Promise<string[]> {
   const links: string[] = [];
   let bytes = 0;
@@ -102,10 +102,10 @@ export async function inputImages({ images }: PlacedImageJob, files: CallFiles):
   return links;
 }
 
-/** An upload as a base64 data URL. @throws ApiError for one of more than `most` bytes. */
-export async function toDataUrl(upload: Upload, files: CallFiles, most = maxImageBytes): Promise<string> {
+/** An upload as a base64 data URL. @throws ApiError for one of more than `maxBytes` bytes. */
+export async function toDataUrl(upload: Upload, files: CallFiles, maxBytes = maxImageBytes): Promise<string> {
   const { content, bytes } = await files.open(upload);
-  if (bytes > most) {
+  if (bytes > maxBytes) {
     content.destroy();
     throw new ApiError('request_too_large', `The images of a request may have ${maxImageBytes} bytes together.`);
   }

@@ -1,11 +1,11 @@
 import type { ImageSize } from './image-request.ts';
 import { unsupportedField } from './unsupported-field.ts';
 
-/** How far a size may be off the shape it is taken for: vendors' own sizes are up to 3 % off theirs. */
+/** Tolerated factor between a size's shape and a vendor's: vendors' own sizes are up to 3 % off theirs. */
 const tolerance = 1.04;
 
 /**
- * The shape that a size has, for vendors that know no sizes.
+ * The nearest shape of a size, for vendors that take no sizes.
  * @param shapes those of the vendor: `16:9`
  * @throws ApiError 400 for a size that is near none of them.
  */
@@ -19,20 +19,20 @@ export function nearestShape({ width, height }: ImageSize, shapes: readonly [str
   throw unsupportedField('size', `the model's vendor paints in the formats ${shapes.join(', ')}`);
 }
 
-/** The sides of squares of 1K, 2K and 4K lie at powers of two; between two of them the nearer one counts. */
+/** The sides of squares of 1K, 2K and 4K are powers of two; sizes between two of them count as the nearer one. */
 const resolutions = [
   ['1K', 1448],
   ['2K', 2896],
   ['4K', 5792],
 ] as const;
 
-/** How finely an image of about so many pixels is painted. */
+/** The resolution of an image of about that many pixels. */
 export type Resolution = (typeof resolutions)[number][0];
 
 /**
- * The resolution that a size comes nearest to.
+ * The nearest resolution of a size.
  * @param finest that of the vendor
- * @throws ApiError 400 for a size that is beyond it.
+ * @throws ApiError 400 for a size beyond it.
  */
 export function nearestResolution({ width, height }: ImageSize, finest: Resolution): Resolution {
   const side = Math.sqrt(width * height);

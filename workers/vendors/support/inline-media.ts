@@ -4,7 +4,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { VendorCall } from '../vendor.ts';
 
-/** The bytes that one request may hold of files which are fetched or opened for it: more than vendors take, in base64. */
+/** Limit of the fetched or opened files of one request in bytes: more than vendors accept, in base64. */
 const maxBytes = 64 * 1024 * 1024;
 
 const dataUrl = /^data:([\w.+-]+\/[\w.+-]+)(?:;[\w-]+=[^;,]*)*;base64,/i;
@@ -15,7 +15,7 @@ function invalid(param: string, message: string): ApiError {
   return new ApiError('invalid_request_error', `Invalid '${param}': ${message}.`, { param });
 }
 
-/** A file inside of a request. */
+/** A file embedded in a request. */
 export interface InlineFile {
   /** Its media type, in lower case. */
   readonly type: string;
@@ -23,7 +23,7 @@ export interface InlineFile {
   readonly data: string;
 }
 
-/** The files of one request, for vendors that take no links and no uploads: all of them are put into it. */
+/** The files of one request, for vendors that take no links and no uploads: all of them are embedded in it. */
 export class InlineMedia {
   private readonly call: VendorCall;
   private readonly download: Downloader;
@@ -34,20 +34,20 @@ export class InlineMedia {
     this.download = download;
   }
 
-  /** The file of a data URL. @throws ApiError 400 that names `param` where it is none. */
+  /** The file of a data URL. @throws ApiError 400 naming `param` if it is invalid. */
   fromDataUrl(url: string, param: string): InlineFile {
     const [head, type] = dataUrl.exec(url) ?? [];
     if (head === undefined || type === undefined) throw invalid(param, 'it is no base64 data URL');
     return { type: type.toLowerCase(), data: url.slice(head.length) };
   }
 
-  /** An image: that of a data URL as it is, that of a link fetched. */
+  /** An image: a data URL as it is, a link fetched. */
   async fromImageUrl(url: string, param: string): Promise<InlineFile> {
     if (/^data:/i.test(url)) return this.fromDataUrl(url, param);
     return await this.fromLink(url, param, 'image');
   }
 
-  /** The file that a link leads to. @param kind `image`, `video` or `audio`; undefined: any file will do */
+  /** The file that a link leads to. @param kind `image`, `video` or `audio`; undefined: any */
   async fromLink(url: string, param: string, kind: string | undefined): Promise<InlineFile> {
     const { content, type = '' } = await this.fetch(url, param);
     if (!mediaType.test(type) || (kind !== undefined && !type.startsWith(`${kind}/`))) {
@@ -87,7 +87,7 @@ export class InlineMedia {
   }
 }
 
-/** A link's failure with the field that holds it. */
+/** Adds the name of a link's field to its failure. */
 function named(thrown: unknown, param: string): ApiError {
   const error = ApiError.from(thrown);
   if (error.code !== 'invalid_request_error') return error;

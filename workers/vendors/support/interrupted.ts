@@ -1,6 +1,6 @@
 import { ApiError } from '../../../shared/errors.ts';
 
-/** What a failure means once output is committed: it must not look like one after which the call can be repeated. */
+/** Maps a failure after committed output: it must not look like one after which the call can be repeated. */
 export function interrupted(thrown: unknown): ApiError {
   const error = ApiError.from(thrown);
   if (error.code !== 'server_error') return error;

@@ -3,17 +3,17 @@ import { ApiError } from '../../../shared/errors.ts';
 /** An object of parsed JSON; its values are unknown until they are checked. */
 export type JsonObject = Record<string, unknown>;
 
-/** Whether JSON is an object: not null, no list. */
+/** Whether JSON is an object: neither null nor a list. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Whether JSON is a text that says anything. */
+/** Whether JSON is a text that is not empty. */
 export function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
-/** Reads a vendor's answer; null: it had none. @throws ApiError for what is no JSON object. */
+/** Parses a vendor's answer; null: it had none. @throws ApiError for anything but a JSON object. */
 export function parseObject(text: string | null): JsonObject {
   let answer: unknown;
   try {

@@ -4,12 +4,12 @@ import { yieldToEventLoop } from '../../../shared/runtime/yield-to-event-loop.ts
 import { unsupportedField } from './unsupported-field.ts';
 
 const signature = Buffer.from('89504e470d0a1a0a', 'hex');
-/** Pixels of a mask: they are in memory at once. */
+/** Maximum pixels of a mask: they are in memory at once. */
 const maxPixels = 9_437_184;
-/** Bytes that are decompressed in one go: the usual 16 KiB make thousands of pieces of a large mask. */
+/** Bytes decompressed at once: the usual 16 KiB make thousands of pieces of a large mask. */
 const chunkSize = 1024 * 1024;
-/** Rows that are converted in one go. */
-const rowsATurn = 16;
+/** Rows converted before yielding to the event loop. */
+const rowsPerYield = 16;
 
 const inflated = promisify<Buffer, ZlibOptions, Buffer>(inflate);
 const deflated = promisify<Buffer, Buffer>(deflate);
@@ -18,16 +18,16 @@ const deflated = promisify<Buffer, Buffer>(deflate);
 interface AlphaImage {
   readonly width: number;
   readonly height: number;
-  /** Bytes of one pixel, and where in it the (higher) byte of its alpha is. */
+  /** Bytes of one pixel, and the offset of the (higher) byte of its alpha. */
   readonly pixelBytes: number;
   readonly alphaAt: number;
   readonly compressed: Buffer;
 }
 
 /**
- * A mask of OpenAI's, whose transparent pixels are to be painted anew, as one of those vendors whose masks are white there
- * and black where the image is to stay (PNG, third edition, https://www.w3.org/TR/png-3/).
- * @throws ApiError 400 that names `mask` for what is no PNG with an alpha channel.
+ * Converts OpenAI's mask, whose transparent pixels are to be repainted, for vendors whose masks are white there and black where
+ * the image stays (PNG, third edition, https://www.w3.org/TR/png-3/).
+ * @throws ApiError 400 naming `mask` for anything but a PNG with an alpha channel.
  */
 export async function toBlackAndWhite(mask: Buffer): Promise<Buffer> {
   const image = readAlphaImage(mask);
@@ -35,7 +35,7 @@ export async function toBlackAndWhite(mask: Buffer): Promise<Buffer> {
   const rows = await decompress(image);
   const painted = Buffer.alloc(height * (width + 1));
   for (let row = 0; row < height; row++) {
-    if (row % rowsATurn === 0) await new Promise<void>(yieldToEventLoop);
+    if (row % rowsPerYield === 0) await new Promise<void>(yieldToEventLoop);
     invertAlpha(image, rows, painted, row);
   }
   const header = Buffer.alloc(13);
@@ -67,7 +67,7 @@ function readAlphaImage(png: Buffer): AlphaImage {
   if (header?.length !== 13 || parts.length === 0) throw refused('it is no whole PNG');
   const [width, height] = [header.readUInt32BE(0), header.readUInt32BE(4)];
   const [depth = 0, colour = 0, , , interlace] = header.subarray(8);
-  // Grey with alpha, and colours with alpha.
+  // Grey with alpha, and colour with alpha.
   const channels = { 4: 2, 6: 4 }[colour];
   if (channels === undefined || (depth !== 8 && depth !== 16)) throw refused('it must be a PNG with an alpha channel');
   if (interlace !== 0) throw refused('it must be a PNG that is not interlaced');
@@ -86,8 +86,8 @@ async function decompress({ width, height, pixelBytes, compressed }: AlphaImage)
 }
 
 /**
- * Takes the filter off a row's alpha and writes what is left of its transparency. A filter works on each byte of a pixel for
- * itself, so that the other channels need not be read; the rows before are read back from what was written.
+ * Unfilters a row's alpha and writes the inverse. A filter works on each byte of a pixel separately, so the other channels need
+ * not be read; earlier rows are read back from the output.
  */
 function invertAlpha({ width, pixelBytes, alphaAt }: AlphaImage, rows: Buffer, painted: Buffer, row: number): void {
   const start = row * (1 + width * pixelBytes);

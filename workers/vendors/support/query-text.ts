@@ -1,12 +1,12 @@
 import { ApiError } from '../../../shared/errors.ts';
 import { unsupportedField } from './unsupported-field.ts';
 
-/** Servers take addresses of 8 KB everywhere, and longer ones in few places. */
+/** Servers generally accept URLs of 8 KB, and longer ones rarely. */
 const maxCharacters = 8000;
 
 /**
- * Fields as the query of a URL, without its question mark: a list becomes as many fields of one name, and what is null or
- * undefined is left out. @throws ApiError 400 that names a field which is an object; for fields that are too long together.
+ * Fields as the query of a URL, without the question mark: a list becomes several fields of one name, and null or undefined are
+ * left out. @throws ApiError 400 naming a field that is an object; also for fields that are too long together.
  */
 export function queryText(fields: Readonly<Record<string, unknown>>): string {
   const query = new URLSearchParams();

@@ -5,8 +5,8 @@ import { AudioPieces, refuseText } from './audio-pieces.ts';
 import { DeltaStream } from './delta-stream.ts';
 
 /**
- * Posts what is answered by the bytes of an audio file, and passes them on as they come. Usage is not told.
- * @throws ApiError `stream_interrupted` for audio that broke off after some of it was said.
+ * Posts a request whose answer is the bytes of an audio file, and passes them on as they arrive. There is no usage.
+ * @throws ApiError `stream_interrupted` for audio that broke off after its first part.
  */
 export async function relayAudio(http: HttpClient, post: HttpPost, sink: FrameSink): Promise<VendorAnswer> {
   const stream = new AudioStream(sink);

@@ -1,20 +1,20 @@
 import { nameOfVoice, type SpeechFormat, type SpeechJobRequest } from '../../../shared/capabilities/speech.ts';
 import { unsupportedField } from './unsupported-field.ts';
 
-/** A speech job as vendors see it that do not speak OpenAI's dialect. */
+/** A speech job for vendors that do not speak OpenAI's dialect. */
 export interface SpeechRequest {
   readonly input: string;
   readonly format: SpeechFormat;
   readonly voice: string;
-  /** Undefined: as fast as usual. */
+  /** Undefined: normal speed. */
   readonly speed: number | undefined;
-  /** Fields that are no OpenAI's: they are the vendor's own. */
+  /** Fields that are not OpenAI's: the vendor's own. */
   readonly own: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Reads a speech job for a vendor that cannot be told how to speak and has no events.
- * @throws ApiError 400 that names the field which asks for what the vendor does not have.
+ * Reads a speech job for a vendor that supports neither speaking instructions nor events.
+ * @throws ApiError 400 naming the field that asks for something unsupported.
  */
 export function readSpeechRequest(request: string): SpeechRequest {
   const {

@@ -1,7 +1,7 @@
 import type { VendorUsage } from '../vendor.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 
-/** The usage of several calls as one: counts are added up, those inside of details too. Null where no call counted any. */
+/** Sums the usage of several calls, including counts in details. Null if no call reported any. */
 export function sumUsage(usages: readonly VendorUsage[]): VendorUsage {
   return usages.reduce((sum, usage) => {
     if (sum === null || usage === null) return sum ?? usage;

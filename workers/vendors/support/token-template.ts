@@ -1,8 +1,8 @@
-/** Stands for the token while a template is made; no vendor sends it. */
+/** Placeholder for the token while a template is made; no vendor sends it. */
 const marker = '"the token goes here: 5f1c7c0e-7c55-4a0b-9a57-2f2c1a3a8f10"';
-/** What stands before the token in the chunks of a chat. */
+/** The text before the token in the chunks of a chat. */
 const contentStart = /"delta":\s*\{[^{}]*?"content":\s*/;
-/** A JSON string without escapes; one that has them takes the slow way. */
+/** A JSON string without escapes; one with escapes is parsed instead. */
 const plainString = /^"[ !#-[\]-\uffff]*"$/;
 
 /** Whether it is the text of a JSON string without escapes. */
@@ -11,9 +11,9 @@ export function isPlainString(text: string): boolean {
 }
 
 /**
- * The chunks of one stream as a rule differ in a single string, the token. A template is such a chunk around its token, and
- * the frame that it becomes. Filling a string into JSON in place of another string changes that value and nothing else,
- * so a chunk that fits needs no parsing, which was a quarter of what a stream cost on this side.
+ * The chunks of one stream usually differ in a single string, the token. A template is such a chunk around its token, and the
+ * frame that it becomes. Replacing a string in JSON by another string changes that value and nothing else, so a matching chunk
+ * needs no parsing, which was a quarter of a stream's cost on this side.
  */
 export class TokenTemplate {
   private readonly before: string;
@@ -30,16 +30,16 @@ export class TokenTemplate {
 
   /**
    * @param data The text of a chunk, known to be whole JSON.
-   * @param toFrame Makes the frame of a chunk the slow way.
+   * @param toFrame Makes the frame of a chunk by parsing it.
    * @param tokenStart Matches up to the token.
-   * @returns undefined where the token's place is not certain.
+   * @returns undefined if the token's position is not certain.
    */
   static from(
     data: string,
     toFrame: (data: string) => string | undefined,
     tokenStart = contentStart,
   ): TokenTemplate | undefined {
-    // Quotes inside of strings are escaped, so what matches is no text but a key, and what follows is its value.
+    // Quotes inside strings are escaped, so a match is never text but a key, and its value follows.
     const found = tokenStart.exec(data);
     if (!found) return undefined;
     const start = found.index + found[0].length;
@@ -48,12 +48,12 @@ export class TokenTemplate {
     const before = data.slice(0, start);
     const after = data.slice(end);
     const [frameBefore, frameAfter, ...more] = toFrame(before + marker + after)?.split(marker) ?? [];
-    // None where the key stands twice: then this is not the value that counts.
+    // The marker is missing if the key occurs twice: then this is not the value that counts.
     if (frameBefore === undefined || frameAfter === undefined || more.length > 0) return undefined;
     return new TokenTemplate(before, after, frameBefore, frameAfter);
   }
 
-  /** The frame of a chunk, or undefined where it does not fit. */
+  /** The frame of a chunk, or undefined if it does not match. */
   frame(data: string): string | undefined {
     const { before, after } = this;
     if (data.length < before.length + after.length || !data.startsWith(before) || !data.endsWith(after))

@@ -1,35 +1,35 @@
 import type { VendorAnswer } from '../vendor.ts';
 import { needsSegments, type TranscriptionRequest } from './transcription-request.ts';
 
-/** A timed piece of what a vendor heard; times are seconds. */
-export interface HeardSegment {
+/** A timed segment of a transcript; times are seconds. */
+export interface TranscriptSegment {
   readonly start: number;
   readonly end: number;
   readonly text: string;
-  /** As the vendor calls who speaks. */
+  /** The vendor's label of the speaker. */
   readonly speaker?: string | number | undefined;
 }
 
-/** What a vendor heard, whatever its own words for it. */
-export interface HeardTranscript {
+/** A vendor's transcript in a neutral form. */
+export interface Transcript {
   readonly text: string;
   readonly language: string | undefined;
   /** Seconds. */
   readonly duration: number | undefined;
-  readonly segments: readonly HeardSegment[];
+  readonly segments: readonly TranscriptSegment[];
   readonly words: readonly { readonly word: string; readonly start: number; readonly end: number }[];
 }
 
 /**
- * A transcript in OpenAI's words for the format that the caller wants
- * (https://platform.openai.com/docs/api-reference/audio/json-object, verbose-json-object, diarized-json-object). What only
- * Whisper can tell of a segment (its tokens and their probabilities) is left out.
+ * A transcript in OpenAI's shape for the format that the caller wants
+ * (https://platform.openai.com/docs/api-reference/audio/json-object, verbose-json-object, diarized-json-object). Fields of a
+ * segment that only Whisper has (its tokens and their probabilities) are left out.
  */
-export function transcriptAnswer(request: TranscriptionRequest, heard: HeardTranscript): VendorAnswer {
-  const { text, language, duration, words } = heard;
+export function transcriptAnswer(request: TranscriptionRequest, transcript: Transcript): VendorAnswer {
+  const { text, language, duration, words } = transcript;
   const usage = duration === undefined ? null : { type: 'duration', seconds: duration };
   const common = { text, ...(usage && { usage }) };
-  const segments = needsSegments(request) ? heard.segments : undefined;
+  const segments = needsSegments(request) ? transcript.segments : undefined;
   switch (request.format) {
     case 'verbose_json': {
       const timed = {
@@ -39,7 +39,7 @@ export function transcriptAnswer(request: TranscriptionRequest, heard: HeardTran
       return { body: JSON.stringify({ task: 'transcribe', language, duration, ...common, ...timed }), usage };
     }
     case 'diarized_json': {
-      const said = { task: 'transcribe', duration, ...common, segments: diarized(heard.segments) };
+      const said = { task: 'transcribe', duration, ...common, segments: diarized(transcript.segments) };
       return { body: JSON.stringify(said), usage };
     }
     default:
@@ -47,8 +47,8 @@ export function transcriptAnswer(request: TranscriptionRequest, heard: HeardTran
   }
 }
 
-/** Speakers are called A, B, C, … as they come up. */
-function diarized(segments: readonly HeardSegment[]): readonly object[] {
+/** Speakers are labelled A, B, C, … in order of appearance. */
+function diarized(segments: readonly TranscriptSegment[]): readonly object[] {
   const speakers: unknown[] = [];
   return segments.map(({ start, end, text, speaker }, index) => {
     if (!speakers.includes(speaker)) speakers.push(speaker);
@@ -57,7 +57,7 @@ function diarized(segments: readonly HeardSegment[]): readonly object[] {
   });
 }
 
-/** Behind Z comes AA. */
+/** Z is followed by AA. */
 function speakerLabel(index: number): string {
   const letter = String.fromCharCode(65 + (index % 26));
   return index < 26 ? letter : speakerLabel(Math.floor(index / 26) - 1) + letter;

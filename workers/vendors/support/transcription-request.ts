@@ -4,28 +4,28 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { VendorCall } from '../vendor.ts';
 import { unsupportedField } from './unsupported-field.ts';
 
-/** A transcription job as vendors see it that do not speak OpenAI's dialect. */
+/** A transcription job for vendors that do not speak OpenAI's dialect. */
 export interface TranscriptionRequest {
   readonly format: TranscriptionJobRequest['format'];
   readonly file: Upload;
-  /** Languages that may be spoken; none: the vendor finds out. */
+  /** Languages that may be spoken; none: the vendor detects them. */
   readonly languages: readonly string[];
-  /** Words that the vendor is to listen for. */
+  /** Words that the vendor should expect. */
   readonly keywords: readonly string[];
-  /** What the audio is about, for those who can be told. */
+  /** The subject of the audio, for vendors that take it. */
   readonly prompt: string | undefined;
-  /** How random the vendor may be, for those who can be told. */
+  /** The randomness, for vendors that take it. */
   readonly temperature: number | undefined;
-  /** What `verbose_json` is to time. */
+  /** The granularities of timestamps in `verbose_json`. */
   readonly timed: readonly string[];
-  /** Fields that are no OpenAI's: they are the vendor's own. */
+  /** Fields that are not OpenAI's: the vendor's own. */
   readonly own: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Reads a transcription job for a vendor that does not translate, does not stream, has no log probabilities and knows no
- * speakers by name. `chunking_strategy`, which only hints at how to cut the audio, is left out.
- * @throws ApiError 400 that names the field which asks for what the vendor does not have.
+ * Reads a transcription job for a vendor that supports no translation, streams, log probabilities or speakers by name.
+ * `chunking_strategy`, which is only a hint about splitting the audio, is left out.
+ * @throws ApiError 400 naming the field that asks for something unsupported.
  */
 export function readTranscriptionRequest(call: VendorCall): TranscriptionRequest {
   const { task, format, options } = JSON.parse(call.request) as TranscriptionJobRequest;
@@ -45,7 +45,7 @@ export function readTranscriptionRequest(call: VendorCall): TranscriptionRequest
     prompt: typeof prompt === 'string' && prompt !== '' ? prompt : undefined,
     temperature: typeof temperature === 'number' ? temperature : undefined,
     timed: timed === undefined ? ['segment'] : listOf(timed),
-    // OpenAI's form for a strategy of one's own: `chunking_strategy[type]`.
+    // OpenAI's form for a custom strategy: `chunking_strategy[type]`.
     own: Object.fromEntries(Object.entries(own).filter(([name]) => !name.startsWith('chunking_strategy['))),
   };
 }
@@ -56,7 +56,7 @@ export function audioOf({ uploads: [audio] }: Pick<VendorCall, 'uploads'>): Uplo
   return audio;
 }
 
-/** Whether a format is made of timed segments. */
+/** Whether a format consists of timed segments. */
 export function needsSegments({ format, timed }: TranscriptionRequest): boolean {
   if (format === 'verbose_json') return timed.includes('segment');
   return format === 'srt' || format === 'vtt' || format === 'diarized_json';

@@ -2,8 +2,8 @@ import { type ChatFieldSupport, givenChatFields, supportOf } from '../../../shar
 import { ApiError } from '../../../shared/errors.ts';
 
 /**
- * The error for a part of a request that means something and that the model's vendor cannot do.
- * @param param Where it is, as a path: `messages[0].content[1]`.
+ * The error for a significant part of a request that the model's vendor does not support.
+ * @param param Its path: `messages[0].content[1]`.
  * @param reason What the vendor takes instead, or why it takes nothing.
  */
 export function unsupportedField(param: string, reason: string): ApiError {
@@ -13,7 +13,7 @@ export function unsupportedField(param: string, reason: string): ApiError {
   });
 }
 
-/** @throws ApiError 400 for the first field of a chat that the vendor refuses. */
+/** @throws ApiError 400 for the first field of a chat that the vendor rejects. */
 export function refuseFields(support: ChatFieldSupport, chat: Readonly<Record<string, unknown>>): void {
   for (const field of givenChatFields(chat)) {
     if (supportOf(support, field) === 'rejected') throw unsupportedField(field, "the model's vendor does not have it");

@@ -1,11 +1,11 @@
-/** A vector's JSON text, which some vendors indent down to each number, in one line. */
+/** A vector's JSON text on one line; some vendors indent it down to each number. */
 export function withoutSpace(vector: string): string {
   return /\s/.test(vector) ? vector.replace(/\s+/g, '') : vector;
 }
 
 /**
- * The JSON text of a vector in base64, as OpenAI writes it: little-endian floats of 32 bits.
- * @param vector JSON text of numbers; any other is what it becomes already.
+ * The JSON text of a vector in base64, in OpenAI's format: little-endian floats of 32 bits.
+ * @param vector JSON text of numbers; any other text is returned unchanged.
  */
 export function vectorToBase64(vector: string): string {
   if (!vector.startsWith('[')) return vector;

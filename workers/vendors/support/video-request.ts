@@ -6,13 +6,13 @@ import { aspectRatio, type ImageSize, readSize, toDataUrl } from './image-reques
 import type { JsonObject } from './json-object.ts';
 import { unsupportedField } from './unsupported-field.ts';
 
-/** The largest film that is stored, in bytes. */
+/** Maximum size of a stored film, in bytes. */
 const maxFilm = 512 * 1024 * 1024;
 
-/** A video job as vendors see it that do not speak OpenAI's dialect. */
+/** A video job for vendors that do not speak OpenAI's dialect. */
 export interface VideoRequest {
   readonly prompt: string;
-  /** Undefined, as are the two below: as the model likes. */
+  /** Undefined, like the two below: the model's default. */
   readonly size: ImageSize | undefined;
   /** `16:9` */
   readonly aspectRatio: string | undefined;
@@ -20,13 +20,13 @@ export interface VideoRequest {
   readonly resolution: string | undefined;
   /** A whole number of seconds. */
   readonly seconds: string | undefined;
-  /** The picture that the video begins with, a link or a base64 data URL. */
+  /** The picture that the video starts with, a link or a base64 data URL. */
   readonly input: string | undefined;
-  /** The vendor's own fields, which reach it as they are. */
+  /** The vendor's own fields, passed unchanged. */
   readonly own: JsonObject;
 }
 
-/** Reads a video job. `user`, a hint, is left out. @throws ApiError 400 for a remix, which these vendors do not have. */
+/** Reads a video job. `user`, a hint, is left out. @throws ApiError 400 for a remix, which these vendors do not support. */
 export async function readVideoRequest({ request, uploads, files }: VendorCall): Promise<VideoRequest> {
   const { prompt, size, seconds, input, remixed, parameters } = JSON.parse(request) as VideoJob;
   if (remixed !== null) throw unsupportedField('video_id', "the model's vendor does not remix videos");
@@ -44,19 +44,19 @@ export async function readVideoRequest({ request, uploads, files }: VendorCall):
   };
 }
 
-/** A downloader for films of one vendor. @param headers go to the vendor's own origin, and nowhere else */
+/** A downloader for the films of one vendor. @param headers sent to the vendor's own origin only */
 export function createFilmDownloader(
   baseUrl: string,
-  longest = maxFilm,
+  maxBytes = maxFilm,
   headers: Readonly<Record<string, string>> = {},
 ): Downloader {
   return createDownloader({
     trustedOrigin: new URL(baseUrl).origin,
     trustedHeaders: headers,
-    longest,
+    longest: maxBytes,
     toError: (cause) =>
       cause instanceof FileTooLongError
-        ? new ApiError('request_too_large', `The video has more than ${longest} bytes.`, { cause })
+        ? new ApiError('request_too_large', `The video has more than ${maxBytes} bytes.`, { cause })
         : new ApiError('server_error', "A file of the model's vendor could not be fetched.", { cause }),
   });
 }
@@ -75,14 +75,14 @@ export async function fetchFilm(
   return await call.files.save(content, type === 'video/webm' ? type : 'video/mp4');
 }
 
-/** The state of a task that has made its video, by the link to its film. */
+/** The state of a task that has finished, from the link to its film. */
 export function madeVideo(link: unknown): TaskState {
   return typeof link === 'string' ? { status: 'completed' } : { status: 'failed', error: withoutVideo() };
 }
 
 /**
- * The error of a task that failed for no fault of its request. What vendors say about it is their own affair, and may hold
- * anything: the caller is told a code at most.
+ * The error of a task that failed through no fault of its request. Vendors' messages about it may contain anything, so the caller
+ * gets a code at most.
  */
 export function failedVideo(code?: unknown): ApiError {
   const vendorCode = typeof code === 'string' && /^[\w.:-]{1,100}$/.test(code) ? code : null;

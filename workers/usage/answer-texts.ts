@@ -1,6 +1,6 @@
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The items of a list; none of what is no list. */
+/** The items of a list; empty for anything else. */
 export function listOf(value: unknown): Fields[] {
   return Array.isArray(value) ? (value as Fields[]) : [];
 }
@@ -12,18 +12,18 @@ export function textsOf(parts: unknown): string {
     .join('');
 }
 
-/** Joins the pieces of each text: tokens go across them. */
-export class SaidTexts {
+/** Joins the pieces of each text, because tokens span pieces. */
+export class AnswerTexts {
   /** Whether the pieces came as events of a vendor's own Responses API. */
   areEvents = false;
   readonly #reasoning = new Map<string, string>();
   readonly #others = new Map<string, string>();
 
-  /** @param place what the pieces of one text have in common */
-  add(place: string, piece: unknown, isReasoning = false): void {
+  /** @param key what the pieces of one text have in common */
+  add(key: string, piece: unknown, isReasoning = false): void {
     if (typeof piece !== 'string') return;
     const texts = isReasoning ? this.#reasoning : this.#others;
-    texts.set(place, (texts.get(place) ?? '') + piece);
+    texts.set(key, (texts.get(key) ?? '') + piece);
   }
 
   get reasoning(): string[] {
@@ -36,8 +36,8 @@ export class SaidTexts {
 }
 
 /** Reads the texts of frames: a chat's, a legacy completion's, those of a vendor's own Responses API. @throws SyntaxError */
-export function readSaid(frames: readonly string[]): SaidTexts {
-  const texts = new SaidTexts();
+export function readTexts(frames: readonly string[]): AnswerTexts {
+  const texts = new AnswerTexts();
   for (const frame of frames) {
     const said = JSON.parse(frame) as Fields;
     for (const choice of listOf(said.choices)) readChoice(choice, texts);
@@ -46,40 +46,40 @@ export function readSaid(frames: readonly string[]): SaidTexts {
       readEvent(said, texts);
     }
     const response = said.response as Fields | null | undefined;
-    for (const [place, item] of listOf(response?.output).entries()) readItem(item, `item ${place}`, texts);
+    for (const [index, item] of listOf(response?.output).entries()) readItem(item, `item ${index}`, texts);
   }
   return texts;
 }
 
 /** A choice of a chat or of a legacy completion, whole or a piece of it. */
-function readChoice(choice: Fields, texts: SaidTexts): void {
-  const place = `${choice.index ?? 0}`;
-  texts.add(`${place} text`, choice.text);
+function readChoice(choice: Fields, texts: AnswerTexts): void {
+  const key = `${choice.index ?? 0}`;
+  texts.add(`${key} text`, choice.text);
   const said = (choice.delta ?? choice.message ?? {}) as Fields;
-  texts.add(`${place} content`, said.content);
-  texts.add(`${place} refusal`, said.refusal);
-  texts.add(`${place} reasoning`, said.reasoning_content, true);
+  texts.add(`${key} content`, said.content);
+  texts.add(`${key} refusal`, said.refusal);
+  texts.add(`${key} reasoning`, said.reasoning_content, true);
   const calls = listOf(said.tool_calls).map((call, at) => [call.index ?? at, call.function ?? call.custom] as const);
   for (const [at, called] of [...calls, ['legacy', said.function_call] as const]) {
     const { name, arguments: json, input } = (called ?? {}) as Fields;
-    texts.add(`${place} call ${at}`, name);
-    texts.add(`${place} call ${at}`, json ?? input);
+    texts.add(`${key} call ${at}`, name);
+    texts.add(`${key} call ${at}`, json ?? input);
   }
 }
 
-/** An event of a vendor's own Responses API: its deltas are pieces of texts, all that it has beside them says them again. */
-function readEvent({ type, delta, item, output_index: index }: Fields, texts: SaidTexts): void {
+/** An event of a vendor's own Responses API: its deltas are pieces of texts, its other fields repeat them. */
+function readEvent({ type, delta, item, output_index: index }: Fields, texts: AnswerTexts): void {
   const kind = String(type);
   if (kind.endsWith('.delta')) texts.add(`item ${index} ${kind}`, delta, kind.includes('reasoning'));
   else if (kind === 'response.output_item.added') texts.add(`item ${index} name`, (item as Fields | undefined)?.name);
 }
 
 /** An item of a response that was not streamed. */
-function readItem(item: Fields, place: string, texts: SaidTexts): void {
-  texts.add(`${place} name`, item.name);
-  texts.add(`${place} input`, item.arguments ?? item.input);
-  texts.add(`${place} summary`, textsOf(item.summary), true);
+function readItem(item: Fields, key: string, texts: AnswerTexts): void {
+  texts.add(`${key} name`, item.name);
+  texts.add(`${key} input`, item.arguments ?? item.input);
+  texts.add(`${key} summary`, textsOf(item.summary), true);
   for (const { text, refusal } of listOf(item.content)) {
-    texts.add(`${place} content`, text ?? refusal, item.type === 'reasoning');
+    texts.add(`${key} content`, text ?? refusal, item.type === 'reasoning');
   }
 }
