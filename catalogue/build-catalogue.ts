@@ -13,7 +13,7 @@ import { type SourceName, sources, unpack } from './sources.ts';
 export type CatalogueFile = z.infer<typeof catalogueFile>;
 
 /**
- * Days on which a vendor shuts models down. Of Anthropic: `DEPRECATED_MODELS` of @anthropic-ai/sdk 1.12.0, whose page is
+ * Shutdown dates of models. For Anthropic: `DEPRECATED_MODELS` of @anthropic-ai/sdk 1.12.0, whose page is
  * https://platform.claude.com/docs/en/about-claude/model-deprecations.
  */
 const shutDown: Readonly<Record<string, string>> = {
@@ -35,7 +35,10 @@ function textOf(source: SourceName): string {
   return text;
 }
 
-/** @throws Error where the list that named the model names it no more. */
+/**
+ * Returns the row if its source still lists the model.
+ * @throws Error if it no longer does.
+ */
 function stillNamed({ row, named }: MediaModel): Model {
   if (named === undefined) return row;
   const [source, name] = named;
@@ -45,9 +48,9 @@ function stillNamed({ row, named }: MediaModel): Model {
 }
 
 /**
- * The catalogue, but for the sandbox's models: OpenAI's in the order of their table, then the others by vendor.
- * @param now is written into it; models that have been shut down by then are left out
- * @throws Error where two rows have the same id, or a source is not what it was
+ * The catalogue without the sandbox's models: OpenAI's in the order of their table, then the others by vendor.
+ * @param now is written to it; models shut down by then are left out
+ * @throws Error if two rows have the same id, or a source has changed unexpectedly
  */
 export function buildCatalogue(now: Date): CatalogueFile {
   const models = [...openaiModels, ...chatModels(), ...mediaModels().map(stillNamed)]
@@ -69,7 +72,7 @@ export function buildCatalogue(now: Date): CatalogueFile {
   });
 }
 
-/** The file's text: a line for each model, so that a new version shows what it changes. */
+/** The file's text: one line per model, so that a diff shows each change. */
 export function catalogueText({ models, ...head }: CatalogueFile): string {
   const opening = JSON.stringify(head, null, 2).slice(0, -2);
   return `${opening},\n  "models": [\n${models.map((model) => `    ${JSON.stringify(model)}`).join(',\n')}\n  ]\n}\n`;

@@ -8,22 +8,22 @@ type Route = Model['routes'][number];
 type Prices = NonNullable<Model['prices']>;
 type Modality = NonNullable<Model['input']>[number];
 
-/** An offer of a chat model by one vendor, before offers of the same model are one row. */
+/** One vendor's offer of a chat model, before offers of the same model are merged into one row. */
 interface Offer {
   readonly vendor: ChatVendor;
-  /** The vendor's name of the model, without what all its names begin with. */
+  /** The vendor's name of the model, without the prefix common to all its names. */
   readonly name: string;
   readonly model: string;
   readonly created: number;
   readonly input: readonly Modality[];
   readonly reasoning: boolean;
-  /** Whether it takes an effort. */
+  /** Whether it accepts an effort. */
   readonly effort: boolean;
   readonly deprecated: boolean;
   readonly facts: Omit<Route, 'vendor' | 'model'>;
 }
 
-/** Seconds since 1970 of a day, a month's first or a year's first. */
+/** A date in seconds since 1970; a month or a year counts from its first day. */
 export function seconds(date: string): number {
   const [year = '', month = '01', day = '01'] = date.split('-');
   return Date.parse(`${year}-${month}-${day}T00:00:00Z`) / 1000;
@@ -37,8 +37,8 @@ const searchPrices = (low: number, medium: number, high: number): Prices['reques
   high: nano(high),
 });
 /**
- * Prices of a request that no list has, by the vendor's name of the model: https://docs.perplexity.ai/getting-started/pricing,
- * "Request Pricing".
+ * Request prices missing from all lists, by the vendor's name of the model:
+ * https://docs.perplexity.ai/getting-started/pricing, "Request Pricing".
  */
 const requestPrices: Readonly<Record<string, Prices['request']>> = {
   'perplexity/sonar': searchPrices(0.005, 0.008, 0.012),
@@ -46,8 +46,8 @@ const requestPrices: Readonly<Record<string, Prices['request']>> = {
   'perplexity/sonar-reasoning-pro': searchPrices(0.006, 0.01, 0.014),
 };
 /**
- * Models that cost more than a price here can say: Deep Research also costs its searches, citations and reasoning (the same
- * page), and no request bounds those. Without a price it is refused to accounts that may not owe the rest.
+ * Models with costs that these prices cannot express: Deep Research also charges for searches, citations and reasoning (the
+ * same page), which no request bounds. Without a price it is refused to accounts that must not run up debt.
  */
 const beyondPrices: ReadonlySet<string> = new Set(['perplexity/sonar-deep-research']);
 
@@ -58,7 +58,7 @@ function pricesOf(name: string, fact: ModelsDevFact, listed: PiAiModel | undefin
   return request === undefined ? prices : { ...prices, request };
 }
 
-/** What a name of a model says of its release: `-2025-09-29`, `-20250929`, or the month, `-2509`. */
+/** The release date in a model's name: `-2025-09-29`, `-20250929`, or the month, `-2509`. */
 function dateInName(name: string): string | undefined {
   const day = /-(20\d\d)-?([01]\d)-?([0-3]\d)(?:$|-)/.exec(name);
   if (day) return `${day[1]}-${day[2]}-${day[3]}`;
@@ -70,22 +70,22 @@ const kinds: Record<string, Modality> = { pdf: 'file' };
 
 function contents(known: readonly string[], fact: ModelsDevFact): Modality[] {
   const all = [...known, ...(fact.input ?? [])].map((kind) => kinds[kind] ?? (kind as Modality));
-  // In one order, so that the same contents are the same list.
+  // In a fixed order, so that equal contents give equal lists.
   return (['text', 'image', 'audio', 'video', 'file'] as const).filter((kind) => all.includes(kind));
 }
 
-/** Not the vendor's, where it prices longer requests: then the list keeps callers below the dearer ones. */
+/** Undefined if the vendor has higher prices for longer requests: then the list's window keeps callers below those. */
 function windowOf({ contextWindow, cost }: PiAiModel): number | undefined {
   return cost.tiers?.some(({ inputTokensAbove }) => inputTokensAbove >= contextWindow) ? undefined : contextWindow;
 }
 
-/** A vendor's name of a model, without what all its names begin with, or those of a profile. */
+/** A vendor's name of a model, without a prefix common to all its names, or that of a profile. */
 function nameOf({ prefix, profiles = [] }: ChatVendor, id: string): string {
   const start = [...(prefix === undefined ? [] : [prefix]), ...profiles].find((each) => id.startsWith(each)) ?? '';
   return id.slice(start.length);
 }
 
-/** How far back the profile of a name stands among those that are preferred; names without one come last. */
+/** The rank of a name's profile in the order of preference; names without one come last. */
 function profileRank({ profiles = [] }: ChatVendor, id: string): number {
   const rank = profiles.findIndex((profile) => id.startsWith(profile));
   return rank < 0 ? profiles.length : rank;
@@ -94,10 +94,10 @@ function profileRank({ profiles = [] }: ChatVendor, id: string): number {
 function offerOf(vendor: ChatVendor, id: string, fact: ModelsDevFact, listed: PiAiModel | undefined): Offer {
   const prices = pricesOf(`${vendor.vendor}/${id}`, fact, listed);
   const contextWindow = listed ? windowOf(listed) : fact.context;
-  // Some lists say more than the window holds.
-  const most = listed?.maxTokens ?? fact.most;
+  // Some lists exceed the context window.
+  const maxTokens = listed?.maxTokens ?? fact.most;
   const reasoning = listed?.reasoning ?? fact.reasoning ?? false;
-  const maxOutputTokens = most && Math.min(most, contextWindow ?? most);
+  const maxOutputTokens = maxTokens && Math.min(maxTokens, contextWindow ?? maxTokens);
   return {
     vendor,
     name: nameOf(vendor, id),
@@ -115,7 +115,7 @@ function offerOf(vendor: ChatVendor, id: string, fact: ModelsDevFact, listed: Pi
   };
 }
 
-/** The chat models of a vendor: by pi-ai's list where it has one, which is the newer, else by models.dev's. */
+/** The chat models of a vendor: from pi-ai's list if available, which is newer, else from models.dev's. */
 function offersOf(vendor: ChatVendor): Offer[] {
   const fact = (id: string): ModelsDevFact => modelsDev.models[`${vendor.modelsDev}/${id}`] ?? {};
   const described = Object.keys(modelsDev.models)
@@ -134,7 +134,7 @@ function offersOf(vendor: ChatVendor): Offer[] {
 }
 
 /**
- * By what offers of the same model are known: the last part of its name, which vendors of open models take over from its
+ * The key that identifies offers of the same model: the last part of its name, which vendors of open models copy from its
  * maker (Fireworks writes 5p2 for 5.2).
  */
 function sameModel({ vendor, name }: Offer): string {
@@ -143,7 +143,7 @@ function sameModel({ vendor, name }: Offer): string {
   return last.replace(/(?<=\d)p(?=\d)/g, '.');
 }
 
-/** Whether two offers take the same: what one route refuses, another must not take. */
+/** Whether two offers accept the same requests: a route must not accept what another one rejects. */
 function alike(a: Offer, b: Offer): boolean {
   const sameInput = a.input.includes('image') === b.input.includes('image');
   return a.reasoning === b.reasoning && a.effort === b.effort && sameInput;
@@ -177,16 +177,16 @@ function rowOf(offers: readonly [Offer, ...Offer[]]): Model {
     output: ['text'],
     reasoning: first.reasoning,
     ...first.facts,
-    // Which fields a vendor knows is in its row of vendors.
+    // The vendor's row lists the fields it supports.
     chat: { hints: true, effort: first.effort },
   };
 }
 
-/** Rows of the chat models of all vendors but OpenAI, whose rows are kept by hand (openai-models.ts). */
+/** Rows of the chat models of all vendors except OpenAI, whose rows are maintained by hand (openai-models.ts). */
 export function chatModels(): Model[] {
   const rows: [Offer, ...Offer[]][] = [];
   for (const offer of chatVendors.flatMap(offersOf)) {
-    // A maker's own models are never one another, however alike their names.
+    // A maker's own models are never merged, however similar their names.
     const same =
       offer.vendor.maker === undefined
         ? rows.find(

@@ -1,4 +1,4 @@
-/** Where the chat models of a vendor are told. */
+/** Sources of a vendor's chat models. */
 export interface ChatVendor {
   /** Its name in routes (shared/catalogue/vendors.ts). */
   readonly vendor: string;
@@ -6,35 +6,35 @@ export interface ChatVendor {
   readonly piAi?: string;
   /** Its name in models.dev. */
   readonly modelsDev: string;
-  /** Who made its models; undefined: it serves models of others. */
+  /** Maker of its models; undefined: it serves models of others. */
   readonly maker?: string;
-  /** Models of its list that are left out, and why: see beside each. */
+  /** Models of its list to leave out; each has a reason beside it. */
   readonly without?: RegExp;
-  /** What its names begin with and ours do not. */
+  /** Prefix of its names to remove. */
   readonly prefix?: string;
-  /** What else of its names is not the model's own, where models of others are looked for among them. */
+  /** Other vendor-specific parts of its names, removed when searching for models of others. */
   readonly dressing?: RegExp;
-  /** Prefixes of names that stand for the same model in several regions, the preferred first; the rest is its name. */
+  /** Name prefixes for the same model in several regions, preferred first; the rest is its name. */
   readonly profiles?: readonly string[];
-  /** What stands between the maker's name and the model's; left out: a slash. */
+  /** Separator between the maker's and the model's name; left out: a slash. */
   readonly makerEnd?: string;
-  /** Of the models that reason those whose effort callers may choose; left out: all. */
+  /** Reasoning models whose effort callers may choose; left out: all. */
   readonly efforts?: RegExp;
-  /** Models that also take documents, where no list says so. */
+  /** Models that also accept documents, if no list says so. */
   readonly documents?: RegExp;
 }
 
-/** Vendors of chat models in the order of preference: who made a model comes before who serves it. */
+/** Vendors of chat models in order of preference: a model's maker comes before those who serve it. */
 export const chatVendors: readonly ChatVendor[] = [
   { vendor: 'anthropic', piAi: 'anthropic', modelsDev: 'anthropic', maker: 'anthropic' },
   {
     ...{ vendor: 'gemini', piAi: 'google', modelsDev: 'google', maker: 'google' },
-    // Deep research has an API of its own; computer use and robotics take no plain chats.
+    // Deep research has its own API; computer use and robotics accept no plain chats.
     without: /deep-research|computer-use|robotics/,
   },
   { vendor: 'deepseek', piAi: 'deepseek', modelsDev: 'deepseek', maker: 'deepseek' },
   { vendor: 'xai', piAi: 'xai', modelsDev: 'xai', maker: 'xai' },
-  // It also serves models of others, under names that it alone has.
+  // It also serves models of others, under names that only it uses.
   { ...{ vendor: 'mistral', piAi: 'mistral', modelsDev: 'mistral', maker: 'mistral' }, without: /deepseek|glm/ },
   { vendor: 'perplexity', modelsDev: 'perplexity', maker: 'perplexity' },
   { vendor: 'moonshot', piAi: 'moonshotai', modelsDev: 'moonshotai', maker: 'moonshotai' },
@@ -42,8 +42,7 @@ export const chatVendors: readonly ChatVendor[] = [
   { vendor: 'minimax', piAi: 'minimax', modelsDev: 'minimax', maker: 'minimax' },
   {
     ...{ vendor: 'dashscope', modelsDev: 'alibaba', maker: 'qwen' },
-    // Realtime, recognition of speech and translation are no chats, and omni models answer in streams only. The
-    // generation of 2024 is long past.
+    // Realtime, speech recognition and translation are not chats, and omni models only stream. The 2024 generation is outdated.
     without: /realtime|asr|livetranslate|-mt-|omni|qwen2-5|character/,
   },
   { vendor: 'cerebras', piAi: 'cerebras', modelsDev: 'cerebras' },
@@ -51,19 +50,19 @@ export const chatVendors: readonly ChatVendor[] = [
   { vendor: 'together', piAi: 'together', modelsDev: 'togetherai' },
   {
     ...{ vendor: 'fireworks', piAi: 'fireworks', modelsDev: 'fireworks-ai', prefix: 'accounts/fireworks/models/' },
-    // Routers choose among models by themselves.
+    // Routers choose among models themselves.
     without: /\/routers\//,
   },
   {
     ...{ vendor: 'bedrock', piAi: 'amazon-bedrock', modelsDev: 'amazon-bedrock' },
-    // Names for one region of the world alone; whoever is there asks for them by their names, or says so in the YAML.
+    // Names for one region of the world only; operators there request them by name, or configure them in the YAML.
     without: /^(apac|au|ca|eu|in|jp|us-gov)\./,
-    // Most newer models are there under these names only.
+    // Most newer models exist only under these names there.
     profiles: ['global.', 'us.'],
     // The maker, and a version of the offer: anthropic.claude-haiku-4-5-20251001-v1:0.
     makerEnd: '.',
     dressing: /^[a-z]+\.|-v\d+(:\d+)?$|-\d+:\d+$/g,
-    // As workers/vendors/bedrock/reasoning.ts has it.
+    // As in workers/vendors/bedrock/reasoning.ts.
     efforts: /anthropic\.claude|amazon\.nova-2|openai\.gpt/,
     // https://docs.aws.amazon.com/bedrock/latest/userguide/conversation-inference-supported-models-features.html
     documents: /anthropic\.claude|amazon\.nova-(2-)?(lite|pro|premier)/,
@@ -72,13 +71,13 @@ export const chatVendors: readonly ChatVendor[] = [
   { vendor: 'nvidia', piAi: 'nvidia', modelsDev: 'nvidia' },
   {
     ...{ vendor: 'openrouter', piAi: 'openrouter', modelsDev: 'openrouter' },
-    // Of makers only that have no vendor here; neither its aliases (~) nor its variants (:free), nor its own choice.
+    // Only makers without a vendor here; neither its aliases (~) nor its variants (:free), nor its automatic choice.
     without:
       /^~|:|^auto$|^(anthropic|openai|openrouter|google|deepseek|x-ai|mistralai|qwen|moonshotai|z-ai|minimax|perplexity|nvidia)\//,
   },
 ];
 
-/** The maker's name by what its models' names begin with at vendors that serve models of others. */
+/** Makers' names by the prefix of their models' names at vendors that serve models of others. */
 export const makers: Readonly<Record<string, string>> = {
   'deepseek-ai': 'deepseek',
   'meta-llama': 'meta',

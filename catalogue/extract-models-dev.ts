@@ -1,16 +1,16 @@
-// Makes models-dev.json anew from a checkout of https://github.com/anomalyco/models.dev (MIT), which no npm package holds:
+// Regenerates models-dev.json from a checkout of https://github.com/anomalyco/models.dev (MIT), which is not published on npm:
 // node --import tsx catalogue/extract-models-dev.ts <folder of the checkout> <commit> <its date>
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'smol-toml';
 import { type ModelsDevFact, modelsDevFile, modelsDevPath } from './models-dev.ts';
 
-/** Vendors whose models are described by other sources: of theirs, dates and kinds of content only. */
+/** Vendors whose models are described by other sources: only dates and kinds of content are taken. */
 const dated = ['openai', 'anthropic', 'google', 'deepseek', 'xai', 'mistral', 'groq', 'togetherai', 'fireworks-ai'];
 const alsoDated = ['cerebras', 'moonshotai', 'zai', 'minimax', 'nvidia'];
 /** Vendors that no other source describes. */
 const described = ['perplexity', 'alibaba', 'siliconflow'];
-/** Gateways: of theirs, dates only. */
+/** Gateways: only dates are taken. */
 const listing = ['vercel', 'openrouter'];
 
 interface Toml {
@@ -27,7 +27,7 @@ function readToml(path: string): Toml {
   return parse(readFileSync(path, 'utf8')) as Toml;
 }
 
-/** A model's own words, and those of the model it is an offer of. */
+/** A model's own properties, merged with those of its base model. */
 function readModel(checkout: string, path: string): Toml {
   const own = readToml(path);
   if (own.base_model === undefined) return own;

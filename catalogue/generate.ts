@@ -1,11 +1,11 @@
-// Makes shared/catalogue/models.json anew: `npm run catalogue`. Needs the npm registry once for each version of a source.
+// Regenerates shared/catalogue/models.json: `npm run catalogue`. Needs the npm registry once per version of a source.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { buildCatalogue, catalogueText } from './build-catalogue.ts';
 
 const path = fileURLToPath(new URL('../shared/catalogue/models.json', import.meta.url));
 
-/** Ids of the file that is replaced; it may be of an older shape. */
+/** Ids of the file to be replaced; it may have an older shape. */
 function idsBefore(): string[] {
   if (!existsSync(path)) return [];
   return (JSON.parse(readFileSync(path, 'utf8')) as { models: { id: string }[] }).models.map(({ id }) => id);

@@ -5,29 +5,29 @@ import { readModelsDev } from './models-dev.ts';
 import { piAiDate } from './pi-ai.ts';
 import type { SourceName } from './sources.ts';
 
-/** A row, and which source names the model as one that is offered now. */
+/** A row, with the source that lists the model as currently offered. */
 export interface MediaModel {
   readonly row: Model;
-  /** Undefined: its vendor's page does, which stands beside the row. */
+  /** Undefined: the vendor's page does, whose link is beside the row. */
   readonly named: readonly [source: SourceName, name: string] | undefined;
 }
 
 const modelsDev = readModelsDev();
 
-/** What is known of such a model beside its traits. */
+/** Facts about such a model, except its traits. */
 export interface MediaFacts extends Pick<Model, 'prices' | 'contextWindow' | 'maxOutputTokens'> {
   readonly vendor: string;
-  /** What the vendor calls it; left out: the id. */
+  /** The vendor's name of it; left out: the id. */
   readonly model?: string;
   readonly maker: string;
   readonly input: Model['input'];
   readonly output: Model['output'];
-  /** Its id in models.dev, which tells its release. */
+  /** Its id in models.dev, which has its release date. */
   readonly dated?: string;
   readonly named: MediaModel['named'];
 }
 
-/** Makes a row. */
+/** Creates a row. */
 export function media(id: string, facts: MediaFacts, traits: Traits): MediaModel {
   const { vendor, model = id, maker, dated, named, ...rest } = facts;
   const date = dated === undefined ? undefined : modelsDev.models[dated]?.released;
@@ -45,7 +45,7 @@ export function media(id: string, facts: MediaFacts, traits: Traits): MediaModel
   };
 }
 
-/** Pictures of any size, as links. */
+/** Images of any size, as links. */
 export const linkedImages = (tasks: NonNullable<Model['image']>['tasks'], most = 1): Traits => ({
   image: { tasks, most, partial: false, responseFormat: true },
 });

@@ -17,7 +17,7 @@ function flux(name: string, edits: boolean): MediaModel {
   );
 }
 
-/** https://ai.google.dev/gemini-api/docs/image-generation. Shapes are by ratio, so sizes are not fixed. */
+/** https://ai.google.dev/gemini-api/docs/image-generation. Shapes are set by ratio, so sizes are not fixed. */
 function geminiImage(name: string): MediaModel {
   const prices = pricesOfGenai('google', name, piAiDate());
   return media(
@@ -31,7 +31,10 @@ function geminiImage(name: string): MediaModel {
   );
 }
 
-/** https://fal.ai/models and each model's page. @param most its `num_images` */
+/**
+ * https://fal.ai/models and each model's page.
+ * @param most its `num_images`
+ */
 function falImage(name: string, maker: string, task: 'generation' | 'edit', most = 1): MediaModel {
   return media(
     `fal/${name}`,
@@ -43,7 +46,7 @@ function falImage(name: string, maker: string, task: 'generation' | 'edit', most
   );
 }
 
-/** https://docs.lumalabs.ai/docs/image-generation. Shapes are by ratio; pictures it takes by its own fields only. */
+/** https://docs.lumalabs.ai/docs/image-generation. Shapes are set by ratio; input images need Luma's own fields. */
 function lumaPhoton(name: string): MediaModel {
   return media(
     `luma/${name}`,
@@ -61,7 +64,7 @@ function replicateImage(name: string, maker: string): MediaModel {
   );
 }
 
-/** https://developers.deepgram.com/docs/models-languages-overview; prices by LiteLLM's list of 2025-09-05. */
+/** https://developers.deepgram.com/docs/models-languages-overview; prices from LiteLLM's list of 2025-09-05. */
 function nova(name: string, dollarsASecond: number): MediaModel {
   return media(
     `deepgram/${name}`,
@@ -74,7 +77,7 @@ function nova(name: string, dollarsASecond: number): MediaModel {
 }
 
 /**
- * https://developers.deepgram.com/docs/tts-models; prices by https://github.com/Portkey-AI/models at f654307, 2026-08-21. A
+ * https://developers.deepgram.com/docs/tts-models; prices from https://github.com/Portkey-AI/models at f654307, 2026-08-21. A
  * voice is a model.
  */
 function aura(name: string): MediaModel {
@@ -113,8 +116,8 @@ function scribe(name: string, named: MediaModel['named']): MediaModel {
 }
 
 /**
- * https://www.assemblyai.com/docs/getting-started/models; prices by https://www.assemblyai.com/pricing as of 2026-10-07, which
- * names them for an hour.
+ * https://www.assemblyai.com/docs/getting-started/models; prices from https://www.assemblyai.com/pricing as of 2026-10-07,
+ * which gives them per hour.
  */
 function universal(name: string, dollarsAnHour: number | undefined): MediaModel {
   return media(
@@ -142,7 +145,7 @@ function groqWhisper(name: string, translates: boolean): MediaModel {
   );
 }
 
-/** https://console.groq.com/docs/text-to-speech, prices by https://console.groq.com/docs/models; it speaks WAV only. */
+/** https://console.groq.com/docs/text-to-speech, prices from https://console.groq.com/docs/models; it produces only WAV. */
 function orpheus(name: string, dollarsACharacter: number): MediaModel {
   return media(
     `groq/${name}`,
@@ -154,7 +157,7 @@ function orpheus(name: string, dollarsACharacter: number): MediaModel {
   );
 }
 
-/** Embeddings of Google: https://ai.google.dev/gemini-api/docs/embeddings; a batch holds at most 100. */
+/** Google's embeddings: https://ai.google.dev/gemini-api/docs/embeddings; a batch contains at most 100. */
 function geminiEmbedding(name: string, contextWindow: number): MediaModel {
   const prices = pricesOfGenai('google', name, piAiDate());
   return media(
@@ -169,7 +172,7 @@ function geminiEmbedding(name: string, contextWindow: number): MediaModel {
   );
 }
 
-/** https://docs.mistral.ai/capabilities/embeddings: 16,384 tokens in one call, so sixteen inputs at a time are few enough. */
+/** https://docs.mistral.ai/capabilities/embeddings: 16,384 tokens per call, so batches of sixteen inputs are small enough. */
 function mistralEmbedding(name: string): MediaModel {
   const prices = pricesOfGenai('mistral', name, piAiDate());
   return media(
@@ -180,14 +183,14 @@ function mistralEmbedding(name: string): MediaModel {
       dated: `vercel/mistral/${name}`,
       named: ['@ai-sdk/gateway', `mistral/${name}`],
     },
-    // It calls the number of dimensions otherwise than OpenAI does.
+    // Its name for the number of dimensions differs from OpenAI's.
     { embedding: { dimensions: false, batch: 16, batchTokens: 16_384 } },
   );
 }
 
 /**
- * Models of images, videos, audio and embeddings, kept by hand from the vendors' documents: no package describes them. Each
- * is named by a package that lists what is offered now: one that is named no more stops the generator.
+ * Models of images, videos, audio and embeddings, maintained by hand from the vendors' documentation: no package describes
+ * them. Each refers to a package that lists current models: if it disappears from there, the generator stops.
  */
 export function mediaModels(): MediaModel[] {
   return [

@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 const modality = z.enum(['text', 'image', 'audio', 'video', 'pdf']);
 
-/** What models.dev says of a model at a vendor. Dates are `YYYY`, `YYYY-MM` or `YYYY-MM-DD`; prices are dollars a million tokens. */
+/** Facts of models.dev about a model at a vendor. Dates are `YYYY`, `YYYY-MM` or `YYYY-MM-DD`; prices are dollars per million tokens. */
 const fact = z.strictObject({
   released: z.string().optional(),
   deprecated: z.literal(true).optional(),
@@ -22,10 +22,10 @@ const fact = z.strictObject({
     .optional(),
 });
 
-/** What models.dev says of one model at one vendor. */
+/** Facts of models.dev about one model at one vendor. */
 export type ModelsDevFact = z.infer<typeof fact>;
 
-/** The extract's file: facts by `<vendor there>/<model>`, and which state of the repository they are from. */
+/** The extract's file: facts by `<vendor there>/<model>`, and the state of the repository they are from. */
 export const modelsDevFile = z.strictObject({
   repository: z.string(),
   commit: z.string().regex(/^[0-9a-f]{40}$/),
@@ -33,7 +33,7 @@ export const modelsDevFile = z.strictObject({
   models: z.record(z.string(), fact),
 });
 
-/** Where the extract lies. */
+/** Location of the extract. */
 export const modelsDevPath = new URL('./models-dev.json', import.meta.url);
 
 /** Reads the extract (see extract-models-dev.ts). */

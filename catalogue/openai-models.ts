@@ -30,7 +30,7 @@ const speech = (events: boolean): Traits => ({
   speech: { formats: speechFormats, events },
 });
 
-/** Prices that no package has: https://github.com/Portkey-AI/models at f654307, 2026-08-21. */
+/** Prices missing from all packages: https://github.com/Portkey-AI/models at f654307, 2026-08-21. */
 const documentedPrices: Readonly<Record<string, Model['prices']>> = {
   'dall-e-3': {
     image: nano(0.04),
@@ -53,7 +53,7 @@ const contents: Record<Model['capability'], Required<Pick<Model, 'input' | 'outp
   video: { input: ['text', 'image'], output: ['video'] },
 };
 
-/** A snapshot (`gpt-5.4-mini-2026-03-17`) takes and costs what its model does, unless it is listed itself. */
+/** A snapshot (`gpt-5.4-mini-2026-03-17`) has its model's limits and prices, unless it is listed itself. */
 function findListed(id: string): PiAiModel | undefined {
   const listed = readPiAi('openai');
   const model = id.replace(/-20\d\d-\d\d-\d\d$/, '');
@@ -64,14 +64,14 @@ function contentsOf(id: string, traits: Traits, listed: PiAiModel | undefined) {
   const capability = capabilityOf(traits);
   if (listed?.input.includes('image'))
     return { input: ['text', 'image', 'file'], output: ['text'] } satisfies Partial<Model>;
-  // It makes pictures, and takes none.
+  // It generates images, and accepts none.
   if (id === 'dall-e-3') return { input: ['text'], output: ['image'] } satisfies Partial<Model>;
   return contents[capability];
 }
 
 /**
- * A model of OpenAI. Its capability is what its traits are of, else chat.
- * @param released its day of release; undefined where no source tells it
+ * A model of OpenAI. Its capability follows from its traits, else it is chat.
+ * @param released its release date; undefined if no source has it
  */
 function openai(id: string, released?: string, limits?: Limits, traits: Traits = {}): Model {
   const capability = capabilityOf(traits);
@@ -89,9 +89,9 @@ function openai(id: string, released?: string, limits?: Limits, traits: Traits =
     ...(limits && { contextWindow: limits[0], maxOutputTokens: limits[1] }),
     ...(!limits && listed && { maxOutputTokens: listed.maxTokens }),
     ...(prices && { prices }),
-    // All its chat models have the Responses API, but for those of the legacy completions.
+    // All its chat models support the Responses API, except those of the legacy completions.
     ...(capability === 'chat' && !traits.legacyCompletions && { responses: true }),
-    // It refuses what it does not know. The fourth generation does not reason.
+    // It rejects unknown fields. The fourth generation does not reason.
     ...(capability === 'chat' && {
       reasoning: reasons && !traits.legacyCompletions,
       chat: { hints: false, effort: reasons },
@@ -101,10 +101,10 @@ function openai(id: string, released?: string, limits?: Limits, traits: Traits =
 }
 
 /**
- * The models of OpenAI: those for chat completions that its client names (`ChatModel`, openai 7.57.0), and those for legacy
- * completions, embeddings, images, transcription and speech. Left out are models for search only, those for its Responses
- * API only, and those it has shut down. Limits are of https://platform.openai.com/docs/models: other lists lower them to what
- * they want to be charged.
+ * The models of OpenAI: those for chat completions that its client lists (`ChatModel`, openai 7.57.0), and those for legacy
+ * completions, embeddings, images, transcription and speech. Left out are models for search only, those for its Responses API
+ * only, and those shut down. Limits are from https://platform.openai.com/docs/models: other lists lower them to what they
+ * want to be charged.
  */
 export const openaiModels: readonly Model[] = [
   openai('gpt-6.1-sol'),

@@ -17,7 +17,7 @@ const listed = z.object({
   maxTokens: z.int(),
 });
 
-/** A chat model as pi-ai lists it; prices are dollars a million tokens, and 0 where it knows none. */
+/** A chat model as listed by pi-ai; prices are dollars per million tokens, and 0 if unknown. */
 export type PiAiModel = z.infer<typeof listed>;
 
 function readList(file: string): unknown {
@@ -33,7 +33,7 @@ export function readPiAi(vendor: string): PiAiModel[] {
     .map(([, model]) => listed.parse(model));
 }
 
-/** The day on which pi-ai's lists were made, `YYYY-MM-DD`. */
+/** The day pi-ai's lists were generated, `YYYY-MM-DD`. */
 export function piAiDate(): string {
   return z.object({ generatedAt: z.iso.datetime() }).parse(readList('.manifest.json')).generatedAt.slice(0, 10);
 }

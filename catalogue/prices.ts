@@ -7,7 +7,7 @@ import { unpack } from './sources.ts';
 
 type Prices = NonNullable<Model['prices']>;
 
-/** Dollars a million tokens → nano-dollars a thousand tokens. */
+/** Dollars per million tokens → nano-dollars per thousand tokens. */
 const perThousand = (dollars: number): number => Math.round(dollars * 1_000_000);
 
 /** Dollars → nano-dollars. */
@@ -20,7 +20,7 @@ interface PiAiCost {
   readonly cacheWrite: number;
 }
 
-/** A price of nothing for the cache is one that is not known. */
+/** A cache price of 0 means unknown. */
 const tokenPrices = ({ input, output, cacheRead, cacheWrite }: PiAiCost) => ({
   input: perThousand(input),
   ...(cacheRead > 0 && { cachedInput: perThousand(cacheRead) }),
@@ -28,7 +28,7 @@ const tokenPrices = ({ input, output, cacheRead, cacheWrite }: PiAiCost) => ({
   output: perThousand(output),
 });
 
-/** pi-ai's prices of a model; undefined where it knows none. */
+/** pi-ai's prices of a model; undefined if unknown. */
 export function pricesOfPiAi({ cost }: PiAiModel): Prices | undefined {
   if (cost.input === 0 && cost.output === 0) return undefined;
   const above = cost.tiers?.map((tier) => ({ tokens: tier.inputTokensAbove, ...tokenPrices(tier) }));
@@ -78,17 +78,17 @@ function matches(match: Match, id: string): boolean {
   return match.regex !== undefined && new RegExp(match.regex).test(id);
 }
 
-/** The prices of `day`, where they have changed: the last ones that had begun. Prices of some hours only are passed over. */
+/** The prices of `day`, if they change over time: the latest that have started. Prices for some hours only are ignored. */
 function pricesOn(day: string, prices: GenaiModel['prices']): PriceList {
   if (!Array.isArray(prices)) return prices;
-  const begun = prices.filter(
+  const started = prices.filter(
     ({ constraint }) =>
       constraint === undefined || (constraint.type === 'start_date' && (constraint.start_date ?? '') <= day),
   );
-  return begun.at(-1)?.prices ?? {};
+  return started.at(-1)?.prices ?? {};
 }
 
-/** What genai-prices says on a day of a model at one of its vendors; undefined where it has nothing that we know. */
+/** The prices in genai-prices for a model at one of its vendors on a day; undefined if it has none in our units. */
 export function pricesOfGenai(vendor: string, id: string, day: string): Prices | undefined {
   const models = genaiPrices.findProvider({ providerId: vendor })?.models ?? [];
   const found = models.find(({ match }) => matches(match, id));

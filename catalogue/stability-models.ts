@@ -4,7 +4,10 @@ import { nano } from './prices.ts';
 
 type Tasks = NonNullable<Traits['image']>['tasks'];
 
-/** @param credits for one image; a credit is a cent (https://platform.stability.ai/pricing). */
+/**
+ * A Stability image model.
+ * @param credits per image; a credit is a cent (https://platform.stability.ai/pricing).
+ */
 function stableImage(name: string, tasks: Tasks, credits: number): MediaModel {
   return media(
     name,
@@ -12,13 +15,13 @@ function stableImage(name: string, tasks: Tasks, credits: number): MediaModel {
       ...{ vendor: 'stability', maker: 'stability', prices: { image: nano(credits / 100) }, named: undefined },
       ...{ input: tasks.includes('edit') ? ['text', 'image'] : ['text'], output: ['image'] },
     },
-    // Shapes are by ratio, so sizes are not fixed.
+    // Shapes are set by ratio, so sizes are not fixed.
     { image: { tasks, most: 1, partial: false, responseFormat: false } },
   );
 }
 
 /**
- * Stability AI's images: https://platform.stability.ai/docs/api-reference, which tells their credits, but for those of the
+ * Stability AI's image models: https://platform.stability.ai/docs/api-reference, which lists their credits, except those of
  * inpainting: https://stability.ai/api-pricing-update-25.
  */
 export function stabilityModels(): MediaModel[] {

@@ -4,10 +4,7 @@ import { nano } from './prices.ts';
 
 const veoSizes = ['1280x720', '720x1280', '1920x1080', '1080x1920'];
 
-/**
- * https://ai.google.dev/gemini-api/docs/video; the price is of LiteLLM's list. Lengths other than 8 seconds are for 720p
- * only.
- */
+/** https://ai.google.dev/gemini-api/docs/video; the price is from LiteLLM's list. Lengths other than 8 seconds require 720p. */
 function veo(name: string, dated: string | undefined, dollarsASecond: number | undefined): MediaModel {
   return media(
     name,
@@ -25,7 +22,7 @@ function veo(name: string, dated: string | undefined, dollarsASecond: number | u
   );
 }
 
-/** Videos of Veo, but for its price: by the page of the model at its vendor. */
+/** Veo's videos at another vendor, without its price: from the model's page there. */
 function servedVeo(vendor: 'fal' | 'replicate', name: string, model: string, input: boolean): MediaModel {
   return media(
     `${vendor}/${name}`,
@@ -40,15 +37,15 @@ function servedVeo(vendor: 'fal' | 'replicate', name: string, model: string, inp
 type VideoTraits = NonNullable<Model['video']>;
 type VideoShapes = Pick<VideoTraits, 'sizes' | 'seconds'> & Partial<Pick<VideoTraits, 'input'>>;
 
-/** Every whole number of seconds from one to another, the usual one first. */
-function lengths(usual: number, from: number, to: number): string[] {
+/** Every whole number of seconds in a range, the default first. */
+function lengths(preferred: number, from: number, to: number): string[] {
   const all = Array.from({ length: to - from + 1 }, (_, index) => from + index);
-  return [usual, ...all.filter((length) => length !== usual)].map(String);
+  return [preferred, ...all.filter((length) => length !== preferred)].map(String);
 }
 
 /**
- * Names, sizes and lengths by the types of @runwayml/sdk 4.20.1. Prices by https://docs.dev.runwayml.com/guides/pricing, as it was
- * quoted on 2026-09-09 (a credit is $0.01), where one holds for every size and with or without sound.
+ * Names, sizes and lengths from the types of @runwayml/sdk 4.20.1. Prices from https://docs.dev.runwayml.com/guides/pricing,
+ * as quoted on 2026-09-09 (a credit is $0.01), if one applies to every size and with or without sound.
  */
 function runway(name: string, maker: string, video: VideoShapes, dollarsASecond?: number): MediaModel {
   return media(
@@ -62,7 +59,7 @@ function runway(name: string, maker: string, video: VideoShapes, dollarsASecond?
   );
 }
 
-/** https://docs.lumalabs.ai/docs/video-generation; prices are by the pixel there. */
+/** https://docs.lumalabs.ai/docs/video-generation; prices are per pixel there. */
 function lumaRay(name: string): MediaModel {
   return media(
     `luma/${name}`,
@@ -77,8 +74,8 @@ function lumaRay(name: string): MediaModel {
 }
 
 /**
- * A model of Kling's in its standard mode, 720p, and in the professional one, 1080p. Prices by
- * https://kling.ai/document-api/pricing/base/video, as it was quoted on 2026-08-13, without sound, which is the default.
+ * A Kling model in its standard mode, 720p, and its professional one, 1080p. Prices from
+ * https://kling.ai/document-api/pricing/base/video, as quoted on 2026-08-13, without sound, which is the default.
  */
 function kling(
   name: string,
@@ -103,13 +100,13 @@ function kling(
   );
 }
 
-/** Models of videos, kept as those of other media are. */
+/** Video models, maintained like those of other media. */
 export function videoModels(): MediaModel[] {
   return [
     veo('veo-3.1-generate-preview', 'vercel/google/veo-3.1-generate-001', 0.4),
     veo('veo-3.1-fast-generate-preview', 'vercel/google/veo-3.1-fast-generate-001', undefined),
     veo('veo-3.1-lite-generate-preview', undefined, undefined),
-    // https://fal.ai/models/fal-ai/veo3/fast/llms.txt: pictures go to another path.
+    // https://fal.ai/models/fal-ai/veo3/fast/llms.txt: pictures use another path.
     servedVeo('fal', 'veo3/fast', 'fal-ai/veo3/fast', false),
     // https://replicate.com/google/veo-3-fast/api/schema
     servedVeo('replicate', 'google/veo-3-fast', 'google/veo-3-fast', true),

@@ -3,9 +3,9 @@ import Libsql from 'libsql';
 import { ConfigError } from '../shared/config/config.ts';
 
 /**
- * Takes the data folder for this process; returns what gives it back. The lock is the kernel's, held through an SQLite
- * file: it is gone with the process, however that ended, so there are no stale ones and no process ids to mistake.
- * @throws ConfigError when another launcher has it.
+ * Locks the data folder for this process; returns a function that unlocks it. The lock is the kernel's, held through an
+ * SQLite file: it ends with the process, however that ends, so there are no stale locks or reused process ids.
+ * @throws ConfigError when another launcher holds it.
  */
 export function lockDataDir(dataDir: string): () => void {
   const lock = new Libsql(join(dataDir, 'launcher.lock'), { timeout: 0 });

@@ -1,6 +1,6 @@
 /**
- * `npm run dev`: what `npm start` runs, but from its sources and without a build. A role starts again when its sources change;
- * the console comes from Vite's server, which shows changes at once.
+ * `npm run dev`: same as `npm start`, but from source and without a build. A role restarts when its sources change; the
+ * console is served by Vite, which shows changes at once.
  */
 import { watch } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { runLauncher } from './run-launcher.ts';
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Editors write a file in several steps, and several files at a time. */
 const settleMs = 200;
-/** Which children a change in a folder starts again. */
+/** Children to restart after a change in a folder. */
 const readers = {
   api: ['api'],
   workers: ['worker'],
@@ -22,7 +22,7 @@ const readers = {
 
 await runLauncher(
   {
-    // Nothing runs from dist/: it may be built meanwhile.
+    // Nothing runs from dist/, so it may be built meanwhile.
     buildLock: join(root, 'no.lock'),
     api: join(root, 'api/main.ts'),
     worker: join(root, 'workers/main.ts'),
@@ -54,7 +54,10 @@ function watchSources(launch: Launch): void {
   }
 }
 
-/** @param api the origin of the api, to which a page of Vite's server must look like one of its own */
+/**
+ * Serves the console with Vite.
+ * @param api the origin of the api, which must see requests from Vite's pages as its own
+ */
 async function serveConsole(api: string): Promise<void> {
   const toApi = { target: api, changeOrigin: true, headers: { origin: api } };
   const proxy = { '/console/api': toApi, '/console/queues': toApi };

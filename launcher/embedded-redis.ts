@@ -14,34 +14,34 @@ import type { ListeningMessage, StartMessage } from './in-memory-redis.ts';
 import { readRedisAddress, removeRedisAddress, writeRedisAddress } from './redis-address.ts';
 
 const serverPrograms = ['redis-server', 'valkey-server'];
-/** A big append-only file takes its time to load. */
+/** A large append-only file takes time to load. */
 const readyDeadlineMs = 60_000;
 const portAttempts = 5;
-/** The part of the memory that it may use, of the machine or of the container that it runs in: saving may double it. */
+/** Its share of the memory of the machine or its container: saving may double the use. */
 const memoryShare = 0.25;
 const minMemory = 256 * 1024 * 1024;
 
-/** A Redis of this machine's own (127.0.0.1 and a socket), with a password that only this start knows. */
+/** A Redis on this machine (127.0.0.1 and a socket), with a random password per start. */
 export interface EmbeddedRedis {
   readonly url: string;
   readonly pid: number;
-  /** Whether it keeps its data: false for the one in memory. */
+  /** Whether its data is persisted: false for the in-memory one. */
   readonly durable: boolean;
-  /** The program that runs, as people know it. */
+  /** Name of the running program, for messages. */
   readonly program: string;
-  /** Resolves when the process has ended, whatever the reason. */
+  /** Resolves when the process has ended, for any reason. */
   readonly ended: Promise<void>;
   /** Lets it write its data, then ends it; after the deadline it is killed. */
   stop(deadlineMs: number): Promise<void>;
 }
 
 /**
- * Starts `redis-server` or `valkey-server` from the PATH with its append-only file in the data folder; without either, a
- * Redis in memory. The address is left in the data folder while it runs. The caller holds the data folder's lock.
- * @param maxMemory as redis.conf writes it
- * @throws ConfigError when it does not answer within a minute.
+ * Starts `redis-server` or `valkey-server` from the PATH with its append-only file in the data folder; without either, an
+ * in-memory Redis. While it runs, its address is in the data folder. The caller holds the data folder's lock.
+ * @param maxMemory in redis.conf syntax
+ * @throws ConfigError when it does not respond within a minute.
  */
-export async function startEmbeddedRedis(dataDir: string, maxMemory = usualMaxMemory()): Promise<EmbeddedRedis> {
+export async function startEmbeddedRedis(dataDir: string, maxMemory = defaultMaxMemory()): Promise<EmbeddedRedis> {
   await endLeftover(dataDir);
   const password = randomBytes(24).toString('hex');
   for (const program of serverPrograms) {
@@ -51,13 +51,13 @@ export async function startEmbeddedRedis(dataDir: string, maxMemory = usualMaxMe
   return await startInMemory(dataDir, password);
 }
 
-function usualMaxMemory(): string {
-  // 0, or more than there is: no limit.
+function defaultMaxMemory(): string {
+  // 0, or more than the machine has, means no limit.
   const allowed = process.constrainedMemory() || totalmem();
   return String(Math.max(minMemory, Math.floor(Math.min(allowed, totalmem()) * memoryShare)));
 }
 
-/** A launcher that was killed leaves its redis-server behind, and two must never write the same file. */
+/** A killed launcher leaves its redis-server behind, and two must never write the same file. */
 async function endLeftover(dataDir: string): Promise<void> {
   const address = readRedisAddress(dataDir);
   if (address === undefined) return;
@@ -65,7 +65,7 @@ async function endLeftover(dataDir: string): Promise<void> {
   const pause = 50;
   try {
     await redis.connect();
-    // The password proves that it is ours and not another process under a number used again.
+    // The password proves that it is ours and not another process with a reused process id.
     await redis.ping();
     redis.shutdown().catch(() => {});
     for (let waited = 0; readRedisAddress(dataDir) !== undefined; waited += pause) {
@@ -89,7 +89,7 @@ async function startServer(
   const dir = join(dataDir, 'redis');
   await mkdir(dir, { recursive: true, mode: 0o700 });
   let output = '';
-  // Between choosing a port and the server's bind, another process may take it: then choose again.
+  // Another process may take the port between choosing it and the server's bind: then choose again.
   for (let attempt = 1; attempt <= portAttempts; attempt++) {
     const port = await freePort();
     const child = spawn(program, ['-'], { ...childOptions, stdio: ['pipe', 'pipe', 'pipe'] });
@@ -115,7 +115,7 @@ async function startServer(
 
 const socketOf = (dir: string): string => join(dir, 'redis.sock');
 
-/** Its socket, which costs everybody less CPU than a port, unless the path is longer than the shortest limit of a system. */
+/** Its socket, which uses less CPU than a port, unless the path exceeds the smallest limit among systems. */
 function serverUrl(port: number, dir: string, password: string): string {
   const socket = socketOf(dir);
   return isSocketPath(socket) ? `${socket}?password=${password}` : `redis://:${password}@127.0.0.1:${port}`;
@@ -125,7 +125,7 @@ function isSocketPath(path: string): boolean {
   return Buffer.byteLength(path) < 104 && !path.includes('?');
 }
 
-/** Given on stdin: an argument would show the password to every user of this machine. */
+/** Passed on stdin: an argument would show the password to every user of this machine. */
 function serverSettings(
   port: number,
   dir: string,
@@ -142,7 +142,7 @@ function serverSettings(
     'appendfsync everysec',
     // It grows fast with data that lives for seconds: at the default of 64 MB it would be rewritten all the time.
     'auto-aof-rewrite-min-size 256mb',
-    // A job's hashes hold few fields but long ones: as compact lists they take less memory, and less time to make and free.
+    // A job's hashes have few but long fields: as listpacks they take less memory, and less time to allocate and free.
     'hash-max-listpack-value 4096',
     'save ""',
     'maxmemory-policy noeviction',
@@ -194,7 +194,7 @@ function embedded(
   };
 }
 
-/** Whether the program was there to be run. */
+/** Whether the program exists and was started. */
 async function hasSpawned(child: ChildProcess): Promise<boolean> {
   return await new Promise((resolve, reject) => {
     child.once('spawn', () => resolve(true));

@@ -3,10 +3,10 @@ import Libsql from 'libsql';
 import { ConfigError } from '../shared/config/config.ts';
 
 /**
- * Keeps builds away from the one that this process runs from, until it ends: a child that starts again must find what it was
- * started from. Any number of launchers hold it; a build (build-state.mjs) takes it alone. Where the file is
- * missing or cannot be written, as in an image, nothing is built either.
- * @throws ConfigError while it is being built.
+ * Keeps builds from replacing this process's build until it ends: a restarted child must find the same build. Any number of
+ * launchers hold the lock; a build (build-state.mjs) takes it exclusively. If the file is missing or read-only, as in an
+ * image, there are no builds either.
+ * @throws ConfigError while a build is running.
  */
 export function holdBuild(lockFile: string): void {
   if (!existsSync(lockFile)) return;

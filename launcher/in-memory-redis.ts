@@ -1,6 +1,6 @@
 /**
- * A process that is a Redis in memory, for trying Sluice out where no redis-server is installed. Forked by
- * embedded-redis.ts, which sends the password; it ends with SIGTERM or when its parent is gone.
+ * A process that is an in-memory Redis, for trying Sluice where no redis-server is installed. Forked by embedded-redis.ts,
+ * which sends the password; it ends with SIGTERM or when its parent is gone.
  */
 import { createServer } from 'node:net';
 import {
@@ -11,13 +11,13 @@ import {
 } from 'js-redis-server/core';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
 
-/** From the parent, once: what to start with. */
+/** From the parent, once: the start parameters. */
 export interface StartMessage {
   readonly type: 'start';
   readonly password: string;
 }
 
-/** To the parent, once: where it listens. */
+/** To the parent, once: the port it listens on. */
 export interface ListeningMessage {
   readonly type: 'listening';
   readonly port: number;
@@ -27,7 +27,7 @@ function start(password: string): void {
   const compatibility = 'redis-7.0';
   const state = new RedisServerState({ requirepass: password, compatibility });
   const executor = createRedisCommandExecutor({ compatibility });
-  // Not the package's own server: that one listens on every interface.
+  // Not the package's own server, which listens on every interface.
   const server = createServer({ keepAlive: true, noDelay: true }, (socket) => {
     attachSession(new SocketConnectionTransport(socket), { state, executor });
   });

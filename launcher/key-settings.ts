@@ -5,7 +5,7 @@ import { formatDollars, parseDollars } from '../shared/money/dollars.ts';
 
 const dayMs = 86_400_000;
 
-/** Options of `npm run keys -- create`, as `parseArgs` takes them. */
+/** Options of `npm run keys -- create`, in `parseArgs` format. */
 export const keyOptions = {
   concurrency: { type: 'string' },
   'on-disconnect': { type: 'string' },
@@ -20,7 +20,7 @@ export const keyOptions = {
   'vendor-ids': { type: 'string' },
 } as const;
 
-/** How they are explained. */
+/** Help text of the options. */
 export const keyOptionsHelp = `  --concurrency    unfinished jobs that the key may have at a time
   --on-disconnect  what becomes of a job when its caller leaves
   --unsupported-parameters
@@ -36,7 +36,10 @@ export const keyOptionsHelp = `  --concurrency    unfinished jobs that the key m
 
 type Given = { readonly [Name in keyof typeof keyOptions]?: string | undefined };
 
-/** The settings that a command line gives. @throws Error that names the option at fault, and what it takes. */
+/**
+ * Parses the settings of a command line.
+ * @throws Error that names the option at fault and the values it accepts.
+ */
 export function readKeySettings(given: Given, now: number): Partial<KeySettings> {
   const { 'on-disconnect': onDisconnect, 'unsupported-parameters': unsupported } = given;
   if (onDisconnect !== undefined && onDisconnect !== 'cancel' && onDisconnect !== 'continue') {
@@ -60,32 +63,32 @@ export function readKeySettings(given: Given, now: number): Partial<KeySettings>
   };
 }
 
-function wholeNumber(given: Given, name: keyof Given, most: number): number | undefined {
+function wholeNumber(given: Given, name: keyof Given, max: number): number | undefined {
   const text = given[name];
   if (text === undefined) return undefined;
-  if (/^[1-9]\d{0,14}$/.test(text) && Number(text) <= most) return Number(text);
-  throw new Error(`--${name} takes a whole number from 1 to ${most}`);
+  if (/^[1-9]\d{0,14}$/.test(text) && Number(text) <= max) return Number(text);
+  throw new Error(`--${name} takes a whole number from 1 to ${max}`);
 }
 
-function words(list: string | undefined): string[] | undefined {
-  return list?.split(',').map((word) => word.trim());
+function splitList(list: string | undefined): string[] | undefined {
+  return list?.split(',').map((item) => item.trim());
 }
 
 function readCapabilities(list: string | undefined): KeySettings['capabilities'] {
-  return words(list)?.map((word) => {
-    if (!isCapability(word)) throw new Error('--capabilities takes names of capabilities, with commas between them');
-    return word;
+  return splitList(list)?.map((name) => {
+    if (!isCapability(name)) throw new Error('--capabilities takes names of capabilities, with commas between them');
+    return name;
   });
 }
 
 function readModels(list: string | undefined): KeySettings['models'] {
-  const models = words(list);
+  const models = splitList(list);
   if (models?.every((model) => /^[^*]{1,256}$|^[^*]{0,255}\*$/.test(model)) ?? true) return models;
   throw new Error('--models takes ids of models, with commas between them, each of which may end in a star');
 }
 
 function readVendorIds(list: string | undefined): KeySettings['vendorIds'] {
-  const ids = words(list);
+  const ids = splitList(list);
   if (ids?.every((id) => /^[^*]{1,512}$|^[^*]{0,511}\*$/.test(id)) ?? true) return ids;
   throw new Error('--vendor-ids takes ids, with commas between them, each of which may end in a star');
 }
@@ -113,7 +116,7 @@ function rowOf(key: ApiKey, now: number): string[] {
   return [
     key.id,
     `${key.prefix}…`,
-    // A name may hold anything; in a terminal it stays on its line.
+    // A name may contain anything; in a terminal it must stay on its line.
     key.name.replace(/\p{C}/gu, ' '),
     keyStatus(key, now),
     timeText(key.createdAt),

@@ -24,7 +24,7 @@ const usage = `usage:
 ${keyOptionsHelp}
   ID               a key's id, or its beginning as list shows it`;
 
-/** The commands, and how many operands each takes. */
+/** The commands with their number of operands. */
 const operandCounts = new Map([
   ['create', 0],
   ['list', 0],
@@ -34,7 +34,7 @@ const operandCounts = new Map([
 /** How long a revocation waits for Redis. */
 const redisDeadlineMs = 10_000;
 
-/** A command line that cannot be understood: exit code 2. */
+/** An invalid command line: exit code 2. */
 class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -91,7 +91,7 @@ async function list(db: Database, args: Arguments): Promise<void> {
   say(args, shown, keyTable(keys, now));
 }
 
-/** The database comes first. No Redis afterwards means that its next start comes later, and that tells it of every revoked key. */
+/** The database comes first. Without a Redis now, its next start comes later, and then it gets every revoked key. */
 async function revoke(db: Database, config: Config, args: Arguments): Promise<void> {
   const idOrPrefix = args.positionals[1] ?? '';
   const key = chooseKey(await findApiKeys(db, idOrPrefix.replace(/…$/, '')), idOrPrefix);

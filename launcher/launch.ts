@@ -21,15 +21,15 @@ const startDeadlineMs = 30_000;
 const sandboxCloseMs = 3000;
 const redisCloseMs = 15_000;
 /**
- * As in package.json. Collecting with helper threads costs a process with little to keep more than it saves, and collecting
- * before the young generation is full is collecting more often. Node 24 would give the young generation 96 MB: with a
- * quarter of them requests cost the same, and 5,000 open streams 100 MB less.
+ * As in package.json. Helper threads for garbage collection cost a process with a small heap more than they save, and
+ * collecting before the young generation is full only means more collections. Node 24 would give the young generation 96 MB:
+ * with a quarter of that, requests cost the same, and 5,000 open streams 100 MB less.
  */
 const apiFlags = ['--max-semi-space-size=8', '--single-threaded-gc', '--no-minor-gc-task'];
-/** As in package.json: some 25 MB more than an api has, for fewer collections. */
+/** As in package.json: about 25 MB more than an api, for fewer collections. */
 const workerFlags = ['--max-semi-space-size=16', '--single-threaded-gc', '--no-minor-gc-task'];
 
-/** What a child may need beyond its own time for shutting down, to notice and to leave. */
+/** Extra time for a child, beyond its own shutdown time, to react and exit. */
 const closeGraceMs = 7000;
 
 /** Paths of the modules that run as children, and of the lock of their build. */
@@ -38,27 +38,27 @@ export interface Programs {
   readonly api: string;
   readonly worker: string;
   readonly sandbox: string;
-  /** Flags of Node that each of them needs. */
+  /** Node flags for all of them. */
   readonly nodeFlags?: readonly string[];
 }
 
 export interface LaunchOptions {
   readonly config: Config;
   readonly programs: Programs;
-  /** Told of everything the operator should know, one sentence at a time. */
+  /** Receives operator warnings, one sentence at a time. */
   readonly warn: (sentence: string) => void;
 }
 
 /** Ends one part, within the given time. */
 type Closer = (limitMs: number) => Promise<void> | void;
 
-/** All that a start has begun so far, ended in the opposite order. */
+/** Everything a start has launched so far; closed in reverse order. */
 export class Launch {
   readonly #options: LaunchOptions;
   readonly #closers: Closer[] = [];
-  /** By their names. */
+  /** By name. */
   readonly #children = new Map<string, SupervisedChild>();
-  /** Those that read the settings again when they are told to. */
+  /** Children that reload the settings on request. */
   readonly #reloading: SupervisedChild[] = [];
   readonly #stopped = new AbortController();
   #closed: Promise<void> | undefined;
@@ -68,15 +68,15 @@ export class Launch {
   }
 
   /**
-   * Starts Redis (unless there is one), the sandbox (if wanted), a worker and an api process, and resolves when the api
-   * accepts. On an error the caller calls `close`.
+   * Starts Redis (unless one is configured), the sandbox (if enabled), a worker and an api process, and resolves when the api
+   * accepts connections. On an error the caller calls `close`.
    * @throws ConfigError or StartError.
    */
   async start(onRedisLost: () => void): Promise<Welcome> {
     const { config, programs, warn } = this.#options;
     holdBuild(programs.buildLock);
     await ensureDataDir(config.dataDir);
-    // Of what it cannot mend, the api tells.
+    // The api warns of permissions that cannot be fixed.
     await tightenDataDir(config.dataDir);
     this.#closers.push(lockDataDir(config.dataDir));
     const notices = readSettingNotices();
@@ -88,12 +88,12 @@ export class Launch {
     const { key, keyFile } = await this.#ensureKey();
     const operator = config.admin === undefined ? await firstOperator(config.dataDir) : 'environment';
     const settings = {
-      // Told above: an empty one counts as unset, and the children need not tell it again.
+      // Reported above: an empty value counts as unset, so the children do not report it again.
       ...Object.fromEntries(notices.map(({ name }) => [name, ''])),
       REDIS_URL: redis.url,
       SLUICE_DATA_DIR: config.dataDir,
       PORT: String(port),
-      // The welcome stays readable: a line per request only for those who ask for it.
+      // Keeps the welcome readable: request logs only if LOG_LEVEL is set.
       LOG_LEVEL: childEnvironment({}).LOG_LEVEL || 'warn',
       ...(await this.#startSandbox()),
     };
@@ -113,19 +113,19 @@ export class Launch {
     };
   }
 
-  /** Ends a child (`api`, `worker`, `sandbox`), and starts it again at once. One that does not run stays away. */
+  /** Ends a child (`api`, `worker`, `sandbox`) and restarts it at once. A child that is not running stays stopped. */
   async restart(name: string): Promise<void> {
     await this.#children.get(name)?.restart(this.#options.config.shutdownMs);
   }
 
-  /** Has api and worker read their settings again. */
+  /** Makes api and worker reload their settings. */
   reload(): void {
     for (const child of this.#reloading) child.reload();
   }
 
   /**
-   * Ends what runs: the api first, which still needs the others to finish its requests. Each part has its own deadline,
-   * and none more than `limitMs`.
+   * Stops everything: the api first, which still needs the others to finish its requests. Each part has its own deadline,
+   * limited to `limitMs`.
    */
   close(limitMs = Number.POSITIVE_INFINITY): Promise<void> {
     this.#stopped.abort(new StartError('Stopped while starting.'));
@@ -187,7 +187,10 @@ export class Launch {
     return { SANDBOX_BASE_URL: `http://127.0.0.1:${port}/v1` };
   }
 
-  /** @param apiSettings those of the api alone */
+  /**
+   * Starts the worker and the api.
+   * @param apiSettings settings for the api only
+   */
   async #startGateway(settings: Record<string, string>, apiSettings: Record<string, string>): Promise<string> {
     const { config, programs } = this.#options;
     const closeMs = config.shutdownMs + closeGraceMs;
@@ -214,14 +217,14 @@ export class Launch {
     return child;
   }
 
-  /** `close` may have gone by while this was starting: then the start ends here, and the process's end takes it along. */
+  /** `close` may have finished during the start: then the start is aborted here, and the part ends with the process. */
   #add(closer: Closer): void {
     this.#closers.push(closer);
     this.#stopped.signal.throwIfAborted();
   }
 }
 
-/** The settings by which the api makes the first operator. */
+/** The settings from which the api creates the first operator. */
 function adminSettings(operator: Welcome['operator']): Record<string, string> {
   if (operator === 'environment') return {};
   return { SLUICE_ADMIN_EMAIL: operator.email, SLUICE_ADMIN_PASSWORD: operator.password };
@@ -234,7 +237,10 @@ function describeRedis(redis: EmbeddedRedis): string {
   return `${redis.program}${redis.durable ? ', embedded, its data kept' : ''}`;
 }
 
-/** The port to listen on, found free. @throws ConfigError when it is not. */
+/**
+ * Checks that the port is free and returns it.
+ * @throws ConfigError if it is not.
+ */
 async function checkPort({ host, port }: Config): Promise<number> {
   const server = createServer();
   server.listen(port, host);

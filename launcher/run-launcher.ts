@@ -5,14 +5,14 @@ import { Launch, type Programs } from './launch.ts';
 import { StartError } from './supervised-child.ts';
 import { type Welcome, welcomeText } from './welcome.ts';
 
-/** Under some versions of npm Ctrl-C comes twice at once, from the terminal and from npm: that is one wish, not two. */
-const sameWishMs = 1000;
-/** Without Redis nothing can be finished, so waiting for it is in vain. */
+/** Under some versions of npm one Ctrl-C arrives twice at once, from the terminal and from npm. */
+const sameSignalMs = 1000;
+/** Without Redis no request can finish, so a longer wait is useless. */
 const redisLostLimitMs = 3000;
 
 /**
- * Starts everything with the settings of the environment, prints how to use it, and ends this process when it is told to
- * or when something essential fails: one sentence on stderr and exit code 1.
+ * Starts everything with the settings of the environment, prints usage information, and ends this process on request or when
+ * an essential part fails: with one sentence on stderr and exit code 1.
  * @param onStarted called when everything runs
  */
 export async function runLauncher(
@@ -46,7 +46,7 @@ export async function runLauncher(
   }
 }
 
-/** Has everything read its settings again, unless they cannot be used. */
+/** Makes everything reload its settings, unless they are invalid. */
 function reload(launch: Launch): void {
   try {
     readConfig();
@@ -57,7 +57,7 @@ function reload(launch: Launch): void {
   }
 }
 
-/** A terminal that is closed sends SIGHUP, too: then it is gone. */
+/** Closing a terminal also sends SIGHUP, and then this returns false. */
 function hasTerminal(): boolean {
   try {
     closeSync(openSync('/dev/tty', 'r'));
@@ -67,13 +67,13 @@ function hasTerminal(): boolean {
   }
 }
 
-/** Ends everything and then the process; the first reason counts. Asked once more, it ends at once. */
+/** Stops everything and then the process; the first reason counts. A second request ends it at once. */
 function stopper(launch: Launch): (sentence: string, exitCode: number, limitMs?: number) => void {
   let stoppingSince: number | undefined;
   return (sentence, exitCode, limitMs) => {
     if (stoppingSince !== undefined) {
-      // Only a signal asks twice; the children are killed on the way out.
-      if (exitCode === 0 && Date.now() - stoppingSince > sameWishMs) process.exit(1);
+      // Only a signal requests it twice; the children are killed on exit.
+      if (exitCode === 0 && Date.now() - stoppingSince > sameSignalMs) process.exit(1);
       return;
     }
     stoppingSince = Date.now();

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 
-/** The secret that a file has; without the file a new one, and the file, readable by its owner only. */
+/** The secret in a file; if missing, creates a secret and the file, readable by its owner only. */
 export async function secretOfFile(
   file: string,
   make: () => string,

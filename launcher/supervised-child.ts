@@ -3,30 +3,30 @@ import { childEnvironment } from '../shared/config/config.ts';
 import { childOptions, endChild, hasEnded, watchChild } from './child-process.ts';
 
 const maxPauseMs = 30_000;
-/** A child that ran this long begins again with the shortest pause. */
+/** After running this long, a child's restart pause is reset to the shortest one. */
 const steadyAfterMs = 60_000;
 
-/** Something that did not start; the message is one sentence for the operator. */
+/** A failed start; the message is one sentence for the operator. */
 export class StartError extends Error {
   override readonly name = 'StartError';
 }
 
-/** What to run as a child process and keep running. */
+/** A program to run as a child process and keep running. */
 export interface Program {
-  /** As people know it: `api`, `worker`, `sandbox`. */
+  /** Display name: `api`, `worker`, `sandbox`. */
   readonly name: string;
   /** Path of the module. */
   readonly file: string;
   readonly args?: readonly string[];
   /** Flags of Node itself. */
   readonly nodeFlags?: string[];
-  /** Whether what it prints is not worth showing. */
+  /** Whether to discard its output. */
   readonly quiet?: boolean;
   /** Settings that replace those of this process. */
   readonly settings: Record<string, string>;
 }
 
-/** What api and sandbox send over IPC when they accept connections. */
+/** Sent by api and sandbox over IPC when they accept connections. */
 export interface ListeningMessage {
   readonly type: 'listening';
   readonly url?: string;
@@ -34,8 +34,8 @@ export interface ListeningMessage {
 }
 
 /**
- * A child process with an IPC channel (so that it notices when this one is gone) that is started again, after a pause
- * that grows, whenever it ends without being asked to.
+ * A child process with an IPC channel (so that it notices when this process is gone), restarted with growing pauses whenever
+ * it ends unexpectedly.
  */
 export class SupervisedChild {
   readonly #warn: (sentence: string) => void;
@@ -50,7 +50,7 @@ export class SupervisedChild {
   #reloadsWhenReady = false;
   #isRestarting = false;
 
-  /** Starts it. `warn` is told of every unexpected end. */
+  /** Starts it. `warn` is called for every unexpected end. */
   constructor(program: Program, warn: (sentence: string) => void) {
     this.#program = program;
     this.#warn = warn;
@@ -61,7 +61,10 @@ export class SupervisedChild {
     return this.#child.pid;
   }
 
-  /** Resolves when the child says that it listens. @throws StartError when it ends before, or says nothing until the deadline. */
+  /**
+   * Resolves when the child reports that it listens.
+   * @throws StartError when it ends before, or does not report until the deadline.
+   */
   async listening(deadlineMs: number): Promise<ListeningMessage> {
     const child = this.#child;
     const { name } = this.#program;
@@ -83,8 +86,8 @@ export class SupervisedChild {
   }
 
   /**
-   * From now on the child is started again when it ends. Given settings and arguments are those of the next starts: where
-   * others know an address by now, the next child must come back under it.
+   * From now on, restarts the child when it ends. The given settings and arguments apply to the next starts: if others
+   * already know an address, the next child must use the same one.
    */
   supervise(next: { args?: readonly string[]; settings?: Record<string, string> } = {}): void {
     const { settings, ...rest } = next;
@@ -93,20 +96,20 @@ export class SupervisedChild {
     if (hasEnded(this.#child)) this.#startAgain();
   }
 
-  /** Has it read its settings again. One that is still starting is told when it is ready: before, a SIGHUP would end it. */
+  /** Makes it reload its settings. While it is starting, the signal is deferred until it is ready: a SIGHUP would end it. */
   reload(): void {
     if (this.#isReady) this.#child.kill('SIGHUP');
     else this.#reloadsWhenReady = true;
   }
 
-  /** Ends it for another to take its place at once: its program has changed. Never rejects. */
+  /** Ends it so that a new one replaces it at once, after its program changed. Never rejects. */
   async restart(deadlineMs: number): Promise<void> {
     if (hasEnded(this.#child)) return;
     this.#isRestarting = true;
     await endChild(this.#child, deadlineMs);
   }
 
-  /** Asks it to end, and ends it after the deadline. Never rejects. */
+  /** Asks it to end, and kills it after the deadline. Never rejects. */
   async stop(deadlineMs: number): Promise<void> {
     this.#stopping = true;
     clearTimeout(this.#timer);
@@ -124,7 +127,7 @@ export class SupervisedChild {
     watchChild(child);
     this.#startedAt = Date.now();
     this.#isReady = false;
-    // Its first message says that it is ready, whatever it does.
+    // Its first message, of any kind, means that it is ready.
     child.once('message', () => {
       this.#isReady = true;
       if (this.#reloadsWhenReady) child.kill('SIGHUP');
@@ -134,7 +137,7 @@ export class SupervisedChild {
       this.#isReady = false;
       if (this.#supervised) this.#startAgain();
     });
-    // A process that cannot be forked at all has no exit: it counts as ended too.
+    // A process that cannot be forked has no exit event: it counts as ended, too.
     child.once('error', () => {
       if (this.#supervised && child.pid === undefined) this.#startAgain();
     });

@@ -1,4 +1,4 @@
-/** `npm run users -- COMMAND …`: users of the console from the command line, also where nobody can sign in. */
+/** `npm run users -- COMMAND …`: users of the console from the command line, also if sign-in is impossible. */
 import { parseArgs } from 'node:util';
 import { findAccount } from '../shared/accounts/accounts.ts';
 import { makeInvitation, makeResetLink } from '../shared/accounts/reset-link.ts';
@@ -28,44 +28,47 @@ const usage = `usage:
   npm run users -- reset-link EMAIL            prints a link to choose a new password, once, within the hour
   npm run users -- remove-authenticator EMAIL  lets a user who has lost it sign in by the password alone`;
 
-/** A command line that cannot be understood: exit code 2. */
+/** An invalid command line: exit code 2. */
 class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** What a command works with. */
+/** Input of a command. */
 interface Call {
   readonly db: Database;
   readonly config: Config;
-  /** What stands behind the command's name: the first is an email address, in lower case. */
-  readonly words: readonly string[];
+  /** Operands after the command's name: the first is an email address, in lower case. */
+  readonly operands: readonly string[];
   readonly account: string | undefined;
   readonly isOperator: boolean;
 }
 
 interface Command {
-  /** How many words stand behind its name. */
-  readonly words: number;
-  /** Returns what to print. @throws ConfigError */
+  /** Number of operands after its name. */
+  readonly operands: number;
+  /**
+   * Returns the text to print.
+   * @throws ConfigError
+   */
   readonly run: (call: Call) => Promise<string>;
 }
 
 const commands: Readonly<Record<string, Command>> = {
-  list: { words: 0, run: ({ db }) => list(db) },
-  invite: { words: 1, run: invite },
-  'set-role': { words: 2, run: setRole },
+  list: { operands: 0, run: ({ db }) => list(db) },
+  invite: { operands: 1, run: invite },
+  'set-role': { operands: 2, run: setRole },
   disable: {
-    words: 1,
+    operands: 1,
     run: (call) => change(call, { isDisabled: true }, 'The user is disabled, and all sessions ended.'),
   },
-  enable: { words: 1, run: (call) => change(call, { isDisabled: false }, 'The user can sign in again.') },
-  delete: { words: 1, run: remove },
+  enable: { operands: 1, run: (call) => change(call, { isDisabled: false }, 'The user can sign in again.') },
+  delete: { operands: 1, run: remove },
   'reset-link': {
-    words: 1,
+    operands: 1,
     run: async (call) => makeResetLink(call.db, ownBaseUrls(call.config)[0], await idOf(call)),
   },
   'remove-authenticator': {
-    words: 1,
+    operands: 1,
     run: async (call) => {
       await removeAuthenticator(call.db, await idOf(call));
       return 'The authenticator is removed, and all sessions of the user have ended.';
@@ -80,7 +83,7 @@ async function list(db: Database): Promise<string> {
   return lines.join('\n');
 }
 
-async function invite({ db, config, words: [email = ''], account, isOperator }: Call): Promise<string> {
+async function invite({ db, config, operands: [email = ''], account, isOperator }: Call): Promise<string> {
   if (!/^[^@\s]+@[^@\s]+$/.test(email)) throw new UsageError(`${email} is no email address`);
   if (account !== undefined && (await findAccount(db, account)) === undefined) {
     throw new ConfigError(`There is no account ${account}.`);
@@ -93,7 +96,7 @@ async function invite({ db, config, words: [email = ''], account, isOperator }: 
 }
 
 function setRole(call: Call): Promise<string> {
-  const [, role] = call.words;
+  const [, role] = call.operands;
   if (role !== 'user' && role !== 'operator') throw new UsageError('a role is user or operator');
   return change(call, { role }, `The user's role is ${role} now.`);
 }
@@ -114,7 +117,7 @@ function refuseLastOperator(result: User | boolean | 'last_operator' | undefined
   }
 }
 
-async function idOf({ db, words: [email = ''] }: Call): Promise<string> {
+async function idOf({ db, operands: [email = ''] }: Call): Promise<string> {
   const user = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
   if (user === undefined) throw new ConfigError(`There is no user with the address ${email}.`);
   return user.id;
@@ -133,15 +136,15 @@ function readArguments(): { command: Command; call: Omit<Call, 'db' | 'config'> 
   const [name = '', email, ...more] = positionals;
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (command === undefined) throw new UsageError(name === '' ? 'a command is missing' : `unknown command ${name}`);
-  const words = email === undefined ? [] : [email.toLowerCase(), ...more];
-  if (words.length !== command.words) {
-    const wanted = ['nothing', 'one email address', 'an email address and a role'][command.words];
+  const operands = email === undefined ? [] : [email.toLowerCase(), ...more];
+  if (operands.length !== command.operands) {
+    const wanted = ['nothing', 'one email address', 'an email address and a role'][command.operands];
     throw new UsageError(`${name} takes ${wanted}`);
   }
   if (name !== 'invite' && (values.operator || values.account !== undefined)) {
     throw new UsageError('--operator and --account belong to invite');
   }
-  return { command, call: { words, account: values.account, isOperator: values.operator } };
+  return { command, call: { operands, account: values.account, isOperator: values.operator } };
 }
 
 async function run({ command, call }: NonNullable<ReturnType<typeof readArguments>>): Promise<void> {

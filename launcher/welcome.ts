@@ -3,15 +3,15 @@ import type { FirstOperator } from './first-operator.ts';
 /** What the launcher knows once everything runs. */
 export interface Welcome {
   readonly baseUrl: string;
-  /** The key to use; `environment`: the one in SLUICE_BOOTSTRAP_KEY, which is not printed; `revoked`: there is none to show. */
+  /** The key to use; `environment`: the one in SLUICE_BOOTSTRAP_KEY, which is not printed; `revoked`: none can be shown. */
   readonly key: { readonly text: string } | 'environment' | 'revoked';
-  /** Where the key's text is kept. */
+  /** The file with the key's text. */
   readonly keyFile: string;
-  /** Who signs in to the console first; `environment`: the one of SLUICE_ADMIN_EMAIL. */
+  /** The first user of the console; `environment`: the one of SLUICE_ADMIN_EMAIL. */
   readonly operator: FirstOperator | 'environment';
   /** The model of the example. */
   readonly model: string;
-  /** Whether the built-in stand-in vendor runs. */
+  /** Whether the built-in sandbox vendor runs. */
   readonly sandbox: boolean;
   readonly vendors: readonly string[];
   readonly redis: string;
@@ -41,7 +41,7 @@ export function welcomeText(welcome: Welcome): string {
     'Try it:',
     '',
     `  curl -N ${baseUrl}/v1/chat/completions \\`,
-    // Double quotes: the shell puts the variable in.
+    // Double quotes: the shell substitutes the variable.
     `    -H "Authorization: Bearer ${bearer}" \\`,
     `    -H "Content-Type: application/json" \\`,
     `    -d '${body}'`,
@@ -52,7 +52,7 @@ export function welcomeText(welcome: Welcome): string {
   ].join('\n');
 }
 
-/** The password is shown once: later it may have been changed. */
+/** The password is shown only once: it may have been changed since. */
 function operatorText({ operator }: Welcome): string {
   if (operator === 'environment') return 'as SLUICE_ADMIN_EMAIL, with SLUICE_ADMIN_PASSWORD';
   const { email, password, file, isNew } = operator;

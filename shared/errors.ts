@@ -1,23 +1,23 @@
 import { BlobStorageError } from './blobs/blob-storage.ts';
 import { isRefusal } from './redis/redis-refusal.ts';
 
-/** One row of the error table: what a code means on the wire. */
+/** One row of the error table: a code's meaning on the wire. */
 interface ErrorRow {
   readonly status: number;
   readonly type: string;
-  /** Whether a client may send the same request again and hope (drives `x-should-retry` and `Retry-After`). */
+  /** Whether the same request may succeed later (determines `x-should-retry` and `Retry-After`). */
   readonly retryable: boolean;
 }
 
 const invalid = (status: number): ErrorRow => ({ status, type: 'invalid_request_error', retryable: false });
 const failure = (status: number, retryable: boolean): ErrorRow => ({ status, type: 'server_error', retryable });
 
-/** Every error the gateway answers: the one place that ties a code to a status and a type. */
+/** Every error the gateway returns: the only mapping from a code to a status and a type. */
 export const errorTable = {
   invalid_request_error: invalid(400),
   context_length_exceeded: invalid(400),
   previous_response_not_found: invalid(400),
-  /** Of a response socket: its lanes, and the hour it may last. The names are OpenAI's. */
+  /** For response sockets: their lanes, and their maximum duration of an hour. The names are OpenAI's. */
   invalid_stream_id: invalid(400),
   websocket_stream_limit_reached: invalid(400),
   websocket_connection_limit_reached: invalid(400),
@@ -40,9 +40,9 @@ export const errorTable = {
   /** The caller (or another holder of the job id) cancelled; nginx's 499 is what proxies log for it. */
   cancelled: invalid(499),
   server_error: failure(500, true),
-  /** The answer broke off after output had been committed: asking the vendor again would repeat it. */
+  /** The answer broke off after output had been committed: calling the vendor again would repeat it. */
   stream_interrupted: failure(500, false),
-  /** The vendor may or may not have done the work, and doing it twice is not allowed. */
+  /** The vendor may or may not have done the work, and it must not be done twice. */
   outcome_unknown: failure(500, false),
   service_unavailable: failure(503, true),
   timeout: failure(504, true),
@@ -53,24 +53,24 @@ export type ErrorCode = keyof typeof errorTable;
 export interface ApiErrorOptions {
   /** The request field at fault, as a path: `messages[0].content`. */
   readonly param?: string | null;
-  /** The vendor's own, more exact code (`context_length_exceeded`, …), shown in place of ours. */
+  /** The vendor's own, more exact code (`context_length_exceeded`, …), shown instead of ours. */
   readonly vendorCode?: string | null;
-  /** For clients of Anthropic's, which act on it: `error.details` of that API's errors. */
+  /** For Anthropic's clients, which evaluate it: `error.details` of that API's errors. */
   readonly details?: Readonly<Record<string, unknown>>;
-  /** When to come back, in milliseconds; becomes `Retry-After` and `retry-after-ms`. */
+  /** When to retry, in milliseconds; becomes `Retry-After` and `retry-after-ms`. */
   readonly retryAfterMs?: number;
-  /** `false`: no repeat helps until somebody has mended something, whatever the code says. Left out: as the code says. */
+  /** `false`: retries are useless until someone fixes the cause, whatever the code. Left out: according to the code. */
   readonly retryable?: false;
-  /** What a vendor said that refused the operator's key: for operators alone. It does not cross the queue. */
+  /** The vendor's message when it refused the operator's key: for operators only. Not sent across the queue. */
   readonly vendorSentence?: string | null;
-  /** The status a vendor answered with: it tells whether another call may do better. It does not cross the queue. */
+  /** The vendor's HTTP status, which indicates whether another call may succeed. Not sent across the queue. */
   readonly vendorStatus?: number;
-  /** Headers of the answer beside those that its code comes with. They do not cross the queue. */
+  /** Response headers in addition to those of the code. Not sent across the queue. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
 }
 
-/** An error as it crosses the queue, inside an `error` frame. */
+/** An error as sent across the queue, inside an `error` frame. */
 export interface ErrorData {
   readonly code: ErrorCode;
   readonly message: string;
@@ -81,18 +81,18 @@ export interface ErrorData {
   readonly retryable?: false;
 }
 
-/** How far (ms) callers that are told to come back at the same moment are spread at most. */
+/** Maximum random delay (ms) added to spread callers that would retry at the same moment. */
 const maxSpreadMs = 10_000;
-/** OpenAI's clients come back within seconds where they are told to wait so long (ms), or longer. */
+/** OpenAI's clients ignore a delay of this length (ms) or longer and retry within seconds. */
 const obeyedMs = 60_000;
 
-/** When to come back, later by up to as long again: callers that are refused together must not meet again. */
+/** Lengthens a retry delay by up to as long again, so that callers refused together do not retry together. */
 function spread(ms: number): number {
   const later = Math.ceil(ms + Math.random() * Math.min(ms, maxSpreadMs));
   return ms < obeyedMs ? Math.min(later, obeyedMs - 1) : later;
 }
 
-/** A failure that a caller is meant to see. Its message must be free of secrets and prompts. */
+/** A failure meant for the caller. Its message must be free of secrets and prompts. */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly param: string | null;
@@ -102,7 +102,7 @@ export class ApiError extends Error {
   readonly vendorStatus: number | undefined;
   readonly isRetryable: boolean;
   readonly #headers: Readonly<Record<string, string>> | undefined;
-  /** Whoever logs or shows the error as a whole does not show it. */
+  /** Private, so that logging or showing the whole error does not reveal it. */
   readonly #vendorSentence: string | null;
 
   constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
@@ -120,7 +120,7 @@ export class ApiError extends Error {
     this.retryAfterMs = options.retryAfterMs ?? usual;
   }
 
-  /** What a vendor said that refused the operator's key; null where none did. */
+  /** The vendor's message when it refused the operator's key; null if none did. */
   get vendorSentence(): string | null {
     return this.#vendorSentence;
   }
@@ -129,7 +129,7 @@ export class ApiError extends Error {
     return errorTable[this.code].status;
   }
 
-  /** The body of an OpenAI error answer: `{"error": {message, type, param, code}}`. */
+  /** The body of an OpenAI error response: `{"error": {message, type, param, code}}`. */
   toWire(): { error: { message: string; type: string; param: string | null; code: string } } {
     return {
       error: {
@@ -141,7 +141,7 @@ export class ApiError extends Error {
     };
   }
 
-  /** The headers that go with the answer. `x-should-retry` is what OpenAI's clients obey before their own rules. */
+  /** The response headers. OpenAI's clients obey `x-should-retry` before their own rules. */
   headers(): Record<string, string> {
     const headers: Record<string, string> = { ...this.#headers };
     if (this.retryAfterMs !== undefined) {
@@ -172,8 +172,8 @@ export class ApiError extends Error {
   }
 
   /**
-   * Any thrown value as an ApiError. What was not meant for callers becomes a bare 500, the value kept as cause; what Redis
-   * or the storage of files refuses for now a 503, for the same request may succeed a moment later.
+   * Converts any thrown value to an ApiError. Errors not meant for callers become a bare 500 with the value as cause; temporary
+   * refusals by Redis or the blob storage become a 503, as the same request may succeed a moment later.
    */
   static from(thrown: unknown): ApiError {
     if (thrown instanceof ApiError) return thrown;

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 
 const suffixPattern = /^[0-9a-f]{32}$/;
-/** Job ids on the wire carry a prefix that tells the view: one suffix, many prefixes. */
+/** Job ids on the wire carry a prefix that identifies the view: one suffix, many prefixes. */
 const wirePattern = /^[a-z]+[_-]([0-9a-f]{32})$/;
 
 let pool = Buffer.alloc(0);
 let offset = 0;
 
 /**
- * A new job id: a UUIDv7 (RFC 9562) as 32 hexadecimal digits, so ids sort by the time they were made. Random bytes are
- * drawn in blocks of 4 KiB because one system call per request shows in a profile.
+ * A new job id: a UUIDv7 (RFC 9562) as 32 hexadecimal digits, so that ids sort by creation time. Random bytes are drawn in
+ * blocks of 4 KiB because one system call per request shows in a profile.
  */
 export function newJobId(now: number = Date.now()): string {
   if (offset + 10 > pool.length) {
@@ -22,18 +22,18 @@ export function newJobId(now: number = Date.now()): string {
   return `${now.toString(16).padStart(12, '0')}7${random.slice(0, 3)}${variant}${random.slice(4, 19)}`;
 }
 
-/** The job id inside a wire id (`job_x`, `chatcmpl-x`, or the bare id); undefined when it is not one. */
+/** The job id inside a wire id (`job_x`, `chatcmpl-x`, or the bare id); undefined for other ids. */
 export function jobIdFromWire(id: string): string | undefined {
   if (suffixPattern.test(id)) return id;
   return wirePattern.exec(id)?.[1];
 }
 
-/** Whether a wire id is that of a request that has made no job. */
+/** Whether a wire id is that of a request without a job. */
 export function isRequestId(id: string): boolean {
   return id.startsWith('req_');
 }
 
-/** A name for this process, unique among all that share a Redis: channels and leases carry it. */
+/** An id for this process, unique among all that share a Redis: channels and leases use it. */
 export function newProcessId(role: string): string {
   return `${role}-${randomBytes(9).toString('hex')}`;
 }

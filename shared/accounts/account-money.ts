@@ -6,23 +6,23 @@ const load = loadScript<number>(new URL('./load-account.lua', import.meta.url));
 const set = loadScript<number>(new URL('./set-account.lua', import.meta.url));
 const loadSpent = loadScript<number>(new URL('./load-budget.lua', import.meta.url));
 
-/** An account as admission needs to know it. Nano-dollars. */
+/** An account's money as admission needs it. Nano-dollars. */
 export interface AccountMoney {
-  /** All it was given; undefined: it is not limited. */
+  /** Total credit granted; undefined: unlimited. */
   readonly credit: number | undefined;
-  /** All its jobs have cost. */
+  /** Total cost of its jobs. */
   readonly charged: number;
   readonly isSuspended: boolean;
 }
 
-/** How often a loading is begun anew because the account was changed in its middle. */
-const loadings = 5;
+/** How often loading is restarted because the account changed meanwhile. */
+const maxLoads = 5;
 
 /**
- * Brings an account into Redis, which decides admissions: once, for Redis keeps it up to date from then on. What is missing
- * there has no jobs under way, and no record that is not in the database yet: those were lost with it.
- * @param read the account as the database has it
- * @throws Error when it is changed all the time; whatever `read` throws.
+ * Loads an account into Redis, which decides admissions: once, as Redis then keeps it up to date. An account missing there has
+ * no unfinished jobs, and no record that is not in the database yet: those were lost with it.
+ * @param read reads the account from the database
+ * @throws Error when the account keeps changing; whatever `read` throws.
  */
 export async function loadAccount(
   redis: RedisClient,
@@ -31,9 +31,9 @@ export async function loadAccount(
   read: () => Promise<AccountMoney>,
 ): Promise<void> {
   const key = accountKeys.account(account);
-  for (let tries = 0; tries < loadings; tries++) {
-    // Before the reading: a change that comes after it takes this away. Who loads it at the same time shares the name: were
-    // each to write its own, none of many would find it still there.
+  for (let tries = 0; tries < maxLoads; tries++) {
+    // Set before reading: a change that comes later removes it. Concurrent loaders share the name: if each wrote its own, none
+    // of many would still find it.
     await redis.hsetnx(key, 'loading', `${loading}:${tries}`);
     const name = await redis.hget(key, 'loading');
     const { credit, charged, isSuspended } = await read();
@@ -43,19 +43,19 @@ export async function loadAccount(
 }
 
 /**
- * Tells admission what an account was given in all, at once and everywhere. To be called after the database has it.
- * @param credit nano-dollars; undefined: the account is not limited
+ * Sets an account's total credit for admission, at once and everywhere. Call it after the database has it.
+ * @param credit nano-dollars; undefined: unlimited
  */
 export async function setAccountCredit(redis: RedisClient, account: string, credit: number | undefined): Promise<void> {
   await set(redis, [accountKeys.account(account)], ['credit', credit ?? '']);
 }
 
-/** Refuses an account's requests from now on, or takes them again. To be called after the database has it. */
+/** Starts or stops refusing an account's requests. Call it after the database has it. */
 export async function setAccountSuspended(redis: RedisClient, account: string, isSuspended: boolean): Promise<void> {
   await set(redis, [accountKeys.account(account)], ['suspended', isSuspended ? '1' : '0']);
 }
 
-/** How an account stands in Redis, in nano-dollars; undefined while it is not loaded there. */
+/** An account's money in Redis, in nano-dollars; undefined while it is not loaded there. */
 export async function readAccountMoney(
   redis: RedisClient,
   account: string,
@@ -65,11 +65,11 @@ export async function readAccountMoney(
   return { credit: credit === '' ? undefined : Number(credit), charged: Number(charged ?? 0), held: Number(held ?? 0) };
 }
 
-/** After how long a budget begins anew. */
+/** How often a budget resets. */
 export const budgetPeriods = ['day', 'week', 'month', 'never'] as const;
 export type BudgetPeriod = (typeof budgetPeriods)[number];
 
-/** The period of a budget that a time (ms since 1970) is in, by the calendar in UTC: its name, and when it began. */
+/** The budget period that contains a time (ms since 1970), by the calendar in UTC: its name and start. */
 export function budgetPeriodAt(period: BudgetPeriod, time: number): { readonly name: string; readonly from: number } {
   const date = new Date(time);
   const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
@@ -77,18 +77,18 @@ export function budgetPeriodAt(period: BudgetPeriod, time: number): { readonly n
   const weekday = (date.getUTCDay() + 6) % 7;
   const from =
     period === 'month' ? Date.UTC(year, month) : Date.UTC(year, month, period === 'week' ? day - weekday : day);
-  // A key whose period is changed begins a new one: the name says which kind it is.
+  // Changing a key's period starts a new one, so the name contains the kind.
   return { name: `${period}:${new Date(from).toISOString().slice(0, 10)}`, from };
 }
 
-/** When a period began, by its name. */
+/** When a period began, from its name. */
 function periodStart(name: string): number {
   return name === 'never' ? 0 : Date.parse(name.slice(name.indexOf(':') + 1));
 }
 
 /**
- * Tells admission what an API key has spent since its budget's period began, unless it knows. What the outbox has is not in
- * the ledger yet: `raiseBudgets` is to follow.
+ * Loads a key's spending since its budget's period began, unless Redis has it. The outbox is not in the ledger yet, so
+ * `raiseBudgets` must follow.
  */
 export async function loadBudget(
   redis: RedisClient,
@@ -103,12 +103,12 @@ export async function loadBudget(
   await loadSpent(redis, keys, [period, spent, periodStart(period)]);
 }
 
-/** Forgets what is known of a key's budget, whose settings have changed: admission asks for it again. */
+/** Drops a key's budget from Redis after its settings changed: admission loads it again. */
 export async function forgetBudget(redis: RedisClient, account: string, apiKeyId: string): Promise<void> {
   await redis.del(accountKeys.budget(account, apiKeyId));
 }
 
-/** What an API key has spent in the running period of its budget, in nano-dollars; what is under way is not counted. */
+/** An API key's spending in the current period of its budget, in nano-dollars, without unfinished jobs. */
 export async function readBudget(
   redis: RedisClient,
   account: string,

@@ -7,7 +7,7 @@ import { accountKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { type AccountMoney, setAccountCredit, setAccountSuspended } from './account-money.ts';
 
-/** Who owns API keys, credit and usage. Money is nano-dollars, times are milliseconds since 1970. */
+/** The owner of API keys, credit and usage. Money is nano-dollars, times are milliseconds since 1970. */
 interface Account {
   readonly id: string;
   readonly name: string;
@@ -16,23 +16,23 @@ interface Account {
   readonly suspendedAt: number | undefined;
 }
 
-/** An account and what the database knows of its money; jobs that ended a moment ago may not be in it yet. */
+/** An account with its money from the database, which may lack jobs that ended a moment ago. */
 export interface AccountWithMoney extends Account {
-  /** All it was given. */
+  /** Total credit granted. */
   readonly credit: number;
-  /** All its jobs have cost. */
+  /** Total cost of its jobs. */
   readonly charged: number;
 }
 
-/** What may be changed; what is left out stays. */
+/** Changes to an account; omitted fields stay. */
 export interface AccountChange {
   readonly name?: string | undefined;
   readonly isUnlimited?: boolean | undefined;
   readonly isSuspended?: boolean | undefined;
 }
 
-/** How often what Redis was told is compared with the database, should the account be changed at the same time. */
-const tellings = 10;
+/** How often a write to Redis is compared with the database, in case the account changes concurrently. */
+const maxPushes = 10;
 const syncBatch = 500;
 
 export function newAccountId(): string {
@@ -40,8 +40,8 @@ export function newAccountId(): string {
 }
 
 /**
- * Makes a prepaid account, unless there is one with this id. Its first credit, if any, is made with it or not at all.
- * Redis need not be told: admission asks for an account that it does not know.
+ * Creates a prepaid account unless the id exists. Its first credit, if any, is added in the same transaction. Redis needs no
+ * update: admission loads accounts it does not know.
  * @param firstCredit `amount` in nano-dollars
  */
 export async function ensureAccount(
@@ -75,13 +75,16 @@ export async function ensureAccount(
   });
 }
 
-/** The account with this id. */
+/** The account with this id; undefined if missing. */
 export async function findAccount(db: Database, id: string): Promise<AccountWithMoney | undefined> {
   const row = await selectAccounts(db).where('accounts.id', '=', id).executeTakeFirst();
   return row && accountOf(row);
 }
 
-/** Accounts, the newest first. @param after id of the account behind which to begin; an unknown one: nothing */
+/**
+ * Lists accounts, newest first.
+ * @param after id of the account to start after; an unknown one returns nothing
+ */
 export async function listAccounts(
   db: Database,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
@@ -103,9 +106,9 @@ export async function listAccounts(
 }
 
 /**
- * Changes an account: first in the database, which lasts, then in Redis, which every admission asks. When the second step
- * fails (the error is thrown), what was is admitted until it is repeated or an api process starts. Repeating is harmless.
- * @returns the account as it is now; undefined when there is none
+ * Changes an account: first in the database, which is durable, then in Redis, which every admission reads. If the second step
+ * fails (the error is thrown), admission uses the old values until it is repeated or an api process starts. Idempotent.
+ * @returns the account after the change; undefined if there is none
  */
 export async function changeAccount(
   db: Database,
@@ -131,7 +134,10 @@ export async function changeAccount(
   return account;
 }
 
-/** An account as admission needs to know it, read from the database. @throws Error when there is none. */
+/**
+ * Reads an account's money, as admission needs it, from the database.
+ * @throws Error if there is no such account.
+ */
 export async function readMoneyOfAccount(db: Database, id: string): Promise<AccountMoney> {
   const account = await findAccount(db, id);
   if (account === undefined) throw new Error('the account is not in the database');
@@ -143,12 +149,12 @@ export async function readMoneyOfAccount(db: Database, id: string): Promise<Acco
 }
 
 /**
- * Tells admission what the database says of an account. Two changes at the same time may reach Redis in the other order,
- * so whoever has told it looks again, until it is what the database still says.
+ * Copies an account's state from the database to admission. Two concurrent changes may reach Redis in the opposite order, so it
+ * compares again until Redis matches the database.
  */
 export async function tellRedis(db: Database, redis: RedisClient, id: string): Promise<void> {
   let money = await readMoneyOfAccount(db, id);
-  for (let told = 0; told < tellings; told++) {
+  for (let pushes = 0; pushes < maxPushes; pushes++) {
     await setAccountCredit(redis, id, money.credit);
     await setAccountSuspended(redis, id, money.isSuspended);
     const now = await readMoneyOfAccount(db, id);
@@ -159,10 +165,10 @@ export async function tellRedis(db: Database, redis: RedisClient, id: string): P
 }
 
 /**
- * Tells admission of every account that it knows. To be called before an api process admits anything, and when Redis has come
- * back as another one: a Redis that was stopped when an account was changed, or came back from an older file, still has it as
- * it was. What Redis does not know it asks for when it needs it, so only what it knows is read.
- * @param onKnown is given those accounts, some hundreds at a time
+ * Updates every account that admission knows. Call it before an api process admits anything, and when Redis comes back as
+ * another instance: a Redis that was down during a change, or was restored from an older file, still has the old state. Redis
+ * loads unknown accounts on demand, so only known ones are read.
+ * @param onKnown receives those accounts, some hundreds at a time
  */
 export async function syncAccounts(
   db: Database,
@@ -172,12 +178,12 @@ export async function syncAccounts(
   for (let after = ''; ; ) {
     const page = db.selectFrom('accounts').select('id').where('id', '>', after).orderBy('id').limit(syncBatch);
     const ids = (await page.execute()).map(({ id }) => id);
-    const told = await readToldAccounts(redis, ids);
-    const known = [...told.keys()];
+    const states = await readAdmissionStates(redis, ids);
+    const known = [...states.keys()];
     if (known.length > 0) {
       const changed = (await readCredits(db, known)).filter(({ id, credit, isSuspended }) => {
-        const { credit: toldCredit, isSuspended: toldSuspended } = told.get(id) as ToldAccount;
-        return credit !== toldCredit || isSuspended !== toldSuspended;
+        const { credit: knownCredit, isSuspended: knownSuspended } = states.get(id) as AdmissionState;
+        return credit !== knownCredit || isSuspended !== knownSuspended;
       });
       await Promise.all(changed.map(({ id }) => tellRedis(db, redis, id)));
       await onKnown(known);
@@ -188,27 +194,30 @@ export async function syncAccounts(
   }
 }
 
-/** What admission was told of an account. */
-interface ToldAccount {
-  /** Undefined: it is not limited. */
+/** An account's state in admission. */
+interface AdmissionState {
+  /** Undefined: unlimited. */
   readonly credit: number | undefined;
   readonly isSuspended: boolean;
 }
 
-/** What admission was told of those accounts that it knows. */
-async function readToldAccounts(redis: RedisClient, ids: readonly string[]): Promise<Map<string, ToldAccount>> {
+/** The state of those accounts that admission knows. */
+async function readAdmissionStates(redis: RedisClient, ids: readonly string[]): Promise<Map<string, AdmissionState>> {
   const read = await Promise.all(ids.map((id) => redis.hmget(accountKeys.account(id), 'credit', 'suspended')));
   return new Map(
     read.flatMap(([credit, suspended], index) => {
       if (credit === null || credit === undefined) return [];
-      const told = { credit: credit === '' ? undefined : Number(credit), isSuspended: suspended === '1' };
-      return [[ids[index] as string, told] as const];
+      const state = { credit: credit === '' ? undefined : Number(credit), isSuspended: suspended === '1' };
+      return [[ids[index] as string, state] as const];
     }),
   );
 }
 
-/** What the database says of accounts that admission is told, without what they were charged, which takes longest. */
-async function readCredits(db: Database, ids: readonly string[]): Promise<(ToldAccount & { readonly id: string })[]> {
+/** The same state from the database. Leaves out the charges, which take longest to read. */
+async function readCredits(
+  db: Database,
+  ids: readonly string[],
+): Promise<(AdmissionState & { readonly id: string })[]> {
   const rows = await db
     .selectFrom('accounts')
     .leftJoin('credits', 'credits.account_id', 'accounts.id')
@@ -224,7 +233,7 @@ async function readCredits(db: Database, ids: readonly string[]): Promise<(ToldA
 
 type AccountRow = Selectable<AccountsTable> & { credit: number | null; charged: number | null };
 
-/** Sums of an account's hours are far fewer than its jobs, and written together with them. */
+/** An account's hourly sums are far fewer than its jobs, and are written with them. */
 function selectAccounts(db: Database) {
   return db
     .selectFrom('accounts')

@@ -4,7 +4,7 @@ import type { Capability } from '../capabilities/capability.ts';
 import type { ApiKeysTable } from '../database/tables.ts';
 import type { ApiKey, KeySettings, NewApiKey, RateLimits } from './api-key.ts';
 
-/** The columns of settings; only those of settings that are given (undefined is given, too, and becomes null). */
+/** The columns of the given settings only; a setting given as undefined becomes null. */
 export function settingColumns(settings: Partial<KeySettings>): Partial<Insertable<ApiKeysTable>> {
   const { budget } = settings;
   const columns: [keyof KeySettings, Partial<Insertable<ApiKeysTable>>][] = [
@@ -23,7 +23,10 @@ export function settingColumns(settings: Partial<KeySettings>): Partial<Insertab
   return Object.assign({}, ...columns.filter(([name]) => Object.hasOwn(settings, name)).map(([, values]) => values));
 }
 
-/** The row of a new key. @param text its hash and its beginning */
+/**
+ * The row of a new key.
+ * @param text its hash and prefix
+ */
 export function newKeyRow(text: { hash: string; prefix: string }, key: NewApiKey): Insertable<ApiKeysTable> {
   return {
     id: `key_${randomBytes(12).toString('hex')}`,
@@ -36,7 +39,7 @@ export function newKeyRow(text: { hash: string; prefix: string }, key: NewApiKey
   };
 }
 
-/** A key by its row. */
+/** Builds a key from its row. */
 export function apiKeyOf(row: Selectable<ApiKeysTable>): ApiKey {
   const { budget, budget_period: period } = row;
   return {

@@ -13,7 +13,7 @@ export function newApiKeyText(): string {
   return keyStart + randomBytes(32).toString('base64url');
 }
 
-/** What is stored of a key's text. Of one that somebody chose, the first characters may be much of its secret. */
+/** The stored part of a key's text. The first characters of a user-chosen key may be much of its secret. */
 export function textColumns(text: string): { hash: string; prefix: string } {
   return { hash: hashApiKey(text), prefix: text.slice(0, generatedPattern.test(text) ? keyStart.length + 6 : 4) };
 }

@@ -1,74 +1,74 @@
 import type { Capability } from '../capabilities/capability.ts';
 import type { BudgetPeriod } from './account-money.ts';
 
-/** `operator`: for /admin/v1 only; `console`: the playground's, one of an account, whose text nobody has. */
+/** `operator`: for /admin/v1 only; `console`: an account's playground key, whose text is not kept. */
 export type KeyKind = 'standard' | 'operator' | 'console';
 
-/** What an API key may do when its connection leaves: see the header `X-Sluice-On-Disconnect`. */
+/** What happens to a key's request when its connection closes: see the header `X-Sluice-On-Disconnect`. */
 type OnDisconnect = 'cancel' | 'continue';
 
-/** What becomes of parameters that a model's vendor does not know and that change its answer. Hints are always dropped. */
+/** How to treat parameters that a model's vendor does not support and that change the answer. Hints are always dropped. */
 export type UnsupportedParameters = 'refuse' | 'drop';
 
-/** What a key may spend in a period. */
+/** A key's spending limit per period. */
 interface KeyBudget {
   /** Nano-dollars. */
   readonly amount: number;
   readonly period: BudgetPeriod;
 }
 
-/** Requests and tokens in a minute; undefined: no limit. */
+/** Requests and tokens per minute; undefined: no limit. */
 export interface RateLimits {
   readonly rpm?: number | undefined;
   readonly tpm?: number | undefined;
 }
 
-/** What is set for a key, and can be changed. Undefined is no limit, or the gateway's default. */
+/** A key's settings, all of which can be changed. Undefined means no limit, or the gateway's default. */
 export interface KeySettings {
-  /** When it stops to be valid, ms since 1970. */
+  /** When it expires, ms since 1970. */
   readonly expiresAt: number | undefined;
-  /** What it may be used for; undefined: everything. */
+  /** Capabilities it may use; undefined: all. */
   readonly capabilities: readonly Capability[] | undefined;
-  /** Ids of the models it may use; one that ends in a star stands for all that begin so. Undefined: all. */
+  /** Ids of the models it may use; a trailing star matches any suffix. Undefined: all. */
   readonly models: readonly string[] | undefined;
   readonly rpm: number | undefined;
   readonly tpm: number | undefined;
-  /** Further limits of single models, by their ids as requests name them. */
+  /** Additional limits of single models, by id as in requests. */
   readonly modelLimits: Readonly<Record<string, RateLimits>> | undefined;
   readonly budget: KeyBudget | undefined;
-  /** Unfinished jobs the key may have; undefined: the gateway's default. */
+  /** Maximum number of unfinished jobs; undefined: the gateway's default. */
   readonly concurrency: number | undefined;
   readonly onDisconnect: OnDisconnect | undefined;
   /** Undefined: refused. */
   readonly unsupportedParameters: UnsupportedParameters | undefined;
   /**
-   * Ids of what lies in the operator's own accounts at vendors (files, vector stores, containers, …) that requests may name; one
-   * that ends in a star stands for all that begin so. Only operators set it. Undefined: none.
+   * Ids of objects in the operator's own vendor accounts (files, vector stores, containers, …) that requests may name; a
+   * trailing star matches any suffix. Only operators set it. Undefined: none.
    */
   readonly vendorIds: readonly string[] | undefined;
 }
 
-/** An API key as the rest of the code knows it; times are milliseconds since 1970. */
+/** An API key; times are milliseconds since 1970. */
 export interface ApiKey extends KeySettings {
   readonly id: string;
   readonly accountId: string;
   readonly name: string;
-  /** SHA-256 of the whole key, hexadecimal. Not a secret, but of no use to anybody outside. */
+  /** SHA-256 of the whole key, hexadecimal. Not a secret, but of no use to outsiders. */
   readonly hash: string;
-  /** The key's first characters, by which people recognise it. */
+  /** The key's first characters, by which people recognize it. */
   readonly prefix: string;
   readonly kind: KeyKind;
-  /** Rises with every change, from 1 on. */
+  /** Incremented by every change, starting at 1. */
   readonly revision: number;
   readonly createdAt: number;
   readonly revokedAt: number | undefined;
-  /** Id of the key that took its place. */
+  /** Id of the key that replaced it. */
   readonly rotatedTo: string | undefined;
   /** Up to a minute behind. */
   readonly lastUsedAt: number | undefined;
 }
 
-/** A key to be made. */
+/** A key to be created. */
 export interface NewApiKey extends Partial<KeySettings> {
   readonly accountId: string;
   readonly name: string;

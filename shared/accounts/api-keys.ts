@@ -12,10 +12,10 @@ export type {
 } from './api-key.ts';
 export { hashApiKey, newApiKeyText };
 
-/** The account that every database begins with. */
+/** The account that every new database contains. */
 export const defaultAccountId = 'default';
 
-/** Makes a key. Its text is in the answer and nowhere else. */
+/** Creates a key. Its text is returned and stored nowhere. */
 export async function createApiKey(db: Database, key: NewApiKey): Promise<{ id: string; key: string }> {
   const text = newApiKeyText();
   const row = newKeyRow(textColumns(text), key);
@@ -24,8 +24,8 @@ export async function createApiKey(db: Database, key: NewApiKey): Promise<{ id: 
 }
 
 /**
- * Makes a given text a key of an account unless it is a key already. Safe when several processes do it at once. A revoked
- * key stays revoked: the caller warns, and does not refuse to start, for the other keys must go on working.
+ * Adds a given text as a key of an account unless it is a key already. Safe when several processes do it at once. A revoked key
+ * stays revoked: the caller warns but still starts, as the other keys must keep working.
  */
 export async function ensureApiKey(
   db: Database,
@@ -43,9 +43,9 @@ export async function ensureApiKey(
 }
 
 /**
- * The playground's key of an account: it is not listed, cannot be changed, and its text is thrown away as it is made. There
- * is one, also when several processes ask at once.
- * @throws an error of the database where there is no such account.
+ * The playground's key of an account: not listed, not changeable, its text discarded on creation. There is only one, even when
+ * several processes ask at once.
+ * @throws an error of the database if there is no such account.
  */
 export async function ensureConsoleKey(db: Database, accountId: string): Promise<ApiKey> {
   const find = async (): Promise<ApiKey | undefined> => {
@@ -71,14 +71,14 @@ export async function findApiKeyByHash(db: Database, hash: string): Promise<ApiK
   return row && apiKeyOf(row);
 }
 
-/** All keys but the hidden ones of the playground, the oldest first. */
+/** All keys except the playground's hidden ones, oldest first. */
 export async function listApiKeys(db: Database): Promise<ApiKey[]> {
   const query = db.selectFrom('api_keys').selectAll().where('kind', '!=', 'console');
   const rows = await query.orderBy('created_at').orderBy('id').execute();
   return rows.map(apiKeyOf);
 }
 
-/** The keys that an id, or the beginning of a key as lists show it, can mean. */
+/** The keys that match an id, or a key prefix as shown in lists. */
 export async function findApiKeys(db: Database, idOrPrefix: string): Promise<ApiKey[]> {
   const rows = await db
     .selectFrom('api_keys')

@@ -6,22 +6,22 @@ import { apiKeyOf, newKeyRow, settingColumns } from './api-key-row.ts';
 import { newApiKeyText, textColumns } from './api-key-text.ts';
 import { type FlaggedKey, writeKeyFlag } from './key-flag.ts';
 
-/** What is to become different; what is left out stays, and undefined takes a limit away. */
+/** Changes to a key; omitted fields stay, and undefined removes a limit. */
 export type KeyChange = Partial<KeySettings> & { readonly name?: string };
 
-/** A key that was just made, and its text, which is nowhere else. */
+/** A newly created key with its text, which is stored nowhere. */
 export interface CreatedKey {
   readonly key: ApiKey;
   readonly text: string;
 }
 
-/** How often a key that changes all the time is read again. */
+/** Maximum number of times a concurrently changing key is read again. */
 const maxReads = 3;
 
 /**
- * Changes a key: first in the database, which lasts, then in Redis, where every admission sees that what it knows of the key
- * is old. When the second step fails (the error is thrown) the change may not be in force until it is repeated or an api
- * process starts; repeating is harmless. Returns the key as it is now, undefined when there is no such key any more.
+ * Changes a key: first in the database, which is durable, then in Redis, where every admission sees that its copy of the key is
+ * stale. If the second step fails (the error is thrown), the change may not take effect until it is repeated or an api process
+ * starts. Idempotent. Returns the key after the change, undefined if it no longer exists.
  */
 export async function changeApiKey(
   db: Database,
@@ -41,14 +41,14 @@ export async function changeApiKey(
     .returningAll()
     .executeTakeFirst();
   if (row === undefined) return undefined;
-  // Before the change is in force: what admission knows of the budget is of the old one.
+  // Before the change takes effect: admission's budget data belongs to the old settings.
   if ('budget' in settings) await forgetBudget(redis, row.account_id, id);
   return await announceKey(db, redis, apiKeyOf(row));
 }
 
 /**
- * Tells Redis of a key as it was read from the database, and answers the key that is in force: a later reading where it was
- * changed meanwhile, undefined where it was revoked.
+ * Announces a key, as read from the database, to Redis and returns the key in force: a later version if it was changed
+ * meanwhile, undefined if it was revoked.
  */
 export async function announceKey(db: Database, redis: RedisClient, key: ApiKey): Promise<ApiKey | undefined> {
   let current = key;
@@ -56,7 +56,7 @@ export async function announceKey(db: Database, redis: RedisClient, key: ApiKey)
     const announced = await writeKeyFlag(redis, current, current.revision);
     if (announced === 0) return undefined;
     if (announced === current.revision) return current;
-    // The database comes first in every change: what Redis knows can be read there, unless it was set back to an older copy.
+    // Every change writes the database first, so what Redis knows can be read there, unless the database was restored from an older copy.
     const later = await readOrOvertake(db, current, announced);
     if (later === undefined) return undefined;
     current = later;
@@ -64,7 +64,7 @@ export async function announceKey(db: Database, redis: RedisClient, key: ApiKey)
   return current;
 }
 
-/** The key as it is now; where its revision is behind the announced one, it gets the one after that. */
+/** The current key; a revision behind the announced one is raised to one above it. */
 async function readOrOvertake(db: Database, { id }: ApiKey, announced: number): Promise<ApiKey | undefined> {
   const query = db.selectFrom('api_keys').selectAll().where('id', '=', id).where('revoked_at', 'is', null);
   const row = await query.executeTakeFirst();
@@ -80,9 +80,9 @@ async function readOrOvertake(db: Database, { id }: ApiKey, announced: number): 
 }
 
 /**
- * Revokes a key for good: first in the database, which lasts, then in Redis, which every admission asks. When the second
- * step fails (the error is thrown) the key may be admitted until the revocation is repeated or an api process starts.
- * Repeating is harmless.
+ * Revokes a key permanently: first in the database, which is durable, then in Redis, which every admission reads. If the second
+ * step fails (the error is thrown), the key may be admitted until the revocation is repeated or an api process starts.
+ * Idempotent.
  */
 export async function revokeApiKey(db: Database, redis: RedisClient, key: FlaggedKey): Promise<void> {
   await revokeInDatabase(db, key);
@@ -100,9 +100,9 @@ export async function revokeInDatabase(db: Database, key: FlaggedKey): Promise<v
 }
 
 /**
- * Makes a key with the same name and settings, and lets the old one expire after `overlapMs` (unless it does before), or
- * revokes it at once where that is 0. A key may be rotated again: a text that was lost on its way is replaced so. Answers
- * undefined when the old key is not valid any more. Where Redis fails afterwards, the error is thrown.
+ * Creates a key with the same name and settings, and lets the old one expire after `overlapMs` (unless it expires earlier), or
+ * revokes it at once if that is 0. A key may be rotated again, to replace a text that was lost. Returns undefined if the old
+ * key is no longer valid. If Redis fails afterwards, the error is thrown.
  */
 export async function rotateApiKey(
   db: Database,
@@ -113,7 +113,7 @@ export async function rotateApiKey(
   const text = newApiKeyText();
   const now = Date.now();
   const rotated = await db.transaction().execute(async (transaction) => {
-    // Writing first locks the row: what is read is what the new key gets.
+    // Writing first locks the row, so the new key gets exactly what is read.
     const row = await transaction
       .updateTable('api_keys')
       .set((is) => ({ revision: is('revision', '+', 1) }))
@@ -141,13 +141,13 @@ export async function rotateApiKey(
 }
 
 /**
- * Makes a key unless its account has `most` valid ones already: then undefined.
- * @throws an error of the database where there is no such account.
+ * Creates a key unless its account already has `max` valid ones: then undefined.
+ * @throws an error of the database if there is no such account.
  */
-export async function createLimitedApiKey(db: Database, key: NewApiKey, most: number): Promise<CreatedKey | undefined> {
+export async function createLimitedApiKey(db: Database, key: NewApiKey, max: number): Promise<CreatedKey | undefined> {
   const text = newApiKeyText();
   const created = await db.transaction().execute(async (transaction) => {
-    // Writing the account's row first lets one after the other count.
+    // Writing the account's row first serializes concurrent counts.
     const account = transaction.updateTable('accounts').set((is) => ({ name: is.ref('name') }));
     await account.where('id', '=', key.accountId).execute();
     const { count } = await transaction
@@ -157,7 +157,7 @@ export async function createLimitedApiKey(db: Database, key: NewApiKey, most: nu
       .where('revoked_at', 'is', null)
       .where((is) => is.or([is('expires_at', 'is', null), is('expires_at', '>', Date.now())]))
       .executeTakeFirstOrThrow();
-    return Number(count) >= most ? undefined : await insertKey(transaction, text, key);
+    return Number(count) >= max ? undefined : await insertKey(transaction, text, key);
   });
   return created && { key: created, text };
 }

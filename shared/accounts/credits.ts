@@ -5,28 +5,28 @@ import type { CreditsTable } from '../database/tables.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { findAccount, tellRedis } from './accounts.ts';
 
-/** What was put on an account, or taken off it. Nano-dollars; the time is milliseconds since 1970. */
+/** Credit added to or removed from an account. Nano-dollars; the time is milliseconds since 1970. */
 export interface Credit {
   readonly id: string;
   readonly accountId: string;
-  /** Negative where it was taken off. */
+  /** Negative if removed. */
   readonly amount: number;
   readonly note: string;
   readonly createdAt: number;
-  /** The user or API key that did it. */
+  /** The user or API key that made the change. */
   readonly createdBy: string;
 }
 
 export type NewCredit = Pick<Credit, 'accountId' | 'amount' | 'note' | 'createdBy'>;
 
-/** The most that an account may be given in all: nine million dollars. Sums in nano-dollars stay below 2^53. */
+/** Maximum total credit of an account: nine million dollars. Sums in nano-dollars stay below 2^53. */
 export const maxCredit = 9_000_000 * 1_000_000_000;
 
 /**
- * Puts credit on an account, or takes some off: first in the database, then in Redis, as `changeAccount`. No more is taken
- * than is left of what the account was given, as the database knows it: what jobs have cost cannot be taken back. Jobs that
- * are under way are charged all the same; then the balance may be below zero until credit is added.
- * @returns `short`: more would be taken than is left; `too_much`: the account would have more than `maxCredit`
+ * Adds credit to an account, or removes some: first in the database, then in Redis, as `changeAccount`. At most the remaining
+ * credit, as the database knows it, can be removed: the cost of jobs cannot be taken back. Unfinished jobs are still charged,
+ * so the balance may fall below zero until credit is added.
+ * @returns `short`: more would be removed than remains; `too_much`: the account would exceed `maxCredit`
  */
 export async function addCredit(
   db: Database,
@@ -42,7 +42,7 @@ export async function addCredit(
     created_by: createdBy,
   };
   const refusal = await db.transaction().execute(async (transaction) => {
-    // Two that take at the same time must not both find it there. SQLite has one writer anyway.
+    // Two concurrent removals must not both see the same credit. SQLite has one writer anyway.
     if (db.getExecutor().adapter instanceof PostgresAdapter) {
       await transaction.selectFrom('accounts').select('id').where('id', '=', accountId).forUpdate().execute();
     }
@@ -58,7 +58,10 @@ export async function addCredit(
   return creditOf(row);
 }
 
-/** An account's credits, the newest first. @param after id of the credit behind which to begin; an unknown one: nothing */
+/**
+ * Lists an account's credits, newest first.
+ * @param after id of the credit to start after; an unknown one returns nothing
+ */
 export async function listCredits(
   db: Database,
   accountId: string,

@@ -1,6 +1,6 @@
--- Writes an API key's flag: a revocation stands, and a revision never becomes an earlier one.
+-- Writes an API key's flag: a revocation is final, and a revision never decreases.
 -- KEYS[1] the flag   ARGV[1] the key's revision, or 0 for a revoked key
--- Returns the flag as it is now.
+-- Returns the resulting flag.
 local flag = redis.call('GET', KEYS[1])
 if flag == '0' then return '0' end
 if ARGV[1] ~= '0' and flag and tonumber(flag) >= tonumber(ARGV[1]) then return flag end

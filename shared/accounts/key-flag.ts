@@ -4,23 +4,23 @@ import type { RedisClient } from '../redis/redis.ts';
 import { loadScript } from '../redis/script.ts';
 import type { ApiKey } from './api-key.ts';
 
-/** What names a key's flag. */
+/** Identifies a key's flag. */
 export type FlaggedKey = Pick<ApiKey, 'id' | 'accountId'>;
 
 const script = loadScript<string>(new URL('./key-flag.lua', import.meta.url));
 const syncBatch = 1000;
 
 /**
- * Tells Redis a key's revision, or with 0 that it is revoked, and answers the revision that Redis has then: 0 where the key
- * was revoked meanwhile, a later one where it was changed again. See key-flag.lua.
+ * Writes a key's revision to Redis, or 0 for a revoked key, and returns the resulting revision: 0 if the key was revoked
+ * meanwhile, a later one if it was changed again. See key-flag.lua.
  */
 export async function writeKeyFlag(redis: RedisClient, key: FlaggedKey, revision: number): Promise<number> {
   return Number(await script(redis, [accountKeys.keyActive(key.accountId, key.id)], [revision]));
 }
 
 /**
- * Tells Redis of all keys that were revoked, and of those that were changed. To be called before an api process admits
- * anything: a Redis that was stopped then, or came back from an older file, still has them as they were.
+ * Writes the flags of all revoked and changed keys to Redis. Call it before an api process admits anything: a Redis that was
+ * down during a change, or was restored from an older file, still has the old flags.
  */
 export async function syncKeyFlags(db: Database, redis: RedisClient): Promise<void> {
   for (let after = ''; ; ) {

@@ -2,9 +2,9 @@ import type { Database } from '../database/database.ts';
 import type { ApiKey, KeyKind } from './api-key.ts';
 import { apiKeyOf } from './api-key-row.ts';
 
-/** Which keys are meant. */
+/** Selects keys. */
 export interface KeyRange {
-  /** Whose; undefined: everybody's. */
+  /** Owner of the keys; undefined: all accounts. */
   readonly account: string | undefined;
   readonly kinds: readonly KeyKind[];
 }
@@ -15,7 +15,7 @@ export async function findApiKey(db: Database, range: KeyRange, id: string): Pro
   return row && apiKeyOf(row);
 }
 
-/** Up to `limit` keys, the newest first, behind the key `after`. */
+/** Returns up to `limit` keys after the key `after`, newest first. */
 export async function listKeyPage(
   db: Database,
   range: KeyRange,

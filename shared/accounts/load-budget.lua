@@ -1,8 +1,8 @@
--- Tells admission what an API key has spent in the running period of its budget, unless it knows that by now: not of another
--- kind of period, which the key had before. What the key's unfinished jobs hold is held of this one.
+-- Loads an API key's spending in the current period of its budget, unless it is loaded already. A period of another kind, which
+-- the key had before, does not count as loaded. Holds of the key's unfinished jobs count in this period.
 -- KEYS[1] budget (hash)   KEYS[2] the key's running jobs (sorted set)   KEYS[3] reservations of the tag (hash, by job id)
 -- ARGV[1] period   ARGV[2] spent in it   ARGV[3] when it began, in ms
--- Returns 1 where it was told, 0 where it was known.
+-- Returns 1 if it was loaded now, 0 if it was already.
 local function kindOf(period) return string.match(period, '^%a+') end
 
 local known = redis.call('HGET', KEYS[1], 'period')

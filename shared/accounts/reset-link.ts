@@ -3,20 +3,20 @@ import type { Database } from '../database/database.ts';
 
 /** How long a reset link is valid. */
 const resetMs = 3_600_000;
-/** How long an invitation is valid: whoever gets it may be away for some days. */
+/** How long an invitation is valid: the invitee may be away for some days. */
 const invitationMs = 7 * 86_400_000;
 
-/** Returns a link by which a user may choose a new password: once, within the hour. */
+/** Returns a link for choosing a new password: valid once, within the hour. */
 export async function makeResetLink(db: Database, baseUrl: string, userId: string): Promise<string> {
   return resetLinkOf(baseUrl, await makeToken(db, userId, resetMs));
 }
 
-/** Returns a link by which a user whom an operator has made may choose the first password: once, within 7 days. */
+/** Returns a link by which a user created by an operator chooses the first password: valid once, within 7 days. */
 export async function makeInvitation(db: Database, baseUrl: string, userId: string): Promise<string> {
   return `${resetLinkOf(baseUrl, await makeToken(db, userId, invitationMs))}&invited=true`;
 }
 
-/** Makes a token for a new password. The database has only its hash. */
+/** Creates a token for a new password. The database stores only its hash. */
 async function makeToken(db: Database, userId: string, validMs: number): Promise<string> {
   const token = randomBytes(24).toString('base64url');
   const now = new Date();
@@ -25,7 +25,7 @@ async function makeToken(db: Database, userId: string, validMs: number): Promise
     .insertInto('verifications')
     .values({
       id: randomBytes(16).toString('hex'),
-      // As better-auth looks for it.
+      // In the form better-auth looks up.
       identifier: createHash('sha256').update(`reset-password:${token}`).digest('base64url'),
       value: userId,
       expires_at: new Date(now.getTime() + validMs).toISOString(),
@@ -35,7 +35,7 @@ async function makeToken(db: Database, userId: string, validMs: number): Promise
   return token;
 }
 
-/** The console's page for a token that is good for a new password. */
+/** The console's page for a password token. */
 export function resetLinkOf(baseUrl: string, token: string): string {
   return `${baseUrl}/console/reset-password?token=${token}`;
 }

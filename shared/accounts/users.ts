@@ -4,37 +4,37 @@ import type { Database } from '../database/database.ts';
 import type { UsersTable } from '../database/tables.ts';
 import { newAccountId } from './accounts.ts';
 
-/** Who signs in to the console. */
+/** A user of the console. */
 export interface User {
   readonly id: string;
   readonly email: string;
   readonly name: string;
   readonly role: 'user' | 'operator';
   readonly accountId: string;
-  /** Cannot sign in. */
+  /** A disabled user cannot sign in. */
   readonly isDisabled: boolean;
   /** Milliseconds since 1970. */
   readonly createdAt: number;
 }
 
-/** What an operator may change of a user. */
+/** Changes an operator may make to a user. */
 export interface UserChanges {
   readonly role?: User['role'] | undefined;
   readonly accountId?: string | undefined;
   readonly isDisabled?: boolean | undefined;
 }
 
-/** Which users to list. */
+/** Selects users. */
 export interface UserFilter {
   readonly limit: number;
-  /** Id of the user behind whom to begin; an unknown one: nothing. */
+  /** Id of the user to start after; an unknown one returns nothing. */
   readonly after?: string | undefined;
   readonly account?: string | undefined;
-  /** A part of the address or the name, in capitals or not. */
+  /** Part of the address or the name, case-insensitive. */
   readonly search?: string | undefined;
 }
 
-/** Lists users, the newest first. */
+/** Lists users, newest first. */
 export async function listUsers(db: Database, { limit, after, account, search }: UserFilter): Promise<User[]> {
   let users = db.selectFrom('users').selectAll();
   if (account !== undefined) users = users.where('account_id', '=', account);
@@ -57,7 +57,7 @@ export async function findUser(db: Database, id: string): Promise<User | undefin
   return row && userOf(row);
 }
 
-/** What makes a user: in an account of their own where none is named. */
+/** A user to be created; without an account, a new one is created. */
 export interface NewUser {
   /** In lower case. */
   readonly email: string;
@@ -66,7 +66,7 @@ export interface NewUser {
   readonly accountId?: string | undefined;
 }
 
-/** Makes a user who cannot sign in yet: there is no password. Returns undefined where the address is taken. */
+/** Creates a user without a password, who cannot sign in yet. Returns undefined if the address is taken. */
 export async function createUser(db: Database, { email, name, role, accountId }: NewUser): Promise<User | undefined> {
   const now = new Date().toISOString();
   const row = await db
@@ -74,7 +74,7 @@ export async function createUser(db: Database, { email, name, role, accountId }:
     .values({
       id: randomBytes(16).toString('hex'),
       ...{ name, email, role, account_id: accountId ?? newAccountId() },
-      // The operator who invites vouches for the address.
+      // The inviting operator vouches for the address.
       ...{ email_verified: 1, image: null, created_at: now, updated_at: now },
     })
     .onConflict((conflict) => conflict.column('email').doNothing())
@@ -84,8 +84,8 @@ export async function createUser(db: Database, { email, name, role, accountId }:
 }
 
 /**
- * Changes what a user may do, and whose account it is done for, from the user's next request on.
- * @returns `last_operator`: nobody would be left who could undo it
+ * Changes a user's role, account or access, from the user's next request on.
+ * @returns `last_operator` if no operator would remain to undo it
  */
 export async function changeUser(
   db: Database,
@@ -109,24 +109,24 @@ export async function changeUser(
   });
 }
 
-/** Removes a user with all sessions; the account with its keys and jobs stays. Returns whether there was one. */
+/** Deletes a user with all sessions; the account with its keys and jobs stays. Returns whether the user existed. */
 export async function deleteUser(db: Database, id: string): Promise<boolean | 'last_operator'> {
   return db.transaction().execute(async (transaction) => {
     if (await isLastOperator(transaction, id)) return 'last_operator';
-    // What was sent to choose a password by.
+    // Password tokens sent to the user.
     await transaction.deleteFrom('verifications').where('value', '=', id).execute();
     const { numDeletedRows } = await transaction.deleteFrom('users').where('id', '=', id).executeTakeFirst();
     return numDeletedRows > 0n;
   });
 }
 
-/** All operators who can sign in are locked meanwhile, so that two of them cannot take the role from each other at once. */
+/** Locks all operators who can sign in, so that two of them cannot demote each other at once. */
 async function isLastOperator(db: Database, id: string): Promise<boolean> {
   const operators = await lockedOperators(db);
   return operators.length === 1 && operators[0]?.id === id;
 }
 
-/** An update that changes nothing locks its rows in both databases. */
+/** A no-op update locks its rows in both databases. */
 function lockedOperators(db: Database): Promise<{ id: string }[]> {
   const operators = db.updateTable('users').set({ role: 'operator' }).where('role', '=', 'operator');
   return operators.where('disabled', '=', 0).returning('id').execute();
@@ -144,7 +144,10 @@ function userOf(row: Selectable<UsersTable>): User {
   };
 }
 
-/** Lets a user sign in by the password alone again, and ends all sessions: whoever has lost a phone may have lost a browser. */
+/**
+ * Removes the second factor, so that the password alone suffices, and ends all sessions: a user who lost a phone may have lost
+ * a browser.
+ */
 export async function removeAuthenticator(db: Database, userId: string): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     await transaction.deleteFrom('two_factors').where('user_id', '=', userId).execute();

@@ -3,36 +3,39 @@ import { Readable } from 'node:stream';
 import type { Slots } from '../runtime/slots.ts';
 import { type BlobStorage, type ByteRange, MissingBlobError } from './blob-storage.ts';
 
-/** Hour in which a blob was made: blobs lie in a folder per hour, so that old ones go by the folder. */
+/** Hour in which a blob was created: blobs lie in one folder per hour, so that old ones are deleted by folder. */
 export const hourOf = (time: Date): string => time.toISOString().slice(0, 13).replace(/[-T]/g, '');
 
 /**
- * `<hour>/<account>-<random>`, both hexadecimal, the account by its hash. As long as the ids of the release before, so that
- * its processes can read these.
+ * `<hour>/<account>-<random>`, both hexadecimal, the account as a hash. As long as the ids of the previous release, so that its
+ * processes can read these.
  */
 const idPattern = /^\d{10}\/([0-9a-f]{12})-[0-9a-f]{23}(\.[a-z0-9]{1,5})?$/;
-/** Ids of the release before hold a UUID and no account. */
+/** Ids of the previous release contain a UUID and no account. */
 const oldIdPattern = /^\d{10}\/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.[a-z0-9]{1,5})?$/;
 
-/** What stands for an account in the ids of its blobs. */
+/** An account's tag in the ids of its blobs. */
 function accountTag(account: string): string {
   return createHash('sha256').update(account).digest('hex').slice(0, 12);
 }
 
-/** Whether an id is one of the account's blobs, or one of the release before, which tells no account. */
+/** Whether an id is one of the account's blobs, or one of the previous release, whose ids name no account. */
 export function isOwnBlob(account: string, id: string): boolean {
   return oldIdPattern.test(id) || (idPattern.exec(id)?.[1] ?? '') === accountTag(account);
 }
 
-/** @throws MissingBlobError for what is the id of nobody's blob. */
+/**
+ * Returns the id if it is well-formed.
+ * @throws MissingBlobError for anything else.
+ */
 export function checkedId(id: string): string {
   if (!idPattern.test(id) && !oldIdPattern.test(id)) throw new MissingBlobError();
   return id;
 }
 
 /**
- * The blobs of one account. Every id carries its account, and an id that carries another one resolves to nothing here, in
- * reading and in deleting: it is a missing blob, as is what is no id at all.
+ * The blobs of one account. Every id contains its account. Here, an id of another account is a missing blob, for reading and
+ * for deleting, as is a malformed id.
  */
 export class AccountBlobs {
   readonly #storage: BlobStorage;
@@ -42,8 +45,8 @@ export class AccountBlobs {
   #tag: string | undefined;
 
   /**
-   * @param writes what the process's writes out of its memory share
-   * @param takesOld whether ids are taken that the release before made: they carry no account.
+   * @param writes slots shared by the process's writes from memory
+   * @param takesOld whether to accept ids of the previous release, which contain no account.
    */
   constructor(storage: BlobStorage, writes: Slots, account: string, takesOld: boolean) {
     this.#storage = storage;
@@ -59,22 +62,25 @@ export class AccountBlobs {
     return id;
   }
 
-  /** A blob's text. @throws MissingBlobError */
+  /**
+   * Returns a blob's text.
+   * @throws MissingBlobError
+   */
   async text(id: string): Promise<string> {
     return await this.#storage.readText(this.#checked(id));
   }
 
   /**
-   * Stores bytes as they come, never more in memory than the storage's next step takes, and returns the blob's id and
-   * size. What a failed stream leaves behind goes.
-   * @param options.extension ending of the id, for a file that people will see.
+   * Stores bytes as they arrive, holding no more in memory than the storage's next step takes, and returns the blob's id and
+   * size. Removes the remains of a failed stream.
+   * @param options.extension extension of the id, for files that people see.
    */
   async putStream(
     content: Readable | AsyncIterable<Uint8Array>,
     options: { extension?: string | undefined } = {},
   ): Promise<{ id: string; bytes: number }> {
     const id = this.#newId(options.extension);
-    // It may fail before the storage begins to listen; the failure is still there when it does.
+    // It may fail before the storage begins to listen; the failure is still available then.
     if (content instanceof Readable) content.on('error', () => undefined);
     try {
       return { id, bytes: await this.#storage.writeStream(id, content) };
@@ -86,7 +92,7 @@ export class AccountBlobs {
   }
 
   /**
-   * Opens a blob, or a part of it, and returns how many bytes come. Whoever does reads it to its end or destroys it.
+   * Opens a blob, or a part of it, and returns the content and its length. The caller must read it to the end or destroy it.
    * @param range must lie inside the blob.
    * @throws MissingBlobError
    */
@@ -94,12 +100,15 @@ export class AccountBlobs {
     return await this.#storage.read(this.#checked(id), range);
   }
 
-  /** A blob's size in bytes. @throws MissingBlobError */
+  /**
+   * Returns a blob's size in bytes.
+   * @throws MissingBlobError
+   */
   async size(id: string): Promise<number> {
     return await this.#storage.size(this.#checked(id));
   }
 
-  /** Removes a blob; one that is gone already is no error, nor is another account's, which stays. */
+  /** Deletes a blob. A missing one is no error, nor is another account's, which stays. */
   async delete(id: string): Promise<void> {
     if (this.#isOwn(id)) await this.#storage.remove(id);
   }

@@ -1,12 +1,12 @@
 import type { Readable } from 'node:stream';
 
-/** A part of a blob: its first and last byte, both included. */
+/** A part of a blob: its first and last byte, inclusive. */
 export interface ByteRange {
   readonly first: number;
   readonly last: number;
 }
 
-/** A blob that is not there: never was, was deleted, or has outlived its time. */
+/** A missing blob: it never existed, was deleted, or has expired. */
 export class MissingBlobError extends Error {
   override readonly name = 'MissingBlobError';
 
@@ -15,7 +15,7 @@ export class MissingBlobError extends Error {
   }
 }
 
-/** The storage cannot be read for now: a disk or a bucket is away, or refuses. */
+/** The storage cannot be read for now: a disk or a bucket is unavailable, or refuses. */
 export class BlobStorageError extends Error {
   override readonly name = 'BlobStorageError';
 
@@ -24,7 +24,10 @@ export class BlobStorageError extends Error {
   }
 }
 
-/** What was read of a blob, or undefined where it is missing. @throws BlobStorageError */
+/**
+ * Returns what was read of a blob, or undefined if it is missing.
+ * @throws BlobStorageError
+ */
 export async function unlessMissing<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;
@@ -35,24 +38,24 @@ export async function unlessMissing<T>(reading: Promise<T>): Promise<T | undefin
 }
 
 /**
- * Where blobs lie: a folder, or a bucket. Ids are `<hour>/<name>`, checked by the caller. Reading what is not there is a
- * MissingBlobError, and a BlobStorageError where that cannot be told.
+ * Storage for blobs: a folder or a bucket. Ids are `<hour>/<name>`, checked by the caller. Reading a missing blob throws
+ * MissingBlobError, and BlobStorageError if existence cannot be determined.
  */
 export interface BlobStorage {
-  /** Names the place, without secrets: the same for all processes that can read each other's blobs, and for no other. */
+  /** Identifies the storage, without secrets: equal exactly for processes that can read each other's blobs. */
   readonly identity: string;
-  /** The place as an operator knows it, without secrets. */
+  /** The storage's location for operators, without secrets. */
   readonly location: string;
   write(id: string, content: string | Uint8Array): Promise<void>;
-  /** Stores bytes as they come and answers how many they were. Nothing stays behind of content that fails. */
+  /** Stores bytes as they arrive and returns their number. Leaves nothing behind if the content fails. */
   writeStream(id: string, content: AsyncIterable<Uint8Array>): Promise<number>;
   readText(id: string): Promise<string>;
-  /** Opens a blob, or a part of it, and answers the number of bytes that will come. */
+  /** Opens a blob, or a part of it, and returns the content and its length in bytes. */
   read(id: string, range?: ByteRange): Promise<{ content: Readable; bytes: number }>;
   size(id: string): Promise<number>;
-  /** Removes a blob; one that is not there is no error. */
+  /** Removes a blob; a missing one is no error. */
   remove(id: string): Promise<void>;
-  /** The hours of which there are blobs, as in their ids. */
+  /** The hours that have blobs, as in their ids. */
   hours(): Promise<string[]>;
   removeHour(hour: string): Promise<void>;
   close(): void;

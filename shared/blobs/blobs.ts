@@ -4,16 +4,16 @@ import type { BlobStorage } from './blob-storage.ts';
 import type { BucketSettings } from './bucket-settings.ts';
 import { FolderStorage } from './folder-storage.ts';
 
-/** Blobs that one process writes at a time, out of its memory: a vendor can make frames faster than a disk takes them. */
+/** Maximum number of concurrent writes from memory per process: a vendor can produce frames faster than a disk takes them. */
 const maxWrites = 64;
 
 const hourPattern = /^\d{10}$/;
 
 /**
- * Big bytes beside the jobs, never in them: requests over 64 KiB, media, result files, and frames over 64 KiB. In a bucket
- * where there is one, else in the data folder, which every process that shares a Redis must then share.
+ * Large data kept outside the jobs: requests over 64 KiB, media, result files, and frames over 64 KiB. Stored in a bucket if
+ * one is configured, else in the data folder, which all processes that share a Redis must then share.
  *
- * A blob is read, written and deleted for one account, by `of`: this is the one place that keeps accounts apart.
+ * Blobs are read, written and deleted per account, through `of`: only here are accounts kept apart.
  */
 export class Blobs {
   readonly #storage: BlobStorage;
@@ -24,22 +24,23 @@ export class Blobs {
   }
 
   /**
-   * @param bucket where the blobs lie; undefined: in the data folder.
+   * Opens the storage.
+   * @param bucket bucket for the blobs; undefined: the data folder.
    * @throws ConfigError when the folder cannot be written, or the bucket cannot be used.
    */
   static async open(dataDir: string, bucket?: BucketSettings): Promise<Blobs> {
     if (bucket === undefined) return new Blobs(await FolderStorage.open(dataDir));
-    // The SDK costs memory and time to load, and most processes never need it.
+    // Lazy: the SDK costs memory and time to load, and most processes never need it.
     const { BucketStorage } = await import('./bucket-storage.ts');
     return new Blobs(await BucketStorage.open(bucket, dataDir));
   }
 
-  /** Names the place where the blobs lie, without secrets: processes with the same one read each other's blobs. */
+  /** Identifies the storage, without secrets: processes with the same identity read each other's blobs. */
   get identity(): string {
     return this.#storage.identity;
   }
 
-  /** The place as an operator knows it, without secrets. */
+  /** The storage's location for operators, without secrets. */
   get location(): string {
     return this.#storage.location;
   }
@@ -50,14 +51,14 @@ export class Blobs {
   }
 
   /**
-   * The same for ids that a record of our own names (a queued job, its state and log, a row): those of the release before,
-   * which carry no account, are read and deleted, too.
+   * Same as `of`, for ids from the gateway's own records (a queued job, its state and log, a row): ids of the previous release,
+   * which contain no account, can be read and deleted, too.
    */
   ofRecords(account: string): AccountBlobs {
     return new AccountBlobs(this.#storage, this.#writes, account, true);
   }
 
-  /** Reads the file that a signed link names: the link is all that is needed, and whoever calls this has verified it. */
+  /** Reads the file of a signed link: the link is sufficient authorization, and the caller has verified it. */
   get signed(): Pick<AccountBlobs, 'read' | 'size'> {
     return {
       read: async (id, range) => await this.#storage.read(checkedId(id), range),
@@ -65,7 +66,7 @@ export class Blobs {
     };
   }
 
-  /** Removes all blobs made more than `ms` ago, by the hour. Returns how many hours went. */
+  /** Removes all blobs created more than `ms` ago, by the hour. Returns the number of hours removed. */
   async sweep(ms: number): Promise<number> {
     const oldest = hourOf(new Date(Date.now() - ms));
     const old = (await this.#storage.hours()).filter((hour) => hourPattern.test(hour) && hour < oldest);
@@ -73,7 +74,7 @@ export class Blobs {
     return old.length;
   }
 
-  /** Lets go of connections. */
+  /** Closes connections. */
   close(): void {
     this.#storage.close();
   }

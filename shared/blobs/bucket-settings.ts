@@ -1,14 +1,14 @@
-/** A bucket of an S3-compatible store, and how to reach it. */
+/** A bucket of an S3-compatible store and its connection settings. */
 export interface BucketSettings {
   readonly bucket: string;
-  /** What the keys of all blobs begin with, without a slash at its ends; may be empty. */
+  /** Prefix of the keys of all blobs, without leading or trailing slash; may be empty. */
   readonly prefix: string;
   readonly region: string;
   /** Base URL of the store; undefined: Amazon's own. */
   readonly endpoint: string | undefined;
-  /** The bucket's name stands in the path, not in the host's name. */
+  /** The bucket's name goes in the path, not in the host name. */
   readonly pathStyle: boolean;
-  /** Undefined: what the AWS SDK finds by itself (a role of the machine or the pod, a profile). */
+  /** Undefined: credentials found by the AWS SDK (a role of the machine or the pod, a profile). */
   readonly credentials: BucketCredentials | undefined;
 }
 
@@ -19,7 +19,7 @@ interface BucketCredentials {
   readonly sessionToken?: string;
 }
 
-/** Settings from the environment that complete the URL; the names are the AWS SDKs'. */
+/** Environment variables that complete the URL, named as in the AWS SDKs. */
 export interface BucketEnvironment {
   readonly AWS_ACCESS_KEY_ID?: string | undefined;
   readonly AWS_SECRET_ACCESS_KEY?: string | undefined;
@@ -28,9 +28,9 @@ export interface BucketEnvironment {
 }
 
 /**
- * Reads `s3://bucket/prefix?region=…&endpoint=…&path_style=1`. Credentials come from the environment, else from the URL's
- * user info.
- * @throws Error whose message says what the URL takes; it never shows the URL, which may hold a secret.
+ * Parses `s3://bucket/prefix?region=…&endpoint=…&path_style=1`. Credentials come from the environment, else from the URL's user
+ * info.
+ * @throws Error whose message explains the URL's syntax; it never contains the URL, which may hold a secret.
  */
 export function readBucketSettings(text: string, environment: BucketEnvironment): BucketSettings {
   const url = URL.canParse(text) ? new URL(text) : undefined;

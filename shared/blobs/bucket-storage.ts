@@ -12,21 +12,21 @@ import type { BucketSettings } from './bucket-settings.ts';
 import { writeNewFile } from './write-new-file.ts';
 
 const connectMs = 5000;
-/** From the start of a request, its upload included, to the head of its answer. */
+/** From the start of a request, including its upload, to the response headers. */
 const requestMs = 120_000;
-/** A download whose reader takes nothing for so long ends. */
+/** Timeout for a download whose reader reads nothing. */
 const silenceMs = 300_000;
-/** Downloads under way at a time; a slow reader holds its connection. */
+/** Maximum number of concurrent downloads; a slow reader holds its connection. */
 const connections = 1000;
 
-/** A spool file that was last written so long ago was left behind by a process that was killed. */
+/** Age at which a spool file counts as left behind by a killed process. */
 const abandonedMs = 3_600_000;
 
-/** The SDK prints to the console what it throws as well. */
+/** The SDK also prints to the console what it throws. */
 const nothing = (): void => undefined;
 const silent = { trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing };
 
-/** Blobs as objects of a bucket. Streams go through a file first: an upload needs its length, and must not be in memory. */
+/** Blobs as objects of a bucket. Streams are spooled to a file first: an upload needs its length, and must not be in memory. */
 export class BucketStorage implements BlobStorage {
   readonly identity: string;
   readonly location: string;
@@ -47,7 +47,7 @@ export class BucketStorage implements BlobStorage {
       ...(endpoint === undefined ? {} : { endpoint }),
       ...(credentials === undefined ? {} : { credentials }),
       logger: silent,
-      // Checksums in trailers, the SDK's default, are refused by many stores that speak S3.
+      // Checksums in trailers, the SDK's default, are refused by many S3-compatible stores.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       requestHandler: {
@@ -64,6 +64,7 @@ export class BucketStorage implements BlobStorage {
   }
 
   /**
+   * Opens the bucket.
    * @param dataDir folder for the spool files
    * @throws ConfigError when the bucket cannot be listed, or the folder cannot be written.
    */
@@ -109,7 +110,7 @@ export class BucketStorage implements BlobStorage {
 
   async read(id: string, range?: ByteRange): Promise<{ content: Readable; bytes: number }> {
     const { Body, ContentLength } = await this.#get(id, range);
-    // On Node the SDK answers the HTTP message itself.
+    // On Node the SDK returns the HTTP message itself.
     return { content: Body as Readable, bytes: ContentLength ?? 0 };
   }
 
@@ -173,7 +174,7 @@ async function orMissing<T>(sent: Promise<T>): Promise<T> {
   }
 }
 
-/** What is wrong with the bucket, in few words and without secrets. */
+/** The problem with the bucket, briefly and without secrets. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   if (!(cause instanceof Error)) return 'no answer';

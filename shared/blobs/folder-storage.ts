@@ -8,10 +8,10 @@ import { ConfigError } from '../config/config.ts';
 import { type BlobStorage, BlobStorageError, type ByteRange, MissingBlobError } from './blob-storage.ts';
 import { writeNewFile } from './write-new-file.ts';
 
-/** Name of the file that tells one blob folder from another, whatever path it is mounted under. */
+/** Name of the file that identifies a blob folder, whatever path it is mounted under. */
 const identityFile = 'identity';
 
-/** Blobs in a folder of the data folder, which every process that shares a Redis must share too. */
+/** Blobs in a folder of the data folder, which all processes that share a Redis must share. */
 export class FolderStorage implements BlobStorage {
   readonly identity: string;
   readonly location: string;
@@ -23,7 +23,10 @@ export class FolderStorage implements BlobStorage {
     this.#disk = new Disk(new FSDriver({ location: folder, visibility: 'private' }));
   }
 
-  /** @throws ConfigError when the folder cannot be written. */
+  /**
+   * Opens the folder.
+   * @throws ConfigError when the folder cannot be written.
+   */
   static async open(dataDir: string): Promise<FolderStorage> {
     const folder = join(dataDir, 'blobs');
     try {
@@ -35,7 +38,7 @@ export class FolderStorage implements BlobStorage {
     }
   }
 
-  /** Of what a disk that is full has not taken no file stays behind. */
+  /** Removes the partial file if the write fails, as on a full disk. */
   async write(id: string, content: string | Uint8Array): Promise<void> {
     try {
       await this.#disk.put(id, content);
@@ -56,7 +59,7 @@ export class FolderStorage implements BlobStorage {
   }
 
   async read(id: string, range?: ByteRange): Promise<{ content: Readable; bytes: number }> {
-    // Opened before it is measured: a file that is removed meanwhile stays readable.
+    // Opened before measuring: a file deleted meanwhile stays readable.
     const file = await orMissing(open(join(this.location, id)));
     try {
       const bytes = range === undefined ? (await file.stat()).size : range.last - range.first + 1;
@@ -87,13 +90,13 @@ export class FolderStorage implements BlobStorage {
   close(): void {}
 }
 
-/** The folder's identity, made by the first process that asks; others, who may start at the same moment, read it. */
+/** The folder's identity, created by the first process that asks; others, possibly starting at the same moment, read it. */
 async function readIdentity(folder: string): Promise<string> {
   const path = join(folder, identityFile);
   const draft = join(folder, `${identityFile}-${randomUUID()}`);
   await writeFile(draft, randomUUID());
   try {
-    // A link comes whole or not at all, and never takes the place of one that is there.
+    // A link is created atomically, and never replaces an existing one.
     await link(draft, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;

@@ -1,4 +1,4 @@
-/** File name endings of the media types that result files have. */
+/** File extensions by media type of result files. */
 const extensions: Readonly<Record<string, string>> = {
   'image/png': 'png',
   'image/jpeg': 'jpg',
@@ -16,12 +16,12 @@ const extensions: Readonly<Record<string, string>> = {
 
 const types = new Map(Object.entries(extensions).map(([type, extension]) => [extension, type]));
 
-/** The ending of a file of this media type, without a point; undefined for a type that results do not have. */
+/** The extension for a media type, without a dot; undefined for a type that results do not have. */
 export function extensionOf(type: string): string | undefined {
   return Object.hasOwn(extensions, type) ? extensions[type] : undefined;
 }
 
-/** The media type of a file, by its ending. */
+/** The media type of a file, by its extension. */
 export function mediaTypeOf(file: string): string {
   return types.get(file.slice(file.lastIndexOf('.') + 1)) ?? 'application/octet-stream';
 }

@@ -4,17 +4,17 @@ import type { RedisClient } from '../redis/redis.ts';
 import type { Logger } from '../runtime/log.ts';
 import type { Blobs } from './blobs.ts';
 
-/** A claim that nobody renews is over after this. */
+/** A claim expires after this time unless renewed. */
 const claimMs = 60_000;
 const renewMs = 15_000;
 
 /**
- * Sees to it that all processes of one Redis keep their blobs in one place: a job names blobs, and a process that looks
- * for them elsewhere would lose it. The place's identity stands in Redis, and every running process renews it.
- * - It expires a minute after the last process has stopped, so blobs may be moved: stop all, wait, start with the new place.
- * - Redis emptied: the running processes, which agree, write it again within 15 s. Should one with another place start in
- *   between, it is the others that find themselves contradicted: they say so in their logs every 15 s and go on, because
- *   ending them would lose work that they can still do.
+ * Ensures that all processes of one Redis use the same blob storage: a job names blobs, and a process that looks for them
+ * elsewhere would lose it. The storage's identity is kept in Redis, and every running process renews it.
+ * - It expires a minute after the last process has stopped, so blobs may be moved: stop all, wait, start with the new storage.
+ * - If Redis is emptied, the running processes, which agree, write it again within 15 s. If one with another storage starts in
+ *   between, the others are contradicted: they log it every 15 s and continue, because stopping them would lose work they can
+ *   still do.
  */
 export class StorageClaim {
   readonly #redis: RedisClient;
@@ -31,7 +31,10 @@ export class StorageClaim {
     this.#timer.unref();
   }
 
-  /** @throws ConfigError when the other processes of this Redis keep their blobs elsewhere. */
+  /**
+   * Claims the storage.
+   * @throws ConfigError when the other processes of this Redis use a different storage.
+   */
   static async open(redis: RedisClient, blobs: Blobs, log: Logger): Promise<StorageClaim> {
     if (await claim(redis, blobs.identity)) return new StorageClaim(redis, blobs.identity, log);
     throw new ConfigError(
@@ -44,7 +47,7 @@ export class StorageClaim {
   }
 
   async #renew(): Promise<void> {
-    // While Redis is away the last one waits.
+    // Skipped while the previous renewal still waits for Redis.
     if (this.#isRenewing) return;
     this.#isRenewing = true;
     try {
@@ -61,7 +64,7 @@ export class StorageClaim {
   }
 }
 
-/** Whether the place with this identity is the one in use, from now on if there was none. */
+/** Whether this storage is the one in use. Claims it if none is. */
 async function claim(redis: RedisClient, identity: string): Promise<boolean> {
   for (;;) {
     const holder = await redis.get(blobStorageKey);
@@ -72,6 +75,6 @@ async function claim(redis: RedisClient, identity: string): Promise<boolean> {
     } else if ((await redis.pexpire(blobStorageKey, claimMs)) === 1) {
       return true;
     }
-    // It came, or expired, between the two commands.
+    // It was set, or expired, between the two commands.
   }
 }

@@ -1,20 +1,20 @@
-/** An upload as it stands in its job's own record, beside the request and never in it. */
+/** An upload in its job's record, beside the request and never in it. */
 export interface UploadRecord {
   /** Id of its blob. */
   readonly blob: string;
-  /** Name of its field, without a `[]` at the end. */
+  /** Name of its field, without a trailing `[]`. */
   readonly field: string;
-  /** The name that the caller's file had. */
+  /** The original file name. */
   readonly name: string;
-  /** Its media type, as the caller said. */
+  /** Its media type, as declared by the caller. */
   readonly type: string;
   readonly bytes: number;
 }
 
 /**
- * A file that a caller sent in a form, stored already. The form's reader makes one, and a worker does of the job's record:
- * nothing else may, because whoever holds one can have its blob read and deleted. An instance, so that no JSON can pass for
- * one; where its blob lies cannot be set, and is not in its JSON either.
+ * A file from a form, already stored. Only the form's reader and a worker (from the job's record) create one, because its
+ * holder can have the blob read and deleted. A class, so that no JSON can pass for one; the blob's id cannot be set, and is not
+ * in its JSON either.
  */
 export class Upload implements UploadRecord {
   readonly field: string;
@@ -35,7 +35,7 @@ export class Upload implements UploadRecord {
     return this.#blob;
   }
 
-  /** What the job's record holds of it. */
+  /** Its entry in the job's record. */
   get record(): UploadRecord {
     const { field, name, type, bytes } = this;
     return { blob: this.#blob, field, name, type, bytes };

@@ -1,8 +1,8 @@
 import { open, rm, writeFile } from 'node:fs/promises';
 
 /**
- * Writes bytes into a file that is not there yet, at the disk's pace: the next chunk is asked for when the last is
- * written. Returns how many bytes they were. Of content that fails no file stays behind.
+ * Writes bytes to a new file at the disk's pace: the next chunk is requested when the last is written. Returns the number of
+ * bytes. Removes the file if the content fails.
  */
 export async function writeNewFile(path: string, content: AsyncIterable<Uint8Array>): Promise<number> {
   let bytes = 0;

@@ -19,7 +19,7 @@ const file = z.looseObject({
   }),
 });
 
-/** Text as a string or as parts of text: what every role but user and assistant may say. */
+/** Text as a string or as text parts: the content of every role except user and assistant. */
 export const textContent = z.union([z.string(), z.array(z.discriminatedUnion('type', [text])).min(1)]);
 const userContent = z.union([z.string(), z.array(z.discriminatedUnion('type', [text, image, audio, file])).min(1)]);
 const assistantContent = z.union([z.string(), z.array(z.discriminatedUnion('type', [text, refusal])).min(1)]);
@@ -42,7 +42,7 @@ const name = z.string().optional();
 const assistant = z
   .looseObject({
     role: z.literal('assistant'),
-    // Null beside calls is how OpenAI writes it, and some vendors want to read it.
+    // OpenAI writes null next to calls, and some vendors expect it.
     content: assistantContent.nullish(),
     refusal: z.string().optional(),
     name,
@@ -51,9 +51,9 @@ const assistant = z
     function_call: z.looseObject({ name: z.string(), arguments: z.string() }).optional(),
   })
   .check(({ value, issues }) => {
-    const said = value.content ?? value.refusal ?? value.audio ?? value.function_call;
-    // An empty string counts: vendors do answer with not a word.
-    if (said != null || value.tool_calls?.length) return;
+    const content = value.content ?? value.refusal ?? value.audio ?? value.function_call;
+    // An empty string counts: vendors do return empty answers.
+    if (content != null || value.tool_calls?.length) return;
     issues.push({
       code: 'custom',
       path: ['content'],
@@ -62,7 +62,7 @@ const assistant = z
     });
   });
 
-/** One message of a chat, after OpenAI's `ChatCompletionRequestMessage`; which fields it takes hangs on its role. */
+/** One message of a chat, after OpenAI's `ChatCompletionRequestMessage`; its fields depend on its role. */
 export const chatMessage = z.discriminatedUnion('role', [
   z.looseObject({ role: z.literal('system'), content: textContent, name }),
   z.looseObject({ role: z.literal('developer'), content: textContent, name }),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The names that OpenAI takes for functions, tools and schemas. */
+/** The names that OpenAI accepts for functions, tools and schemas. */
 export const toolName = z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, 'use 1 to 64 of a-z, A-Z, 0-9, underscore and dash');
 
 const description = z.string().optional();
@@ -63,13 +63,13 @@ interface ToolFields {
   readonly function_call?: z.infer<typeof legacyFunctionCall> | undefined;
 }
 
-/** A rule between fields that a request breaks: where, and what is wrong there. */
+/** A violated rule between request fields: its path and the problem. */
 export interface BrokenRule {
   readonly path: (string | number)[];
   readonly message: string;
 }
 
-/** The first rule between the tools and the choice among them that is broken, or undefined. */
+/** The first violated rule between the tools and the tool choice, or undefined. */
 export function brokenToolRule(request: ToolFields): BrokenRule | undefined {
   const { tools = [], tool_choice: choice, functions = [], function_call: call } = request;
   if (choice !== undefined && tools.length === 0) {
@@ -103,7 +103,7 @@ function chosenNames(choice: Exclude<z.infer<typeof toolChoice>, string>): Chose
     case 'allowed_tools':
       return choice.allowed_tools.tools.flatMap((entry, index) => {
         const path = ['tool_choice', 'allowed_tools', 'tools', index];
-        // Only functions and custom tools are named; other kinds belong to the vendor.
+        // Only functions and custom tools are referred to by name; other kinds belong to the vendor.
         for (const type of ['function', 'custom']) {
           const detail = entry[type];
           if (entry.type === type && isNamed(detail)) return [{ type, name: detail.name, path }];

@@ -41,15 +41,15 @@ const webSearchOptions = z.looseObject({
   search_context_size: z.string().optional(),
 });
 
-/** Up to 16 pairs of the caller's own. */
+/** Up to 16 custom key-value pairs. */
 export const metadata = z
   .record(z.string().max(64), z.string().max(512))
   .refine((pairs) => Object.keys(pairs).length <= 16, 'it can have at most 16 pairs');
 
 const tokenLimit = z.int().min(1).nullish();
 
-// Lists that OpenAI keeps adding to (efforts, tiers, voices, formats) are plain strings here: what a vendor knows is for
-// the vendor to say. Null on an optional field is left out before (see `readRequestFields`).
+// Lists that OpenAI keeps extending (efforts, tiers, voices, formats) are plain strings here: the vendor decides what it knows.
+// Null on an optional field was left out before (see `readRequestFields`).
 const fields = z.looseObject({
   model: z.string().min(1).max(256),
   messages: z.array(chatMessage).min(1),
@@ -86,8 +86,8 @@ const fields = z.looseObject({
 export type ChatRequest = z.infer<typeof fields>;
 
 /**
- * The schema of OpenAI's `CreateChatCompletionRequest`. Compiled: `validate` runs on every request, and the compiled
- * check stops at the first fault and builds nothing.
+ * The schema of OpenAI's `CreateChatCompletionRequest`. Compiled: `validate` runs on every request, and the compiled check
+ * stops at the first error and builds nothing.
  */
 export const chatRequest = compiledOnUse(
   fields.check(({ value, issues }) => {

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 
 /**
- * The schema with a `validate` that is compiled, as by `z.compile`, when it is first called: to compile every schema would
- * be a tenth of what an api's start costs, and most processes see requests of few kinds. Only `validate` is compiled; what
- * parses, to say what is wrong, is the schema as it was.
+ * The schema with a `validate` that is compiled, as by `z.compile`, on its first call: compiling every schema would be a tenth
+ * of an api process's start-up cost, and most processes see few kinds of requests. Only `validate` is compiled; parsing, which
+ * explains errors, uses the original schema.
  */
 export function compiledOnUse<Schema extends z.ZodType>(schema: Schema): Schema {
   let compiled: Schema | undefined;

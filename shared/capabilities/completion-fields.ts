@@ -1,9 +1,9 @@
 import { z } from 'zod';
 
-/** A penalty of tokens that were said before. */
+/** A penalty for tokens that occurred before. */
 export const penalty = z.number().min(-2).max(2).nullish();
 
-/** The parameters that chat completions and legacy ones have in common, with the bounds of OpenAI's document. */
+/** The parameters shared by chat completions and legacy completions, with the bounds in OpenAI's API reference. */
 export const completionFields = {
   stream: z.boolean().nullish(),
   stream_options: z
@@ -16,7 +16,7 @@ export const completionFields = {
   presence_penalty: penalty,
   frequency_penalty: penalty,
   logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),
-  // 64 bits, more than z.int() takes; beyond 2^53 JavaScript rounds it.
+  // 64 bits, more than z.int() accepts; beyond 2^53 JavaScript rounds it.
   seed: z
     .number()
     .multipleOf(1)

@@ -16,7 +16,7 @@ const fields = z.looseObject({
 });
 
 /**
- * A legacy completion request as a caller sends it. Unknown fields are kept. A job holds it without `model`, `stream` and
+ * A legacy completion request as a caller sends it. Unknown fields are kept. The job's copy lacks `model`, `stream` and
  * `stream_options`.
  */
 export interface CompletionRequest extends Readonly<z.infer<typeof fields>> {

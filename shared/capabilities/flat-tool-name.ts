@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 
-/** What OpenAI's wire takes for the name of a chat's function; those of responses may be longer. */
+/** The function names that OpenAI accepts in chats; those of responses may be longer. */
 const chatName = /^[a-zA-Z0-9_-]{1,64}$/;
 
 /**
- * The name under which a chat model, which knows no namespaces, is offered a tool of a Responses request:
- * `calendar__create_event`. One that is no name for a chat keeps what it can of its beginning, and ends in a hash of the
- * whole. A flat name cannot be taken apart: whoever has one finds its tool by the flat names of the request's tools.
+ * The name under which a tool of a Responses request is offered to a chat model, which has no namespaces:
+ * `calendar__create_event`. A name not valid in a chat keeps as much of its beginning as fits, and ends in a hash of the whole.
+ * A flat name cannot be split again: its tool is found by comparing the flat names of the request's tools.
  */
 export function flatToolName(namespace: string | null | undefined, name: string): string {
   const flat = namespace ? `${namespace}__${name}` : name;

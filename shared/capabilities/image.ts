@@ -1,22 +1,22 @@
 import { z } from 'zod';
 import { Upload } from '../blobs/upload.ts';
 
-/** What an image model can be asked to do; each is an endpoint of its own. */
+/** Tasks of image models; each is a separate endpoint. */
 export type ImageTask = 'generation' | 'edit' | 'variation';
 
-/** How a caller gets its images: as links to files that the gateway keeps, or as base64 inside the answer. */
+/** How a caller receives images: as links to files stored by the gateway, or as base64 inside the response. */
 export type ImageResponseFormat = 'url' | 'b64_json';
 
-/** Images of one edit. */
+/** Maximum number of images per edit. */
 const maxInputs = 16;
-/** Characters of a data URL: OpenAI's limit. */
+/** Maximum length of a data URL: OpenAI's limit. */
 const maxImageUrl = 20_971_520;
 
 const options = {
-  // An operator may have a model for those who name none.
+  // The operator may configure a default model.
   model: z.string().min(1).max(256).nullish(),
   n: z.int().min(1).max(10).nullish(),
-  // Which sizes there are depends on the model: they are held against its row.
+  // Allowed sizes depend on the model: they are validated against its row.
   size: z.string().nullish(),
   response_format: z.enum(['url', 'b64_json']).nullish(),
   user: z.string().optional(),
@@ -36,7 +36,7 @@ const paintingOptions = {
 
 const editOptions = { ...paintingOptions, input_fidelity: z.enum(['high', 'low']).nullish() };
 
-/** Partial images are only seen in a stream. */
+/** Partial images are only sent in a stream. */
 function checkPartialImages({ value, issues }: z.core.ParsePayload<Record<string, unknown>>): void {
   if (!value.partial_images || value.stream === true) return;
   const message = "it is only allowed when 'stream' is enabled";
@@ -48,7 +48,7 @@ export const imageGenerationRequest = z
   .looseObject({ ...paintingOptions, style: z.enum(['vivid', 'natural']).nullish() })
   .check(checkPartialImages);
 
-/** An image in JSON: a link, or a data URL. Strict: no other key of it could mean anything but what the gateway made. */
+/** An image in JSON: a link, or a data URL. Strict, as other keys could only imitate the gateway's internal ones. */
 export const imageReference = z
   .strictObject({
     image_url: z.string().max(maxImageUrl).optional(),
@@ -72,15 +72,15 @@ export const imageEditRequest = z
   })
   .check(checkPartialImages);
 
-/** A file as a form's reader has it. No JSON is one. */
+/** A file as the form parser returns it. No JSON value matches. */
 export const upload = z.instanceof(Upload);
 
-/** The fields of a form for an edit, its numbers and booleans read already, the uploads in `image` and `mask`. */
+/** The fields of an edit form, with numbers and booleans parsed and the uploads in `image` and `mask`. */
 export const imageEditForm = z
   .looseObject({ ...editOptions, image: z.array(upload).min(1).max(maxInputs), mask: upload.optional() })
   .check(checkPartialImages);
 
-/** The same for a variation, which takes one image and cannot be streamed. */
+/** The fields of a variation form, which takes one image and cannot be streamed. */
 export const imageVariationForm = z
   .looseObject({ ...options, image: z.array(upload).min(1).max(1) })
   .check(({ value, issues }) => {
@@ -91,46 +91,46 @@ export const imageVariationForm = z
     }
   });
 
-/** An image as the caller named it in JSON: a data URL, or a link that the vendor fetches. */
+/** An image in a JSON request: a data URL, or a link that the vendor fetches. */
 type ImageReference = z.infer<typeof imageReference>;
 
-/** What a vendor is shown: an upload, or an image as the caller named it. */
+/** An image as passed to a vendor: an upload, or a reference from the request. */
 export type ShownImage = Upload | ImageReference;
 
 /**
  * The request of an image job, the same for every vendor. Its `delta` frames are partial images: OpenAI's
- * `image_generation.partial_image` without its `type`, the picture in base64 whatever the response format.
+ * `image_generation.partial_image` without its `type`, with the picture in base64 whatever the response format.
  */
 export interface ImageJob {
   readonly task: ImageTask;
-  /** Null: as is usual for the model. */
+  /** Null: the model's default. */
   readonly response_format: ImageResponseFormat | null;
-  /** What is edited or varied; empty for a generation, and where the images are uploads, which lie beside the job. */
+  /** The images to edit or vary; empty for a generation, and if they are uploads, which are stored beside the job. */
   readonly images: readonly ImageReference[];
   readonly mask: ImageReference | null;
-  /** The caller's other fields (prompt, n, size, …), unknown ones too: they pass through. */
+  /** The caller's other fields (prompt, n, size, …), including unknown ones: they pass through. */
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
-/** The job as its vendor gets it, with its uploads, and with what the worker adds to it. */
+/** The job as passed to its vendor, with its uploads and the worker's additions. */
 export interface PlacedImageJob extends Omit<ImageJob, 'images' | 'mask'> {
   /** All uploads, or all references. */
   readonly images: readonly ShownImage[];
   readonly mask: ShownImage | null;
-  /** Whether the vendor takes `response_format` for this model; where it does not, it answers base64. */
+  /** Whether the vendor accepts `response_format` for this model; if not, it returns base64. */
   readonly takes_response_format: boolean;
 }
 
-/** One image of an `end` frame: base64, a stored file, or (a stream that asked for links) both. */
+/** One image of an `end` frame: base64, a stored file, or (for a stream that requested links) both. */
 export interface ImageResult {
   readonly b64_json?: string;
   /** Id of the stored file's blob, with its media type and size. */
   readonly file?: string;
   readonly type?: string;
   readonly bytes?: number;
-  /** What the vendor counted for this image alone; only streams tell. */
+  /** The vendor's usage for this image alone; only streams report it. */
   readonly usage?: Readonly<Record<string, unknown>>;
-  /** `revised_prompt`, and what else the vendor says of it. */
+  /** `revised_prompt`, and other fields from the vendor. */
   readonly [field: string]: unknown;
 }
 
@@ -140,28 +140,25 @@ export interface ImageEnd {
   readonly created: number;
   readonly data: readonly ImageResult[];
   readonly usage?: Readonly<Record<string, unknown>>;
-  /** `background`, `output_format`, `quality`, `size`, and what else the vendor says. */
+  /** `background`, `output_format`, `quality`, `size`, and other fields from the vendor. */
   readonly [field: string]: unknown;
 }
 
 const wireMark = '{"is_wire":true,';
 
-/**
- * The text of an `end` frame. One whose images are base64 and nothing else is marked: it is the wire's body already, and
- * megabytes that need not be parsed.
- */
+/** The text of an `end` frame. If its images are only base64, it is marked as ready for the wire, which saves parsing megabytes. */
 export function formatImageEnd(end: ImageEnd): string {
   const isWire = end.data.every(({ file, usage }) => file === undefined && usage === undefined);
   const text = JSON.stringify(end);
   return isWire ? wireMark + text.slice(1) : text;
 }
 
-/** The body that an `end` frame is as it stands, or undefined where its images are yet to be linked. */
+/** The wire body in an `end` frame, or undefined if its images must first be linked. */
 export function wireBodyOf(text: string): string | undefined {
   return text.startsWith(wireMark) ? `{${text.slice(wireMark.length)}` : undefined;
 }
 
-/** Reads what `formatImageEnd` wrote. */
+/** Parses the output of `formatImageEnd`. */
 export function parseImageEnd(text: string): ImageEnd {
   return JSON.parse(wireBodyOf(text) ?? text) as ImageEnd;
 }

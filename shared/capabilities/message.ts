@@ -75,9 +75,9 @@ const assistantBlock = z.discriminatedUnion('type', [text, thinkingBlock, redact
 
 /** A block of text. */
 export type TextBlock = z.infer<typeof text>;
-/** A block of what a user shows or answers. */
+/** A block of a user message. */
 export type UserBlock = z.infer<typeof userBlock>;
-/** A block of what the model said in an earlier turn. */
+/** A block of an earlier answer of the model. */
 export type AssistantBlock = z.infer<typeof assistantBlock>;
 
 const customTool = z.looseObject({
@@ -88,7 +88,7 @@ const customTool = z.looseObject({
   strict: z.boolean().nullish(),
   cache_control: cacheControl,
 });
-/** A tool that Anthropic itself has defined, and mostly runs, too: `web_search_20250305`. */
+/** A tool defined, and usually run, by Anthropic: `web_search_20250305`. */
 const definedTool = z.looseObject({
   type: z.string().regex(/^(?!custom$)\w{1,64}$/, 'it is not the type of a tool'),
   name: z.string().nullish(),
@@ -102,7 +102,7 @@ const inlineTool = z.looseObject({
   type: z.literal('tool_definition'),
   definition: z.union([customTool, definedTool]),
 });
-/** Instructions, and what becomes of a tool in the middle of a chat: it is offered from there on, or no more. */
+/** Instructions, and changes to the offered tools in the middle of a chat: added, or removed. */
 const systemBlock = z.discriminatedUnion('type', [
   text,
   z.looseObject({
@@ -122,7 +122,7 @@ const message = z.discriminatedUnion('role', [
   z.looseObject({ role: z.literal('system'), content: z.union([z.string(), z.array(systemBlock).min(1)]) }),
 ]);
 
-/** One turn; agents put instructions (`system`) among them, too. */
+/** One turn; agents also insert instructions (`system`). */
 export type MessageTurn = z.infer<typeof message>;
 
 const parallel = { disable_parallel_tool_use: z.boolean().nullish() };
@@ -143,7 +143,7 @@ const thinking = z.discriminatedUnion('type', [
 
 const jsonFormat = z.looseObject({ type: z.literal('json_schema'), schema: z.looseObject({}) }).nullish();
 
-/** What a request for a message and one for its count of tokens have in common. */
+/** Fields shared by requests for a message and for a token count. */
 const counted = {
   model: z.string().min(1).max(256),
   messages: z.array(message).min(1),
@@ -164,7 +164,7 @@ const createRequest = z.looseObject({
   max_tokens: z.int().min(1),
   metadata: z.looseObject({ user_id: z.string().nullish() }).nullish(),
   service_tier: z.enum(['auto', 'standard_only']).nullish(),
-  // As many as a chat takes. How long they are is bounded because they are kept with the job.
+  // As many as a chat accepts. Their length is bounded because they are stored with the job.
   stop_sequences: z.array(z.string().min(1).max(1024)).max(4).nullish(),
   stream: z.boolean().nullish(),
   temperature: z.number().min(0).max(1).nullish(),
@@ -172,7 +172,7 @@ const createRequest = z.looseObject({
   top_k: z.int().min(0).nullish(),
 });
 
-/** What both requests hold. */
+/** Fields of both requests. */
 export type MessageInput = z.infer<typeof countRequest>;
 
 /** A request of Anthropic's Messages API (https://docs.claude.com/en/api/messages). Unknown fields are kept. */

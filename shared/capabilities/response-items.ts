@@ -23,7 +23,7 @@ const file = z
     (part) => part.file_id != null || part.file_data != null || part.file_url != null,
     'it needs file_data, a file_url or a file_id',
   );
-// Of chats, not of OpenAI's document for this API; some vendors' models hear all the same.
+// From chats, not in OpenAI's reference for this API; some vendors' models accept audio all the same.
 const audio = z.looseObject({
   type: z.literal('input_audio'),
   input_audio: z.looseObject({ data: z.string(), format: z.string() }),
@@ -32,11 +32,11 @@ const outputText = z.looseObject({ type: z.literal('output_text'), text: z.strin
 const refusal = z.looseObject({ type: z.literal('refusal'), refusal: z.string() });
 
 const inputPart = z.discriminatedUnion('type', [text, image, file, audio]);
-// Callers put a model's words back as they got them, or as text of their own.
+// Callers send a model's output back as received, or as plain text.
 const assistantPart = z.discriminatedUnion('type', [outputText, refusal, text]);
 const inputContent = z.union([z.string(), z.array(inputPart)]);
 
-// In OpenAI's document a message needs no type.
+// In OpenAI's reference a message needs no type.
 const messageType = z.literal('message').nullish();
 const message = compiledOnUse(
   z.discriminatedUnion('role', [
@@ -57,7 +57,7 @@ const call = { call_id: callId, name: z.string().min(1), namespace: z.string().n
 const texts = z.array(z.looseObject({ type: z.string(), text: z.string() }));
 const reference = compiledOnUse(z.looseObject({ id: z.string().min(1) }));
 
-/** The types that a chat can hold, too: what a vendor without the Responses API needs to be right. */
+/** The types that a chat supports, too: a vendor without the Responses API needs them to be valid. */
 const itemOfType = byTypeName({
   message,
   function_call: compiledOnUse(z.looseObject({ ...call, arguments: z.string() })),
@@ -70,10 +70,10 @@ const itemOfType = byTypeName({
   item_reference: reference,
 });
 
-/** What hosted tools and other machinery of a vendor say; a vendor that has them knows their fields. */
+/** Items of hosted tools and other vendor features; a vendor that has them knows their fields. */
 const otherItem = compiledOnUse(z.looseObject({ type: z.string().min(1).max(64) }));
 
-/** An item of a request; which fields it has hangs on its type. */
+/** An item of a request; its fields depend on its type. */
 export interface RequestItem {
   readonly type?: string | null;
   readonly role?: string;
@@ -82,14 +82,14 @@ export interface RequestItem {
 }
 
 /**
- * One item of a request's `input`, after OpenAI's `InputItem`. Types that its document does not have are accepted: agents
- * send more than it says. An item without a type is a message, or (with an id and no role) a reference.
+ * One item of a request's `input`, after OpenAI's `InputItem`. Undocumented types are accepted, because agents send them. An
+ * item without a type is a message, or (with an id and no role) a reference.
  */
 export const responseItem = dispatched<RequestItem>(({ type, role, id }) => {
   if (type != null) return itemOfType(type) ?? otherItem;
   return role === undefined && id !== undefined ? reference : message;
 }).check(({ value, issues }) => {
-  // Whoever looks for media, images or files reads the parts of every item, also of types that nobody here knows.
+  // Searches for media, images and files read the parts of every item, including unknown types.
   for (const name of ['content', 'output']) {
     const parts = value[name];
     const index = Array.isArray(parts) ? parts.findIndex((part) => typeof part !== 'object' || part === null) : -1;

@@ -28,7 +28,7 @@ const reasoning = z.looseObject({
   mode: z.string().nullish(),
 });
 
-/** What can be asked to be included in a response; OpenAI's `IncludeEnum`. */
+/** Optional parts of a response; OpenAI's `IncludeEnum`. */
 export const includable = z.enum([
   'file_search_call.results',
   'web_search_call.results',
@@ -40,7 +40,7 @@ export const includable = z.enum([
   'message.output_text.logprobs',
 ]);
 
-// As in chat.ts: lists that OpenAI keeps adding to (efforts, tiers, retentions) are plain strings.
+// As in chat.ts: lists that OpenAI keeps extending (efforts, tiers, retentions) are plain strings.
 const fields = z.looseObject({
   model: z.string().min(1).max(256),
   input: z.union([z.string(), z.array(responseItem)]).nullish(),
@@ -52,7 +52,7 @@ const fields = z.looseObject({
   background: z.boolean().nullish(),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
-  // Of OpenAI's Response object, not of its request; a chat that stands in takes them.
+  // In OpenAI's Response object, not in its request; a chat used as a fallback accepts them.
   presence_penalty: penalty,
   frequency_penalty: penalty,
   max_output_tokens: z.int().min(16).nullish(),
@@ -83,7 +83,7 @@ const fields = z.looseObject({
 /** A request for a response as a caller sends it. Unknown fields are kept. */
 export type ResponseRequest = z.infer<typeof fields>;
 
-/** The schema of OpenAI's `CreateResponse`. Compiled, as chat.ts says. */
+/** The schema of OpenAI's `CreateResponse`. Compiled for the reason given in chat.ts. */
 export const responseRequest = compiledOnUse(
   fields.check(({ value, issues }) => {
     const broken = brokenRule(value);
@@ -113,7 +113,7 @@ function isEmpty({ input }: ResponseRequest): boolean {
   return input == null || (Array.isArray(input) && input.length === 0);
 }
 
-/** The tools of a request; undefined where its input may bring more. */
+/** The tools of a request; undefined if its input may add more. */
 function toolsOf({ input, tools }: ResponseRequest): NonNullable<ResponseRequest['tools']> | undefined {
   const bringsTools = Array.isArray(input) && input.some(({ type }) => type === 'additional_tools');
   return bringsTools ? undefined : (tools ?? []);

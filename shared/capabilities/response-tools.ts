@@ -3,7 +3,7 @@ import type { BrokenRule } from './chat-tools.ts';
 import { compiledOnUse } from './compiled-on-use.ts';
 import { byTypeName, dispatched } from './dispatched.ts';
 
-// The names that OpenAI takes for functions of this API, longer ones than those of chats.
+// The names that OpenAI accepts for functions of this API, longer than those of chats.
 const toolName = z.string().regex(/^[a-zA-Z0-9_-]{1,128}$/, 'use 1 to 128 of a-z, A-Z, 0-9, underscore and dash');
 const description = z.string().nullish();
 
@@ -38,10 +38,10 @@ const toolOfType = byTypeName({
   namespace: compiledOnUse(namespaceTool),
 });
 
-/** What the vendor runs itself, or only some know: its fields are for them to check. */
+/** Tools that the vendor runs, or that only some vendors know: the vendor validates their fields. */
 const other = compiledOnUse(z.looseObject({ type: z.string().min(1).max(64) }));
 
-/** A tool of a request; which fields it has hangs on its type. */
+/** A tool of a request; its fields depend on its type. */
 export interface ResponseTool {
   readonly type: string;
   readonly [field: string]: unknown;
@@ -70,14 +70,17 @@ export const responseToolChoice = z.union([
 
 export type ResponseToolChoice = z.infer<typeof responseToolChoice>;
 
-/** A function or custom tool of a request, in a namespace or none. */
+/** A function or custom tool of a request, with or without a namespace. */
 export interface CallableTool {
   readonly type: 'function' | 'custom';
   readonly namespace: string | undefined;
   readonly name: string;
 }
 
-/** The tools that the caller runs itself, those in namespaces too. @param tools that the schema has found right */
+/**
+ * The tools that the caller runs itself, including those in namespaces.
+ * @param tools tools that passed schema validation
+ */
 export function callableTools(tools: readonly ResponseTool[], namespace?: string): CallableTool[] {
   return tools.flatMap((tool): CallableTool[] => {
     const { type } = tool;
@@ -87,13 +90,13 @@ export function callableTools(tools: readonly ResponseTool[], namespace?: string
   });
 }
 
-/** The tools that a choice names: itself, or those of `allowed_tools`. */
+/** The tools that a choice names: the choice itself, or those of `allowed_tools`. */
 export function chosenTools(choice: ResponseToolChoice | null | undefined): readonly ResponseTool[] {
   if (typeof choice !== 'object' || choice === null) return [];
   return choice.type === 'allowed_tools' ? (choice.tools as readonly ResponseTool[]) : [choice];
 }
 
-/** The rule between the tools and the choice among them that is broken, or undefined. */
+/** The violated rule between the tools and the tool choice, or undefined. */
 export function brokenResponseToolRule(
   tools: readonly ResponseTool[],
   choice: ResponseToolChoice | null | undefined,
@@ -109,7 +112,7 @@ export function brokenResponseToolRule(
   return { path, message: "the tool it names is not among 'tools'" };
 }
 
-/** Only functions and custom tools are looked up by name; what else can be chosen belongs to the vendor. */
+/** Only functions and custom tools are looked up by name; other choices belong to the vendor. */
 function isOffered(callable: readonly CallableTool[], { type, name, namespace }: ResponseTool): boolean {
   if (type !== 'function' && type !== 'custom') return true;
   return callable.some(

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { compiledOnUse } from './compiled-on-use.ts';
 
-/** Content types of the formats that speech comes in, as OpenAI answers them. */
+/** Content types of the speech formats, as OpenAI returns them. */
 export const speechTypes = {
   mp3: 'audio/mpeg',
   opus: 'audio/opus',
@@ -11,10 +11,10 @@ export const speechTypes = {
   pcm: 'audio/pcm',
 } as const;
 
-/** A format that speech comes in. */
+/** A speech format. */
 export type SpeechFormat = keyof typeof speechTypes;
 
-/** All of them. */
+/** All speech formats. */
 export const speechFormats = Object.keys(speechTypes) as SpeechFormat[];
 
 /** Characters, not UTF-16 units: an emoji is one. */
@@ -25,7 +25,7 @@ const text = (): z.ZodString =>
     message: `it can have at most ${maxInput} characters`,
   });
 
-/** OpenAI's `CreateSpeechRequest`. Voices are the vendor's to know. Unknown fields are kept. */
+/** OpenAI's `CreateSpeechRequest`. Voices are validated by the vendor. Unknown fields are kept. */
 export const speechRequest = compiledOnUse(
   z.looseObject({
     model: z.string().min(1).max(256),
@@ -39,28 +39,28 @@ export const speechRequest = compiledOnUse(
 );
 
 /**
- * The request of a speech job: the caller's fields without `model`, the format always named. Its answer: `delta` frames
- * `{"audio": <base64>}` of up to 32 KiB of audio each, where somebody listens; the `end` frame is a `SpeechEnd`.
+ * The request of a speech job: the caller's fields without `model`, the format always set. Its answer: `delta` frames
+ * `{"audio": <base64>}` of up to 32 KiB of audio each, if there is a reader; the `end` frame is a `SpeechEnd`.
  */
 export interface SpeechJobRequest {
   readonly input: string;
   readonly response_format: SpeechFormat;
-  /** The caller takes the audio as events. Vendors are asked for events whenever they have them: they tell the usage. */
+  /** Set if the caller receives the audio as events. Vendors that support events are always asked for them, as they report the usage. */
   readonly stream_format?: 'sse';
   readonly [name: string]: unknown;
 }
 
-/** The voices that OpenAI documents; a client that changed nothing but its model still names one. */
+/** The voices that OpenAI documents; a client that changed only its model still sends one. */
 const openAiVoices: ReadonlySet<string> = new Set([
   ...['alloy', 'ash', 'ballad', 'coral', 'echo', 'fable', 'onyx', 'nova', 'sage', 'shimmer', 'verse', 'marin', 'cedar'],
 ]);
 
-/** What a voice is called that is a name, or an object with its id. */
+/** The name of a voice given as a name, or as an object with its id. */
 export function nameOfVoice(voice: unknown): string {
   return String(typeof voice === 'object' && voice !== null && 'id' in voice ? voice.id : voice);
 }
 
-/** Whether a voice is one of OpenAI's own, which other vendors do not have. */
+/** Whether a voice is one of OpenAI's, which other vendors do not have. */
 export function isOpenAiVoice(voice: unknown): boolean {
   return openAiVoices.has(nameOfVoice(voice));
 }
@@ -68,8 +68,8 @@ export function isOpenAiVoice(voice: unknown): boolean {
 /** The `end` frame of a speech job. */
 export interface SpeechEnd {
   readonly usage: Readonly<Record<string, unknown>> | null;
-  /** The caller takes the audio as events, so the frames are what has to be kept for a repeat. */
+  /** Set if the caller receives the audio as events, so that a replay needs the frames. */
   readonly events?: true;
-  /** The whole audio, stored, where the answer can be read again later: the id of its blob, and its media type. */
+  /** The whole audio, stored if the answer can be read again later: the id of its blob, and its media type. */
   readonly file?: { readonly file: string; readonly type: string; readonly bytes: number };
 }

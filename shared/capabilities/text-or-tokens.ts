@@ -1,21 +1,21 @@
 import type { BrokenRule } from './chat-tools.ts';
 
-/** What embeddings and legacy completions read: a text, texts, one text as tokens, or texts as tokens. */
+/** Input of embeddings and legacy completions: a text, texts, one text as tokens, or texts as tokens. */
 export type TextOrTokens = string | string[] | number[] | number[][];
 
 /** OpenAI: "any array must be 2048 dimensions or less". */
 const maxList = 2048;
 
 interface TextRules {
-  /** The field's name, for the path of what is wrong. */
+  /** The field's name, for the path in errors. */
   readonly name: string;
   /** Whether a text may be empty. */
   readonly emptyTexts: boolean;
 }
 
 /**
- * What is wrong with a list that should be texts, tokens, or lists of tokens, or undefined. By hand, because the answer
- * names the very item at fault, and the lists run to millions of numbers.
+ * The error in a list that should be texts, tokens, or lists of tokens, or undefined. Hand-written, because the error names the
+ * exact item, and the lists run to millions of numbers.
  */
 export function brokenTextRule(value: string | readonly unknown[], rules: TextRules): BrokenRule | undefined {
   const path = [rules.name];
@@ -34,7 +34,7 @@ export function brokenTextRule(value: string | readonly unknown[], rules: TextRu
 
 type ItemRule = (item: unknown, path: (string | number)[]) => BrokenRule | undefined;
 
-/** All items are of the kind of the first. */
+/** The rule for all items: they must be of the same kind as the first. */
 function itemRule(first: unknown, rules: TextRules): ItemRule {
   if (typeof first === 'number') return brokenToken;
   if (Array.isArray(first)) return (item, path) => brokenTokens(item, path);

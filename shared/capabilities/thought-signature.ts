@@ -1,14 +1,14 @@
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What Google vouches with for a thought, to be sent back with the part that came of it. */
+/** Google's signature of a thought, to be sent back with the part it belongs to. */
 export interface ThoughtSignature {
-  /** The call that it was said with; left out: the text before any call. */
+  /** The call it belongs to; left out: the text before any call. */
   readonly callId?: string;
   readonly signature: string;
 }
 
 /**
- * The signature of a chat's message or tool call, where Google's own OpenAI endpoint has it, or undefined
+ * The signature in a chat's message or tool call, in the field of Google's own OpenAI endpoint, or undefined
  * (https://ai.google.dev/gemini-api/docs/thought-signatures).
  */
 export function readExtraContent({ extra_content: extra }: Fields): string | undefined {
@@ -16,23 +16,23 @@ export function readExtraContent({ extra_content: extra }: Fields): string | und
   return typeof signature === 'string' && signature !== '' ? signature : undefined;
 }
 
-/** The field that holds a signature in a message or a tool call of a chat. */
+/** The field for a signature in a message or a tool call of a chat. */
 export function extraContent(signature: string): { readonly extra_content: Fields } {
   return { extra_content: { google: { thought_signature: signature } } };
 }
 
-/** Its length stands before the signature, so that any id can follow it. */
+/** The signature is preceded by its length, so that any id can follow it. */
 const carried = /^google:(\d{1,7}):/;
 
 /**
- * A signature as one text, for the views that have no other place for it than those where clients send back what they cannot
- * read: the signature of a `thinking` block, and the `encrypted_content` of a reasoning item. No vendor's own text begins so.
+ * Encodes a signature as one text, for views that can carry it only in fields that clients send back unread: the signature of a
+ * `thinking` block, and the `encrypted_content` of a reasoning item. No vendor's own text starts this way.
  */
 export function writeThoughtSignature({ callId = '', signature }: ThoughtSignature): string {
   return `google:${signature.length}:${signature}${callId}`;
 }
 
-/** Reads what `writeThoughtSignature` wrote; undefined for anything else. */
+/** Decodes the output of `writeThoughtSignature`; undefined for anything else. */
 export function readThoughtSignature(text: unknown): ThoughtSignature | undefined {
   const [head, length] = (typeof text === 'string' ? carried.exec(text) : null) ?? [];
   if (head === undefined || length === undefined) return undefined;

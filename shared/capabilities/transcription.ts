@@ -5,7 +5,7 @@ import { compiledOnUse } from './compiled-on-use.ts';
 const translationFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
 const transcriptionFormats = [...translationFormats, 'diarized_json'] as const;
 
-/** What a caller can have a transcript as. */
+/** Output formats of a transcript. */
 export type TranscriptionFormat = (typeof transcriptionFormats)[number];
 
 const common = {
@@ -14,7 +14,7 @@ const common = {
   temperature: z.number().min(0).max(1).optional(),
 };
 
-// Lists that OpenAI keeps adding to (`include`) are plain strings: what a vendor knows is for the vendor to say.
+// Lists that OpenAI keeps extending (`include`) are plain strings: the vendor decides what it knows.
 const transcriptionFields = z.looseObject({
   ...common,
   language: z.string().optional(),
@@ -32,8 +32,8 @@ const transcriptionFields = z.looseObject({
 type TranscriptionFields = z.infer<typeof transcriptionFields>;
 
 /**
- * The fields of OpenAI's `CreateTranscriptionRequest` but for the file, read from a form: numbers and booleans are such,
- * lists are arrays. Unknown fields are kept.
+ * The fields of OpenAI's `CreateTranscriptionRequest` except the file, parsed from a form: numbers, booleans and lists have
+ * their types. Unknown fields are kept.
  */
 export const transcriptionRequest = compiledOnUse(
   transcriptionFields.check(({ value, issues }) => {
@@ -42,7 +42,7 @@ export const transcriptionRequest = compiledOnUse(
   }),
 );
 
-/** The same of `CreateTranslationRequest`, which knows no stream. */
+/** The same for `CreateTranslationRequest`, which has no streaming. */
 export const translationRequest = compiledOnUse(
   z.looseObject({
     ...common,
@@ -66,20 +66,20 @@ function brokenRule(fields: TranscriptionFields): { param: keyof TranscriptionFi
 }
 
 /**
- * The request of a transcription job; the audio is its upload. Its answer: `delta` frames are events (`{"type": "transcript.text.delta",
- * "delta", …}`, and `transcript.text.segment` where speakers are told apart); the `end` frame is `{"text", "language"?,
- * "duration"?, "segments"?, "words"?, "logprobs"?, "usage"?, …}`, as the vendor gave it. Times are seconds.
+ * The request of a transcription job; the audio is its upload. Its answer: `delta` frames are events (`{"type":
+ * "transcript.text.delta", "delta", …}`, and `transcript.text.segment` with speaker diarization); the `end` frame is `{"text",
+ * "language"?, "duration"?, "segments"?, "words"?, "logprobs"?, "usage"?, …}`, as the vendor returned it. Times are seconds.
  */
 export interface TranscriptionJobRequest {
-  /** To write down what is said, or to translate it into English. */
+  /** Transcribe the audio, or translate it into English. */
   readonly task: 'transcribe' | 'translate';
-  /** What the caller gets. A vendor is asked for what it is made of: srt, vtt and verbose_json need timed segments. */
+  /** The caller's output format. The vendor is asked for its source data: srt, vtt and verbose_json need timed segments. */
   readonly format: TranscriptionFormat;
   /** All other fields, those unknown to the gateway as text. */
   readonly options: Readonly<Record<string, string | number | boolean | readonly string[]>>;
 }
 
-/** A timed piece of a transcript, as far as subtitles need it. */
+/** A timed piece of a transcript, with the fields that subtitles need. */
 export interface TranscriptSegment {
   /** Seconds. */
   readonly start: number;

@@ -1,13 +1,13 @@
 /** The request of a video job, the same for every vendor. */
 export interface VideoJob {
   readonly prompt: string;
-  /** Undefined: as is usual for the model. */
+  /** Undefined: the model's default. */
   readonly size?: string;
   /** Length of the clip, a whole number. */
   readonly seconds?: string;
-  /** The picture that the video begins with, a link or data URL; null where there is none, or an upload beside the job. */
+  /** The video's first picture, a link or data URL; null if there is none, or if it is an upload beside the job. */
   readonly input: { readonly image_url: string } | null;
-  /** The video that is made anew by another prompt, as its vendor knows it. */
+  /** The existing video to be remixed with another prompt, as its vendor identifies it. */
   readonly remixed: { readonly vendor: string; readonly account?: string; readonly task: string } | null;
   /** The caller's other fields: they pass through. */
   readonly parameters: Readonly<Record<string, unknown>>;
@@ -22,28 +22,28 @@ export interface VideoFile {
   readonly bytes: number;
 }
 
-/** What can be fetched of a finished video. */
+/** The downloadable files of a finished video. */
 export const videoVariants = ['video', 'thumbnail', 'spritesheet'] as const;
 export type VideoVariant = (typeof videoVariants)[number];
 
 /** A `progress` frame. */
 export interface VideoProgress {
-  /** Percent, a whole number that never goes back. */
+  /** Percent, a whole number that never decreases. */
   readonly progress: number;
 }
 
 /** An `end` frame. */
 export interface VideoEnd {
-  /** Who made it, by which of the keys, and what it is called there: a remix needs them. */
+  /** The vendor, the key used, and the vendor's id of the task: a remix needs them. */
   readonly vendor: string;
   readonly account?: string;
   readonly task: string;
-  /** As the vendor made it; undefined where it does not say. */
+  /** The actual size; undefined if the vendor does not report it. */
   readonly size?: string;
   readonly seconds?: string;
-  /** When it was seen to be finished, and until when its files stay, in seconds since 1970. */
+  /** When completion was detected, and when its files expire, in seconds since 1970. */
   readonly completedAt: number;
   readonly expiresAt: number;
-  /** The files, the gateway's own copies. Variants that the vendor does not have are missing. */
+  /** The files, as the gateway's own copies. Variants that the vendor does not have are missing. */
   readonly files: Readonly<Partial<Record<VideoVariant, VideoFile>>> & { readonly video: VideoFile };
 }

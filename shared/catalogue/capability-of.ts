@@ -1,7 +1,7 @@
 import { type Capability, capabilities } from '../capabilities/capability.ts';
 import type { Traits } from './model.ts';
 
-/** A model's capability is what its traits are of, else chat. */
+/** The capability that a model's traits belong to, or chat if none. */
 export function capabilityOf(traits: Traits): Capability {
   return capabilities.find((capability) => Object.hasOwn(traits, capability)) ?? 'chat';
 }

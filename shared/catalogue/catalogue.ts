@@ -6,46 +6,40 @@ import { type Model, type ModelRoute, models } from './models.ts';
 import { passedThrough } from './passed-through.ts';
 import { withFactsOf } from './with-facts-of.ts';
 
-/** What a catalogue is made of: the vendors that are on, by their names, and every model there is. */
+/** Sources of a catalogue: the enabled vendors by name, and every model. */
 export interface CatalogueSources {
   readonly vendors: Readonly<Record<string, CataloguedVendor>>;
   readonly models?: readonly Model[];
 }
 
-/** A vendor that is on. How it is called is for operators to see. */
+/** An enabled vendor. Its connection settings are shown to operators. */
 export type CataloguedVendor = Pick<VendorSettings, 'row' | 'isOpen'> &
   Partial<Pick<VendorSettings, 'apiKeys' | 'baseUrl' | 'unbilled'>>;
 
-/** A model by one of its routes: limits and prices are that route's, and `routes` holds no other. */
+/** A model on one of its routes: limits and prices are that route's, and `routes` contains only this one. */
 export interface RoutedModel extends Model {
   readonly route: ModelRoute;
-  /** The row of the vendor, or of the one whose wire it speaks. */
+  /** The row of the vendor, or of the one whose wire format it uses. */
   readonly vendorRow: VendorRow;
 }
 
-/** The models that can be served with the vendors that are on. */
+/** The models that the enabled vendors can serve. */
 export interface Catalogue {
   /** Every model, in the order of the table. */
   list(): readonly Model[];
-  /**
-   * A model by its id. One that is not listed is found as `vendor/model` where the vendor is open, as a model of the
-   * capability that is asked for.
-   */
+  /** Finds a model by its id. An unlisted one is found as `vendor/model` if the vendor is open, as a model of the requested capability. */
   find(id: string, capability?: Capability): Model | undefined;
-  /** All routes that may serve a model, the first to be tried first; those of models that stand in for it come last. */
+  /** All routes that may serve a model, in the order to be tried; those of fallback models come last. */
   routes(id: string, capability: Capability): readonly RoutedModel[];
-  /** Up to three ids that look like this unknown one, the nearest first. */
+  /** Up to three ids similar to this unknown one, nearest first. */
   nearest(id: string): string[];
-  /** What it is made of now: models that nobody serves are among them. */
+  /** The current sources, including models that no vendor serves. */
   sources(): Required<CatalogueSources>;
-  /** Takes other vendors and models from now on. */
+  /** Replaces the vendors and models. */
   replace(sources: CatalogueSources): void;
 }
 
-/**
- * The catalogue for a set of vendors: a model is in it when one of its routes leads to a vendor that is on, and it shows
- * those routes only.
- */
+/** The catalogue for a set of vendors: it contains a model if one of its routes leads to an enabled vendor, and only those routes. */
 export function createCatalogue(sources: CatalogueSources): Catalogue {
   let tables = createTables(sources);
   const find = (id: string, capability?: Capability): Model | undefined =>
@@ -59,7 +53,7 @@ export function createCatalogue(sources: CatalogueSources): Catalogue {
       const model = find(id, capability);
       if (model === undefined) return [];
       const routes = routesOf(model, tables);
-      // Ids that are not listed are the callers': to remember them would fill the memory.
+      // Unlisted ids come from callers: caching them would fill the memory.
       if (tables.byId.has(id)) tables.routesById.set(id, routes);
       return routes;
     },
@@ -77,7 +71,7 @@ interface Tables {
   readonly served: readonly Model[];
   readonly byId: ReadonlyMap<string, Model>;
   readonly names: readonly (Names & { readonly id: string })[];
-  /** Filled as models are asked for. */
+  /** Filled lazily. */
   readonly routesById: Map<string, readonly RoutedModel[]>;
 }
 
@@ -93,7 +87,7 @@ function createTables({ vendors, models: table = models }: CatalogueSources): Ta
   };
 }
 
-/** The row with the routes that are on; none where there are none. */
+/** The row with its enabled routes; an empty list without any. */
 function servedBy(vendors: CatalogueSources['vendors'], model: Model): Model[] {
   const routes = model.routes.filter(({ vendor }) => Object.hasOwn(vendors, vendor));
   const [first] = routes;
@@ -107,7 +101,7 @@ function routesOf(model: Model, { vendors, byId }: Tables): RoutedModel[] {
   const standIns = (model.fallbacks ?? []).flatMap((id) => byId.get(id) ?? []);
   return [model, ...standIns.filter(({ capability }) => capability === model.capability)].flatMap((candidate) =>
     candidate.routes
-      .map((route, place) => ({ route, order: route.order ?? place, isFirst: place === 0 }))
+      .map((route, index) => ({ route, order: route.order ?? index, isFirst: index === 0 }))
       .sort((a, b) => a.order - b.order)
       .map(({ route, isFirst }) => ({
         ...(isFirst ? candidate : withFactsOf(route, candidate)),
@@ -116,10 +110,10 @@ function routesOf(model: Model, { vendors, byId }: Tables): RoutedModel[] {
   );
 }
 
-/** No id is longer than this where it matters, and the cost of a comparison grows with the product of the lengths. */
+/** Longer ids are not compared, as the cost of a comparison grows with the product of the lengths. */
 const comparedLength = 64;
 
-/** A name as a whole, and its last part: callers of other gateways put the vendor first (openai/gpt-4o), or leave it out. */
+/** A name as a whole, and its last part: callers of other gateways put the vendor first (openai/gpt-4o), or omit it. */
 interface Names {
   readonly whole: string;
   readonly bare: string;
@@ -133,16 +127,16 @@ function namesOf(id: string): Names {
 function nearestIds(id: string, known: readonly (Names & { readonly id: string })[]): string[] {
   if (id.length > comparedLength) return [];
   const { whole, bare } = namesOf(id);
-  // Something of a short name must be left, or every other short name is near.
-  const furthest = Math.min(bare.length - 1, Math.max(2, Math.floor(bare.length / 4)));
+  // Part of a short name must match, or every other short name would be near.
+  const maxDistance = Math.min(bare.length - 1, Math.max(2, Math.floor(bare.length / 4)));
   return known
     .map((candidate) => ({
       id: candidate.id,
-      distance: editDistance(bare, candidate.bare, furthest),
-      // Among names alike, the one with the same vendor before it.
+      distance: editDistance(bare, candidate.bare, maxDistance),
+      // Among equal names, the one with the same vendor prefix comes first.
       whole: whole === candidate.whole ? 0 : 1,
     }))
-    .filter(({ distance }) => distance <= furthest)
+    .filter(({ distance }) => distance <= maxDistance)
     .sort((a, b) => a.distance - b.distance || a.whole - b.whole)
     .slice(0, 3)
     .map(({ id }) => id);

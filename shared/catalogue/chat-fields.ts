@@ -1,24 +1,24 @@
 /**
- * What becomes of one field of a chat request at a vendor: `kept` as it is, `mapped` to the vendor's own words, `dropped`
- * (a hint that changes nothing that was asked for) or `refused` (leaving it out would change the answer's meaning).
+ * Support of a chat request's field at a vendor: `native` (unchanged), `translated` to the vendor's own fields, `ignored` (a
+ * hint that changes nothing requested) or `rejected` (leaving it out would change the answer's meaning).
  */
 export type FieldSupport = 'native' | 'translated' | 'ignored' | 'rejected';
 
 /**
- * Support of a chat's fields at one vendor, by OpenAI's names; `response_format.json_schema` is the field with that type.
- * A field without an entry has that of `*`, or where there is none is kept.
+ * Support of a chat's fields at one vendor, by OpenAI's names; `response_format.json_schema` is the field with that type. A
+ * field without an entry has the support of `*`, or is native if that is missing.
  */
 export type ChatFieldSupport = Readonly<Record<string, FieldSupport>>;
 
-/** The support of a field, whoever chose its name. */
+/** The support of a field; the name may come from a caller. */
 export function supportOf(support: ChatFieldSupport, field: string): FieldSupport {
   if (Object.hasOwn(support, field)) return support[field] as FieldSupport;
-  // A part of a field that no entry names fares as the field.
+  // A part of a field without an entry has the field's support.
   const dot = field.lastIndexOf('.');
   return dot < 0 ? (support['*'] ?? 'native') : supportOf(support, field.slice(0, dot));
 }
 
-/** OpenAI's own defaults: with such a value a field asks for nothing. */
+/** OpenAI's own defaults: a field with such a value requests nothing. */
 const defaults = new Map<string, unknown>([
   ['n', 1],
   ['logprobs', false],
@@ -34,12 +34,12 @@ const defaults = new Map<string, unknown>([
   ['store', false],
 ]);
 
-/** What every chat has, and what the gateway says itself. */
+/** Fields of every chat, and those that the gateway sets. */
 const always = new Set(['model', 'messages', 'stream']);
 
 /**
- * Names of the fields by which a chat request asks for anything: those with other values than OpenAI's defaults. A format
- * has its type behind it: `response_format.json_schema`.
+ * Names of the fields by which a chat request asks for anything: those with values other than OpenAI's defaults. A format has
+ * its type appended: `response_format.json_schema`.
  */
 export function givenChatFields(request: Readonly<Record<string, unknown>>): string[] {
   const given: string[] = [];

@@ -1,16 +1,16 @@
 import type { Config } from '../config/config.ts';
 import { createCatalogue } from './catalogue.ts';
 
-/** Ids of the models that the examples for newcomers call. */
+/** Ids of the models used in examples for newcomers. */
 export interface ExampleModels {
   readonly chat: string;
   readonly image: string;
   readonly speech: string;
-  /** Undefined where no vendor that is on makes videos. */
+  /** Undefined if no enabled vendor makes videos. */
   readonly video: string | undefined;
 }
 
-/** OpenAI's models where it is on and has them, else the sandbox's; for a chat any other vendor's. */
+/** OpenAI's models if it is enabled and has them, else the sandbox's; for a chat any other vendor's. */
 export function exampleModels(vendors: Config['vendors'], models?: Config['models']): ExampleModels {
   const { sandbox, ...others } = vendors;
   const served = createCatalogue({ vendors: others, ...(models && { models }) }).list();

@@ -1,12 +1,12 @@
 import type { Capability } from '../capabilities/capability.ts';
 import { isOpenAiVoice } from '../capabilities/speech.ts';
 
-/** Capabilities other than chat, whose jobs hold their callers' fields apart from what every vendor is asked for. */
+/** Capabilities other than chat, whose jobs keep their callers' fields apart from those sent to every vendor. */
 export type MediaCapability = Exclude<Capability, 'chat'>;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Values by which OpenAI's fields ask for nothing that another vendor would not do anyhow. */
+/** Values of OpenAI's fields that request nothing beyond the default behaviour of other vendors. */
 export const mediaDefaults: Readonly<Record<MediaCapability, Readonly<Record<string, readonly unknown[]>>>> = {
   image: {
     n: [1],
@@ -26,14 +26,14 @@ export const mediaDefaults: Readonly<Record<MediaCapability, Readonly<Record<str
   video: {},
 };
 
-/** Where a job holds its caller's fields; left out: they are its own. */
-const places: Partial<Record<MediaCapability, string>> = {
+/** The field in which a job keeps its caller's fields; left out: the job itself. */
+const holders: Partial<Record<MediaCapability, string>> = {
   image: 'parameters',
   transcription: 'options',
   video: 'parameters',
 };
 
-/** What every vendor is asked for, or the gateway does itself, or the model's row says. */
+/** Fields sent to every vendor, handled by the gateway, or determined by the model's row. */
 const always: Readonly<Record<MediaCapability, ReadonlySet<string>>> = {
   image: new Set(['prompt']),
   embedding: new Set(['input', 'encoding_format']),
@@ -43,13 +43,13 @@ const always: Readonly<Record<MediaCapability, ReadonlySet<string>>> = {
 };
 
 /**
- * Names of the fields by which a job asks its vendor for anything: those with other values than OpenAI's defaults. Values of
- * a kind of their own have it behind the name: `voice.openai` is a voice of OpenAI's, `languages.several` more than one,
- * `prompt.beside_keywords` a transcript's prompt where there are keywords, too.
+ * Names of the fields by which a job asks its vendor for anything: those with values other than OpenAI's defaults. Special
+ * kinds of values are appended to the name: `voice.openai` is one of OpenAI's voices, `languages.several` more than one,
+ * `prompt.beside_keywords` a transcript's prompt in addition to keywords.
  */
 export function givenMediaFields(capability: MediaCapability, job: Fields): string[] {
-  const place = places[capability];
-  const fields = place === undefined ? job : (job[place] as Fields);
+  const holder = holders[capability];
+  const fields = holder === undefined ? job : (job[holder] as Fields);
   const given = Object.keys(fields).filter(
     (name) => !always[capability].has(name) && !asksForNothing(capability, name, fields[name]),
   );
@@ -57,17 +57,17 @@ export function givenMediaFields(capability: MediaCapability, job: Fields): stri
   return [...new Set(job.mask == null || capability !== 'image' ? named : [...named, 'mask'])];
 }
 
-/** A job without some of its fields, by the names that `givenMediaFields` has. */
+/** Removes fields from a job, by the names that `givenMediaFields` returns. */
 export function withoutMediaFields(capability: MediaCapability, job: Fields, names: readonly string[]): Fields {
-  const place = places[capability];
-  const fields = place === undefined ? job : (job[place] as Fields);
-  const left = new Set(names);
-  const kept = Object.entries(fields).filter(([name]) => !left.has(withKind(capability, name, fields)));
-  if (place === undefined) return Object.fromEntries(kept);
-  return { ...job, ...(left.has('mask') && { mask: null }), [place]: Object.fromEntries(kept) };
+  const holder = holders[capability];
+  const fields = holder === undefined ? job : (job[holder] as Fields);
+  const removed = new Set(names);
+  const kept = Object.entries(fields).filter(([name]) => !removed.has(withKind(capability, name, fields)));
+  if (holder === undefined) return Object.fromEntries(kept);
+  return { ...job, ...(removed.has('mask') && { mask: null }), [holder]: Object.fromEntries(kept) };
 }
 
-/** What a caller calls a field. */
+/** The caller's name of a field. */
 export function callersName(field: string): string {
   return field.replace(/^(voice|languages|prompt)\..*$/s, '$1');
 }
@@ -85,7 +85,7 @@ function withKind(capability: MediaCapability, name: string, fields: Fields): st
     if (name === 'languages' && Array.isArray(value) && value.length > 1) return 'languages.several';
     const { keywords } = fields;
     if (name === 'prompt' && Array.isArray(keywords) && keywords.length > 0) return 'prompt.beside_keywords';
-    // A form says a strategy of one's own field by field: `chunking_strategy[type]`.
+    // A form sends a custom strategy field by field: `chunking_strategy[type]`.
     return name.startsWith('chunking_strategy[') ? 'chunking_strategy' : name;
   }
   return capability === 'speech' && name === 'voice' && isOpenAiVoice(value) ? 'voice.openai' : name;

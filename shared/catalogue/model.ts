@@ -9,98 +9,98 @@ const money = z.int().min(0);
 /** Kinds of content. `file` is a document, such as a PDF. */
 export const modalities = ['text', 'image', 'audio', 'video', 'file', 'vector'] as const;
 
-/** Prices of tokens, in whole nano-dollars for a thousand: a single one often costs less than a nano-dollar. */
+/** Token prices, in whole nano-dollars per thousand: a single one often costs less than a nano-dollar. */
 const tokenPrices = {
   input: money.optional(),
-  /** Input that the vendor had in its cache. */
+  /** Input read from the vendor's cache. */
   cachedInput: money.optional(),
-  /** Input that the vendor puts into its cache, where that costs more. */
+  /** Input written to the vendor's cache, if that costs more. */
   cacheWrite: money.optional(),
   output: money.optional(),
 };
 
 const prices = z.strictObject({
   ...tokenPrices,
-  /** Prices of the whole request once its input is longer than so many tokens; by rising length. */
+  /** Prices of the whole request if its input is longer than `tokens`; in ascending order. */
   above: z
     .array(z.strictObject({ tokens, ...tokenPrices }))
     .min(1)
     .optional(),
-  /** Tokens of images in the answer, where they have a price of their own. */
+  /** Image tokens in the answer, if priced separately. */
   imageOutput: money.optional(),
-  /** Tokens of audio in the request, where they have a price of their own. */
+  /** Audio tokens in the request, if priced separately. */
   audioInput: money.optional(),
-  /** Nano-dollars for one image. */
+  /** Nano-dollars per image. */
   image: money.optional(),
-  /** The same for images that cost otherwise, by size (`1792x1024`), quality (`hd`), or both (`1792x1024 hd`). */
+  /** The same for images with a different price, by size (`1792x1024`), quality (`hd`), or both (`1792x1024 hd`). */
   imageKinds: z.record(z.string(), money).optional(),
-  /** Nano-dollars for one second of audio or video. */
+  /** Nano-dollars per second of audio or video. */
   second: money.optional(),
-  /** Nano-dollars for one character of text. */
+  /** Nano-dollars per character of text. */
   character: money.optional(),
-  /** Nano-dollars for one request beside all that, the same for each or by the size of its search context. */
+  /** Additional nano-dollars per request, the same for each or by the size of its search context. */
   request: z.union([money, z.strictObject({ low: money, medium: money, high: money })]).optional(),
 });
 
-/** What a model has, and a route of it may have otherwise. */
+/** Properties of a model that a route may override. */
 const facts = {
-  /** Tokens of input and output together; absent where the vendor does not say. */
+  /** Tokens of input and output together; absent if the vendor does not publish it. */
   contextWindow: tokens.optional(),
   maxOutputTokens: tokens.optional(),
-  /** Absent where no source tells them. */
+  /** Absent if no source lists them. */
   prices: prices.optional(),
 };
 
-/** A vendor that serves the model, and what it is called there. The row's facts are the first route's. */
+/** A vendor that serves the model, and its name there. The row's facts are the first route's. */
 const route = z.strictObject({
   vendor: z.string().min(1),
   model: z.string().min(1),
   ...facts,
-  /** Routes of the lowest order are tried first, those of the same one by weight. Absent: its place in the list. */
+  /** Routes of the lowest order are tried first, those of the same order by weight. Absent: its index in the list. */
   order: z.int().min(0).optional(),
   /** Its share among the routes of its order; absent: 1. */
   weight: z.number().positive().optional(),
-  /** Where it is: workers prefer those of their own region (`SLUICE_REGION`) among the routes of an order. */
+  /** Its region: among the routes of an order, workers prefer those of their own (`SLUICE_REGION`). */
   region: z.string().min(1).optional(),
-  /** How long a streamed answer's first byte may take, in ms; absent: as long as any silence. */
+  /** Timeout for a streamed answer's first byte, in ms; absent: as for any silence. */
   firstByteMs: z.int().min(1).optional(),
-  /** How long it may be silent, before or inside its answer, in ms; absent: `SLUICE_VENDOR_SILENCE_SECONDS`. */
+  /** Timeout for silence before or inside its answer, in ms; absent: `SLUICE_VENDOR_SILENCE_SECONDS`. */
   idleMs: z.int().min(1).optional(),
 });
 
 const modelRow = z.strictObject({
-  /** What callers name it; may hold slashes. */
+  /** The id callers use; may contain slashes. */
   id: z.string().min(1).max(256),
-  /** Release, seconds since 1970. Where no source tells it: the day of the list that names the model; it is not younger. */
+  /** Release, seconds since 1970. If no source lists it: the day of the list that names the model, which is not older than the model. */
   created: z.int().min(0),
-  /** Who made it; lower case. */
+  /** Its maker; lower case. */
   ownedBy: z.string().regex(/^[a-z0-9-]+$/),
   capability: z.enum(capabilities),
-  /** Who serves it, the preferred first, and what the model is called there. */
+  /** The vendors that serve it, preferred first, with their names of the model. */
   routes: z.array(route).min(1),
-  /** The id of the model that this one is another name of; the configuration file makes such. */
+  /** The id of the model that this one is an alias of; set by the configuration file. */
   aliasOf: z.string().min(1).optional(),
-  /** Ids of models that stand in when all its routes have failed, in this order. Theirs are not asked in turn. */
+  /** Ids of fallback models, in order, used when all its routes have failed. Fallbacks of fallbacks are not used. */
   fallbacks: z.array(z.string().min(1)).optional(),
-  /** What a request may hold; absent where nobody has said. */
+  /** Kinds of content in a request; absent if unknown. */
   input: z.array(z.enum(modalities)).min(1).optional(),
-  /** What an answer may hold. */
+  /** Kinds of content in an answer. */
   output: z.array(z.enum(modalities)).min(1).optional(),
-  /** Chat: whether it reasons before it answers; absent where nobody has said. */
+  /** Chat: whether it reasons before it answers; absent if unknown. */
   reasoning: z.boolean().optional(),
-  /** The day its vendor shuts it down, seconds since 1970; absent where none is set. */
+  /** The day its vendor shuts it down, seconds since 1970; absent if not announced. */
   deprecatedAt: z.int().min(0).optional(),
   ...facts,
   /** Chat: the vendor has only the legacy completions for it. */
   legacyCompletions: z.boolean().optional(),
-  /** Chat: the vendor has the Responses API for it; elsewhere a chat stands in. */
+  /** Chat: the vendor supports the Responses API for it; elsewhere a chat is used. */
   responses: z.boolean().optional(),
-  /** What of other APIs' requests a chat with it may hold; absent: all of it. */
+  /** Fields of other APIs' requests that a chat with it may contain; absent: all. */
   chat: z
     .strictObject({
-      /** Whether the vendor takes, or passes over, fields that OpenAI's document does not have (`cache_control`). */
+      /** Whether the vendor accepts, or ignores, fields missing from OpenAI's reference (`cache_control`). */
       hints: z.boolean(),
-      /** Whether it takes `reasoning_effort`. */
+      /** Whether it accepts `reasoning_effort`. */
       effort: z.boolean(),
     })
     .optional(),
@@ -108,53 +108,53 @@ const modelRow = z.strictObject({
     .strictObject({
       /** Whether the caller may choose the number of dimensions. */
       dimensions: z.boolean(),
-      /** Inputs the vendor takes in one call. */
+      /** Maximum number of inputs per call. */
       batch: z.int().min(1),
-      /** Tokens the vendor takes in one call, all its inputs together; absent where it does not say. */
+      /** Maximum number of tokens per call, over all inputs; absent if unknown. */
       batchTokens: tokens.optional(),
     })
     .optional(),
   image: z
     .strictObject({
       tasks: z.array(z.enum(['generation', 'edit', 'variation'])).min(1),
-      /** Allowed sizes; absent where the vendor takes others too, or does not say. */
+      /** Allowed sizes; absent if the vendor accepts others too, or they are unknown. */
       sizes: z.array(z.string().regex(/^\d+x\d+$|^auto$/)).optional(),
       /** Images per request, at most 10. */
       most: z.int().min(1).max(10),
-      /** Whether it shows partial images while it works. */
+      /** Whether it sends partial images while it works. */
       partial: z.boolean(),
-      /** Whether the vendor takes `response_format`, and answers links by default; the others always answer base64. */
+      /** Whether the vendor accepts `response_format`, and returns links by default; the others always return base64. */
       responseFormat: z.boolean(),
     })
     .optional(),
   transcription: z
     .strictObject({
-      /** Whether it times segments and words: what srt, vtt and verbose_json are made of. */
+      /** Whether it returns timestamps of segments and words, which srt, vtt and verbose_json need. */
       timestamps: z.boolean(),
       /** Whether it translates into English. */
       translates: z.boolean(),
-      /** Whether it says its text as it goes. */
+      /** Whether it streams its text. */
       streams: z.boolean(),
-      /** Whether it tells speakers apart: what diarized_json is made of. */
+      /** Whether it identifies speakers, which diarized_json needs. */
       diarizes: z.boolean(),
     })
     .optional(),
   video: z
     .strictObject({
-      /** Allowed sizes, the usual one first. */
+      /** Allowed sizes, the default first. */
       sizes: z.array(z.string().regex(/^\d+x\d+$/)).min(1),
-      /** Allowed lengths, the usual one first. */
+      /** Allowed lengths, the default first. */
       seconds: z.array(z.string().regex(/^\d+$/)).min(1),
-      /** Whether it can begin with a picture; `links`: with a link to one alone; `always`: it makes videos of pictures only. */
+      /** Whether it can start from a picture; `links`: only from a link to one; `always`: it requires a picture. */
       input: z.union([z.boolean(), z.enum(['links', 'always'])]),
-      /** Whether a finished video can be made anew by another prompt. */
+      /** Whether a finished video can be remixed with another prompt. */
       remix: z.boolean(),
     })
     .optional(),
   speech: z
     .strictObject({
       formats: z.array(z.enum(speechFormats)).min(1),
-      /** Whether the vendor sends audio as events, which tell the usage; absent where nobody has said. */
+      /** Whether the vendor sends audio as events, which report the usage; absent if unknown. */
       events: z.boolean().optional(),
     })
     .optional(),
@@ -166,18 +166,18 @@ export type Model = Readonly<z.infer<typeof modelRow>>;
 /** One route of a model. */
 export type ModelRoute = Readonly<z.infer<typeof route>>;
 
-/** What only models of some capabilities have. */
+/** Traits of models of some capabilities. */
 export type Traits = Pick<
   Model,
   'chat' | 'embedding' | 'image' | 'transcription' | 'speech' | 'video' | 'legacyCompletions' | 'responses'
 >;
 
-/** The generated file of the catalogue (models.json). Compiled: every process that starts reads it. */
+/** The catalogue's generated file (models.json). Compiled: every process reads it at start. */
 export const catalogueFile = z.compile(
   z.strictObject({
-    /** When it was made, ISO 8601. */
+    /** When it was generated, ISO 8601. */
     generated_at: z.iso.datetime(),
-    /** Versions of what it was made from, by name. */
+    /** Versions of its sources, by name. */
     sources: z.record(z.string(), z.string()),
     models: z.array(modelRow),
   }),

@@ -4,7 +4,10 @@ import { freeSandboxModels, sandboxModels } from './sandbox-models.ts';
 
 export type { Model, ModelRoute } from './model.ts';
 
-/** Reads the generated file: `npm run catalogue` makes it (catalogue/generate.ts). @throws Error for a row of another shape. */
+/**
+ * Reads the generated file, which `npm run catalogue` creates (catalogue/generate.ts).
+ * @throws Error for a row of another shape.
+ */
 function readModels(): readonly Model[] {
   return catalogueFile.parse(JSON.parse(readFileSync(new URL('./models.json', import.meta.url), 'utf8'))).models;
 }

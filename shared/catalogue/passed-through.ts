@@ -5,24 +5,24 @@ import type { Model, Traits } from './model.ts';
 import { withFactsOf } from './with-facts-of.ts';
 
 /**
- * What a model that no list names is taken to be able to do: whatever its vendor's wire can say. Videos are left out: their
- * sizes and lengths have to be known.
+ * Assumed traits of an unlisted model: everything its vendor's wire format supports. Videos are left out: their sizes and
+ * lengths must be known.
  */
 export const usualTraits: Readonly<Record<Exclude<Capability, 'video'>, Traits>> = {
   chat: {},
   embedding: { embedding: { dimensions: true, batch: 2048 } },
   image: { image: { tasks: ['generation', 'edit', 'variation'], most: 10, partial: true, responseFormat: true } },
   transcription: { transcription: { timestamps: true, translates: true, streams: true, diarizes: true } },
-  // Its callers know whether it has events: a vendor whose model has none refuses to be asked for them.
+  // Its callers know whether it has events: a vendor whose model has none rejects a request for them.
   speech: { speech: { formats: [...speechFormats] } },
 };
 
-/** The longest id that a list may have, too. */
+/** Maximum length of an id, also in a list. */
 const maxId = 256;
 
 /**
- * The model of an id `vendor/model` whose vendor is open: the one that is listed with that route, by this route alone, or
- * one that nothing is known of. Undefined for any other id.
+ * The model for an id `vendor/model` of an open vendor: the listed one with that route, on this route alone, or one with
+ * assumed traits. Undefined for any other id.
  */
 export function passedThrough(
   id: string,

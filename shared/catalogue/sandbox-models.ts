@@ -17,9 +17,9 @@ const image: Traits = {
 
 type Prices = NonNullable<Model['prices']>;
 
-/** A hundredth of what a small model costs. */
+/** A hundredth of a small model's prices. */
 const textPrices: Prices = { input: 10_000, cachedInput: 2500, output: 40_000 };
-/** Whole transcripts tell their length, streamed ones their tokens. */
+/** Whole transcripts report their length, streamed ones their tokens. */
 const transcriptPrices: Prices = { second: 10_000, input: 10_000, audioInput: 20_000, output: 40_000 };
 
 /** A model of the sandbox vendor. */
@@ -36,8 +36,8 @@ function sandbox(id: string, traits: Traits = {}, prices: Prices = textPrices): 
 }
 
 /**
- * The models of the built-in stand-in vendor (sandbox/): they are this project's own, so no source lists them. Their prices
- * count with `SLUICE_SANDBOX=priced` only, to try credit and budgets with.
+ * The models of the built-in sandbox vendor (sandbox/): they are this project's own, so no source lists them. Their prices
+ * apply only with `SLUICE_SANDBOX=priced`, for trying credit and budgets.
  */
 export const sandboxModels: readonly Model[] = [
   sandbox('sandbox-chat'),
@@ -56,7 +56,7 @@ export const sandboxModels: readonly Model[] = [
   sandbox('sandbox-video-portrait', video('720x1280', '1024x1792'), { second: 1_000_000 }),
 ];
 
-/** The same models at no charge: who plays needs no credit. */
+/** The same models free of charge, so that trying them needs no credit. */
 export const freeSandboxModels: readonly Model[] = sandboxModels.map((model) => ({
   ...model,
   prices: Object.fromEntries(Object.keys(model.prices ?? {}).map((name) => [name, 0])),

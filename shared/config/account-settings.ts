@@ -5,10 +5,10 @@ import { address } from './vendor-settings.ts';
 
 const mailServer = z.url({ protocol: /^smtps?$/, error: 'must begin with smtp:// or smtps://' });
 
-/** How long a password may be. */
+/** Allowed length of a password. */
 export const passwordLength = { min: 10, max: 128 };
 
-/** The settings of users and their accounts, as the environment names them. */
+/** Settings of users and their accounts, as environment variables. */
 export const accountSettings = {
   SLUICE_ADMIN_EMAIL: z.email('must be an email address').toLowerCase().optional(),
   SLUICE_ADMIN_PASSWORD: z.string().min(8, 'must have at least 8 characters').max(128).optional(),
@@ -38,41 +38,42 @@ export const accountSettings = {
 
 type Given = z.output<z.ZodObject<typeof accountSettings>>;
 
-/** The identity provider by which users may sign in, besides a password. */
+/** The identity provider for signing in, in addition to passwords. */
 export interface OidcSettings {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** What the button says: "Sign in with NAME". */
+  /** Label of the button: "Sign in with NAME". */
   readonly name: string;
 }
 
-/** Where mails to users go, and whom they are from. */
+/** The mail server and the sender of mails to users. */
 export interface MailSettings {
-  /** `smtp://` or `smtps://`; holds a password, perhaps. */
+  /** `smtp://` or `smtps://`; may contain a password. */
   readonly url: string;
   readonly from: string;
 }
 
-/** How users come to be. */
+/** How users and accounts are created. */
 export interface AccountSettings {
-  /** An operator that is there from the first start on. */
+  /** An operator created at the first start. */
   readonly admin: { readonly email: string; readonly password: string } | undefined;
-  /** Whether strangers may make themselves a user and an account. */
+  /** Whether strangers may register a user and an account. */
   readonly isSignUpOpen: boolean;
-  /** What such an account begins with, in nano-dollars. */
+  /** Initial credit of such an account, in nano-dollars. */
   readonly signUpCredit: number;
-  /** A sentence that says whom to ask: for credit, or why an account is suspended. */
+  /** A sentence naming the contact for credit, or for a suspended account. */
   readonly contact: string;
   readonly oidc: OidcSettings | undefined;
-  /** Undefined: nobody is sent a mail. */
+  /** Undefined: no mails are sent. */
   readonly mail: MailSettings | undefined;
-  /** Whether operators who sign in by a password need an authenticator, too. */
+  /** Whether operators who sign in by a password also need an authenticator. */
   readonly requireTotp: boolean;
 }
 
 /**
- * @param isLocal whether only this machine reaches the gateway: elsewhere strangers are let in only where that is said
+ * Validates the account settings.
+ * @param isLocal whether only this machine can reach the gateway: elsewhere sign-up must be opened explicitly
  * @throws ConfigError naming the settings that belong together.
  */
 export function readAccountSettings(given: Given, isLocal: boolean): AccountSettings {

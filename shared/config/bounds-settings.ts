@@ -1,9 +1,9 @@
 import { z } from 'zod';
 
 const mebibyte = 1024 * 1024;
-const whole = (least: number, most: number) => z.coerce.number().int().min(least).max(most);
+const whole = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
 
-/** The settings that bound what callers may take of a process, as the environment names them. */
+/** Settings that limit callers' use of a process, as environment variables. */
 export const boundsSettings = {
   SLUICE_ACCOUNT_QUEUE_SHARE: z.coerce.number().min(0.001).max(1).default(0.1),
   SLUICE_BODIES_MIB: whole(1, 1_000_000).default(1024),
@@ -23,36 +23,36 @@ export const boundsSettings = {
   METRICS_TOKEN: z.string().min(16, 'must have at least 16 characters').optional(),
 };
 
-/** What callers may take of one process, and who may read its metrics. Sizes are bytes. */
+/** Limits of callers' use of one process, and access to its metrics. Sizes are bytes. */
 export interface BoundsSettings {
-  /** Share of the free places of a queue that one account may fill while others wait; alone it leaves that share free. */
+  /** Share of a queue's free slots that one account may fill while others wait; alone it leaves that share free. */
   readonly accountQueueShare: number;
-  /** Request bodies in memory: of all callers. An account may have half of it, an API key a quarter. */
+  /** Request bodies in memory, of all callers. An account may use half of it, an API key a quarter. */
   readonly bodyBytes: number;
-  /** Files of unfinished forms of an account. */
+  /** Files of an account's unfinished forms. */
   readonly accountUploadBytes: number;
-  /** Free space in the data folder below which bodies that are kept there are refused. */
+  /** Free space in the data folder below which bodies to be stored there are refused. */
   readonly diskFloorBytes: number;
-  /** WebSockets and watchers of jobs of one API key. */
+  /** WebSockets and job watchers per API key. */
   readonly keySockets: number;
   readonly maxConnections: number;
-  /** Connections of one address that is neither this machine's nor a trusted proxy's. */
+  /** Connections per address, except this machine's and trusted proxies'. */
   readonly addressConnections: number;
-  /** Unknown API keys that one address may try before its next ones are refused unseen. */
+  /** Unknown API keys that an address may try before its further ones are refused unseen. */
   readonly wrongKeysPerMinute: number;
-  /** How long a client may take no byte of what was sent to it. */
+  /** How long a client may read none of the bytes sent to it. */
   readonly unreadMs: number;
-  /** What may wait for clients to take it, all together. */
+  /** Maximum unsent data for all clients together. */
   readonly unsentBytes: number;
-  /** `maxmemory` of the Redis that `npm start` runs, as redis.conf writes it; undefined: a share of the machine's. */
+  /** `maxmemory` of the Redis started by `npm start`, as in redis.conf; undefined: a share of the machine's memory. */
   readonly redisMaxMemory: string | undefined;
-  /** A port for nothing but /metrics; undefined: it shares the main one. */
+  /** A port for /metrics only; undefined: it is served on the main port. */
   readonly metricsPort: number | undefined;
-  /** The bearer token of /metrics; undefined: only this machine reads it. */
+  /** The bearer token for /metrics; undefined: only this machine may read it. */
   readonly metricsToken: string | undefined;
 }
 
-/** The bounds as the rest of the code reads them. */
+/** Converts the bounds to the units of the code. */
 export function readBoundsSettings(env: z.output<z.ZodObject<typeof boundsSettings>>): BoundsSettings {
   return {
     accountQueueShare: env.SLUICE_ACCOUNT_QUEUE_SHARE,

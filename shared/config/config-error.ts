@@ -1,14 +1,17 @@
 import { z } from 'zod';
 
-/** A setting that cannot be used; the message is one sentence for the operator. Start-up prints it and exits with 1. */
+/** An unusable setting; the message is one sentence for the operator. Start-up prints it and exits with 1. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** A value that is short and plain enough to be shown; anything else may be a secret that was put into the wrong setting. */
+/** A value short and plain enough to be shown; anything else may be a secret put into the wrong setting. */
 const showable = /^[\w.,:+-]{1,16}$/;
 
-/** Reads settings of the environment. @throws ConfigError naming the setting and what it takes. */
+/**
+ * Parses settings of the environment.
+ * @throws ConfigError naming the setting and its requirement.
+ */
 export function parseSettings<Shape extends z.ZodRawShape>(
   schema: z.ZodObject<Shape>,
   given: Readonly<Record<string, unknown>>,
@@ -20,15 +23,15 @@ export function parseSettings<Shape extends z.ZodRawShape>(
   throw new ConfigError(`${name} ${requirement(plainSchema(schema.shape[name]), issue, given[name])}.`);
 }
 
-/** The schema of a setting itself, without its default. */
+/** A setting's own schema, without its default. */
 function plainSchema(schema: unknown): unknown {
   const isWrapped = schema instanceof z.ZodDefault || schema instanceof z.ZodOptional;
   return isWrapped ? plainSchema(schema.def.innerType) : schema;
 }
 
-/** `must be a whole number from 0 to 65535, not "abc"`: what a setting takes, in words of ours instead of the schema's. */
+/** `must be a whole number from 0 to 65535, not "abc"`: the requirement, in our wording instead of the schema's. */
 function requirement(schema: unknown, issue: z.core.$ZodIssue, value: unknown): string {
-  // Numbers and fixed words are no secrets; the values of all other settings stay out of sight.
+  // Numbers and enum values are not secret; the values of all other settings are never shown.
   const not = typeof value === 'string' && showable.test(value) ? `, not "${value}"` : '';
   if (schema instanceof z.ZodNumber) {
     const kind = schema.isInt ? 'a whole number' : 'a number';
@@ -45,6 +48,6 @@ function requirement(schema: unknown, issue: z.core.$ZodIssue, value: unknown): 
 }
 
 /** `auto, on or off`. */
-function alternatives(words: readonly string[]): string {
-  return words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+function alternatives(names: readonly string[]): string {
+  return names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
 }

@@ -32,7 +32,7 @@ import {
 
 export { ConfigError };
 
-const whole = (least: number, most: number) => z.coerce.number().int().min(least).max(most);
+const whole = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
 /** `https://a.example, https://b.example`, or `*`. */
 const origins = z
   .string()
@@ -63,7 +63,7 @@ const settings = z.object({
   AWS_REGION: z.string().optional(),
   SLUICE_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
   SLUICE_BOOTSTRAP_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
-  // Its name until clients were found to call theirs so, too.
+  // The former name of SLUICE_BOOTSTRAP_KEY, before clients were found to use it, too.
   SLUICE_API_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
   SLUICE_CONFIG: z.string().optional(),
   SLUICE_REGION: z.string().optional(),
@@ -98,84 +98,84 @@ const settings = z.object({
 /** The names of all settings. */
 export const settingNames: readonly string[] = [...Object.keys(settings.shape), ...vendorSettingNames];
 
-/** Settings as the rest of the code reads them. Times are milliseconds. */
+/** Settings as used by the code. Times are milliseconds. */
 export interface Config extends AccountSettings, BoundsSettings {
   readonly host: string;
   readonly port: number;
-  /** Base URLs in links, the main one first; without any links are built from host and port. */
+  /** Base URLs in links, the main one first; if empty, links are built from host and port. */
   readonly publicUrls: readonly string[];
-  /** Which proxies are believed what they say of a request. */
+  /** Proxies whose forwarding headers are trusted. */
   readonly trustedProxies: TrustedProxies;
   /** Absolute folder of the database, the embedded Redis and the blobs. */
   readonly dataDir: string;
-  /** A Postgres database; undefined: an SQLite file in the data folder. Holds a password, perhaps. */
+  /** A Postgres database; undefined: an SQLite file in the data folder. May contain a password. */
   readonly databaseUrl: string | undefined;
   readonly redisUrl: string | undefined;
-  /** What the gateway's own secrets are derived from; undefined: they are kept beside the data. */
+  /** The source of the gateway's own secrets; undefined: they are stored with the data. */
   readonly secret: string | undefined;
-  /** The bucket of the blobs; undefined: they lie in the data folder. */
+  /** The bucket of the blobs; undefined: they are stored in the data folder. */
   readonly bucket: BucketSettings | undefined;
-  /** This string becomes a key of the first account at start. */
+  /** Becomes a key of the first account at start. */
   readonly apiKey: string | undefined;
   readonly logLevel: string;
   /** Port of a worker's own /healthz, /readyz and /metrics; undefined: none. */
   readonly workerPort: number | undefined;
-  /** Vendors that are on, by their names, with what it takes to call them. */
+  /** Enabled vendors by name, with their settings. */
   readonly vendors: Vendors;
-  /** Every model, whether its vendors are on or not. */
+  /** Every model, whether or not its vendors are enabled. */
   readonly models: readonly Model[];
-  /** Models of requests that name none, where none is required. */
+  /** Default models for requests that name none, if none is required. */
   readonly defaultModels: DefaultModels;
   readonly routing: RoutingSettings;
-  /** Where this process runs, as routes name their regions; undefined: nowhere in particular. */
+  /** This process's region, as routes name theirs; undefined: none. */
   readonly region: string | undefined;
-  /** Whether a worker asks each vendor at its start whether it takes the key. */
+  /** Whether a worker checks at its start whether each vendor accepts the key. */
   readonly checksKeys: boolean;
-  /** Whether the sandbox vendor is wanted: `SLUICE_SANDBOX` resolved against the vendor keys. */
+  /** Whether the sandbox vendor is enabled: `SLUICE_SANDBOX` resolved against the vendor keys. */
   readonly sandbox: boolean;
-  /** Jobs that one worker process runs at a time, per capability. */
+  /** Maximum number of concurrent jobs per worker process, per capability. */
   readonly workerConcurrency: Readonly<Record<Capability, number>>;
-  /** Jobs that may wait in a queue before new ones are answered 503. */
+  /** Maximum number of waiting jobs in a queue; further ones get a 503. */
   readonly queueLimit: number;
-  /** How long a waiting caller's job may stay queued before it is answered 503. */
+  /** How long a waiting caller's job may stay queued before it gets a 503. */
   readonly queueWaitMs: number;
-  /** Unfinished jobs an API key may have where it has no limit of its own. */
+  /** Maximum number of unfinished jobs of an API key without its own limit. */
   readonly keyConcurrency: number;
-  /** A job's deadline where the caller sets none. */
+  /** A job's deadline if the caller sets none. */
   readonly deadlineMs: number;
   /** The deadline of background work: videos, and responses made with `background`. */
   readonly backgroundDeadlineMs: number;
   /** How long a vendor may stay silent inside an answer. */
   readonly vendorSilenceMs: number;
-  /** How long the answers of asynchronous and keyed jobs stay readable. */
+  /** How long answers of asynchronous and keyed jobs stay readable. */
   readonly resultMs: number;
   /** How long the database keeps the requests and answers of asynchronous and keyed jobs. */
   readonly bodyRetentionMs: number;
-  /** How long running work may go on after SIGTERM. */
+  /** How long running work may continue after SIGTERM. */
   readonly shutdownMs: number;
-  /** What Redis may hold, in bytes, of what waits for a database that is away; more goes to the spool. */
+  /** Maximum size in Redis, in bytes, of data waiting for an unavailable database; more goes to the spool. */
   readonly outboxBytes: number;
-  /** What an api process's spool may take of its disk, in bytes; 0: there is none. */
+  /** Maximum size of an api process's spool, in bytes; 0: no spool. */
   readonly spoolBytes: number;
-  /** How long a response socket stays open without a message while nothing runs on it. */
+  /** How long a response socket stays open without a message while idle. */
   readonly socketIdleMs: number;
   /** Origins of other sites whose pages may use the gateway; `*`: all. */
   readonly corsOrigins: readonly string[];
 }
 
-/** The vendors that are on, by their names. */
+/** The enabled vendors by name. */
 type Vendors = Readonly<Record<string, VendorSettings>>;
 
 /**
  * Reads the settings: the only reader of `process.env`. An empty value counts as unset.
- * @throws ConfigError naming the setting and what it takes.
+ * @throws ConfigError naming the setting and its requirement.
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
-  // With the new name the old one is a client's own.
+  // If the new name is set, the old one is a client's own.
   if (given.SLUICE_BOOTSTRAP_KEY !== undefined) delete given.SLUICE_API_KEY;
   const configuration = given.SLUICE_CONFIG === undefined ? undefined : readConfiguration(given.SLUICE_CONFIG, given);
-  // What the environment says counts more than the file.
+  // The environment takes precedence over the file.
   const env = parseSettings(settings, { ...(configuration && limitSettings(configuration.file)), ...given });
   const applied = apply(configuration, given, env.SLUICE_SANDBOX);
   return {
@@ -221,12 +221,12 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
   };
 }
 
-/** Whether only this machine reaches the gateway: it listens to no other, and nobody says that something passes others on. */
+/** Whether only this machine reaches the gateway: it listens on loopback only, and no proxy or public URL is configured. */
 function isLocal({ HOST: host, PUBLIC_URL: urls, TRUST_PROXY: proxies }: z.infer<typeof settings>): boolean {
   return isLoopback(host) && proxies === 0 && urls.every((url) => isLoopback(new URL(url).hostname));
 }
 
-/** Vendors, models and routing of the environment, as the operator's file changes them. */
+/** Vendors, models and routing of the environment, as changed by the configuration file. */
 function apply(
   configuration: Configuration | undefined,
   given: Readonly<Record<string, string | undefined>>,
@@ -242,10 +242,7 @@ function apply(
   return { ...applyConfiguration(configuration, { vendors, sandbox, environment, table }), sandbox };
 }
 
-/**
- * What an operator should know of the names in the environment, whatever their values are: those that are no settings but
- * look like some, and those of former days.
- */
+/** Notices about names in the environment, whatever their values: unknown names that resemble settings, and deprecated ones. */
 export function readSettingNotices(environment: NodeJS.ProcessEnv = process.env): readonly SettingNotice[] {
   return settingNotices(environment, settingNames);
 }

@@ -3,21 +3,21 @@ import { z } from 'zod';
 import { address } from './vendor-settings.ts';
 
 /**
- * Which proxies are believed what they say of a request (`X-Forwarded-For`, `-Proto`, `-Host`): so many before this process
- * (0: none, Infinity: all), or those with these addresses (`10.0.0.1`, `10.0.0.0/8`).
+ * Proxies whose forwarding headers (`X-Forwarded-For`, `-Proto`, `-Host`) are trusted: a number of hops before this process (0:
+ * none, Infinity: all), or those with these addresses (`10.0.0.1`, `10.0.0.0/8`).
  */
 export type TrustedProxies = number | readonly string[];
 
-/** More proxies one behind the other are a mistake. */
+/** A longer chain of proxies is a mistake. */
 const maxHops = 100;
 
-/** `PUBLIC_URL`: one base URL, or several with commas between them, the main one first. */
+/** `PUBLIC_URL`: one base URL, or several separated by commas, the main one first. */
 export const publicUrls = z
   .string()
   .transform((list) => list.split(',').map((url) => url.trim()))
   .pipe(z.array(address));
 
-/** `TRUST_PROXY`: `false`, `true`, a number of proxies, or addresses and networks with commas between them. */
+/** `TRUST_PROXY`: `false`, `true`, a number of proxies, or addresses and networks separated by commas. */
 export const trustedProxies = z.string().transform((value, context): TrustedProxies => {
   if (value === 'false') return 0;
   if (value === 'true') return Number.POSITIVE_INFINITY;
@@ -40,12 +40,12 @@ function isNetwork(text: string): boolean {
   return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128));
 }
 
-/** Whether a host is this machine itself, as no other machine reaches it. */
+/** Whether a host is this machine's loopback, which no other machine can reach. */
 export function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host);
 }
 
-/** Models of requests that name none, by capability: only where OpenAI's API requires none. */
+/** Default models for requests that name none, by capability: only where OpenAI's API requires none. */
 export type DefaultModels = Partial<Readonly<Record<'image' | 'video', string>>>;
 
 /** `SLUICE_DEFAULT_MODELS`: `image=gpt-image-1, video=sora-2`. */

@@ -1,12 +1,12 @@
 import { networkInterfaces } from 'node:os';
 import type { Config } from './config.ts';
 
-/** A machine of containers has a network for each: the first ones are enough. */
+/** A container host has a network per container: the first ones suffice. */
 const maxAddresses = 16;
 
 /**
- * The base URLs under which callers reach an api process, the main one first: those of PUBLIC_URL, else the one of host and
- * port. One that listens on every address has a URL for each, and none for `0.0.0.0`, which nobody can open.
+ * The base URLs at which callers reach an api process, the main one first: those of PUBLIC_URL, else the one of host and port.
+ * If it listens on every address, there is a URL for each, and none for `0.0.0.0`, which cannot be opened.
  */
 export function ownBaseUrls({
   publicUrls,
@@ -22,13 +22,13 @@ export function ownBaseUrls({
   return [...new Set([first, ...more, urlOf('127.0.0.1'), ...loopback])] as [string, ...string[]];
 }
 
-/** Whether a HOST stands for all addresses of the machine: `0.0.0.0`, `::`. */
+/** Whether a HOST means all addresses of the machine: `0.0.0.0`, `::`. */
 export function isEveryAddress(host: string): boolean {
   const url = `http://${host.includes(':') ? `[${host}]` : host}`;
   return URL.canParse(url) && ['0.0.0.0', '[::]', '[::ffff:0:0]'].includes(new URL(url).hostname);
 }
 
-/** What to open, and what to set, where a gateway listens on every address and nobody has said how callers reach it. */
+/** Advice for a gateway that listens on every address without a PUBLIC_URL: what to open, and what to set. */
 export function everyAddressNotice(config: Pick<Config, 'publicUrls' | 'host' | 'port'>): string | undefined {
   if (config.publicUrls.length > 0 || !isEveryAddress(config.host)) return undefined;
   const [main] = ownBaseUrls(config);
@@ -37,7 +37,7 @@ export function everyAddressNotice(config: Pick<Config, 'publicUrls' | 'host' | 
   return `HOST=${config.host} listens on every address of this machine: ${open}. Set PUBLIC_URL to the address that callers use: links in answers begin with it.`;
 }
 
-/** Addresses by which other machines reach this one, those of IPv4 first. */
+/** Addresses at which other machines reach this one, IPv4 first. */
 function machineAddresses(withIpv6: boolean): readonly string[] {
   const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
   const outer = all.filter(({ internal, address }) => !internal && !/^(fe80|169\.254\.)/i.test(address));

@@ -1,15 +1,15 @@
-/** How vendors are tried. Times are milliseconds. */
+/** Settings for retries and circuit breakers. Times are milliseconds. */
 export interface RoutingSettings {
-  /** Calls that one claim of a job may make, the first one included. */
+  /** Maximum number of calls per claim of a job, including the first. */
   readonly attempts: number;
-  /** Share of the calls that may be repeats: what keeps a vendor's trouble from growing by what is tried again. */
+  /** Share of the calls that may be retries: keeps retries from amplifying a vendor's failure. */
   readonly retryBudget: number;
-  /** The longest a vendor's Retry-After is waited for; where it asks for more, another route or an error answers. */
+  /** Longest Retry-After of a vendor that is waited for; beyond it, another route or an error is used. */
   readonly maxRetryAfterMs: number;
-  /** Share of failed calls, among the last `breakerCalls`, at which a route is left alone. */
+  /** Share of failed calls, among the last `breakerCalls`, at which a route's breaker opens. */
   readonly breakerThreshold: number;
   readonly breakerCalls: number;
-  /** How long a route is left alone before one call tries it again. */
+  /** How long a breaker stays open before one call tests the route. */
   readonly breakerPauseMs: number;
 }
 

@@ -1,28 +1,31 @@
 import { readFileSync } from 'node:fs';
 import { editDistance } from './edit-distance.ts';
 
-/** Something to tell the operator about a name in the environment. */
+/** A notice for the operator about a name in the environment. */
 export interface SettingNotice {
   readonly name: string;
-  /** One sentence, or two. */
+  /** One or two sentences. */
   readonly sentence: string;
 }
 
-/** Beginnings of names that nobody but Sluice uses: whatever else begins so is a mistake. */
+/** Prefixes that only Sluice uses: an unknown name with one is a mistake. */
 const ownPrefix = /^(SLUICE|WORKER)_/;
-/** Endings that many settings share, and so tell none from another. */
+/** Suffixes shared by many settings, which therefore do not distinguish them. */
 const sharedSuffix = /_(API_KEY|BASE_URL)$/;
-/** Variables of the compose files and of the tests, which may be in the environment as well. */
+/** Variables of the compose files and the tests, which may also be in the environment. */
 const elsewhere: ReadonlySet<string> = new Set([
   ...['SLUICE_BIND', 'SLUICE_DOMAIN', 'SLUICE_MEMORY', 'SLUICE_STOP_GRACE'],
   'SLUICE_SOAK',
 ]);
 const ofTests = /^SLUICE_(TEST|FUZZ|CAMPAIGN)_/;
-/** Kubernetes tells each container where the services are: a service named `sluice` makes such names. */
+/** Kubernetes passes the addresses of services to each container: a service named `sluice` creates such names. */
 const ofKubernetes = /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT(_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)?$/;
 const serviceAddress = /^(tcp|udp):\/\/|^\d+$|^(tcp|udp)$|^\d+(\.\d+){3}$|:.*:/i;
 
-/** @param known the names of all settings */
+/**
+ * Finds unknown names in the environment that resemble settings, and deprecated ones.
+ * @param known the names of all settings
+ */
 export function settingNotices(
   environment: Readonly<Record<string, string | undefined>>,
   known: readonly string[],
@@ -33,7 +36,7 @@ export function settingNotices(
     if (!value || isKnown.has(name) || elsewhere.has(name) || ofTests.test(name)) continue;
     if (ofKubernetes.test(name) && serviceAddress.test(value)) continue;
     const isOurs = ownPrefix.test(name);
-    // Where the right one is set, too, the other is somebody else's.
+    // If the right one is also set, the other belongs to another program.
     const nearest = nearestName(name, isOurs ? known : known.filter((other) => !environment[other]));
     if (!isOurs && nearest === undefined) continue;
     const hint = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
@@ -49,36 +52,36 @@ export function settingNotices(
   return notices;
 }
 
-/** The name of a setting that another name is probably meant to be. */
+/** The setting that a name is probably meant to be. */
 function nearestName(name: string, known: readonly string[]): string | undefined {
   let nearest: { readonly name: string; readonly distance: number } | undefined;
   for (const other of known) {
-    const furthest = Math.min(furthestOf(name), furthestOf(other));
-    const distance = editDistance(letters(name), letters(other), furthest);
-    if (distance <= furthest && (nearest === undefined || distance < nearest.distance)) {
+    const maxDistance = Math.min(maxDistanceOf(name), maxDistanceOf(other));
+    const distance = editDistance(letters(name), letters(other), maxDistance);
+    if (distance <= maxDistance && (nearest === undefined || distance < nearest.distance)) {
       nearest = { name: other, distance };
     }
   }
   return nearest?.name;
 }
 
-/** Underscores are the first thing to go wrong. */
+/** Missing or extra underscores are the most common mistake. */
 function letters(name: string): string {
   return name.toUpperCase().replaceAll('_', '');
 }
 
 /**
- * How many letters may be wrong in a name: the fewer letters tell it from others, the less. Short names that are meant for
- * other programs (`HOSTS`, `COHERE_API_KEY`) are left alone.
+ * Maximum number of wrong letters in a name: fewer distinguishing letters allow fewer. Short names of other programs (`HOSTS`,
+ * `COHERE_API_KEY`) are ignored.
  */
-function furthestOf(name: string): number {
+function maxDistanceOf(name: string): number {
   const distinct = letters(name.replace(ownPrefix, '').replace(sharedSuffix, '')).length;
   if (ownPrefix.test(name)) return Math.max(1, Math.min(4, Math.floor(distinct / 3)));
   if (letters(name).length < 6) return -1;
   return distinct < 5 ? 0 : distinct < 10 ? 1 : 2;
 }
 
-/** Names that the operator's file takes from the environment: `${NAME}`. What is wrong with the file is told by its reader. */
+/** Names that the configuration file takes from the environment: `${NAME}`. The file's reader reports problems with the file. */
 function namesInFile(path: string | undefined): readonly string[] {
   if (!path) return [];
   try {

@@ -2,20 +2,20 @@ import { z } from 'zod';
 import { type VendorRow, vendorRows } from '../vendors/vendors.ts';
 import { ConfigError, parseSettings } from './config-error.ts';
 
-/** A base URL, without a slash at its end. */
+/** A base URL, without trailing slash. */
 export const address = z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, ''));
 
-/** What it takes to call a vendor. */
+/** Settings for calling a vendor. */
 export interface VendorSettings {
-  /** The row of the table whose wire it speaks. */
+  /** The table row whose wire format it uses. */
   readonly row: VendorRow;
-  /** Up to and with the version, without a slash at its end. */
+  /** Including the version, without trailing slash. */
   readonly baseUrl: string;
   /** At least one. */
   readonly apiKeys: readonly string[];
-  /** Whether any model can be asked for as `vendor/model`. */
+  /** Whether any model can be requested as `vendor/model`. */
   readonly isOpen: boolean;
-  /** What it does not bill beside its models' prices, by the names that operators use; left out: nothing that is known. */
+  /** Items not billed in addition to model prices, by operator-facing names; left out: none known. */
   readonly unbilled?: readonly string[] | undefined;
 }
 
@@ -25,20 +25,20 @@ const keyList = z
   .transform((list) => list.split(',').map((key) => key.trim()))
   .pipe(z.array(z.string().min(1, 'must not have an empty key among its keys')));
 
-/** What a key of the form `pair` looks like. */
+/** The format of a key of the form `pair`. */
 export const keyPair = 'ACCESS_KEY:SECRET_KEY';
 
-/** Whether a key has the form that its vendor's have. */
+/** Whether a key has its vendor's format. */
 export function isUsableKey({ keyForm }: VendorRow, key: string): boolean {
   return keyForm !== 'pair' || /^[^:]+:[^:]+$/.test(key);
 }
 
-/** `LM_STUDIO` of the vendor `lm-studio`. */
+/** The name of a vendor in settings: `LM_STUDIO` for `lm-studio`. */
 export function settingName({ name }: VendorRow): string {
   return name.toUpperCase().replaceAll('-', '_');
 }
 
-/** The settings that turn a vendor of the table on. */
+/** The settings that enable a vendor of the table. */
 export function settingsToTurnOn(row: VendorRow): string[] {
   const setting = settingName(row);
   return [
@@ -53,7 +53,7 @@ const addresses = z.object(
   Object.fromEntries(vendorRows.map((row) => [`${settingName(row)}_BASE_URL`, address.optional()])),
 );
 
-/** The names of all settings of vendors. */
+/** The names of all vendor settings. */
 export const vendorSettingNames: readonly string[] = [...Object.keys(keys.shape), ...Object.keys(addresses.shape)];
 
 /** `SLUICE_SANDBOX`: `auto` is on while no vendor key is set; `priced` is on, with prices for its models. */
@@ -61,7 +61,7 @@ export const sandboxSettings = ['auto', 'on', 'priced', 'off'] as const;
 export type SandboxSetting = (typeof sandboxSettings)[number];
 
 /**
- * The vendors that the environment turns on, in the order of their table, and whether the sandbox is wanted.
+ * The vendors that the environment enables, in the order of their table, and whether the sandbox is enabled.
  * @throws ConfigError
  */
 export function readVendorSettings(
@@ -88,7 +88,7 @@ export function readVendorSettings(
     if (apiKeys?.some((key) => !isUsableKey(row, key))) {
       throw new ConfigError(`${settingName(row)}_API_KEY must be ${keyPair}.`);
     }
-    // Who takes callers without a key takes them with any.
+    // A vendor that accepts callers without a key accepts any key.
     vendors[name] = { row, baseUrl: baseUrl ?? row.baseUrl, apiKeys: apiKeys ?? ['none'], isOpen: row.isOpen === true };
   }
   return { vendors, sandbox };

@@ -11,12 +11,12 @@ export type Database = Kysely<Tables>;
 /** Name of the database file in the data folder. */
 export const databaseFile = 'sluice.db';
 
-/** Where the database is: on a Postgres server, or without a URL in a file of the data folder. */
+/** The database's location: a Postgres server, or without a URL a file in the data folder. */
 export type DatabaseSettings = Pick<Config, 'databaseUrl' | 'dataDir'>;
 
 /**
- * Opens the database, makes the data folder and its file where they do not exist, and brings the tables up to date. Several
- * processes may have it open: an SQLite file those of one host, Postgres all.
+ * Opens the database, creates the data folder and its file if missing, and brings the tables up to date. Several processes may
+ * have it open: an SQLite file those of one host, Postgres all.
  * @throws ConfigError when the folder, the file or the server cannot be used.
  */
 export async function openDatabase({ databaseUrl, dataDir }: DatabaseSettings): Promise<Database> {
@@ -28,7 +28,7 @@ async function openSqlite(dataDir: string): Promise<Database> {
   const path = join(dataDir, databaseFile);
   const db = new Kysely<Tables>({ dialect: sqliteDialect(path) });
   try {
-    // kysely opens at the first statement, and closes only what it has opened.
+    // kysely opens lazily at the first statement, and closes only what it has opened.
     await sql`select 1`.execute(db);
     return db;
   } catch (error) {
@@ -38,7 +38,7 @@ async function openSqlite(dataDir: string): Promise<Database> {
 }
 
 async function openPostgres(url: string): Promise<Database> {
-  // Its client costs time to load, which SQLite needs none of.
+  // Lazy: its client costs time to load, and SQLite does not need it.
   const { postgresDialect, postgresFailure } = await import('./postgres-dialect.ts');
   const { migratePostgres } = await import('./migrate-postgres.ts');
   try {
@@ -49,11 +49,14 @@ async function openPostgres(url: string): Promise<Database> {
   }
 }
 
-/** Makes the data folder, readable by its owner only. @throws ConfigError when it cannot be made or written to. */
+/**
+ * Creates the data folder, readable by its owner only.
+ * @throws ConfigError when it cannot be created or written to.
+ */
 export async function ensureDataDir(dataDir: string): Promise<void> {
   try {
     await makeFolder(dataDir);
-    // Only writing tells whether one may: root passes every check of permissions.
+    // Only writing shows whether it is allowed: root passes every permission check.
     await rmdir(await mkdtemp(join(dataDir, '.probe-')));
   } catch (error) {
     const reason = folderReasons[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message;
@@ -61,7 +64,7 @@ export async function ensureDataDir(dataDir: string): Promise<void> {
   }
 }
 
-/** Not `mkdir` with `recursive`: on Node 20 that never ends where the file system refuses with ENOENT, as /proc does. */
+/** Not `mkdir` with `recursive`: on Node 20 that never returns if the file system refuses with ENOENT, as /proc does. */
 async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 });

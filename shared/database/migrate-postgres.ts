@@ -2,15 +2,15 @@ import pg from 'pg';
 import { missingMigrations, readMigrations } from './migrations.ts';
 import { connectionSettings } from './postgres-dialect.ts';
 
-/** How long the migrations may take, and the wait for another process's: an index over millions of rows takes minutes. */
+/** Timeout for the migrations, and for waiting for another process's: an index over millions of rows takes minutes. */
 const migrationMs = 1_800_000;
-/** The advisory lock of everybody who migrates; any number that no other program uses on this database. */
+/** The advisory lock of all migrating processes; any number unused by other programs on this database. */
 const lock = 7_355_608_015;
 
 /**
- * Brings the tables of a Postgres database up to date. One transaction takes the lock before it looks, so of several
- * processes the first migrates and the rest find it done; and it keeps the lock until it commits, also behind a pooler.
- * @throws Error of `pg`, or one that says that the database is of a newer version.
+ * Brings the tables of a Postgres database up to date. One transaction takes the lock before it reads the state, so of several
+ * processes the first migrates and the rest find it done; it keeps the lock until it commits, also behind a pooler.
+ * @throws Error of `pg`, or one reporting that the database is of a newer version.
  */
 export async function migratePostgres(url: string): Promise<void> {
   const client = new pg.Client({
@@ -18,7 +18,7 @@ export async function migratePostgres(url: string): Promise<void> {
     statement_timeout: migrationMs,
     query_timeout: migrationMs,
   });
-  // A break is told to whoever waits for a statement; without a listener it would also end the process.
+  // A broken connection rejects the pending statement; without a listener it would also end the process.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -27,7 +27,7 @@ export async function migratePostgres(url: string): Promise<void> {
     await migrate(client);
     await client.query('commit');
   } finally {
-    // Whatever is not committed goes with the connection.
+    // Closing the connection rolls back anything uncommitted.
     await client.end();
   }
 }

@@ -1,19 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** The databases that the gateway stores its data in. */
+/** The supported databases. */
 export type DatabaseKind = 'sqlite' | 'postgres';
 
-/** One step of the schema: a file `migrations/KIND/NNN-name.sql`, of the same name for every kind. */
+/** One step of the schema: a file `migrations/KIND/NNN-name.sql`, with the same name for every kind. */
 export interface Migration {
-  /** The file's name without its ending; it is recorded once the step is done. */
+  /** The file's name without its extension; recorded once the step is done. */
   readonly name: string;
   readonly sql: string;
 }
 
-/**
- * All migrations of one kind in the order of their numbers. A file that was released is never changed: a new one corrects
- * it.
- */
+/** All migrations of one kind, ordered by number. A released file is never changed: a new one corrects it. */
 export function readMigrations(kind: DatabaseKind): Migration[] {
   const folder = new URL(`./migrations/${kind}/`, import.meta.url);
   return readdirSync(folder)
@@ -24,8 +21,8 @@ export function readMigrations(kind: DatabaseKind): Migration[] {
 
 /**
  * The migrations that a database lacks.
- * @param done names of those it has
- * @throws Error when it has one that this version does not know.
+ * @param done names of its applied migrations
+ * @throws Error if one of them is unknown to this version.
  */
 export function missingMigrations(migrations: readonly Migration[], done: ReadonlySet<string>): Migration[] {
   const known = new Set(migrations.map(({ name }) => name));

@@ -8,45 +8,51 @@ import {
 } from 'kysely';
 import pg from 'pg';
 
-/** Connections of one process at most. */
+/** Maximum number of connections per process. */
 const maxConnections = 10;
-/** How long a statement waits for a connection, a new one being made included, in milliseconds. */
+/** How long a statement waits for a connection, including connecting, in milliseconds. */
 const connectMs = 5000;
-/** How long a statement may take: by the server's clock, which ends it there, and by ours, should the server be silent. */
+/** Statement timeout: enforced by the server, and a little later by the client, in case the server is silent. */
 const statementMs = 5000;
 const silenceMs = 7000;
-/** How long the server keeps the locks of a transaction whose client does nothing: its host may be gone. */
+/** How long the server keeps the locks of an idle transaction: its client's host may be gone. */
 const idleTransactionMs = 30_000;
 
 /** SQLSTATE of errors that end the connection (https://www.postgresql.org/docs/15/errcodes-appendix.html). */
 const fatalCode = /^(08|57P|25P03)/;
 
-/** A statement that Postgres refused, or a connection that broke. Of the server's words only those that show no values. */
+/** A statement rejected by Postgres, or a broken connection. Contains only those server messages that show no values. */
 export class PostgresError extends Error {
   override readonly name = 'PostgresError';
-  /** SQLSTATE, such as `23505` for a unique violation, or a system error such as `ECONNREFUSED`; undefined: neither. */
+  /** SQLSTATE, such as `23505` for a unique violation, or a system error such as `ECONNREFUSED`; undefined if neither. */
   readonly code: string | undefined;
 
-  /** @param error of `pg`; its details hold whole rows, and are left out */
+  /**
+   * Wraps an error of `pg`.
+   * @param error its details contain whole rows, and are left out
+   */
   constructor(error: unknown) {
     const { code, message } = error as { code?: unknown; message?: unknown };
-    // Where all addresses of a host fail, Node's error has a code and no message.
+    // If all addresses of a host fail, Node's error has a code and no message.
     super(String(message || code || error));
     this.code = typeof code === 'string' ? code : undefined;
   }
 }
 
-/** 20: bigint; 1700: numeric, which sums of bigints are. Times and counts stay below 2^53. */
+/** 20: bigint; 1700: numeric, the type of sums of bigints. Times and counts stay below 2^53. */
 const numberTypes: ReadonlySet<number> = new Set([20, 1700]);
 
-/** What every connection to the server at a URL has in common. @throws TypeError when it is no URL. */
+/**
+ * Settings shared by all connections to the server at a URL.
+ * @throws TypeError for an invalid URL.
+ */
 export function connectionSettings(url: string): pg.ClientConfig {
   return {
     connectionString: url,
     application_name: 'sluice',
     connectionTimeoutMillis: connectMs,
     idle_in_transaction_session_timeout: idleTransactionMs,
-    // Compiling a question about usage takes longer than it saves: a third of a report's time.
+    // Compiling a usage query takes longer than it saves: a third of a report's time.
     options: '-c jit=off',
     keepAlive: true,
     types: {
@@ -56,14 +62,14 @@ export function connectionSettings(url: string): pg.ClientConfig {
   };
 }
 
-/** Postgres's text cannot hold NUL. */
+/** Postgres text cannot contain NUL. */
 function storable(parameter: unknown): unknown {
   return typeof parameter === 'string' && parameter.includes('\0') ? parameter.replaceAll('\0', '\ufffd') : parameter;
 }
 
 /**
- * A connection lent by the pool. After a failure that is not just a refused statement nobody knows what the server has
- * still to do on it, a transaction perhaps: it is never used again.
+ * A connection lent by the pool. After a failure other than a rejected statement, the server may still have work on it, perhaps
+ * a transaction, so it is never used again.
  */
 class LentConnection implements PostgresPoolClient {
   readonly #client: pg.PoolClient;
@@ -107,7 +113,7 @@ class ConnectionPool implements PostgresPool {
       statement_timeout: statementMs,
       query_timeout: silenceMs,
     });
-    // A connection that breaks while nobody uses it leaves the pool; one that is lent fails its next statement.
+    // An idle connection that breaks leaves the pool; a lent one fails its next statement.
     this.#pool.on('error', () => undefined);
     this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
@@ -125,7 +131,10 @@ class ConnectionPool implements PostgresPool {
   }
 }
 
-/** kysely's dialect over a bounded pool of connections, each made when it is needed. @throws TypeError when it is no URL. */
+/**
+ * kysely's dialect over a bounded pool of connections, each created on demand.
+ * @throws TypeError for an invalid URL.
+ */
 export function postgresDialect(url: string): Dialect {
   return new PostgresDialect({ pool: new ConnectionPool(url) });
 }

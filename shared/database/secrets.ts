@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { Database } from './database.ts';
 
-/** What the gateway signs with. */
+/** Purposes of the gateway's signing secrets. */
 export type SecretName = 'sessions' | 'result-links';
 
 type SecretSettings = Pick<Config, 'secret' | 'databaseUrl' | 'dataDir'>;
 
 /**
- * Random bytes (32) under a name, the same for every process of this database. They do not lie beside what they protect:
- * they are derived from `SLUICE_SECRET`, or are in a file of the data folder where the database is one, too. Only on Postgres
- * without `SLUICE_SECRET` the database is the one place that all processes share.
+ * Random bytes (32) under a name, the same for every process of this database. They are kept apart from the data they protect:
+ * derived from `SLUICE_SECRET`, or stored in a file of the data folder if the database is a file, too. Only on Postgres without
+ * `SLUICE_SECRET` is the database the only storage that all processes share.
  */
 export async function readSecret(db: Database, settings: SecretSettings, name: SecretName): Promise<Buffer> {
   if (settings.secret !== undefined) return createHmac('sha256', settings.secret).update(`sluice ${name}`).digest();
@@ -31,14 +31,14 @@ async function secretOfDatabase(db: Database, name: SecretName): Promise<Buffer>
   return Buffer.from(value);
 }
 
-/** What earlier versions have in the database goes into the file, so that links stay valid; else it is made anew. */
+/** Moves the secret of earlier versions from the database to the file, so that links stay valid; otherwise creates a new one. */
 async function moveToFile(db: Database, name: SecretName, file: string): Promise<Buffer> {
   const known = await db.selectFrom('secrets').select('value').where('name', '=', name).executeTakeFirst();
   const secret = known === undefined ? randomBytes(32) : Buffer.from(known.value);
   const draft = `${file}-${randomUUID()}`;
   await writeFile(draft, `${secret.toString('base64url')}\n`, { mode: 0o600 });
   try {
-    // A link comes whole or not at all: of several processes that start at once, the first one's counts.
+    // A link is created atomically: if several processes start at once, the first one's secret counts.
     await link(draft, file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;

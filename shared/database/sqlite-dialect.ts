@@ -12,10 +12,10 @@ import {
 import { threadFile } from '../runtime/thread-file.ts';
 import type { ThreadError, ThreadReply, ThreadRequest } from './sqlite-thread.ts';
 
-/** A statement that SQLite refused, or a file it could not open. */
+/** A statement rejected by SQLite, or a file it could not open. */
 export class SqliteError extends Error {
   override readonly name = 'SqliteError';
-  /** SQLite's name of the error, such as `SQLITE_CONSTRAINT_UNIQUE`; undefined where it gave none. */
+  /** SQLite's name of the error, such as `SQLITE_CONSTRAINT_UNIQUE`; undefined if it has none. */
   readonly code: string | undefined;
 
   constructor({ message, code }: ThreadError) {
@@ -29,10 +29,10 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** The thread that has the file open, as promises. */
+/** A promise interface to the thread that has the file open. */
 class SqliteThread implements DatabaseConnection {
   readonly #worker: Worker;
-  /** Statements under way, which are answered in their order. */
+  /** Pending statements, answered in order. */
   readonly #waiting: Waiting[] = [];
   readonly #ended: Promise<void>;
   #failure: Error | undefined;
@@ -44,7 +44,10 @@ class SqliteThread implements DatabaseConnection {
     worker.on('exit', () => this.#fail(new Error('the database is closed')));
   }
 
-  /** @throws SqliteError when the file cannot be opened or migrated. */
+  /**
+   * Starts the thread and opens the file.
+   * @throws SqliteError when the file cannot be opened or migrated.
+   */
   static async open(path: string): Promise<SqliteThread> {
     const worker = new Worker(threadFile('./sqlite-thread', import.meta.url), { workerData: { path }, execArgv: [] });
     const thread = new SqliteThread(worker);
@@ -74,7 +77,7 @@ class SqliteThread implements DatabaseConnection {
     throw new Error('the SQLite thread answers whole results only: use limit');
   }
 
-  /** Waits for the statements under way, then closes the file and ends the thread. */
+  /** Waits for pending statements, then closes the file and ends the thread. */
   async close(): Promise<void> {
     if (this.#failure === undefined) this.#post({ type: 'close' });
     await this.#ended;
@@ -97,8 +100,8 @@ class SqliteThread implements DatabaseConnection {
 }
 
 /**
- * One connection for everybody, lent to one borrower at a time in the order of asking: a transaction keeps it from begin
- * to commit, so transactions never mix.
+ * One shared connection, lent to one borrower at a time in the order of requests: a transaction keeps it from begin to commit,
+ * so transactions never mix.
  */
 class SqliteThreadDriver implements Driver {
   readonly #path: string;
@@ -130,7 +133,7 @@ class SqliteThreadDriver implements Driver {
     this.#endLoan();
   }
 
-  /** `immediate`: a transaction that reads first and writes later cannot wait for another process's lock, it just fails. */
+  /** `immediate`, as a transaction that reads first and writes later cannot wait for another process's lock: it fails. */
   async beginTransaction(connection: DatabaseConnection): Promise<void> {
     await connection.executeQuery(CompiledQuery.raw('begin immediate'));
   }
@@ -148,7 +151,7 @@ class SqliteThreadDriver implements Driver {
   }
 }
 
-/** kysely's dialect over a thread of its own, which opens the file at the first statement and ends with `destroy`. */
+/** kysely's dialect over a dedicated thread, which opens the file at the first statement and ends with `destroy`. */
 export function sqliteDialect(path: string): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),

@@ -1,10 +1,13 @@
 import Libsql from 'libsql';
 import { type Migration, missingMigrations } from './migrations.ts';
 
-/** How long a statement waits for a lock that another process holds, in milliseconds. */
+/** How long a statement waits for another process's lock, in milliseconds. */
 const busyTimeoutMs = 5000;
 
-/** Opens the file, creates it where there is none, and runs the migrations it lacks. @throws SqliteError of libsql. */
+/**
+ * Opens the file, creates it if missing, and runs the migrations it lacks.
+ * @throws SqliteError of libsql.
+ */
 export function openSqliteFile(path: string, migrations: readonly Migration[]): Libsql.Database {
   const file = new Libsql(path, { timeout: busyTimeoutMs });
   try {
@@ -20,8 +23,8 @@ export function openSqliteFile(path: string, migrations: readonly Migration[]): 
 }
 
 /**
- * SQLite does not wait for a lock when it changes the journal mode, so processes that start at the same time on a new
- * file try again by themselves. The mode stays in the file: later starts find it.
+ * SQLite does not wait for a lock when changing the journal mode, so processes that start concurrently on a new file must
+ * retry. The mode stays in the file: later starts find it.
  */
 function setWriteAheadLog(file: Libsql.Database): void {
   const giveUpAt = Date.now() + busyTimeoutMs;
@@ -38,7 +41,7 @@ function setWriteAheadLog(file: Libsql.Database): void {
   }
 }
 
-/** One transaction takes the write lock before it looks, so of several processes the first migrates and the rest find it done. */
+/** One transaction takes the write lock before it reads the state, so of several processes the first migrates and the rest find it done. */
 function migrate(file: Libsql.Database, migrations: readonly Migration[]): void {
   file.exec('BEGIN IMMEDIATE');
   try {

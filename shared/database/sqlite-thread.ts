@@ -1,4 +1,4 @@
-/** The thread that runs SQLite: libsql blocks while it works, and here it blocks nobody's stream. Started by sqlite-dialect.ts. */
+/** The thread that runs SQLite: libsql blocks while it works, and here it blocks no stream. Started by sqlite-dialect.ts. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type Libsql from 'libsql';
 import { readMigrations } from './migrations.ts';
@@ -9,7 +9,7 @@ export type ThreadRequest =
   | { readonly type: 'execute'; readonly sql: string; readonly parameters: readonly unknown[] }
   | { readonly type: 'close' };
 
-/** From the thread to the dialect: `ready` or `failed` once about the file, then one answer per statement, in order. */
+/** From the thread to the dialect: `ready` or `failed` once for the file, then one reply per statement, in order. */
 export type ThreadReply =
   | { readonly type: 'ready' }
   | { readonly type: 'failed'; readonly error: ThreadError }
@@ -18,7 +18,7 @@ export type ThreadReply =
 
 export interface ThreadError {
   readonly message: string;
-  /** SQLite's name of the error, such as `SQLITE_CONSTRAINT_UNIQUE`. */
+  /** SQLite's error code, such as `SQLITE_CONSTRAINT_UNIQUE`. */
   readonly code: string | undefined;
 }
 

@@ -1,7 +1,7 @@
 import type { Generated } from 'kysely';
 import type { Outcome } from '../jobs/job-state.ts';
 
-/** Row types of the database, named as its columns are. Times are milliseconds since 1970. */
+/** Row types of the database, with the names of its columns. Times are milliseconds since 1970. */
 export interface Tables {
   accounts: AccountsTable;
   api_keys: ApiKeysTable;
@@ -18,42 +18,42 @@ export interface Tables {
   two_factors: TwoFactorsTable;
 }
 
-/** Random bytes that all processes of a gateway share. */
+/** Random bytes shared by all processes of a gateway. */
 interface SecretsTable {
   name: string;
   value: Uint8Array;
 }
 
-/** Who owns API keys, limits and usage. */
+/** The owner of API keys, limits and usage. */
 export interface AccountsTable {
   id: string;
   name: string;
   created_at: number;
-  /** 1 where the account needs no credit, else 0. */
+  /** 1 if the account needs no credit, else 0. */
   is_unlimited: Generated<number>;
-  /** When an operator suspended it; null: it is not. */
+  /** When an operator suspended it; null if it is not. */
   suspended_at: Generated<number | null>;
 }
 
-/** What was put on an account, or taken off it. */
+/** Credit added to or removed from an account. */
 export interface CreditsTable {
   id: string;
   account_id: string;
-  /** Nano-dollars; negative where it was taken off. */
+  /** Nano-dollars; negative if removed. */
   amount: number;
   note: string;
   created_at: number;
-  /** The user or API key that did it. */
+  /** The user or API key that made the change. */
   created_by: string;
 }
 
-/** Who signs in to the console. better-auth writes this table and the next three: their times are ISO 8601 in UTC. */
+/** A user of the console. better-auth writes this table and the next three: their times are ISO 8601 in UTC. */
 export interface UsersTable {
   id: string;
   name: string;
   /** In lower case; unique. */
   email: string;
-  /** 1 where an identity provider, or the operator's own setting, vouches for it, else 0. */
+  /** 1 if an identity provider, or the operator's own setting, vouches for it, else 0. */
   email_verified: number;
   image: string | null;
   created_at: string;
@@ -61,16 +61,16 @@ export interface UsersTable {
   role: 'user' | 'operator';
   /** The gateway account whose keys, usage and jobs the user sees. */
   account_id: string;
-  /** 1 where a password alone does not sign in, else 0. */
+  /** 1 if a password alone does not suffice to sign in, else 0. */
   two_factor_enabled: Generated<number>;
-  /** 1 where the user cannot sign in, else 0. */
+  /** 1 if the user cannot sign in, else 0. */
   disabled: Generated<number>;
 }
 
 interface SessionsTable {
   id: string;
   user_id: string;
-  /** SHA-256 of what the cookie holds, besides its signature. */
+  /** SHA-256 of the cookie's value without its signature. */
   token: string;
   expires_at: string;
   ip_address: string | null;
@@ -79,13 +79,13 @@ interface SessionsTable {
   updated_at: string;
 }
 
-/** What a user may sign in by. */
+/** A user's means of signing in. */
 interface UserAccountsTable {
   id: string;
   user_id: string;
   /** `credential` for a password, or `oidc`. */
   provider_id: string;
-  /** Who the user is to that provider; the user's own id for a password. */
+  /** The user's id at that provider; the user's own id for a password. */
   provider_account_id: string;
   /** The password's hash. */
   password: string | null;
@@ -99,10 +99,10 @@ interface UserAccountsTable {
   updated_at: string;
 }
 
-/** What was handed out to be shown again once. */
+/** One-time tokens and pending sign-ins. */
 interface VerificationsTable {
   id: string;
-  /** SHA-256 of what was handed out. */
+  /** SHA-256 of the token. */
   identifier: string;
   value: string;
   expires_at: string;
@@ -110,14 +110,14 @@ interface VerificationsTable {
   updated_at: string;
 }
 
-/** An authenticator that a user signs in by, besides a password. */
+/** A user's authenticator, as a second factor. */
 interface TwoFactorsTable {
   id: string;
   user_id: string;
   /** Encrypted, as the backup codes are. */
   secret: string;
   backup_codes: string;
-  /** 1 once a first code was right, else 0. */
+  /** 1 after a first correct code, else 0. */
   verified: number;
   failed_verification_count: Generated<number>;
   locked_until: string | null;
@@ -130,40 +130,40 @@ export interface ApiKeysTable {
   name: string;
   /** SHA-256 of the whole key, hexadecimal; unique. */
   hash: string;
-  /** The key's first characters, by which people recognise it. */
+  /** The key's first characters, by which people recognize it. */
   prefix: string;
   created_at: number;
   revoked_at: number | null;
-  /** Unfinished jobs the key may have; null: the gateway's default. */
+  /** Maximum number of unfinished jobs; null: the gateway's default. */
   concurrency: number | null;
-  /** What a plain job of the key does when its connection leaves; null: the gateway's default. */
+  /** What happens to a plain job of the key when its connection closes; null: the gateway's default. */
   on_disconnect: 'cancel' | 'continue' | null;
-  /** What becomes of parameters that a model's vendor does not know; null: refused. */
+  /** How to treat parameters that a model's vendor does not support; null: refused. */
   unsupported_parameters: 'refuse' | 'drop' | null;
-  /** JSON list of ids of the operator's own accounts at vendors; null: none. */
+  /** JSON list of ids in the operator's own vendor accounts; null: none. */
   vendor_ids: string | null;
-  /** `operator`: for /admin/v1 only; `console`: the playground's, one of an account, whose text nobody has. */
+  /** `operator`: for /admin/v1 only; `console`: an account's playground key, whose text is not kept. */
   kind: Generated<'standard' | 'operator' | 'console'>;
-  /** Rises with every change, from 1 on. */
+  /** Incremented by every change, starting at 1. */
   revision: Generated<number>;
   expires_at: number | null;
   /** JSON list of capabilities; null: all. */
   capabilities: string | null;
   /** JSON list of model ids, each of which may end in a star; null: all. */
   models: string | null;
-  /** Requests in a minute; null: no limit. */
+  /** Requests per minute; null: no limit. */
   rpm: number | null;
-  /** Tokens in a minute; null: no limit. */
+  /** Tokens per minute; null: no limit. */
   tpm: number | null;
   /** JSON `{model: {rpm, tpm}}`; null: none. */
   model_limits: string | null;
-  /** Nano-dollars that it may spend in a period; null: no limit. */
+  /** Nano-dollars that it may spend per period; null: no limit. */
   budget: number | null;
   /** Null without a budget. */
   budget_period: 'day' | 'week' | 'month' | 'never' | null;
-  /** Id of the key that took its place. */
+  /** Id of the key that replaced it. */
   rotated_to: string | null;
-  /** To the minute, and not at all while the database is down. */
+  /** To the minute; not updated while the database is down. */
   last_used_at: number | null;
 }
 
@@ -177,7 +177,7 @@ export interface JobsTable {
   capability: string;
   /** The model as the caller named it. */
   model: string;
-  /** '' where no vendor was called, or where whoever ended the job does not know it. */
+  /** '' if no vendor was called, or if the process that ended the job does not know it. */
   vendor: string;
   /** 1 for a streamed answer, else 0. */
   stream: number;
@@ -190,32 +190,32 @@ export interface JobsTable {
   /** Why it failed, as JSON text, see `errorDetails`. */
   error_details: string | null;
   attempts: number;
-  /** All tokens that the vendor counted, also those that it counts beside its sums; null where it counts none. */
+  /** All tokens counted by the vendor, including those it counts in addition to its sums; null if it counts none. */
   input_tokens: number | null;
   output_tokens: number | null;
   /** The vendor's usage as JSON text. */
   usage: string | null;
   /** How long the answer is kept, in ms; 0 for a plain job, whose bodies are not kept. */
   retention_ms: number;
-  /** What it was charged, in nano-dollars; null where nothing was, or it has not ended. */
+  /** The amount charged, in nano-dollars; null if nothing was, or the job has not ended. */
   cost: number | null;
-  /** What its vendor says that it has cost there, in nano-dollars; null where it says nothing that can be true. */
+  /** The cost reported by the vendor, in nano-dollars; null if missing or impossible. */
   vendor_cost: number | null;
   /** The request's tags: a JSON object of strings. */
   metadata: string | null;
-  /** The model that answered in the place of the one that was asked for. */
+  /** The model that replaced the requested one. */
   served_model: string | null;
-  /** When the first piece of the answer came. */
+  /** When the first piece of the answer arrived. */
   first_at: number | null;
 }
 
 /**
- * Sums of the ended jobs that were made in one hour, by all that usage is asked by. Each job is in two rows: that of its
+ * Sums of the ended jobs created in one hour, by all dimensions of usage queries. Each job counts in two rows: that of its
  * account and key, and that of all, where both are ''.
  */
 export interface UsageHoursTable extends UsageSumColumns {
   account_id: string;
-  /** Milliseconds since 1970 at the beginning of the hour, in UTC. */
+  /** Milliseconds since 1970 at the start of the hour, in UTC. */
   hour_start: number;
   api_key_id: string;
   model: string;
@@ -224,15 +224,15 @@ export interface UsageHoursTable extends UsageSumColumns {
   vendor: string;
 }
 
-/** The same sums by a day of UTC, account and key alone. */
+/** The same sums by UTC day, account and key alone. */
 export interface UsageDaysTable extends UsageSumColumns {
-  /** Milliseconds since 1970 at the beginning of the day, in UTC. */
+  /** Milliseconds since 1970 at the start of the day, in UTC. */
   day_start: number;
   account_id: string;
   api_key_id: string;
 }
 
-/** What is summed of ended jobs. */
+/** Sums over ended jobs. */
 interface UsageSumColumns {
   requests: number;
   failed: number;
@@ -241,9 +241,9 @@ interface UsageSumColumns {
   output_tokens: number;
   /** Nano-dollars. */
   cost: number;
-  /** From the making of each job to its end, together. */
+  /** Total time from each job's creation to its end. */
   milliseconds: number;
-  /** The same to the first piece of the answer, and of how many jobs. */
+  /** Total time to the first piece of the answer, and the number of jobs it covers. */
   first_milliseconds: number;
   first_count: number;
 }
@@ -251,15 +251,15 @@ interface UsageSumColumns {
 /** Request and answer of an asynchronous or keyed job, or of a resource. */
 export interface JobBodiesTable {
   job_id: string;
-  /** What the endpoint's view needs, JSON. */
+  /** Options of the endpoint's view, JSON. */
   view_options: string;
-  /** The vendor-neutral request as JSON text; null where it is in a blob, or was too large or held media. */
+  /** The vendor-neutral request as JSON text; null if it is in a blob, or was too large or contained media. */
   request: string | null;
-  /** Id of the blob that holds the request of a resource, where it is too large for the row. */
+  /** Id of the blob with a resource's request, if it is too large for the row. */
   request_blob: string | null;
-  /** Frames that show the answer again, as a batch (see shared/jobs/frames.ts); null before the end, or in a blob. */
+  /** Frames that reproduce the answer, as a batch (see shared/jobs/frames.ts); null before the end, or if in a blob. */
   answer: string | null;
-  /** Id of the blob that holds such a batch, where it is too large for the row. */
+  /** Id of the blob with such a batch, if it is too large for the row. */
   answer_blob: string | null;
   expires_at: number;
   /** When its owner deleted the resource. */

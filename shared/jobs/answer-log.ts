@@ -2,13 +2,13 @@ import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { type Batch, parseBatch } from './frames.ts';
 
-/** The most batches that are read at a time: bounds what a reader holds of a long log. */
+/** Maximum number of batches per read. Bounds the memory a reader needs for a long log. */
 export const maxPage = 16;
 
 /**
- * Reads what the log of a job holds after `cursor` (the last sequence number one has), oldest first.
- * @param count batches to read at most
- * @returns `isLast` tells that the log holds no more for now.
+ * Reads a job's log after `cursor` (the last sequence number the reader has), oldest first.
+ * @param count maximum number of batches to read
+ * @returns `isLast` is true if the log holds no more for now.
  */
 export async function readLog(
   redis: RedisClient,
@@ -20,7 +20,7 @@ export async function readLog(
   return { batches: entries.map((text) => parseBatch(text)), isLast };
 }
 
-/** The same, each batch as the text that it is, see frames.ts. */
+/** Same as `readLog`, with each batch as stored text; see frames.ts. */
 export async function readLogText(
   redis: RedisClient,
   jobId: string,
@@ -31,7 +31,7 @@ export async function readLogText(
   return { entries: entries.map(([, fields]) => fields[1] as string), isLast: entries.length < count };
 }
 
-/** Whether the log of a job is still there. */
+/** Whether a job's log still exists. */
 export async function hasLog(redis: RedisClient, jobId: string): Promise<boolean> {
   return (await redis.exists(jobKeys.log(jobId))) === 1;
 }

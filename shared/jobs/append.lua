@@ -1,13 +1,12 @@
--- Appends a batch of frames to each of some jobs' logs and publishes it, if the caller still owns the job. refusal.lua
--- stands before this.
+-- Appends a batch of frames to each job's log and publishes it, if the caller still owns the job. Loaded after refusal.lua.
 -- KEYS[2n-1] job state (hash)   KEYS[2n] answer log (stream)
--- ARGV[1] lease in ms   ARGV[2] PUBLISH or SPUBLISH, then eight of each job:
+-- ARGV[1] lease in ms   ARGV[2] PUBLISH or SPUBLISH, then eight per job:
 --   1 job id   2 attempt   3 first seq, and who serves   4 last seq   5 frame lines, newline-separated
 --   6 inbox channel prefix   7 log lifetime in ms
---   8 '1' when a delta is among the frames: from then on the job is never run again
+--   8 '1' if the frames include a delta: from then on the job is never rerun
 -- Returns for each: ok; fenced (another attempt owns the job); ended (a terminal is written: cancelled, overdue, …); gone;
--- gap (the log lacks frames before these: Redis has lost them); 'error message' where this one could not be appended.
--- Returns an error for all of them where Redis refuses to write.
+-- gap (the log lacks frames before these: Redis has lost them); 'error message' if this one could not be appended.
+-- Returns an error for all of them if Redis refuses to write.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local lease = string.format('%.0f', now + ARGV[1])
@@ -18,7 +17,7 @@ local function append(key, log, job, attempt, first, last, lines, inboxes, lifet
   if state[2] then return 'ended' end
   if state[1] ~= attempt then return 'fenced' end
   local seq = tonumber(state[3] or 0)
-  -- A repeat: the caller's connection broke after the script had run, and the client library sent it again.
+  -- A repeat: the caller's connection broke after the script ran, and the client library resent it.
   if tonumber(last) <= seq then return 'ok' end
   if tonumber(string.match(first, '^%d+')) ~= seq + 1 then return 'gap' end
   local batch = attempt .. ' ' .. first .. '\n' .. lines

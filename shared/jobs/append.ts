@@ -7,15 +7,15 @@ import { leaseMs } from './begin.ts';
 
 const verdicts = ['ok', 'fenced', 'ended', 'gone', 'gap'] as const;
 
-/** `gap`: the log lacks frames before these, so that it cannot take them. */
+/** `gap`: the log lacks the frames before these and cannot accept them. */
 export type AppendVerdict = (typeof verdicts)[number];
 
-/** `ok`, or why the worker must stop: see append.lua. */
+/** `ok`, or why the worker must stop; see append.lua. */
 export type Ownership = Exclude<AppendVerdict, 'gap'>;
 
 const script = loadScript<string[]>(new URL('./append.lua', import.meta.url), refusalScript);
 
-/** How a script publishes: sharded on a Cluster, where a script may only publish on its own node. */
+/** The command scripts publish with: sharded on a Cluster, where a script may publish only on its own node. */
 export function publishCommand(isCluster: boolean): 'PUBLISH' | 'SPUBLISH' {
   return isCluster ? 'SPUBLISH' : 'PUBLISH';
 }
@@ -30,12 +30,12 @@ export interface AppendCall {
   readonly lastSeq: number;
   readonly lines: string;
   readonly hasDelta: boolean;
-  /** How long the log may stay when nobody ever ends the job, in ms. */
+  /** Lifetime of the log if the job is never ended, in ms. */
   readonly lifetimeMs: number;
   readonly isCluster: boolean;
 }
 
-/** Appends frames to the answer log and publishes them, in one step. Repeating a call changes nothing. */
+/** Appends frames to the answer log and publishes them in one step. Idempotent. */
 export const append = inBatches(appendAll, shareNode, 'retried');
 
 async function appendAll(redis: RedisClient, calls: readonly AppendCall[]): Promise<(AppendVerdict | Error)[]> {

@@ -4,7 +4,7 @@ import { loadScript } from '../redis/script.ts';
 
 const script = loadScript<number>(new URL('./attach.lua', import.meta.url));
 
-/** Registers a process as one more reader of a job; returns whether the job's state is there. */
+/** Registers a process as another reader of a job. Returns whether the job's state exists. */
 export async function attach(redis: RedisClient, jobId: string, readerId: string): Promise<boolean> {
   return (await script(redis, [jobKeys.state(jobId)], [readerId])) === 1;
 }

@@ -5,13 +5,13 @@ import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, refusalScript } from '../redis/script.ts';
 import { readTask, type VendorTask } from './vendor-task.ts';
 
-/** How long a worker owns a job without a sign of life. A frozen worker's job is taken over after this time. */
+/** How long a worker owns a job without renewing the lease. After this time another worker takes over. */
 export const leaseMs = 10_000;
 
-/** How often a job may be tried where trying again is allowed: one that has killed two workers would kill the next. */
+/** Attempts allowed for a repeatable job: one that has killed two workers would kill the next. */
 const attemptsAllowed = 2;
 
-/** Why a job is not run, where that is all that begin-job.lua says. */
+/** Reasons not to run a job that carry no further data; see begin-job.lua. */
 const plainVerdicts = ['drop', 'settle', 'overdue', 'interrupted', 'lost', 'unknown', 'exhausted'] as const;
 
 /** What a worker may do with a job; see begin-job.lua. */
@@ -22,30 +22,30 @@ export type BeginVerdict =
       readonly attempt: number;
       readonly lastSeq: number;
       readonly task: VendorTask;
-      /** How far the task is known to be, in percent. */
+      /** Last known progress of the task, in percent. */
       readonly progress: number;
     }
   | { readonly verdict: 'wait'; readonly waitMs: number }
   | { readonly verdict: (typeof plainVerdicts)[number] }
-  /** Its state, or its vendor's task, is none. Another asking would not help. */
+  /** Its state, or its vendor's task, cannot be parsed. Asking again would not help. */
   | { readonly verdict: 'unreadable'; readonly reason: string };
 
-/** The part of a script that begins jobs. */
+/** The script fragment that begins jobs. */
 export const beginJobScript = new URL('./begin-job.lua', import.meta.url);
 
 const script = loadScript<string[]>(new URL('./begin.lua', import.meta.url), refusalScript, beginJobScript);
 
-/** A job that a worker asks to begin. */
+/** A worker's request to begin a job. */
 export interface BeginCall {
   readonly jobId: string;
   readonly workerId: string;
   /** Unique per claim of the job from the queue. */
   readonly claim: string;
-  /** Whether it may be run again where it may have been run before. */
+  /** Whether the job may be rerun after a possible earlier run. */
   readonly repeatable: boolean;
 }
 
-/** Asks whether a job taken from the queue may run, and makes the caller its owner if so. */
+/** Asks whether a claimed job may run, and if so makes the caller its owner. */
 export const begin = inBatches(
   beginAll,
   (one, other, redis) => one.workerId === other.workerId && shareNode(one, other, redis),
@@ -62,12 +62,12 @@ async function beginAll(redis: RedisClient, calls: readonly BeginCall[]): Promis
   return replies.map(readBeginReply);
 }
 
-/** The terms on which a worker begins jobs: its id, the lease in ms, how many attempts are allowed. */
+/** Arguments shared by all jobs a worker begins: its id, the lease in ms, the attempts allowed. */
 export function beginTerms(workerId: string): [workerId: string, leaseMs: number, attemptsAllowed: number] {
   return [workerId, leaseMs, attemptsAllowed];
 }
 
-/** What beginJob has answered. One that cannot be read fails by itself, not those that were begun with it. */
+/** Parses beginJob's reply. An unreadable one fails alone, not the jobs begun in the same batch. */
 export function readBeginReply(text: string): BeginVerdict {
   const [verdict, number = '', lastSeq, progress, task = ''] = text.split('\t');
   if (verdict === 'error') return { verdict: 'unreadable', reason: number };

@@ -1,23 +1,23 @@
 -- The only way a job ends. The first caller wins: it writes the outcome into the state and the terminal frame into the log.
--- Each of some jobs is ended by itself. refusal.lua stands before this.
+-- Each job is ended independently. Loaded after refusal.lua.
 -- KEYS[2n-1] job state (hash)   KEYS[2n] answer log (stream)
--- ARGV[1] PUBLISH or SPUBLISH, then fourteen of each job:
+-- ARGV[1] PUBLISH or SPUBLISH, then fourteen per job:
 --   1 job id   2 attempt, or '' for a caller that is not the job's worker (canceller, deadline, sweeper)
---   3 guard: '' always; 'queued' only while no attempt has begun; 'abandoned' only while no lease lives; 'overdue' only once
---     its deadline has passed by this clock
+--   3 guard: '' always; 'queued' only before any attempt has begun; 'abandoned' only while no lease is alive; 'overdue' only
+--     once its deadline has passed by this clock
 --   4 outcome   5 usage as JSON, or ''   6 error code, or ''; a line break and its details as JSON may follow
---   7 frame lines ending with the terminal one   8 how many lines
+--   7 frame lines ending with the terminal one   8 number of lines
 --   9 inbox channel prefix   10 log lifetime in ms
---   11 lifetime in ms of the state, which its settlement shortens   12 who served, or ''
---   13 what it has cost in nano-dollars, or '' where nobody knows
---   14 the number that the first line must get, or '': the lines before it are those that the caller has written
--- Returns for each, with tabs between, verdict, outcome that stands, attempt or '', '1' where an attempt's lease was alive or '':
--- finished; already; fenced; refused (guard); gone; gap (the log has not the frames that the caller has written); or error,
--- message where this one could not be ended. Returns an error for all of them where Redis refuses to write.
+--   11 lifetime of the state in ms, shortened by its settlement   12 who served, or ''
+--   13 its cost in nano-dollars, or '' if unknown
+--   14 the number that the first line must get, or '': the caller has written the lines before it
+-- Returns for each, separated by tabs: verdict, recorded outcome, attempt or '', '1' if an attempt's lease was alive or '':
+-- finished; already; fenced; refused (guard); gone; gap (the log lacks frames that the caller has written); or error,
+-- message if this one could not be ended. Returns an error for all of them if Redis refuses to write.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- Redis writes numbers that Lua hands it as fractions, which takes it longer than the command. (%d would do for a whole number,
--- but has 32 bits in the Redis that is built in, whose Lua is WebAssembly.)
+-- Redis formats fractional numbers from Lua slower than it runs the command. (%d would do for whole numbers, but it has
+-- 32 bits in the embedded Redis, whose Lua is WebAssembly.)
 local nowText = string.format('%.0f', now)
 
 local function answer(verdict, outcome, attempt, alive)
@@ -48,7 +48,7 @@ local function finish(key, log, job, caller, guard, outcome, usage, code, lines,
   for reader in string.gmatch(state[4], '%S+') do
     redis.call(ARGV[1], inboxes .. reader, job .. ' ' .. batch)
   end
-  -- A worker that is still at it learns at once, not at its next append.
+  -- A worker still running the job is notified at once, not at its next append.
   if caller == '' and state[6] then redis.call(ARGV[1], inboxes .. state[6], 'abort ' .. job) end
   return answer('finished', outcome, attempt, lease > now and '1')
 end

@@ -9,60 +9,60 @@ import { frameLine } from './frames.ts';
 import type { Outcome } from './job-state.ts';
 import { errorDetails } from './settlement/error-details.ts';
 
-/** How long an answer that nobody fetched stays in Redis after its end. */
+/** How long an unread answer stays in Redis after its end. */
 const undeliveredMs = 60_000;
 /**
- * How long the state of an ended job stays when its worker died before it could shorten that: enough for a sweeper to come
- * back and settle the job, and no more, or every crash would fill Redis for as long as a job may run.
+ * Lifetime of an ended job's state if its worker died before shortening it: enough for a sweeper to come back and settle the
+ * job, but no more, or every crash would fill Redis for as long as a job may run.
  */
 const endedMs = 600_000;
 
 const script = loadScript<string[]>(new URL('./finish.lua', import.meta.url), refusalScript);
 
-/** Under what condition a caller that is not the worker ends a job; see finish.lua. */
+/** Condition under which a caller other than the worker ends a job; see finish.lua. */
 export type EndGuard = 'queued' | 'abandoned' | 'overdue';
 
 export interface FinishCall {
   readonly jobId: string;
   /** The worker's attempt; absent for a canceller, a deadline or the sweeper. */
   readonly attempt?: number;
-  /** Condition under which a caller that is not the worker may end the job; see finish.lua. */
+  /** Condition under which a caller other than the worker may end the job; see finish.lua. */
   readonly guard?: EndGuard;
   readonly outcome: Outcome;
   /** Vendor's usage as JSON. */
   readonly usage?: string | undefined;
-  /** What it has cost, in nano-dollars; left out where that is not known (yet). */
+  /** Cost in nano-dollars; undefined if not known (yet). */
   readonly cost?: number | undefined;
   readonly errorCode?: string | undefined;
   /** Why it failed, as JSON text, see `errorDetails`; only with a code. */
   readonly errorDetails?: string | undefined;
-  /** Frame lines, the terminal one last, and how many they are. */
+  /** Frame lines, the terminal one last. */
   readonly lines: string;
   readonly lineCount: number;
-  /** The number of the first line, where there are frames that must be in the log before it; left out: whatever comes next. */
+  /** Sequence number of the first line, if earlier frames must already be in the log; left out: the next free one. */
   readonly firstSeq?: number | undefined;
   /** How long the job's answer stays readable; 0 for plain jobs. */
   readonly retentionMs: number;
   readonly isCluster: boolean;
-  /** Who served the answer, see served.ts; left out: nobody, as far as the caller knows. */
+  /** Who served the answer, see served.ts; left out if the caller knows of no vendor. */
   readonly served?: string;
 }
 
 const verdicts = ['finished', 'already', 'fenced', 'refused', 'gone', 'gap'] as const;
 
-/** What finish.lua has done. */
+/** Result of finish.lua. */
 export interface FinishReply {
-  /** `finished`: this call ended the job. `already`: another did before. The rest: it was not ended by this call. */
+  /** `finished`: this call ended the job. `already`: another call had ended it. Others: this call did not end it. */
   readonly verdict: (typeof verdicts)[number];
-  /** The outcome that stands, when there is one. */
+  /** The recorded outcome, if there is one. */
   readonly outcome: Outcome | undefined;
   /** Whether a worker had begun the job. */
   readonly began: boolean;
-  /** Whether this call has ended a job whose worker is still at it, as far as its lease can tell. */
+  /** Whether this call ended a job that a worker is still running, judging by its lease. */
   readonly isRunning: boolean;
 }
 
-/** Ends a job: the only way one ends. The first caller wins; see finish.lua. Settle it afterwards. */
+/** Ends a job; nothing else does. The first caller wins; see finish.lua. Settle the job afterwards. */
 export const finish = inBatches(finishAll, shareNode, 'retried');
 
 async function finishAll(redis: RedisClient, calls: readonly FinishCall[]): Promise<(FinishReply | Error)[]> {
@@ -104,7 +104,7 @@ function readReply(text: string): FinishReply | Error {
   };
 }
 
-/** Ends a job with an error frame, on behalf of `attempt` or of nobody's. */
+/** Ends a job with an error frame, on behalf of `attempt` if given. */
 export function finishWithError(
   redis: RedisClient,
   call: Pick<FinishCall, 'jobId' | 'attempt' | 'guard' | 'retentionMs' | 'isCluster'>,

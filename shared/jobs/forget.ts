@@ -3,12 +3,12 @@ import type { RedisClient } from '../redis/redis.ts';
 import { loadScript } from '../redis/script.ts';
 import { countedByWorkersMs } from './settlement/settle.ts';
 
-/** How long the state of a deleted resource stays: long enough for its settlement and its record. */
+/** Lifetime of a deleted resource's state: long enough for its settlement and record. */
 const deletedMs = 600_000;
 
 const script = loadScript<number>(new URL('./forget.lua', import.meta.url));
 
-/** Marks an ended job's resource as deleted in Redis, where it is known there; see forget.lua. */
+/** Marks an ended job's resource as deleted in Redis, if it is known there; see forget.lua. */
 export async function forgetResource(redis: RedisClient, jobId: string): Promise<void> {
   await script(redis, [jobKeys.state(jobId), jobKeys.log(jobId)], [deletedMs, countedByWorkersMs]);
 }

@@ -1,22 +1,22 @@
 import { ApiError } from '../errors.ts';
 
 /**
- * Frames: the pieces of an answer, numbered from 1 per job and on across attempts.
+ * Frames: the pieces of an answer, numbered from 1 per job, continuing across attempts.
  *
- * A batch is what one script call appends: one log entry and one live message. It is plain text, not JSON in JSON, which
- * keeps a token's cost down: a head line `<attempt> <first seq> <who serves it>`, then a line per frame: one letter for the type and the
- * frame's data as JSON text. An upper-case letter says that the data is a blob reference, for frames over 64 KiB.
+ * A batch is what one script call appends: one log entry and one live message. It is plain text rather than nested JSON, which
+ * keeps the cost of a token down: a head line `<attempt> <first seq> <who serves it>`, then a line per frame: one letter for
+ * the type and the frame's data as JSON text. An upper-case letter marks the data as a blob reference, for frames over 64 KiB.
  */
 export type FrameType = 'delta' | 'progress' | 'end' | 'error';
 
 export interface Frame {
   readonly seq: number;
   readonly type: FrameType;
-  /** The data as JSON text. Kept as text because most views pass it on without looking inside. */
+  /** The data as JSON text. Kept as text because most views pass it through unparsed. */
   readonly text: string;
 }
 
-/** A frame as it stands in a batch: its data may be a reference to a blob. */
+/** A frame as stored in a batch: its data may be a blob reference. */
 export interface StoredFrame extends Frame {
   readonly isBlob: boolean;
 }
@@ -36,7 +36,7 @@ export function isTerminal(frame: { readonly type: FrameType }): boolean {
   return frame.type === 'end' || frame.type === 'error';
 }
 
-/** JSON text of one line: what was pretty-printed is written anew. Views pass it on as a line of a stream of events. */
+/** JSON text on one line: pretty-printed text is re-serialized. Views send it as a line of an event stream. */
 export function oneLine(text: string): string {
   return text.includes('\n') || text.includes('\r') ? JSON.stringify(JSON.parse(text)) : text;
 }
@@ -47,9 +47,9 @@ export function frameLine(type: FrameType, text: string, isBlob = false): string
 }
 
 /**
- * Reads a batch from `start` of the text.
- * @throws ApiError 503 for frames of a kind that a newer version has written. @throws Error when the text is no batch,
- * which means a defect.
+ * Parses a batch that begins at `start` of the text.
+ * @throws ApiError 503 for frames of a kind written by a newer version.
+ * @throws Error when the text is not a batch, which means a defect.
  */
 export function parseBatch(text: string, start = 0): Batch {
   const headEnd = text.indexOf('\n', start);
@@ -75,7 +75,7 @@ export function parseBatch(text: string, start = 0): Batch {
   return { attempt, firstSeq, served, frames };
 }
 
-/** The process that has written it may be newer than this one; a repeat may be served by one of its own version. */
+/** The writer may be a newer version than this process; a retry may be served by a process of that version. */
 function unknownFrame(): ApiError {
   return new ApiError(
     'service_unavailable',

@@ -2,21 +2,21 @@ import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient, RedisHandle } from '../redis/redis.ts';
 import type { Logger } from '../runtime/log.ts';
 
-/** How often a subscribed connection is pinged: a half-open one would stay silent for good. */
+/** Ping interval of a subscribed connection: a half-open one would stay silent forever. */
 const pingMs = 5000;
 
-/** What a process hears on its channels: batches of frames for a job it reads, or an abort for a job it runs. */
+/** Receives a process's messages: batches of frames for a job it reads, or an abort for a job it runs. */
 export interface InboxListener {
   /** `text` from `start` on is a batch; see frames.ts. */
   frames?(jobId: string, text: string, start: number): void;
   abort?(jobId: string): void;
-  /** Messages may have been missed: the subscription was lost and is back. */
+  /** The subscription was lost and restored: messages may have been missed. */
   resubscribed?(): void;
 }
 
 /**
- * A process's live channels, one per job tag, subscribed once for its whole life: registering a reader before its job is
- * enqueued therefore costs no round trip. Delivery is at most once; readers repair it from the log.
+ * A process's live channels, one per job tag, subscribed once for its whole life, so that registering a reader before its job
+ * is enqueued costs no round trip. Delivery is at most once; readers fill gaps from the log.
  */
 export class Inbox {
   readonly #subscriber: RedisClient;
@@ -39,7 +39,7 @@ export class Inbox {
     this.#ping.unref();
   }
 
-  /** Opens the inbox; resolves once every channel is subscribed. */
+  /** Opens the inbox. Resolves once every channel is subscribed. */
   static async open(redis: RedisHandle, processId: string, listener: InboxListener, log: Logger): Promise<Inbox> {
     const inbox = new Inbox(redis, processId, listener, log);
     await inbox.#subscribe();

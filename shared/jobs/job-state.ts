@@ -8,7 +8,7 @@ import { loadScript } from '../redis/script.ts';
 /** How a job ended. */
 export type Outcome = 'completed' | 'failed' | 'cancelled';
 
-/** What a job is, fixed when it is made. */
+/** A job's properties, fixed at creation. */
 export interface JobIdentity {
   readonly id: string;
   readonly account: string;
@@ -22,30 +22,30 @@ export interface JobIdentity {
   /** Milliseconds since 1970. */
   readonly createdAt: number;
   readonly deadlineAt: number;
-  /** How long log and state stay readable after the end, in ms; 0 for plain jobs, which go soon after delivery. */
+  /** How long log and state stay readable after the end, in ms; 0 for plain jobs, which are removed soon after delivery. */
   readonly retentionMs: number;
-  /** Hash of the idempotency key it is bound to, or ''. */
+  /** Hash of the bound idempotency key, or ''. */
   readonly idempotency: string;
-  /** JSON that the endpoint's view needs, or where that lies (see api/replies/view-options.ts). */
+  /** JSON that the endpoint's view needs, or a reference to it (see api/replies/view-options.ts). */
   readonly viewOptions: string;
   /**
-   * The job is a resource of its own (a response, a video), whose request is kept with its answer; left out: it is none.
-   * One in the background is in the database before it is accepted, one in the foreground once it has ended.
+   * Set if the job is a resource (a response, a video), whose request is kept with its answer. A background one is stored in
+   * the database before it is accepted, a foreground one once it has ended.
    */
   readonly resource?: 'foreground' | 'background' | undefined;
-  /** The request's tags: JSON text of an object of at most 16 strings, by which its caller finds it in the usage again. */
+  /** The request's tags: JSON text of an object of at most 16 strings, by which callers find its usage. */
   readonly metadata?: string | undefined;
 }
 
-/** Where the request of a job is: here, or (over 64 KiB, or with media) in a blob. */
+/** A job's request: inline or (over 64 KiB, or with media) in a blob. */
 export interface StoredRequest {
   /** Vendor-neutral request as JSON text; see ParsedRequest. */
   readonly request?: string;
-  /** Id of the blob that holds it. */
+  /** Id of the blob that holds the request. */
   readonly requestBlob?: string;
 }
 
-/** The state of a job as it stands in Redis. Of a resource it holds the request, until the database does. */
+/** A job's state in Redis. For a resource it holds the request until the database does. */
 export interface JobState extends JobIdentity, StoredRequest {
   readonly readers: string[];
   readonly attempt: number;
@@ -58,39 +58,39 @@ export interface JobState extends JobIdentity, StoredRequest {
   /** Why it failed, as JSON text, see `errorDetails`. */
   readonly errorDetails?: string | undefined;
   readonly usage: string | undefined;
-  /** What an ended job has cost, in nano-dollars; undefined where it is not known (yet). */
+  /** Cost of an ended job in nano-dollars; undefined if not known (yet). */
   readonly cost: number | undefined;
   /** Last committed sequence number. */
   readonly seq: number;
   readonly hasDelta: boolean;
   readonly leaseUntil: number;
-  /** How far a vendor's task is, in percent: a whole number, 0 where there is none, 100 once it is completed. */
+  /** Progress of a vendor's task in percent: a whole number, 0 without a task, 100 once completed. */
   readonly progress: number;
-  /** The task that a vendor runs for the job, as `readTask` takes it; undefined where there is none. */
+  /** The task that a vendor runs for the job, in the form `readTask` parses; undefined if none. */
   readonly task: string | undefined;
-  /** A resource that its owner has deleted: to everybody it is not there any more. */
+  /** Whether the owner has deleted this resource; to callers it no longer exists. */
   readonly isDeleted: boolean;
 }
 
 const createScript = loadScript<number>(new URL('./create-state.lua', import.meta.url));
 
-/** How long a state outlives its job's deadline when nobody settles it. */
+/** How long an unsettled job's state outlives its deadline. */
 const unsettledMs = 3_600_000;
 
-/** The field of a new job's state that holds a resource's request, or where that is; two empty texts where it is none. */
+/** State field of a new job that holds a resource's request or its blob; two empty strings if not a resource. */
 export function storedField({ request, requestBlob }: StoredRequest = {}): [name: string, value: string] {
   if (request !== undefined) return ['request', request];
   return requestBlob === undefined ? ['', ''] : ['requestBlob', requestBlob];
 }
 
-/** How long a new job's state may stay, in ms. */
+/** Maximum lifetime of a new job's state, in ms. */
 export function newStateLifetime(job: JobIdentity): number {
   return job.deadlineAt - job.createdAt + job.retentionMs + unsettledMs;
 }
 
 /**
- * Writes a job's state, as admit.lua does where it can. Must be done before a worker can take the job: `begin` drops a job
- * without one. A repeat (a resent command) writes the same again. `reader` is the process that waits for the answer.
+ * Writes a job's state; admit.lua does the same where it can. Must run before a worker can claim the job: `begin` drops a job
+ * without a state. A repeat (a resent command) writes the same state again. `reader` is the process that waits for the answer.
  */
 export async function createJobState(
   redis: RedisClient,
@@ -100,13 +100,13 @@ export async function createJobState(
 ): Promise<void> {
   const key = jobKeys.state(job.id);
   const [name, value] = storedField(stored);
-  // What no script looks at is one field, for each field costs every process a little.
+  // Everything that no script reads is one field, as each field costs every process a little.
   const fields = ['job', JSON.stringify(job), 'deadline', job.deadlineAt, 'readers', reader];
   if (name !== '') fields.push(name, value);
   await untilAccepted(() => createScript(redis, [key], [newStateLifetime(job), ...fields]));
 }
 
-/** Reads a job's state; undefined when there is none (unknown, or its time is over). */
+/** Reads a job's state; undefined if missing (unknown or expired). */
 export async function readJobState(redis: RedisClient, jobId: string): Promise<JobState | undefined> {
   const fields = await redis.hgetall(jobKeys.state(jobId));
   if (fields.job === undefined) return undefined;
@@ -135,8 +135,8 @@ export async function readJobState(redis: RedisClient, jobId: string): Promise<J
 }
 
 /**
- * How far a job is: its last committed sequence number, and whether it has ended; undefined when there is no such job. It
- * is asked every few seconds for each silent stream, so it reads no more than that.
+ * A job's last committed sequence number, and whether it has ended; undefined if there is no such job. Called every few seconds
+ * for each silent stream, so it reads no more than that.
  */
 export async function readJobProgress(
   redis: RedisClient,
@@ -147,7 +147,7 @@ export async function readJobProgress(
   return { seq: Number(seq ?? 0), hasEnded: Boolean(terminal) };
 }
 
-/** Removes the state of a job that was not admitted after all. */
+/** Removes the state of a job that was not admitted. */
 export async function deleteJobState(redis: RedisClient, jobId: string): Promise<void> {
   await redis.unlink(jobKeys.state(jobId));
 }

@@ -13,7 +13,7 @@ export function renewLease(redis: RedisClient, jobId: string, attempt: number): 
   return untilAccepted(() => renewScript(redis, [jobKeys.state(jobId)], [attempt, leaseMs]));
 }
 
-/** Gives a job back that has no committed output; see release.lua. */
+/** Requeues a job without committed output; see release.lua. */
 export function releaseLease(
   redis: RedisClient,
   jobId: string,

@@ -1,4 +1,4 @@
--- Gives a job back that has put no delta into its log, so that another worker may run it at once. Used while draining.
+-- Releases a job with no delta in its log, so that another worker may run it at once. Used while draining.
 -- KEYS[1] job state (hash)   ARGV[1] attempt
 -- Returns: released; kept (output is committed); fenced; ended; gone. A repeat of the call changes nothing.
 local state = redis.call('HMGET', KEYS[1], 'attempt', 'terminal', 'delta', 'lease')
@@ -7,7 +7,7 @@ if state[2] then return 'ended' end
 if state[1] ~= ARGV[1] then return 'fenced' end
 if state[3] then return 'kept' end
 if state[4] == '0' then return 'released' end
--- The attempt stays raised, so this worker is fenced off from here on; it only does not count as a failed one.
+-- The attempt stays raised, which fences this worker off; it just does not count as a failed one.
 redis.call('HSET', KEYS[1], 'lease', 0)
 redis.call('HINCRBY', KEYS[1], 'released', 1)
 return 'released'

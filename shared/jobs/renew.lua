@@ -1,4 +1,4 @@
--- Renews a worker's lease on a job while its vendor is silent, and tells whether the job is still the worker's.
+-- Renews a worker's lease on a job while its vendor is silent, and returns whether the worker still owns the job.
 -- KEYS[1] job state (hash)   ARGV[1] attempt   ARGV[2] lease in ms
 -- Returns as append does: ok, fenced, ended, gone.
 local state = redis.call('HMGET', KEYS[1], 'attempt', 'terminal')

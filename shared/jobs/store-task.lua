@@ -1,4 +1,4 @@
--- Writes down the task that a vendor has begun for a job: from here on the job is polled, never run again.
+-- Stores the task that a vendor has started for a job: from then on the job is polled, never rerun.
 -- KEYS[1] job state (hash)   ARGV[1] attempt   ARGV[2] the task; see vendor-task.ts
 -- Returns as append does: ok; fenced; ended; gone. A repeat of the call writes the same again.
 local state = redis.call('HMGET', KEYS[1], 'deadline', 'terminal', 'attempt')

@@ -6,9 +6,9 @@ import { loadScript } from '../redis/script.ts';
 const script = loadScript<number>(new URL('./store-usage.lua', import.meta.url));
 
 /**
- * Notes what an ended job took, where its end did not say; see store-usage.lua.
+ * Stores an ended job's usage if its end did not contain it; see store-usage.lua.
  * @param usage as JSON text
- * @param cost in nano-dollars; undefined where nobody knows
+ * @param cost in nano-dollars; undefined if unknown
  */
 export async function storeUsage(redis: RedisClient, jobId: string, usage: string, cost?: number): Promise<void> {
   await untilAccepted(() => script(redis, [jobKeys.state(jobId)], [usage, cost ?? '']));

@@ -1,32 +1,35 @@
-/** A task that a vendor runs on its own for a job, as its state holds it from the moment the vendor has named it. */
+/** A task that a vendor runs asynchronously for a job, as the job's state holds it from the vendor's response on. */
 export interface VendorTask {
-  /** Who runs it: every later call goes there. */
+  /** The vendor running it: every later call goes there. */
   readonly vendor: string;
-  /** Which of the keys created it, by a name that does not give it away: no other can ask after it. */
+  /** Name of the key that created it, which does not reveal the key: no other key can poll it. */
   readonly account: string;
   /** The vendor's name of the model. */
   readonly model: string;
-  /** What it is called there. */
+  /** The vendor's id of the task. */
   readonly task: string;
   /** The attempt that created it. Later claims only poll. */
   readonly attempt: number;
-  /** Calls that it took to begin it; left out: one for each attempt. */
+  /** Calls needed to create it; left out: one per attempt. */
   readonly calls?: number;
   /** When that attempt began, in ms since 1970. */
   readonly beganAt: number;
 }
 
-/** The task as the state's field `task`. */
+/** Serializes the task for the state's field `task`. */
 export function taskText(task: VendorTask): string {
   return JSON.stringify(task);
 }
 
-/** How often vendors were asked to make something until one did, which is what records tell. */
+/** Number of create calls made to vendors until one succeeded; records report it. */
 export function callsFor({ calls, attempt }: VendorTask): number {
   return calls ?? attempt;
 }
 
-/** Reads the state's field `task`. @throws Error for text that is none, which means a defect. */
+/**
+ * Parses the state's field `task`.
+ * @throws Error for invalid text, which means a defect.
+ */
 export function readTask(text: string): VendorTask {
   return JSON.parse(text) as VendorTask;
 }

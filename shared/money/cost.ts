@@ -3,29 +3,29 @@ import { type Prices, tokenPrices } from './prices.ts';
 import { type FeeFacts, imagePrice, requestFee } from './request-fee.ts';
 import { readTokenCounts, type TokenCounts } from './token-counts.ts';
 
-/** What a job has used that is not counted in tokens; what is not known is left out. */
+/** Usage not counted in tokens; unknown amounts are left out. */
 export interface Quantities {
   /** Images in the answer. */
   readonly images?: number | undefined;
-  /** Seconds of audio that were heard, or of video that were made. */
+  /** Seconds of audio input, or of generated video. */
   readonly seconds?: number | undefined;
-  /** Characters that were spoken. */
+  /** Characters synthesized to speech. */
   readonly characters?: number | undefined;
 }
 
-/** What everything is added up in: a millionth of a nano-dollar, so that thousandths and parts of seconds stay whole. */
+/** Unit of the sums: a millionth of a nano-dollar, so that thousandths and fractions of seconds stay integers. */
 const scale = 1_000_000n;
-/** Prices of tokens are for a thousand. */
+/** Token prices are per thousand. */
 const tokenScale = scale / 1000n;
-const most = BigInt(Number.MAX_SAFE_INTEGER);
+const maxCost = BigInt(Number.MAX_SAFE_INTEGER);
 
 /**
- * What a job costs, in whole nano-dollars, rounded up once at the end.
- * @param prices of the route that has served it
- * @param usage as its vendor told it, or as it was estimated; see `readTokenCounts`
- * @param fee what was asked for, by which prices of requests and images differ
- * @returns undefined where the cost is not known: the model has no prices, or nothing is known of what they are for. That
- *   is recorded as null, and nothing is charged for it.
+ * The cost of a job in whole nano-dollars, rounded up once at the end.
+ * @param prices of the route that served it
+ * @param usage as its vendor reported it, or as estimated; see `readTokenCounts`
+ * @param fee request facts that determine prices of requests and images
+ * @returns undefined if the cost is unknown: the model has no prices, or none of the priced amounts is known. It is recorded as
+ * null, and nothing is charged.
  */
 export function costOf(
   prices: Prices | undefined,
@@ -45,7 +45,7 @@ export function costOf(
   if (parts.length === 0) return undefined;
   const sum = parts.reduce((one, other) => one + other, 0n);
   const cost = (sum + scale - 1n) / scale;
-  return Number(cost < most ? cost : most);
+  return Number(cost < maxCost ? cost : maxCost);
 }
 
 function hasTokenPrice({ input, output, audioInput, imageOutput }: Prices): boolean {
@@ -53,7 +53,7 @@ function hasTokenPrice({ input, output, audioInput, imageOutput }: Prices): bool
 }
 
 function costOfTokens(prices: Prices, { input, cached, written, audio, output, images }: TokenCounts): bigint {
-  // By rising length: the last one that the request is beyond.
+  // Sorted by length: the last one that the request exceeds.
   const above = prices.above?.findLast(({ tokens }) => input > tokens);
   const price = tokenPrices(prices, above);
   return (
@@ -72,23 +72,23 @@ function costOfEach(price: number | undefined, count: number | undefined): bigin
   return product(Math.ceil(bounded(count)), price) * scale;
 }
 
-/** Parts of a second count to the millionth. */
+/** Fractions of a second count to the millionth. */
 function costOfSeconds(price: number | undefined, seconds: number | undefined): bigint | undefined {
   if (price === undefined || seconds === undefined || Number.isNaN(seconds)) return undefined;
   return product(Math.round(bounded(seconds) * 1_000_000), price);
 }
 
-/** What is beyond all bounds costs as much as the bound, so that no amount breaks the arithmetic. */
+/** Amounts beyond the bound cost as much as the bound, so that none breaks the arithmetic. */
 function bounded(amount: number): number {
   return Math.min(maxAmount, Math.max(0, amount));
 }
 
-/** Large requests at large prices pass what a number holds exactly. */
+/** BigInt, as large requests at large prices exceed what a number holds exactly. */
 function product(count: number, price: number): bigint {
   return BigInt(count) * BigInt(price);
 }
 
-/** The length that a transcription's usage of type `duration` tells. */
+/** The duration in a transcription's usage of type `duration`. */
 function secondsOf(usage: Readonly<Record<string, unknown>> | null): number | undefined {
   return typeof usage?.seconds === 'number' ? usage.seconds : undefined;
 }

@@ -1,6 +1,6 @@
 const nanosPerDollar = 1_000_000_000;
 
-/** Nano-dollars as dollars in plain decimals: `0.000012345`, never with an exponent. */
+/** Formats nano-dollars as dollars in plain decimals: `0.000012345`, never with an exponent. */
 export function formatDollars(nanos: number): string {
   const amount = Math.abs(nanos);
   const whole = Math.floor(amount / nanosPerDollar);
@@ -10,7 +10,7 @@ export function formatDollars(nanos: number): string {
   return `${nanos < 0 ? '-' : ''}${whole}${fraction && `.${fraction}`}`;
 }
 
-/** Reads dollars in plain decimals, exactly; undefined for what is none, has more than nine decimals or is too much. */
+/** Parses dollars in plain decimals, exactly; undefined if malformed, with more than nine decimals, or too large. */
 export function parseDollars(text: string): number | undefined {
   const [, sign, whole, fraction = ''] = /^(-?)(\d{1,8})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
   if (whole === undefined) return undefined;
@@ -19,7 +19,7 @@ export function parseDollars(text: string): number | undefined {
   return sign === '-' && amount > 0 ? -amount : amount;
 }
 
-/** Nano-dollars as the dollars of JSON answers. */
+/** Nano-dollars as dollars for JSON responses. */
 export function toDollars(nanos: number): number {
   return nanos / nanosPerDollar;
 }

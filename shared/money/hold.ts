@@ -8,114 +8,114 @@ import {
   searchContextSizes,
 } from './request-fee.ts';
 
-/** What is known of a request before it is run. */
+/** What is known of a request before it runs. */
 export interface RequestFacts {
-  /** Bytes of the request: no token is shorter. Files of audio are not among them: they count by `seconds`. */
+  /** Bytes of the request: no token is shorter. Without audio files, which count by `seconds`. */
   readonly bytes: number;
-  /** Images that the request shows its model, whether by a link, as data or as an upload. */
+  /** Images in the request for the model to see, whether as a link, as data or as an upload. */
   readonly imageInputs?: number | undefined;
-  /** Of `bytes` those that are data of these images: they say nothing of an image's tokens. */
+  /** The part of `bytes` that is data of these images: it does not determine an image's tokens. */
   readonly imageBytes?: number | undefined;
-  /** Documents whose text only their vendor finds out: those given by a link or an id, and PDFs. */
+  /** Documents whose text only their vendor extracts: those given by a link or an id, and PDFs. */
   readonly documents?: number | undefined;
-  /** The caller's limit of output tokens, for one choice; left out: it has set none. */
+  /** The caller's limit of output tokens, per choice; left out: none set. */
   readonly outputTokens?: number | undefined;
-  /** Answers that are asked for (`n`, `best_of`), times the prompts of a legacy completion. */
+  /** Number of requested choices (`n`, `best_of`), times the prompts of a legacy completion. */
   readonly choices?: number | undefined;
   readonly images?: number | undefined;
-  /** Seconds of audio to be heard, or of video to be made, at most. */
+  /** Maximum seconds of audio input, or of generated video. */
   readonly seconds?: number | undefined;
   readonly characters?: number | undefined;
-  /** What prices of requests and images differ by; left out: it asks for what is usual. */
+  /** Facts that prices of requests and images depend on; left out: the defaults. */
   readonly fee?: FeeFacts | undefined;
 }
 
-/** The most that a request can cost. */
+/** The maximum cost of a request. */
 export interface Hold {
-  /** Nano-dollars without the tokens of the output. */
+  /** Nano-dollars, excluding output tokens. */
   readonly fixed: number;
-  /** Nano-dollars for a thousand tokens of each choice's output, the choices together. */
+  /** Nano-dollars per thousand output tokens of each choice, all choices together. */
   readonly outputPrice: number;
-  /** Tokens of one choice's output: as asked for, or the model's maximum. */
+  /** Output tokens per choice: as requested, or the model's maximum. */
   readonly outputTokens: number;
-  /** Whether the caller has set that limit, or the output is no text that could be limited. */
+  /** Whether the caller set that limit, or the output is not text and cannot be limited. */
   readonly isGiven: boolean;
 }
 
-/** The most tokens that an image of the request takes: vendors scale larger ones down. Claude's newest take up to 4,784. */
+/** Maximum tokens of an image in the request: vendors scale larger ones down. Claude's newest models take up to 4,784. */
 const tokensPerImageInput = 5000;
 /**
- * The same of models that take more, by what their vendors call them: GPT-4o mini 2,833 and 5,667 for each of up to 8 tiles,
- * those that see an image in its original size up to 10,000 patches, image models in high fidelity 65, 129 a tile and 6,240.
+ * The same for models that take more, by vendor model name: GPT-4o mini 2,833 and 5,667 for each of up to 8 tiles, those that
+ * see an image in its original size up to 10,000 patches, image models in high fidelity 65, 129 a tile and 6,240.
  */
 const tokensPerImageInputOf: readonly (readonly [model: RegExp, tokens: number])[] = [
   [/gpt-4o-mini/, 48_169],
   [/gpt-5\.[4-9]|gpt-[6-9]/, 12_500],
   [/gpt-image/, 7500],
 ];
-/** What a request with documents is counted as where the model does not say how long its input can be. */
-const usualContextWindow = 1_000_000;
-/** OpenAI hears 10 tokens in a second, Google 32. */
+/** Input tokens assumed for a request with documents if the model's context window is unknown. */
+const defaultContextWindow = 1_000_000;
+/** OpenAI counts 10 tokens per second of audio, Google 32. */
 const tokensPerSecond = 40;
-/** Output of a model that does not say how long its answers can be. */
-const usualMaxOutput = 16_384;
-/** Output of one image of the best quality and the largest size; OpenAI's take up to 6,240 and 100 for a partial one. */
+/** Output tokens assumed for a model with an unknown maximum. */
+const defaultMaxOutput = 16_384;
+/** Output tokens of one image at the best quality and the largest size; OpenAI's take up to 6,240 and 100 for a partial one. */
 const tokensPerImage = 8192;
 
-/** The dearest that the routes of a model are. Nano-dollars, those of tokens for a thousand. */
-interface Dearest {
-  /** Prices of tokens once the input is longer than so many; of any input where that is undefined. */
+/** Highest prices among a model's routes. Nano-dollars; token prices are per thousand. */
+interface HighestPrices {
+  /** Token prices for input longer than `above` tokens; for any input if undefined. */
   readonly tiers: readonly {
     readonly above: number | undefined;
     readonly input: number;
     readonly output: number;
   }[];
-  /** Tokens of an image of the request. */
+  /** Tokens per image in the request. */
   readonly imageTokens: number;
   readonly image: bigint;
-  /** Those that have other prices for some images. */
+  /** Routes' prices that differ by kind of image. */
   readonly imageKinds: readonly Prices[];
   readonly second: bigint;
   readonly character: bigint;
-  /** For a request, by what search context it asks for. */
+  /** Per request, by requested search context. */
   readonly request: Readonly<Record<SearchContextSize, bigint>>;
 }
 
-/** By the lists of routes that the catalogue keeps: reckoning it anew would cost each request more than the rest here. */
-const known = new WeakMap<readonly RoutedModel[], Dearest>();
+/** Cached by the catalogue's route lists: recomputing would cost each request more than everything else here. */
+const known = new WeakMap<readonly RoutedModel[], HighestPrices>();
 
 /**
- * An upper bound of what a request can cost, over all routes that may serve it and all their prices for its length. It is
- * never 0 where one of them has a price above 0, and rises with every fact but the caller's limit of output tokens.
+ * An upper bound of a request's cost, over all routes that may serve it and all their prices for its length. It is never 0 if
+ * one of them has a price above 0, and rises with every fact except the caller's limit of output tokens.
  * @param routes the models by all their routes (`Catalogue.routes`)
  */
 export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hold {
   const { images = 0, characters = 0, choices = 1, fee = {} } = facts;
   const { requests = 1, searchContext = 'low' } = fee;
   const seconds = secondsOf(facts);
-  const { tiers, image, imageKinds, second, character, request } = dearest(routes);
+  const { tiers, image, imageKinds, second, character, request } = highestPrices(routes);
   const input = inputTokens(routes, facts);
   let [inputPrice, outputPrice] = [0, 0];
   for (const tier of tiers) {
-    // Tokens are fewer than bytes: the prices below may be the ones that count, too.
+    // Tokens are fewer than bytes, so prices of lower tiers may apply, too.
     if (tier.above !== undefined && input <= tier.above) continue;
     inputPrice = Math.max(inputPrice, tier.input);
     outputPrice = Math.max(outputPrice, tier.output);
   }
   const fixed =
     thousandth(BigInt(input) * BigInt(inputPrice)) +
-    BigInt(images) * (imageKinds.length === 0 ? image : dearestImage(imageKinds, image, fee)) +
+    BigInt(images) * (imageKinds.length === 0 ? image : highestKindPrice(imageKinds, image, fee)) +
     thousandth(BigInt(Math.ceil(seconds * 1000)) * second) +
     BigInt(characters) * character +
     BigInt(requests) * request[searchContext];
   return {
-    fixed: safe(fixed === 0n && hasPrice(dearest(routes)) ? 1n : fixed),
+    fixed: safe(fixed === 0n && hasPrice(highestPrices(routes)) ? 1n : fixed),
     outputPrice: safe(BigInt(outputPrice) * BigInt(choices)),
     ...maxOutput(routes, facts),
   };
 }
 
-function hasPrice({ tiers, image, imageKinds, second, character, request }: Dearest): boolean {
+function hasPrice({ tiers, image, imageKinds, second, character, request }: HighestPrices): boolean {
   const isPriced = (kinds: Prices['imageKinds'] = {}): boolean => Object.values(kinds).some((price) => price > 0);
   return (
     image + second + character + request.high > 0n ||
@@ -124,33 +124,33 @@ function hasPrice({ tiers, image, imageKinds, second, character, request }: Dear
   );
 }
 
-function dearestImage(priced: readonly Prices[], usual: bigint, fee: FeeFacts): bigint {
-  const dearest = BigInt(Math.max(...priced.map((prices) => highestImagePrice(prices, fee))));
-  return dearest > usual ? dearest : usual;
+function highestKindPrice(priced: readonly Prices[], usual: bigint, fee: FeeFacts): bigint {
+  const highest = BigInt(Math.max(...priced.map((prices) => highestImagePrice(prices, fee))));
+  return highest > usual ? highest : usual;
 }
 
-/** The most tokens that the input can have. */
+/** The maximum number of input tokens. */
 function inputTokens(routes: readonly RoutedModel[], facts: RequestFacts): number {
   const { bytes, imageInputs = 0, imageBytes = 0, documents = 0 } = facts;
-  // What an image saves is at most its own bytes, whoever counted them.
+  // An image's data reduces the text by at most its own bytes.
   const text = Math.max(0, bytes - Math.max(0, imageBytes));
-  const input = text + dearest(routes).imageTokens * imageInputs + Math.ceil(tokensPerSecond * secondsOf(facts));
+  const input = text + highestPrices(routes).imageTokens * imageInputs + Math.ceil(tokensPerSecond * secondsOf(facts));
   if (documents === 0) return input;
-  return input + Math.max(...routes.map(({ contextWindow }) => contextWindow ?? usualContextWindow));
+  return input + Math.max(...routes.map(({ contextWindow }) => contextWindow ?? defaultContextWindow));
 }
 
-/** A length may be the caller's text, which its vendor is yet to refuse. */
+/** A length may be text from the caller that its vendor has yet to reject. */
 function secondsOf({ seconds = 0 }: RequestFacts): number {
   return Number.isFinite(seconds) ? Math.max(0, seconds) : 0;
 }
 
-function dearest(routes: readonly RoutedModel[]): Dearest {
+function highestPrices(routes: readonly RoutedModel[]): HighestPrices {
   const found = known.get(routes);
   if (found !== undefined) return found;
   const priced = routes.flatMap(({ prices }) => prices ?? []);
   const largest = (priceOf: (prices: Prices) => number | undefined): bigint =>
     BigInt(Math.max(0, ...priced.map((prices) => priceOf(prices) ?? 0)));
-  const reckoned: Dearest = {
+  const computed: HighestPrices = {
     tiers: priced.flatMap((prices) => [
       tierOf(undefined, tokenPrices(prices)),
       ...(prices.above ?? []).map((longer) => tierOf(longer.tokens, tokenPrices(prices, longer))),
@@ -162,17 +162,17 @@ function dearest(routes: readonly RoutedModel[]): Dearest {
     character: largest(({ character }) => character),
     request: Object.fromEntries(
       searchContextSizes.map((size) => [size, largest(({ request }) => highestRequestPrice(request, size))]),
-    ) as Dearest['request'],
+    ) as HighestPrices['request'],
   };
-  known.set(routes, reckoned);
-  return reckoned;
+  known.set(routes, computed);
+  return computed;
 }
 
 function imageTokensOf({ route }: RoutedModel): number {
   return tokensPerImageInputOf.find(([model]) => model.test(route.model))?.[1] ?? tokensPerImageInput;
 }
 
-function tierOf(above: number | undefined, prices: TokenPrices): Dearest['tiers'][number] {
+function tierOf(above: number | undefined, prices: TokenPrices): HighestPrices['tiers'][number] {
   const { input, cachedInput, cacheWrite, audioInput, output, imageOutput } = prices;
   return {
     above,
@@ -181,12 +181,12 @@ function tierOf(above: number | undefined, prices: TokenPrices): Dearest['tiers'
   };
 }
 
-/** What a hold comes to with so many tokens of output for each choice, in nano-dollars. */
+/** The amount of a hold for this many output tokens per choice, in nano-dollars. */
 export function amountOf({ fixed, outputPrice }: Pick<Hold, 'fixed' | 'outputPrice'>, outputTokens: number): number {
   return safe(BigInt(fixed) + thousandth(BigInt(outputPrice) * BigInt(outputTokens)));
 }
 
-/** How long the output of one choice can be. */
+/** The maximum output length of one choice. */
 function maxOutput(
   routes: readonly RoutedModel[],
   { outputTokens, images = 0 }: RequestFacts,
@@ -197,7 +197,7 @@ function maxOutput(
   if (capability === 'image') return { outputTokens: images * tokensPerImage, isGiven: true };
   const longest = Math.max(
     0,
-    ...routes.map((row) => row.maxOutputTokens ?? Math.min(usualMaxOutput, row.contextWindow ?? usualMaxOutput)),
+    ...routes.map((row) => row.maxOutputTokens ?? Math.min(defaultMaxOutput, row.contextWindow ?? defaultMaxOutput)),
   );
   return { outputTokens: longest, isGiven: capability !== 'chat' };
 }

@@ -1,9 +1,9 @@
-/** More tokens, images, characters or seconds than any answer has: what a vendor reports beyond it is the vendor's error. */
+/** More tokens, images, characters or seconds than any answer has: a larger amount from a vendor is the vendor's error. */
 export const maxAmount = 1_000_000_000;
 
 /**
- * Whether a vendor's usage names an amount that cannot be true: a token count that is negative, a fraction or beyond
- * `maxAmount`, or a length or quantity that is negative, beyond it or no number.
+ * Whether a vendor's usage contains an impossible amount: a token count that is negative, fractional or above `maxAmount`, or a
+ * length or quantity that is negative, above it or not a number.
  */
 export function hasImpossibleAmount(
   usage: Readonly<Record<string, unknown>> | null,
@@ -18,7 +18,7 @@ function hasImpossibleField(fields: object): boolean {
       const isCount = name.endsWith('tokens');
       return (isCount && !Number.isInteger(value)) || ((isCount || name === 'seconds') && !isPossible(value));
     }
-    // Only the details of counts (`prompt_tokens_details`): a vendor's own extras are none of ours.
+    // Only details of counts (`prompt_tokens_details`): a vendor's own extras do not matter here.
     return typeof value === 'object' && value !== null && name.includes('token') && hasImpossibleField(value);
   });
 }

@@ -1,9 +1,9 @@
 import type { Model } from '../catalogue/models.ts';
 
-/** What a model costs, as the catalogue has it: nano-dollars, those of tokens for a thousand. */
+/** A model's prices in the catalogue: nano-dollars, token prices per thousand. */
 export type Prices = NonNullable<Model['prices']>;
 
-/** What the tokens of one request cost, in nano-dollars for a thousand. */
+/** Token prices for one request, in nano-dollars per thousand. */
 export interface TokenPrices {
   readonly input: number;
   readonly cachedInput: number;
@@ -14,9 +14,9 @@ export interface TokenPrices {
 }
 
 /**
- * The prices of a request's tokens, those that are missing filled in: input of all kinds costs as input does, images in the
- * answer as output does, and what is missing altogether is free.
- * @param above one of the prices for longer requests; what it leaves out costs as it does below
+ * Token prices for a request with missing ones filled in: input of all kinds costs as much as input, images in the answer as
+ * much as output, and prices missing altogether are 0.
+ * @param above the prices for longer requests; prices it leaves out stay as below
  */
 export function tokenPrices(prices: Prices, above?: NonNullable<Prices['above']>[number]): TokenPrices {
   const input = above?.input ?? prices.input ?? 0;

@@ -13,23 +13,23 @@ import { groupBy } from '../runtime/group-by.ts';
 
 const raiseScript = loadScript<number[]>(new URL('./raise.lua', import.meta.url));
 
-/** Ids that one statement asks for. */
+/** Maximum number of ids per statement. */
 const idsAtOnce = 500;
-/** How often sums are read again because the ledger was written meanwhile, and the wait in between. */
+/** How often sums are read again because the ledger was written meanwhile, and the pause in between. */
 const maxReadings = 10;
 const readingsApartMs = 20;
 
-/** A sum that Redis keeps and the ledger knows: what an account was charged, or what a key has spent of its budget. */
+/** A sum kept by Redis and the ledger: an account's charges, or a key's spending from its budget. */
 interface LedgerSum {
   readonly account: string;
-  /** The key whose budget it is, and the keys before it that were rotated; left out: the account's own. */
+  /** The budget's key and the rotated keys before it; left out: the account's own sum. */
   readonly keys?: readonly string[];
-  /** Jobs made before that do not count. */
+  /** Jobs created before do not count. */
   readonly from: number;
-  /** Where it stands in Redis. */
+  /** Its key in Redis. */
   readonly hash: string;
   readonly field: 'charged' | 'spent';
-  /** The budget's period: in another one there is nothing to be raised. */
+  /** The budget's period: in another one nothing is raised. */
   readonly period?: string;
 }
 
@@ -41,9 +41,8 @@ export interface BudgetedKey {
 }
 
 /**
- * Raises what Redis says that accounts were charged to what the ledger knows: a Redis that has lost its last writes would let
- * them spend it again. Nothing is ever lowered: Redis may know of more than the ledger does. Every process may do it, at any
- * time: see `raise`.
+ * Raises accounts' charges in Redis to the ledger's: a Redis that has lost its last writes would let them spend the credit
+ * again. Nothing is ever lowered, as Redis may know of more than the ledger. Any process may call it at any time: see `raise`.
  */
 export async function raiseCharges(db: Database, redis: RedisClient, accounts: readonly string[]): Promise<void> {
   const sums = accounts.map((account) => ({
@@ -52,7 +51,7 @@ export async function raiseCharges(db: Database, redis: RedisClient, accounts: r
   await raiseAll(db, redis, sums);
 }
 
-/** The same of what keys have spent in the running periods of their budgets. */
+/** Same as `raiseCharges`, for keys' spending in the current periods of their budgets. */
 export async function raiseBudgets(db: Database, redis: RedisClient, budgets: readonly BudgetedKey[]): Promise<void> {
   const sums: LedgerSum[] = [];
   for (const { account, apiKeyId, period } of budgets) {
@@ -63,7 +62,7 @@ export async function raiseBudgets(db: Database, redis: RedisClient, budgets: re
   await raiseAll(db, redis, sums);
 }
 
-/** A key and those that it took the place of: a budget is not spent anew because its key was rotated. */
+/** A key and the keys it replaced: rotating a key does not reset its budget. */
 export async function readPredecessors(db: Database, account: string, apiKeyId: string): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
     with recursive chain (id) as (
@@ -74,7 +73,7 @@ export async function readPredecessors(db: Database, account: string, apiKeyId: 
   return rows.length === 0 ? [apiKeyId] : rows.map(({ id }) => id);
 }
 
-/** What keys of an account have spent since a time, by the ledger. */
+/** Spending of an account's keys since a time, by the ledger. */
 export async function readSpent(db: Database, account: string, keys: readonly string[], from: number): Promise<number> {
   const { cost } = await db
     .selectFrom('usage_hours')
@@ -87,8 +86,8 @@ export async function readSpent(db: Database, account: string, keys: readonly st
 }
 
 /**
- * Takes the holds off of jobs that the ledger knows as ended. A Redis that has lost its last writes holds them again; settled
- * once more they would be charged twice, for the ledger's sums have them already.
+ * Releases the holds of jobs that have ended in the ledger. A Redis that has lost its last writes holds them again; settling
+ * them once more would charge them twice, as the ledger's sums include them already.
  */
 export async function dropSettledHolds(db: Database, redis: RedisClient): Promise<void> {
   for (const key of accountKeys.allHolds()) {
@@ -124,16 +123,16 @@ async function raiseAll(db: Database, redis: RedisClient, sums: readonly LedgerS
 }
 
 /**
- * Sums that may be too little in Redis, in few questions for many of them. The ledger is read after Redis here, so that a
- * record which goes over in between counts twice: what is enough even then is enough.
+ * Sums that may be too low in Redis, in few queries for many of them. The ledger is read after Redis here, so a record written
+ * in between counts twice: a sum that suffices even then is sufficient.
  */
 async function findSuspects(db: Database, redis: RedisClient, sums: readonly LedgerSum[]): Promise<LedgerSum[]> {
   const groups = [...groupBy(sums, ({ account }) => accountKeys.tag(account)).values()];
   const read = await Promise.all(
     groups.map(async (group) => {
-      const { stands, pending } = await readRedis(redis, group);
+      const { values, pending } = await readRedis(redis, group);
       return group.flatMap((sum, index) => {
-        const [value, , period] = stands[index] as (string | null)[];
+        const [value, , period] = values[index] as (string | null)[];
         if (value === null || value === undefined || (sum.period !== undefined && period !== sum.period)) return [];
         const counted = [...pending.values()].filter((record) => countsIn(sum, record));
         return { sum, left: Number(value) - counted.reduce((all, { cost = 0 }) => all + cost, 0) };
@@ -149,12 +148,12 @@ async function findSuspects(db: Database, redis: RedisClient, sums: readonly Led
 }
 
 /**
- * Raises sums of one tag, once. What Redis must have charged by now is what the ledger says, and what of the outbox is not in
- * the ledger yet. The two cannot be read at the same moment, and records go from one to the other all the time. So the ledger
- * is read before and after Redis: where its sum has stayed the same, no record went over in between, and the reckoning is
- * exact. It never is too much: what is in the ledger or in the outbox was charged before Redis was read.
- * @param isLast take what was read also where the ledger was written in between: it may be too little then, never too much
- * @returns the sums that are to be read again
+ * Raises sums of one tag, once. The sum Redis should have is the ledger's, plus the part of the outbox not in the ledger yet.
+ * The two cannot be read at the same moment, and records move from one to the other all the time. So the ledger is read before
+ * and after Redis: if its sum is unchanged, no record moved in between, and the result is exact. It is never too high:
+ * everything in the ledger or the outbox was charged before Redis was read.
+ * @param isLast accept the result even if the ledger was written in between: it may be too low then, never too high
+ * @returns the sums to be read again
  */
 async function raise(
   db: Database,
@@ -163,13 +162,13 @@ async function raise(
   isLast: boolean,
 ): Promise<LedgerSum[]> {
   const before = await readLedger(db, sums);
-  const { stands, pending } = await readRedis(redis, sums);
+  const { values, pending } = await readRedis(redis, sums);
   const ended = await readEnded(db, [...pending.keys()]);
   const after = await readLedger(db, sums);
   const again: LedgerSum[] = [];
   const raising: { sum: LedgerSum; raised: string; amount: number }[] = [];
   for (const [index, sum] of sums.entries()) {
-    const [value, raised, period] = stands[index] as (string | null)[];
+    const [value, raised, period] = values[index] as (string | null)[];
     if (value === null || value === undefined || (sum.period !== undefined && period !== sum.period)) continue;
     if (before[index] !== after[index] && !isLast) {
       again.push(sum);
@@ -213,11 +212,11 @@ async function readLedger(db: Database, sums: readonly LedgerSum[]): Promise<num
   return read;
 }
 
-/** The sums as they stand in Redis, and the records of the tag's outbox by their jobs, as of one moment. */
+/** The sums in Redis and the records of the tag's outbox by job, read atomically. */
 async function readRedis(
   redis: RedisClient,
   sums: readonly LedgerSum[],
-): Promise<{ stands: (string | null)[][]; pending: Map<string, JobRecord> }> {
+): Promise<{ values: (string | null)[][]; pending: Map<string, JobRecord> }> {
   const transaction = redis.multi();
   for (const { hash, field } of sums) transaction.hmget(hash, field, 'raised', 'period');
   transaction.xrange(accountKeys.outbox((sums[0] as LedgerSum).account), '-', '+');
@@ -227,7 +226,7 @@ async function readRedis(
   const values = replies.map(([, value]) => value);
   const entries = values.pop() as [id: string, fields: string[]][];
   const records = entries.flatMap(([, fields]) => recordOf(fields) ?? []);
-  return { stands: values as (string | null)[][], pending: new Map(records.map((record) => [record.id, record])) };
+  return { values: values as (string | null)[][], pending: new Map(records.map((record) => [record.id, record])) };
 }
 
 function recordOf(fields: readonly string[]): JobRecord | undefined {
@@ -236,7 +235,7 @@ function recordOf(fields: readonly string[]): JobRecord | undefined {
   return parseRecord(given[recordField] ?? '', given[chargeField], given[lateField]);
 }
 
-/** Which of some jobs have their end in the ledger. */
+/** The jobs among `ids` whose end is in the ledger. */
 async function readEnded(db: Database, ids: readonly string[]): Promise<Set<string>> {
   const ended = new Set<string>();
   for (let start = 0; start < ids.length; start += idsAtOnce) {

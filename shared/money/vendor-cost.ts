@@ -1,13 +1,13 @@
 type Fields = Readonly<Record<string, unknown>>;
 
 const nanosPerDollar = 1_000_000_000;
-/** xAI tells its cost in ticks, 10^10 to the dollar (https://docs.x.ai/developers/cost-tracking). */
+/** xAI reports its cost in ticks, 10^10 to the dollar (https://docs.x.ai/developers/cost-tracking). */
 const ticksPerNano = 10;
 
 /**
- * What a vendor says in its usage that a request has cost there, in nano-dollars, rounded: `cost.total_cost` of Perplexity,
- * `cost` of OpenRouter (both in US dollars), `cost_in_usd_ticks` of xAI. It is kept for comparison, and never charged.
- * Undefined where it says none, or one that cannot be true: negative, no number, or more than the ledger can hold.
+ * The cost reported in a vendor's usage, in nano-dollars, rounded: `cost.total_cost` of Perplexity, `cost` of OpenRouter (both
+ * in US dollars), `cost_in_usd_ticks` of xAI. It is kept for comparison, and never charged. Undefined if missing or impossible:
+ * negative, not a number, or more than the ledger can hold.
  */
 export function readVendorCost(usage: Fields): number | undefined {
   const { cost, cost_in_usd_ticks: ticks } = usage;
@@ -18,6 +18,6 @@ export function readVendorCost(usage: Fields): number | undefined {
 
 function possible(nanos: number): number | undefined {
   const cost = Math.round(nanos);
-  // Where it is minus nothing, it is nothing.
+  // Turns minus zero into zero.
   return Number.isSafeInteger(cost) && cost >= 0 ? Math.abs(cost) : undefined;
 }

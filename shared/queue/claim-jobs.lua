@@ -1,30 +1,29 @@
--- Removes jobs that are over from a queue, and claims the next ones. It is BullMQ's layout (moveToFinished and
--- moveToActive), for many jobs in one call, without what nobody here reads: events, results, parents.
+-- Removes ended jobs from a queue and claims the next ones. Follows BullMQ's layout (moveToFinished and moveToActive), for many
+-- jobs per call, without the parts that nothing here reads: events, results, parents.
 -- KEYS[1] wait (list)   KEYS[2] active (list)   KEYS[3] prioritized (sorted set)   KEYS[4] marker (sorted set)
 -- KEYS[5] priority counter   KEYS[6] meta (hash)
--- ARGV[1] start of the jobs' keys   ARGV[2] token of this claim   ARGV[3] lifetime of the locks in ms   ARGV[4] most to be claimed
--- ARGV[5] worker id, where jobs are begun as they are claimed, or ''   ARGV[6] lease in ms   ARGV[7] attempts allowed
--- ARGV[8…] id and token of each job that is over
--- Returns whether more wait (1 or 0), then for each claimed job: id, data, priority, how often it has stalled, why it may not be
--- run any more, and what beginJob, which stands before this, says of one whose state lies on this node; '' for what is not
--- there.
-local function takeOut(first, last)
-  local locks, over = {}, {}
+-- ARGV[1] start of the jobs' keys   ARGV[2] token of this claim   ARGV[3] lifetime of the locks in ms   ARGV[4] max claims
+-- ARGV[5] worker id if jobs are begun as they are claimed, or ''   ARGV[6] lease in ms   ARGV[7] attempts allowed
+-- ARGV[8…] id and token of each ended job
+-- Returns whether more jobs wait (1 or 0), then for each claimed job: id, data, priority, number of stalls, why it may no longer
+-- run, and the reply of beginJob, which is loaded before this, if its state lies on this node; '' for a missing value.
+local function removeEnded(first, last)
+  local locks, ended = {}, {}
   for index = first, last, 2 do locks[#locks + 1] = ARGV[1] .. ARGV[index] .. ':lock' end
   for position, token in ipairs(redis.call('MGET', unpack(locks))) do
     local index = first + 2 * (position - 1)
-    -- One whose lock has run out may be another's by now.
+    -- A job whose lock has expired may belong to another worker by now.
     if token == ARGV[index + 1] then
-      over[#over + 1], over[#over + 2] = ARGV[1] .. ARGV[index], locks[position]
+      ended[#over + 1], ended[#over + 2] = ARGV[1] .. ARGV[index], locks[position]
       redis.call('LREM', KEYS[2], '-1', ARGV[index])
     end
   end
-  if #over > 0 then redis.call('DEL', unpack(over)) end
+  if #over > 0 then redis.call('DEL', unpack(ended)) end
 end
--- In parts: Lua passes on a few thousand values at most.
-for first = 8, #ARGV, 1000 do takeOut(first, math.min(first + 999, #ARGV)) end
+-- In chunks: Lua passes at most a few thousand values.
+for first = 8, #ARGV, 1000 do removeEnded(first, math.min(first + 999, #ARGV)) end
 local reply = {0}
--- The word that jobs wait comes again when the queue is resumed.
+-- Resuming the queue sets the marker for waiting jobs again.
 if redis.call('HEXISTS', KEYS[6], 'paused') == 1 then return reply end
 for _ = 1, tonumber(ARGV[4]) do
   local id = redis.call('RPOPLPUSH', KEYS[1], KEYS[2])

@@ -12,46 +12,46 @@ const claimScript = loadScript<[isMore: number, ...fields: string[]]>(
 const requeueScript = loadScript<number>(new URL('./requeue-job.lua', import.meta.url));
 const renewScript = loadScript<number>(new URL('./renew-locks.lua', import.meta.url));
 
-/** A job that was claimed from a queue. */
+/** A job claimed from a queue. */
 export interface QueueEntry {
   /** Its id in the queue. */
   readonly id: string;
   /** The queued job, JSON. */
   readonly data: string;
   readonly priority: number;
-  /** How often its worker was lost. */
+  /** Number of times its worker was lost. */
   readonly stalled: number;
-  /** Why it must not be run any more; '' otherwise. */
+  /** Why it must no longer run; '' if it may. */
   readonly refusal: string;
-  /** What beginning it has said, see `readBeginReply`; '' where it was not begun. */
+  /** Reply of `beginJob`, see `readBeginReply`; '' if the job was not begun. */
   readonly begun: string;
 }
 
 /** A claim of a job. */
 export interface QueueClaim {
   readonly id: string;
-  /** Names this very claim. */
+  /** Identifies this claim. */
   readonly token: string;
 }
 
-/** What is claimed, and what is taken out in the same step. */
+/** Claims jobs and removes ended ones in one step. */
 export interface ClaimCall {
   readonly token: string;
-  /** How many at most. */
+  /** Maximum number of jobs to claim. */
   readonly wanted: number;
   readonly lockMs: number;
-  /** Who begins the jobs as they are claimed; '': nobody. */
+  /** Worker that begins the jobs as they are claimed; '' to leave them unbegun. */
   readonly workerId: string;
-  /** Claims whose jobs are over. */
+  /** Claims whose jobs have ended. */
   readonly over: readonly QueueClaim[];
 }
 
-/** How many values claim-jobs.lua returns of each job. */
+/** Number of values that claim-jobs.lua returns per job. */
 const fieldsOfEntry = 6;
 
 /**
- * The worker's side of a queue, in BullMQ's layout, so that BullMQ's own Worker, its check for stalled jobs and its board work beside
- * it. The layout is this folder's alone: `test/integration/queue/bullmq-layout` holds it against BullMQ.
+ * The worker's side of a queue, in BullMQ's layout, so that BullMQ's own Worker, stalled-job check and board work with it. Only
+ * this folder depends on the layout; `test/integration/queue/bullmq-layout` compares it with BullMQ.
  */
 export class ClaimedQueue {
   readonly #prefix: string;
@@ -67,7 +67,7 @@ export class ClaimedQueue {
     this.#claimKeys = [this.#wait, this.#active, key('prioritized'), this.#marker, key('pc'), key('meta')];
   }
 
-  /** Takes out what is over and claims the next jobs; see claim-jobs.lua. Says whether more wait. */
+  /** Removes ended jobs and claims the next ones; see claim-jobs.lua. Returns whether more wait. */
   async claim(redis: RedisClient, call: ClaimCall): Promise<{ isMore: boolean; entries: QueueEntry[] }> {
     const args = [this.#prefix, call.token, call.lockMs, call.wanted, ...beginTerms(call.workerId)];
     for (const { id, token } of call.over) args.push(id, token);
@@ -80,12 +80,12 @@ export class ClaimedQueue {
     return { isMore: isMore === 1, entries };
   }
 
-  /** Waits for the marker that jobs wait, and takes it. Says whether there was one. */
+  /** Waits for the marker for waiting jobs and removes it. Returns whether there was one. */
   async waitForJobs(redis: RedisClient, seconds: number): Promise<boolean> {
     return (await redis.bzpopmin(this.#marker, seconds)) !== null;
   }
 
-  /** Puts a claimed job back as the next one, if the claim still holds. */
+  /** Requeues a claimed job as the next one, if the claim still holds. */
   async requeue(redis: RedisClient, { id, token }: QueueClaim): Promise<void> {
     const job = this.#prefix + id;
     await requeueScript(redis, [this.#wait, this.#active, this.#marker, job, `${job}:lock`], [id, token]);

@@ -1,9 +1,9 @@
--- Puts a job into its queue, once. add-job.lua stands before this.
+-- Enqueues a job, once. Loaded after add-job.lua.
 -- KEYS[1] the job (hash)   KEYS[2] wait (list)   KEYS[3] prioritized (sorted set)   KEYS[4] marker (sorted set)
 -- KEYS[5] priority counter
 -- ARGV[1] its id in the queue   ARGV[2] its data   ARGV[3] its priority, or 0: before all that have one
--- ARGV[4] '' or when it must not be done any more, in ms: whoever asks for it has given it up by then
--- Returns queued; there (it is in the queue already); late.
+-- ARGV[4] '' or the time in ms after which it must not be queued: the requester has given up by then
+-- Returns queued; there (already in the queue); late.
 local key, wait, prioritized, marker, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local id, data, priority, notAfter = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local time = redis.call('TIME')
@@ -15,7 +15,7 @@ if priority == 0 then
   pushQueuedJobs(wait, marker, {id})
   return 'queued'
 end
--- BullMQ's score: the priority in units of 2^32, and a counter that keeps equal ones in order.
+-- BullMQ's score: the priority in units of 2^32, plus a counter that keeps equal ones in order.
 local score = priority * 2 ^ 32 + redis.call('INCR', counter) % 2 ^ 32
 redis.call('ZADD', prioritized, string.format('%.0f', score), id)
 redis.call('ZADD', marker, '0', '0')

@@ -4,28 +4,28 @@ import { queuePrefix } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript } from '../redis/script.ts';
 
-/** BullMQ takes priorities up to 2^21 − 1. Virtual time stays below 1 ¼ · 2^20 above the base, and jobs ½ · 2^20 beyond it. */
+/** BullMQ accepts priorities up to 2^21 − 1. Virtual time stays below 1 ¼ · 2^20 above the base, and jobs within ½ · 2^20 of it. */
 const raise = 2 ** 20;
-const furthestFromBase = raise + 2 ** 18;
-/** How far beyond the virtual time a job may be put; far more than jobs can wait. */
-const furthestAhead = 2 ** 19;
+const maxFromBase = raise + 2 ** 18;
+/** Maximum distance of a job beyond the virtual time; far more than jobs can wait. */
+const maxAhead = 2 ** 19;
 
-/** How old the base may be that a job is put by. */
+/** Maximum age of the base used to compute a priority. */
 const readingAgeMs = 1000;
-/** How many waiting jobs are brought down in one script, which stops Redis for some milliseconds. */
+/** Number of waiting jobs lowered per script call, which blocks Redis for some milliseconds. */
 const jobsAtATime = 1000;
-/** How often a process writes down what it has taken. */
+/** Interval at which a process records the highest claimed priority. */
 const noteEveryMs = 20;
 
 const note = loadScript<null>(new URL('./fairness-clock.lua', import.meta.url));
 
 /**
- * The virtual time of one capability's queue, for start-time fair queueing: the highest number of any job that workers have
- * taken. Each waiting job has a number, its turn; admission gives it as max(virtual time, the account's last turn) + 1, so
- * that an account with many jobs waits behind its own, and one with few is put next to the virtual time.
+ * The virtual time of one capability's queue, for start-time fair queueing: the highest start tag of any claimed job. Admission
+ * gives each job the start tag max(virtual time, the account's last start tag) + 1, so that an account with many jobs waits
+ * behind its own, and one with few is inserted next to the virtual time.
  *
- * Numbers only grow. BullMQ's priorities cannot: they are numbers less a base, which is raised, and all waiting jobs'
- * priorities lowered, before they come near the limit.
+ * Start tags only grow, but BullMQ's priorities are bounded: a priority is a start tag minus a base. Before priorities come
+ * near the limit, the base is raised and the priorities of all waiting jobs are lowered.
  */
 export class FairnessClock {
   readonly #redis: RedisClient;
@@ -34,7 +34,7 @@ export class FairnessClock {
   #virtualTime = 0;
   #base = 0;
   #readAt = 0;
-  /** The highest priority taken since the last note. */
+  /** The highest priority claimed since the last record. */
   #taken = 0;
   #isNoting = false;
 
@@ -53,14 +53,14 @@ export class FairnessClock {
     return this.#virtualTime;
   }
 
-  /** The BullMQ priority of a turn, at least 1. */
-  async priorityOf(turn: number): Promise<number> {
-    // An old base would put the job a whole raise behind its turn. One of a moment ago is told by that, and put right.
+  /** The BullMQ priority of a start tag, at least 1. */
+  async priorityOf(startTag: number): Promise<number> {
+    // A stale base would put the job a whole raise behind its start tag. A base slightly out of date is recognized and corrected.
     if (Date.now() - this.#readAt > readingAgeMs) await this.read();
-    return Math.max(1, Math.min(turn, this.#virtualTime + furthestAhead) - this.#base);
+    return Math.max(1, Math.min(startTag, this.#virtualTime + maxAhead) - this.#base);
   }
 
-  /** Notes the priority of a job that a worker has taken. Costs a comparison; Redis hears of the highest, now and then. */
+  /** Records the priority of a claimed job. Costs one comparison; only the highest is sent to Redis, periodically. */
   taken(priority: number): void {
     if (priority > this.#taken) this.#taken = priority;
     if (this.#taken === 0 || this.#isNoting) return;
@@ -73,10 +73,8 @@ export class FairnessClock {
     while (this.#taken > 0) {
       const priority = this.#taken;
       this.#taken = 0;
-      // One that is lost makes the clock late until the next.
-      await note(this.#redis, keys, [priority, furthestAhead, furthestFromBase, raise, jobsAtATime]).catch(
-        () => undefined,
-      );
+      // A lost call leaves the clock behind until the next one.
+      await note(this.#redis, keys, [priority, maxAhead, maxFromBase, raise, jobsAtATime]).catch(() => undefined);
       await delay(noteEveryMs, undefined, { ref: false });
     }
     this.#isNoting = false;

@@ -1,6 +1,6 @@
--- When the oldest of the next jobs with a turn was queued, in ms; '' when there is none.
--- KEYS[1] the jobs that wait with a priority (BullMQ's sorted set)
--- ARGV[1] how many are looked at   ARGV[2] what a job's id follows in the key of its hash, under the same hash tag
+-- Returns when the oldest of the next jobs with a priority was queued, in ms; '' if there is none.
+-- KEYS[1] the jobs waiting with a priority (BullMQ's sorted set)
+-- ARGV[1] number of jobs examined   ARGV[2] prefix of the key of a job's hash, under the same hash tag
 local oldest = ''
 for _, job in ipairs(redis.call('ZRANGE', KEYS[1], 0, ARGV[1] - 1)) do
   local added = redis.call('HGET', ARGV[2] .. job, 'timestamp')

@@ -1,9 +1,9 @@
--- Lets go of a job whose vendor's task runs, until its next poll: the lease is over at once, so that whoever takes the job
--- next can begin. Where the progress has risen, it goes into state and log in the same step: no crash lets it go back.
+-- Releases a job whose vendor's task is running until its next poll: the lease ends at once, so that the next worker to claim
+-- the job can begin it. New progress is written to state and log in the same step, so no crash moves it back.
 -- KEYS[1] job state (hash)   KEYS[2] answer log (stream)
 -- ARGV[1] job id   ARGV[2] attempt   ARGV[3] progress   ARGV[4] the progress as a frame line
 -- ARGV[5] inbox channel prefix   ARGV[6] PUBLISH or SPUBLISH   ARGV[7] log lifetime in ms
--- ARGV[8] when the next poll is due, which tells how late it is (see queue.ts)
+-- ARGV[8] when the next poll is due, from which its lateness is computed (see queue.ts)
 -- Returns as append does: ok; fenced; ended; gone. A repeat of the call changes nothing.
 local state = redis.call('HMGET', KEYS[1], 'attempt', 'terminal', 'seq', 'readers', 'progress')
 if not state[4] then return 'gone' end

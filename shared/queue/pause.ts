@@ -8,20 +8,20 @@ import { loadScript } from '../redis/script.ts';
 
 const script = loadScript<Ownership>(new URL('./pause.lua', import.meta.url));
 
-/** A job to let go of until its vendor's task is asked after again. */
+/** A job to release until the next poll of its vendor's task. */
 export interface PauseCall {
   readonly jobId: string;
   readonly attempt: number;
-  /** Percent, a whole number. One that is not above what is known changes nothing. */
+  /** Percent, a whole number. A value not above the known progress changes nothing. */
   readonly progress: number;
-  /** When the job is to be taken again, in milliseconds since 1970. */
+  /** When the job is to be claimed again, in milliseconds since 1970. */
   readonly dueAt: number;
-  /** How long the log may stay when nobody ever ends the job, in ms. */
+  /** Lifetime of the log if the job is never ended, in ms. */
   readonly lifetimeMs: number;
   readonly isCluster: boolean;
 }
 
-/** Lets go of a job until its next poll, and says how far it is; see pause.lua. */
+/** Releases a job until its next poll and records its progress; see pause.lua. */
 export function pause(redis: RedisClient, call: PauseCall): Promise<Ownership> {
   const { progress } = call;
   const args = [

@@ -9,23 +9,23 @@ import type { RedisClient } from '../redis/redis.ts';
 import { loadScript } from '../redis/script.ts';
 import { FairnessClock } from './fairness-clock.ts';
 
-/** What travels through BullMQ: who the job is, and its request, inline or (over 64 KiB, or with media) as a blob. */
+/** A job's data in BullMQ: its identity, and its request, inline or (over 64 KiB, or with media) as a blob. */
 export interface QueuedJob extends JobIdentity, StoredRequest {
-  /** The caller's uploads. They stand here and never in the request: what a request holds, its caller has written. */
+  /** The caller's uploads. They are kept here and never in the request, whose content the caller controls. */
   readonly uploads?: readonly UploadRecord[] | undefined;
-  /** Ids of the uploads, which stand in the request, of a job that the release before has queued. */
+  /** Ids of the uploads inside the request, for a job queued by the previous release. */
   readonly files?: readonly string[] | undefined;
-  /** Fields of a chat that its vendor refuses are left out: its caller's key says so. */
+  /** Set if the caller's key leaves out chat fields that the vendor does not support. */
   readonly dropsUnsupported?: true | undefined;
   /** Names of the routes that would refuse the request. */
   readonly excludedRoutes?: readonly string[] | undefined;
-  /** Tokens that the answer may have at most, where its caller has set no limit and the balance does. */
+  /** Maximum output tokens if the balance, rather than the caller, sets a limit. */
   readonly outputLimit?: number;
-  /** What prices of requests and images differ by; left out: it asks for what is usual. */
+  /** Facts that prices of requests and images depend on; left out: the defaults. */
   readonly fee?: FeeFacts | undefined;
 }
 
-/** Reads a queued job; undefined for text that is none. */
+/** Parses a queued job; undefined for invalid text. */
 export function readQueuedJob(data: string): QueuedJob | undefined {
   try {
     const job = JSON.parse(data) as QueuedJob | null;
@@ -35,12 +35,12 @@ export function readQueuedJob(data: string): QueuedJob | undefined {
   }
 }
 
-/** Removes what lies beside a queued job once the job is over. A resource's request stays: it is read again. */
+/** Deletes a queued job's blobs once the job has ended. A resource's request stays: it is read again. */
 export async function deleteRequest(
   blobs: Blobs,
   { account, requestBlob, uploads = [], resource }: Pick<QueuedJob, 'account' | 'requestBlob' | 'uploads' | 'resource'>,
 ): Promise<void> {
-  // Not those that the release before has taken from the request (`files`): the sweep of old blobs takes them.
+  // Not those that the previous release has taken from the request (`files`): the sweep of old blobs removes them.
   const ids = [resource === undefined ? requestBlob : undefined, ...uploads.map(({ blob }) => blob)];
   const own = blobs.ofRecords(account);
   await Promise.all(ids.map((id) => (id === undefined ? undefined : own.delete(id))));
@@ -49,7 +49,7 @@ export async function deleteRequest(
 /** Requests above this many characters travel as blobs: a large value stalls every other client of Redis. */
 export const inlineLimit = 65_536;
 
-/** Answers never travel over BullMQ's event stream, which is capped and lossy, so it is kept next to nothing. */
+/** Answers never travel over BullMQ's event stream, which is capped and lossy, so it is kept minimal. */
 const streams = { events: { maxLen: 10 } };
 
 /** Start of the keys of a queue, as BullMQ names them. */
@@ -57,18 +57,18 @@ export function queueKeysPrefix(capability: Capability): string {
   return `${queuePrefix(capability)}:${capability}:`;
 }
 
-/** BullMQ refuses bare integers and colons in ids; the prefix keeps 32 digits from being one. (admit.lua names them, too.) */
+/** BullMQ rejects bare integers and colons in ids; the prefix keeps 32 digits from being an integer. (admit.lua builds it, too.) */
 function queueId(jobId: string): string {
   return `job_${jobId}`;
 }
 
 /**
- * Among so many of the next jobs with a turn the oldest is looked for. Each account's own are taken in order, and its first
- * lies near the virtual time, so the oldest is there unless many more accounts wait.
+ * Number of next jobs among which the oldest is searched. Each account's jobs are claimed in order, and its first lies near the
+ * virtual time, so the oldest is among them unless many more accounts wait.
  */
-const turnsLookedAt = 100;
+const jobsExamined = 100;
 
-/** The part of a script that puts jobs into queues. */
+/** The script fragment that enqueues jobs. */
 export const addJobScript = new URL('./add-job.lua', import.meta.url);
 
 const enqueueScript = loadScript<'queued' | 'there' | 'late'>(new URL('./enqueue.lua', import.meta.url), addJobScript);
@@ -78,14 +78,14 @@ const oldestTurn = loadScript<string>(new URL('./oldest-turn.lua', import.meta.u
 export interface QueueDepth {
   readonly waiting: number;
   readonly active: number;
-  /** How long the oldest waiting job has waited, in ms, since it was queued or its next poll was due; 0 when none waits. */
+  /** How long the oldest waiting job has waited, in ms, since it was queued or its next poll was due; 0 if none waits. */
   readonly oldestWaitMs: number;
 }
 
 /** The producer's side of one capability's queue. */
 export class CapabilityQueue {
   readonly capability: Capability;
-  /** What the turns of its jobs go by. */
+  /** Source of its jobs' start tags. */
   readonly clock: FairnessClock;
   readonly #queue: Queue<QueuedJob>;
   readonly #redis: RedisClient;
@@ -95,18 +95,18 @@ export class CapabilityQueue {
     this.clock = new FairnessClock(capability, redis);
     this.#redis = redis;
     this.#queue = new Queue(capability, queueOptions(capability, redis, { streams }));
-    // Only the connection's errors, which the connection's own listener logs; without one BullMQ prints them.
+    // Only the connection's errors, which the connection's own listener logs; without a listener BullMQ prints them.
     this.#queue.on('error', () => undefined);
   }
 
   /**
-   * Adds a job under its own id, which makes a call that is sent again harmless. Its state must be there before.
-   * @param turn when it is taken, in the clock's virtual time; 0: before all that have a turn, first in, first out
-   * @param notAfter when it must not be queued any more, by Redis's clock; left out: it may always be
-   * @returns `late`: it was not queued
+   * Adds a job under its own id, so a resent call is harmless. The job's state must already exist.
+   * @param startTag its position in the clock's virtual time; 0: before all jobs that have one, first in, first out
+   * @param notAfter time by Redis's clock after which it must not be queued; left out: no limit
+   * @returns `late` if it was not queued
    */
-  async enqueue(job: QueuedJob, turn = 0, notAfter?: number): Promise<'queued' | 'there' | 'late'> {
-    const priority = turn === 0 ? 0 : await this.clock.priorityOf(turn);
+  async enqueue(job: QueuedJob, startTag = 0, notAfter?: number): Promise<'queued' | 'there' | 'late'> {
+    const priority = startTag === 0 ? 0 : await this.clock.priorityOf(startTag);
     const { wait, prioritized, marker, pc } = this.#queue.keys;
     const id = queueId(job.id);
     const keys = [`${this.#queue.keys['']}${id}`, wait, prioritized, marker, pc] as string[];
@@ -114,38 +114,41 @@ export class CapabilityQueue {
     return await enqueueScript(this.#redis, keys, args);
   }
 
-  /** Takes a waiting job out; answers false when a worker has it already, or when there is none. */
+  /** Removes a waiting job; returns false if a worker has already claimed it, or if there is none. */
   async remove(jobId: string): Promise<boolean> {
     return (await this.#queue.remove(queueId(jobId))) === 1;
   }
 
-  /** Whether a job is in the queue: it waits, or a worker has it. */
+  /** Whether a job is in the queue: waiting, or claimed by a worker. */
   async has(jobId: string): Promise<boolean> {
     return (await this.#redis.exists(`${this.#queue.keys['']}${queueId(jobId)}`)) === 1;
   }
 
-  /** What was queued of a job that waits or runs; undefined when it does neither. */
+  /** The queued data of a waiting or active job; undefined otherwise. */
   async find(jobId: string): Promise<QueuedJob | undefined> {
     const data = await this.#redis.hget(`${this.#queue.keys['']}${queueId(jobId)}`, 'data');
     return data === null ? undefined : (JSON.parse(data) as QueuedJob);
   }
 
-  /** How many jobs wait, run, and for how long the oldest has waited. */
+  /** Returns how many jobs wait and run, and how long the oldest has waited. */
   async depth(): Promise<QueueDepth> {
     const keys = this.#queue.keys;
-    const [time, waiting, active, first, withTurn] = await Promise.all([
+    const [time, waiting, active, first, prioritizedSince] = await Promise.all([
       this.#redis.time(),
       this.waiting(),
       this.#redis.llen(keys.active as string),
       this.#redis.lindex(keys.wait as string, -1),
-      oldestTurn(this.#redis, [keys.prioritized as string], [turnsLookedAt, keys[''] as string]),
+      oldestTurn(this.#redis, [keys.prioritized as string], [jobsExamined, keys[''] as string]),
     ]);
     const now = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
-    const since = Math.min(await this.#waitsSince(first, now), withTurn === '' ? now : Number(withTurn));
+    const since = Math.min(
+      await this.#waitsSince(first, now),
+      prioritizedSince === '' ? now : Number(prioritizedSince),
+    );
     return { waiting, active, oldestWaitMs: now - since };
   }
 
-  /** Since when a job without a turn waits: since it was queued, or its poll was due. */
+  /** Since when a job without a priority waits: since it was queued, or its poll was due. */
   async #waitsSince(queued: string | null, now: number): Promise<number> {
     if (queued === null) return now;
     const [added, due] = await Promise.all([
@@ -155,7 +158,7 @@ export class CapabilityQueue {
     return Math.min(Number(due ?? added ?? now), now);
   }
 
-  /** How many jobs wait. Two cheap commands, for admission. */
+  /** Number of waiting jobs. Two cheap commands, for admission. */
   async waiting(): Promise<number> {
     const { wait, prioritized } = this.#queue.keys;
     const counts = [this.#redis.llen(wait as string), this.#redis.zcard(prioritized as string)];
@@ -163,10 +166,10 @@ export class CapabilityQueue {
     return untimed + timed;
   }
 
-  /** How many jobs are before this one in the queue; undefined when it does not wait. */
+  /** Number of jobs ahead of this one in the queue; undefined if it does not wait. */
   async position(jobId: string): Promise<number | undefined> {
     const { wait, prioritized } = this.#queue.keys;
-    // Jobs are pushed at the head of the list and taken from its tail; those with a turn come after all of them.
+    // Jobs are pushed at the head of the list and taken from its tail; those with a priority come after all of them.
     const [index, length, rank] = await Promise.all([
       this.#redis.lpos(wait as string, queueId(jobId)),
       this.#redis.llen(wait as string),
@@ -176,7 +179,7 @@ export class CapabilityQueue {
     return rank === null ? undefined : length + rank;
   }
 
-  /** The queue as BullMQ has it, for what operators are shown of it. */
+  /** The BullMQ queue, for the operator's views of it. */
   get bull(): Queue<QueuedJob> {
     return this.#queue;
   }

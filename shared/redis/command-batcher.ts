@@ -1,37 +1,37 @@
 import type { Cluster, Redis } from 'ioredis';
 
 /**
- * Commands that wait for a lost connection at most; what comes then is refused. Far more than a full process has under way
- * at a time, for each of its jobs waits for its last command.
+ * Maximum number of commands waiting for a lost connection; further ones are rejected. Far more than a full process has in
+ * flight, as each of its jobs waits for its last command.
  */
 const maxOffline = 20_000;
 
 type Command = Parameters<Redis['sendCommand']>[0];
 
 /**
- * Gathers a connection's commands into batches: one write for all commands that came while the batch before was unanswered,
- * and at least for all of one event-loop turn. ioredis writes each command by itself, and under load those system calls, and
- * Redis's own for each small read, were a third of all CPU. An idle connection writes at once (`setImmediate` comes right
- * after the turn's input), a busy one in as few writes as its round trip allows.
+ * Batches a connection's commands: one write for all commands issued while the previous batch was unanswered, and at least for
+ * all of one event-loop turn. ioredis writes each command separately, and under load those system calls, and Redis's own for
+ * each small read, were a third of all CPU. An idle connection writes at once (`setImmediate` comes right after the turn's
+ * input), a busy one in as few writes as its round trip allows.
  */
 class CommandBatcher {
   readonly #redis: Redis;
   readonly #send: Redis['sendCommand'];
-  /** How long a write waits for company, in ms. */
+  /** How long a write waits to be batched, in ms. */
   patienceMs: () => number = () => 0;
-  /** The socket that holds commands back; undefined while none are held. */
+  /** The corked socket; undefined while no commands are held back. */
   #corked: Redis['stream'] | undefined;
   #lastCommand: Command | undefined;
   #isAwaitingBatch = false;
   #isFlushScheduled = false;
-  /** What has commands to send with the next write, once it comes to that. */
+  /** Callbacks that send commands with the next write. */
   #waiting: (() => void)[] = [];
 
   constructor(redis: Redis) {
     this.#redis = redis;
     this.#send = redis.sendCommand.bind(redis);
     redis.on('close', () => {
-      // ioredis sends everything unanswered again over the new socket.
+      // ioredis resends everything unanswered over the new socket.
       this.#corked = undefined;
       this.#isAwaitingBatch = false;
       this.#scheduleFlush();
@@ -61,7 +61,7 @@ class CommandBatcher {
     return this.#send(command, stream);
   }
 
-  /** Whether no more may wait for the connection. Not so while it is being made, which takes commands of its own. */
+  /** Whether the offline queue is full. False while connecting, which issues commands of its own. */
   #isOverfull(): boolean {
     const { status, offlineQueue } = this.#redis as unknown as { status: string; offlineQueue?: { length: number } };
     return status !== 'connect' && (offlineQueue?.length ?? 0) >= maxOffline;
@@ -97,44 +97,44 @@ class CommandBatcher {
 }
 
 /**
- * Tells once of a command's own reply. Its promise alone would not do: that of a script which Redis has forgotten waits
- * for the script's second sending.
+ * Calls `listener` once, on a command's own reply. Its promise is not enough: for a script that Redis no longer has, it waits
+ * until the script is sent a second time.
  */
 function onReply(command: Command, listener: () => void): void {
-  let isTold = false;
-  const tell = (): void => {
-    if (!isTold) listener();
-    isTold = true;
+  let isNotified = false;
+  const notify = (): void => {
+    if (!isNotified) listener();
+    isNotified = true;
   };
   const { resolve, reject } = command;
   command.resolve = (reply) => {
-    tell();
+    notify();
     resolve.call(command, reply);
   };
   command.reject = (error) => {
-    tell();
+    notify();
     reject.call(command, error);
   };
-  // It may have been refused before it was sent.
-  command.promise.then(tell, tell);
+  // It may have been rejected before it was sent.
+  command.promise.then(notify, notify);
 }
 
 const gathered = new WeakMap<Redis | Cluster, CommandBatcher>();
 
-/** Has a connection write many commands at a time. */
+/** Makes a connection write commands in batches. */
 export function batchCommands(redis: Redis): void {
   gathered.set(redis, new CommandBatcher(redis));
 }
 
-/** Says how long (ms) a connection's writes wait for company, asked before each: a busy process spends most on small ones. */
+/** Sets the batch window (ms) of a connection's writes, read before each: a busy process spends most on small writes. */
 export function waitForCompany(redis: Redis | Cluster, patienceMs: () => number): void {
   const writes = gathered.get(redis);
   if (writes !== undefined) writes.patienceMs = patienceMs;
 }
 
 /**
- * Calls back right before the next write to Redis: what more than one has to say until then can be said in one command.
- * Connections that gather no writes, as a Cluster's client, have it at the end of this event-loop turn.
+ * Calls back right before the next write to Redis, so that several callers can share one command. For connections that do not
+ * batch writes, such as a Cluster's client, it is called at the end of this event-loop turn.
  */
 export function beforeNextWrite(redis: Redis | Cluster, send: () => void): void {
   const writes = gathered.get(redis);

@@ -4,7 +4,7 @@ import { jobKeys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 import { isRefusal, retryRefused } from './redis-refusal.ts';
 
-/** Keeps a script short, which stops Redis while it runs. */
+/** Keeps scripts short, as a script blocks Redis while it runs. */
 const maxCalls = 64;
 
 interface Waiting<Call, Reply> {
@@ -14,12 +14,12 @@ interface Waiting<Call, Reply> {
 }
 
 /**
- * Makes one call of many: those that come until the next write to Redis go together, which costs Redis and this process far
- * less than each by itself, and an idle connection no time.
- * @param send makes calls of one group; answers a reply for each, in their order, or why that one failed
- * @param goTogether whether two calls can be made in one
- * @param refusals what becomes of calls that Redis refuses for now: left out, they fail; `retried`, they are made again for a
- * while, which they must tolerate
+ * Merges many calls into one: those made until the next write to Redis are sent together, which costs Redis and this process
+ * far less than separate calls, and delays an idle connection by nothing.
+ * @param send sends one group of calls; returns a reply for each, in order, or the error of that one
+ * @param goTogether whether two calls can share a group
+ * @param refusals handling of calls that Redis refuses for now: left out, they fail; `retried`, they are repeated for a while,
+ * which they must tolerate
  */
 export function inBatches<Call, Reply>(
   send: (redis: RedisClient, calls: readonly Call[]) => Promise<readonly (Reply | Error)[]>,
@@ -66,7 +66,7 @@ export function inBatches<Call, Reply>(
     });
 }
 
-/** Whether one script can be about both jobs: on a Cluster, where their keys share a hash tag. */
+/** Whether one script can handle both jobs: on a Cluster, only if their keys share a hash tag. */
 export function shareNode(
   one: { readonly jobId: string },
   other: { readonly jobId: string },

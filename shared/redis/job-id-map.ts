@@ -1,16 +1,13 @@
-/** What belongs to a job, and can be found by its id. */
+/** An item that belongs to a job and is found by its id. */
 export interface JobItem<Item> {
   readonly jobId: string;
-  /** The next one in its list; the business of `JobIdMap`. */
+  /** The next item in its list; managed by `JobIdMap`. */
   next: Item | undefined;
 }
 
 const lists = 4096;
 
-/**
- * What belongs to jobs, found by their ids; more than one may belong to a job. Not a `Map`, for the reason that `SwapRemoveSet` is no
- * `Set`.
- */
+/** Items by job id; a job may have several. Not a `Map`, for the same reason that `SwapRemoveSet` is not a `Set`. */
 export class JobIdMap<Item extends JobItem<Item>> {
   readonly #firsts: (Item | undefined)[] = new Array(lists).fill(undefined);
   #size = 0;
@@ -22,7 +19,7 @@ export class JobIdMap<Item extends JobItem<Item>> {
     this.#size++;
   }
 
-  /** Takes an item out; what is not in it stays out. */
+  /** Removes an item, if present. */
   delete(item: Item): void {
     const list = listOf(item.jobId);
     let before: Item | undefined;
@@ -42,7 +39,7 @@ export class JobIdMap<Item extends JobItem<Item>> {
     return this.#size;
   }
 
-  /** Calls back with each item of a job; these may take themselves out. */
+  /** Calls back with each item of a job; the callback may remove it. */
   forEach(jobId: string, use: (item: Item) => void): void {
     let next = this.#firsts[listOf(jobId)];
     while (next !== undefined) {
@@ -52,7 +49,7 @@ export class JobIdMap<Item extends JobItem<Item>> {
     }
   }
 
-  /** All that are there now, whatever becomes of them meanwhile. */
+  /** A snapshot of all items. */
   [Symbol.iterator](): Iterator<Item> {
     const items: Item[] = [];
     for (const first of this.#firsts) for (let item = first; item !== undefined; item = item.next) items.push(item);
@@ -60,7 +57,7 @@ export class JobIdMap<Item extends JobItem<Item>> {
   }
 }
 
-/** Job ids end with random digits: the last three choose the list. (Reading them as a number takes longer than all the rest.) */
+/** Job ids end with random digits: the last three choose the list. (Parsing them as a number takes longer than all the rest.) */
 function listOf(jobId: string): number {
   const end = jobId.length;
   const [first, second, third] = [jobId.charCodeAt(end - 3), jobId.charCodeAt(end - 2), jobId.charCodeAt(end - 1)];

@@ -1,10 +1,10 @@
 /**
- * Every Redis key the gateway uses, laid out for Redis Cluster: what one script touches shares one hash tag. docs/redis.md
+ * Every Redis key the gateway uses, laid out for Redis Cluster: keys used by one script share one hash tag. docs/redis.md
  * describes each of them.
  * - `{a0}`…`{a63}` by job: state, log and inboxes (begin, append, finish, renew, attach).
  * - `{m0}`…`{m63}` by account: key flags, holds, running sets, idempotency bindings, outboxes (admit, settle).
  * - one tag per queue, for BullMQ's keys (see queue.ts) and the virtual clock (see fairness-clock.ts).
- * - `{refused}`: what is kept of refused requests.
+ * - `{refused}`: refused requests.
  * - keys that share no script with another have no tag.
  */
 const tagCount = 64;
@@ -24,33 +24,33 @@ function tagOf(text: string): number {
 export const jobKeys = {
   state: (jobId: string): string => `${root}:{a${tagOf(jobId)}}:job:${jobId}`,
   log: (jobId: string): string => `${root}:{a${tagOf(jobId)}}:log:${jobId}`,
-  /** Start of the channel names next to this job; a process id completes it. */
+  /** Prefix of the channel names for this job; a process id completes it. */
   inboxPrefix: (jobId: string): string => `${root}:{a${tagOf(jobId)}}:inbox:`,
-  /** All channels on which a process can be told something: one per tag. */
+  /** All channels of a process: one per tag. */
   inboxes: (processId: string): string[] =>
     Array.from({ length: tagCount }, (_, tag) => `${root}:{a${tag}}:inbox:${processId}`),
   tag: tagOf,
 };
 
 /**
- * Keys of one account's admission. `admit` and `settle` are given the prefix of the tag and the names in it (`key:…`), for
- * each key that a call names costs the client more than a word does.
+ * Keys of one account's admission. `admit` and `settle` get the tag's prefix and the names in it (`key:…`), as each key passed
+ * in a call costs the client more than a plain argument.
  */
 export const accountKeys = {
-  /** Start of all keys of an account's tag. */
+  /** Prefix of all keys of an account's tag. */
   prefix: (account: string): string => `${root}:{m${tagOf(account)}}:`,
   /**
-   * An account as admission sees it (hash). `credit`: what it was given in all, in nano-dollars, or '' where it is not
-   * limited; absent means: ask the database. `charged`: what its settled jobs have cost; `held`: what those under way may
-   * cost; `suspended`: `1` or `0`; `n:<capability>`: its unfinished jobs; `last:<capability>`: see fairness in admit.lua;
-   * `raised`: see raise.lua; `loading`: see load-account.lua.
+   * An account as admission sees it (hash). `credit`: total credit granted, in nano-dollars, or '' if unlimited; absent means:
+   * ask the database. `charged`: cost of its settled jobs; `held`: maximum cost of its unfinished jobs; `suspended`: `1` or
+   * `0`; `n:<capability>`: its unfinished jobs; `last:<capability>`: see fairness in admit.lua; `raised`: see raise.lua;
+   * `loading`: see load-account.lua.
    */
   account: (account: string): string => `${root}:{m${tagOf(account)}}:account:${account}`,
-  /** What held jobs of the tag have reserved (hash, by job id); jobs that reserve nothing are not in it. */
+  /** Reservations of the tag's held jobs (hash, by job id); jobs that reserve nothing are not in it. */
   reserved: (account: string): string => `${root}:{m${tagOf(account)}}:reserved`,
   /**
-   * What an API key has spent of its budget (hash): `period` and when it began (`from`), `spent` and `held` in it, in
-   * nano-dollars; `raised`: see raise.lua.
+   * An API key's use of its budget (hash): `period` and when it began (`from`), `spent` and `held` in it, in nano-dollars;
+   * `raised`: see raise.lua.
    */
   budget: (account: string, apiKeyId: string): string => `${root}:{m${tagOf(account)}}:budget:${apiKeyId}`,
   /** An API key's rates (hash); see admit.lua. */
@@ -59,48 +59,48 @@ export const accountKeys = {
   keyActive: (account: string, apiKeyId: string): string => `${root}:{m${tagOf(account)}}:key:${apiKeyId}`,
   /** Sorted set of the jobs a key has running: member job id, score its start. */
   running: (account: string, apiKeyId: string): string => `${root}:{m${tagOf(account)}}:running:${apiKeyId}`,
-  /** Sorted set of all holds of the tag: member `job account key capability`, score the time the sweeper looks at it next. */
+  /** Sorted set of all holds of the tag: member `job account key capability`, score the time of the sweeper's next inspection. */
   holds: (account: string): string => `${root}:{m${tagOf(account)}}:holds`,
-  /** Every holds key there is, for the sweeper. */
+  /** Every holds key, for the sweeper. */
   allHolds: (): string[] => Array.from({ length: tagCount }, (_, tag) => `${root}:{m${tag}}:holds`),
   /** Stream of the records of settled jobs of the tag, on their way into the database. */
   outbox: (account: string): string => `${root}:{m${tagOf(account)}}:outbox`,
-  /** Every outbox there is, for its consumers. */
+  /** Every outbox, for its consumers. */
   allOutboxes: (): string[] => Array.from({ length: tagCount }, (_, tag) => `${root}:{m${tag}}:outbox`),
   /** Hash binding an idempotency key to a job: `job`, `body`. */
   idempotency: (account: string, keyHash: string): string => `${root}:{m${tagOf(account)}}:idempotency:${keyHash}`,
   tag: tagOf,
 };
 
-/** What workers say of themselves. */
+/** Reports of the workers. */
 export const workerKeys = {
-  /** Sorted set of the workers that are there: member worker id, score when it was last heard of. */
+  /** Sorted set of live workers: member worker id, score when it last reported. */
   seen: `${root}:workers`,
   report: (workerId: string): string => `${root}:worker:${workerId}`,
-  /** A worker asks, or has just asked, whether a vendor takes a key. */
+  /** Set while a worker checks, or has just checked, whether a vendor accepts a key. */
   keyCheck: (vendor: string, keyId: string): string => `${root}:key-check:${vendor}:${keyId}`,
 };
 
-/** Requests that were refused, see api/refused-requests. */
+/** Refused requests, see api/refused-requests. */
 export const refusedKeys = {
-  /** What is kept of each (hash, by id). */
+  /** The stored requests (hash, by id). */
   rows: `${root}:{refused}:rows`,
   /** Sorted set of `id account`, by time. */
   all: `${root}:{refused}:all`,
-  /** Start of the names of accounts' own: sorted sets of ids, by time. */
+  /** Prefix of the accounts' own sorted sets: ids, by time. */
   accounts: `${root}:{refused}:of:`,
 };
 
-/** Names the place where the blobs of all processes lie, as long as one of them runs. */
+/** Name of the storage that holds the blobs of all processes, kept while one of them runs. */
 export const blobStorageKey = `${root}:blob-storage`;
 
-/** Job records that the database has refused (list), see api/ledger/outbox/quarantine.ts. */
+/** Job records rejected by the database (list), see api/ledger/outbox/quarantine.ts. */
 export const quarantineKey = `${root}:quarantine`;
 
-/** The spools that hold job records (hash): the name of each, and when it was last said, in ms since 1970. */
+/** The spools that hold job records (hash): the name of each, and when it was last reported, in ms since 1970. */
 export const spoolsKey = `${root}:spools`;
 
-/** How often something that is limited was tried of late; `hash` names what, and by whom. */
+/** Recent number of attempts at a limited action; `hash` identifies the action and the caller. */
 export function attemptsKey(hash: string): string {
   return `${root}:attempts:${hash}`;
 }

@@ -1,6 +1,6 @@
 /**
- * One of the verdicts that a script gives. Any other, from a script of another version, is an Error, which is returned: what else
- * its batch has replied can be read on.
+ * Parses a script's verdict. An unknown one, from a script of another version, is returned as an Error, so that the rest of the
+ * batch can still be read.
  */
 export function readVerdict<Verdict extends string>(verdicts: readonly Verdict[], text = ''): Verdict | Error {
   const verdict = verdicts.find((known) => known === text);

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** What Redis answers where it takes no commands, or no writes, for now; refusal.lua has the same. */
+/** Error codes of a Redis that accepts no commands, or no writes, for now; refusal.lua has the same. */
 export const refusalCodes = [
   'READONLY',
   'NOREPLICAS',
@@ -13,12 +13,12 @@ export const refusalCodes = [
   'BUSY',
 ] as const;
 
-/** How long a refused command is tried again: longer than a failover takes, and than a worker's lease. */
+/** How long a refused command is retried: longer than a failover, and than a worker's lease. */
 const patienceMs = 15_000;
-const shortestPauseMs = 20;
+const minPauseMs = 20;
 const maxPauseMs = 250;
 
-/** Up to Redis 6.2 the position in a script comes before the code. */
+/** Up to Redis 6.2 the position in a script precedes the code. */
 const refused = new RegExp(`(?:^|[\\s-])(?:${refusalCodes.join('|')}) `);
 
 /** Whether an error means that Redis refuses for now, and has changed nothing: the same command may succeed a moment later. */
@@ -27,10 +27,10 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /**
- * Makes a call of Redis, and again while that refuses, with pauses that grow.
+ * Calls Redis, and retries with growing pauses while Redis refuses.
  * @param call must tolerate a repeat
- * @param ms how long it is tried again
- * @throws what the call throws, a refusal only once the time is over
+ * @param ms how long to retry
+ * @throws what the call throws; a refusal only once the time is over
  */
 export async function untilAccepted<T>(call: () => Promise<T>, ms = patienceMs): Promise<T> {
   try {
@@ -40,11 +40,11 @@ export async function untilAccepted<T>(call: () => Promise<T>, ms = patienceMs):
   }
 }
 
-/** The same for a call that has failed once already. */
+/** Same as `untilAccepted`, for a call that has already failed once. */
 export async function retryRefused<T>(failure: unknown, call: () => Promise<T>, ms = patienceMs): Promise<T> {
   const giveUpAt = performance.now() + ms;
   let error = failure;
-  for (let pauseMs = shortestPauseMs; isRefusal(error); pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
+  for (let pauseMs = minPauseMs; isRefusal(error); pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
     if (performance.now() + pauseMs > giveUpAt) break;
     await delay(pauseMs);
     try {

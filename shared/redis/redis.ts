@@ -9,9 +9,9 @@ export type RedisClient = Redis | Cluster;
 const connectDeadlineMs = 5000;
 
 /**
- * Commands wait for a lost connection to come back and are sent again then (every script tolerates a repeat), so
- * `maxRetriesPerRequest` is off and `commandTimeout` never set: a command that "timed out" may still run. Callers bound
- * their own waits. `socketTimeout` ends a half-open connection, which would otherwise hang for over a minute.
+ * Commands wait for a lost connection to return and are then resent (every script tolerates a repeat), so
+ * `maxRetriesPerRequest` is off and `commandTimeout` never set: a command that "timed out" may still run. Callers bound their
+ * own waits. `socketTimeout` ends a half-open connection, which would otherwise hang for over a minute.
  */
 const options = {
   maxRetriesPerRequest: null,
@@ -23,20 +23,20 @@ const options = {
   reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 2 : false),
 } satisfies RedisOptions;
 
-/** What a process knows of its Redis. */
+/** A process's Redis connection. */
 export interface RedisHandle {
   /** For commands and scripts. */
   readonly client: RedisClient;
   /** Whether channels are published and subscribed by shard. */
   readonly isCluster: boolean;
-  /** A connection of its own for subscribing, or for commands that block; the caller closes it. */
+  /** Opens a separate connection for subscribing, or for blocking commands; the caller closes it. */
   subscriber(): RedisClient;
   close(): Promise<void>;
 }
 
 /**
- * Connects and looks what kind of Redis it is. `url` is `redis://…`, `rediss://…` or the path of a
- * Unix socket (`/run/redis.sock?password=…`); it may list several nodes of a Cluster, separated by commas.
+ * Connects and detects the kind of Redis. `url` is `redis://…`, `rediss://…` or the path of a Unix socket
+ * (`/run/redis.sock?password=…`); it may list several nodes of a Cluster, separated by commas.
  * @throws ConfigError when no node answers within 5 seconds.
  */
 export async function connectRedis(url: string, log: Logger): Promise<RedisHandle> {
@@ -104,7 +104,7 @@ function openCluster(nodes: string[]): Cluster {
   const clusterOptions = {
     shardedSubscribers: true,
     clusterRetryStrategy: (attempt: number) => Math.min(50 * 2 ** Math.min(attempt, 6), 1000),
-    // A failover takes seconds; giving up before it is over would fail requests that only have to wait.
+    // A failover takes seconds; giving up earlier would fail requests that only have to wait.
     maxRedirections: 64,
     retryDelayOnFailover: 200,
     retryDelayOnClusterDown: 200,
@@ -120,15 +120,15 @@ function openCluster(nodes: string[]): Cluster {
   return cluster;
 }
 
-/** How much memory Redis uses. */
+/** Redis's memory use. */
 export interface RedisMemory {
-  /** Of what it may use, or where it has no limit of its machine's, 0 to 1; 0 when neither is known. */
+  /** Share of its limit, or without a limit of the machine's memory, 0 to 1; 0 if neither is known. */
   readonly share: number;
-  /** `maxmemory` in bytes; 0: it has no limit. */
+  /** `maxmemory` in bytes; 0: no limit. */
   readonly limit: number;
 }
 
-/** How much memory Redis uses. On a Cluster: its fullest master, and the lowest limit. */
+/** Reads Redis's memory use. On a Cluster: of the fullest master, with the lowest limit. */
 export async function memoryUse(redis: RedisClient): Promise<RedisMemory> {
   const uses = (await memoryInfos(redis)).map(memoryUseOf);
   return {
@@ -140,8 +140,8 @@ export async function memoryUse(redis: RedisClient): Promise<RedisMemory> {
 function memoryUseOf(info: string): RedisMemory {
   const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
   const limit = figure('maxmemory');
-  const most = limit > 0 ? limit : figure('total_system_memory');
-  return { share: most > 0 ? figure('used_memory') / most : 0, limit };
+  const total = limit > 0 ? limit : figure('total_system_memory');
+  return { share: total > 0 ? figure('used_memory') / total : 0, limit };
 }
 
 function memoryInfos(redis: RedisClient): Promise<string[]> {
@@ -149,7 +149,7 @@ function memoryInfos(redis: RedisClient): Promise<string[]> {
   return Promise.all(nodes.map((node) => node.info('memory')));
 }
 
-/** The sentences to warn with: where this Redis may throw accepted jobs away, or take all memory there is. */
+/** Warnings for the operator: if this Redis may evict accepted jobs, or use all memory of its machine. */
 export async function redisWarnings(redis: RedisClient): Promise<string[]> {
   const infos = await memoryInfos(redis);
   const policies = infos.map((info) => /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'noeviction');
@@ -158,7 +158,7 @@ export async function redisWarnings(redis: RedisClient): Promise<string[]> {
   if (evicting !== undefined) {
     warnings.push(`Redis has maxmemory-policy ${evicting} and may silently lose accepted jobs: set it to noeviction.`);
   }
-  // One that does not tell has none to set.
+  // A Redis that does not report it has none to set.
   if (infos.some((info) => /^maxmemory:0\s*$/m.test(info))) {
     warnings.push(
       'Redis has no maxmemory and may take all memory of its machine: set one. New work is shed at 70 % of it.',

@@ -5,14 +5,13 @@ import type { RedisClient } from './redis.ts';
 /** A Lua script that runs atomically in Redis; the key list decides the node on a Cluster. */
 export type Script<Reply> = (redis: RedisClient, keys: string[], args: (string | number)[]) => Promise<Reply>;
 
-/** The part of a script that tells a refusal of Redis from what went wrong with one of its jobs. */
+/** The script fragment that separates a refusal by Redis from an error of a single job. */
 export const refusalScript = new URL('./refusal.lua', import.meta.url);
 
 /**
- * Loads the `.lua` file beside its caller: `loadScript(new URL('../jobs/begin.lua', import.meta.url))`. ioredis sends its hash,
- * and its text only where Redis does not know it yet. Scripts declare nothing but what their head says, and all keys of one
- * call share a hash tag.
- * @param parts what scripts have in common: it stands before the file
+ * Loads a `.lua` file: `loadScript(new URL('../jobs/begin.lua', import.meta.url))`. ioredis sends its hash, and its text only
+ * if Redis does not know it yet. A script's header lists all its inputs, and all keys of one call share a hash tag.
+ * @param parts shared fragments, prepended to the file
  */
 export function loadScript<Reply>(file: URL, ...parts: readonly URL[]): Script<Reply> {
   const name = basename(file.pathname, '.lua');
@@ -25,7 +24,7 @@ export function loadScript<Reply>(file: URL, ...parts: readonly URL[]): Script<R
   };
 }
 
-/** The text of a script as Redis gets it. Its name comes first, by which an operator knows it in the slow log. */
+/** The script's text as Redis gets it. Its name comes first, to identify it in the slow log. */
 export function scriptText(name: string, files: readonly (URL | string)[]): string {
   return [`-- ${name}`, ...files.map((file) => readFileSync(file, 'utf8'))].join('\n');
 }

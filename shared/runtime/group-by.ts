@@ -1,4 +1,4 @@
-/** Items by the key that `keyOf` gives them, in order (Map.groupBy, which Node 20 lacks). */
+/** Groups items by key, in order (Map.groupBy, which Node 20 lacks). */
 export function groupBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
   const groups = new Map<Key, Item[]>();
   for (const item of items) {

@@ -3,8 +3,8 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 export type { Logger };
 
 /**
- * The process's logger: JSON lines on stdout. Lines are gathered and written at most a second later, because a write per
- * request is a system call per request; `flush` them before exit. Never log bodies, prompts or headers.
+ * The process's logger: JSON lines on stdout. Lines are batched and written at most a second later, because a write per request
+ * is a system call per request; `flush` them before exit. Never log bodies, prompts or headers.
  */
 export function createLogger(level: string, role: string): { log: Logger; flush: () => void } {
   const destination = pino.destination({ dest: 1, sync: false });
@@ -13,7 +13,7 @@ export function createLogger(level: string, role: string): { log: Logger; flush:
     lines.pass();
     destination.flushSync();
   };
-  // Before the destination's own listeners, which write what it has.
+  // Before the destination's own listeners, which write what it holds.
   process.prependListener('beforeExit', () => lines.pass());
   process.prependListener('exit', () => lines.pass());
   const serializers = { err: loggedError };
@@ -24,7 +24,7 @@ export function createLogger(level: string, role: string): { log: Logger; flush:
 let second = 0;
 let secondText = '';
 
-/** What pino's own function of the name returns, without a `Date` for each line. */
+/** Same as pino's own `isoTime`, without a `Date` per line. */
 function isoTime(): string {
   const now = Date.now();
   const milliseconds = now % 1000;
@@ -39,8 +39,8 @@ const gatheredCharacters = 16_000;
 const gatheredMs = 1000;
 
 /**
- * Gathers lines until they are worth a write. The destination could gather them itself, but it measures, and so copies,
- * all that it has gathered at every line: that was a twelfth of all memory that an api process takes and gives back.
+ * Batches lines into larger writes. The destination could batch them itself, but it measures, and so copies, its whole buffer
+ * at every line: that was a twelfth of all memory allocated by an api process.
  */
 class GatheredLines implements DestinationStream {
   readonly #write: (text: string) => void;
@@ -58,7 +58,7 @@ class GatheredLines implements DestinationStream {
     if (this.#characters >= gatheredCharacters) this.pass();
   }
 
-  /** Passes on what there is. */
+  /** Writes the buffered lines. */
   pass(): void {
     if (this.#lines.length === 0) return;
     const text = this.#lines.join('');
@@ -68,7 +68,7 @@ class GatheredLines implements DestinationStream {
   }
 }
 
-/** What of an error is logged. Not whatever else it carries: those of Redis hold their command, and so prompts. */
+/** The logged parts of an error. Not its other properties: Redis errors contain their command, and so prompts. */
 function loggedError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { type, message, stack } = pino.stdSerializers.err(error);
@@ -80,11 +80,11 @@ function loggedError(error: unknown): unknown {
   };
 }
 
-/** Ids of blobs, however their slash is written, and what signs a link to one: either is half of a key to a caller's file. */
+/** Blob ids, with a plain or encoded slash, and link signatures: either is half of the access to a caller's file. */
 const blobId = /\b\d{10}(?:\/|%2f)[0-9a-f-]{36}(?:\.[a-z0-9]{1,5})?/gi;
 const linkSignature = /\b(signature=)[^\s&"']+/gi;
 
-/** A text without the ids of blobs and the signatures of links to them. */
+/** Removes blob ids and link signatures from a text. */
 export function withoutIds(text: string): string {
   return text.replace(blobId, '[blob]').replace(linkSignature, '$1[hidden]');
 }

@@ -4,15 +4,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isLoopback } from '../config/loopback.ts';
 import type { Registry } from './metrics.ts';
 
-/** Headers by which a proxy says that somebody else asks. */
+/** Headers that show that a proxy forwarded the request. */
 const forwardingHeaders = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'via'];
 
-/** The names under which this machine asks itself: a page that has rebound its own name sends that. */
+/** Host names for requests from this machine: a page using DNS rebinding sends its own name. */
 const loopbackHost = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i;
 
 /**
- * Whether a request may read metrics: by the token; where there is none, from this machine, by no proxy and under none but
- * its own name.
+ * Whether a request may read metrics: by the token; without a configured token, only from this machine, not through a proxy,
+ * and with a loopback host name.
  */
 export function mayReadMetrics({ socket, headers }: IncomingMessage, token: string | undefined): boolean {
   if (token !== undefined) return isSame(/^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? '', token);
@@ -20,18 +20,18 @@ export function mayReadMetrics({ socket, headers }: IncomingMessage, token: stri
   return forwardingHeaders.every((name) => headers[name] === undefined);
 }
 
-/** Compares by digests, in a time that tells nothing. */
+/** Compares digests in constant time. */
 function isSame(one: string, other: string): boolean {
   const [first, second] = [one, other].map((text) => createHash('sha256').update(text).digest());
   return timingSafeEqual(first as Buffer, second as Buffer);
 }
 
-/** How long collections are apart at least, in ms. */
+/** Minimum interval between collections, in ms. */
 const collectionMs = 1000;
 
 /**
- * Collects a registry's metrics at most once a second, however many ask: those who come in between wait for the next one
- * and share it, so that everybody reads figures of after their asking.
+ * Collects a registry's metrics at most once a second: requests that arrive in between wait for the next collection and share
+ * it, so that all get figures collected after their request.
  */
 export class Scrapes {
   readonly #registry: Registry;
@@ -46,7 +46,7 @@ export class Scrapes {
     return this.#registry.contentType;
   }
 
-  /** The metrics as text. */
+  /** Returns the metrics as text. */
   read(): Promise<string> {
     this.#next ??= this.#collect();
     return this.#next;
@@ -57,7 +57,7 @@ export class Scrapes {
     this.#last = delay(collectionMs, undefined, { ref: false });
     this.#next = undefined;
     const metrics = this.#registry.metrics();
-    // One that takes longer than the pause is not overtaken either.
+    // A collection that takes longer than the interval is not overtaken either.
     this.#last = Promise.all([this.#last, metrics.catch(() => undefined)]);
     return await metrics;
   }

@@ -9,7 +9,7 @@ export type { Registry };
 /** Seconds, from a cached answer to a long reasoning run. */
 const secondsBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** Metrics that every process has: event-loop lag, Redis round trip, process figures. */
+/** Metrics of every process: event-loop lag, Redis round trip, process figures. */
 export function createRegistry(role: string, redis: RedisClient): Registry {
   const registry = new Registry();
   registry.setDefaultLabels({ role });
@@ -36,7 +36,7 @@ export function createRegistry(role: string, redis: RedisClient): Registry {
   return registry;
 }
 
-/** Errors that nothing in the process took: each is a defect, and ends the process in order. */
+/** Unhandled errors: each is a defect, and shuts the process down. */
 export function createFaultCounter(registry: Registry): Counter<'kind'> {
   return new Counter({
     name: 'sluice_faults_total',
@@ -46,7 +46,7 @@ export function createFaultCounter(registry: Registry): Counter<'kind'> {
   });
 }
 
-/** Seconds of a PING's round trip, or -1 after a second without an answer. */
+/** Seconds of a PING's round trip, or -1 after a second without a reply. */
 export async function redisLag(redis: RedisClient): Promise<number> {
   const started = performance.now();
   const answered = await withTimeout(
@@ -56,24 +56,24 @@ export async function redisLag(redis: RedisClient): Promise<number> {
   return answered === undefined ? -1 : (performance.now() - started) / 1000;
 }
 
-/** What an api process counts. */
+/** Metrics of an api process. */
 export interface ApiMetrics {
   /** Answered requests, by endpoint and status. */
   readonly requests: Counter<'endpoint' | 'status'>;
-  /** Errors, by code, whether they were a status or the last frame of a stream. */
+  /** Errors by code, whether sent as a status or as a stream's last frame. */
   readonly errors: Counter<'endpoint' | 'code'>;
   readonly firstFrame: Histogram<'endpoint'>;
   readonly duration: Histogram<'endpoint'>;
   readonly frames: Counter<string>;
-  /** Bytes written to connections, heads of responses among them. */
+  /** Bytes written to connections, including response heads. */
   readonly bytes: Counter<'endpoint'>;
-  /** Connections that were ended for what they took, by why. */
+  /** Connections closed for exceeding limits, by reason. */
   readonly connectionsCut: Counter<'reason'>;
-  /** Job records written to the database; one that was there already does not count. */
+  /** Job records written to the database; existing ones do not count. */
   readonly records: Counter<string>;
 }
 
-/** The numbers of an api process. */
+/** Creates the metrics of an api process. */
 export function createApiMetrics(registry: Registry): ApiMetrics {
   const registers = [registry];
   return {
@@ -124,7 +124,7 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
   };
 }
 
-/** What a worker process counts. */
+/** Metrics of a worker process. */
 export interface WorkerMetrics {
   readonly running: Gauge<'capability'>;
   readonly jobs: Counter<'capability' | 'vendor' | 'outcome'>;
@@ -136,15 +136,15 @@ export interface WorkerMetrics {
   readonly routeState: Gauge<'route'>;
 }
 
-/** What a worker measures when it is asked for its numbers. */
+/** Values that a worker measures at each scrape. */
 export interface WorkerGauges {
-  /** Retries that are allowed. */
+  /** Number of retries currently allowed. */
   retryBudget(): number;
-  /** How the keys of each vendor fare. */
+  /** Health of each vendor's keys. */
   keyHealth(): readonly KeyHealth[];
 }
 
-/** The numbers of a worker process. */
+/** Creates the metrics of a worker process. */
 export function createWorkerMetrics(registry: Registry, gauges: WorkerGauges): WorkerMetrics {
   const registers = [registry];
   new Gauge({

@@ -1,26 +1,26 @@
 import { chmod, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Read, write and enter, for the group and for everybody else. */
+/** Read, write and execute, for group and others. */
 const othersBits = 0o077;
 
-/** What the gateway keeps in the data folder; whatever else lies there is the operator's own. */
+/** The gateway's own files in the data folder; all others belong to the operator. */
 const ownFiles =
   /^(sluice\.db(-wal|-shm|-journal)?|launcher\.lock(-journal)?|api-key|operator-password|redis\.json|.*\.secret)$/;
 const ownFolders = new Set(['blobs', 'redis']);
 
 /**
- * Has this process, and the children it starts, make files that only their owner can read: the database, its journal, blobs
- * and Redis's data hold requests and credentials. Every program calls it before anything else.
+ * Makes this process and its children create files that only their owner can read: the database, its journal, blobs and Redis's
+ * data contain requests and credentials. Every program calls it first.
  */
 export function keepFilesPrivate(): void {
   process.umask(othersBits);
 }
 
 /**
- * Takes others' permissions off the gateway's own files in the data folder, which earlier versions made readable by all. The
- * folder itself is left as it is: it may be one that other programs use.
- * @returns what to warn of, where others may enter the folder or a file cannot be changed
+ * Removes others' permissions from the gateway's own files in the data folder, which earlier versions made world-readable. The
+ * folder itself is left unchanged: other programs may use it.
+ * @returns a warning if others may enter the folder or a file cannot be changed
  */
 export async function tightenDataDir(dataDir: string): Promise<string | undefined> {
   const names = await readdir(dataDir, { withFileTypes: true }).catch(() => []);
@@ -35,7 +35,7 @@ export async function tightenDataDir(dataDir: string): Promise<string | undefine
   return `Other users may enter the data folder ${dataDir} (mode ${mode.toString(8).padStart(4, '0')}): run chmod 700 on it.`;
 }
 
-/** Returns whether only the owner has any permission afterwards. A file that is gone by then is nobody's. */
+/** Returns whether only the owner has permissions afterwards. A file deleted meanwhile counts as such. */
 async function tighten(path: string): Promise<boolean> {
   const mode = await modeOf(path);
   if ((mode & othersBits) === 0) return true;
@@ -45,7 +45,7 @@ async function tighten(path: string): Promise<boolean> {
   );
 }
 
-/** The permissions of a file; none where it cannot be looked at. */
+/** A file's permissions; 0 if it cannot be read. */
 async function modeOf(path: string): Promise<number> {
   return await stat(path).then(
     ({ mode }) => mode & 0o777,

@@ -1,6 +1,6 @@
 /**
- * What looks like a key: what a vendor has starred out, and what starts as keys do, or is as long and as mixed as they are.
- * Words, ids of models and dates are not.
+ * Patterns of keys: starred out by a vendor, with a typical prefix, or as long and mixed as keys are. Plain words, model ids
+ * and dates do not match.
  */
 const keyPatterns = [
   /[\w.-]*\*{3,}[\w.*-]*/g,
@@ -10,28 +10,28 @@ const keyPatterns = [
   /\b[0-9a-f]{32,}\b/gi,
 ];
 
-/** The text without what looks like a key. */
+/** Replaces anything that looks like a key. */
 export function withoutKeys(text: string): string {
   return keyPatterns.reduce((rest, pattern) => rest.replace(pattern, '[key]'), text);
 }
 
-/** Ids, names of fields, and short values are no one's words: without them a message would say nothing. */
+/** Ids, field names and short values are not prompt text: without them a message would be useless. */
 const plainName = /^[\w.:/-]{0,40}$/;
 const minCharacters = 4;
-/** Runs of so many characters that a message shares with a request are the request's; shorter ones are anybody's. */
+/** Runs of at least this many characters shared by a message and a request come from the request; shorter ones are coincidence. */
 const minRun = 24;
-/** Each run that is longer by so many is found. */
+/** Finds each run that is longer than `minRun` by at least this many characters. */
 const stride = 8;
-/** What is looked at of a request, in characters of its strings: more takes too long. */
+/** Maximum number of characters of a request's strings to compare: more takes too long. */
 const maxLooked = 1024 * 1024;
 
 /**
- * A vendor's message without what it repeats of the request: prompts, texts of tools and whatever else the caller has written.
+ * Removes quotes of the request from a vendor's message: prompts, texts of tools and anything else written by the caller.
  * @param request JSON text
- * @returns undefined where the request is too long to tell, or is no JSON
+ * @returns undefined if the request is too long to check, or not JSON
  */
 export function withoutWordsOf(message: string, request: string): string | undefined {
-  // Parsing it alone would hold up everybody else.
+  // Even parsing it would block other requests.
   if (request.length > 2 * maxLooked) return undefined;
   const texts = stringsOf(request);
   if (texts === undefined) return undefined;
@@ -61,7 +61,7 @@ function withoutText(message: string, text: string, runs: ReadonlySet<string>): 
   return rest;
 }
 
-/** The strings of a request that may be its caller's words; undefined where it is no JSON. */
+/** The strings of a request that may be written by the caller; undefined if it is not JSON. */
 function stringsOf(request: string): string[] | undefined {
   const texts: string[] = [];
   const open: unknown[] = [];
@@ -75,7 +75,7 @@ function stringsOf(request: string): string[] | undefined {
       if (!plainName.test(value) && !value.startsWith('data:')) texts.push(value);
     } else if (typeof value === 'object' && value !== null) {
       for (const [name, each] of Object.entries(value)) {
-        // What the sandbox is told to answer is no prompt.
+        // The sandbox's instructions are not a prompt.
         if (name !== 'sandbox' && each !== null) open.push(each);
       }
     }

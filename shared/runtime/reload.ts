@@ -2,16 +2,15 @@ import { type Config, ConfigError, readConfig } from '../config/config.ts';
 import type { Logger } from './log.ts';
 
 /**
- * Reads the settings again at every SIGHUP and has `apply` take them. Where they cannot be used the old ones stay, whole,
- * and what is wrong is logged. Call it before a parent is told that this process is ready: a SIGHUP that nobody waits for
- * ends a process.
- * @returns ends that; SIGHUP is then passed over
+ * Reads the settings again at every SIGHUP and passes them to `apply`. Invalid settings are logged, and the old ones stay as a
+ * whole. Call it before a parent is notified that this process is ready: an unhandled SIGHUP ends a process.
+ * @returns a function that stops this; SIGHUP is then ignored
  */
 export function reloadOnHangup(options: { log: Logger; apply: (config: Config) => void }): () => void {
   const { log, apply } = options;
-  let isOver = false;
+  let isStopped = false;
   process.on('SIGHUP', () => {
-    if (isOver) return;
+    if (isStopped) return;
     try {
       const config = readConfig();
       apply(config);
@@ -23,6 +22,6 @@ export function reloadOnHangup(options: { log: Logger; apply: (config: Config) =
     }
   });
   return () => {
-    isOver = true;
+    isStopped = true;
   };
 }

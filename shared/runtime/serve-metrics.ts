@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { mayReadMetrics, type Scrapes } from './metrics-access.ts';
 
-/** Answers a scrape, or says that it is not allowed. */
+/** Answers a scrape, or refuses it with a 403. */
 export async function answerScrape(
   request: IncomingMessage,
   response: ServerResponse,
@@ -17,7 +17,7 @@ export async function answerScrape(
   response.end(await scrapes.read());
 }
 
-/** A server of `/metrics`, and nothing else, for a port of its own. Without a token it is open to whoever reaches that port. */
+/** A server for `/metrics` only, for a separate port. Without a token it is open to everyone who can reach that port. */
 export function metricsServer(token: string | undefined, scrapes: Scrapes): Server {
   return createServer(async (request, response) => {
     if (request.url?.split('?')[0] !== '/metrics') {

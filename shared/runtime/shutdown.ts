@@ -1,30 +1,29 @@
 import type { Counter } from 'prom-client';
 import type { Logger } from './log.ts';
 
-/** A step of closing; it gets a signal that is aborted when the time for closing is over. */
+/** A shutdown step; its signal is aborted when the shutdown timeout is over. */
 type Closer = (signal: AbortSignal) => Promise<void> | void;
 
-/** A terminal's Ctrl-C may come twice: from the terminal itself, and passed on by npm. */
+/** A terminal's Ctrl-C may arrive twice: from the terminal itself, and forwarded by npm. */
 const sameSignalMs = 1000;
 
-/** How a process closes. */
+/** Shutdown settings of a process. */
 export interface ClosingOptions {
   readonly close: Closer;
-  /** How long `close` may take, in ms. */
+  /** Timeout for `close`, in ms. */
   readonly timeoutMs: number;
   readonly log: Logger;
   readonly flush: () => void;
-  /** Counts errors that nothing in the process took. */
+  /** Counts unhandled errors. */
   readonly faults: Counter<'kind'>;
 }
 
 /**
- * Runs `close` once on SIGTERM or SIGINT (or when a parent that started this process through an IPC channel is gone),
- * gives it `timeoutMs`, and ends the process. A second signal ends it at once.
+ * Runs `close` once on SIGTERM or SIGINT (or when a parent that started this process through an IPC channel is gone), with
+ * `timeoutMs` as timeout, and ends the process. A second signal ends it at once.
  *
- * A promise that rejects and an exception that is thrown where nobody takes it are defects: what one request broke may be
- * anything, so the process takes no new work and is replaced. It closes in order, because hundreds of other requests that
- * have nothing to do with it are still under way; its exit code is 1.
+ * Unhandled rejections and uncaught exceptions are defects: they may have broken any state, so the process accepts no new work
+ * and is replaced. It shuts down gracefully, because hundreds of unrelated requests are still in flight; its exit code is 1.
  */
 export function closeOnSignal({ close, timeoutMs, log, flush, faults }: ClosingOptions): void {
   let closingSince: number | undefined;
@@ -37,7 +36,7 @@ export function closeOnSignal({ close, timeoutMs, log, flush, faults }: ClosingO
     }
     closingSince = Date.now();
     log.info({ reason }, 'shutting down');
-    // The grace lets the closers notice the aborted signal and leave things tidy before the process ends.
+    // The grace period lets the closers react to the aborted signal before the process ends.
     const hardStop = setTimeout(() => {
       log.error('shutdown timed out');
       flush();

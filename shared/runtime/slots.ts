@@ -1,4 +1,4 @@
-/** Lets so many pieces of work run at a time; the others wait in their order. */
+/** Limits how many tasks run concurrently; the others wait in order. */
 export class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];
@@ -13,7 +13,7 @@ export class Slots {
     try {
       return await work();
     } finally {
-      // The slot is handed on: nobody who comes meanwhile gets before those that wait.
+      // The slot is handed on directly, so that newcomers cannot overtake those waiting.
       const next = this.#waiting.shift();
       if (next === undefined) this.#free++;
       else next();

@@ -1,14 +1,14 @@
-/** What can be in one crowd at a time. */
+/** A member of at most one `SwapRemoveSet` at a time. */
 export interface SwapRemoveMember {
-  /** Where it stands; the crowd's own business. */
+  /** Its index; managed by the set. */
   place: number;
 }
 
 /**
- * A set of what comes and goes by the thousand a second, in no order. A `Set` would not do: V8 gives one that loses as many as
- * it takes a new table again and again, to which the old one points. An old table that has once outlived two collections of
- * young objects keeps all later ones, and with them whatever stood in them (finished requests, their bodies), until the next
- * full collection: that was half of what each collection had to copy.
+ * An unordered set whose members change thousands of times a second. A `Set` is unsuitable: V8 repeatedly gives a set that
+ * loses as many members as it gains a new table, to which the old one points. An old table that survives two young-generation
+ * collections retains all later ones, and with them their members (finished requests, their bodies), until the next full
+ * collection: that was half of what each collection had to copy.
  */
 export class SwapRemoveSet<Member extends SwapRemoveMember> {
   readonly #members: Member[] = [];
@@ -18,7 +18,7 @@ export class SwapRemoveSet<Member extends SwapRemoveMember> {
     this.#members.push(member);
   }
 
-  /** Takes a member out; what is not in it stays out. */
+  /** Removes a member, if present. */
   delete(member: Member): void {
     if (this.#members[member.place] !== member) return;
     const last = this.#members.pop() as Member;
@@ -31,7 +31,7 @@ export class SwapRemoveSet<Member extends SwapRemoveMember> {
     return this.#members.length;
   }
 
-  /** Those that are in it now, whatever becomes of it meanwhile. */
+  /** A snapshot of the members. */
   [Symbol.iterator](): Iterator<Member> {
     return this.#members.slice().values();
   }

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 
-/** The version of this build: its package's, which lies three folders up from the built file and two from the source. */
+/** The version of this build, from its package.json, which lies three folders above the built file and two above the source. */
 export const version = readVersion();
 
 function readVersion(): string {

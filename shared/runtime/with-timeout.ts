@@ -1,6 +1,6 @@
 /**
- * What a promise becomes, or undefined when that takes longer than `ms`. The promise itself goes on. A process that stood
- * still past the time first hears what has come meanwhile: timers are looked at before what was received.
+ * Resolves to the promise's value, or to undefined after `ms`. The promise itself continues. A process that was blocked past
+ * the timeout first handles what arrived meanwhile: timers run before received data.
  */
 export async function withTimeout<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;

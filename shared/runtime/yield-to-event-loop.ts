@@ -1,20 +1,20 @@
 const waiting: (() => void)[] = [];
 
 /**
- * Calls back when it is the caller's turn: of all uploads together one chunk is handled per turn of the event loop, first
- * come, first served. A hundred uploads at a time would otherwise hold every other request up for a hundred chunks.
+ * Calls back in a later pass of the event loop: all uploads together handle one chunk per pass, first come, first served. A
+ * hundred concurrent uploads would otherwise delay every other request by a hundred chunks.
  */
-export function yieldToEventLoop(turn: () => void): void {
-  waiting.push(turn);
+export function yieldToEventLoop(callback: () => void): void {
+  waiting.push(callback);
   if (waiting.length === 1) setImmediate(run);
 }
 
 function run(): void {
-  const [turn] = waiting;
+  const [callback] = waiting;
   try {
-    turn?.();
+    callback?.();
   } finally {
-    // Also after one that fails: the uploads behind it have theirs.
+    // Also after a callback that throws, so that the uploads behind it continue.
     waiting.shift();
     if (waiting.length > 0) setImmediate(run);
   }

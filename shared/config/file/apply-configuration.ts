@@ -6,7 +6,7 @@ import { applyVendors, type VendorSources } from './apply-vendors.ts';
 import type { ConfigurationFile } from './configuration-file.ts';
 import type { Configuration } from './read-configuration.ts';
 
-/** What the operator's file changes. */
+/** The result of applying the configuration file. */
 export interface Applied {
   readonly vendors: Readonly<Record<string, VendorSettings>>;
   readonly models: readonly Model[];
@@ -14,8 +14,8 @@ export interface Applied {
 }
 
 /**
- * The vendors, models and routing that result from the catalogue, the environment and the operator's file.
- * @throws ConfigError with every mistake: names that nothing has, models that lack something.
+ * Combines the catalogue, the environment and the configuration file.
+ * @throws ConfigError with every mistake: unknown names, incomplete models.
  */
 export function applyConfiguration(
   { file, source }: Configuration,

@@ -7,7 +7,7 @@ import { expected, type Mistake } from './mistake.ts';
 type Entries = readonly (readonly [id: string, entry: ModelEntry])[];
 
 /**
- * The models of the table as the file changes them, in the table's order; new ones come last.
+ * The table's models as changed by the file, in the table's order; new ones come last.
  * @param file its models, and its vendors, which routes may name
  */
 export function applyModels(
@@ -22,7 +22,7 @@ export function applyModels(
     checkAlone(id, entry, mistakes);
     checkVendors(id, entry, file.vendors, mistakes);
   }
-  // By the ids of the table: hidden ones are still there, since an alias may stand for one.
+  // By ids of the table: hidden ones are still included, as aliases may refer to them.
   const rows = new Map(table.map((model) => [model.id, model]));
   for (const [id, entry] of entries) {
     const before = rows.get(id);
@@ -50,7 +50,7 @@ export function applyModels(
   return { models: [...named.values()], mistakes };
 }
 
-/** What hides a model or makes it an alias says nothing else of it. */
+/** An entry that hides a model or makes it an alias must contain nothing else. */
 function checkAlone(id: string, entry: ModelEntry, mistakes: Mistake[]): void {
   const alone = (entry.hide && 'hide') || (entry.aliasOf !== undefined && 'alias_of');
   if (alone && Object.keys(entry).length > 1) {
@@ -58,7 +58,7 @@ function checkAlone(id: string, entry: ModelEntry, mistakes: Mistake[]): void {
   }
 }
 
-/** A vendor that is known but off is no mistake: its models are only not available. */
+/** A known vendor that is off is not a mistake: its models are merely unavailable. */
 function checkVendors(
   id: string,
   { routes = [] }: ModelEntry,
@@ -66,8 +66,8 @@ function checkVendors(
   mistakes: Mistake[],
 ): void {
   const seen = new Set<string>();
-  for (const [place, { vendor, model }] of routes.entries()) {
-    const path = ['models', id, 'routes', place];
+  for (const [index, { vendor, model }] of routes.entries()) {
+    const path = ['models', id, 'routes', index];
     if (findVendorRow(vendor) === undefined && !Object.hasOwn(vendors, vendor)) {
       mistakes.push(expected([...path, 'vendor'], 'a vendor of the table or of this file'));
     }
@@ -77,7 +77,7 @@ function checkVendors(
   }
 }
 
-/** A new name must not be that of another model or alias, unless that one is renamed, too, or hidden. */
+/** A new name must not be that of another model or alias, unless that one is renamed or hidden, too. */
 function checkRenames(
   entries: Entries,
   rows: ReadonlyMap<string, Model>,
@@ -97,8 +97,8 @@ function checkRenames(
 
 function checkFallbacks(entries: Entries, named: ReadonlyMap<string, Model>, mistakes: Mistake[]): void {
   for (const [id, { fallbacks = [], rename = id }] of entries) {
-    for (const [place, fallback] of fallbacks.entries()) {
-      const path = ['models', id, 'fallbacks', place];
+    for (const [index, fallback] of fallbacks.entries()) {
+      const path = ['models', id, 'fallbacks', index];
       const other = named.get(fallback);
       const capability = named.get(rename)?.capability;
       if (other === undefined) mistakes.push(expected(path, 'the id of a model that is not hidden'));

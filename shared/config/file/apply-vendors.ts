@@ -6,15 +6,15 @@ import { expected, type Mistake } from './mistake.ts';
 type Vendors = Readonly<Record<string, VendorSettings>>;
 
 export interface VendorSources {
-  /** Those that the environment turns on. */
+  /** Vendors enabled by the environment. */
   readonly vendors: Vendors;
-  /** Whether the sandbox is wanted; where it runs, nobody but the environment may say. */
+  /** Whether the sandbox is enabled; its address comes only from the environment. */
   readonly sandbox: boolean;
-  /** Where `<VENDOR>_BASE_URL` of vendors without a key there is found; read already, so known to be URLs. */
+  /** Source of `<VENDOR>_BASE_URL` for vendors without a key there; already validated as URLs. */
   readonly environment: Readonly<Record<string, unknown>>;
 }
 
-/** `SLUICE_SANDBOX` with what the file says of vendors: `auto` is off as soon as it turns one on. */
+/** Resolves `SLUICE_SANDBOX` with the file's vendors: `auto` is off as soon as the file enables one. */
 export function sandboxSetting(setting: SandboxSetting, file: ConfigurationFile): SandboxSetting {
   const { sandbox, ...others } = file.vendors;
   if (sandbox?.enabled === false) return 'off';
@@ -22,7 +22,7 @@ export function sandboxSetting(setting: SandboxSetting, file: ConfigurationFile)
   return setting === 'auto' && turnsOn ? 'off' : setting;
 }
 
-/** Addresses of the table's vendors as settings of the environment, for those whose key stands there. */
+/** Addresses of the table's vendors as settings of the environment, for vendors whose key is set there. */
 export function addressSettings(file: ConfigurationFile): Readonly<Record<string, string>> {
   return Object.fromEntries(
     vendorRows.flatMap((row) => {
@@ -32,7 +32,7 @@ export function addressSettings(file: ConfigurationFile): Readonly<Record<string
   );
 }
 
-/** The vendors that are on, in the order of their table, then the file's own ones, then the sandbox. */
+/** The enabled vendors, in the order of their table, then the file's own ones, then the sandbox. */
 export function applyVendors(
   sources: VendorSources,
   entries: ConfigurationFile['vendors'],
@@ -47,7 +47,7 @@ export function applyVendors(
   return { vendors, mistakes };
 }
 
-/** Undefined: it is off. */
+/** Returns undefined if the vendor is off. */
 function vendorOf(
   name: string,
   { vendors, sandbox, environment }: VendorSources,
@@ -61,7 +61,7 @@ function vendorOf(
   const row = findVendorRow(entry.like ?? name) ?? (findVendorRow('openai') as VendorRow);
   const elsewhere = own && (environment[`${settingName(own)}_BASE_URL`] as string | undefined)?.replace(/\/+$/, '');
   const baseUrl = entry.baseUrl ?? before?.baseUrl ?? elsewhere;
-  // Where the built-in stand-in runs is what its launcher says.
+  // Only the launcher sets the sandbox's address.
   if (name === 'sandbox' && (!sandbox || baseUrl === undefined)) return undefined;
   if (baseUrl === undefined && (own === undefined || row.needsBaseUrl)) {
     mistakes.push(expected(['vendors', name, 'base_url'], row.needsBaseUrl ? `a URL such as ${row.baseUrl}` : 'a URL'));
@@ -84,7 +84,7 @@ function vendorOf(
   return { row, baseUrl: baseUrl ?? row.baseUrl, apiKeys, isOpen, ...(unbilled && { unbilled }) };
 }
 
-/** Several keys may stand in one variable of the environment, separated by commas. */
+/** One environment variable may contain several keys, separated by commas. */
 function keysOf({ apiKey, apiKeys }: VendorEntry): string[] | undefined {
   const given = apiKeys ?? (apiKey === undefined ? undefined : [apiKey]);
   return given?.flatMap((keys) => keys.split(',')).flatMap((key) => key.trim() || []);

@@ -16,8 +16,8 @@ const traitOwners: readonly (readonly [key: string, field: keyof ModelEntry & ke
   ['video', 'video', 'video'],
 ];
 
-/** What a model of a capability is taken to be able to do where neither the catalogue nor the file says. */
-const unsaid: Partial<Record<keyof Model, unknown>> = {
+/** Default traits for a capability, if neither the catalogue nor the file specifies them. */
+const defaultTraits: Partial<Record<keyof Model, unknown>> = {
   ...usualTraits.embedding,
   ...usualTraits.image,
   ...usualTraits.transcription,
@@ -27,9 +27,9 @@ const unsaid: Partial<Record<keyof Model, unknown>> = {
 };
 
 /**
- * A row of the catalogue changed field by field, or a new one.
- * @param mistakes what cannot be used is added here
- * @returns undefined where nothing can be made of it
+ * Changes a row of the catalogue field by field, or creates one.
+ * @param mistakes receives unusable entries
+ * @returns undefined if the entry is unusable
  */
 export function changeModel(
   id: string,
@@ -57,7 +57,7 @@ export function changeModel(
   };
 }
 
-/** The traits that are said; those that are mappings are changed field by field. */
+/** The specified traits; mappings are merged field by field. */
 function traitsOf(
   before: Model | undefined,
   entry: ModelEntry,
@@ -66,13 +66,14 @@ function traitsOf(
 ): Partial<Model> {
   const traits: Record<string, unknown> = {};
   for (const [key, field, owner] of traitOwners) {
-    const said = entry[field];
-    if (said !== undefined && owner !== capability) refuse(key, `only models of the capability ${owner} have this`);
-    else if (typeof said === 'object')
-      traits[field] = { ...(unsaid[field] as object), ...(before?.[field] as object), ...said };
-    else if (said !== undefined) traits[field] = said;
-    // A chat model without traits takes everything; any other model's endpoint needs to know.
-    else if (before === undefined && owner === capability && owner !== 'chat') traits[field] = unsaid[field];
+    const specified = entry[field];
+    if (specified !== undefined && owner !== capability)
+      refuse(key, `only models of the capability ${owner} have this`);
+    else if (typeof specified === 'object')
+      traits[field] = { ...(defaultTraits[field] as object), ...(before?.[field] as object), ...specified };
+    else if (specified !== undefined) traits[field] = specified;
+    // A chat model without traits accepts everything; any other model's endpoint needs them.
+    else if (before === undefined && owner === capability && owner !== 'chat') traits[field] = defaultTraits[field];
   }
   const { sizes, seconds } = (traits.video ?? {}) as { sizes?: unknown; seconds?: unknown };
   if (traits.video !== undefined && (sizes === undefined || seconds === undefined)) {
@@ -85,15 +86,15 @@ type Facts = Pick<Model, 'contextWindow' | 'maxOutputTokens' | 'prices'>;
 const factNames = ['contextWindow', 'maxOutputTokens', 'prices'] as const;
 
 /**
- * The row with its routes. What the file says of the model holds for every route that says nothing else; the row's own facts
- * are those of the first route.
+ * The row with its routes. The model's settings in the file apply to every route that does not override them; the row's own
+ * facts are those of the first route.
  */
 function withRoutes(changed: Omit<Model, 'routes'>, before: Model | undefined, entry: ModelEntry): Model {
   const facts = given(entry, factNames);
   const own = changeFacts(changed, facts);
   if (entry.routes === undefined) {
-    const routes = (before?.routes ?? []).map((route, place) =>
-      place === 0 ? route : { ...route, ...changeFacts(route, facts) },
+    const routes = (before?.routes ?? []).map((route, index) =>
+      index === 0 ? route : { ...route, ...changeFacts(route, facts) },
     );
     return { ...changed, ...own, routes };
   }
@@ -116,7 +117,7 @@ function routeOf(entry: RouteEntry, model: Facts): ModelRoute {
   };
 }
 
-/** Prices are changed one by one, too. Price steps that are emptied are gone. */
+/** Prices are merged one by one, too. An empty list of price steps removes them. */
 function changeFacts(before: Facts, change: Partial<Facts>): Facts {
   const { above, ...prices } = { ...before.prices, ...change.prices };
   const steps = above !== undefined && above.length > 0 && { above };
@@ -127,7 +128,7 @@ function changeFacts(before: Facts, change: Partial<Facts>): Facts {
   };
 }
 
-/** These fields of an object, as far as it has them. */
+/** Picks the defined ones of these fields. */
 function given<Holder extends object, const Name extends keyof Holder>(
   holder: Holder,
   names: readonly Name[],

@@ -12,21 +12,21 @@ const baseUrl = z
   .transform((url) => url.replace(/\/+$/, ''));
 
 const vendor = mapping({
-  /** The row of the table whose wire it speaks. Left out: the row of its own name, else OpenAI's. */
+  /** The table row whose wire format it uses. Left out: the row of its own name, else OpenAI's. */
   like: oneOf(vendorRows.map(({ name }) => name)).optional(),
   base_url: baseUrl.optional(),
   api_key: text().optional(),
   api_keys: list(text(), 'texts').optional(),
   open: flag().optional(),
-  /** What it bills nothing for beside its models' prices: fields, types of tools, `service_tier.flex`. */
+  /** Items not billed in addition to model prices: fields, types of tools, `service_tier.flex`. */
   unbilled: list(text(), 'names of fields, tools or tiers').optional(),
-  /** `false`: off, whatever the environment says. */
+  /** `false` turns the vendor off, whatever the environment says. */
   enabled: flag().optional(),
 }).transform(camelKeys);
 
 const modelId = text('the id of a model, up to 256 characters', 256);
 
-/** What a model has, and a route of it may have otherwise. */
+/** Properties of a model that a route may override. */
 const facts = {
   context_window: whole(1, 1_000_000_000).optional(),
   max_output_tokens: whole(1, 1_000_000_000).optional(),
@@ -50,7 +50,7 @@ const route = mapping({
   idle_seconds: milliseconds().optional(),
 }).transform(camelKeys);
 
-/** A day, or seconds since 1970; read as the latter. */
+/** A day, or seconds since 1970; converted to the latter. */
 const time = z.union(
   [z.int().min(0).max(100_000_000_000), z.iso.date().transform((day) => Date.parse(`${day}T00:00:00Z`) / 1000)],
   'expected a day (2026-11-21) or whole seconds since 1970',
@@ -60,7 +60,7 @@ const imageSize = pattern(/^\d+x\d+$|^auto$/, 'a size such as 1024x1024, or auto
 const videoSize = pattern(/^\d+x\d+$/, 'a size such as 1280x720');
 const seconds = whole(1, 86_400).transform(String);
 
-/** What only models of some capabilities have; see shared/catalogue/model.ts, which has the same by other names. */
+/** Traits of models of some capabilities; shared/catalogue/model.ts has the same under other names. */
 const traits = {
   chat: mapping({ hints: flag().optional(), effort: flag().optional() }).transform(camelKeys).optional(),
   legacy_completions: flag().optional(),
@@ -106,10 +106,10 @@ const traits = {
 };
 
 const model = mapping({
-  /** Takes it out of the list: no caller can ask for it. */
+  /** Removes it from the list: callers cannot request it. */
   hide: z.literal(true, 'expected true, or nothing').optional(),
   rename: modelId.optional(),
-  /** This id answers as that model does. */
+  /** Makes this id an alias of that model. */
   alias_of: modelId.optional(),
   capability: oneOf(capabilities).optional(),
   owned_by: pattern(/^[a-z0-9-]+$/, 'lower-case letters, digits and hyphens').optional(),
@@ -120,7 +120,7 @@ const model = mapping({
   deprecated_at: time.optional(),
   ...facts,
   ...traits,
-  /** In place of all it has. */
+  /** Replaces all existing routes. */
   routes: list(route, 'routes').optional(),
   fallbacks: list(modelId, 'ids of models', 0).optional(),
 }).transform(camelKeys);
@@ -138,7 +138,7 @@ const routing = mapping({
     .optional(),
 }).transform(camelKeys);
 
-const limit = ([least, most]: readonly [number, number]) => whole(least, most).optional();
+const limit = ([min, max]: readonly [number, number]) => whole(min, max).optional();
 
 const limits = mapping({
   queue_limit: limit(limitBounds.queue_limit),
@@ -149,7 +149,7 @@ const limits = mapping({
   vendor_silence_seconds: limit(limitBounds.vendor_silence_seconds),
 });
 
-/** The whole file. A section whose entries are all commented out is null. */
+/** The whole file. A section is null if all its entries are commented out. */
 export const configurationFile = mapping({
   vendors: named(pattern(/^[a-z0-9][a-z0-9-]{0,63}$/, 'a name of lower-case letters, digits and hyphens'), vendor)
     .nullish()
@@ -161,7 +161,7 @@ export const configurationFile = mapping({
   limits: limits.nullish().transform((given) => given ?? {}),
 });
 
-/** The operator's file (`SLUICE_CONFIG`), its units those of the code: nano-dollars, milliseconds of routes. */
+/** The configuration file (`SLUICE_CONFIG`) in the units of the code: nano-dollars, milliseconds of routes. */
 export type ConfigurationFile = z.infer<typeof configurationFile>;
 export type VendorEntry = ConfigurationFile['vendors'][string];
 export type ModelEntry = ConfigurationFile['models'][string];

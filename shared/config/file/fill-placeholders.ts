@@ -1,12 +1,12 @@
 import type { Mistake } from './mistake.ts';
 
-/** The parts of a vendor that `${NAME}` may stand in. */
+/** The fields of a vendor that may contain `${NAME}`. */
 const filledKeys = ['base_url', 'api_key', 'api_keys'];
 
-/** `${NAME}`, or the beginning of one that is not written so. */
+/** `${NAME}`, or the start of a malformed one. */
 const placeholder = /\$\{(?:([A-Za-z_][A-Za-z0-9_]*)\})?/g;
 
-/** The file's data with the environment's values in place of `${NAME}` in addresses and keys of vendors. */
+/** Replaces `${NAME}` in addresses and keys of vendors with the environment's values. */
 export function fillPlaceholders(
   value: unknown,
   environment: Readonly<Record<string, unknown>>,
@@ -38,7 +38,7 @@ export function fillPlaceholders(
   return { value: { ...(value as object), vendors: Object.fromEntries(filled) }, mistakes };
 }
 
-/** Undefined for anything that is not a mapping. */
+/** Returns undefined for anything that is not a mapping. */
 function entriesOf(value: unknown): [string, unknown][] | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : undefined;
 }

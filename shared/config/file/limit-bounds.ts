@@ -1,4 +1,4 @@
-/** Least and most of the limits that the file, and the environment as `SLUICE_<NAME>`, may set. */
+/** Minimum and maximum of the limits that the file, and the environment as `SLUICE_<NAME>`, may set. */
 export const limitBounds = {
   queue_limit: [1, 10_000_000],
   queue_wait_seconds: [1, 86_400],

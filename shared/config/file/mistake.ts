@@ -1,16 +1,16 @@
-/** Something in the operator's file that cannot be used. */
+/** An unusable part of the configuration file. */
 export interface Mistake {
-  /** Keys and places in lists that lead to it from the top of the file. */
+  /** Keys and list indexes from the top of the file. */
   readonly path: readonly (string | number)[];
-  /** What is wrong, as a line ends: `expected a number >= 0`. */
+  /** The problem, worded as the end of a line: `expected a number >= 0`. */
   readonly message: string;
-  /** Whether it is the last key of the path that is wrong, and not what stands under it. */
+  /** Whether the last key of the path is wrong, rather than its value. */
   readonly isKey?: boolean;
-  /** Whether what stands there instead is told, too. */
+  /** Whether to report the actual value, too. */
   readonly showsValue?: boolean;
 }
 
-/** A mistake that names what should stand there; what does stand there is told by whoever prints it. */
+/** A mistake that names the expected value; the actual one is added when it is printed. */
 export function expected(path: Mistake['path'], what: string): Mistake {
   return { path, message: `expected ${what}`, showsValue: true };
 }

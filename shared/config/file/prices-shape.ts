@@ -1,21 +1,21 @@
 import { z } from 'zod';
 import { camelKeys, list, mapping, named, text, whole } from './shapes.ts';
 
-/** By what a price of tokens is multiplied: dollars for a million → whole nano-dollars for a thousand. */
+/** Multiplier for token prices: dollars per million → whole nano-dollars per thousand. */
 const forTokens = 1_000_000;
 /** Dollars → nano-dollars. */
 const forOne = 1_000_000_000;
 
-/** How far from a whole nano-dollar a price may be. */
+/** Maximum deviation of a price from a whole nano-dollar. */
 const tolerance = 0.001;
 
-/** A price in dollars, read as nano-dollars. `most` catches a price that was meant for a million of what it is for. */
-function dollars(scale: number, most: number) {
+/** A price in dollars, converted to nano-dollars. `max` catches a price that was meant per million. */
+function dollars(scale: number, max: number) {
   const message = 'expected a number >= 0';
   return z
     .number(message)
     .min(0, message)
-    .max(most, `expected at most ${most} dollars`)
+    .max(max, `expected at most ${max} dollars`)
     .refine((price) => isWhole(price * scale), `expected a multiple of ${1 / scale} dollars`)
     .transform((price) => Math.round(price * scale));
 }
@@ -26,12 +26,12 @@ function isWhole(price: number): boolean {
 
 const tokens = () => dollars(forTokens, 100_000).optional();
 
-/** Of something that there are few of in a request. */
+/** Price of an item that occurs few times per request. */
 const each = () => dollars(forOne, 1000);
 
 const tokenPrices = { input: tokens(), cached_input: tokens(), cache_write: tokens(), output: tokens() };
 
-/** Prices in US dollars: for a million tokens, for an image, a second, a character, a request; read as the catalogue has them. */
+/** Prices in US dollars: per million tokens, per image, second, character, request; converted to the catalogue's units. */
 export const pricesShape = mapping({
   ...tokenPrices,
   image_output: tokens(),

@@ -4,7 +4,7 @@ import { fillPlaceholders } from './fill-placeholders.ts';
 import type { Mistake } from './mistake.ts';
 import { YamlSource } from './yaml-source.ts';
 
-/** What the operator's file says, and the file itself, for mistakes that only show when it is applied. */
+/** The parsed configuration file, with its source for mistakes found while applying it. */
 export interface Configuration {
   readonly file: ConfigurationFile;
   readonly source: Pick<YamlSource, 'error'>;
@@ -12,8 +12,8 @@ export interface Configuration {
 
 /**
  * Reads the operator's YAML file.
- * @param environment what `${NAME}` in addresses and keys of vendors is read from
- * @throws ConfigError with every mistake of syntax or shape, a line each: file, line, column, and what is expected there.
+ * @param environment values for `${NAME}` in addresses and keys of vendors
+ * @throws ConfigError with every mistake of syntax or shape, one per line: file, line, column, and what is expected there.
  */
 export function readConfiguration(path: string, environment: Readonly<Record<string, unknown>>): Configuration {
   const source = new YamlSource(path);
@@ -29,7 +29,7 @@ function mistakesOf(issue: z.core.$ZodIssue): Mistake[] {
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({ path: [...path, key], message: issue.message, isKey: true }));
   }
-  // A name that cannot be one stands in the path already.
+  // The path already contains an invalid name.
   if (issue.code === 'invalid_key') return [{ path, message: issue.issues[0]?.message ?? issue.message, isKey: true }];
   return [{ path, message: issue.message, showsValue: true }];
 }

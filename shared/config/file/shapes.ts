@@ -1,26 +1,26 @@
 import { z } from 'zod';
 
-/** The parts of the file's schema. Each says what it takes: that is the message of every mistake in it. */
+/** Building blocks of the file's schema. Each describes its requirement, which is the message of every mistake in it. */
 
-/** A text that says something. */
-export function text(what = 'a text', longest = 2048) {
+/** A non-empty text. */
+export function text(what = 'a text', max = 2048) {
   const message = `expected ${what}`;
-  return z.string(message).min(1, message).max(longest, message);
+  return z.string(message).min(1, message).max(max, message);
 }
 
-/** A text of a form. */
+/** A text matching a pattern. */
 export function pattern(form: RegExp, what: string) {
   return z.string(`expected ${what}`).regex(form, `expected ${what}`);
 }
 
-export function whole(least: number, most: number) {
-  const message = `expected a whole number from ${least} to ${most}`;
-  return z.int(message).min(least, message).max(most, message);
+export function whole(min: number, max: number) {
+  const message = `expected a whole number from ${min} to ${max}`;
+  return z.int(message).min(min, message).max(max, message);
 }
 
-export function number(least: number, most: number) {
-  const message = `expected a number from ${least} to ${most}`;
-  return z.number(message).min(least, message).max(most, message);
+export function number(min: number, max: number) {
+  const message = `expected a number from ${min} to ${max}`;
+  return z.number(message).min(min, message).max(max, message);
 }
 
 /** `true` or `false`. */
@@ -32,13 +32,13 @@ export function oneOf<const Value extends string>(values: readonly Value[]) {
   return z.enum(values, `expected one of ${values.join(', ')}`);
 }
 
-/** A list of at least one item, unless told otherwise. */
-export function list<Item extends z.ZodType>(item: Item, what: string, least = 1) {
+/** A list of at least `min` items. */
+export function list<Item extends z.ZodType>(item: Item, what: string, min = 1) {
   const message = `expected a list of ${what}`;
-  return z.array(item, message).min(least, message);
+  return z.array(item, message).min(min, message);
 }
 
-/** A mapping of these keys and no others. */
+/** A mapping of exactly these keys. */
 export function mapping<Shape extends z.ZodRawShape>(shape: Shape) {
   return z.strictObject(shape, { error: ({ code }) => mappingText(code, Object.keys(shape)) });
 }
@@ -47,17 +47,17 @@ function mappingText(code: string, keys: readonly string[]): string {
   return code === 'unrecognized_keys' ? `there is no such key here, only ${keys.join(', ')}` : 'expected a mapping';
 }
 
-/** A mapping of names that the operator chooses. */
+/** A mapping with names chosen by the operator. */
 export function named<Name extends z.ZodType<string, string>, Value extends z.ZodType>(name: Name, value: Value) {
   return z.record(name, value, 'expected a mapping');
 }
 
 type Camel<Name> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Name;
 
-/** The same mapping, its keys written as in the code. */
+/** The same mapping with camel-case keys. */
 export type CamelKeys<Given> = { [Key in keyof Given as Camel<Key>]: Given[Key] };
 
-/** `{ context_window }` → `{ contextWindow }`; keys without a value are left out. */
+/** `{ context_window }` → `{ contextWindow }`; undefined values are left out. */
 export function camelKeys<Given extends object>(given: Given): CamelKeys<Given> {
   return Object.fromEntries(
     Object.entries(given)

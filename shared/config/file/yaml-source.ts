@@ -3,25 +3,28 @@ import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocum
 import { ConfigError } from '../config-error.ts';
 import type { Mistake } from './mistake.ts';
 
-/** Lines that one error has at most. */
+/** Maximum number of lines in one error. */
 const maxLines = 10;
 const maxValue = 60;
 
-/** A place in the text; both count from 1. */
-interface Place {
+/** A position in the text; both count from 1. */
+interface Position {
   readonly line: number;
   readonly column: number;
 }
 
-/** A YAML file that remembers where each of its values stands. */
+/** A YAML file that knows the position of each of its values. */
 export class YamlSource {
   readonly #file: string;
   readonly #lines = new LineCounter();
   readonly #document: Document;
-  /** What the file says, as plain data; an empty file says `{}`. */
+  /** The file's content as plain data; `{}` for an empty file. */
   readonly value: unknown;
 
-  /** @throws ConfigError for a file that cannot be read, or is not YAML: the mistakes of its syntax, a line each. */
+  /**
+   * Parses the file.
+   * @throws ConfigError for a file that cannot be read, or is not YAML: the syntax errors, one per line.
+   */
   constructor(file: string) {
     this.#file = file;
     this.#document = parseDocument(readText(file), {
@@ -32,24 +35,24 @@ export class YamlSource {
     });
     const { errors, warnings } = this.#document;
     const faults = [...errors, ...warnings].map((fault) => ({
-      ...this.#placeOf(fault.pos[0]),
+      ...this.#positionOf(fault.pos[0]),
       text: `not YAML: ${syntaxText(fault)}`,
     }));
     if (faults.length > 0) throw this.#errorOf(faults);
     this.value = this.#read();
   }
 
-  /** One error for all of these, in the order of their lines: `sluice.yaml:3:12: models.gpt-5.prices.input: expected …`. */
+  /** One error for all of these, ordered by line: `sluice.yaml:3:12: models.gpt-5.prices.input: expected …`. */
   error(mistakes: readonly Mistake[]): ConfigError {
     const seen = new Set<string>();
     const lines = mistakes.flatMap(({ path, message, isKey, showsValue }) => {
       const at = pathText(path);
-      // The first mistake of a value often brings others about.
+      // One mistake in a value often causes others.
       if (seen.has(at)) return [];
       seen.add(at);
       const { node, key, value } = this.#find(path);
       const text = showsValue ? message + instead(node, path) : message;
-      return [{ ...this.#placeOf(isKey ? key : value), text: at === '' ? text : `${at}: ${text}` }];
+      return [{ ...this.#positionOf(isKey ? key : value), text: at === '' ? text : `${at}: ${text}` }];
     });
     return this.#errorOf(lines);
   }
@@ -62,7 +65,7 @@ export class YamlSource {
     }
   }
 
-  #errorOf(faults: readonly (Place & { readonly text: string })[]): ConfigError {
+  #errorOf(faults: readonly (Position & { readonly text: string })[]): ConfigError {
     const lines = [...faults]
       .sort((a, b) => a.line - b.line || a.column - b.column)
       .map(({ line, column, text }) => `${this.#file}:${line}:${column}: ${text}`);
@@ -73,8 +76,8 @@ export class YamlSource {
   }
 
   /**
-   * What stands at a path, and where: the last key before it, and the value, which is pointed at where it is plain, or an
-   * item of a list; mappings and lists are found at their keys. What is missing is looked for at the key that should hold it.
+   * The node at a path, and its positions: of the last key before it, and of the value if it is a scalar or a list item;
+   * mappings and lists are located at their keys. A missing node is located at the key that should hold it.
    */
   #find(path: Mistake['path']): { node: unknown; key: number; value: number } {
     let node: unknown = this.#document.contents;
@@ -97,7 +100,7 @@ export class YamlSource {
     return { node, key, value };
   }
 
-  #placeOf(offset: number): Place {
+  #positionOf(offset: number): Position {
     const { line, col } = this.#lines.linePos(offset);
     return { line, column: col };
   }
@@ -116,15 +119,15 @@ function startOf(node: unknown): number | undefined {
   return (node as { range?: [number, number, number] | null } | undefined | null)?.range?.[0];
 }
 
-/** What the parser says for programmers. */
-const plainWords: Readonly<Record<string, string>> = {
+/** Replacements for the parser's messages aimed at programmers. */
+const plainMessages: Readonly<Record<string, string>> = {
   DUPLICATE_KEY: 'this key stands twice',
   MULTIPLE_DOCS: 'there may be one document only',
 };
 
-/** What the parser says, without what it quotes: that may be a part of a secret. */
+/** The parser's message without its quotes from the file: they may be part of a secret. */
 function syntaxText({ code, message }: { code: string; message: string }): string {
-  return plainWords[code] ?? (message.split(': ')[0] as string);
+  return plainMessages[code] ?? (message.split(': ')[0] as string);
 }
 
 /** `models.gpt-5.routes[0].vendor` */
@@ -135,7 +138,7 @@ function pathText(path: Mistake['path']): string {
   }, '');
 }
 
-/** What is there instead. Of vendors only its kind is told: their keys are secrets, and may stand in a wrong place, too. */
+/** The actual value. For vendors only its kind is reported: their keys are secrets, and may also be misplaced. */
 function instead(node: unknown, path: Mistake['path']): string {
   if (node === undefined) return ', but it is missing';
   if (isMap(node)) return ', got a mapping';

@@ -1,7 +1,7 @@
--- Takes holds that are due to be looked at. They are due again a while later, so that every process that sweeps looks at
--- others, and one that dies over them is followed by another.
--- KEYS[1] holds (sorted set, by when they are looked at next)
--- ARGV[1] how many at most   ARGV[2] after how many ms they are due again
+-- Takes holds that are due for inspection. They become due again later, so that sweeping processes inspect different holds,
+-- and another process follows one that dies.
+-- KEYS[1] holds (sorted set, by when they are inspected next)
+-- ARGV[1] maximum number of holds   ARGV[2] delay in ms until they are due again
 -- Returns the time in ms, then the holds.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

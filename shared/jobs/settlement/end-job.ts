@@ -6,7 +6,7 @@ import { type EndGuard, type FinishReply, finishWithError } from '../finish.ts';
 import { type JobIdentity, type Outcome, readJobState } from '../job-state.ts';
 import { freeSlot, settlementOf, settleNow } from './settle.ts';
 
-/** What ending a job from outside needs. */
+/** Dependencies of `endJob`. */
 export interface EndJobContext {
   readonly redis: RedisClient;
   readonly isCluster: boolean;
@@ -15,9 +15,9 @@ export interface EndJobContext {
 }
 
 /**
- * Ends a job from outside its worker: cancellation, deadline, queue limit, failed enqueue, abandoned by a dead worker.
- * Because `finish` is one atomic step that `begin` and `append` look at, no order of events lets a cancelled job go on:
- * not begun, it is dropped when it is taken; begun, its worker is told at once and is refused at its next append.
+ * Ends a job from outside its worker: cancellation, deadline, queue limit, failed enqueue, abandoned by a dead worker. `finish`
+ * is one atomic step that `begin` and `append` check, so no order of events lets a cancelled job continue: if not begun, it is
+ * dropped when claimed; if begun, its worker is notified at once and its next append is refused.
  */
 export async function endJob(
   context: EndJobContext,
@@ -36,18 +36,18 @@ export async function endJob(
     error,
   );
   if (reply.verdict !== 'finished') return reply;
-  // Of one that is not running only the state knows of its attempts, which the job's record tells.
+  // If the job is not running, only its state knows the number of attempts, which its record contains.
   const state = reply.isRunning ? undefined : await readJobState(context.redis, job.id);
   if (reply.isRunning || state?.hasDelta) {
-    // Its worker has heard of the end, and settles the job once it knows what that took. Where it was lost, so does the next
-    // one that takes the job, by what it had said.
+    // The worker has been notified, and settles the job once it knows the usage. If the worker was lost, the next one to claim
+    // the job settles it by its output so far.
     const outcome = reply.outcome as Outcome;
     await freeSlot(context.redis, { ...job, jobId: job.id, outcome, errorCode: error.code, began: true });
     return reply;
   }
   const settlement = state && settlementOf(state);
   if (settlement !== undefined) await settleNow(context.redis, settlement);
-  // A worker that has the job drops its request; of one that still waits nothing may stay behind.
+  // A worker that owns the job deletes its request; a job that still waits must leave nothing behind.
   if (!reply.began) await forget(context, job);
   return reply;
 }

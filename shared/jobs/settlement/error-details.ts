@@ -1,25 +1,25 @@
 import { ApiError, type ErrorCode, errorTable } from '../../errors.ts';
 import { withoutKeys, withoutWordsOf } from '../../runtime/redact.ts';
 
-/** Why a job failed, as its record keeps it. */
+/** Why a job failed, as stored in its record. */
 export interface ErrorDetails {
   readonly message: string;
   /** The request field at fault. */
   readonly param?: string;
-  /** The code that the caller was shown, where it is not the job's own. */
+  /** The code shown to the caller, if it differs from the job's. */
   readonly code?: string;
-  /** What its vendor answered, where the vendor caused it. */
+  /** The vendor's HTTP status, if the vendor caused the error. */
   readonly vendorStatus?: number;
 }
 
-/** A record stays for good: what a vendor has to say at length is cut. */
+/** Records are permanent, so long vendor messages are truncated. */
 const maxMessageCharacters = 1000;
 const maxParamCharacters = 200;
 const maxCodeCharacters = 100;
 
 /**
- * The details of an error as a record keeps them: JSON text of `ErrorDetails`, without keys, and without what the request says.
- * @param request the text of the job's request; undefined where it is not known: then a vendor's words are left out
+ * An error's details for the record: JSON text of `ErrorDetails`, without keys and without text of the request.
+ * @param request the text of the job's request; if undefined (unknown), the vendor's message is left out
  */
 export function errorDetails(error: ApiError, request?: string): string {
   const { param, vendorCode, vendorStatus } = error;
@@ -36,7 +36,7 @@ function keptMessage(error: ApiError, request: string | undefined): string {
   const { message, vendorStatus, vendorCode } = error;
   const words = request === undefined ? undefined : withoutWordsOf(message, request);
   if (words !== undefined) return withoutKeys(words);
-  // Of what is worded here nothing repeats a request.
+  // Messages worded by the gateway never repeat a request.
   const isVendors = vendorCode !== null || (vendorStatus !== undefined && error.status < 500);
   return isVendors ? "The model's vendor refused the request." : withoutKeys(message);
 }
@@ -45,7 +45,7 @@ function keep(text: string, request: string | undefined, max: number): string {
   return withoutKeys((request === undefined ? text : withoutWordsOf(text, request)) ?? '').slice(0, max);
 }
 
-/** Reads what `errorDetails` has written; undefined where there is nothing, or nothing of that form. */
+/** Parses the output of `errorDetails`; undefined if it is missing or malformed. */
 export function readErrorDetails(text: string | null | undefined): ErrorDetails | undefined {
   if (!text) return undefined;
   let value: unknown;
@@ -65,7 +65,7 @@ export function readErrorDetails(text: string | null | undefined): ErrorDetails 
   };
 }
 
-/** The error that a job ended with, as far as its state or record tells it. */
+/** The error that a job ended with, restored from its state or record. */
 export function recordedError(code: ErrorCode | undefined, text: string | undefined): ApiError {
   const known = code !== undefined && Object.hasOwn(errorTable, code) ? code : 'server_error';
   const details = readErrorDetails(text);

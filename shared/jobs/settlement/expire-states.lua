@@ -1,5 +1,5 @@
--- Marks the states of jobs as settled, and lets them expire.
--- KEYS[n] job state (hash)   ARGV[n] its lifetime from now in ms, or '' where it is to stay as long as it would
+-- Marks job states as settled and lets them expire.
+-- KEYS[n] job state (hash)   ARGV[n] its remaining lifetime in ms, or '' to leave it unchanged
 for index, key in ipairs(KEYS) do
   local isThere
   if ARGV[index] == '' then isThere = redis.call('EXISTS', key) == 1

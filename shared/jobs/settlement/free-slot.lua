@@ -1,5 +1,5 @@
--- Takes off what a caller notices of a job that has ended, before it is settled: its place under the limit of its API key,
--- and its idempotency key. The hold stays to the settlement. Doing it twice changes nothing.
+-- Frees what a caller notices of an ended job before its settlement: its slot under the limit of its API key, and its
+-- idempotency key. The hold stays until settlement. Idempotent.
 -- KEYS[1] running set of the job's API key (sorted set)   KEYS[2] idempotency binding (hash)
 -- ARGV[1] job id   ARGV[2] '1' when the idempotency binding is to be freed, else '0'
 redis.call('ZREM', KEYS[1], ARGV[1])

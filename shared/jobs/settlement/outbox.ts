@@ -6,7 +6,7 @@ import type { RedisClient } from '../../redis/redis.ts';
 import type { JobState, Outcome } from '../job-state.ts';
 import { callsFor, readTask } from '../vendor-task.ts';
 
-/** What the usage ledger keeps of an ended job. Times are milliseconds since 1970. */
+/** An ended job as the usage ledger keeps it. Times are milliseconds since 1970. */
 export interface JobRecord {
   readonly id: string;
   readonly account: string;
@@ -15,46 +15,46 @@ export interface JobRecord {
   readonly capability: Capability;
   /** The model as the caller named it. */
   readonly model: string;
-  /** Name of the vendor that was called; '' where none was, or where whoever ended the job does not know it. */
+  /** Name of the vendor called; '' if none was, or if the process that ended the job does not know it. */
   readonly vendor: string;
   readonly stream: boolean;
   readonly createdAt: number;
-  /** When its last attempt began; undefined when no worker ever took it. */
+  /** When its last attempt began; undefined if no worker claimed it. */
   readonly beganAt: number | undefined;
   readonly endedAt: number;
   readonly outcome: Outcome;
   readonly errorCode: ErrorCode | undefined;
   /** Why it failed, as JSON text, see `errorDetails`. */
   readonly errorDetails?: string | undefined;
-  /** How often a vendor was asked to do it; asking how far a task is does not count. */
+  /** Number of vendor calls made to do the job; polls of a task do not count. */
   readonly attempts: number;
-  /** The vendor's usage as JSON text, as it came; with `estimated: true` it was counted here. */
+  /** The vendor's usage as JSON text, unchanged; with `estimated: true` the gateway counted it. */
   readonly usage: string | undefined;
-  /** How long the answer is kept, in ms. Over 0 means that the database keeps request and answer, too. */
+  /** How long the answer is kept, in ms. Over 0, the database also keeps request and answer. */
   readonly retentionMs: number;
-  /** What it was charged, in nano-dollars; undefined where nothing was. It is told apart from the rest (see `chargeField`). */
+  /** The amount charged, in nano-dollars; undefined if nothing was. Stored apart from the rest (see `chargeField`). */
   readonly cost?: number | undefined;
   /** The request's tags as JSON text, see `JobIdentity`. */
   readonly metadata?: string | undefined;
-  /** The model that stood in for the one that was asked for. */
+  /** The model that replaced the requested one. */
   readonly servedModel?: string | undefined;
-  /** When the first frame of the answer was written; undefined where whoever ended the job does not know it. */
+  /** When the first frame of the answer was written; undefined if the process that ended the job does not know it. */
   readonly firstAt?: number | undefined;
-  /** Nothing was charged for it in Redis yet: its hold was lost there. See `lateField`. */
+  /** Whether Redis has not charged it yet, because the hold was lost there. See `lateField`. */
   readonly isLate?: boolean | undefined;
 }
 
 /** Field of an outbox entry that holds the record. */
 export const recordField = 'r';
-/** Field that holds what settlement charged for the job: nano-dollars, decimal; left out where it charged nothing. */
+/** Field with the amount that settlement charged for the job: nano-dollars, decimal; left out if nothing was charged. */
 export const chargeField = 'c';
 /**
- * Field of a job that was settled without a hold, which Redis had lost: its charge is not counted in Redis. Once the database
- * has the record, and had none of the job before, the account is brought up to the ledger.
+ * Field of a job that was settled without a hold, which Redis had lost, so that Redis does not count its charge. Once the
+ * database has the record, and had none of this job before, the account is raised to the ledger.
  */
 export const lateField = 'l';
 
-/** A record as it stands in the outbox: JSON, composed once, by whoever settles the job. Its cost is not in it. */
+/** A record in the outbox: JSON, written once by the process that settles the job. Its cost is not included. */
 export function recordText(job: JobRecord): string {
   const head = JSON.stringify({
     id: job.id,
@@ -82,8 +82,8 @@ export function recordText(job: JobRecord): string {
 }
 
 /**
- * The record of a job by its state, which knows no vendor but that of a task; '' while it has not ended. What of its run the
- * state does not know is taken as it is given.
+ * Builds a job's record from its state, which knows no vendor except a task's; '' if the job has not ended. Other facts of the
+ * run that the state lacks come from the caller.
  */
 export function recordOfState(state: JobState & Pick<JobRecord, 'servedModel'>, vendor = ''): string {
   const { outcome } = state;
@@ -122,9 +122,9 @@ const wireRecord = z.compile(
 );
 
 /**
- * Reads a record; undefined when the text is none, which means a defect or another version's entry.
- * @param charge what the entry says beside it, if it does
- * @param late what its `lateField` says, if it has one
+ * Parses a record; undefined if the text is not one, which means a defect or another version's entry.
+ * @param charge the entry's `chargeField`, if any
+ * @param late the entry's `lateField`, if any
  */
 export function parseRecord(text: string, charge?: string, late?: string): JobRecord | undefined {
   let value: unknown;
@@ -134,7 +134,7 @@ export function parseRecord(text: string, charge?: string, late?: string): JobRe
     return undefined;
   }
   if (!wireRecord.validate(value)) return undefined;
-  // Each by its name: taking a rest and spreading it costs more than reading the text.
+  // Named one by one: a rest and a spread would cost more than parsing the text.
   return {
     id: value.id,
     account: value.account,
@@ -167,7 +167,7 @@ function readCharge(text: string | undefined): number | undefined {
   return Number.isSafeInteger(charge) ? charge : undefined;
 }
 
-/** How much of the outbox is not in the database yet: how many records, and the age (ms) of the oldest; 0 when empty. */
+/** Size of the part of the outbox not yet in the database: number of records, and age (ms) of the oldest; 0 when empty. */
 export async function outboxLag(redis: RedisClient): Promise<{ records: number; oldestMs: number }> {
   const streams = await Promise.all(
     accountKeys.allOutboxes().map(async (key) => {

@@ -1,27 +1,27 @@
--- Settles jobs of one account tag: takes their holds off, charges them, and puts their records into the outbox, once. Without
--- a hold, and without a reservation, nothing happens: the job was settled before, or Redis has lost its hold.
+-- Settles jobs of one account tag: releases their holds, charges them, and adds their records to the outbox, once. A job
+-- without a hold and without a reservation is skipped: it was settled before, or Redis has lost its hold.
 -- KEYS[1] holds (sorted set)   KEYS[2] outbox (stream)
--- All other keys lie in the same tag: ARGV[1] and their names make them (see shared/redis/keys.ts).
+-- All other keys lie in the same tag and are built from ARGV[1] and their names (see shared/redis/keys.ts).
 -- ARGV[1] prefix of the tag's keys
--- ARGV[2] '1' where the states of these jobs say that they are not settled: their holds were lost. Each gets its record (with
---   field l: it is charged when the database has it, and had none before), but for those that the outbox has by now: whoever
---   settled them could not say so, and what was charged stands in their record
+-- ARGV[2] '1' if the states of these jobs report them as unsettled: their holds were lost. Each gets its record (with field l: it
+--   is charged when the database has it, and had none before), except those already in the outbox: the process that settled
+--   them could not mark the state, and their record contains the charge
 -- ARGV[5n-2] member of the holds: '<job id> <account> <API key id> <capability>'
--- ARGV[5n-1] '' or the hash of the idempotency key that is to be freed
--- ARGV[5n] the job's record, or '' where nothing is known of it
--- ARGV[5n+1] what it has cost in nano-dollars; 'held' where that could not be told and what was held for it is charged; ''
---   where nothing is   ARGV[5n+2] tokens it took, or ''
--- Returns which of the jobs had no hold, by their numbers from 1 on.
+-- ARGV[5n-1] '' or the hash of the idempotency key to be freed
+-- ARGV[5n] the job's record, or '' if nothing is known of it
+-- ARGV[5n+1] its cost in nano-dollars; 'held' if the cost is unknown and the whole hold is charged; '' if nothing is charged
+-- ARGV[5n+2] tokens used, or ''
+-- Returns the jobs that had no hold, by number from 1.
 local time = redis.call('TIME')
 local prefix, now, isUnsettled = ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000), ARGV[2] == '1'
 local reserved = prefix .. 'reserved'
--- What adds up to more stays here: no sum may fail, or lose its last digits, for what one job is said to have cost.
+-- Sums stop here: none may fail, or lose its last digits, because of one job's reported cost.
 local most = 9007199254740991
--- More arguments than this at once are too many for Lua.
+-- Lua allows no more arguments than this at once.
 local chunk = 1000
--- What many of them change is read once, and written at the end: sums by key and field, levels of rates, members to be taken out.
+-- State shared by many jobs is read once and written at the end: sums by key and field, rate levels, members to remove.
 local reserving, missing, accounts, budgets, known, rates, ended = nil, {}, {}, {}, {}, {}, {}
--- Reservations that go: in order, and by job, for a job may come twice.
+-- Reservations to release: in order, and by job, as a job may occur twice.
 local released, reservations = {}, {}
 
 local function add(sums, key, field, amount)
@@ -29,19 +29,19 @@ local function add(sums, key, field, amount)
   sums[key][field] = math.max(-most, math.min(most, (sums[key][field] or 0) + amount))
 end
 
--- The period of a key's budget and when that began; two empty ones where it has none.
+-- The period of a key's budget and when it began; both empty if the key has no budget.
 local function budgetOf(budget)
   if known[budget] == nil then known[budget] = redis.call('HMGET', budget, 'period', 'from') end
   return known[budget][1], tonumber(known[budget][2] or nil)
 end
 
--- When a job was made: the first 48 bits of its id. (In two parts: a number of the built-in Redis has 32.)
+-- When a job was created: the first 48 bits of its id. (In two parts, as numbers of the embedded Redis have 32 bits.)
 local function timeOf(job)
   local high, low = tonumber(string.sub(job, 1, 6), 16), tonumber(string.sub(job, 7, 12), 16)
   return high and low and high * 16777216 + low or now
 end
 
--- What a job cost counts in the budget's period if it was admitted under that, or, whatever the budget was then, made in it.
+-- A job's cost counts in the budget's period if it was admitted under that period, or was created in it whatever the budget was.
 local function spend(apiKey, job, held, period, charged)
   local budget = prefix .. 'budget:' .. apiKey
   local current, from = budgetOf(budget)
@@ -50,7 +50,7 @@ local function spend(apiKey, job, held, period, charged)
   if charged > 0 and (period == current or (from and timeOf(job) >= from)) then add(budgets, budget, 'spent', charged) end
 end
 
--- A job is counted by what it took, not by what it was thought to take. At most a minute's worth is owed.
+-- Replaces the estimated tokens of a job by the tokens used. The debt is at most one minute's worth.
 local function correctOne(rate, limit, field, tokens, took)
   rates[rate] = rates[rate] or {}
   local bucket = rates[rate][field]
@@ -95,7 +95,7 @@ end
 for index = 3, #ARGV, 5 do
   local member, binding, text, cost, took = unpack(ARGV, index, index + 4)
   local job, account, apiKey, capability = string.match(member, '^(%S+) (%S+) (%S+) ?(%S*)$')
-  -- The write that frees comes first: Redis lets a script that has written go on when its memory is full.
+  -- Writes that free memory come first: Redis lets a script that has written continue when memory is full.
   local isHeld = redis.call('ZREM', KEYS[1], member) == 1
   if reserving == nil then reserving = redis.call('EXISTS', reserved) == 1 end
   local entry = reserving and not reservations[job] and redis.call('HGET', reserved, job)
@@ -149,7 +149,7 @@ local function raise(key, field, amount)
   local isTooMuch = type(sum) == 'table' and string.find(sum.err, 'overflow')
   if type(sum) == 'table' and not isTooMuch then error(sum) end
   if isTooMuch or sum > most then redis.call('HSET', key, field, string.format('%.0f', most))
-  -- A budget whose kind of period was changed, and changed back, has forgotten what it held.
+  -- A budget whose period kind was changed and changed back has lost its held amount.
   elseif sum < 0 then redis.call('HSET', key, field, 0) end
 end
 

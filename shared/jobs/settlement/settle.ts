@@ -9,9 +9,9 @@ import { groupBy } from '../../runtime/group-by.ts';
 import type { JobState, Outcome } from '../job-state.ts';
 import { recordOfState } from './outbox.ts';
 
-/** Jobs that one call settles at most: a script stops Redis while it runs. */
+/** Maximum number of jobs settled per call: a script blocks Redis while it runs. */
 const maxJobs = 500;
-/** How long the state of a settled plain job stays, so that a resent `add` or a late worker finds the end written. */
+/** Lifetime of a settled plain job's state, so that a resent `add` or a late worker still finds that the job has ended. */
 const settledMs = 120_000;
 
 const script = loadScript<number[]>(new URL('./settle.lua', import.meta.url));
@@ -19,15 +19,15 @@ const freeSlotScript = loadScript<number>(new URL('./free-slot.lua', import.meta
 const expireScript = loadScript<number>(new URL('./expire-states.lua', import.meta.url));
 
 /**
- * How long (ms) an ended job is its worker's to settle. A begun job is settled by the worker that is at it, whoever ended
- * it: only that one can tell what it took, which may have to be counted. Who cancels it frees its place only, and the
- * sweeper leaves it alone for this time, after which the worker is taken for dead. Mostly it takes a few ms; a worker's
- * first count, which loads the tokenizer, takes a good part of a second, and seconds where the processors are busy.
+ * How long (ms) only the worker may settle an ended job. A begun job is settled by the worker that runs it, whichever process
+ * ended it, because only the worker knows its usage, which may have to be counted. The canceller frees only its slot, and the
+ * sweeper skips it for this time, after which the worker is presumed dead. Usually it takes a few ms; a worker's first count,
+ * which loads the tokenizer, takes a good part of a second, and seconds on busy processors.
  */
 export const settledByWorkerMs = 10_000;
 /**
- * The same where it is yet to be counted what the job took: another worker takes it from the queue 10 to 14 s after the first
- * has died, or hangs, and settles it by what it said. Only where there is none the sweeper does.
+ * The same while the usage is still to be counted: another worker claims the job from the queue 10 to 14 s after the first dies
+ * or hangs, and settles it by its output. The sweeper settles it only if there is no other worker.
  */
 export const countedByWorkersMs = 60_000;
 
@@ -38,30 +38,30 @@ export interface Settlement {
   readonly apiKeyId: string;
   readonly capability: Capability;
   readonly retentionMs: number;
-  /** Hash of the idempotency key it is bound to, or ''. */
+  /** Hash of the bound idempotency key, or ''. */
   readonly idempotency: string;
   readonly outcome: Outcome;
   readonly errorCode: ErrorCode | undefined;
   /** Whether a worker had begun the job. */
   readonly began: boolean;
-  /** What goes into the outbox (see `recordText`); '' where nothing is known of the job, or nothing is to be kept. */
+  /** The outbox record (see `recordText`); '' if nothing is known of the job, or nothing is to be kept. */
   readonly record: string;
   /**
-   * What it has cost, in nano-dollars, of which no more is charged than was held. `held`: it took what nobody could count, and
-   * is charged what was held for it, which is the most it can have cost. Undefined: nothing is charged.
+   * Cost in nano-dollars; at most the hold is charged. `held`: the usage could not be counted, so the hold, which is the
+   * maximum possible cost, is charged. Undefined: nothing is charged.
    */
   readonly cost: number | 'held' | undefined;
-  /** Tokens that it took, for the limits on them; undefined: none are known. */
+  /** Tokens used, for the token limits; undefined if unknown. */
   readonly tokens: number | undefined;
 }
 
-/** What a caller's place needs to be freed. */
+/** What freeing a caller's slot needs. */
 export type EndedSlot = Omit<Settlement, 'record' | 'retentionMs' | 'capability' | 'cost' | 'tokens'>;
 
-/** What the expiry of a settled job's state needs to know of it. */
+/** What the expiry of a settled job's state needs. */
 export type ExpiringState = Pick<Settlement, 'jobId' | 'retentionMs'>;
 
-/** The settlement of a job by its state; undefined while it has not ended. */
+/** A job's settlement from its state; undefined if it has not ended. */
 export function settlementOf(state: Parameters<typeof recordOfState>[0], vendor = ''): Settlement | undefined {
   const { outcome } = state;
   if (outcome === undefined) return undefined;
@@ -73,24 +73,24 @@ export function settlementOf(state: Parameters<typeof recordOfState>[0], vendor 
   };
 }
 
-/** What an ended job has cost, in nano-dollars; undefined: nobody knows. What no vendor was asked for costs nothing. */
+/** Cost of an ended job in nano-dollars; undefined if unknown. A job that never reached a vendor costs nothing. */
 export function costOfEnded({ cost, attempt }: Pick<JobState, 'cost' | 'attempt'>): number | undefined {
   return cost ?? (attempt > 0 ? undefined : 0);
 }
 
-/** What is charged for what nobody has counted: of an answer that somebody may have read, all that was held for it. */
+/** The charge for uncounted usage: if the answer may have been read, the whole hold. */
 export function boundOf({ outcome, hasDelta }: Pick<JobState, 'outcome' | 'hasDelta'>): 'held' | undefined {
   return outcome === 'completed' || hasDelta ? 'held' : undefined;
 }
 
-/** The member of the holds that stands for a job. */
+/** A job's member in the set of holds. */
 export function holdMember(job: Pick<Settlement, 'jobId' | 'account' | 'apiKeyId' | 'capability'>): string {
   return `${job.jobId} ${job.account} ${job.apiKeyId} ${job.capability}`;
 }
 
 /**
- * An idempotency key is freed when the job ended before the vendor was called, and for 429 and 5xx outcomes, which are
- * not replayed: the caller's retry is a new try.
+ * Whether the idempotency key is freed: if the job ended before the vendor was called, and for 429 and 5xx outcomes, which are
+ * not replayed, so that the caller's retry is a new try.
  */
 export function freesIdempotencyKey(job: Pick<Settlement, 'idempotency' | 'outcome' | 'errorCode' | 'began'>): boolean {
   if (job.idempotency === '' || job.outcome === 'completed') return false;
@@ -100,12 +100,12 @@ export function freesIdempotencyKey(job: Pick<Settlement, 'idempotency' | 'outco
 }
 
 /**
- * Settles ended jobs: takes their holds off and puts their records into the outbox. Doing it twice changes nothing, so
- * whoever finished a job settles it, and the sweeper does where that one died in between. Jobs of one account go in one
- * call. `expireStates` comes after it.
+ * Settles ended jobs: releases their holds and adds their records to the outbox. Idempotent: whichever process finished a job
+ * settles it, and the sweeper does if that process died in between. Jobs of one account share a call. `expireStates` follows
+ * it.
  *
- * A job without a hold was settled before, unless its state says otherwise: then Redis has lost the hold (a failover), and
- * the job's record goes out all the same. The database decides whether it is news, and only then the job is charged.
+ * A job without a hold was settled before, unless its state says otherwise: then Redis has lost the hold (a failover), and the
+ * record is still sent. The job is charged only if its record is new to the database.
  */
 export async function settle(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
   const byTag = groupBy(jobs, (job) => accountKeys.tag(job.account));
@@ -120,9 +120,9 @@ function chunksOf<Item>(items: readonly Item[], size: number): Item[][] {
 }
 
 /**
- * Marks states of settled jobs as such, and lets those of plain ones expire. Only then: as long as the hold stands, the
- * sweeper must be able to read how the job ended. Those of kept answers have their time from their end on, and the ledger
- * shortens it.
+ * Marks job states as settled, and lets those of plain jobs expire. Must follow the settlement: while the hold exists, the
+ * sweeper must be able to read how the job ended. States of kept answers expire by the time set at their end, which the ledger
+ * shortens.
  */
 export async function expireStates(redis: RedisClient, jobs: readonly ExpiringState[]): Promise<void> {
   const byTag = groupBy(jobs, (job) => jobKeys.tag(job.jobId));
@@ -138,25 +138,25 @@ export async function expireStates(redis: RedisClient, jobs: readonly ExpiringSt
   );
 }
 
-/** Settles one job, from outside its worker, and lets its state expire. */
+/** Settles one job from outside its worker, and lets its state expire. */
 export async function settleNow(redis: RedisClient, job: Settlement): Promise<void> {
   await settle(redis, [job]);
   await expireStates(redis, [job]);
 }
 
 /**
- * Takes off what a caller notices of an ended job whose settlement is its worker's: its place under the limit of its API
- * key, and its idempotency key. The count that goes before the settlement may take seconds, and who cancels a job at the
- * limit sends the next one at once. The hold stays, and with it the sweeper's look.
+ * Frees what a caller notices of an ended job that its worker settles later: its slot under the limit of its API key, and its
+ * idempotency key. The count before the settlement may take seconds, and a client that cancels a job at the limit sends the
+ * next one at once. The hold stays, so the sweeper still inspects it.
  */
 export async function freeSlot(redis: RedisClient, job: EndedSlot): Promise<void> {
-  const { running, binding } = placeOf(job);
+  const { running, binding } = slotKeys(job);
   const args = [job.jobId, freesIdempotencyKey(job) ? '1' : '0'];
   await untilAccepted(() => freeSlotScript(redis, [running, binding], args));
 }
 
-/** Where its place is, and its idempotency key: without one, the place again, for a script wants a key. */
-function placeOf({ account, apiKeyId, idempotency }: Pick<Settlement, 'account' | 'apiKeyId' | 'idempotency'>): {
+/** Keys of a job's slot and idempotency binding. Without a binding, the slot's key twice, as the script requires a key. */
+function slotKeys({ account, apiKeyId, idempotency }: Pick<Settlement, 'account' | 'apiKeyId' | 'idempotency'>): {
   readonly running: string;
   readonly binding: string;
 } {
@@ -166,10 +166,10 @@ function placeOf({ account, apiKeyId, idempotency }: Pick<Settlement, 'account' 
 
 async function settleTag(redis: RedisClient, jobs: readonly Settlement[]): Promise<void> {
   const missing = await callScript(redis, jobs, false);
-  // Nothing is to be kept of those without a record.
+  // Jobs without a record leave nothing to keep.
   const unheld = missing.flatMap((number) => jobs[number - 1] ?? []).filter(({ record }) => record !== '');
   if (unheld.length === 0) return;
-  const isUnsettled = await Promise.all(unheld.map(({ jobId }) => saysUnsettled(redis, jobId)));
+  const isUnsettled = await Promise.all(unheld.map(({ jobId }) => hasUnsettledState(redis, jobId)));
   const lost = unheld.filter((_, index) => isUnsettled[index]);
   if (lost.length > 0) await callScript(redis, lost, true);
 }
@@ -184,8 +184,8 @@ async function callScript(redis: RedisClient, jobs: readonly Settlement[], isUns
   return await untilAccepted(() => script(redis, [accountKeys.holds(account), accountKeys.outbox(account)], args));
 }
 
-/** Whether the state of an ended job says that it was not settled; one that is gone says nothing. */
-async function saysUnsettled(redis: RedisClient, jobId: string): Promise<boolean> {
+/** Whether the state of an ended job marks it as unsettled; false if the state is gone. */
+async function hasUnsettledState(redis: RedisClient, jobId: string): Promise<boolean> {
   const [terminal, settled] = await redis.hmget(jobKeys.state(jobId), 'terminal', 'settled');
   return Boolean(terminal) && !settled;
 }

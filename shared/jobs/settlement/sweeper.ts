@@ -8,25 +8,24 @@ import { type JobState, readJobState } from '../job-state.ts';
 import { type EndJobContext, endJob } from './end-job.ts';
 import { countedByWorkersMs, settledByWorkerMs, settlementOf, settleNow } from './settle.ts';
 
-/** How often the sweeper looks. */
+/** Interval between sweeps. */
 const intervalMs = 2000;
-/** When a hold is looked at for the first time, and again, after its job was found alive. */
+/** When a hold is first inspected, and again after its job was found alive. */
 export const sweepAfterMs = 10_000;
-/** A begun job whose lease has been dead for so long has no worker left that would take it up. */
+/** Time after a lease's expiry at which a begun job has no worker left that could take it over. */
 const abandonedMs = 20_000;
-/** Holds looked at together of a tag. */
+/** Maximum number of holds of a tag inspected together. */
 const batch = 100;
-/** How long a round goes on while more holds of a tag are due than that. */
+/** Maximum duration of a round while a tag has more due holds than `batch`. */
 const roundMs = 10_000;
 
 const dueHolds = loadScript<[now: string, ...members: string[]]>(new URL('./due-holds.lua', import.meta.url));
 
 /**
- * Looks at old holds: a job that has ended but is not settled is settled, one past its deadline is finished, one whose
- * worker died in the middle of an answer and that no other took up is ended, and so is one that never came into its queue.
- * One whose vendor's task runs is put back into its queue if it is lost there.
- * Every api process runs one, and they share the holds among them; all it does may be done twice. It goes by Redis's clock,
- * as the times do that it looks at: a host's own may be minutes ahead.
+ * Inspects old holds: settles a job that has ended but is not settled, finishes one past its deadline, and ends one whose
+ * worker died mid-answer without a successor, or that never reached its queue. A job whose vendor's task runs is requeued if
+ * its queue has lost it. Every api process runs one, and they share the holds; every action is idempotent. Times are compared
+ * by Redis's clock, which also set them: a host's clock may be minutes ahead.
  */
 export class Sweeper {
   readonly #context: EndJobContext;
@@ -57,11 +56,11 @@ export class Sweeper {
     );
   }
 
-  /** Looks at holds of one tag that are due; returns how many they were. */
+  /** Inspects due holds of one tag; returns their number. */
   async #sweepSome(key: string): Promise<number> {
     const [now, ...members] = await dueHolds(this.#context.redis, [key], [batch, sweepAfterMs]);
-    const looks = await Promise.allSettled(members.map((member) => this.#look(key, member, Number(now))));
-    const failed = looks.find((look) => look.status === 'rejected');
+    const inspections = await Promise.allSettled(members.map((member) => this.#inspect(key, member, Number(now))));
+    const failed = inspections.find((inspection) => inspection.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
     return members.length;
   }
@@ -70,12 +69,12 @@ export class Sweeper {
     clearInterval(this.#timer);
   }
 
-  async #look(holdsKey: string, member: string, now: number): Promise<void> {
+  async #inspect(holdsKey: string, member: string, now: number): Promise<void> {
     const [jobId = '', account = '', apiKeyId = '', capability] = member.split(' ');
     const state = await readJobState(this.#context.redis, jobId);
     if (state === undefined) {
-      // Nothing is left to tell how it ended (Redis lost it): what remains is to take the hold off. Where the database knows
-      // the job, the ledger ends it there.
+      // Nothing records how it ended (Redis lost its state), so only the hold is left to release. If the database knows the
+      // job, the ledger ends it there.
       await settleNow(this.#context.redis, {
         jobId,
         account,
@@ -106,19 +105,18 @@ export class Sweeper {
     await endJob(this.#context, state, error, error.code === 'timeout' ? 'overdue' : 'abandoned');
   }
 
-  /** Why a job that has not ended must be ended from here; undefined while somebody runs it, or will. */
+  /** Why the sweeper must end an unfinished job; undefined while a worker runs it, or will. */
   async #reasonToEnd(state: JobState, now: number): Promise<ApiError | undefined> {
     if (now >= state.deadlineAt) return new ApiError('timeout', 'The request was not answered within its deadline.');
     if (state.leaseUntil > now) return undefined;
     const isAbandoned = await this.#isAbandoned(state, now);
-    // Not in its queue: the process that was to put it there died first, or the queue gave it up.
+    // Not in its queue: the process that should have enqueued it died first, or the queue dropped it.
     if (!isAbandoned && (await this.#context.queue(state.capability).has(state.id))) return undefined;
     if (state.hasDelta) {
       return new ApiError('stream_interrupted', 'The answer broke off: the process that produced it was lost.');
     }
     if (state.task !== undefined) {
-      // The vendor goes on with its task. Polling it takes no more than the state knows, and what is queued twice is
-      // queued once.
+      // The vendor's task continues. Polling it needs no more than the state contains, and enqueuing twice has no further effect.
       await this.#context.queue(state.capability).enqueue(queuedJobOf(state));
       return undefined;
     }
@@ -126,14 +124,14 @@ export class Sweeper {
     return new ApiError('service_unavailable', 'The request was lost before it ran. Retry it.');
   }
 
-  /** Whether a begun job has lost its worker for good. One without output may yet be run, while it waits in its queue. */
+  /** Whether a begun job has lost its worker for good. One without output may still be run while it waits in its queue. */
   async #isAbandoned({ id, capability, hasDelta, leaseUntil }: JobState, now: number): Promise<boolean> {
     if (leaseUntil === 0 || now <= leaseUntil + abandonedMs) return false;
     return hasDelta || (await this.#context.queue(capability).position(id)) === undefined;
   }
 }
 
-/** What a job is and asks for, without how it stands: a poll that finds the task done needs its request, and its tags. */
+/** A job's identity and request without its state: a poll that finds the task completed needs its request and tags. */
 function queuedJobOf(state: JobState): QueuedJob {
   const {
     readers: _readers,
