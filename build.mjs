@@ -28,7 +28,11 @@ const programs = [
     'launcher/users',
     'launcher/in-memory-redis',
   ],
-  ...['shared/database/sqlite-thread', 'api/pipeline/large-body-thread', 'workers/usage/token-counter-thread'],
+  ...[
+    'shared/database/sqlite-thread',
+    'api/pipeline/large-bodies/large-body-thread',
+    'workers/usage/token-counter-thread',
+  ],
   ...['sandbox/videos/video-thread'],
 ];
 /** Dependencies that stay in node_modules: those with files of their own beside them, and those loaded only when needed. */

@@ -32,7 +32,7 @@ import { AttemptLimits } from './management/sign-in/attempt-limits.ts';
 import { ensureOperator } from './management/sign-in/ensure-operator.ts';
 import { KnownDevices } from './management/sign-in/known-devices.ts';
 import { type SessionsContext, UserSessions } from './management/sign-in/user-sessions.ts';
-import { LargeBodies } from './pipeline/large-bodies.ts';
+import { LargeBodies } from './pipeline/large-bodies/large-bodies.ts';
 import { RefusedRequests } from './refused-requests/refused-requests.ts';
 import { AnswerReaders } from './replies/answer-readers.ts';
 import { Handover } from './replies/client-connection.ts';

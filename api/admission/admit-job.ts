@@ -12,7 +12,7 @@ import { untilAccepted } from '../../shared/redis/redis-refusal.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import type { AcceptedJobs } from '../ledger/accepted-jobs.ts';
 import { isRecordedFirst } from '../ledger/accepted-jobs.ts';
-import type { ParsedLargeRequest } from '../pipeline/large-bodies.ts';
+import type { ParsedLargeRequest } from '../pipeline/large-bodies/large-bodies.ts';
 import type { ParsedRequest } from '../pipeline/parsed-request.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import { readViewOptions } from '../replies/view-options.ts';

@@ -1,7 +1,7 @@
 import type { JobIdentity, StoredRequest } from '../../shared/jobs/job-state.ts';
 import type { Caller } from '../auth/caller.ts';
 import type { BodyShare } from '../bounds/body-shares.ts';
-import type { ParsedLargeRequest } from '../pipeline/large-bodies.ts';
+import type { ParsedLargeRequest } from '../pipeline/large-bodies/large-bodies.ts';
 import type { ParsedRequest } from '../pipeline/parsed-request.ts';
 
 /** A request that is ready to be admitted. */

@@ -6,7 +6,7 @@ import type { ApiError } from '../../shared/errors.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import type { View } from '../replies/view.ts';
 import type { Context } from '../state.ts';
-import type { ParsedLargeRequest } from './large-bodies.ts';
+import type { ParsedLargeRequest } from './large-bodies/large-bodies.ts';
 import type { Parse, ParsedRequest, ParseForm } from './parsed-request.ts';
 import type { ResourceDependencies } from './resource.ts';
 

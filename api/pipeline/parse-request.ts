@@ -11,7 +11,7 @@ import { isForm, readForm } from '../http/body/form-body.ts';
 import { type BodyWatch, readBody } from '../http/body/json-body.ts';
 import type { Context } from '../state.ts';
 import type { Endpoint, Parsed } from './endpoint.ts';
-import { isLargeBody, type LargeBodies, type ParsedLargeRequest } from './large-bodies.ts';
+import { isLargeBody, type LargeBodies, type ParsedLargeRequest } from './large-bodies/large-bodies.ts';
 
 /** Dependencies of reading and parsing a request. */
 export interface ParseRequestDependencies {

@@ -2,9 +2,9 @@ import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs/blobs.ts';
 import type { Config } from '../../shared/config/config.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
-import { expired } from '../replies/unreadable-answer.ts';
-import type { ViewedJob } from '../replies/view.ts';
 import type { ResultLinks } from '../results/result-links.ts';
+import { expired } from './unreadable-answer.ts';
+import type { ViewedJob } from './view.ts';
 import { readViewOptions, viewOptionsBlob } from './view-options.ts';
 
 /** Dependencies of `viewJob`. */

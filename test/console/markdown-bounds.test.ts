@@ -4,7 +4,7 @@ import { createElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import Markdown from 'react-markdown';
 import remarkGfm from 'remark-gfm';
-import { isBoundedMarkdown } from '../../console/src/pages/playground/markdown-bounds.ts';
+import { isBoundedMarkdown } from '../../console/src/pages/playground/chat/markdown-bounds.ts';
 
 const usual = `# A heading
 

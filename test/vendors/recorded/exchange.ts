@@ -60,8 +60,8 @@ export interface VendorExchanges {
  */
 export function readExchanges(): VendorExchanges[] {
   const folder = fileURLToPath(new URL('exchanges/', import.meta.url));
-  const files = readdirSync(folder).sort();
-  return files.map((file) => readFile(basename(file, '.txt'), readFileSync(join(folder, file), 'utf8')));
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.txt'));
+  return files.sort().map((file) => readFile(basename(file, '.txt'), readFileSync(join(folder, file), 'utf8')));
 }
 
 function readFile(vendor: string, text: string): VendorExchanges {

@@ -1,5 +1,5 @@
 import { address, RequestError, readError } from '../../api/request.ts';
-import { readEvents } from '../playground/read-events.ts';
+import { readEvents } from '../playground/chat/read-events.ts';
 
 /** What one event of a job adds for a reader. */
 export interface WatchedEvent {

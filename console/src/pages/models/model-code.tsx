@@ -1,6 +1,6 @@
 import { Code } from '@mantine/core';
 import type { ModelDetails } from '../../api/models.ts';
-import { CodeInLanguages } from '../playground/code-in-languages.tsx';
+import { CodeInLanguages } from '../playground/code/code-in-languages.tsx';
 import { sampleCode } from './sample-code.ts';
 
 /** A first request for a model as a program. */

@@ -1,5 +1,5 @@
 import type { ModelDetails } from '../../api/models.ts';
-import { type CodeLanguage, type CodeRequest, codeFor } from '../playground/code-snippets.ts';
+import { type CodeLanguage, type CodeRequest, codeFor } from '../playground/code/code-snippets.ts';
 
 const prompt = 'A lighthouse at dusk, in water colours';
 

@@ -1,6 +1,6 @@
 import { keepInTab, keptInTab } from '../../api/tab-storage.ts';
-import type { ChatTurn } from './chat-request.ts';
-import type { ChatSession, ChatState } from './chat-session.ts';
+import type { ChatTurn } from './chat/chat-request.ts';
+import type { ChatSession, ChatState } from './chat/chat-session.ts';
 import type { Playground } from './make-playground.ts';
 
 /** Its number changes when what is kept changes its shape. */

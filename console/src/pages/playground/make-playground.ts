@@ -1,6 +1,6 @@
-import { ChatSession } from './chat-session.ts';
-import type { MadeImage, MadeSpeech, MadeVideo, Transcript } from './media-work.ts';
-import { TaskSession } from './task-session.ts';
+import { ChatSession } from './chat/chat-session.ts';
+import type { MadeImage, MadeSpeech, MadeVideo, Transcript } from './tasks/media-work.ts';
+import { TaskSession } from './tasks/task-session.ts';
 
 const imageForm = { model: '', prompt: '', size: '', n: 1, quality: '' };
 const videoForm = { model: '', prompt: '', size: '', seconds: '', image: '' };

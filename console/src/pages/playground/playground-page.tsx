@@ -5,15 +5,15 @@ import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { useSession } from '../../api/session.ts';
 import { PageHeader } from '../../components/page-header.tsx';
-import { ChatTab } from './chat-tab.tsx';
+import { ChatTab } from './chat/chat-tab.tsx';
 import { chooseModel } from './choose-model.ts';
-import { ImageTab } from './image-tab.tsx';
 import type { Playground } from './make-playground.ts';
 import { type PlaygroundTab, playgroundTabs } from './playground-search.ts';
 import { playgroundOf } from './sessions.ts';
-import { SpeechTab } from './speech-tab.tsx';
-import { TranscriptionTab } from './transcription-tab.tsx';
-import { VideoTab } from './video-tab.tsx';
+import { ImageTab } from './tasks/image-tab.tsx';
+import { SpeechTab } from './tasks/speech-tab.tsx';
+import { TranscriptionTab } from './tasks/transcription-tab.tsx';
+import { VideoTab } from './tasks/video-tab.tsx';
 
 const route = getRouteApi('/shell/playground');
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { parseChat } from '../../../../api/endpoints/chat/parse-chat.ts';
 import { endpoints } from '../../../../api/endpoints/endpoints.ts';
-import { isLargeBody, LargeBodies } from '../../../../api/pipeline/large-bodies.ts';
+import { isLargeBody, LargeBodies } from '../../../../api/pipeline/large-bodies/large-bodies.ts';
 import { ApiError, type ErrorCode } from '../../../../shared/errors.ts';
 
 const open: LargeBodies[] = [];

@@ -1,18 +1,18 @@
 /** The thread that parses large bodies, one answer to each task, in order. Started by large-bodies.ts. */
 import { setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
-import { ApiError } from '../../shared/errors.ts';
-import { parseSpeech } from '../endpoints/audio/parse-speech.ts';
-import { parseChat } from '../endpoints/chat/parse-chat.ts';
-import { parseCompletion } from '../endpoints/completions/parse-completion.ts';
-import { parseEmbeddings } from '../endpoints/embeddings/parse-embeddings.ts';
-import { parseImageEdit, parseImageGeneration } from '../endpoints/images/parse-image.ts';
-import { parseMessageCount, parseMessages } from '../endpoints/messages/parse-messages.ts';
-import { parseResponse } from '../endpoints/responses/parse-response.ts';
-import { parseSocketMessage } from '../endpoints/responses/socket/parse-socket-message.ts';
-import { parseVideo, parseVideoRemix } from '../endpoints/videos/parse-video.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { parseSpeech } from '../../endpoints/audio/parse-speech.ts';
+import { parseChat } from '../../endpoints/chat/parse-chat.ts';
+import { parseCompletion } from '../../endpoints/completions/parse-completion.ts';
+import { parseEmbeddings } from '../../endpoints/embeddings/parse-embeddings.ts';
+import { parseImageEdit, parseImageGeneration } from '../../endpoints/images/parse-image.ts';
+import { parseMessageCount, parseMessages } from '../../endpoints/messages/parse-messages.ts';
+import { parseResponse } from '../../endpoints/responses/parse-response.ts';
+import { parseSocketMessage } from '../../endpoints/responses/socket/parse-socket-message.ts';
+import { parseVideo, parseVideoRemix } from '../../endpoints/videos/parse-video.ts';
+import type { Parse } from '../parsed-request.ts';
 import type { LargeBodyAnswer, LargeBodyTask } from './large-bodies.ts';
-import type { Parse } from './parsed-request.ts';
 
 /** Of every endpoint that takes JSON. A table of its own: the endpoints themselves would cost the thread 18 MB. */
 const parsers: Readonly<Record<string, Parse>> = {

@@ -1,4 +1,4 @@
-import { call, jobIdOf } from './playground-call.ts';
+import { call, jobIdOf } from '../playground-call.ts';
 import type { Work } from './task-session.ts';
 
 /** A picture that was made. */

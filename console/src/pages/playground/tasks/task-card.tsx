@@ -1,8 +1,8 @@
 import { ActionIcon, Alert, Badge, Group, Loader, Paper, Progress, Stack, Text } from '@mantine/core';
 import { IconAlertCircle, IconTrash } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
-import { fromNow } from '../../format/time.ts';
-import { JobCost } from './job-cost.tsx';
+import { fromNow } from '../../../format/time.ts';
+import { JobCost } from '../job-cost.tsx';
 import type { Task } from './task-session.ts';
 
 interface TaskCardProps<Result> {

@@ -1,7 +1,7 @@
 import { Button, Code } from '@mantine/core';
 import { IconCode } from '@tabler/icons-react';
 import { useState } from 'react';
-import { Dialog } from '../../components/dialog.tsx';
+import { Dialog } from '../../../components/dialog.tsx';
 import { CodeInLanguages } from './code-in-languages.tsx';
 import { type CodeRequest, codeFor, shortened } from './code-snippets.ts';
 

@@ -1,13 +1,13 @@
 import { Box, Button, Grid, Group, Stack } from '@mantine/core';
 import { IconMessage } from '@tabler/icons-react';
-import { Card } from '../../components/card.tsx';
-import { EmptyState } from '../../components/empty-state.tsx';
+import { Card } from '../../../components/card.tsx';
+import { EmptyState } from '../../../components/empty-state.tsx';
+import { useStore } from '../state-store.ts';
 import { ChatComposer } from './chat-composer.tsx';
 import type { ChatSession } from './chat-session.ts';
 import { ChatSettingsForm } from './chat-settings-form.tsx';
 import classes from './chat-tab.module.css';
 import { ChatTurnView } from './chat-turn-view.tsx';
-import { useStore } from './state-store.ts';
 import { useFollowedEnd } from './use-followed-end.ts';
 
 /** A talk with a chat model, its settings beside it. */

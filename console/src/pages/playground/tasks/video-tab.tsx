@@ -1,10 +1,10 @@
 import { Autocomplete, Group, Input, Stack, Text } from '@mantine/core';
 import { IconMovie } from '@tabler/icons-react';
-import { DownloadButton } from '../../components/download-button.tsx';
-import { ImageInputs } from './image-inputs.tsx';
-import type { Playground } from './make-playground.ts';
+import { DownloadButton } from '../../../components/download-button.tsx';
+import { ImageInputs } from '../image-inputs.tsx';
+import type { Playground } from '../make-playground.ts';
+import { useStore } from '../state-store.ts';
 import { type MadeVideo, makeVideo } from './media-work.ts';
-import { useStore } from './state-store.ts';
 import { SizeField, WordsField } from './task-fields.tsx';
 import { given, TaskForm } from './task-form.tsx';
 import { TaskLayout } from './task-layout.tsx';

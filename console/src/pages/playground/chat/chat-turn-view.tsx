@@ -1,11 +1,11 @@
 import { Alert, Badge, Box, Button, Code, Collapse, Group, Loader, Paper, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconAlertCircle, IconChevronDown, IconChevronRight } from '@tabler/icons-react';
-import { duration } from '../../format/time.ts';
+import { duration } from '../../../format/time.ts';
+import { Preview } from '../image-inputs.tsx';
+import { JobCost } from '../job-cost.tsx';
 import { AnswerText } from './answer-text.tsx';
 import type { AssistantTurn, ChatTurn, ToolCall } from './chat-request.ts';
-import { Preview } from './image-inputs.tsx';
-import { JobCost } from './job-cost.tsx';
 
 /** One turn of a chat, whoever's it is. */
 export function ChatTurnView({ turn }: { turn: ChatTurn }) {

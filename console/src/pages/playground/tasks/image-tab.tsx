@@ -1,9 +1,9 @@
 import { Image, NumberInput, Select, SimpleGrid, Stack } from '@mantine/core';
 import { IconPhoto } from '@tabler/icons-react';
-import { DownloadButton } from '../../components/download-button.tsx';
-import type { Playground } from './make-playground.ts';
+import { DownloadButton } from '../../../components/download-button.tsx';
+import type { Playground } from '../make-playground.ts';
+import { useStore } from '../state-store.ts';
 import { type MadeImage, makeImages } from './media-work.ts';
-import { useStore } from './state-store.ts';
 import { SizeField, WordsField } from './task-fields.tsx';
 import { given, TaskForm } from './task-form.tsx';
 import { TaskLayout } from './task-layout.tsx';

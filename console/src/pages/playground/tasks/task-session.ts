@@ -1,6 +1,6 @@
-import { RequestError } from '../../api/request.ts';
-import { isAbort, messageOf } from './playground-call.ts';
-import { StateStore } from './state-store.ts';
+import { RequestError } from '../../../api/request.ts';
+import { isAbort, messageOf } from '../playground-call.ts';
+import { StateStore } from '../state-store.ts';
 
 /** A piece of work of a tab that is no chat: an image, a video, speech, a transcript. */
 export interface Task<Result> {

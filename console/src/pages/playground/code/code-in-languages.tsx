@@ -1,8 +1,8 @@
 import { SegmentedControl, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { settingsQuery } from '../../api/settings.ts';
-import { CodeBlock } from '../../components/code-block.tsx';
+import { settingsQuery } from '../../../api/settings.ts';
+import { CodeBlock } from '../../../components/code-block.tsx';
 import { type CodeLanguage, codeLanguages } from './code-snippets.ts';
 
 /** A request as a program in the language that is chosen, with this gateway's own address. */

@@ -2,7 +2,7 @@ import { Anchor, Box, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import Markdown, { type Components } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
-import { CodeBlock } from '../../components/code-block.tsx';
+import { CodeBlock } from '../../../components/code-block.tsx';
 import classes from './answer-markdown.module.css';
 
 /** Where links of an answer may lead to. */

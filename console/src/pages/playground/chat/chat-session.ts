@@ -1,4 +1,6 @@
-import { RequestError } from '../../api/request.ts';
+import { RequestError } from '../../../api/request.ts';
+import { call, isAbort, jobIdOf, messageOf } from '../playground-call.ts';
+import { StateStore } from '../state-store.ts';
 import { type ChatAnswer, emptyAnswer, type WireCompletion, withCompletion } from './chat-answer.ts';
 import {
   type AssistantTurn,
@@ -7,9 +9,7 @@ import {
   chatRequest,
   firstChatSettings,
 } from './chat-request.ts';
-import { call, isAbort, jobIdOf, messageOf } from './playground-call.ts';
 import { readEvents } from './read-events.ts';
-import { StateStore } from './state-store.ts';
 
 export interface ChatState {
   readonly settings: ChatSettings;

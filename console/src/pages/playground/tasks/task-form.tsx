@@ -1,9 +1,9 @@
 import { Button, Group, Stack } from '@mantine/core';
 import type { FormEvent, ReactNode } from 'react';
-import type { CodeRequest } from './code-snippets.ts';
-import { ModelPicker } from './model-picker.tsx';
-import { RequestCode } from './request-code.tsx';
-import { useStore } from './state-store.ts';
+import type { CodeRequest } from '../code/code-snippets.ts';
+import { RequestCode } from '../code/request-code.tsx';
+import { ModelPicker } from '../model-picker.tsx';
+import { useStore } from '../state-store.ts';
 import type { TaskSession } from './task-session.ts';
 
 interface TaskFormProps<Form extends { model: string }, Result> {

@@ -1,8 +1,8 @@
 import { Select, SimpleGrid, Stack, Switch, Textarea } from '@mantine/core';
+import { JsonEditor } from '../json-editor.tsx';
+import { ModelPicker } from '../model-picker.tsx';
+import { NumberField } from '../number-field.tsx';
 import { type ChatSettings, schemaMistake, toolsMistake } from './chat-request.ts';
-import { JsonEditor } from './json-editor.tsx';
-import { ModelPicker } from './model-picker.tsx';
-import { NumberField } from './number-field.tsx';
 
 interface FormProps {
   readonly settings: ChatSettings;

@@ -1,6 +1,9 @@
 import { Button, Group, Stack, Textarea, TextInput } from '@mantine/core';
 import { IconPlayerStop, IconSend } from '@tabler/icons-react';
 import type { KeyboardEvent } from 'react';
+import { RequestCode } from '../code/request-code.tsx';
+import { ImageInputs } from '../image-inputs.tsx';
+import { useStore } from '../state-store.ts';
 import {
   askedTurns,
   chatRequest,
@@ -11,9 +14,6 @@ import {
   toolsMistake,
 } from './chat-request.ts';
 import type { ChatSession } from './chat-session.ts';
-import { ImageInputs } from './image-inputs.tsx';
-import { RequestCode } from './request-code.tsx';
-import { useStore } from './state-store.ts';
 
 /** What is said next: a message with pictures, or, where the model called tools, what they came to. */
 export function ChatComposer({ chat }: { chat: ChatSession }) {

@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads';
-import { ApiError, type ErrorData } from '../../shared/errors.ts';
-import { threadFile } from '../../shared/runtime/thread-file.ts';
-import { FairQueue, type FairTask } from '../bounds/fair-queue.ts';
-import type { ParsedRequest } from './parsed-request.ts';
+import { ApiError, type ErrorData } from '../../../shared/errors.ts';
+import { threadFile } from '../../../shared/runtime/thread-file.ts';
+import { FairQueue, type FairTask } from '../../bounds/fair-queue.ts';
+import type { ParsedRequest } from '../parsed-request.ts';
 
 /** Whether a body is large enough (over 256 KiB) to be parsed in the thread, so that no stream waits for it. */
 export function isLargeBody(body: Uint8Array): boolean {

@@ -1,9 +1,9 @@
 import { Grid, Stack } from '@mantine/core';
 import type { Icon } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
-import { Card } from '../../components/card.tsx';
-import { EmptyState } from '../../components/empty-state.tsx';
-import { useStore } from './state-store.ts';
+import { Card } from '../../../components/card.tsx';
+import { EmptyState } from '../../../components/empty-state.tsx';
+import { useStore } from '../state-store.ts';
 import { TaskCard } from './task-card.tsx';
 import type { TaskSession } from './task-session.ts';
 

@@ -1,11 +1,11 @@
 import { FileInput, Group, Stack, Table, Text, TextInput } from '@mantine/core';
 import { IconFileMusic, IconMicrophone } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { modelsQuery } from '../../api/models.ts';
-import { CopyButton } from '../../components/copy-button.tsx';
-import type { Playground } from './make-playground.ts';
+import { modelsQuery } from '../../../api/models.ts';
+import { CopyButton } from '../../../components/copy-button.tsx';
+import type { Playground } from '../make-playground.ts';
+import { useStore } from '../state-store.ts';
 import { type Transcript, transcribe } from './media-work.ts';
-import { useStore } from './state-store.ts';
 import { HintField } from './task-fields.tsx';
 import { given, TaskForm } from './task-form.tsx';
 import { TaskLayout } from './task-layout.tsx';

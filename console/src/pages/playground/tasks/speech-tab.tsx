@@ -1,10 +1,10 @@
 import { Autocomplete, Group, NumberInput, Select, Stack, Text } from '@mantine/core';
 import { IconVolume } from '@tabler/icons-react';
-import { DownloadButton } from '../../components/download-button.tsx';
-import { bytes } from '../../format/number.ts';
-import type { Playground } from './make-playground.ts';
+import { DownloadButton } from '../../../components/download-button.tsx';
+import { bytes } from '../../../format/number.ts';
+import type { Playground } from '../make-playground.ts';
+import { useStore } from '../state-store.ts';
 import { type MadeSpeech, makeSpeech } from './media-work.ts';
-import { useStore } from './state-store.ts';
 import { HintField, WordsField } from './task-fields.tsx';
 import { given, TaskForm } from './task-form.tsx';
 import { TaskLayout } from './task-layout.tsx';

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const maxFiles = 25;
+const maxLoose = 5;
+
+/** Folders by their paths, each with its number of files; what is installed is left out. */
+function filesByFolder(folder: string): [folder: string, files: number][] {
+  const entries = readdirSync(join(root, folder), { withFileTypes: true });
+  const inner = entries.filter((entry) => entry.isDirectory() && entry.name !== 'node_modules');
+  return [
+    [folder, entries.filter((entry) => entry.isFile()).length],
+    ...inner.flatMap(({ name }) => filesByFolder(join(folder, name))),
+  ];
+}
+
+test('no folder has more than 25 files, except the tests’ support', () => {
+  const folders = ['api', 'workers', 'shared', 'sandbox', 'launcher', 'catalogue', 'console', 'docs', 'deploy', 'test'];
+  const large = folders
+    .flatMap(filesByFolder)
+    .filter(([folder, files]) => files > maxFiles && folder !== 'test/support')
+    .map(([folder, files]) => `${folder}: ${files}`);
+  assert.deepEqual(large, []);
+});
+
+for (const folder of ['api', 'workers', 'shared']) {
+  test(`${folder}/ has at most 5 files outside its folders`, () => {
+    const [, files] = filesByFolder(folder)[0] as [string, number];
+    assert.ok(files <= maxLoose, `${files} files`);
+  });
+}
