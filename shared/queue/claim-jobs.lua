@@ -14,11 +14,11 @@ local function removeEnded(first, last)
     local index = first + 2 * (position - 1)
     -- A job whose lock has expired may belong to another worker by now.
     if token == ARGV[index + 1] then
-      ended[#over + 1], ended[#over + 2] = ARGV[1] .. ARGV[index], locks[position]
+      ended[#ended + 1], ended[#ended + 2] = ARGV[1] .. ARGV[index], locks[position]
       redis.call('LREM', KEYS[2], '-1', ARGV[index])
     end
   end
-  if #over > 0 then redis.call('DEL', unpack(ended)) end
+  if #ended > 0 then redis.call('DEL', unpack(ended)) end
 end
 -- In chunks: Lua passes at most a few thousand values.
 for first = 8, #ARGV, 1000 do removeEnded(first, math.min(first + 999, #ARGV)) end
