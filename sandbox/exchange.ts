@@ -5,7 +5,7 @@ import type { PromptCache } from './prompt-cache.ts';
 import type { FaultCounter } from './request-options.ts';
 import type { VideoStore } from './videos/video-store.ts';
 
-/** What the calls of one sandbox share. */
+/** State shared by the calls of one sandbox. */
 export interface SandboxState {
   journal: Journal;
   faults: FaultCounter;
@@ -14,13 +14,13 @@ export interface SandboxState {
   videos: VideoStore;
 }
 
-/** One request and the response to write to. The body has been read to its end, except where a handler reads a form. */
+/** One request and its response. The body has been read completely, except if a handler reads a form. */
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
   /** The body as text; empty for GET and for forms. */
   body: string;
-  /** The part of the path that a route leaves open, decoded. */
+  /** The variable part of the path, decoded. */
   id: string;
   query: URLSearchParams;
   state: SandboxState;

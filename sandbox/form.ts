@@ -4,13 +4,13 @@ import type { Readable } from 'node:stream';
 import { Busboy, type BusboyInstance } from '@fastify/busboy';
 import { WireError } from './wire-error.ts';
 
-/** Learns about a file while it passes by; holds no more of it than it needs. */
+/** Examines a file while it streams through, holding no more of it than needed. */
 export interface Inspector<Facts> {
   push(chunk: Buffer): void;
   end(): Facts;
 }
 
-/** A file of a form, as it is remembered: its bytes are gone. */
+/** A file of a form after reading: its bytes are not kept. */
 export interface FormFile<Facts> {
   /** The name of its field, without `[]`. */
   field: string;
@@ -26,7 +26,7 @@ export interface Form<Facts> {
   files: FormFile<Facts>[];
 }
 
-/** What a route takes, and how it looks at files. */
+/** A route's limits, and its inspection of files. */
 export interface FormRules<Facts> {
   maximumFileBytes: number;
   maximumFiles: number;
@@ -43,7 +43,7 @@ export function isForm(request: IncomingMessage): boolean {
 
 /**
  * Reads a form as it arrives; of each file only size, hash and facts stay in memory.
- * @throws WireError 400 for a body that is no whole form, 413 for one that is too large (the rest is then unread).
+ * @throws WireError 400 for an incomplete form, 413 for one that is too large (the rest is then unread).
  */
 export function readForm<Facts>(request: IncomingMessage, rules: FormRules<Facts>): Promise<Form<Facts>> {
   const form: Form<Facts> = { fields: new Map(), files: [] };
@@ -52,13 +52,13 @@ export function readForm<Facts>(request: IncomingMessage, rules: FormRules<Facts
     const settle = (error?: Error): void => {
       request.unpipe(parser);
       request.off('close', leave);
-      // What it still has to say comes too late.
+      // Further events come too late.
       parser.on('error', () => undefined);
       if (error === undefined) resolve(form);
       else reject(error);
     };
     const leave = (): void => {
-      // A body that has come to its end closes too: then the parser has the word.
+      // A complete body closes, too: then the parser reports the result.
       if (!request.complete) settle(new Error('the client left in the middle of its form'));
     };
     parser
@@ -79,7 +79,10 @@ export function readForm<Facts>(request: IncomingMessage, rules: FormRules<Facts
   });
 }
 
-/** @throws WireError 400 for a file in a field that is not known. */
+/**
+ * Checks the field names of files.
+ * @throws WireError 400 for a file in an unknown field.
+ */
 export function checkFileNames(form: Form<unknown>, known: readonly string[]): void {
   const unknown = form.files.find(({ field }) => !known.includes(field))?.field.slice(0, 200);
   if (unknown === undefined) return;
@@ -116,7 +119,7 @@ function readFile<Facts>(
       hash.update(chunk);
       inspector.push(chunk);
     })
-    // The parser itself answers for a file that is cut.
+    // The parser reports a truncated file itself.
     .on('error', () => undefined)
     .once('end', () => done({ field, bytes, sha256: hash.digest('hex'), facts: inspector.end() }));
 }

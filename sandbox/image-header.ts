@@ -1,4 +1,4 @@
-/** What the first bytes of an image file say about it. */
+/** Facts from the first bytes of an image file. */
 export interface ImageHeader {
   format: 'PNG' | 'JPEG' | 'GIF' | 'WebP';
   mediaType: string;
@@ -10,7 +10,7 @@ type HeaderReader = (bytes: Buffer) => ImageHeader | undefined;
 
 const readers: readonly HeaderReader[] = [readPng, readGif, readWebp, readJpeg];
 
-/** Reads format and size (pixels) from an image's bytes; undefined if it is none of PNG, JPEG, GIF, WebP, or is cut short. */
+/** Parses format and size (pixels) from an image's bytes; undefined if it is not PNG, JPEG, GIF or WebP, or is truncated. */
 export function readImageHeader(bytes: Buffer): ImageHeader | undefined {
   for (const read of readers) {
     try {
@@ -52,7 +52,7 @@ function readJpeg(bytes: Buffer): ImageHeader | undefined {
   for (let offset = 2; ; ) {
     if (bytes.readUInt8(offset) !== 0xff) return undefined;
     const marker = bytes.readUInt8(offset + 1);
-    // Padding bytes may stand before a marker.
+    // Padding bytes may precede a marker.
     if (marker === 0xff) offset += 1;
     else if (isFrameMarker(marker)) {
       const height = bytes.readUInt16BE(offset + 5);
@@ -61,7 +61,7 @@ function readJpeg(bytes: Buffer): ImageHeader | undefined {
   }
 }
 
-/** Start-of-frame markers carry the size; C4, C8 and CC lie in their range and are tables and extensions. */
+/** Start-of-frame markers contain the size; C4, C8 and CC lie in their range but are tables and extensions. */
 function isFrameMarker(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc;
 }

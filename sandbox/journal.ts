@@ -1,36 +1,36 @@
-/** How a call ended: the whole answer was handed to the network, the client left first, or an asked-for fault ended it. */
+/** How a call ended: the whole answer was handed to the network, the client disconnected first, or a requested fault ended it. */
 export type CallEnd = 'completed' | 'client_closed' | 'fault';
 
-/** One call as the sandbox saw it. Times are Unix milliseconds. */
+/** One call as seen by the sandbox. Times are Unix milliseconds. */
 export interface JournalEntry {
-  /** From 1, in the order the calls arrived. */
+  /** From 1, in the order of arrival. */
   sequence: number;
-  /** The request's `metadata.test_id`, else its `user`; of a media request, else its header `x-sandbox-test-id`. */
+  /** The request's `metadata.test_id`, else its `user`; for a media request, else its header `x-sandbox-test-id`. */
   test_id: string | null;
   model: string;
   stream: boolean;
   received_at: number;
-  /** Tokens written so far; of media: images, pieces of audio, or videos. */
+  /** Tokens written so far; for media: images, pieces of audio, or videos. */
   tokens: number;
-  /** The fault that was met, if any, whatever ended the call. */
+  /** The fault that occurred, if any, whatever ended the call. */
   fault: string | null;
   ended: CallEnd | null;
   ended_at: number | null;
-  /** Only where a video was made, even if the answer never arrived. */
+  /** Only if a video was created, even if the response never arrived. */
   video?: VideoRecord;
 }
 
-/** A video that a call has set going, and what happened to it since, in later calls that have no entries of their own. */
+/** A video started by a call, with its later calls, which have no entries of their own. */
 export interface VideoRecord {
   id: string;
-  /** How often its state was asked for, and its content, whatever the answer was. */
+  /** Number of requests for its state, and for its content, whatever the response. */
   polls: number;
   downloads: number;
 }
 
 const MAXIMUM_ENTRIES = 10_000;
 
-/** What the sandbox did, for tests that compare it with what clients received. Holds the last 10,000 calls. */
+/** A record of the sandbox's calls, for tests that compare it with what clients received. Contains the last 10,000 calls. */
 export class Journal {
   readonly keepsEntries: boolean;
   readonly #entries = new Map<number, JournalEntry>();
@@ -78,7 +78,7 @@ export class Journal {
     return lines;
   }
 
-  /** How many calls are being answered now. */
+  /** The number of calls being answered now. */
   countOpen(testId: string | null): number {
     if (testId === null) return this.#open.size;
     let count = 0;

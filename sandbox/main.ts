@@ -17,14 +17,14 @@ function readArguments() {
 }
 
 async function main(): Promise<void> {
-  // Its files are nobody else's to read.
+  // Only the owner may read its files.
   process.umask(0o077);
   const sandbox = await startSandbox(readArguments());
   const stop = () => void sandbox.close().then(() => process.exit(0));
   process.once('SIGTERM', stop).once('SIGINT', stop);
   console.log(`sandbox listening on ${sandbox.url}`);
   if (process.send !== undefined) {
-    // A parent that is gone takes its channel with it: nobody would be left to end this process.
+    // The channel closes with the parent: without a parent, this process would never be ended.
     process.once('disconnect', stop);
     process.send({ type: 'listening', port: sandbox.port });
   }

@@ -7,20 +7,20 @@ import type { CallOptions } from './request-fields.ts';
 import type { FaultOptions } from './request-options.ts';
 import { nextRequestId, sendError } from './response.ts';
 
-/** A piece of a streamed answer; those that count are what `after_tokens` and `tokens_per_second` mean here. */
+/** A piece of a streamed answer; `after_tokens` and `tokens_per_second` count those with `counts`. */
 export interface Part {
   data: string | Buffer;
   counts: boolean;
 }
 
-/** Meets a fault that is in the answer itself, and answers whether it is that one. */
+/** Applies a fault in the answer itself, and returns whether it is of this kind. */
 export function meetsInAnswer({ call, fault }: Delivery, kind: 'no_done' | 'no_usage'): boolean {
   if (fault?.kind !== kind) return false;
   call.meetFault(kind, kind === 'no_done');
   return true;
 }
 
-/** How the answer to one request is to be given. */
+/** How to deliver the answer to one request. */
 export interface Delivery {
   call: OpenCall;
   pace: Pace;
@@ -32,10 +32,7 @@ export function eventText(data: object): string {
   return `data: ${JSON.stringify(data)}\n\n`;
 }
 
-/**
- * Opens the call (from here on the journal knows it), waits, meets the faults that leave no answer, else lets `give`
- * write the answer.
- */
+/** Opens the call (from here on it is in the journal), waits, applies faults that prevent an answer, else lets `give` write the answer. */
 export function answerMedia(
   { response, state }: Exchange,
   request: CallOptions & { model: SandboxModel; stream: boolean },
@@ -48,7 +45,7 @@ export function answerMedia(
   deliver({ call, pace, fault }, stream, give);
 }
 
-/** The same for a call that is open already. */
+/** Same as `answerMedia`, for a call that is already open. */
 export function deliver(delivery: Delivery, stream: boolean, give: (delivery: Delivery) => Promise<void>): void {
   const { call, pace, fault } = delivery;
   const run = async (): Promise<void> => {
@@ -74,7 +71,7 @@ async function failBeforeHeaders(call: OpenCall, stream: boolean, fault: FaultOp
   return true;
 }
 
-/** Writes a streamed answer part by part, each when it is due; no more is made than the client takes. */
+/** Writes a streamed answer part by part, each when it is due; no more is generated than the client reads. */
 export async function sendParts(
   { call, pace, fault }: Delivery,
   contentType: string,
@@ -97,13 +94,13 @@ export async function sendParts(
     }
     if (part.counts) written += 1;
     call.entry.tokens = written;
-    if (fault?.kind === 'slow_bytes') await call.writeInCuts(Buffer.from(part.data as string));
+    if (fault?.kind === 'slow_bytes') await call.writeInPieces(Buffer.from(part.data as string));
     else await call.write(part.data);
   }
   response.end();
 }
 
-/** Meets the fault where the next part would stand; false: the answer goes on. */
+/** Applies the fault instead of the next part; false: the answer continues. */
 async function failBetweenParts(call: OpenCall, contentType: string, fault: FaultOptions): Promise<boolean> {
   const isEvents = contentType.startsWith('text/event-stream');
   const goesOn = fault.kind === 'slow_bytes' || fault.kind === 'malformed';
@@ -122,9 +119,9 @@ async function failBetweenParts(call: OpenCall, contentType: string, fault: Faul
       await call.reset();
       return true;
     case 'eof':
-      // Bare audio that ended cleanly would be whole.
+      // Raw audio that ended cleanly would look complete.
       if (isEvents) call.response.end();
-      else await call.cut();
+      else await call.disconnect();
       return true;
     default:
       call.response.end(`data: ${faultError(fault).toBody()}\n\n`);
@@ -133,8 +130,8 @@ async function failBetweenParts(call: OpenCall, contentType: string, fault: Faul
 }
 
 /**
- * Writes an answer whole, when the last of its tokens is due; a fault in the middle leaves it at half its bytes.
- * @param tokens how many tokens (or images) it is made of.
+ * Writes an answer as a whole when the last of its tokens is due; a fault in the middle leaves half its bytes.
+ * @param tokens number of tokens (or images) in it.
  */
 export async function sendWhole(
   { call, pace, fault }: Delivery,
@@ -160,7 +157,7 @@ export async function sendWhole(
   }
   call.meetFault(fault.kind, fault.kind !== 'silence' && fault.kind !== 'slow_bytes');
   if (fault.kind === 'slow_bytes') {
-    await call.writeInCuts(bytes);
+    await call.writeInPieces(bytes);
     call.response.end();
     return;
   }
@@ -171,5 +168,5 @@ export async function sendWhole(
   await call.write(half);
   if (fault.kind === 'silence') await call.silence();
   else if (fault.kind === 'reset') await call.reset();
-  else await call.cut();
+  else await call.disconnect();
 }

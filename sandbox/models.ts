@@ -2,12 +2,12 @@ import type { ServerResponse } from 'node:http';
 import { sendJson } from './response.ts';
 import { WireError } from './wire-error.ts';
 
-/** A model of the sandbox and what it can do. */
+/** A model of the sandbox and its features. */
 export interface SandboxModel {
   id: string;
   capability: 'chat' | 'completion' | 'embedding' | 'image' | 'transcription' | 'speech' | 'video';
   reasoning: boolean;
-  /** Whether a chat model can be asked at `/v1/responses` too. */
+  /** Whether a chat model is also available at `/v1/responses`. */
   responses?: true;
 }
 
@@ -26,7 +26,7 @@ const models: readonly SandboxModel[] = [
 
 const modelsById = new Map(models.map((model) => [model.id, model]));
 
-/** 1 January 2025: a constant, so that every answer about a model is the same. */
+/** 1 January 2025: a constant, so that every response about a model is the same. */
 const CREATED = 1_735_689_600;
 
 function modelObject(model: SandboxModel) {
@@ -36,8 +36,8 @@ function modelObject(model: SandboxModel) {
 const listBody = JSON.stringify({ object: 'list', data: models.map(modelObject) });
 
 /**
- * The model of that id.
- * @throws WireError 404 `model_not_found`, as OpenAI words it.
+ * The model with this id.
+ * @throws WireError 404 `model_not_found`, in OpenAI's wording.
  */
 export function findModel(id: string, capability?: SandboxModel['capability']): SandboxModel {
   const model = modelsById.get(id);

@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Journal, JournalEntry } from './journal.ts';
 
-/** Cuts that fall, sooner or later, at every place of an event: inside UTF-8 sequences and between CR and LF too. */
-const CUT_SIZES = [1, 1, 2, 1, 3];
+/** Write sizes that eventually split an event at every offset: inside UTF-8 sequences and between CR and LF too. */
+const PIECE_SIZES = [1, 1, 2, 1, 3];
 
 /**
- * A call that takes time to answer. It follows the client: once the client has left (or the answer has been sent),
+ * A call that takes time to answer. It follows the client: once the client has disconnected (or the answer has been sent),
  * `closed` is true, its timer is gone, and every wait returns at once.
  */
 export class OpenCall {
@@ -33,7 +33,7 @@ export class OpenCall {
     this.#wake?.();
   }
 
-  /** Waits that long, or until the call is closed. */
+  /** Waits this long, or until the call is closed. */
   pause(milliseconds: number): Promise<void> {
     if (milliseconds <= 0 || this.closed) return Promise.resolve();
     return new Promise((resolve) => {
@@ -42,7 +42,7 @@ export class OpenCall {
     });
   }
 
-  /** Waits until the client leaves. */
+  /** Waits until the client disconnects. */
   silence(): Promise<void> {
     if (this.closed) return Promise.resolve();
     return new Promise((resolve) => {
@@ -50,7 +50,7 @@ export class OpenCall {
     });
   }
 
-  /** Writes a part of the answer; resolves when the client has read enough for more to be written. */
+  /** Writes a part of the answer; resolves when the client has read enough for more. */
   write(part: string | Buffer): Promise<void> | undefined {
     if (this.closed || this.response.write(part)) return undefined;
     return new Promise((resolve) => {
@@ -59,33 +59,33 @@ export class OpenCall {
     });
   }
 
-  /** Writes a part of the answer in many small writes, each in a turn of its own. */
-  async writeInCuts(part: Buffer): Promise<void> {
-    for (let start = 0, cut = 0; start < part.length && !this.closed; cut += 1) {
-      const end = start + (CUT_SIZES[cut % CUT_SIZES.length] as number);
+  /** Writes a part of the answer in many small writes, each in a separate pass of the event loop. */
+  async writeInPieces(part: Buffer): Promise<void> {
+    for (let start = 0, piece = 0; start < part.length && !this.closed; piece += 1) {
+      const end = start + (PIECE_SIZES[piece % PIECE_SIZES.length] as number);
       await this.write(part.subarray(start, end));
-      await nextTurn();
+      await yieldToEventLoop();
       start = end;
     }
   }
 
   /**
-   * Notes that the call has met its fault.
-   * @param ends true: the end of the call is the fault's doing, not the client's.
+   * Records that the call's fault occurred.
+   * @param ends true: the fault ends the call, not the client.
    */
   meetFault(kind: string, ends: boolean): void {
     this.entry.fault = kind;
     this.#endedByFault = ends;
   }
 
-  /** Resets the connection, once what was written before has been handed to the network. */
+  /** Resets the connection, after earlier writes have been handed to the network. */
   async reset(): Promise<void> {
     if (this.response.headersSent && !this.closed) await this.#flush();
     this.response.socket?.resetAndDestroy();
   }
 
   /** Closes the connection in the middle of the answer. */
-  async cut(): Promise<void> {
+  async disconnect(): Promise<void> {
     if (!this.closed) await this.#flush();
     this.response.socket?.destroySoon();
   }

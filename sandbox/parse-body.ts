@@ -1,7 +1,10 @@
 import { isObject, type JsonObject } from './json-value.ts';
 import { WireError } from './wire-error.ts';
 
-/** The object that a request's body is. @throws WireError 400 */
+/**
+ * Parses a request's body as an object.
+ * @throws WireError 400
+ */
 export function parseBody(text: string): JsonObject {
   let body: unknown;
   try {

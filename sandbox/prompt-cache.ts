@@ -4,8 +4,8 @@ const BLOCK_TOKENS = 64;
 const MAXIMUM_BLOCKS = 65_536;
 
 /**
- * Counts the tokens of one prompt and hashes it while at it: after each block of 64 tokens the hash of everything so
- * far is kept, so that two prompts share a hash exactly as far as they share a beginning.
+ * Counts the tokens of one prompt and hashes it at the same time: after each block of 64 tokens the hash of everything so far
+ * is stored, so that two prompts share hashes exactly as far as they share a beginning.
  */
 export class PromptReader {
   tokens = 0;
@@ -27,7 +27,7 @@ export class PromptReader {
     }
   }
 
-  /** A part that is no text (an image, audio): it costs a fixed number of tokens, and `identity` tells it from others. */
+  /** A part that is not text (an image, audio): it costs a fixed number of tokens, and is distinguished by `identity`. */
   addOpaque(identity: string, tokens: number): void {
     this.#hash(identity, 0, identity.length);
     for (let count = 0; count < tokens; count += 1) this.#countToken();
@@ -54,11 +54,11 @@ export class PromptReader {
   }
 }
 
-/** Remembers the beginnings of recent prompts, as vendors do to bill them cheaper; the oldest are forgotten first. */
+/** Remembers the beginnings of recent prompts, as vendors do to bill them at a lower price; the oldest are evicted first. */
 export class PromptCache {
   readonly #blocks = new Set<number>();
 
-  /** How many tokens at the start of this prompt were seen before (a multiple of 64); from now on all of it was. */
+  /** The number of tokens at the start of this prompt seen before (a multiple of 64); adds all of it to the cache. */
   cachedTokens(prompt: PromptReader): number {
     let cachedBlocks = 0;
     for (const hash of prompt.blockHashes) {

@@ -1,15 +1,15 @@
 import { splitTokens } from './tokens.ts';
 import { invalidParameter } from './wire-error.ts';
 
-/** One text out of `input` or `prompt`. */
+/** One text from `input` or `prompt`. */
 export interface PromptText {
   text: string;
   tokens: number;
 }
 
 /**
- * Reads what embeddings and legacy completions take: a text, texts, one text as tokens, or texts as tokens. Tokens have no
- * text here, so the numbers themselves are it.
+ * Parses the input of embeddings and legacy completions: a text, texts, one text as tokens, or texts as tokens. Tokens have
+ * no text here, so the numbers themselves are used.
  * @throws WireError 400 naming the field or its item.
  */
 export function readPromptTexts(value: unknown, name: string): PromptText[] {

@@ -1,7 +1,10 @@
 import { isAbsent } from './json-value.ts';
 import { invalidParameter } from './wire-error.ts';
 
-/** The texts of a `stop` parameter before which an answer ends. @throws WireError 400 */
+/**
+ * Parses the texts of a `stop` parameter, before which an answer ends.
+ * @throws WireError 400
+ */
 export function readStop(stop: unknown): readonly string[] {
   if (isAbsent(stop)) return [];
   const texts = typeof stop === 'string' ? [stop] : stop;

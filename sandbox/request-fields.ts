@@ -5,9 +5,9 @@ import { type FaultKind, limitFault, type RequestOptions, readRequestOptions } f
 import { invalidParameter, WireError } from './wire-error.ts';
 
 /**
- * The fields of a media request, from JSON or from a form, where every value is text. Every reader answers undefined for
- * a field that is not given.
- * @throws WireError 400 naming the field that is wrong, worded as OpenAI does.
+ * The fields of a media request, from JSON or from a form, whose values are all text. Every reader returns undefined for a
+ * missing field.
+ * @throws WireError 400 naming the invalid field, in OpenAI's wording.
  */
 export class RequestFields {
   readonly #values: JsonObject;
@@ -27,7 +27,7 @@ export class RequestFields {
     return new RequestFields(Object.fromEntries(values), true);
   }
 
-  /** Refuses every field that is not among the known ones and those that all requests may have. */
+  /** Rejects every field except the known ones and those allowed in all requests. */
   allowOnly(known: readonly string[]): void {
     for (const name of Object.keys(this.#values)) {
       if (known.includes(name) || commonFields.includes(name)) continue;
@@ -38,7 +38,7 @@ export class RequestFields {
     }
   }
 
-  /** The value as it was sent. */
+  /** The value as sent. */
   raw(name: string): unknown {
     return this.#values[name] ?? undefined;
   }
@@ -95,19 +95,19 @@ export class RequestFields {
     return value === undefined ? undefined : oneOf(name, value, choices);
   }
 
-  /** The values of a field that may be given more than once; none: an empty list. */
+  /** The values of a repeatable field; empty if missing. */
   choices<Choice extends string>(name: string, choices: readonly Choice[]): Choice[] {
     const value = this.raw(name);
     if (value === undefined) return [];
     return (Array.isArray(value) ? value : [value]).map((each) => oneOf(name, each, choices));
   }
 
-  /** An object; in a form its JSON text. */
+  /** An object; in a form, its JSON text. */
   object(name: string): JsonObject | undefined {
     const value = this.raw(name);
     if (isAbsent(value) || isObject(value)) return value ?? undefined;
     try {
-      // The options may be text in JSON, too: a gateway that got them in a form passes them on as they were.
+      // The options may be JSON text even in JSON: a gateway that got them in a form passes them through unchanged.
       const isText = this.#fromForm || name === 'sandbox';
       const parsed: unknown = isText ? JSON.parse(String(value)) : undefined;
       if (isObject(parsed)) return parsed;
@@ -127,15 +127,15 @@ function oneOf<Choice extends string>(name: string, value: unknown, choices: rea
   throw new WireError(400, message, { code: 'invalid_value', param: name });
 }
 
-/** What a media request says about itself, beside what it wants. */
+/** A media request's metadata. */
 export interface CallOptions {
   testId: string | null;
   options: RequestOptions;
 }
 
 /**
- * Reads who asks and what shall go wrong.
- * @param faults the kinds of fault that can befall this answer.
+ * Parses the caller's test id and the requested fault.
+ * @param faults the kinds of fault possible for this answer.
  */
 export function readCallOptions(
   fields: RequestFields,

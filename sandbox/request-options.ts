@@ -15,26 +15,28 @@ const faultKinds = [
   'failed_event',
 ] as const;
 
-/** What can be asked to go wrong; see `FaultOptions`. */
+/** Kinds of faults; see `FaultOptions`. */
 export type FaultKind = (typeof faultKinds)[number];
 
 /**
- * A fault asked for by one request.
- * - `silence`: nothing more is said until the client leaves; without `after_tokens` not even headers.
+ * A fault requested by one request.
+ * - `silence`: nothing more is sent until the client disconnects; without `after_tokens` not even headers.
  * - `reset`: the connection is reset; without `after_tokens` before any header.
- * - `malformed`: in place of a token comes an event that is not JSON, then the stream goes on; held: a body that is not JSON.
- * - `error`: a 4xx or 5xx answer; with `after_tokens` in a stream an error event, then the end.
+ * - `malformed`: a token is replaced by an event that is not JSON, then the stream continues; not streamed: a body that is
+ *   not JSON.
+ * - `error`: a 4xx or 5xx response; with `after_tokens` in a stream an error event, then the end.
  * - `rate_limit`: 429 with Retry-After; with `after_tokens` like `error`.
- * - `eof`: the stream ends cleanly, without finish_reason and `[DONE]`; held: the body is cut short.
- * - `no_done`: everything is there but `[DONE]`.
- * - `no_usage`: everything is there but the usage, even where a stream was asked for it.
- * - `slow_bytes`: the answer is right, but written a byte or a few at a time, lines ending in CRLF.
- * - `large_event`: one event of `bytes` bytes among the others, a token of that size; held: the body holds that token.
- * - `failed_event`: of a response: its stream ends with `response.failed`; held: a response whose status is failed.
+ * - `eof`: the stream ends cleanly, without finish_reason and `[DONE]`; not streamed: the body is truncated.
+ * - `no_done`: complete except for `[DONE]`.
+ * - `no_usage`: complete except for the usage, even if a stream was asked for it.
+ * - `slow_bytes`: the answer is correct, but written a byte or a few at a time, lines ending in CRLF.
+ * - `large_event`: one event of `bytes` bytes among the others, a token of that size; not streamed: the body contains that
+ *   token.
+ * - `failed_event`: for a response: its stream ends with `response.failed`; not streamed: a response with the status failed.
  */
 export interface FaultOptions {
   kind: FaultKind;
-  /** Tokens written before the fault; of media: images, or pieces of audio. */
+  /** Tokens written before the fault; for media: images, or pieces of audio. */
   afterTokens: number | undefined;
   /** HTTP status of `error`. */
   status: number;
@@ -51,8 +53,8 @@ export interface FaultOptions {
 }
 
 /**
- * Speed and fault of one request: the request field `sandbox` (in a form its JSON text), or the header `x-sandbox`
- * holding the same JSON. Of videos it has another member, `video`: see `VideoOptions`.
+ * Speed and fault of one request: the request field `sandbox` (in a form its JSON text), or the header `x-sandbox` with the
+ * same JSON. For videos it has another member, `video`: see `VideoOptions`.
  */
 export interface RequestOptions {
   /** Milliseconds before the first token (and before the headers). */
@@ -66,8 +68,8 @@ const HOUR = 3_600_000;
 const noOptions: RequestOptions = { firstTokenMilliseconds: 0, tokensPerSecond: undefined, fault: undefined };
 
 /**
- * Reads the options of a request. The field wins over the header, member by member.
- * @throws WireError 400 naming the member that is wrong.
+ * Parses the options of a request. The field takes precedence over the header, member by member.
+ * @throws WireError 400 naming the invalid member.
  */
 export function readRequestOptions(field: unknown, header: string | string[] | undefined): RequestOptions {
   if ((field === undefined || field === null) && header === undefined) return noOptions;
@@ -79,14 +81,17 @@ export function readRequestOptions(field: unknown, header: string | string[] | u
   };
 }
 
-/** The options of an answer that only those kinds of fault can befall. @throws WireError 400 for any other. */
+/**
+ * The options of an answer for which only these kinds of fault are possible.
+ * @throws WireError 400 for any other.
+ */
 export function limitFault(options: RequestOptions, faults: readonly FaultKind[]): RequestOptions {
   const kind = options.fault?.kind;
   if (kind === undefined || faults.includes(kind)) return options;
   throw invalidParameter('sandbox.fault.kind', `'sandbox.fault.kind' must be one of ${faults.join(', ')} here.`);
 }
 
-/** The options as they were sent, in the field and in the header. */
+/** The options as sent, in the field and in the header. */
 export function joinOptions(field: unknown, header: string | string[] | undefined): JsonObject {
   return { ...parseHeader(header), ...asObject(field ?? {}, 'sandbox') };
 }
@@ -101,13 +106,16 @@ function parseHeader(header: string | string[] | undefined): JsonObject {
   }
 }
 
-/** @throws WireError 400 naming the member that is no object. */
+/**
+ * Checks that a member is an object.
+ * @throws WireError 400 naming the member if it is not.
+ */
 export function asObject(value: unknown, name: string): JsonObject {
   if (!isObject(value)) throw invalidParameter(name, `'${name}' must be an object.`);
   return value;
 }
 
-/** A fault that counts by its key how often it has been met. */
+/** A fault whose occurrences are counted by its key. */
 function readKeyedFault(value: unknown): FaultOptions {
   const name = 'sandbox.fault';
   const fault = readFault(value, name);
@@ -118,8 +126,8 @@ function readKeyedFault(value: unknown): FaultOptions {
 }
 
 /**
- * Reads a fault.
- * @param name where it stands in the request.
+ * Parses a fault.
+ * @param name its path in the request.
  */
 export function readFault(value: unknown, name: string): FaultOptions {
   const fault = asObject(value, name);
@@ -140,7 +148,10 @@ export function readFault(value: unknown, name: string): FaultOptions {
   };
 }
 
-/** A number out of the options. @param parent where the object stands in the request. */
+/**
+ * Parses a number of the options.
+ * @param parent the object's path in the request.
+ */
 export function readNumber(
   from: JsonObject,
   name: string,
@@ -157,7 +168,10 @@ export function readNumber(
   );
 }
 
-/** A text out of the options. @param parent where the object stands in the request. */
+/**
+ * Parses a text of the options.
+ * @param parent the object's path in the request.
+ */
 export function readString(from: JsonObject, name: string, parent: string): string | undefined {
   const value = from[name];
   if (value === undefined || value === null || typeof value === 'string') return value ?? undefined;
@@ -166,11 +180,11 @@ export function readString(from: JsonObject, name: string, parent: string): stri
 
 const MAXIMUM_KEYS = 10_000;
 
-/** Counts, per key, how many requests have met their fault; the key unused for the longest time is forgotten first. */
+/** Counts, per key, how many requests got their fault; the least recently used key is evicted first. */
 export class FaultCounter {
   readonly #met = new Map<string, number>();
 
-  /** The fault this request meets: the one it asks for, unless its key has had enough of them. */
+  /** The fault of this request: the requested one, unless its key has reached its limit. */
   due(fault: FaultOptions | undefined): FaultOptions | undefined {
     if (fault?.times === undefined || fault.key === undefined) return fault;
     const met = this.#met.get(fault.key) ?? 0;
@@ -184,8 +198,8 @@ export class FaultCounter {
   }
 }
 
-/** The faults that any media answer can meet; `malformed` needs JSON to break. */
+/** The faults possible for any media answer; `malformed` needs JSON to break. */
 export const byteFaults: readonly FaultKind[] = ['silence', 'reset', 'error', 'rate_limit', 'eof', 'slow_bytes'];
 
-/** The faults that an answer of JSON, or of events, can meet. */
+/** The faults possible for an answer of JSON, or of events. */
 export const jsonFaults: readonly FaultKind[] = [...byteFaults, 'malformed'];

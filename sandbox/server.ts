@@ -31,7 +31,7 @@ import { WireError } from './wire-error.ts';
 
 type Handler = (exchange: Exchange) => void;
 
-/** Every route, without the optional `/v1`; a path that ends in `/` takes an id behind it, or has `{id}` in its middle. */
+/** Every route, without the optional `/v1`; a path that ends in `/` is followed by an id, or has `{id}` in its middle. */
 const routes: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   '/models': { GET: ({ response }) => listModels(response) },
   '/models/': { GET: ({ response, id }) => retrieveModel(response, id) },
@@ -54,7 +54,7 @@ const routes: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   '/__open': { GET: sendOpenCount },
 };
 
-/** The routes that read a `multipart/form-data` body while it arrives: its files are too large to hold. */
+/** The routes that read a `multipart/form-data` body while it arrives: its files are too large for memory. */
 const formRoutes: Readonly<Record<string, (exchange: Exchange) => Promise<void>>> = {
   '/images/edits': editImagesOfForm,
   '/images/variations': varyImage,
@@ -72,13 +72,13 @@ export interface RunningSandbox {
   port: number;
   /** Without a trailing slash and without `/v1`. */
   url: string;
-  /** Stops listening; calls still open after a second are cut. */
+  /** Stops listening; calls still open after a second are disconnected. */
   close(): Promise<void>;
 }
 
 /**
- * Starts the stand-in vendor.
- * @param options `port` 0 (the default) takes a free one; `journal` keeps what `GET /__journal` answers.
+ * Starts the sandbox vendor.
+ * @param options `port` 0 (the default) picks a free one; `journal` keeps the entries of `GET /__journal`.
  */
 export function startSandbox(
   options: { port?: number; host?: string; journal?: boolean } = {},
@@ -91,7 +91,7 @@ export function startSandbox(
     images: new ImageStore(),
     videos: new VideoStore(),
   };
-  // Clients keep connections for long: one closed here while a request is on its way would look like a vendor's fault.
+  // Clients keep connections open for long: closing one here while a request is on its way would look like a vendor's fault.
   const server = createServer({ keepAliveTimeout: 120_000, requestTimeout: 0 }, (request, response) =>
     receive(request, response, state),
   );
@@ -108,9 +108,9 @@ export function startSandbox(
 
 async function closeServer(server: Server, { videos }: SandboxState): Promise<void> {
   await new Promise<void>((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), CLOSE_AFTER_MILLISECONDS);
+    const timer = setTimeout(() => server.closeAllConnections(), CLOSE_AFTER_MILLISECONDS);
     server.close(() => {
-      clearTimeout(cut);
+      clearTimeout(timer);
       resolve();
     });
   });
@@ -124,7 +124,7 @@ function receive(request: IncomingMessage, response: ServerResponse, state: Sand
     return;
   }
   readForm({ request, response, body: '', id: '', query: noQuery, state }).catch((error) => {
-    // The client has left, perhaps in the middle of its form.
+    // The client has disconnected, perhaps in the middle of its form.
     if (response.destroyed) return;
     if (!request.complete) lingerForRest(request);
     sendError(response, asWireError(error));
@@ -156,8 +156,8 @@ function refuseLargeBody(request: IncomingMessage, response: ServerResponse): vo
 }
 
 /**
- * Reads and drops the rest of the body, for a while: a client cut off while sending would never see the answer. For the
- * same reason the connection is not closed behind the answer.
+ * Reads and discards the rest of the body, for a while: a client disconnected while sending would never see the response. For
+ * the same reason the connection is not closed after the response.
  */
 function lingerForRest(request: IncomingMessage): void {
   const linger = setTimeout(() => request.destroy(), LINGER_MILLISECONDS);

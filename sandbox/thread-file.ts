@@ -1,7 +1,7 @@
 /**
- * The URL to start a worker thread from, for a module named without its ending. Compiled code stands beside compiled
- * code; the tests run TypeScript, and Node 20 gives its loader to a thread only where the thread's own code asks for it.
- * @param name the thread's module as seen from `base`: `./video-thread`.
+ * The URL to start a worker thread from, for a module named without its extension. Compiled threads lie beside compiled code;
+ * the tests run TypeScript, and Node 20 passes its loader to a thread only if the thread's own code requests it.
+ * @param name the thread's module relative to `base`: `./video-thread`.
  * @param base the `import.meta.url` of the module that starts the thread.
  */
 export function threadFile(name: string, base: string): URL {

@@ -1,6 +1,6 @@
 /**
- * The sandbox's tokenizer: a token is up to 16 letters and digits, or one punctuation mark, with the white space before
- * it. Everything outside ASCII counts as a letter. Joining the tokens of a text gives the text back.
+ * The sandbox's tokenizer: a token is up to 16 letters and digits, or one punctuation mark, with the preceding white space.
+ * Everything outside ASCII counts as a letter. Joining the tokens of a text restores the text.
  */
 const MAXIMUM_LENGTH = 16;
 
@@ -17,7 +17,7 @@ function kindAt(text: string, index: number): number {
   return code < 128 ? (kinds[code] as number) : WORD;
 }
 
-/** Where the token that starts at `start` ends; more than `start` for every `start` inside the text. */
+/** The end of the token that starts at `start`; more than `start` for every `start` inside the text. */
 export function tokenEnd(text: string, start: number): number {
   let index = start;
   let limit = Math.min(text.length, start + MAXIMUM_LENGTH);
@@ -26,7 +26,7 @@ export function tokenEnd(text: string, start: number): number {
   if (kindAt(text, index) !== WORD) return index + 1;
   limit = Math.min(text.length, index + MAXIMUM_LENGTH);
   while (index < limit && kindAt(text, index) === WORD) index += 1;
-  // A token must be whole characters: half a surrogate pair could not be written as UTF-8.
+  // A token must consist of whole characters: half a surrogate pair could not be encoded as UTF-8.
   const low = text.charCodeAt(index);
   if (low >= 0xdc00 && low <= 0xdfff && isHighSurrogate(text.charCodeAt(index - 1))) index += 1;
   return index;

@@ -1,4 +1,4 @@
-/** An error as OpenAI's wire shows it: HTTP status, headers and the fields of `{"error": {…}}`. */
+/** An error in OpenAI's format: HTTP status, headers and the fields of `{"error": {…}}`. */
 export class WireError extends Error {
   override name = 'WireError';
   readonly status: number;
@@ -20,14 +20,14 @@ export class WireError extends Error {
     this.headers = details.headers ?? {};
   }
 
-  /** The body of the answer (and of an error event in a stream) as JSON text. */
+  /** The body of the response (and of an error event in a stream) as JSON text. */
   toBody(): string {
     const { message, type, param, code } = this;
     return JSON.stringify({ error: { message, type, param, code } });
   }
 }
 
-/** A 400 that names the parameter at fault. */
+/** A 400 that names the invalid parameter. */
 export function invalidParameter(param: string, message: string): WireError {
   return new WireError(400, message, { param });
 }

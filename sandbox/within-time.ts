@@ -1,16 +1,16 @@
 import { createContext, Script } from 'node:vm';
 import { WireError } from './wire-error.ts';
 
-/** How long (ms) the work for one request may hold up all others. Ordinary schemas take a few of them. */
+/** How long (ms) the work for one request may block all others. Ordinary schemas take a few ms. */
 const maxMs = 1000;
 
 const script = new Script('work()');
-/** One for all: whatever it calls runs by itself, one piece of work after the other. */
+/** Shared by all: each piece of work runs to its end before the next. */
 const context = createContext({ work: undefined });
 
 /**
- * Does work whose length a caller decides, by schemas and regular expressions of its own: one of these may go back and
- * forth for years over a short text. Whatever is still running when the time is over is stopped, expressions too.
+ * Runs work whose length the caller controls, through schemas and regular expressions: one of these may backtrack for years
+ * over a short text. Work still running when the time is over is stopped, including expressions.
  * @throws WireError 400 when the time is over.
  */
 export function withinTime<Result>(work: () => Result, ms = maxMs): Result {

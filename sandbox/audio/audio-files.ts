@@ -22,7 +22,7 @@ export function* parseWav(): AudioParser {
       const [channels, sampleRate] = [content.readUInt16LE(2), content.readUInt32LE(4)];
       format = { channels, sampleRate, bytesPerSecond: content.readUInt32LE(8) };
     }
-    // Chunks begin at even places.
+    // Chunks begin at even offsets.
     yield* skip(size - content.length + (size % 2));
   }
 }
@@ -42,7 +42,7 @@ interface Mp3Frame {
   samples: number;
   sampleRate: number;
   channels: number;
-  /** Where a frame without sound tells what is in the file, from the frame's start. */
+  /** Offset, from the frame's start, at which a frame without sound describes the file. */
   tagOffset: number;
 }
 
@@ -80,10 +80,10 @@ function readMp3Frame(header: Buffer): Mp3Frame | undefined {
   return { bytes: slots * slot, samples, sampleRate, channels, tagOffset: 4 + sideInformation };
 }
 
-/** Bytes between two frames that may be something else, before the file is taken for something else. */
+/** Maximum number of bytes between two frames that may be something else before the file is rejected. */
 const MAXIMUM_JUNK = 65_536;
 
-/** MP3: every frame is counted, so that variable bit rates come out right. */
+/** MP3: every frame is counted, so that variable bit rates give the right duration. */
 export function* parseMp3(): AudioParser {
   let samples = 0;
   let first: Mp3Frame | undefined;
@@ -103,7 +103,7 @@ export function* parseMp3(): AudioParser {
       const start = yield* take(frame.tagOffset);
       const isTag = first === undefined && /Xing|Info/.test(start.toString('latin1', frame.tagOffset - 4));
       const rest = frame.bytes - 4 - start.length;
-      // A frame that is cut off is not heard.
+      // A truncated frame does not count.
       const isWhole = (yield* skip(rest)) === rest;
       if (isWhole && !isTag) samples += frame.samples;
       first ??= frame;

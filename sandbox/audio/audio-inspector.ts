@@ -5,7 +5,7 @@ import { parseMp4, parseOgg, parseWebm } from './media-containers.ts';
 
 const HEAD_BYTES = 12;
 
-/** Finds an audio file's format and duration while it passes by. */
+/** Detects an audio file's format and duration while it streams through. */
 export class AudioInspector implements Inspector<AudioFacts | undefined> {
   #head = Buffer.alloc(0);
   #run: ParserRun | undefined;
@@ -19,7 +19,7 @@ export class AudioInspector implements Inspector<AudioFacts | undefined> {
     if (this.#head.length >= HEAD_BYTES) this.#start();
   }
 
-  /** Undefined where the file is no audio of a known format. */
+  /** Undefined if the file is not audio of a known format. */
   end(): AudioFacts | undefined {
     if (this.#run === undefined) this.#start();
     const facts = this.#run?.end();
@@ -33,7 +33,7 @@ export class AudioInspector implements Inspector<AudioFacts | undefined> {
   }
 }
 
-/** The parser that the first bytes call for. */
+/** Selects the parser by the first bytes. */
 function parserOf(head: Buffer): AudioParser {
   const text = head.toString('latin1');
   if (text.startsWith('RIFF') && text.slice(8, 12) === 'WAVE') return parseWav();

@@ -1,9 +1,9 @@
-/** What an audio file says about itself. */
+/** An audio file's metadata. */
 export interface AudioFacts {
-  /** As people write it, such as WAV or Ogg Opus. */
+  /** For display, such as WAV or Ogg Opus. */
   format: string;
   seconds: number;
-  /** Samples per second; undefined where the container does not say. */
+  /** Samples per second; undefined if the container does not specify it. */
   sampleRate: number | undefined;
   channels: number | undefined;
 }
@@ -13,21 +13,21 @@ interface Step {
   bytes: number;
 }
 
-/** Reads something out of a file, step by step. */
+/** Reads a value from a file, step by step. */
 export type Reading<Result> = Generator<Step, Result, Buffer | number>;
 
 /**
- * Reads a file from its first byte to its last, step by step, without ever holding more than it takes at once. Ends early
- * where it knows enough; answers undefined for a file that is not what it looked like.
+ * Reads a file from its first byte to its last, step by step, holding no more than one step's bytes. Ends early once it knows
+ * enough; returns undefined for a file that is not of the detected format.
  */
 export type AudioParser = Reading<AudioFacts | undefined>;
 
-/** The next bytes; fewer at the end of the file. Only for small numbers: they are held in memory. */
+/** Returns the next bytes; fewer at the end of the file. Only for small numbers: they are held in memory. */
 export function* take(bytes: number): Reading<Buffer> {
   return bytes > 0 ? ((yield { kind: 'take', bytes }) as Buffer) : Buffer.alloc(0);
 }
 
-/** Passes over bytes; answers how many there were. */
+/** Skips bytes; returns how many there were. */
 export function* skip(bytes: number): Reading<number> {
   return bytes > 0 ? ((yield { kind: 'skip', bytes }) as number) : 0;
 }
@@ -37,7 +37,7 @@ export class ParserRun {
   readonly #parser: AudioParser;
   #step: IteratorResult<Step, AudioFacts | undefined>;
   readonly #taken: Buffer[] = [];
-  /** How much of the current step is done. */
+  /** Number of bytes processed in the current step. */
   #bytes = 0;
 
   constructor(parser: AudioParser) {
@@ -56,7 +56,7 @@ export class ParserRun {
     }
   }
 
-  /** What the file is, now that it is over; a step that waits for more gets what there is. */
+  /** The result at the end of the file; a step that waits for more gets the available bytes. */
   end(): AudioFacts | undefined {
     while (!this.#step.done) this.#finishStep(this.#step.value.kind);
     return this.#step.value;

@@ -1,16 +1,16 @@
 import { SAMPLE_RATE } from './synthesizer.ts';
 
-/** Samples of every block but the last. */
+/** Samples of every block except the last. */
 export const FLAC_BLOCK_SAMPLES = 4608;
 /** Codes of a frame's header for 4608 samples, for a size at the header's end, for 24 kHz, and for one channel of 16 bits. */
 const BLOCK_CODE = 5;
 const OTHER_BLOCK_CODE = 7;
 const RATE_CODE = 7;
 const MONO_16_BITS = 0x08;
-/** Subframe types: verbatim, and the fixed predictor of order 2, both shifted to their place. */
+/** Subframe types: verbatim, and the fixed predictor of order 2, both shifted into position. */
 const VERBATIM = 0x02;
 const FIXED_ORDER_2 = 0x14;
-/** A Rice parameter of 15 would mean something else. */
+/** A Rice parameter of 15 has another meaning. */
 const MAXIMUM_RICE = 14;
 
 /**
@@ -69,7 +69,7 @@ function writeSubframe(bits: BitWriter, samples: Int16Array): void {
   }
 }
 
-/** What a straight line through the last two samples misses, folded to positive numbers: 0, -1, 1, -2 … */
+/** Residuals of a straight line through the last two samples, folded to positive numbers: 0, -1, 1, -2 … */
 function predict(samples: Int16Array): Int32Array {
   const residuals = new Int32Array(Math.max(0, samples.length - 2));
   for (let index = 0; index < residuals.length; index += 1) {
@@ -89,7 +89,7 @@ function riceBits(residuals: Int32Array, parameter: number): number {
   return residuals.reduce((sum, residual) => sum + (residual >>> parameter) + 1 + parameter, 0);
 }
 
-/** Bits, the highest of each byte first. */
+/** Writes bits, the highest of each byte first. */
 class BitWriter {
   readonly #bytes: Buffer;
   #length = 0;
@@ -110,7 +110,7 @@ class BitWriter {
     }
   }
 
-  /** That many zeros and a one. */
+  /** Writes this many zeros and a one. */
   writeUnary(zeros: number): void {
     for (let left = zeros; left > 0; left -= 24) this.write(0, Math.min(24, left));
     this.write(1, 1);
@@ -121,7 +121,7 @@ class BitWriter {
     if (this.#free < 8) this.write(0, this.#free);
   }
 
-  /** The whole bytes so far. */
+  /** The complete bytes so far. */
   bytes(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -134,7 +134,7 @@ class BitWriter {
   }
 }
 
-/** The table of a CRC of that many bits, highest bit first. */
+/** The table of a CRC of this many bits, highest bit first. */
 function crcTable(polynomial: number, bits: number): Uint16Array {
   return Uint16Array.from({ length: 256 }, (_, byte) => {
     let value = byte << (bits - 8);

@@ -2,7 +2,7 @@ import { type AudioFacts, type AudioParser, type Reading, skip, take } from './a
 
 const HEAD_BYTES = 64;
 
-/** Ogg: pages, each with the position of its end (RFC 3533); Opus (RFC 7845) and Vorbis say what they are in the first. */
+/** Ogg: pages, each with the position of its end (RFC 3533); Opus (RFC 7845) and Vorbis identify themselves in the first. */
 export function* parseOgg(): AudioParser {
   let stream: { codec: string; sampleRate: number; channels: number; unit: number; skipped: number } | undefined;
   let position = 0;
@@ -36,7 +36,7 @@ function readOggStream(start: Buffer) {
   return undefined;
 }
 
-/** MP4 boxes that hold what is looked for. */
+/** MP4 boxes whose content is needed. */
 const openBoxes = new Set(['moov', 'trak', 'mdia', 'minf', 'stbl', 'mvex']);
 const audioEntries = new Set(['mp4a', 'Opus', 'fLaC', 'alac', 'ac-3']);
 
@@ -51,7 +51,7 @@ export function* parseMp4(): AudioParser {
     const long = yield* take(header.readUInt32BE(0) === 1 ? 8 : 0);
     if (openBoxes.has(name)) continue;
     const whole = long.length === 8 ? Number(long.readBigUInt64BE(0)) : header.readUInt32BE(0);
-    // Size zero: the box goes on to the end of the file.
+    // Size zero: the box extends to the end of the file.
     const size = whole === 0 ? Number.POSITIVE_INFINITY : Math.max(0, whole - 8 - long.length);
     const content = yield* take(['mvhd', 'mehd', 'stsd'].includes(name) ? Math.min(HEAD_BYTES, size) : 0);
     if (name === 'mvhd' && content.length >= 32) {
@@ -70,7 +70,7 @@ export function* parseMp4(): AudioParser {
   }
 }
 
-/** Matroska elements that hold what is looked for: Segment, Info, Tracks, TrackEntry, Audio, Cluster, BlockGroup. */
+/** Matroska elements whose content is needed: Segment, Info, Tracks, TrackEntry, Audio, Cluster, BlockGroup. */
 const openElements = new Set([0x18538067, 0x1549a966, 0x1654ae6b, 0xae, 0xe1, 0x1f43b675, 0xa0]);
 const TIMESTAMP_SCALE = 0x2ad7b1;
 const DURATION = 0x4489;
@@ -82,7 +82,7 @@ const BLOCK = 0xa1;
 const EBML_HEADER = 0x1a45dfa3;
 const smallElements = new Set([TIMESTAMP_SCALE, DURATION, SAMPLING_FREQUENCY, CHANNELS, CLUSTER_TIMESTAMP]);
 
-/** WebM and Matroska (RFC 9559). What a browser records has no duration: then the time of its last block counts. */
+/** WebM and Matroska (RFC 9559). Browser recordings have no duration: then the time of the last block counts. */
 export function* parseWebm(): AudioParser {
   let scale = 1_000_000;
   let duration: number | undefined;
@@ -108,7 +108,7 @@ export function* parseWebm(): AudioParser {
   return facts;
 }
 
-/** A number whose first byte tells its length; an element's id keeps that mark, a size does not. */
+/** A number whose first byte encodes its length; an element's id keeps that marker, a size does not. */
 function* takeVariable(isSize: boolean): Reading<number | undefined> {
   const first = (yield* take(1))[0];
   if (first === undefined || first === 0) return undefined;

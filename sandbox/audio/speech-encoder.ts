@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { Mp3Encoder } from '@breezystack/lamejs';
 import { FLAC_BLOCK_SAMPLES, flacFrame, flacHead } from './flac-encoder.ts';
 import { countSamples, SAMPLE_RATE, synthesize, type Utterance } from './synthesizer.ts';
 
-/** The formats the sandbox can make. */
+/** The formats the sandbox supports. */
 export const speechFormats = ['mp3', 'wav', 'flac', 'pcm'] as const;
-/** One of them. */
+/** A format the sandbox supports. */
 export type SpeechFormat = (typeof speechFormats)[number];
 
-/** Their content types, as OpenAI answers them. */
+/** Their content types, as OpenAI returns them. */
 export const speechTypes: Readonly<Record<SpeechFormat, string>> = {
   mp3: 'audio/mpeg',
   wav: 'audio/wav',
@@ -19,21 +19,21 @@ export const speechTypes: Readonly<Record<SpeechFormat, string>> = {
 
 const MP3_KILOBITS = 64;
 
-/** The pieces of an audio file in one format; empty where nothing has to be written. */
+/** The pieces of an audio file in one format; empty if nothing has to be written. */
 interface Encoder {
   head(): Buffer;
   encode(samples: Int16Array, index: number): Buffer;
   end(): Buffer;
 }
 
-/** Says the text in pieces of about a fifth of a second, made as they are asked for. Other calls come between them. */
+/** Synthesizes the text in pieces of about a fifth of a second, generated on demand. Other calls run in between. */
 export async function* speak(utterance: Utterance, format: SpeechFormat): AsyncGenerator<Buffer> {
   const encoder = encoders[format](format === 'flac' ? await hashSamples(utterance) : undefined, utterance);
   const head = encoder.head();
   if (head.length > 0) yield head;
   let index = 0;
   for (const samples of inBlocks(synthesize(utterance))) {
-    await nextTurn();
+    await yieldToEventLoop();
     const piece = encoder.encode(samples, index);
     index += 1;
     if (piece.length > 0) yield piece;
@@ -62,17 +62,17 @@ const encoders: Readonly<Record<SpeechFormat, (md5: Buffer | undefined, utteranc
   },
 };
 
-/** FLAC names the hash of its samples before the first of them: they are made twice rather than kept. */
+/** FLAC puts the hash of the samples before them, so they are generated twice rather than stored. */
 async function hashSamples(utterance: Utterance): Promise<Buffer> {
   const hash = createHash('md5');
   for (const samples of inBlocks(synthesize(utterance))) {
-    await nextTurn();
+    await yieldToEventLoop();
     hash.update(toBytes(samples));
   }
   return hash.digest();
 }
 
-/** The same samples in blocks of one length; the last may be shorter. */
+/** The same samples in blocks of equal length; the last may be shorter. */
 function* inBlocks(sounds: Iterable<Int16Array>): Generator<Int16Array> {
   let block = new Int16Array(FLAC_BLOCK_SAMPLES);
   let filled = 0;
@@ -91,7 +91,7 @@ function* inBlocks(sounds: Iterable<Int16Array>): Generator<Int16Array> {
   if (filled > 0) yield block.subarray(0, filled);
 }
 
-/** 16-bit little-endian, whatever this machine's order. */
+/** 16-bit little-endian, regardless of this machine's byte order. */
 function toBytes(samples: Int16Array): Buffer {
   const bytes = Buffer.alloc(samples.length * 2);
   for (let index = 0; index < samples.length; index += 1) bytes.writeInt16LE(samples[index] as number, index * 2);

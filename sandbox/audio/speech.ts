@@ -12,13 +12,13 @@ import { countSamples, SAMPLE_RATE, type Utterance, voicePitches } from './synth
 /** A checked `POST /v1/audio/speech`. */
 interface SpeechRequest extends CallOptions {
   model: SandboxModel;
-  /** Whether the audio comes in SSE events. */
+  /** Whether the audio is sent as SSE events. */
   stream: boolean;
   utterance: Utterance;
   format: SpeechFormat;
 }
 
-/** What OpenAI's speech models say per second of sound. */
+/** Tokens per second of sound of OpenAI's speech models. */
 const TOKENS_PER_SECOND = 20;
 
 /** `POST /v1/audio/speech` */
@@ -53,7 +53,7 @@ function readSpeechRequest({ body, request }: Exchange): SpeechRequest {
   };
 }
 
-/** A custom voice is an object with an id: it sounds by that. */
+/** A custom voice is an object with an id, which selects the sound. */
 function readVoice(fields: RequestFields): string {
   const voice = fields.raw('voice');
   if (isObject(voice) && typeof voice.id === 'string') return voice.id;

@@ -1,12 +1,12 @@
 /** Samples per second; one channel of 16 bits. */
 export const SAMPLE_RATE = 24_000;
 
-/** How a text is to be said. */
+/** A text and how to speak it. */
 export interface Utterance {
   text: string;
   /** Changes the pitch. */
   voice: string;
-  /** Changes the melody: the same text is said another way. */
+  /** Changes the melody: the same text sounds different. */
   instructions: string;
   /** 1 is normal, 2 twice as fast. */
   speed: number;
@@ -82,7 +82,7 @@ function soundOf(character: string): Sound {
   const pause = pauses[character];
   if (pause !== undefined) return { kind: 'silence', formants: [], milliseconds: pause };
   if (!/[\p{L}\p{N}]/u.test(character)) return { kind: 'silence', formants: [], milliseconds: 50 };
-  // Digits and the letters of other scripts: a vowel each, always the same.
+  // Digits and letters of other scripts: always the same vowel per character.
   const formants = Object.values(vowels)[(character.codePointAt(0) ?? 0) % 6];
   return { kind: 'voiced', formants: formants ?? [], milliseconds: 110 };
 }
@@ -91,14 +91,14 @@ function samplesOf(sound: Sound, speed: number): number {
   return Math.round((sound.milliseconds * SAMPLE_RATE) / 1000 / speed);
 }
 
-/** How many samples the utterance has. */
+/** The number of samples of the utterance. */
 export function countSamples({ text, speed }: Utterance): number {
   let samples = 0;
   for (const character of text) samples += samplesOf(soundOf(character), speed);
   return samples;
 }
 
-/** Says the text: the samples of one character after the other. The same utterance is the same sound. */
+/** Synthesizes the text: the samples of one character after the other. The same utterance always gives the same sound. */
 export function* synthesize(utterance: Utterance): Generator<Int16Array> {
   const { text, speed } = utterance;
   const pitch = voicePitches[utterance.voice] ?? 90 + (hash(utterance.voice) % 150);
@@ -107,7 +107,7 @@ export function* synthesize(utterance: Utterance): Generator<Int16Array> {
   for (const character of text) {
     const sound = soundOf(character);
     const samples = new Int16Array(samplesOf(sound, speed));
-    // The voice rises and falls by up to a sixth.
+    // The pitch rises and falls by up to a sixth.
     const swing = Math.sin(index * (0.35 + (melody % 100) / 200)) / 6;
     if (sound.kind === 'voiced') fillVoiced(samples, sound.formants, pitch * (1 + swing));
     else if (sound.kind === 'noise') fillNoise(samples, sound.formants[0] as number);
@@ -117,7 +117,7 @@ export function* synthesize(utterance: Utterance): Generator<Int16Array> {
   }
 }
 
-/** Each opening of the vocal cords lets the mouth ring: decaying tones, begun anew with every period of the pitch. */
+/** Each opening of the vocal cords excites the mouth: decaying tones, restarted with every period of the pitch. */
 function fillVoiced(samples: Int16Array, formants: readonly number[], pitch: number): void {
   const period = Math.round(SAMPLE_RATE / pitch);
   const wave = Int16Array.from({ length: period }, (_, index) => {
@@ -128,7 +128,7 @@ function fillVoiced(samples: Int16Array, formants: readonly number[], pitch: num
   for (let index = 0; index < samples.length; index += 1) samples[index] = wave[index % period] as number;
 }
 
-/** Noise around one frequency: white noise through a resonator of two poles. */
+/** Noise around one frequency: white noise through a two-pole resonator. */
 function fillNoise(samples: Int16Array, hertz: number): void {
   const radius = 0.9;
   const feedback = 2 * radius * Math.cos((2 * Math.PI * hertz) / SAMPLE_RATE);
@@ -144,7 +144,7 @@ function fillNoise(samples: Int16Array, hertz: number): void {
   }
 }
 
-/** Fades in and out over four milliseconds: without it every sound would begin with a click. */
+/** Fades in and out over four milliseconds: otherwise every sound would start with a click. */
 function soften(samples: Int16Array): void {
   const length = Math.min(SAMPLE_RATE / 250, samples.length >> 1);
   for (let index = 0; index < length; index += 1) {

@@ -2,7 +2,7 @@ import { tokenLogprob } from '../chat/logprobs.ts';
 import type { TimedText, Transcript } from './transcript.ts';
 import type { TranscriptionRequest } from './transcription-request.ts';
 
-/** An answer that is not streamed. */
+/** A response that is not streamed. */
 export interface TranscriptBody {
   contentType: string;
   body: string;
@@ -10,7 +10,7 @@ export interface TranscriptBody {
 
 const TEXT = 'text/plain; charset=utf-8';
 
-/** The transcript in the format that the request asks for. */
+/** The transcript in the requested format. */
 export function transcriptBody(transcript: Transcript, request: TranscriptionRequest): TranscriptBody {
   switch (request.format) {
     case 'text':
@@ -29,7 +29,7 @@ export function transcriptBody(transcript: Transcript, request: TranscriptionReq
   }
 }
 
-/** The tokens with the log probability that the sandbox gives them. */
+/** The tokens with the log probabilities of the sandbox. */
 export function transcriptLogprobs(tokens: readonly string[]) {
   return tokens.map((token) => ({
     token,
@@ -39,7 +39,7 @@ export function transcriptLogprobs(tokens: readonly string[]) {
 }
 
 function durationUsage({ seconds }: Transcript) {
-  // OpenAI bills started seconds.
+  // OpenAI bills every started second.
   return { type: 'duration', seconds: Math.ceil(seconds) };
 }
 
@@ -67,7 +67,7 @@ function toSegment({ text, start, end }: TimedText, id: number, temperature: num
     start,
     end,
     text: ` ${text}`,
-    // Numbers in place of tokens: the sandbox's tokenizer has no vocabulary.
+    // Numbers instead of tokens: the sandbox's tokenizer has no vocabulary.
     tokens: Array.from(text, (character) => character.codePointAt(0)),
     temperature,
     avg_logprob: -0.1,
@@ -76,7 +76,7 @@ function toSegment({ text, start, end }: TimedText, id: number, temperature: num
   };
 }
 
-/** Whisper names languages in English, in small letters. */
+/** Whisper names languages in English, in lower case. */
 function languageName({ isTranslation, language }: TranscriptionRequest): string {
   if (isTranslation || language === undefined) return 'english';
   return (new Intl.DisplayNames(['en'], { type: 'language' }).of(language) ?? language).toLowerCase();
@@ -93,7 +93,7 @@ function toVtt(segments: readonly TimedText[]): string {
   return `WEBVTT\n\n${cues.join('')}`;
 }
 
-/** Hours, minutes, seconds and thousandths. */
+/** Hours, minutes, seconds and milliseconds. */
 function clock(seconds: number, mark: string): string {
   const [time, fraction] = new Date(Math.round(seconds * 1000)).toISOString().slice(11, -1).split('.');
   return `${time}${mark}${fraction}`;

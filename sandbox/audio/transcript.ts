@@ -8,18 +8,18 @@ export interface TimedText {
   end: number;
 }
 
-/** What the sandbox "hears": the file's own description, spread evenly over its duration. */
+/** The sandbox's transcript: a description of the file, spread evenly over its duration. */
 export interface Transcript {
   text: string;
   seconds: number;
-  /** Joined by spaces they are the text. */
+  /** Joined by spaces they give the text. */
   segments: TimedText[];
   /** Without punctuation. */
   words: TimedText[];
   tokens: string[];
 }
 
-/** What a request wants said beside the description. */
+/** Further contents of the transcript that a request asks for. */
 export interface TranscriptWishes {
   isTranslation: boolean;
   /** ISO 639-1. */
@@ -27,7 +27,7 @@ export interface TranscriptWishes {
   prompt: string | undefined;
 }
 
-/** Describes the audio in words. */
+/** Describes the audio as text. */
 export function composeTranscript(facts: AudioFacts, wishes: TranscriptWishes): Transcript {
   const seconds = Math.round(facts.seconds * 1000) / 1000;
   const sentences = [describe(facts)];
@@ -39,7 +39,7 @@ export function composeTranscript(facts: AudioFacts, wishes: TranscriptWishes): 
   return {
     text,
     seconds,
-    // A clause ends behind a mark: 2.35 does not end one.
+    // A clause ends after a punctuation mark and a space: 2.35 does not end one.
     segments: spread(text.split(/(?<=[,.]) /), seconds),
     words: spread(text.split(/\s+/), seconds).map((word) => ({ ...word, text: withoutMarks(word.text) })),
     tokens: splitTokens(text),
@@ -53,7 +53,7 @@ function describe({ seconds, format, sampleRate, channels }: AudioFacts): string
   return `${parts.join(', ')}.`;
 }
 
-/** Gives each text a share of the time by its length; together they cover all of it. */
+/** Gives each text a share of the time proportional to its length; together they cover all of it. */
 function spread(texts: string[], seconds: number): TimedText[] {
   const total = texts.reduce((sum, text) => sum + text.length, 0);
   let before = 0;

@@ -8,7 +8,7 @@ import type { AudioFacts } from './audio-step.ts';
 
 const formats = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
 
-/** A checked transcription or translation. */
+/** A validated transcription or translation. */
 export interface TranscriptionRequest extends CallOptions {
   model: SandboxModel;
   isTranslation: boolean;
@@ -33,7 +33,7 @@ const transcriptionNames = [
   ...vadNames,
 ];
 
-/** Reads `POST /v1/audio/transcriptions` or `…/translations`. */
+/** Parses `POST /v1/audio/transcriptions` or `…/translations`. */
 export function readTranscription(
   form: Form<AudioFacts | undefined>,
   headers: IncomingHttpHeaders,
@@ -97,7 +97,7 @@ function readLanguage(fields: RequestFields): string | undefined {
   );
 }
 
-/** `auto`, or the object that clients spread over several fields. The whole file is one description either way. */
+/** `auto`, or the object that clients spread over several fields. Either way, the whole file gets one description. */
 function checkChunking(fields: RequestFields): void {
   fields.choice('chunking_strategy', ['auto']);
   const [type, padding, silence, threshold] = vadNames as [string, string, string, string];

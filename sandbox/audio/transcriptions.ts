@@ -14,7 +14,7 @@ const formRules: FormRules<AudioFacts | undefined> = {
   inspect: () => new AudioInspector(),
 };
 
-/** What OpenAI's transcription models hear per second. */
+/** Audio tokens per second of OpenAI's transcription models. */
 const AUDIO_TOKENS_PER_SECOND = 10;
 
 /** `POST /v1/audio/transcriptions` */
@@ -40,7 +40,7 @@ async function answer(exchange: Exchange, isTranslation: boolean): Promise<void>
   });
 }
 
-/** A delta per token, then everything once more. */
+/** One delta per token, then the whole text once more. */
 async function* transcriptEvents(transcript: Transcript, request: TranscriptionRequest): AsyncGenerator<Part> {
   const logprobsOf = (tokens: readonly string[]) => (request.logprobs ? { logprobs: transcriptLogprobs(tokens) } : {});
   for (const token of transcript.tokens) {
@@ -51,7 +51,7 @@ async function* transcriptEvents(transcript: Transcript, request: TranscriptionR
   yield { data: eventText({ type: 'transcript.text.done', text, ...logprobsOf(tokens), usage }), counts: false };
 }
 
-/** A stream's usage is in tokens: OpenAI's event has no other kind. */
+/** A stream's usage is in tokens: OpenAI's event has no other type. */
 function streamUsage({ seconds, tokens }: Transcript, { prompt }: TranscriptionRequest) {
   const audio = Math.ceil(seconds * AUDIO_TOKENS_PER_SECOND);
   const text = splitTokens(prompt ?? '').length;

@@ -2,10 +2,10 @@ import { readImageHeader } from '../image-header.ts';
 import { textStart } from '../tokens.ts';
 import type { ChatMessage, ContentPart } from './chat-message.ts';
 
-/** Headers of images lie in their first bytes; photographs may carry previews and colour profiles before the size. */
+/** Image headers lie in the first bytes; photographs may have previews and colour profiles before the size. */
 const HEADER_CHARACTERS = 1_048_576;
 
-/** One sentence per image, sound or file of a message, saying what the sandbox can tell about it. */
+/** One sentence per image, sound or file of a message, with what the sandbox can detect about it. */
 export function describeAttachments(message: ChatMessage | undefined): string[] {
   if (message === undefined || typeof message.content === 'string') return [];
   return message.content.flatMap((part) => describePart(part) ?? []);

@@ -7,7 +7,7 @@ import { type PlannedCall, planCalls } from './planned-calls.ts';
 import { answerText, type TextAnswer } from './text-answer.ts';
 import type { Tool } from './tool-use.ts';
 
-/** A call of a tool; naming the tool is one token, its arguments are the rest. */
+/** A tool call; the tool's name counts as one token, its arguments as the rest. */
 export interface ToolCall {
   id: string;
   kind: Tool['kind'];
@@ -15,27 +15,27 @@ export interface ToolCall {
   input: readonly string[];
 }
 
-/** One choice of an answer, as the tokens it is made of. */
+/** One choice of an answer, as tokens. */
 export interface ChoiceAnswer {
   reasoning: readonly string[];
-  /** Null where the answer is tool calls. */
+  /** Null if the answer consists of tool calls. */
   content: readonly string[] | null;
   calls: readonly ToolCall[];
   finishReason: 'stop' | 'length' | 'tool_calls' | 'function_call';
-  /** The stop text that ended it, if one did: told as vLLM tells it, in `stop_reason`. */
+  /** The stop text that ended it, if any; returned in `stop_reason`, as vLLM does. */
   stopText?: string;
 }
 
-/** An answer before it is put on the wire. */
+/** An answer before it is serialized. */
 export interface ChatAnswer {
   choices: readonly ChoiceAnswer[];
-  /** The pace the prompt asks for; undefined if it asks for none. */
+  /** The pace that the prompt requests; undefined if none. */
   tokensPerSecond: number | undefined;
 }
 
 /**
- * Composes the answer to a request: the same request always gets the same answer (ids aside).
- * @param id of the completion; the ids of tool calls are made from it.
+ * Composes the answer to a request: the same request always gets the same answer (except ids).
+ * @param id of the completion; the ids of tool calls are derived from it.
  * @throws WireError 400 for a schema or a pattern that cannot be followed, or takes too long.
  */
 export function composeAnswer(request: ChatRequest, id: string): ChatAnswer {
@@ -94,15 +94,15 @@ function limitContent(
 ): ChoiceAnswer {
   const reasoning = take(allReasoning, request.maximumTokens);
   const content = take(allContent, request.maximumTokens - reasoning.length);
-  // A stop text counts only as far as it was generated: what lies beyond the limit never was.
-  const stopped = request.stop.length === 0 ? undefined : cutAtStop(content, request.stop);
+  // A stop text counts only if it was generated: text beyond the limit never was.
+  const stopped = request.stop.length === 0 ? undefined : truncateAtStop(content, request.stop);
   if (stopped !== undefined) return { reasoning, calls: [], finishReason: 'stop', ...stopped };
   const whole = reasoning.length + content.length === allReasoning.length + allContent.length;
   return { reasoning, content, calls: [], finishReason: whole ? 'stop' : 'length' };
 }
 
-/** The tokens before the first stop text, the last of them perhaps in part, and that text; undefined if none occurs. */
-function cutAtStop(
+/** The tokens before the first stop text, the last one possibly truncated, and that text; undefined if none occurs. */
+function truncateAtStop(
   tokens: readonly string[],
   stop: readonly string[],
 ): Required<Pick<ChoiceAnswer, 'content' | 'stopText'>> | undefined {

@@ -55,7 +55,7 @@ async function answerInTime(
   await streamAnswer(call, fault === undefined ? events : faultyEvents(events, fault, call), pace, fault);
 }
 
-/** Meets the faults that leave no answer at all; false for every other fault. */
+/** Handles faults that prevent any answer; returns false for every other fault. */
 async function failBeforeHeaders(call: OpenCall, completion: Completion, fault: FaultOptions): Promise<boolean> {
   const error = fault.kind === 'error' || fault.kind === 'rate_limit';
   const midAnswer = fault.afterTokens !== undefined && (completion.request.stream || !error);

@@ -8,7 +8,7 @@ import { invalidParameter } from '../wire-error.ts';
 import { type ChatMessage, readMessages } from './chat-message.ts';
 import { readTools, type ToolUse } from './tool-use.ts';
 
-/** What the answer has to be: text, any JSON object, or an instance of a schema. */
+/** The required form of the answer: text, any JSON object, or an instance of a schema. */
 export type ResponseFormat = { type: 'text' } | { type: 'json_object' } | { type: 'json_schema'; schema: unknown };
 
 const chatFaults: readonly FaultKind[] = [
@@ -24,18 +24,18 @@ const chatFaults: readonly FaultKind[] = [
   'large_event',
 ];
 
-/** A checked `POST /v1/chat/completions` with its defaults filled in. */
+/** A validated `POST /v1/chat/completions` with its defaults filled in. */
 export interface ChatRequest {
   model: SandboxModel;
   messages: readonly ChatMessage[];
   stream: boolean;
   includeUsage: boolean;
-  /** Infinity when the request sets no limit. */
+  /** Infinity if the request sets no limit. */
   maximumTokens: number;
   stop: readonly string[];
   choices: number;
   seed: number;
-  /** How many alternatives each token's log probability comes with; undefined: none were asked for. */
+  /** Number of alternatives returned with each token's log probability; undefined: none requested. */
   topLogprobs: number | undefined;
   tools: ToolUse;
   responseFormat: ResponseFormat;
@@ -45,7 +45,7 @@ export interface ChatRequest {
 }
 
 /**
- * Checks the body as OpenAI does; fields that change nothing here are checked for type and range only.
+ * Validates the body as OpenAI does; fields without effect here are validated for type and range only.
  * @throws WireError 400 naming the parameter, 404 for a model that is not served.
  */
 export function readChatRequest(text: string, headers: IncomingHttpHeaders): ChatRequest {

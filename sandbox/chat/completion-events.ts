@@ -2,17 +2,17 @@ import type { ChoiceAnswer, ToolCall } from './chat-answer.ts';
 import type { Completion } from './completion-wire.ts';
 import { tokenLogprob } from './logprobs.ts';
 
-/** One SSE event, whole. */
+/** One whole SSE event. */
 export interface StreamEvent {
   text: string;
-  /** True if it carries a token: 1 of what `usage` counts. */
+  /** True if it contains a token: counted in `usage`. */
   isToken: boolean;
 }
 
-/** The last event of every stream that ends well. */
+/** The last event of every stream that ends normally. */
 export const doneEvent: StreamEvent = { text: 'data: [DONE]\n\n', isToken: false };
 
-/** The events of a streamed answer, to the last; the tokens of several choices take turns. */
+/** All events of a streamed answer; the tokens of several choices alternate. */
 export function* completionEvents(completion: Completion): Generator<StreamEvent> {
   const { id, created, request, answer, usage } = completion;
   const head = `data: {"id":"${id}","object":"chat.completion.chunk","created":${created},"model":"${request.model.id}","service_tier":"default","system_fingerprint":"fp_sandbox",`;
@@ -82,7 +82,7 @@ function* callDeltas(call: ToolCall, index: number) {
     yield { function_call: { name, arguments: '' } };
     for (const token of call.input) yield { function_call: { arguments: token } };
   } else if (kind === 'custom') {
-    // OpenAI's document knows no streamed `type` but function: what kind of call this is shows in the member.
+    // In OpenAI's reference the only streamed `type` is function: the member shows the kind of call.
     yield { tool_calls: [{ index, id, custom: { name, input: '' } }] };
     for (const token of call.input) yield { tool_calls: [{ index, custom: { input: token } }] };
   } else {

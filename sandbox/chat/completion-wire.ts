@@ -3,7 +3,7 @@ import type { ChatRequest } from './chat-request.ts';
 import { tokenLogprob } from './logprobs.ts';
 import type { Usage } from './usage.ts';
 
-/** What all chunks of one completion share, and what its view on the wire depends on. */
+/** The data shared by all chunks of one completion, and the facts that its serialization depends on. */
 export interface Completion {
   id: string;
   /** Unix seconds. */
@@ -13,8 +13,11 @@ export interface Completion {
   usage: Usage;
 }
 
-/** The body of a held answer: CreateChatCompletionResponse as JSON text. @param tellsUsage `false`: it is left out */
-export function completionBody({ id, created, request, answer, usage }: Completion, tellsUsage = true): string {
+/**
+ * The body of a non-streamed answer: CreateChatCompletionResponse as JSON text.
+ * @param reportsUsage `false`: it is left out
+ */
+export function completionBody({ id, created, request, answer, usage }: Completion, reportsUsage = true): string {
   return JSON.stringify({
     id,
     object: 'chat.completion',
@@ -27,7 +30,7 @@ export function completionBody({ id, created, request, answer, usage }: Completi
       finish_reason: choice.finishReason,
       ...(choice.stopText !== undefined && { stop_reason: choice.stopText }),
     })),
-    ...(tellsUsage && { usage }),
+    ...(reportsUsage && { usage }),
     service_tier: 'default',
     system_fingerprint: 'fp_sandbox',
   });

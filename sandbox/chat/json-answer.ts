@@ -6,8 +6,8 @@ import { type ChatMessage, lastUserText, messageText } from './chat-message.ts';
 import { exactText } from './text-answer.ts';
 
 /**
- * An instance of the schema that `response_format` holds, as JSON text.
- * @throws WireError 400 if the schema is broken or has no instance.
+ * An instance of the schema in `response_format`, as JSON text.
+ * @throws WireError 400 if the schema is invalid or has no instance.
  */
 export function answerSchema(schema: unknown): string {
   try {
@@ -18,7 +18,7 @@ export function answerSchema(schema: unknown): string {
   }
 }
 
-/** An object with the keys that the prompt quotes; an object the user dictates word for word is given as it is. */
+/** An object with the keys quoted in the prompt; an object dictated verbatim by the user is returned unchanged. */
 export function answerObject(messages: readonly ChatMessage[]): string {
   const text = lastUserText(messages);
   const dictated = exactText(text);

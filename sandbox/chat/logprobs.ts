@@ -1,4 +1,4 @@
-/** A token with its log probability and the likeliest alternatives, as OpenAI's wire shows it. */
+/** A token with its log probability and the most likely alternatives, in OpenAI's format. */
 export interface TokenLogprob {
   token: string;
   logprob: number;
@@ -12,8 +12,8 @@ const alternatives = [
 ];
 
 /**
- * A plausible log probability for a token, always the same for the same token: the token itself takes between a half
- * and nearly all of the probability, each alternative half of what is left.
+ * A plausible log probability for a token, always the same for the same token: the token itself has between a half and nearly
+ * all of the probability, each alternative half of the rest.
  */
 export function tokenLogprob(token: string, topCount: number): TokenLogprob {
   const chosen = { token, logprob: round(Math.log(probability(token))), bytes: [...Buffer.from(token)] };

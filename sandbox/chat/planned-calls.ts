@@ -14,8 +14,8 @@ export interface PlannedCall {
 }
 
 /**
- * The tools this request is answered with; none means text. In this order: the directive `TOOL:<name> {json}`, a
- * tool the request insists on, any other directive (text), the tools whose names the words of the user's last text touch.
+ * The tools this request is answered with; none means text. In this order: the directive `TOOL:<name> {json}`, a tool the
+ * request requires, any other directive (text), the tools whose names contain words of the user's last text.
  */
 export function planCalls(request: ChatRequest): readonly PlannedCall[] {
   const { allowed, mode, parallel } = request.tools;
@@ -43,7 +43,7 @@ function readDirectives(text: string, tools: readonly Tool[]): PlannedCall[] {
   return calls;
 }
 
-/** The JSON object that a text begins with, exactly as it is written. */
+/** The JSON object at the start of a text, exactly as written. */
 function leadingJsonObject(text: string): string | undefined {
   if (!text.startsWith('{')) return undefined;
   let depth = 0;
@@ -71,8 +71,8 @@ function isJson(text: string): boolean {
 }
 
 /**
- * The tools with a word of their name in the text. Words that several tools share (`get_weather`, `get_time`) say
- * little: they count only where no tool is named by a word of its own.
+ * The tools with a word of their name in the text. Words shared by several tools (`get_weather`, `get_time`) are weak: they
+ * count only if no tool is named by a word unique to it.
  */
 function toolsNamedIn(text: string, tools: readonly Tool[]): readonly Tool[] {
   if (tools.length === 0 || text === '') return [];
@@ -87,7 +87,7 @@ function toolsNamedIn(text: string, tools: readonly Tool[]): readonly Tool[] {
   return distinct.length > 0 ? distinct : tools.filter((tool) => matches(tool, tools.length));
 }
 
-/** `get_weather` and `getWeather` are the words get and weather (and the whole name is one, too). */
+/** `get_weather` and `getWeather` give the words get and weather (and the whole name). */
 function nameWords(name: string): string[] {
   const words = name.replace(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1 $2').match(/[\p{L}\p{N}]+/gu) ?? [];
   return [...new Set([name, ...words].map((word) => word.toLowerCase()))];

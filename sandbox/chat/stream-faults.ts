@@ -4,14 +4,14 @@ import { WireError } from '../wire-error.ts';
 import { completionEvents, doneEvent, type StreamEvent } from './completion-events.ts';
 import type { Completion } from './completion-wire.ts';
 
-/** An event to write, or what to do with the connection instead. */
+/** An event to write, or an action on the connection instead. */
 export type StreamStep = StreamEvent | 'silence' | 'reset';
 
-/** How a fault shows on one endpoint's stream, as the text of whole events. */
+/** The texts of a fault on one endpoint's stream, as whole events. */
 export interface FaultWording {
   /** An event that is not JSON. */
   malformed: string;
-  /** The last event of a stream that an `error`, a `rate_limit` or a `failed_event` ends. */
+  /** The last event of a stream ended by an `error`, a `rate_limit` or a `failed_event`. */
   ending(fault: FaultOptions): string;
 }
 
@@ -20,7 +20,7 @@ const chatWording: FaultWording = {
   ending: (fault) => `data: ${faultError(fault).toBody()}\n\n`,
 };
 
-/** The events of a stream with the fault built in; the call learns when it is met. */
+/** The events of a stream with the fault inserted; the call is notified when the fault occurs. */
 export function* faultyEvents(
   events: Iterable<StreamEvent>,
   fault: FaultOptions,
@@ -43,7 +43,7 @@ export function* faultyEvents(
 
 const endingKinds = new Set(['reset', 'malformed', 'error', 'rate_limit', 'eof', 'no_done', 'failed_event']);
 
-/** What takes the place of an event where the fault is met, and whether the stream goes on behind it. */
+/** What replaces the event at which the fault occurs, and whether the stream continues after it. */
 function meet(fault: FaultOptions, event: StreamEvent, wording: FaultWording): { steps: StreamStep[]; goOn: boolean } {
   switch (fault.kind) {
     case 'silence':
@@ -65,7 +65,7 @@ function meet(fault: FaultOptions, event: StreamEvent, wording: FaultWording): {
   }
 }
 
-/** The error that an `error` or `rate_limit` fault answers. */
+/** The error response of an `error` or `rate_limit` fault. */
 export function faultError(fault: FaultOptions): WireError {
   const limited = fault.status === 429;
   const headers: Record<string, string> = {};
@@ -80,15 +80,15 @@ export function faultError(fault: FaultOptions): WireError {
   });
 }
 
-/** The completion with the fault that is in itself, if it is one of those. */
+/** The completion with the fault applied, if the fault affects the completion itself. */
 export function faultyCompletion(completion: Completion, fault: FaultOptions): Completion {
   if (fault.kind === 'large_event') return withLargeToken(completion, fault);
   if (fault.kind !== 'no_usage') return completion;
-  // A vendor that counts nothing knows nothing of the option.
+  // A vendor that counts nothing does not know the option.
   return { ...completion, request: { ...completion.request, includeUsage: false } };
 }
 
-/** The completion with one token of its text so large that the token's event has the size a `large_event` asks for. */
+/** The completion with one token of its text so large that the token's event has the size requested by `large_event`. */
 function withLargeToken(completion: Completion, fault: FaultOptions): Completion {
   const [first, ...others] = completion.answer.choices;
   if (first?.content === null || first?.content[0] === undefined) return completion;

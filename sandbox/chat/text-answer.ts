@@ -4,7 +4,7 @@ import { describeAttachments } from './attachments.ts';
 import { type ChatMessage, endsWithToolResult, lastUserMessage, lastUserText, messageText } from './chat-message.ts';
 import type { ChatRequest } from './chat-request.ts';
 
-/** The tokens of a text answer, and the pace that the user's text asks for. */
+/** The tokens of a text answer, and the pace that the user's text requests. */
 export interface TextAnswer {
   tokens: readonly string[];
   tokensPerSecond?: number;
@@ -14,8 +14,8 @@ const MAXIMUM_WORDS = 100_000;
 const QUOTED_CHARACTERS = 80;
 
 /**
- * What the sandbox says: the results of tools, what a directive in the user's last text demands, else a short echo.
- * @param choice index of the choice: choices and seeds word the echo differently.
+ * The sandbox's text: the results of tools, what a directive in the user's last text demands, else a short echo.
+ * @param choice index of the choice: choices and seeds vary the wording of the echo.
  */
 export function answerText(request: ChatRequest, choice: number): TextAnswer {
   const { messages } = request;
@@ -26,13 +26,13 @@ export function answerText(request: ChatRequest, choice: number): TextAnswer {
   return numberedWords(text) ?? countedNumbers(text) ?? { tokens: splitTokens(echo(request, text, choice)) };
 }
 
-/** What follows "Reply with exactly: " or "Repeat …: ", byte for byte; undefined if the text holds neither. */
+/** The text after "Reply with exactly: " or "Repeat …: ", byte for byte; undefined if neither occurs. */
 export function exactText(text: string): string | undefined {
   const directive = /reply with exactly: |\brepeat\b[^\n]{0,200}?: /i.exec(text);
   return directive === null ? undefined : text.slice(directive.index + directive[0].length);
 }
 
-/** Grown as needed and shared by all streams: thousands of long ones would hold the same words otherwise. */
+/** Grown as needed and shared by all streams: otherwise thousands of long ones would hold the same words. */
 const words: string[] = [];
 
 const wordsDirective = /\bWORDS:(\d+)(?:@(\d+(?:\.\d+)?))?/;

@@ -3,7 +3,7 @@ import type { FaultOptions } from '../request-options.ts';
 import { nextRequestId, sendJson } from '../response.ts';
 import type { StreamStep } from './stream-faults.ts';
 
-/** Events that are due are joined up to this many characters: one write for many tokens where nobody asked for a pace. */
+/** Due events are joined up to this many characters: one write for many tokens if no pace was requested. */
 const WRITE_CHARACTERS = 65_536;
 
 /** When each token of an answer is due. */
@@ -21,7 +21,7 @@ export class Pace {
     return this.firstTokenMilliseconds > 0 || this.#millisecondsPerToken > 0;
   }
 
-  /** Milliseconds from now until that token (from 0) is due; counted from the start, so that no delay adds up. */
+  /** Milliseconds until this token (from 0) is due; computed from the start, so that delays do not add up. */
   untilToken(index: number): number {
     if (this.#millisecondsPerToken === 0) return 0;
     const due = this.#start + this.firstTokenMilliseconds + index * this.#millisecondsPerToken;
@@ -31,7 +31,7 @@ export class Pace {
 
 /**
  * Writes the answer as SSE, each token when it is due.
- * @param steps the events, with the fault built in.
+ * @param steps the events, with the fault inserted.
  */
 export async function streamAnswer(
   call: OpenCall,
@@ -47,8 +47,8 @@ export async function streamAnswer(
     const text = batch;
     batch = '';
     call.entry.tokens = tokens;
-    // JSON holds no raw line break: these are the ends of the events' lines.
-    if (slow) await call.writeInCuts(Buffer.from(text.replaceAll('\n', '\r\n')));
+    // JSON contains no raw line break: these are the ends of the events' lines.
+    if (slow) await call.writeInPieces(Buffer.from(text.replaceAll('\n', '\r\n')));
     else await call.write(text);
   };
   response.writeHead(200, [
@@ -76,7 +76,7 @@ export async function streamAnswer(
   response.end(batch);
 }
 
-/** Writes the answer as one body, when its last token is due; a fault in the middle leaves it at half a body. */
+/** Writes the answer as one body when its last token is due; a fault in the middle leaves half a body. */
 export async function holdAnswer(
   call: OpenCall,
   body: string,
@@ -101,11 +101,11 @@ export async function holdAnswer(
       response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) });
       await call.write(half);
       if (fault.kind === 'silence') return call.silence();
-      return fault.kind === 'reset' ? call.reset() : call.cut();
+      return fault.kind === 'reset' ? call.reset() : call.disconnect();
     case 'slow_bytes':
       call.meetFault(fault.kind, false);
       response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) });
-      await call.writeInCuts(Buffer.from(body));
+      await call.writeInPieces(Buffer.from(body));
       response.end();
       return;
     default:

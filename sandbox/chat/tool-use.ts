@@ -1,19 +1,19 @@
 import { isAbsent, isObject, type JsonObject } from '../json-value.ts';
 import { invalidParameter } from '../wire-error.ts';
 
-/** A tool the request offers. `legacy` tools came in `functions` and are answered as `function_call`. */
+/** A tool the request offers. `legacy` tools come from `functions` and are answered as `function_call`. */
 export interface Tool {
   kind: 'function' | 'custom' | 'legacy';
   name: string;
   /** JSON Schema of the arguments. */
   parameters: unknown;
-  /** Of a custom tool: the pattern its input has to match, if its grammar is a regular expression. */
+  /** For a custom tool: the pattern its input must match, if its grammar is a regular expression. */
   inputPattern: string | undefined;
 }
 
 /** Which tools the answer may use, and whether it must. */
 export interface ToolUse {
-  /** Everything the request offers, as it was sent: it is part of the prompt. */
+  /** All offered tools as sent: they are part of the prompt. */
   offered: unknown;
   /** The tools that may be called. */
   allowed: readonly Tool[];
@@ -24,8 +24,8 @@ export interface ToolUse {
 const noTools: ToolUse = { offered: undefined, allowed: [], mode: 'none', parallel: false };
 
 /**
- * Reads `tools`, `tool_choice`, `parallel_tool_calls`, and the older `functions` and `function_call`.
- * @throws WireError 400 naming the parameter; a choice of a tool that is not offered is one.
+ * Parses `tools`, `tool_choice`, `parallel_tool_calls`, and the older `functions` and `function_call`.
+ * @throws WireError 400 naming the parameter, also for the choice of a tool that is not offered.
  */
 export function readTools(body: JsonObject): ToolUse {
   if (isAbsent(body.tools) && !isAbsent(body.functions)) return readFunctions(body);
@@ -52,34 +52,34 @@ function readFunctions(body: JsonObject): ToolUse {
 }
 
 function readTool(tool: unknown, index: number): Tool {
-  const place = `tools[${index}]`;
-  if (isObject(tool) && tool.type === 'function') return readFunction(tool.function, `${place}.function`, 'function');
+  const path = `tools[${index}]`;
+  if (isObject(tool) && tool.type === 'function') return readFunction(tool.function, `${path}.function`, 'function');
   if (!isObject(tool) || tool.type !== 'custom') {
-    throw invalidParameter(`${place}.type`, `'${place}.type' must be function or custom.`);
+    throw invalidParameter(`${path}.type`, `'${path}.type' must be function or custom.`);
   }
   const custom = isObject(tool.custom) ? tool.custom : {};
   const grammar = isObject(custom.format) && isObject(custom.format.grammar) ? custom.format.grammar : {};
   return {
     kind: 'custom',
-    name: readName(custom, `${place}.custom`),
+    name: readName(custom, `${path}.custom`),
     parameters: undefined,
     inputPattern: grammar.syntax === 'regex' ? String(grammar.definition) : undefined,
   };
 }
 
-function readFunction(definition: unknown, place: string, kind: Tool['kind']): Tool {
+function readFunction(definition: unknown, path: string, kind: Tool['kind']): Tool {
   const object = isObject(definition) ? definition : {};
-  const name = readName(object, place);
+  const name = readName(object, path);
   if (!isAbsent(object.parameters) && !isObject(object.parameters)) {
-    throw invalidParameter(`${place}.parameters`, `'${place}.parameters' must be a JSON Schema object.`);
+    throw invalidParameter(`${path}.parameters`, `'${path}.parameters' must be a JSON Schema object.`);
   }
   // OpenAI: leaving out `parameters` defines a function with an empty parameter list.
   return { kind, name, parameters: object.parameters ?? { type: 'object' }, inputPattern: undefined };
 }
 
-function readName(object: JsonObject, place: string): string {
+function readName(object: JsonObject, path: string): string {
   if (typeof object.name === 'string' && object.name !== '') return object.name;
-  throw invalidParameter(`${place}.name`, `'${place}.name' is required and must be a string.`);
+  throw invalidParameter(`${path}.name`, `'${path}.name' is required and must be a string.`);
 }
 
 function readChoice(choice: unknown, tools: readonly Tool[], name = 'tool_choice'): Pick<ToolUse, 'allowed' | 'mode'> {

@@ -4,7 +4,7 @@ import type { ChatAnswer, ChoiceAnswer } from './chat-answer.ts';
 import type { ChatMessage, ContentPart } from './chat-message.ts';
 import type { ChatRequest } from './chat-request.ts';
 
-/** Every message costs this much besides its text, and the answer's beginning costs three: OpenAI's own rule. */
+/** Every message costs this much in addition to its text, and the start of the answer costs three: OpenAI's own rule. */
 const TOKENS_PER_MESSAGE = 4;
 const TOKENS_PER_ANSWER = 3;
 const TOKENS_PER_ATTACHMENT = 85;
@@ -23,7 +23,7 @@ export interface Usage {
   };
 }
 
-/** Counts a call's tokens; the prompt's beginning is known to the cache from then on. */
+/** Counts a call's tokens, and adds the prompt to the cache. */
 export function countUsage(request: ChatRequest, answer: ChatAnswer, cache: PromptCache): Usage {
   const prompt = readPrompt(request);
   let completion = 0;
@@ -74,7 +74,7 @@ function readPart(prompt: PromptReader, part: ContentPart): void {
   else prompt.addOpaque(attachmentIdentity(part), TOKENS_PER_ATTACHMENT);
 }
 
-/** Enough to tell two attachments apart: hashing megabytes of base64 would cost tens of milliseconds. */
+/** Enough to distinguish two attachments: hashing megabytes of base64 would cost tens of milliseconds. */
 function attachmentIdentity(part: ContentPart): string {
   const data =
     part.type === 'image_url'

@@ -4,20 +4,20 @@ import { type PromptCache, PromptReader } from '../prompt-cache.ts';
 import { splitTokens, textStart } from '../tokens.ts';
 import type { CompletionRequest } from './completion-request.ts';
 
-/** One choice of a completion, as the tokens it is made of; an echoed prompt's come first. */
+/** One choice of a completion, as tokens; an echoed prompt's come first. */
 export interface CompletionChoice {
   index: number;
   tokens: readonly string[];
-  /** Where in the prompt and what follows it the first token begins, in characters. */
+  /** Offset of the first token in the prompt and its continuation, in characters. */
   firstOffset: number;
   finishReason: 'stop' | 'length';
 }
 
-/** What a legacy completion says, and what it costs. */
+/** A legacy completion's answer and usage. */
 export interface CompletionAnswer {
   choices: readonly CompletionChoice[];
   usage: CompletionUsage;
-  /** The pace that a prompt asks for; undefined if none does. */
+  /** The pace that a prompt requests; undefined if none does. */
   tokensPerSecond: number | undefined;
 }
 
@@ -31,7 +31,7 @@ interface CompletionUsage {
 
 const QUOTED_SUFFIX = 40;
 
-/** Composes the answer: each prompt is continued with what the sandbox's chat would reply to it. */
+/** Composes the answer: each prompt is continued with the sandbox chat's reply to it. */
 export function composeCompletion(request: CompletionRequest, cache: PromptCache): CompletionAnswer {
   const choices: CompletionChoice[] = [];
   let promptTokens = 0;
@@ -88,7 +88,7 @@ function continuations(request: CompletionRequest, text: string) {
   return { all, tokensPerSecond: answer.tokensPerSecond };
 }
 
-/** Those of the highest log probability per token, in the order they were made where they tie. */
+/** The candidates with the highest log probability per token, in order of creation if equal. */
 function best(candidates: readonly Candidate[], count: number): readonly Candidate[] {
   if (candidates.length <= count) return candidates;
   const mean = ({ tokens }: Candidate): number => {

@@ -6,16 +6,16 @@ import { type CallOptions, RequestFields, readCallOptions } from '../request-fie
 import { jsonFaults } from '../request-options.ts';
 import { invalidParameter } from '../wire-error.ts';
 
-/** A checked `POST /v1/completions` with its defaults filled in. */
+/** A validated `POST /v1/completions` with its defaults filled in. */
 export interface CompletionRequest extends CallOptions {
   model: SandboxModel;
   prompts: readonly PromptText[];
   suffix: string;
   echo: boolean;
   choices: number;
-  /** How many are made for each prompt, the best `choices` of which are shown. */
+  /** Number of completions generated per prompt, the best `choices` of which are returned. */
   bestOf: number;
-  /** How many alternatives each token's log probability comes with; undefined: none were asked for. */
+  /** Number of alternatives returned with each token's log probability; undefined: none requested. */
   logprobs: number | undefined;
   maximumTokens: number;
   stop: readonly string[];
@@ -29,11 +29,11 @@ const fieldNames = [
   ...['temperature', 'top_p', 'presence_penalty', 'frequency_penalty', 'logit_bias'],
 ];
 
-/** What a model continues that is given nothing: the mark between two documents. */
+/** The prompt of a request without one: the separator between two documents. */
 const noPrompt: PromptText = { text: '', tokens: 1 };
 
 /**
- * Checks the body as OpenAI does; fields that change nothing here are checked for type and range only.
+ * Validates the body as OpenAI does; fields without effect here are validated for type and range only.
  * @throws WireError 400 naming the parameter, 404 for a model that is not served.
  */
 export function readCompletionRequest(text: string, headers: IncomingHttpHeaders): CompletionRequest {

@@ -3,7 +3,7 @@ import type { Part } from '../media-answer.ts';
 import type { CompletionAnswer, CompletionChoice } from './completion-answer.ts';
 import type { CompletionRequest } from './completion-request.ts';
 
-/** What all chunks of one completion share, and what its view on the wire depends on. */
+/** The data shared by all chunks of one completion, and the facts that its serialization depends on. */
 export interface Completion {
   id: string;
   /** Unix seconds. */
@@ -16,8 +16,11 @@ function envelope({ id, created, request }: Completion) {
   return { id, object: 'text_completion', created, model: request.model.id, system_fingerprint: 'fp_sandbox' };
 }
 
-/** The body of a held answer: CreateCompletionResponse as JSON text. @param tellsUsage `false`: it is left out */
-export function completionBody(completion: Completion, tellsUsage: boolean): string {
+/**
+ * The body of a non-streamed answer: CreateCompletionResponse as JSON text.
+ * @param reportsUsage `false`: it is left out
+ */
+export function completionBody(completion: Completion, reportsUsage: boolean): string {
   const { request, answer } = completion;
   return JSON.stringify({
     ...envelope(completion),
@@ -27,11 +30,11 @@ export function completionBody(completion: Completion, tellsUsage: boolean): str
       logprobs: toLogprobs(tokens, firstOffset, request.logprobs),
       finish_reason: finishReason,
     })),
-    ...(tellsUsage && { usage: answer.usage }),
+    ...(reportsUsage && { usage: answer.usage }),
   });
 }
 
-/** The events of a streamed answer, to the last; the tokens of several choices take turns. */
+/** All events of a streamed answer; the tokens of several choices alternate. */
 export async function* completionParts(completion: Completion, withDone: boolean): AsyncGenerator<Part> {
   const { request, answer } = completion;
   const head = envelope(completion);

@@ -5,7 +5,7 @@ import { composeCompletion } from './completion-answer.ts';
 import { readCompletionRequest } from './completion-request.ts';
 import { completionBody, completionParts } from './completion-wire.ts';
 
-/** `POST /v1/completions`, the legacy one. */
+/** `POST /v1/completions`, the legacy endpoint. */
 export function createCompletion(exchange: Exchange): void {
   const { body, request, state } = exchange;
   const asked = readCompletionRequest(body, request.headers);
@@ -15,17 +15,17 @@ export function createCompletion(exchange: Exchange): void {
   const { options } = asked;
   const tokensPerSecond = options.tokensPerSecond ?? answer.tokensPerSecond;
   answerMedia(exchange, { ...asked, options: { ...options, tokensPerSecond } }, async (delivery) => {
-    const tellsUsage = !meetsInAnswer(delivery, 'no_usage');
+    const reportsUsage = !meetsInAnswer(delivery, 'no_usage');
     if (!asked.stream) {
       const tokens = answer.usage.completion_tokens;
-      await sendWhole(delivery, 'application/json', completionBody(completion, tellsUsage), tokens);
+      await sendWhole(delivery, 'application/json', completionBody(completion, reportsUsage), tokens);
       return;
     }
     const isUnfinished = meetsInAnswer(delivery, 'no_done');
-    const shown = tellsUsage ? completion : { ...completion, request: { ...asked, includeUsage: false } };
+    const shown = reportsUsage ? completion : { ...completion, request: { ...asked, includeUsage: false } };
     const parts = completionParts(shown, !isUnfinished);
     await sendParts(
-      { ...delivery, fault: isUnfinished || !tellsUsage ? undefined : delivery.fault },
+      { ...delivery, fault: isUnfinished || !reportsUsage ? undefined : delivery.fault },
       'text/event-stream; charset=utf-8',
       parts,
     );

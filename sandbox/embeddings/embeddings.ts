@@ -9,7 +9,7 @@ import { embedText } from './embed-text.ts';
 
 const DEFAULT_DIMENSIONS = 256;
 const MAXIMUM_DIMENSIONS = 3072;
-/** Fewer than any real vendor takes, so that splitting can be seen with small requests. */
+/** Fewer than any real vendor accepts, so that small requests are split, too. */
 const MAXIMUM_INPUTS = 64;
 
 const fields = ['input', 'dimensions', 'encoding_format'];
@@ -43,7 +43,7 @@ export function createEmbeddings(exchange: Exchange): void {
   });
 }
 
-/** Little-endian floats of 32 bits, whatever the machine's own order is. */
+/** Little-endian 32-bit floats, regardless of the machine's byte order. */
 function toBase64(vector: Float32Array): string {
   const bytes = Buffer.alloc(vector.length * 4);
   for (const [index, value] of vector.entries()) bytes.writeFloatLE(value, index * 4);

@@ -18,10 +18,10 @@ const columns = [
   .split(' ')
   .map((glyph) => Buffer.from(glyph, 'hex'));
 
-/** Shown for what the font does not have. */
+/** Shown for characters missing from the font. */
 const unknownGlyph = Buffer.from('7f4141417f', 'hex');
 
-/** Dots from one character, and from one line, to the next. */
+/** Distance in dots from one character, and from one line, to the next. */
 export const CHARACTER_WIDTH = 6;
 export const LINE_HEIGHT = 9;
 export const GLYPH_HEIGHT = 7;
@@ -31,7 +31,7 @@ export function glyphOf(character: string): Buffer {
   return columns[character.charCodeAt(0) - 32] ?? unknownGlyph;
 }
 
-/** The text in letters that the font has, as far as they have one: accents are left off. */
+/** Converts the text to letters of the font where possible: accents are removed. */
 export function toFontText(text: string): string {
   return text
     .normalize('NFD')
@@ -41,7 +41,7 @@ export function toFontText(text: string): string {
     .replace(/[–—]/g, '-');
 }
 
-/** Breaks a text into lines of at most that many characters, at spaces where there are any; line breaks stay. */
+/** Breaks a text into lines of at most `length` characters, at spaces if possible; line breaks stay. */
 export function wrapText(text: string, length: number): string[] {
   const lines: string[] = [];
   for (const paragraph of text.split(/\r?\n/)) {

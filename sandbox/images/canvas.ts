@@ -3,7 +3,7 @@ import { CHARACTER_WIDTH, GLYPH_HEIGHT, glyphOf } from './bitmap-font.ts';
 import type { Colour } from './colour.ts';
 import { encodeWebp } from './webp.ts';
 
-/** An image of at most 16 flat colours, each named by its place in the palette; 0 is the background. */
+/** An image of at most 16 flat colours, each identified by its index in the palette; 0 is the background. */
 export class Canvas {
   readonly width: number;
   readonly height: number;
@@ -37,7 +37,7 @@ export class Canvas {
     }
   }
 
-  /** Puts another image of the same colours on this one; it must fit. */
+  /** Copies another image of the same colours onto this one; it must fit. */
   paste(image: Canvas, x: number, y: number): void {
     for (let row = 0; row < image.height; row += 1) {
       const start = row * image.width;
@@ -45,7 +45,7 @@ export class Canvas {
     }
   }
 
-  /** Makes the image coarse: squares of that many pixels in the colour of their corner. */
+  /** Pixelates the image: squares of this many pixels in the colour of their corner. */
   coarsen(square: number): void {
     for (let y = 0; y < this.height; y += square) {
       for (let x = 0; x < this.width; x += square) {
@@ -56,7 +56,7 @@ export class Canvas {
 
   /**
    * The image as PNG with a palette, four bits per pixel (https://www.w3.org/TR/png-3/).
-   * @param transparent true: the background shows what is behind it.
+   * @param transparent whether the background is transparent.
    */
   toPng(palette: readonly Colour[], transparent: boolean): Buffer {
     const header = Buffer.alloc(13);
@@ -73,18 +73,21 @@ export class Canvas {
     ]);
   }
 
-  /** The image as lossless WebP. @param transparent true: the background shows what is behind it. */
+  /**
+   * The image as lossless WebP.
+   * @param transparent whether the background is transparent.
+   */
   toWebp(palette: readonly Colour[], transparent: boolean): Buffer {
     return encodeWebp(this.#pixels, this, palette, transparent);
   }
 
   /**
-   * The image as a frame of video: a plane of luma, then two of chroma at half the width and height, in the limited range
-   * (ITU-R BT.709). Width and height must be even.
+   * The image as a video frame: a plane of luma, then two of chroma at half the width and height, in the limited range (ITU-R
+   * BT.709). Width and height must be even.
    */
   toYuv(palette: readonly Colour[]): Uint8Array {
     const { width, height } = this;
-    // Loops over millions of pixels: what they read is at hand.
+    // Loops over millions of pixels: everything they read is local.
     const pixels = this.#pixels;
     const colours = palette.map(toYuvColour);
     const luma = Uint8Array.from(colours, ([y]) => y);
@@ -105,7 +108,7 @@ export class Canvas {
     return planes;
   }
 
-  /** The filtered rows. One equal to the row above is all zeros under the filter "up", and costs next to nothing. */
+  /** The filtered rows. A row equal to the one above is all zeros under the filter "up", and costs next to nothing. */
   #packRows(): Buffer {
     const rowBytes = 1 + Math.ceil(this.width / 2);
     const rows = Buffer.alloc(rowBytes * this.height);

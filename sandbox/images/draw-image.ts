@@ -2,23 +2,23 @@ import { CHARACTER_WIDTH, LINE_HEIGHT, toFontText, wrapText } from './bitmap-fon
 import { Canvas } from './canvas.ts';
 import type { Colour } from './colour.ts';
 
-/** What an image shows. */
+/** The content of an image. */
 export interface Picture {
   width: number;
   height: number;
-  /** What kind of image it is, in a few words. */
+  /** A short description of the kind of image. */
   title: string;
   text: string;
-  /** The images it was made from; the first gives the frame its colour. */
+  /** Its source images; the first one determines the frame's colour. */
   sources: readonly Source[];
   /** Small print. */
   footer: string;
-  /** Changes the colours. */
+  /** Varies the colours. */
   seed: string;
   transparent: boolean;
 }
 
-/** An image that was given, as it is shown: what it is, and a square in the colour of its hash. */
+/** An input image as shown: its description, and a square in the colour of its hash. */
 export interface Source {
   label: string;
   sha256: string;
@@ -29,20 +29,20 @@ const TEXT = 1;
 /** The colours of the title and of the small print, in every painting's palette. */
 export const TITLE = 2;
 export const SMALL = 3;
-/** Where the colours of sources begin in the palette. */
+/** Index of the first source colour in the palette. */
 const SOURCES = 4;
 const sourceColours: readonly Colour[] = Array.from({ length: 12 }, (_, index) => toColour(index * 30, 0.85, 0.6));
 
-/** Squares of this many pixels for the first, second and third partial image; the whole image is sharp. */
+/** Square sizes in pixels for the first, second and third partial image; the whole image is sharp. */
 const COARSE_SQUARES = [32, 16, 8];
 
-/** What a picture can be drawn as. */
+/** The formats of a picture. */
 export const imageFormats = ['png', 'webp'] as const;
 export type ImageFormat = (typeof imageFormats)[number];
 
 /**
- * Draws the picture; the same picture is the same file.
- * @param partial which partial image, from 0; undefined: the whole image.
+ * Draws the picture; the same picture always gives the same file.
+ * @param partial index of the partial image, from 0; undefined: the whole image.
  */
 export function drawImage(picture: Picture, format: ImageFormat, partial?: number): Buffer {
   const { canvas, palette } = paintPicture(picture);
@@ -54,11 +54,11 @@ export function drawImage(picture: Picture, format: ImageFormat, partial?: numbe
 export interface Painting {
   canvas: Canvas;
   palette: readonly Colour[];
-  /** Pixels: as thick as the frame that sources give it. Nothing else is drawn this near to an edge, nor next to it. */
+  /** Pixels: as thick as the frame drawn for sources. Nothing else is drawn this close to an edge, nor next to it. */
   frame: number;
 }
 
-/** Paints the picture, and leaves room for more along its edges. */
+/** Paints the picture, leaving room for more along its edges. */
 export function paintPicture(picture: Picture): Painting {
   const { width, height, sources } = picture;
   const canvas = new Canvas(width, height);
@@ -83,7 +83,7 @@ interface Line {
   mark?: number;
 }
 
-/** The largest letters in which everything fits; a text too long for the smallest ends in dots. */
+/** The largest letters with which everything fits; a text too long even for the smallest ends in dots. */
 function layOut(picture: Picture, width: number, height: number): { lines: Line[]; scale: number } {
   const text = toFontText(picture.text);
   for (let scale = Math.max(1, Math.floor(width / 160)); ; scale -= 1) {
@@ -98,11 +98,11 @@ function layOut(picture: Picture, width: number, height: number): { lines: Line[
     const left = room - head.length - tail.length;
     const fits = body.length <= left && picture.sources.every(({ label }) => label.length + 2 <= perLine);
     if (fits) return { lines: [...head, ...body, ...tail], scale };
-    if (scale === 1) return { lines: [...head, ...cut(body, Math.max(1, left)), ...tail], scale };
+    if (scale === 1) return { lines: [...head, ...truncate(body, Math.max(1, left)), ...tail], scale };
   }
 }
 
-function cut(lines: Line[], count: number): Line[] {
+function truncate(lines: Line[], count: number): Line[] {
   const last = lines[count - 1] as Line;
   return [...lines.slice(0, count - 1), { ...last, text: `${last.text.slice(0, -3)}...` }];
 }

@@ -12,7 +12,7 @@ const standardSizes = ['1024x1024', '1536x1024', '1024x1536'] as const;
 const sizes = ['auto', ...standardSizes, '256x256', '512x512', '1792x1024', '1024x1792'] as const;
 const qualities = ['auto', 'low', 'medium', 'high', 'standard', 'hd'] as const;
 
-/** A checked image request with its defaults filled in. */
+/** A validated image request with its defaults filled in. */
 export interface ImageRequest extends CallOptions {
   task: 'generation' | 'edit' | 'variation';
   model: SandboxModel;
@@ -27,7 +27,7 @@ export interface ImageRequest extends CallOptions {
   asUrl: boolean;
   stream: boolean;
   partialImages: number;
-  /** What else was asked for, for people to read. */
+  /** Other requested options, for display. */
   wishes: readonly string[];
   sources: readonly SourceImage[];
   mask: SourceImage | undefined;
@@ -36,14 +36,14 @@ export interface ImageRequest extends CallOptions {
 const commonNames = ['prompt', 'n', 'size', 'quality', 'response_format', 'output_format', 'output_compression'];
 const drawingNames = [...commonNames, 'background', 'moderation', 'stream', 'partial_images'];
 
-/** Reads `POST /v1/images/generations`. */
+/** Parses `POST /v1/images/generations`. */
 export function readGeneration(body: string, headers: IncomingHttpHeaders): ImageRequest {
   const fields = RequestFields.fromJson(body);
   fields.allowOnly([...drawingNames, 'style']);
   return readDrawing(fields, headers, 'generation', [], undefined);
 }
 
-/** Reads `POST /v1/images/edits` as JSON, its images as data URLs. */
+/** Parses `POST /v1/images/edits` as JSON, its images as data URLs. */
 export function readJsonEdit(body: string, headers: IncomingHttpHeaders): ImageRequest {
   const fields = RequestFields.fromJson(body);
   fields.allowOnly([...drawingNames, 'input_fidelity', 'images', 'mask']);
@@ -54,7 +54,7 @@ export function readJsonEdit(body: string, headers: IncomingHttpHeaders): ImageR
   return readEdit(fields, headers, 'images', sources, mask === undefined ? mask : readImageReference(mask, 'mask'));
 }
 
-/** Reads `POST /v1/images/edits` as a form. */
+/** Parses `POST /v1/images/edits` as a form. */
 export function readFormEdit(form: Form<ImageHeader | undefined>, headers: IncomingHttpHeaders): ImageRequest {
   const fields = RequestFields.fromForm(form.fields);
   fields.allowOnly([...drawingNames, 'input_fidelity']);
@@ -82,7 +82,7 @@ function readEdit(
   return readDrawing(fields, headers, 'edit', sources, mask);
 }
 
-/** Reads `POST /v1/images/variations`. */
+/** Parses `POST /v1/images/variations`. */
 export function readVariation(form: Form<ImageHeader | undefined>, headers: IncomingHttpHeaders): ImageRequest {
   const fields = RequestFields.fromForm(form.fields);
   fields.allowOnly(['n', 'size', 'response_format']);
@@ -158,8 +158,8 @@ function readDrawing(
 }
 
 /**
- * Whether OpenAI's answers can name the size: its older models, which have the others, leave it out of their answers and do
- * not stream (https://platform.openai.com/docs/api-reference/images-streaming).
+ * Whether OpenAI's responses can contain the size: its older models, which have the others, leave it out of their responses
+ * and do not stream (https://platform.openai.com/docs/api-reference/images-streaming).
  */
 export function hasStandardSize({ width, height }: ImageRequest): boolean {
   return standardSizes.some((size) => size === `${width}x${height}`);
@@ -179,7 +179,7 @@ function readFormat(fields: RequestFields): ImageFormat {
     throw invalidParameter('output_format', `The sandbox makes PNG and WebP: 'output_format' cannot be '${wanted}'.`);
   }
   const compression = fields.number('output_compression', 0, 100, 'integer') ?? 100;
-  // WebP is lossless here, whatever is asked for.
+  // WebP is lossless here, whatever is requested.
   if (format === 'png' && compression < 100) {
     const message = 'Compression less than 100 is not supported for PNG output format.';
     throw invalidParameter('output_compression', message);

@@ -3,11 +3,11 @@ import type { ImageFormat } from './draw-image.ts';
 
 const MAXIMUM_IMAGES = 64;
 
-/** The images that were answered as addresses: the last 64. */
+/** The images returned as URLs: the last 64. */
 export class ImageStore {
   readonly #images = new Map<string, Buffer>();
 
-  /** Keeps a file and returns the last part of its address. */
+  /** Stores a file and returns the last part of its URL. */
   add(file: Buffer, format: ImageFormat): string {
     const name = `${nextRequestId()}.${format}`;
     this.#images.set(name, file);

@@ -2,7 +2,7 @@ import { splitTokens } from '../tokens.ts';
 import type { ImageRequest } from './image-request.ts';
 import type { SourceImage } from './source-image.ts';
 
-/** What OpenAI's gpt-image-1 needs for 1024 × 1024 pixels, and for a partial image. */
+/** Output tokens of OpenAI's gpt-image-1 for 1024 × 1024 pixels, and for a partial image. */
 const outputTokens = { low: 272, medium: 1056, high: 4160 };
 const PARTIAL_TOKENS = 100;
 const TILE_PIXELS = 512;
@@ -10,7 +10,7 @@ const TILE_TOKENS = 129;
 const IMAGE_TOKENS = 65;
 const MAXIMUM_TILES = 16;
 
-/** `usage` as OpenAI's gpt-image models give it. */
+/** `usage` as returned by OpenAI's gpt-image models. */
 export interface ImageUsage {
   input_tokens: number;
   input_tokens_details: { text_tokens: number; image_tokens: number };
@@ -19,7 +19,7 @@ export interface ImageUsage {
   total_tokens: number;
 }
 
-/** What one image of the request costs. */
+/** The usage of one image of the request. */
 export function imageUsage(request: ImageRequest, partialImages: number): ImageUsage {
   const { prompt, sources, mask, width, height, quality } = request;
   const given = mask === undefined ? sources : [...sources, mask];
@@ -29,7 +29,7 @@ export function imageUsage(request: ImageRequest, partialImages: number): ImageU
   return toUsage(text, image, output);
 }
 
-/** The usage of that many images out of one prompt: the input counts once. */
+/** The usage of this many images from one prompt: the input counts once. */
 export function addUsage(usage: ImageUsage, images: number): ImageUsage {
   const { text_tokens, image_tokens } = usage.input_tokens_details;
   return toUsage(text_tokens, image_tokens, usage.output_tokens * images);

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Exchange } from '../exchange.ts';
 import { type FormRules, readForm } from '../form.ts';
 import type { ImageHeader } from '../image-header.ts';
@@ -53,8 +53,8 @@ function answer(exchange: Exchange, request: ImageRequest): void {
 async function sendImages(delivery: Delivery, exchange: Exchange, request: ImageRequest): Promise<void> {
   const data: object[] = [];
   for (let index = 0; index < request.images; index += 1) {
-    // Other calls come between two images.
-    if (index > 0) await nextTurn();
+    // Lets other calls run between two images.
+    if (index > 0) await yieldToEventLoop();
     const file = drawImage(pictureOf(request, index), request.format);
     data.push(request.asUrl ? { url: addressOf(exchange, request, file) } : { b64_json: file.toString('base64') });
   }
@@ -80,11 +80,11 @@ async function* imageEvents(request: ImageRequest): AsyncGenerator<Part> {
   for (let index = 0; index < request.images; index += 1) {
     const picture = pictureOf(request, index);
     for (let partial = 0; partial < request.partialImages; partial += 1) {
-      await nextTurn();
+      await yieldToEventLoop();
       const file = drawImage(picture, request.format, partial);
       yield eventOf(`${prefix}.partial_image`, request, file, { partial_image_index: partial });
     }
-    await nextTurn();
+    await yieldToEventLoop();
     const usage = imageUsage(request, request.partialImages);
     yield eventOf(`${prefix}.completed`, request, drawImage(picture, request.format), { usage });
   }

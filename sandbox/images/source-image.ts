@@ -4,7 +4,7 @@ import { type ImageHeader, readImageHeader } from '../image-header.ts';
 import { isObject } from '../json-value.ts';
 import { invalidParameter, WireError } from '../wire-error.ts';
 
-/** An image that was sent; its bytes are gone. */
+/** An uploaded image; its bytes are not kept. */
 export interface SourceImage {
   header: ImageHeader;
   bytes: number;
@@ -12,10 +12,10 @@ export interface SourceImage {
   sha256: string;
 }
 
-/** Headers of images lie in their first bytes; photographs may carry previews and colour profiles before the size. */
+/** Image headers lie in the first bytes; photographs may have previews and colour profiles before the size. */
 const HEAD_BYTES = 256 * 1024;
 
-/** Finds an image's format and size while it passes by. */
+/** Detects an image's format and size while it streams through. */
 export class ImageInspector implements Inspector<ImageHeader | undefined> {
   readonly #head: Buffer[] = [];
   #missing = HEAD_BYTES;
@@ -32,7 +32,10 @@ export class ImageInspector implements Inspector<ImageHeader | undefined> {
   }
 }
 
-/** @throws WireError 400 for a file that is no PNG, JPEG or WebP. */
+/**
+ * Converts an uploaded file.
+ * @throws WireError 400 for a file that is not PNG, JPEG or WebP.
+ */
 export function toSourceImage(file: FormFile<ImageHeader | undefined>): SourceImage {
   const { facts: header, bytes, sha256, field } = file;
   if (header === undefined || header.format === 'GIF') {
@@ -43,8 +46,8 @@ export function toSourceImage(file: FormFile<ImageHeader | undefined>): SourceIm
 }
 
 /**
- * Reads `{image_url: "data:…"}`.
- * @param name where it stands in the request.
+ * Parses `{image_url: "data:…"}`.
+ * @param name its path in the request.
  */
 export function readImageReference(reference: unknown, name: string): SourceImage {
   const url = isObject(reference) ? reference.image_url : undefined;
@@ -60,7 +63,7 @@ export function readImageReference(reference: unknown, name: string): SourceImag
   return toSourceImage({ field: name, bytes: content.length, sha256, facts: readImageHeader(content) });
 }
 
-/** Checks the mask against the first image, as OpenAI does. */
+/** Validates the mask against the first image, as OpenAI does. */
 export function checkMask(mask: SourceImage, image: SourceImage): void {
   if (mask.header.format !== 'PNG') {
     throw new WireError(400, 'Invalid mask image format - the mask must be a PNG.', { param: 'mask' });

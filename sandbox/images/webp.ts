@@ -1,6 +1,6 @@
 import type { Colour } from './colour.ts';
 
-/** Bits of a VP8L stream, the lowest first. */
+/** Writes the bits of a VP8L stream, lowest first. */
 class BitWriter {
   readonly #bytes: number[] = [];
   #bits = 0;
@@ -21,21 +21,21 @@ class BitWriter {
   }
 }
 
-/** A prefix code of symbols whose lengths are 8 or 9 bits: so many of 8, and the rest of 9, which makes it complete. */
+/** A prefix code of symbols with lengths of 8 or 9 bits: `short` symbols of 8, and the rest of 9, which makes it complete. */
 interface PrefixCode {
   readonly symbols: number;
   readonly short: number;
 }
 
-/** Green, which here is the place in the palette, and lengths of copies. */
+/** Green, which here is the palette index, and lengths of copies. */
 const greenCode: PrefixCode = { symbols: 280, short: 232 };
 const byteCode: PrefixCode = { symbols: 256, short: 256 };
 
-/** Of the lengths of codes, only 8 and 9 are used, with one bit each: they are the 12th and 13th in the format's order. */
+/** Of the code lengths, only 8 and 9 are used, with one bit each: they are the 12th and 13th in the format's order. */
 function writeCode(bits: BitWriter, { symbols, short }: PrefixCode): void {
   bits.write(0, 1);
   bits.write(13 - 4, 4);
-  for (let place = 1; place <= 13; place += 1) bits.write(place >= 12 ? 1 : 0, 3);
+  for (let index = 1; index <= 13; index += 1) bits.write(index >= 12 ? 1 : 0, 3);
   bits.write(0, 1);
   for (let symbol = 0; symbol < symbols; symbol += 1) bits.write(symbol < short ? 0 : 1, 1);
 }
@@ -52,14 +52,14 @@ function writeBinaryCode(bits: BitWriter): void {
 }
 
 function writeSymbol(bits: BitWriter, symbol: number, { short }: PrefixCode): void {
-  // Prefix codes count on from the shorter ones, and are written from their highest bit.
+  // Prefix codes count up from the shorter ones, and are written from their highest bit.
   const [code, length] = symbol < short ? [symbol, 8] : [2 * short + symbol - short, 9];
   for (let bit = length - 1; bit >= 0; bit -= 1) bits.write((code >> bit) & 1, 1);
 }
 
 const maxCopy = 4096;
 
-/** A copy of pixels that are there already: from the row above, or of the one to the left. */
+/** A copy of earlier pixels: from the row above, or of the one to the left. */
 function writeCopy(bits: BitWriter, length: number, isAbove: boolean): void {
   const value = length - 1;
   const highest = value < 2 ? 0 : 31 - Math.clz32(value);
@@ -70,7 +70,7 @@ function writeCopy(bits: BitWriter, length: number, isAbove: boolean): void {
   bits.write(isAbove ? 0 : 1, 1);
 }
 
-/** How many pixels from there on are the same as those at a distance before them. */
+/** The number of pixels from `from` on that equal those at a distance before them. */
 function repeats(pixels: Uint8Array, from: number, distance: number): number {
   if (from < distance) return 0;
   let end = from;
@@ -90,7 +90,7 @@ function writePixels(bits: BitWriter, pixels: Uint8Array, width: number): void {
   }
 }
 
-/** Each colour as what it is more than the one before, from 0 to 255. */
+/** Each colour as its difference from the previous one, from 0 to 255. */
 function writePalette(bits: BitWriter, palette: readonly Colour[], transparent: boolean): void {
   bits.write(0, 1);
   for (const code of [greenCode, byteCode, byteCode, byteCode]) writeCode(bits, code);
@@ -106,7 +106,7 @@ function writePalette(bits: BitWriter, palette: readonly Colour[], transparent: 
   }
 }
 
-/** Two pixels of 4 bits in a byte, the left one in the lower bits; each row begins with a new byte. */
+/** Two pixels of 4 bits per byte, the left one in the lower bits; each row starts with a new byte. */
 function pack(pixels: Uint8Array, width: number, height: number): Uint8Array {
   const packedWidth = Math.ceil(width / 2);
   const packed = new Uint8Array(packedWidth * height);
@@ -120,9 +120,10 @@ function pack(pixels: Uint8Array, width: number, height: number): Uint8Array {
 }
 
 /**
- * An image of at most 16 colours as lossless WebP (https://developers.google.com/speed/webp/docs/webp_lossless_bitstream_specification).
- * @param pixels places in the palette, row by row
- * @param transparent true: the first colour shows what is behind it.
+ * An image of at most 16 colours as lossless WebP
+ * (https://developers.google.com/speed/webp/docs/webp_lossless_bitstream_specification).
+ * @param pixels palette indexes, row by row
+ * @param transparent whether the first colour is transparent.
  */
 export function encodeWebp(
   pixels: Uint8Array,
@@ -141,7 +142,7 @@ export function encodeWebp(
   bits.write(15, 8);
   writePalette(bits, palette, transparent);
   bits.write(0, 1);
-  // Neither a cache of colours nor more than one set of codes.
+  // Neither a colour cache nor more than one set of codes.
   bits.write(0b00, 2);
   writeCode(bits, greenCode);
   for (let part = 0; part < 3; part += 1) writeEmptyCode(bits);

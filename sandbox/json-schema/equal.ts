@@ -1,6 +1,6 @@
 import { isObject } from '../json-value.ts';
 
-/** True if two JSON values are the same value: order counts in arrays, not in objects. */
+/** True if two JSON values are equal: order counts in arrays, not in objects. */
 export function isEqual(left: unknown, right: unknown): boolean {
   if (left === right) return true;
   if (Array.isArray(left) && Array.isArray(right)) {

@@ -1,6 +1,6 @@
-/** A `format` of strings: how to make one and how to know one. */
+/** A string `format`: generates and recognizes it. */
 export interface StringFormat {
-  /** @param filler letters and digits that have to be part of the text where the format leaves room; `number` varies the rest. */
+  /** @param filler letters and digits to include if the format has room; `number` varies the rest. */
   make(filler: string, number: number): string;
   check: RegExp;
 }
@@ -32,7 +32,7 @@ const base64: StringFormat = {
   check: /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/,
 };
 
-/** The formats of JSON Schema, and `byte` of OpenAPI; a format that is not here does not bind a string. */
+/** The formats of JSON Schema, and `byte` of OpenAPI; unknown formats do not constrain a string. */
 export const stringFormats: ReadonlyMap<unknown, StringFormat> = new Map<unknown, StringFormat>([
   ['date', { make: (_, number) => `2025-01-${day(number)}`, check: new RegExp(`^${date}$`) }],
   ['time', { make: (_, number) => `12:${minute(number)}:${second(number)}Z`, check: new RegExp(`^${time}$`) }],

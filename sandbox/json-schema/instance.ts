@@ -8,7 +8,7 @@ import { stringInstances } from './string-instances.ts';
 
 export { SchemaError } from './schema.ts';
 
-/** How many levels of objects and arrays an instance may have; tried in this order, so that instances stay small. */
+/** Maximum nesting depths of an instance; tried in this order, so that instances stay small. */
 const DEPTHS = [4, 8, 16, 32, 64];
 
 const MAXIMUM_ALTERNATIVES = 64;
@@ -16,9 +16,9 @@ const MAXIMUM_OPTIONAL_PROPERTIES = 64;
 const DISTINCT_ATTEMPTS = 24;
 
 /**
- * A valid instance of a JSON Schema (2020-12, and what older drafts and OpenAPI write differently), the same for the
- * same schema. Optional properties are there, recursion ends as soon as it can.
- * @throws SchemaError if the schema is broken, has no instance, or is too complex to find one.
+ * A valid instance of a JSON Schema (2020-12, and the variants of older drafts and OpenAPI), the same for the same schema.
+ * Optional properties are included, recursion ends as soon as it can.
+ * @throws SchemaError if the schema is invalid, has no instance, or is too complex to find one.
  */
 export function exampleInstance(root: unknown): unknown {
   const schema = asSchema(root);
@@ -32,27 +32,27 @@ export function exampleInstance(root: unknown): unknown {
   throw new SchemaError('no instance of the schema was found');
 }
 
-/** Where in the instance the search is. */
-interface Place {
-  /** Levels that are left. */
+/** The search's position in the instance. */
+interface SearchState {
+  /** Remaining levels. */
   depth: number;
-  /** References followed on the way here. */
+  /** References followed so far. */
   references: readonly string[];
-  /** One of them was followed twice: from here on only what is required is made. */
+  /** Set once a reference was followed twice: from then on only required parts are generated. */
   recursing: boolean;
-  /** Other numbers make other instances, for arrays of unique items. */
+  /** Different numbers give different instances, for arrays of unique items. */
   variant: number;
-  /** Name of the property, for texts that say something. */
+  /** Name of the property, for meaningful texts. */
   name: string;
 }
 
-/** A schema without references and combinations, and the references that were followed to get there. */
+/** A schema without references and combinations, and the references followed to reach it. */
 interface Alternative {
   schema: JsonObject;
   references: readonly string[];
 }
 
-/** Wrapped, because null and undefined would not be told apart from "none". */
+/** Wrapped, because null and undefined could not be distinguished from "none". */
 interface Found {
   value: unknown;
 }
@@ -65,43 +65,43 @@ class InstanceSearch {
     this.#document = document;
   }
 
-  /** An instance of the schema, checked; undefined if none was found within the depth. */
-  find(schema: Schema, place: Place): Found | undefined {
+  /** A validated instance of the schema; undefined if none was found within the depth. */
+  find(schema: Schema, state: SearchState): Found | undefined {
     this.#document.countStep();
-    for (const alternative of this.#alternatives(schema, place)) {
-      const recursing = place.recursing || isRecursion(alternative, place);
-      const references = [...place.references, ...alternative.references];
-      for (const value of this.#values(alternative.schema, { ...place, recursing, references })) {
+    for (const alternative of this.#alternatives(schema, state)) {
+      const recursing = state.recursing || isRecursion(alternative, state);
+      const references = [...state.references, ...alternative.references];
+      for (const value of this.#values(alternative.schema, { ...state, recursing, references })) {
         if (matches(this.#document, schema, value)) return { value };
       }
     }
     return undefined;
   }
 
-  /** The ways to satisfy a schema, in its own order, except that ways into a recursion come last. */
-  #alternatives(schema: Schema, place: Place): Alternative[] {
+  /** The ways to satisfy a schema, in its own order, except that recursive ones come last. */
+  #alternatives(schema: Schema, state: SearchState): Alternative[] {
     const found: Alternative[] = [];
     for (const alternative of this.#flatten(schema, [])) {
       found.push(alternative);
       if (found.length === MAXIMUM_ALTERNATIVES) break;
     }
-    const recursive = found.filter((alternative) => isRecursion(alternative, place));
+    const recursive = found.filter((alternative) => isRecursion(alternative, state));
     return [...found.filter((alternative) => !recursive.includes(alternative)), ...recursive];
   }
 
-  /** @param path references followed to get to this schema without a level in between. */
+  /** @param path references followed to reach this schema without a level in between. */
   *#flatten(schema: Schema, path: readonly string[]): Generator<Alternative> {
     this.#document.countStep();
     if (schema === false) return;
     if (schema === true) return yield { schema: {}, references: [] };
     const { $ref, $dynamicRef, allOf, anyOf, oneOf, if: condition, then: consequent, else: otherwise, ...own } = schema;
-    // One of each group has to be taken.
+    // One alternative of each group must be chosen.
     const groups: Schema[][] = schemaList(allOf).map((part) => [part]);
     if (anyOf !== undefined) groups.push(schemaList(anyOf));
     if (oneOf !== undefined) groups.push(schemaList(oneOf));
     if (condition !== undefined) groups.push([{ allOf: [condition, consequent ?? true] }, asSchema(otherwise ?? true)]);
     const references = [$ref, $dynamicRef].filter((reference) => typeof reference === 'string');
-    // A reference that leads back to itself without a level in between says nothing.
+    // A reference that leads back to itself without a level in between is meaningless.
     if (references.some((reference) => path.includes(reference))) return;
     for (const reference of references) groups.push([this.#document.resolve(reference)]);
     yield* this.#combine(groups, { schema: own, references }, [...path, ...references]);
@@ -119,130 +119,134 @@ class InstanceSearch {
     }
   }
 
-  *#values(schema: JsonObject, place: Place): Generator<unknown> {
+  *#values(schema: JsonObject, state: SearchState): Generator<unknown> {
     if (Object.hasOwn(schema, 'const')) return yield schema.const;
     if (Array.isArray(schema.enum)) {
       const { enum: values } = schema;
-      for (let index = 0; index < values.length; index += 1) yield values[(index + place.variant) % values.length];
+      for (let index = 0; index < values.length; index += 1) yield values[(index + state.variant) % values.length];
       return;
     }
-    if (place.variant === 0) {
+    if (state.variant === 0) {
       if (schema.default !== undefined) yield schema.default;
       if (Array.isArray(schema.examples)) yield* schema.examples;
     }
-    for (const type of instanceTypes(schema)) yield* this.#valuesOfType(type, schema, place);
+    for (const type of instanceTypes(schema)) yield* this.#valuesOfType(type, schema, state);
     if (schema.nullable === true) yield null;
   }
 
-  *#valuesOfType(type: unknown, schema: JsonObject, place: Place): Generator<unknown> {
+  *#valuesOfType(type: unknown, schema: JsonObject, state: SearchState): Generator<unknown> {
     switch (type) {
       case 'string':
         // More than one, for a `not` that forbids the first.
-        for (const more of [0, 1, 2]) yield* stringInstances(schema, place.name, place.variant + more);
+        for (const more of [0, 1, 2]) yield* stringInstances(schema, state.name, state.variant + more);
         return;
       case 'number':
       case 'integer':
-        for (const more of [0, 1, 2]) yield* numberInstances(schema, type === 'integer', place.variant + more);
+        for (const more of [0, 1, 2]) yield* numberInstances(schema, type === 'integer', state.variant + more);
         return;
       case 'boolean':
-        yield place.variant % 2 === 0;
-        yield place.variant % 2 !== 0;
+        yield state.variant % 2 === 0;
+        yield state.variant % 2 !== 0;
         return;
       case 'null':
         return yield null;
       case 'array':
       case 'object':
-        if (place.depth === 0) this.metDepth = true;
-        else yield* type === 'array' ? this.#arrays(schema, place) : this.#objects(schema, place);
+        if (state.depth === 0) this.metDepth = true;
+        else yield* type === 'array' ? this.#arrays(schema, state) : this.#objects(schema, state);
     }
   }
 
-  *#arrays(schema: JsonObject, place: Place): Generator<unknown[]> {
-    const least = Math.max(
+  *#arrays(schema: JsonObject, state: SearchState): Generator<unknown[]> {
+    const min = Math.max(
       numberAt(schema, 'minItems') ?? 0,
       schema.contains === undefined ? 0 : (numberAt(schema, 'minContains') ?? 1),
     );
     const prefix = schemaList(Array.isArray(schema.items) ? schema.items : schema.prefixItems).length;
-    const wanted = place.recursing ? least : Math.max(least, prefix, 1);
-    const lengths = new Set([Math.min(wanted, numberAt(schema, 'maxItems') ?? wanted), least]);
+    const wanted = state.recursing ? min : Math.max(min, prefix, 1);
+    const lengths = new Set([Math.min(wanted, numberAt(schema, 'maxItems') ?? wanted), min]);
     for (const length of lengths) {
-      const items = this.#items(schema, place, length);
+      const items = this.#items(schema, state, length);
       if (items !== undefined) yield items;
     }
   }
 
-  #items(schema: JsonObject, place: Place, length: number): unknown[] | undefined {
+  #items(schema: JsonObject, state: SearchState, length: number): unknown[] | undefined {
     const items: unknown[] = [];
     const contained = schema.contains === undefined ? 0 : (numberAt(schema, 'minContains') ?? 1);
     for (let index = 0; index < length; index += 1) {
       const own = itemSchema(schema, index);
       const item = index < length - contained ? own : { allOf: [own, asSchema(schema.contains)] };
-      const found = this.#item(item, place, schema.uniqueItems === true ? items : []);
+      const found = this.#item(item, state, schema.uniqueItems === true ? items : []);
       if (found === undefined) return undefined;
       items.push(found.value);
     }
     return items;
   }
 
-  /** An item that equals none of the others. */
-  #item(schema: Schema, place: Place, others: readonly unknown[]): Found | undefined {
+  /** An item that differs from all others. */
+  #item(schema: Schema, state: SearchState, others: readonly unknown[]): Found | undefined {
     for (let attempt = 0; attempt < DISTINCT_ATTEMPTS; attempt += 1) {
-      const variant = place.variant + others.length + attempt;
-      const found = this.find(schema, { ...place, depth: place.depth - 1, variant });
+      const variant = state.variant + others.length + attempt;
+      const found = this.find(schema, { ...state, depth: state.depth - 1, variant });
       if (found === undefined) return undefined;
       if (!others.some((other) => isEqual(other, found.value))) return found;
     }
     return undefined;
   }
 
-  *#objects(schema: JsonObject, place: Place): Generator<JsonObject> {
-    const most = numberAt(schema, 'maxProperties') ?? Number.POSITIVE_INFINITY;
+  *#objects(schema: JsonObject, state: SearchState): Generator<JsonObject> {
+    const max = numberAt(schema, 'maxProperties') ?? Number.POSITIVE_INFINITY;
     const required = stringsAt(schema, 'required');
     const declared = Object.keys((schema.properties as JsonObject | undefined) ?? {});
-    const optional = place.recursing ? [] : declared.filter((name) => !required.includes(name));
-    // Optional properties may rule each other out (`not`, dependencies): without them is the second try.
+    const optional = state.recursing ? [] : declared.filter((name) => !required.includes(name));
+    // Optional properties may exclude each other (`not`, dependencies): the second try omits them.
     for (const extra of optional.length > 0 ? [optional.slice(0, MAXIMUM_OPTIONAL_PROPERTIES), []] : [[]]) {
-      const properties = this.#requiredProperties(schema, required, place);
+      const properties = this.#requiredProperties(schema, required, state);
       if (properties === undefined) return;
       for (const name of extra) {
-        if (properties.size >= most) break;
-        this.#addProperty(properties, schema, name, place);
+        if (properties.size >= max) break;
+        this.#addProperty(properties, schema, name, state);
       }
-      this.#addMissing(properties, schema, place);
+      this.#addMissing(properties, schema, state);
       yield Object.fromEntries(properties);
     }
   }
 
-  #requiredProperties(schema: JsonObject, required: readonly string[], place: Place): Map<string, unknown> | undefined {
+  #requiredProperties(
+    schema: JsonObject,
+    required: readonly string[],
+    state: SearchState,
+  ): Map<string, unknown> | undefined {
     const properties = new Map<string, unknown>();
     for (const name of required) {
-      if (!this.#addProperty(properties, schema, name, place)) return undefined;
+      if (!this.#addProperty(properties, schema, name, state)) return undefined;
     }
     return properties;
   }
 
-  #addProperty(properties: Map<string, unknown>, schema: JsonObject, name: string, place: Place): boolean {
+  #addProperty(properties: Map<string, unknown>, schema: JsonObject, name: string, state: SearchState): boolean {
     const [first, ...others] = propertySchemas(this.#document, schema, name);
     const all = others.length === 0 ? (first as Schema) : { allOf: [first, ...others] };
-    const found = this.find(all, { ...place, depth: place.depth - 1, name });
+    const found = this.find(all, { ...state, depth: state.depth - 1, name });
     if (found !== undefined) properties.set(name, found.value);
     return found !== undefined;
   }
 
-  /** What other properties require, and as many as `minProperties` still wants, under names that are allowed. */
-  #addMissing(properties: Map<string, unknown>, schema: JsonObject, place: Place): void {
+  /** Adds properties required by others, and as many as `minProperties` still needs, under allowed names. */
+  #addMissing(properties: Map<string, unknown>, schema: JsonObject, state: SearchState): void {
     const dependent = (schema.dependentRequired as JsonObject | undefined) ?? {};
     for (const name of properties.keys()) {
       for (const other of stringsAt(dependent, name)) {
-        if (!properties.has(other)) this.#addProperty(properties, schema, other, place);
+        if (!properties.has(other)) this.#addProperty(properties, schema, other, state);
       }
     }
-    const least = numberAt(schema, 'minProperties') ?? 0;
+    const min = numberAt(schema, 'minProperties') ?? 0;
     const declared = Object.keys((schema.properties as JsonObject | undefined) ?? {});
-    const names = [...declared, ...this.#freeNames(schema, least)];
+    const names = [...declared, ...this.#freeNames(schema, min)];
     for (const name of names) {
-      if (properties.size >= least) return;
-      if (!properties.has(name)) this.#addProperty(properties, schema, name, place);
+      if (properties.size >= min) return;
+      if (!properties.has(name)) this.#addProperty(properties, schema, name, state);
     }
   }
 
@@ -250,15 +254,15 @@ class InstanceSearch {
     const [pattern] = Object.keys((schema.patternProperties as JsonObject | undefined) ?? {});
     const nameSchema = asSchema(schema.propertyNames ?? (pattern === undefined ? true : { pattern }));
     for (let variant = 0; variant < count * 2; variant += 1) {
-      const place = { depth: 1, references: [], recursing: true, variant, name: 'property' };
-      const found = this.find(typeof nameSchema === 'boolean' ? { type: 'string' } : nameSchema, place);
+      const state = { depth: 1, references: [], recursing: true, variant, name: 'property' };
+      const found = this.find(typeof nameSchema === 'boolean' ? { type: 'string' } : nameSchema, state);
       if (typeof found?.value === 'string') yield found.value;
     }
   }
 }
 
-function isRecursion(alternative: Alternative, place: Place): boolean {
-  return alternative.references.some((reference) => place.references.includes(reference));
+function isRecursion(alternative: Alternative, state: SearchState): boolean {
+  return alternative.references.some((reference) => state.references.includes(reference));
 }
 
 const typesByKeyword: readonly [string, readonly string[]][] = [
@@ -268,7 +272,7 @@ const typesByKeyword: readonly [string, readonly string[]][] = [
   ['number', ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf']],
 ];
 
-/** The types an instance may have, null last; without `type` those that the other keywords are about, then any. */
+/** The types an instance may have, null last; without `type` those that the other keywords apply to, then any. */
 function instanceTypes(schema: JsonObject): unknown[] {
   if (schema.type !== undefined) {
     const types = [schema.type].flat();

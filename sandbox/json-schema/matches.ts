@@ -12,8 +12,8 @@ import {
 } from './schema.ts';
 
 /**
- * True if the value is an instance of the schema, by the keywords of JSON Schema 2020-12 (and `definitions`, `nullable`).
- * Not followed: unevaluatedProperties and unevaluatedItems.
+ * True if the value is an instance of the schema, by the keywords of JSON Schema 2020-12 (and `definitions`, `nullable`). Not
+ * supported: unevaluatedProperties and unevaluatedItems.
  */
 export function matches(document: SchemaDocument, schema: Schema, value: unknown): boolean {
   document.countStep();
@@ -29,7 +29,7 @@ export function matches(document: SchemaDocument, schema: Schema, value: unknown
   );
 }
 
-/** True if the value has that JSON type; 1.0 is an integer. */
+/** True if the value has this JSON type; 1.0 is an integer. */
 function hasType(type: unknown, value: unknown): boolean {
   switch (type) {
     case 'null':
@@ -96,7 +96,7 @@ function matchesArray(document: SchemaDocument, schema: JsonObject, items: reado
   return count >= (numberAt(schema, 'minContains') ?? 1) && count <= (numberAt(schema, 'maxContains') ?? items.length);
 }
 
-/** The schema for the item at an index: of 2020-12 (`prefixItems`, `items`) or of older drafts (a list in `items`). */
+/** The schema for the item at an index: from 2020-12 (`prefixItems`, `items`) or older drafts (a list in `items`). */
 export function itemSchema(schema: JsonObject, index: number): Schema {
   const isOlder = Array.isArray(schema.items);
   const first = schemaList(isOlder ? schema.items : schema.prefixItems)[index];
@@ -118,7 +118,7 @@ function matchesObject(document: SchemaDocument, schema: JsonObject, object: Jso
   );
 }
 
-/** Every schema that the object's schema lays on the property of that name. */
+/** Every schema that applies to the property of this name. */
 export function propertySchemas(document: SchemaDocument, schema: JsonObject, name: string): Schema[] {
   const { properties } = schema;
   const found: Schema[] = [];

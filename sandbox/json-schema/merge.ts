@@ -6,7 +6,7 @@ import { asSchema, type Schema, type SchemaDocument, schemaEntries, schemaList }
 const largest = (left: unknown, right: unknown) => Math.max(left as number, right as number);
 const smallest = (left: unknown, right: unknown) => Math.min(left as number, right as number);
 
-/** How a keyword that both schemas have is joined; keywords not named here keep the second schema's value. */
+/** How to merge a keyword present in both schemas; keywords not listed keep the second schema's value. */
 const joins: Readonly<Record<string, (left: unknown, right: unknown) => unknown>> = {
   minimum: largest,
   exclusiveMinimum: largest,
@@ -31,8 +31,8 @@ const joins: Readonly<Record<string, (left: unknown, right: unknown) => unknown>
 };
 
 /**
- * One schema that says what both say, for making instances: what it cannot join (two patterns, two formats) keeps one
- * side, and the instance is checked against the originals anyway. Combinations (`anyOf`, `$ref` …) are not joined here.
+ * Merges two schemas for generating instances: keywords that cannot be merged (two patterns, two formats) keep one side, as
+ * the instance is validated against the originals anyway. Combinations (`anyOf`, `$ref` …) are not merged here.
  */
 export function mergeSchemas(document: SchemaDocument, left: JsonObject, right: JsonObject): JsonObject {
   const merged: JsonObject = { ...left, ...right };
@@ -94,7 +94,7 @@ function commonTypes(left: unknown, right: unknown): unknown[] {
   });
 }
 
-/** The smallest number that both divide, exact for numbers of up to six decimals. */
+/** The least common multiple, exact for numbers of up to six decimals. */
 function commonMultiple(left: unknown, right: unknown): number {
   const scale = 1_000_000;
   let [divisor, rest] = [Math.round((left as number) * scale), Math.round((right as number) * scale)];

@@ -2,8 +2,8 @@ import type { JsonObject } from '../json-value.ts';
 import { numberAt } from './schema.ts';
 
 /**
- * Numbers that may be instances of a schema, the likeliest first.
- * @param variant other numbers make other numbers, where the bounds leave room.
+ * Candidate numbers for a schema, most likely first.
+ * @param variant different variants give different numbers, if the bounds leave room.
  */
 export function* numberInstances(schema: JsonObject, integer: boolean, variant: number): Generator<number> {
   const low = Math.max(
@@ -26,12 +26,12 @@ export function* numberInstances(schema: JsonObject, integer: boolean, variant: 
     yield nearestToOne(low, high) + variant;
     yield low + 1 + variant;
     yield high - 1 - variant;
-    // Between bounds that are close: halves, thirds, quarters … of the way.
+    // Between close bounds: a half, third, quarter … of the way.
     yield low + (high - low) / (variant + 2);
   }
 }
 
-/** The number between the bounds that is closest to 1: small and positive where that is allowed. */
+/** The number within the bounds that is closest to 1: small and positive if possible. */
 function nearestToOne(low: number, high: number): number {
   return Math.min(Math.max(1, low), high);
 }
@@ -42,7 +42,7 @@ function* multiples(divisor: number, integer: boolean, low: number, high: number
   for (let step = 0; step < 2000; step += 1) {
     for (const factor of step === 0 ? [start] : [start + step, start - step]) {
       const number = factor * divisor;
-      // 3 × 0.1 is not a multiple of 0.1 in floating point: such numbers are passed over.
+      // 3 × 0.1 is not a multiple of 0.1 in floating point: such numbers are skipped.
       if (number < low || number > high || !Number.isInteger(number / divisor)) continue;
       if (integer && !Number.isInteger(number)) continue;
       if (found >= variant) yield number;

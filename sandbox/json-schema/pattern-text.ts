@@ -1,13 +1,13 @@
 import { compilePattern, SchemaError } from './schema.ts';
 
-/** The part of a regular expression: one character's choice, a sequence, alternatives, or a repetition. */
+/** A part of a regular expression: one character's choice, a sequence, alternatives, or a repetition. */
 type Node =
   | { kind: 'character'; samples: readonly string[] }
   | { kind: 'sequence'; nodes: Node[] }
   | { kind: 'choice'; options: Node[] }
   | { kind: 'repeat'; node: Node; minimum: number; maximum: number };
 
-/** Mixed kinds first, so that a run of any characters has a letter of either case, a digit and a mark in it. */
+/** Mixed kinds first, so that a run of arbitrary characters contains an upper and a lower case letter, a digit and a mark. */
 const samples = [
   ...'aA1!bB2-cC3_dD4.',
   ...'efghijklmnopqrstuvwxyzEFGHIJKLMNOPQRSTUVWXYZ567890 @#$%&*+=/?,:;~^|\'"`<>()[]{}\\',
@@ -21,8 +21,8 @@ const samples = [
 const MAXIMUM_STEPS = 100_000;
 
 /**
- * Texts that match a pattern, the shortest first; none if the pattern is beyond what is understood here (look-arounds
- * and back references are skipped over; each text is tested against the whole pattern).
+ * Texts that match a pattern, shortest first; none if the pattern is not supported (look-arounds and back references are
+ * skipped; each text is tested against the whole pattern).
  * @param shift varies the characters chosen.
  */
 export function* patternTexts(pattern: string, shift = 0, minimumLength = 0): Generator<string> {
@@ -42,7 +42,7 @@ export function* patternTexts(pattern: string, shift = 0, minimumLength = 0): Ge
   }
 }
 
-/** Writes a text for a pattern: `extra` repetitions more than needed, alternatives chosen by `option`. */
+/** Writes a text for a pattern: `extra` more repetitions than needed, alternatives chosen by `option`. */
 class PatternWriter {
   readonly #extra: number;
   readonly #option: number;
@@ -86,7 +86,7 @@ class PatternWriter {
   }
 }
 
-/** Reads the source of a regular expression that is known to compile. */
+/** Parses the source of a regular expression that is known to compile. */
 class PatternReader {
   readonly #source: string;
   readonly #flags: string;
@@ -116,7 +116,7 @@ class PatternReader {
     return { kind: 'sequence', nodes };
   }
 
-  /** Undefined for what takes no characters: anchors and look-arounds. */
+  /** Undefined for zero-width parts: anchors and look-arounds. */
   #readAtom(): Node | undefined {
     if (this.#take(/[\^$]|\\[bB]/y) !== undefined) return undefined;
     const group = this.#take(/\((?:\?(?:<?[=!]|:|<[^>]*>))?/y);
@@ -135,7 +135,7 @@ class PatternReader {
   #samplesOf(character: string): readonly string[] {
     const one = new RegExp(`^(?:${character})$`, this.#flags);
     const matching = samples.filter((sample) => one.test(sample));
-    // A literal outside the samples stands for itself.
+    // A literal outside the samples represents itself.
     if (matching.length > 0) return matching;
     const range = this.#searchCodePoints(one);
     return range === undefined ? [] : [range];

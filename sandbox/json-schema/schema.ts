@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../json-value.ts';
 
-/** A schema that has no instance, points nowhere, or is too complex to follow; the message says which. */
+/** A schema that has no instance, has a dangling reference, or is too complex to follow; the message says which. */
 export class SchemaError extends Error {
   override name = 'SchemaError';
 }
@@ -8,18 +8,18 @@ export class SchemaError extends Error {
 /** A JSON Schema, as parsed from JSON. */
 export type Schema = boolean | JsonObject;
 
-/** Takes a value for a schema: OpenAI's and JSON Schema's own wording is an object or a boolean. */
+/** Converts a value to a schema, which must be an object or a boolean. */
 export function asSchema(value: unknown): Schema {
   if (isObject(value) || typeof value === 'boolean') return value;
   throw new SchemaError('a schema must be an object or a boolean');
 }
 
-/** A list of schemas under a keyword (`anyOf`, `prefixItems`); empty if the keyword is missing. */
+/** A list of schemas under a keyword (`anyOf`, `prefixItems`); empty if missing. */
 export function schemaList(value: unknown): Schema[] {
   return Array.isArray(value) ? value.map(asSchema) : [];
 }
 
-/** Named schemas under a keyword (`properties`, `$defs`); empty if the keyword is missing. */
+/** Named schemas under a keyword (`properties`, `$defs`); empty if missing. */
 export function schemaEntries(value: unknown): [string, Schema][] {
   return isObject(value) ? Object.entries(value).map(([name, schema]) => [name, asSchema(schema)]) : [];
 }
@@ -30,7 +30,7 @@ export function numberAt(schema: JsonObject, keyword: string): number | undefine
   return typeof value === 'number' ? value : undefined;
 }
 
-/** The strings under a keyword (`required`); empty if the keyword is missing. */
+/** The strings under a keyword (`required`); empty if missing. */
 export function stringsAt(schema: JsonObject, keyword: string): string[] {
   const value = schema[keyword];
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
@@ -38,7 +38,7 @@ export function stringsAt(schema: JsonObject, keyword: string): string[] {
 
 const STEP_LIMIT = 100_000;
 
-/** A root schema: resolves references into it and counts the steps of the work on it, so that all work ends. */
+/** A root schema: resolves references into it and counts steps, so that all processing terminates. */
 export class SchemaDocument {
   readonly root: Schema;
   readonly #anchors = new Map<string, Schema>();
@@ -55,7 +55,7 @@ export class SchemaDocument {
     if (this.#steps > STEP_LIMIT) throw new SchemaError('the schema is too complex');
   }
 
-  /** The schema that a `$ref` within the document points at: a JSON pointer, an anchor, or an `$id`. */
+  /** The schema that a `$ref` within the document refers to: a JSON pointer, an anchor, or an `$id`. */
   resolve(reference: string): Schema {
     if (reference === '#') return this.root;
     const named = this.#anchors.get(reference);
@@ -109,7 +109,7 @@ function decodeUri(text: string): string {
   }
 }
 
-/** Patterns are Unicode ones by the standard; the older syntax is taken where only that compiles. */
+/** By the standard, patterns are Unicode ones; the older syntax is accepted if only that compiles. */
 export function compilePattern(pattern: string): RegExp {
   for (const flags of ['u', '']) {
     try {

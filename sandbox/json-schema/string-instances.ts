@@ -6,9 +6,9 @@ import { numberAt, SchemaError } from './schema.ts';
 const MAXIMUM_LENGTH = 1_000_000;
 
 /**
- * Strings that may be instances of a schema, the likeliest first.
- * @param name what the text is called, which it then says.
- * @param variant other numbers make other texts.
+ * Candidate strings for a schema, most likely first.
+ * @param name the property's name, which the text contains.
+ * @param variant different variants give different texts.
  */
 export function* stringInstances(schema: JsonObject, name: string, variant: number): Generator<string> {
   const minimum = numberAt(schema, 'minLength') ?? 0;
@@ -19,14 +19,14 @@ export function* stringInstances(schema: JsonObject, name: string, variant: numb
     const text = format.make('', variant);
     yield text;
     if (text.length < minimum) {
-      // base64 grows by four characters for every three: the filler is tried in more than one length.
+      // base64 grows by four characters per three: the filler is tried in more than one length.
       const missing = minimum - text.length;
       for (const length of [missing, Math.ceil(missing * 0.75)]) yield format.make('a'.repeat(length), variant);
     }
   }
   if (typeof schema.pattern === 'string') {
     for (const text of patternTexts(schema.pattern, variant, minimum)) {
-      // A pattern of fixed characters varies only behind them, where it is open at the end.
+      // A pattern of fixed characters can vary only after them, if it is open at the end.
       if (variant > 0) yield text + variant;
       yield text;
     }
@@ -37,7 +37,7 @@ export function* stringInstances(schema: JsonObject, name: string, variant: numb
 function fitLength(text: string, minimum: number, maximum: number, variant: number): string {
   const characters = [...text];
   if (characters.length > maximum) {
-    // The end is what tells the variants apart.
+    // The end distinguishes the variants.
     return variant === 0 ? characters.slice(0, maximum).join('') : shortVariant(maximum, variant);
   }
   if (characters.length >= minimum) return text;

@@ -28,9 +28,9 @@ export function createResponse(exchange: Exchange): void {
     created: Math.floor(Date.now() / 1000),
     request: asked,
     items: planItems(asked, choice, digits),
-    isCut: choice.finishReason === 'length',
+    isTruncated: choice.finishReason === 'length',
     usage: countUsage(asked.chat, answer, state.promptCache),
-    tellsUsage: true,
+    reportsUsage: true,
   };
   const { options } = asked.chat;
   const tokensPerSecond = options.tokensPerSecond ?? answer.tokensPerSecond;
@@ -41,7 +41,7 @@ export function createResponse(exchange: Exchange): void {
 
 async function deliver({ call, pace, fault }: Delivery, planned: PlannedResponse): Promise<void> {
   const large = fault?.kind === 'large_event' ? withLargeDelta(planned, fault) : planned;
-  const response = { ...large, tellsUsage: fault?.kind !== 'no_usage' };
+  const response = { ...large, reportsUsage: fault?.kind !== 'no_usage' };
   if (!response.request.chat.stream) {
     const isFailed = fault?.kind === 'failed_event';
     const body = JSON.stringify(isFailed ? failedResponse(response, faultError(fault)) : endedResponse(response));
@@ -53,7 +53,7 @@ async function deliver({ call, pace, fault }: Delivery, planned: PlannedResponse
   await streamAnswer(call, steps, pace, fault);
 }
 
-/** What chat calls the parameters at fault, and what a response calls them. */
+/** Chat's names of the parameters at fault, with those of a response. */
 const parameterNames: Readonly<Record<string, string>> = {
   messages: 'input',
   response_format: 'text.format.schema',
@@ -70,8 +70,8 @@ function compose(request: ResponseRequest, id: string): ChatAnswer {
 }
 
 /**
- * The response with one token of its text so large that the token's event has the size a `large_event` asks for; the
- * events that hold the whole text are larger still.
+ * The response with one token of its text so large that the token's event has the size requested by `large_event`; the events
+ * with the whole text are larger still.
  */
 function withLargeDelta(response: PlannedResponse, fault: FaultOptions): PlannedResponse {
   const index = response.items.findIndex((item) => item.kind === 'message');

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { WireError } from '../wire-error.ts';
 
 /**
- * The `encrypted_content` of a reasoning item: the same text always, bound to the item's id, so that an id or a content
- * which was altered on its way through a gateway is found out.
+ * The `encrypted_content` of a reasoning item: always the same text, bound to the item's id, so that an id or a content
+ * altered by a gateway is detected.
  */
 export function sealReasoning(id: string, text: string): string {
   const payload = Buffer.from(JSON.stringify([id, text])).toString('base64url');
@@ -11,8 +11,9 @@ export function sealReasoning(id: string, text: string): string {
 }
 
 /**
- * @param id of the item it came with; undefined where the item came without one, as some clients send it.
- * @throws WireError 400 `invalid_encrypted_content` for a content that was not sealed here, or not for that id.
+ * Verifies a sealed content.
+ * @param id of its item; undefined if the item has none, as some clients send it.
+ * @throws WireError 400 `invalid_encrypted_content` for a content not sealed here, or not for that id.
  */
 export function verifySealed(content: string, id: string | undefined): void {
   const mark = content.lastIndexOf('.');

@@ -3,30 +3,30 @@ import { isAbsent, isObject, type JsonObject } from '../json-value.ts';
 import { invalidParameter, type WireError } from '../wire-error.ts';
 import { requiredText, unsupportedValue, wrongType } from './request-members.ts';
 
-type PartReader = (part: JsonObject, place: string) => ContentPart;
+type PartReader = (part: JsonObject, path: string) => ContentPart;
 
 const inputReaders: Readonly<Record<string, PartReader>> = {
-  input_text: (part, place) => ({ type: 'text', text: requiredText(part, 'text', place) }),
+  input_text: (part, path) => ({ type: 'text', text: requiredText(part, 'text', path) }),
   input_image: readImage,
   input_file: readFile,
 };
 
 const outputReaders: Readonly<Record<string, PartReader>> = {
-  output_text: (part, place) => ({ type: 'text', text: requiredText(part, 'text', place) }),
-  refusal: (part, place) => ({ type: 'refusal', refusal: requiredText(part, 'refusal', place) }),
+  output_text: (part, path) => ({ type: 'text', text: requiredText(part, 'text', path) }),
+  refusal: (part, path) => ({ type: 'refusal', refusal: requiredText(part, 'refusal', path) }),
 };
 
 /**
- * The content of a message, or the output of a tool, as the sandbox's chat knows it.
- * @param written `output` for what a model wrote, `input` for everything it is shown.
- * @throws WireError 400 naming the place, like `input[2].content[0].text`.
+ * Converts the content of a message, or the output of a tool, to the sandbox chat's format.
+ * @param written `output` for a model's output, `input` for everything else.
+ * @throws WireError 400 naming the path, like `input[2].content[0].text`.
  */
-export function readContent(content: unknown, written: 'input' | 'output', place: string): string | ContentPart[] {
+export function readContent(content: unknown, written: 'input' | 'output', path: string): string | ContentPart[] {
   if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) throw wrongType(place, 'a string or an array of content parts');
+  if (!Array.isArray(content)) throw wrongType(path, 'a string or an array of content parts');
   const readers = written === 'input' ? inputReaders : outputReaders;
   return content.map((part, index) => {
-    const at = `${place}[${index}]`;
+    const at = `${path}[${index}]`;
     if (!isObject(part)) throw wrongType(at, 'an object');
     const type = String(part.type);
     const read = Object.hasOwn(readers, type) ? readers[type] : undefined;
@@ -35,25 +35,25 @@ export function readContent(content: unknown, written: 'input' | 'output', place
   });
 }
 
-function readImage(part: JsonObject, place: string): ContentPart {
-  if (!isAbsent(part.file_id)) throw unknownFile(part.file_id, `${place}.file_id`);
-  return { type: 'image_url', image_url: { url: requiredText(part, 'image_url', place) } };
+function readImage(part: JsonObject, path: string): ContentPart {
+  if (!isAbsent(part.file_id)) throw unknownFile(part.file_id, `${path}.file_id`);
+  return { type: 'image_url', image_url: { url: requiredText(part, 'image_url', path) } };
 }
 
-function readFile(part: JsonObject, place: string): ContentPart {
-  if (!isAbsent(part.file_id)) throw unknownFile(part.file_id, `${place}.file_id`);
+function readFile(part: JsonObject, path: string): ContentPart {
+  if (!isAbsent(part.file_id)) throw unknownFile(part.file_id, `${path}.file_id`);
   if (isAbsent(part.file_data) && isAbsent(part.file_url)) {
-    throw invalidParameter(place, `'${place}' must have one of 'file_data', 'file_url' and 'file_id'.`);
+    throw invalidParameter(path, `'${path}' must have one of 'file_data', 'file_url' and 'file_id'.`);
   }
-  const data = requiredText(part, isAbsent(part.file_data) ? 'file_url' : 'file_data', place);
-  const filename = isAbsent(part.filename) ? undefined : requiredText(part, 'filename', place);
+  const data = requiredText(part, isAbsent(part.file_data) ? 'file_url' : 'file_data', path);
+  const filename = isAbsent(part.filename) ? undefined : requiredText(part, 'filename', path);
   return {
     type: 'file',
     file: { file_data: data, filename: filename ?? (isAbsent(part.file_url) ? undefined : data) },
   };
 }
 
-/** The sandbox keeps no files. */
+/** The sandbox stores no files. */
 function unknownFile(id: unknown, param: string): WireError {
   return invalidParameter(param, `File '${String(id).slice(0, 200)}' not found.`);
 }

@@ -10,9 +10,9 @@ const MAXIMUM_ID_CHARACTERS = 64;
 const roles: readonly string[] = ['user', 'assistant', 'system', 'developer'];
 
 /**
- * Reads `input` into the messages of a chat. Reasoning of earlier turns is checked and then left out: it is no part of
- * the prompt, as with OpenAI. Every call of a tool must have its output, and every output its call.
- * @throws WireError 400 naming the place, like `input[2].content[0].text`.
+ * Parses `input` into the messages of a chat. Reasoning of earlier turns is validated and then left out: as with OpenAI, it
+ * is not part of the prompt. Every tool call must have its output, and every output its call.
+ * @throws WireError 400 naming the path, like `input[2].content[0].text`.
  */
 export function readInput(input: unknown): ChatMessage[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }];
@@ -31,7 +31,7 @@ export function readInput(input: unknown): ChatMessage[] {
   return conversation.messages;
 }
 
-/** The messages that items add up to: the calls of one turn are one message of the assistant's. */
+/** Combines items into messages: the calls of one turn form one assistant message. */
 class Conversation {
   readonly messages: ChatMessage[] = [];
   readonly #openCalls = new Map<string, 'function' | 'custom'>();
@@ -71,76 +71,76 @@ class Conversation {
   }
 }
 
-type ItemReader = (item: JsonObject, place: string, conversation: Conversation) => void;
+type ItemReader = (item: JsonObject, path: string, conversation: Conversation) => void;
 
 const readers: Readonly<Record<string, ItemReader>> = {
   message: readMessage,
-  function_call: (item, place, conversation) => {
-    checkId(item, 'fc', place);
-    const called = { name: requiredText(item, 'name', place), arguments: requiredText(item, 'arguments', place) };
-    conversation.addCall(readCallId(item, place), 'function', called);
+  function_call: (item, path, conversation) => {
+    checkId(item, 'fc', path);
+    const called = { name: requiredText(item, 'name', path), arguments: requiredText(item, 'arguments', path) };
+    conversation.addCall(readCallId(item, path), 'function', called);
   },
-  function_call_output: (item, place, conversation) => {
-    checkId(item, 'fc', place);
-    conversation.addOutput(readCallId(item, place), 'function', readOutput(item, place));
+  function_call_output: (item, path, conversation) => {
+    checkId(item, 'fc', path);
+    conversation.addOutput(readCallId(item, path), 'function', readOutput(item, path));
   },
-  custom_tool_call: (item, place, conversation) => {
-    checkId(item, 'ctc', place);
-    const called = { name: requiredText(item, 'name', place), input: requiredText(item, 'input', place) };
-    conversation.addCall(readCallId(item, place), 'custom', called);
+  custom_tool_call: (item, path, conversation) => {
+    checkId(item, 'ctc', path);
+    const called = { name: requiredText(item, 'name', path), input: requiredText(item, 'input', path) };
+    conversation.addCall(readCallId(item, path), 'custom', called);
   },
-  custom_tool_call_output: (item, place, conversation) => {
-    conversation.addOutput(readCallId(item, place), 'custom', readOutput(item, place));
+  custom_tool_call_output: (item, path, conversation) => {
+    conversation.addOutput(readCallId(item, path), 'custom', readOutput(item, path));
   },
   reasoning: checkReasoning,
-  // What was searched for plays no part in the next answer.
-  web_search_call: (item, place) => checkId(item, 'ws', place),
+  // Past searches do not affect the next answer.
+  web_search_call: (item, path) => checkId(item, 'ws', path),
 };
 
-function readItem(item: unknown, place: string, conversation: Conversation): void {
-  if (!isObject(item)) throw wrongType(place, 'an object');
+function readItem(item: unknown, path: string, conversation: Conversation): void {
+  if (!isObject(item)) throw wrongType(path, 'an object');
   const type = isAbsent(item.type) ? (isAbsent(item.role) ? 'item_reference' : 'message') : String(item.type);
-  if (type === 'item_reference') throw notStored(requiredText(item, 'id', place));
+  if (type === 'item_reference') throw notStored(requiredText(item, 'id', path));
   const read = Object.hasOwn(readers, type) ? readers[type] : undefined;
-  if (read === undefined) throw unsupportedValue(`${place}.type`, type, Object.keys(readers));
-  read(item, place, conversation);
+  if (read === undefined) throw unsupportedValue(`${path}.type`, type, Object.keys(readers));
+  read(item, path, conversation);
 }
 
-function readMessage(item: JsonObject, place: string, conversation: Conversation): void {
-  checkId(item, 'msg', place);
-  const role = requiredText(item, 'role', place);
-  if (!roles.includes(role)) throw unsupportedValue(`${place}.role`, role, roles);
-  const content = readContent(item.content, role === 'assistant' ? 'output' : 'input', `${place}.content`);
+function readMessage(item: JsonObject, path: string, conversation: Conversation): void {
+  checkId(item, 'msg', path);
+  const role = requiredText(item, 'role', path);
+  if (!roles.includes(role)) throw unsupportedValue(`${path}.role`, role, roles);
+  const content = readContent(item.content, role === 'assistant' ? 'output' : 'input', `${path}.content`);
   conversation.addMessage({ role: role as ChatMessage['role'], content });
 }
 
-function readOutput(item: JsonObject, place: string): ChatMessage['content'] {
-  return readContent(item.output, 'input', `${place}.output`);
+function readOutput(item: JsonObject, path: string): ChatMessage['content'] {
+  return readContent(item.output, 'input', `${path}.output`);
 }
 
-function readCallId(item: JsonObject, place: string): string {
-  const id = requiredText(item, 'call_id', place);
-  checkIdLength(id, `${place}.call_id`);
+function readCallId(item: JsonObject, path: string): string {
+  const id = requiredText(item, 'call_id', path);
+  checkIdLength(id, `${path}.call_id`);
   return id;
 }
 
-function checkReasoning(item: JsonObject, place: string): void {
-  checkId(item, 'rs', place);
+function checkReasoning(item: JsonObject, path: string): void {
+  checkId(item, 'rs', path);
   const { id, encrypted_content: sealed, summary, content } = item;
-  if (!Array.isArray(summary)) throw missingMember(`${place}.summary`);
+  if (!Array.isArray(summary)) throw missingMember(`${path}.summary`);
   if (!isAbsent(sealed)) {
-    verifySealed(requiredText(item, 'encrypted_content', place), isAbsent(id) ? undefined : String(id));
+    verifySealed(requiredText(item, 'encrypted_content', path), isAbsent(id) ? undefined : String(id));
     return;
   }
-  // With nothing in it, it is but the name of an item that would have to be stored here.
+  // An empty item is merely a reference to one that would have to be stored here.
   if (summary.length > 0 || (Array.isArray(content) && content.length > 0)) return;
-  throw isAbsent(id) ? missingMember(`${place}.id`) : notStored(String(id));
+  throw isAbsent(id) ? missingMember(`${path}.id`) : notStored(String(id));
 }
 
-function checkId(item: JsonObject, prefix: string, place: string): void {
+function checkId(item: JsonObject, prefix: string, path: string): void {
   if (isAbsent(item.id)) return;
-  const id = requiredText(item, 'id', place);
-  const param = `${place}.id`;
+  const id = requiredText(item, 'id', path);
+  const param = `${path}.id`;
   if (!id.startsWith(prefix)) {
     const shown = id.slice(0, MAXIMUM_ID_CHARACTERS);
     const message = `Invalid '${param}': '${shown}'. Expected an ID that begins with '${prefix}'.`;

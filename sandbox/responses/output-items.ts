@@ -5,7 +5,7 @@ import { textStart } from '../tokens.ts';
 import { sealReasoning } from './encrypted-reasoning.ts';
 import type { ResponseRequest } from './response-request.ts';
 
-/** One item of a response's output, as the tokens it is made of. */
+/** One item of a response's output, as tokens. */
 export type PlannedItem = { id: string; isWhole: boolean; tokens: readonly string[] } & (
   | { kind: 'reasoning' }
   | { kind: 'search'; query: string }
@@ -16,8 +16,8 @@ export type PlannedItem = { id: string; isWhole: boolean; tokens: readonly strin
 const QUERY_CHARACTERS = 100;
 
 /**
- * The items that an answer of the sandbox's chat makes as a response.
- * @param digits hexadecimal, the response's own: the ids of its items are made from them.
+ * Converts an answer of the sandbox's chat to output items of a response.
+ * @param digits the response's own, hexadecimal: the ids of its items are derived from them.
  */
 export function planItems(request: ResponseRequest, answer: ChoiceAnswer, digits: string): PlannedItem[] {
   const items: PlannedItem[] = [];
@@ -34,17 +34,17 @@ export function planItems(request: ResponseRequest, answer: ChoiceAnswer, digits
   for (const call of answer.calls) {
     add({ kind: 'call', id: idOf(call.kind === 'custom' ? 'ctc' : 'fc'), isWhole: true, tokens: call.input, call });
   }
-  // A limit that was met while reasoning leaves no message, not an empty one.
+  // A limit reached while reasoning leaves no message, not an empty one.
   if (answer.content !== null && (isWhole || answer.content.length > 0)) {
     add({ kind: 'message', id: idOf('msg'), isWhole: true, tokens: answer.content });
   }
   const last = items.at(-1);
-  // What the limit cut is what was written last.
+  // The limit truncates the last item.
   if (last !== undefined) last.isWhole = isWhole;
   return items;
 }
 
-/** An item as it is announced: nothing is in it yet. */
+/** An item as announced: still empty. */
 export function announcedItem(item: PlannedItem, request: ResponseRequest): object {
   const status = 'in_progress';
   switch (item.kind) {
@@ -59,7 +59,7 @@ export function announcedItem(item: PlannedItem, request: ResponseRequest): obje
   }
 }
 
-/** An item as it is in the end. */
+/** An item at its end. */
 export function finishedItem(item: PlannedItem, request: ResponseRequest): object {
   const status = item.isWhole ? 'completed' : 'incomplete';
   switch (item.kind) {
@@ -79,13 +79,16 @@ export function finishedItem(item: PlannedItem, request: ResponseRequest): objec
   }
 }
 
-/** A part of a message's content. @param topLogprobs undefined: no log probabilities were asked for. */
+/**
+ * A part of a message's content.
+ * @param topLogprobs undefined: no log probabilities requested.
+ */
 export function textPart(tokens: readonly string[], topLogprobs: number | undefined): object {
   const text = tokens.join('');
   return { type: 'output_text', text, annotations: [], logprobs: logprobsOf(tokens, topLogprobs) };
 }
 
-/** The log probabilities of a text; none where they were not asked for. */
+/** The log probabilities of a text; empty if not requested. */
 export function logprobsOf(tokens: readonly string[], topLogprobs: number | undefined): object[] {
   return topLogprobs === undefined ? [] : tokens.map((token) => tokenLogprob(token, topLogprobs));
 }

@@ -3,38 +3,38 @@ import type { WireError } from '../wire-error.ts';
 import { finishedItem, type PlannedItem } from './output-items.ts';
 import type { ResponseRequest } from './response-request.ts';
 
-/** A response with its whole answer, before it is put on the wire. */
+/** A response with its whole answer, before it is serialized. */
 export interface PlannedResponse {
   id: string;
   /** Unix seconds. */
   created: number;
   request: ResponseRequest;
   items: readonly PlannedItem[];
-  /** Whether the limit of tokens cut it. */
-  isCut: boolean;
+  /** Whether the token limit truncated it. */
+  isTruncated: boolean;
   usage: Usage;
-  /** `false`: the usage is not told. */
-  tellsUsage: boolean;
+  /** `false`: the usage is left out. */
+  reportsUsage: boolean;
 }
 
-/** The response while it is being made. */
+/** The response while it is in progress. */
 export function openResponse(response: PlannedResponse): object {
   return responseObject(response, { status: 'in_progress' });
 }
 
-/** The response in the end: completed, or incomplete where the limit cut it. */
+/** The response at its end: completed, or incomplete if the limit truncated it. */
 export function endedResponse(response: PlannedResponse): object {
-  const { items, request, isCut, usage, tellsUsage } = response;
+  const { items, request, isTruncated, usage, reportsUsage } = response;
   return responseObject(response, {
-    status: isCut ? 'incomplete' : 'completed',
-    completed_at: isCut ? null : Math.floor(Date.now() / 1000),
-    incomplete_details: isCut ? { reason: 'max_output_tokens' } : null,
+    status: isTruncated ? 'incomplete' : 'completed',
+    completed_at: isTruncated ? null : Math.floor(Date.now() / 1000),
+    incomplete_details: isTruncated ? { reason: 'max_output_tokens' } : null,
     output: items.map((item) => finishedItem(item, request)),
-    usage: tellsUsage ? toResponseUsage(usage) : null,
+    usage: reportsUsage ? toResponseUsage(usage) : null,
   });
 }
 
-/** The response that failed; of what it had said nothing is kept. */
+/** The failed response; none of its output is kept. */
 export function failedResponse(response: PlannedResponse, { code, message }: WireError): object {
   return responseObject(response, { status: 'failed', error: { code: code ?? 'server_error', message } });
 }

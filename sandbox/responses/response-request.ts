@@ -10,15 +10,15 @@ import { unsupportedValue, wrongType } from './request-members.ts';
 import { readResponseTools } from './response-tools.ts';
 import { readTextFormat } from './text-format.ts';
 
-/** A checked `POST /v1/responses` with its defaults filled in. */
+/** A validated `POST /v1/responses` with its defaults filled in. */
 export interface ResponseRequest {
-  /** The same request as the sandbox's chat would get it: the answer is planned by it. */
+  /** The same request in the sandbox chat's format, from which the answer is planned. */
   chat: ChatRequest;
   forcesSearch: boolean;
   /** Whether the response shows a summary of the reasoning. */
   summarizes: boolean;
   include: ReadonlySet<IncludedPart>;
-  /** The members of the response that repeat what was asked. */
+  /** The members of the response that repeat the request. */
   shown: JsonObject;
 }
 
@@ -33,7 +33,7 @@ const includedParts = [
   'message.output_text.logprobs',
 ] as const;
 
-/** What `include` can ask for. */
+/** Values of `include`. */
 type IncludedPart = (typeof includedParts)[number];
 
 const fieldNames = [
@@ -58,7 +58,7 @@ const summaries = ['auto', 'concise', 'detailed'] as const;
 const serviceTiers = ['auto', 'default', 'flex', 'scale', 'priority', 'fast', 'ultrafast'] as const;
 
 /**
- * Checks the body as OpenAI does; fields that change nothing here are checked for type and range only.
+ * Validates the body as OpenAI does; fields without effect here are validated for type and range only.
  * @throws WireError 400 naming the parameter, 404 for a model that is not served here.
  */
 export function readResponseRequest(text: string, headers: IncomingHttpHeaders): ResponseRequest {
@@ -112,7 +112,7 @@ function findResponsesModel(id: string): SandboxModel {
   throw new WireError(404, message, { param: 'model' });
 }
 
-/** Nothing is kept here: what needs an earlier response, or would have to be found later, cannot be had. */
+/** Nothing is stored here: requests that need an earlier response, or must be found later, are refused. */
 function refuseStored(fields: RequestFields): void {
   const previous = fields.text('previous_response_id');
   if (previous !== undefined) {
@@ -153,7 +153,7 @@ function readReasoning(fields: RequestFields) {
   return { effort: knownEffort, summary: knownSummary, isAsked: (effort ?? summary) !== undefined };
 }
 
-/** The members that change nothing here. */
+/** Members without effect here. */
 function readPlainFields(fields: RequestFields): JsonObject {
   for (const name of ['client_metadata', 'prompt_cache_options', 'moderation']) fields.object(name);
   const management = fields.raw('context_management');

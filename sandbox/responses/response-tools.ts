@@ -3,16 +3,16 @@ import { isAbsent, isObject, type JsonObject } from '../json-value.ts';
 import { invalidParameter, WireError } from '../wire-error.ts';
 import { missingMember, requiredText, unsupportedValue, wrongType } from './request-members.ts';
 
-/** Which tools an answer may use, and what the response says about them. */
+/** The tools an answer may use, and their form in the response. */
 export interface ResponseTools {
   use: ToolUse;
-  /** True where `tool_choice` leaves nothing to do but a search of the web. */
+  /** True if `tool_choice` allows only a web search. */
   forcesSearch: boolean;
   /** `tools` and `tool_choice` with their defaults filled in. */
   shown: { tools: readonly object[]; tool_choice: unknown };
 }
 
-/** The tools that the vendor itself would run, and the members each must have. None but the search is ever used here. */
+/** The tools that the vendor itself would run, and the required members of each. Only the search is ever used here. */
 const hostedTools: Readonly<Record<string, readonly string[]>> = {
   web_search: [],
   web_search_2025_08_26: [],
@@ -33,8 +33,9 @@ const hostedTools: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Reads `tools`, `tool_choice` and `parallel_tool_calls` of a request for a response.
- * @throws WireError 400 naming the parameter; a choice of a tool that is not offered, or that the sandbox cannot run, is one.
+ * Parses `tools`, `tool_choice` and `parallel_tool_calls` of a request for a response.
+ * @throws WireError 400 naming the parameter, also for the choice of a tool that is not offered, or that the sandbox cannot
+ * run.
  */
 export function readResponseTools(tools: unknown, choice: unknown, parallel: boolean): ResponseTools {
   if (!isAbsent(tools) && !Array.isArray(tools)) throw wrongType('tools', 'an array');
@@ -51,60 +52,60 @@ export function readResponseTools(tools: unknown, choice: unknown, parallel: boo
 
 interface OfferedTool {
   type: string;
-  /** What the answer may call; undefined for the vendor's own tools. */
+  /** The tool to call; undefined for the vendor's own tools. */
   tool: Tool | undefined;
   shown: object;
 }
 
 function readTool(sent: unknown, index: number): OfferedTool {
-  const place = `tools[${index}]`;
-  if (!isObject(sent)) throw wrongType(place, 'an object');
-  const type = requiredText(sent, 'type', place);
-  if (type === 'function') return { type, ...readFunction(sent, place) };
-  if (type === 'custom') return { type, ...readCustom(sent, place) };
+  const path = `tools[${index}]`;
+  if (!isObject(sent)) throw wrongType(path, 'an object');
+  const type = requiredText(sent, 'type', path);
+  if (type === 'function') return { type, ...readFunction(sent, path) };
+  if (type === 'custom') return { type, ...readCustom(sent, path) };
   const members = Object.hasOwn(hostedTools, type) ? hostedTools[type] : undefined;
   if (members === undefined) {
-    throw unsupportedValue(`${place}.type`, type, ['function', 'custom', ...Object.keys(hostedTools)]);
+    throw unsupportedValue(`${path}.type`, type, ['function', 'custom', ...Object.keys(hostedTools)]);
   }
   const missing = members.find((name) => isAbsent(sent[name]));
-  if (missing !== undefined) throw missingMember(`${place}.${missing}`);
+  if (missing !== undefined) throw missingMember(`${path}.${missing}`);
   return { type, tool: undefined, shown: sent };
 }
 
-function readFunction(sent: JsonObject, place: string): Omit<OfferedTool, 'type'> {
-  const name = readName(sent, place);
-  if (!isAbsent(sent.parameters) && !isObject(sent.parameters)) throw wrongType(`${place}.parameters`, 'an object');
-  if (!isAbsent(sent.strict) && typeof sent.strict !== 'boolean') throw wrongType(`${place}.strict`, 'a boolean');
+function readFunction(sent: JsonObject, path: string): Omit<OfferedTool, 'type'> {
+  const name = readName(sent, path);
+  if (!isAbsent(sent.parameters) && !isObject(sent.parameters)) throw wrongType(`${path}.parameters`, 'an object');
+  if (!isAbsent(sent.strict) && typeof sent.strict !== 'boolean') throw wrongType(`${path}.strict`, 'a boolean');
   const parameters = sent.parameters ?? { type: 'object' };
-  // Other than in chat, a function is strict unless its request says that it is not.
+  // Unlike in chat, a function is strict unless its request says otherwise.
   const shown = { description: null, ...sent, parameters: sent.parameters ?? null, strict: sent.strict ?? true };
   return { tool: { kind: 'function', name, parameters, inputPattern: undefined }, shown };
 }
 
-function readCustom(sent: JsonObject, place: string): Omit<OfferedTool, 'type'> {
-  const name = readName(sent, place);
+function readCustom(sent: JsonObject, path: string): Omit<OfferedTool, 'type'> {
+  const name = readName(sent, path);
   const format = sent.format ?? { type: 'text' };
-  if (!isObject(format)) throw wrongType(`${place}.format`, 'an object');
-  const formatType = requiredText(format, 'type', `${place}.format`);
+  if (!isObject(format)) throw wrongType(`${path}.format`, 'an object');
+  const formatType = requiredText(format, 'type', `${path}.format`);
   if (formatType !== 'text' && formatType !== 'grammar') {
-    throw unsupportedValue(`${place}.format.type`, formatType, ['text', 'grammar']);
+    throw unsupportedValue(`${path}.format.type`, formatType, ['text', 'grammar']);
   }
   let inputPattern: string | undefined;
   if (formatType === 'grammar') {
-    const syntax = requiredText(format, 'syntax', `${place}.format`);
+    const syntax = requiredText(format, 'syntax', `${path}.format`);
     if (syntax !== 'lark' && syntax !== 'regex') {
-      throw unsupportedValue(`${place}.format.syntax`, syntax, ['lark', 'regex']);
+      throw unsupportedValue(`${path}.format.syntax`, syntax, ['lark', 'regex']);
     }
-    const definition = requiredText(format, 'definition', `${place}.format`);
+    const definition = requiredText(format, 'definition', `${path}.format`);
     if (syntax === 'regex') inputPattern = definition;
   }
   return { tool: { kind: 'custom', name, parameters: undefined, inputPattern }, shown: { ...sent, format } };
 }
 
-function readName(sent: JsonObject, place: string): string {
-  const name = requiredText(sent, 'name', place);
+function readName(sent: JsonObject, path: string): string {
+  const name = requiredText(sent, 'name', path);
   if (/^[a-zA-Z0-9_-]{1,128}$/.test(name)) return name;
-  const param = `${place}.name`;
+  const param = `${path}.name`;
   const message = `Invalid '${param}': expected 1 to 128 letters, digits, underscores and hyphens.`;
   throw new WireError(400, message, { code: 'invalid_value', param });
 }
@@ -151,18 +152,18 @@ function mustUse(allowed: readonly Tool[], types: ReadonlySet<string>): Choice {
 /** The function or custom tool that a choice names, or the type of the vendor's own tool. */
 function chosenTool(
   choice: unknown,
-  place: string,
+  path: string,
   callable: readonly Tool[],
   types: ReadonlySet<string>,
 ): Tool | string {
-  if (!isObject(choice)) throw wrongType(place, 'an object');
-  const type = requiredText(choice, 'type', place);
+  if (!isObject(choice)) throw wrongType(path, 'an object');
+  const type = requiredText(choice, 'type', path);
   if (type === 'function' || type === 'custom') {
-    const name = requiredText(choice, 'name', place);
+    const name = requiredText(choice, 'name', path);
     const tool = callable.find((offered) => offered.kind === type && offered.name === name);
     if (tool !== undefined) return tool;
-    throw invalidParameter(place, `Tool choice '${name.slice(0, 200)}' not found in 'tools' parameter.`);
+    throw invalidParameter(path, `Tool choice '${name.slice(0, 200)}' not found in 'tools' parameter.`);
   }
   if (types.has(type)) return type;
-  throw invalidParameter(place, `Tool choice '${type.slice(0, 200)}' not found in 'tools' parameter.`);
+  throw invalidParameter(path, `Tool choice '${type.slice(0, 200)}' not found in 'tools' parameter.`);
 }

@@ -6,8 +6,8 @@ const formatTypes = ['text', 'json_object', 'json_schema'] as const;
 const verbosities = ['low', 'medium', 'high'] as const;
 
 /**
- * Reads `text`: what form the answer must have.
- * @returns the form as chat knows it, and `text` with its defaults filled in.
+ * Parses `text`: the required form of the answer.
+ * @returns the form in chat's format, and `text` with its defaults filled in.
  * @throws WireError 400 naming the member, like `text.format.schema`.
  */
 export function readTextFormat(text: JsonObject | undefined): { format: ResponseFormat; shown: object } {
@@ -15,16 +15,16 @@ export function readTextFormat(text: JsonObject | undefined): { format: Response
   if (!verbosities.some((known) => known === verbosity)) {
     throw unsupportedValue('text.verbosity', String(verbosity), verbosities);
   }
-  const place = 'text.format';
+  const path = 'text.format';
   const sent = text?.format ?? { type: 'text' };
-  if (!isObject(sent)) throw wrongType(place, 'an object');
-  const type = requiredText(sent, 'type', place);
+  if (!isObject(sent)) throw wrongType(path, 'an object');
+  const type = requiredText(sent, 'type', path);
   if (type === 'text' || type === 'json_object') return { format: { type }, shown: { format: { type }, verbosity } };
-  if (type !== 'json_schema') throw unsupportedValue(`${place}.type`, type, formatTypes);
-  const name = requiredText(sent, 'name', place);
+  if (type !== 'json_schema') throw unsupportedValue(`${path}.type`, type, formatTypes);
+  const name = requiredText(sent, 'name', path);
   const { schema, strict, description } = sent;
-  if (!isObject(schema)) throw missingMember(`${place}.schema`);
-  if (!isAbsent(strict) && typeof strict !== 'boolean') throw wrongType(`${place}.strict`, 'a boolean');
+  if (!isObject(schema)) throw missingMember(`${path}.schema`);
+  if (!isAbsent(strict) && typeof strict !== 'boolean') throw wrongType(`${path}.strict`, 'a boolean');
   const shown = { type, name, schema, strict: strict ?? false, ...(!isAbsent(description) && { description }) };
   return { format: { type, schema }, shown: { format: shown, verbosity } };
 }

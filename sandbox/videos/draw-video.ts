@@ -1,24 +1,24 @@
 import { Canvas } from '../images/canvas.ts';
 import { type Painting, type Picture, paintPicture, SMALL, type Source, TITLE } from '../images/draw-image.ts';
 
-/** What a video shows: the same clip is the same video. */
+/** The content of a video: the same clip always gives the same video. */
 export interface Clip {
   model: string;
   prompt: string;
   width: number;
   height: number;
   seconds: number;
-  /** The image it was made from. */
+  /** The source image. */
   reference: Source | undefined;
   isRemix: boolean;
 }
 
-/** Few: every frame costs its encoding, and only a bar moves. */
+/** Low, as every frame costs encoding time, and only a bar moves. */
 export const FRAMES_PER_SECOND = 1;
 
 const SHEET_COLUMNS = 4;
 
-/** The frames of the video, each as planes of YUV; the bar at the foot is full in the last one. */
+/** The frames of the video, each as YUV planes; the bar at the bottom is full in the last one. */
 export function* drawFrames(clip: Clip): Generator<Uint8Array> {
   const painting = paintPicture(pictureOf(clip, clip.width, clip.height));
   const frames = clip.seconds * FRAMES_PER_SECOND;
@@ -28,14 +28,14 @@ export function* drawFrames(clip: Clip): Generator<Uint8Array> {
   }
 }
 
-/** The frame in the middle, as WebP of the video's size. */
+/** The middle frame, as WebP of the video's size. */
 export function drawThumbnail(clip: Clip): Buffer {
   const painting = paintPicture(pictureOf(clip, clip.width, clip.height));
   drawBar(painting, 0.5);
   return painting.canvas.toWebp(painting.palette, false);
 }
 
-/** A small frame per second, four in a row, as WebP of the video's width. */
+/** A small frame per second, four per row, as WebP of the video's width. */
 export function drawSpritesheet(clip: Clip): Buffer {
   const width = clip.width / SHEET_COLUMNS;
   const height = clip.height / SHEET_COLUMNS;
@@ -62,7 +62,10 @@ function pictureOf(clip: Clip, width: number, height: number): Picture {
   };
 }
 
-/** @param part how much of the video has been shown, from 0 to 1. */
+/**
+ * Draws the progress bar.
+ * @param part the share of the video shown so far, from 0 to 1.
+ */
 function drawBar({ canvas, frame }: Painting, part: number): void {
   const width = canvas.width - 4 * frame;
   const top = canvas.height - 2 * frame;

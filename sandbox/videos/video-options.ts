@@ -14,28 +14,28 @@ import { invalidParameter } from '../wire-error.ts';
 /** A fault of later calls about one video. */
 export interface LaterFault {
   fault: FaultOptions;
-  /** How many of the calls go well first. */
+  /** Number of calls that succeed first. */
   after: number;
-  /** How many of the calls then meet the fault; undefined: all. */
+  /** Number of calls that then get the fault; undefined: all. */
   times: number | undefined;
 }
 
 /**
- * How one video comes about: the member `video` of a request's `sandbox` options. It stays with the video, since the calls
- * that follow carry no options.
+ * How one video progresses: the member `video` of a request's `sandbox` options. It is stored with the video, since the calls
+ * that follow have no options.
  */
 export interface VideoOptions {
-  /** Milliseconds from the creation to the end. */
+  /** Milliseconds from creation to end. */
   durationMilliseconds: number;
-  /** Milliseconds of them in which it is queued. */
+  /** Of these, milliseconds in the queue. */
   queuedMilliseconds: number;
   /** The video ends as failed, with this error. */
   failure: { code: string; message: string } | undefined;
-  /** What the first answers about a video in progress say of it, in place of the truth: a vendor may go back. */
+  /** Progress reported by the first responses about a video in progress, instead of the real one: a vendor's progress may decrease. */
   progress: readonly number[];
-  /** Befalls `GET /v1/videos/{id}`. */
+  /** Applies to `GET /v1/videos/{id}`. */
   pollFault: LaterFault | undefined;
-  /** Befalls `GET /v1/videos/{id}/content`; all kinds but `error` and `rate_limit` in the middle of the file. */
+  /** Applies to `GET /v1/videos/{id}/content`; all kinds except `error` and `rate_limit` in the middle of the file. */
   contentFault: LaterFault | undefined;
 }
 
@@ -44,7 +44,10 @@ const MAXIMUM_STEPS = 1000;
 const names = ['duration_ms', 'queued_ms', 'failure', 'progress', 'poll_fault', 'content_fault'];
 const faultNames = ['kind', 'status', 'retry_after', 'code', 'message', 'after', 'times'];
 
-/** @throws WireError 400 naming the member that is wrong or not known. */
+/**
+ * Parses the video options.
+ * @throws WireError 400 naming the invalid or unknown member.
+ */
 export function readVideoOptions(value: unknown): VideoOptions {
   const name = 'sandbox.video';
   const options = isAbsent(value) ? {} : readMembers(value, name, names);

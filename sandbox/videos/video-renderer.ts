@@ -2,25 +2,25 @@ import { Worker } from 'node:worker_threads';
 import { threadFile } from '../thread-file.ts';
 import type { Clip } from './draw-video.ts';
 
-/** What can be downloaded of a video. */
+/** The downloadable files of a video. */
 export const videoVariants = ['video', 'thumbnail', 'spritesheet'] as const;
 export type VideoVariant = (typeof videoVariants)[number];
 
-/** What the thread is asked for. */
+/** A task for the thread. */
 export interface RenderTask {
   variant: VideoVariant;
   clip: Clip;
 }
 
-/** What the thread answers: an MP4, or a PNG. */
+/** The thread's result: an MP4, or a WebP. */
 export type RenderedFile = Uint8Array<ArrayBuffer>;
 
 const MAXIMUM_FILES = 16;
 const TASK_MILLISECONDS = 30_000;
 
 /**
- * Makes the files of videos in a thread of its own, which starts with the first of them: encoding must not hold up other
- * calls. One at a time; the last 16 files are kept, and a file that is being made is not made twice.
+ * Renders the files of videos in a separate thread, started with the first of them: encoding must not block other calls. One
+ * at a time; the last 16 files are kept, and a file being rendered is not rendered twice.
  */
 export class VideoRenderer {
   readonly #files = new Map<string, Promise<Buffer>>();
@@ -28,7 +28,10 @@ export class VideoRenderer {
   #thread: Worker | undefined;
   #isClosed = false;
 
-  /** @throws Error when the thread fails, takes longer than 30 seconds, or is closed. */
+  /**
+   * Renders a file, or returns the existing one.
+   * @throws Error when the thread fails, takes longer than 30 seconds, or is closed.
+   */
   render(variant: VideoVariant, clip: Clip): Promise<Buffer> {
     const key = JSON.stringify([variant, clip]);
     const file = this.#files.get(key) ?? this.#enqueue(key, { variant, clip });
@@ -41,7 +44,7 @@ export class VideoRenderer {
     return file;
   }
 
-  /** Ends the thread; files still asked for fail. */
+  /** Ends the thread; pending files fail. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#thread?.terminate();

@@ -11,10 +11,10 @@ import { readVideoOptions, type VideoOptions } from './video-options.ts';
 const landscape = ['1280x720', '1792x1024'] as const;
 const portrait = ['720x1280', '1024x1792'] as const;
 
-/** `width x height` in pixels, as OpenAI names it. */
+/** `width x height` in pixels, in OpenAI's notation. */
 type VideoSize = (typeof landscape)[number] | (typeof portrait)[number];
 
-/** A checked request for a video with its defaults filled in. */
+/** A validated request for a video with its defaults filled in. */
 export interface VideoRequest extends CallOptions {
   model: SandboxModel;
   prompt: string;
@@ -22,16 +22,16 @@ export interface VideoRequest extends CallOptions {
   seconds: 4 | 8 | 12;
   reference: SourceImage | undefined;
   remixedFrom: string | null;
-  /** How the video comes about. */
+  /** How the video progresses. */
   video: VideoOptions;
 }
 
 const names = ['prompt', 'size', 'seconds', 'input_reference'];
-/** How a form writes the address inside the reference object. */
+/** The form field for the URL inside the reference object. */
 const REFERENCE_URL = 'input_reference[image_url]';
 const MAXIMUM_PROMPT = 32_000;
 
-/** Reads `POST /v1/videos` as JSON, its reference as `{image_url: "data:…"}`. */
+/** Parses `POST /v1/videos` as JSON, its reference as `{image_url: "data:…"}`. */
 export function readJsonVideo(body: string, headers: IncomingHttpHeaders): VideoRequest {
   const fields = RequestFields.fromJson(body);
   fields.allowOnly(names);
@@ -39,7 +39,7 @@ export function readJsonVideo(body: string, headers: IncomingHttpHeaders): Video
   return readVideo(fields, headers, reference === undefined ? reference : readReference(reference));
 }
 
-/** Reads `POST /v1/videos` as a form, its reference as a file or as in JSON. */
+/** Parses `POST /v1/videos` as a form, its reference as a file or as in JSON. */
 export function readFormVideo(form: Form<ImageHeader | undefined>, headers: IncomingHttpHeaders): VideoRequest {
   const fields = RequestFields.fromForm(form.fields);
   fields.allowOnly([...names, REFERENCE_URL]);
@@ -55,7 +55,7 @@ export function readFormVideo(form: Form<ImageHeader | undefined>, headers: Inco
   return readVideo(fields, headers, given[0]);
 }
 
-/** Reads `POST /v1/videos/{id}/remix`: all but the prompt is the source's. */
+/** Parses `POST /v1/videos/{id}/remix`: everything except the prompt is the source's. */
 export function readRemix(
   body: string,
   headers: IncomingHttpHeaders,
@@ -79,7 +79,7 @@ function readVideo(
   const sizes: readonly VideoSize[] = model.id === 'sandbox-video' ? landscape : portrait;
   const size = fields.choice('size', sizes) ?? (sizes[0] as VideoSize);
   if (reference !== undefined && `${reference.header.width}x${reference.header.height}` !== size) {
-    // OpenAI's words, which name no parameter; a caller here is told which one.
+    // OpenAI's wording, which names no parameter; here the error does.
     throw invalidParameter('input_reference', 'Inpaint image must match the requested width and height');
   }
   const seconds = Number(fields.choice('seconds', ['4', '8', '12']) ?? '4') as VideoRequest['seconds'];

@@ -5,18 +5,21 @@ import type { VideoRequest } from './video-request.ts';
 import { VideoTask } from './video-task.ts';
 
 const MAXIMUM_VIDEOS = 10_000;
-/** Prompts are most of what a video weighs. */
+/** Prompts make up most of a video's memory. */
 const MAXIMUM_CHARACTERS = 64 * 1024 * 1024;
 
-/** The videos of one sandbox: the last 10,000; the oldest of those that have ended make room. */
+/** The videos of one sandbox: the last 10,000; the oldest ended ones are evicted. */
 export class VideoStore {
   readonly renderer = new VideoRenderer();
-  /** Calls about videos are as many as polls: kept beside the creations, they would push them out of their journal. */
+  /** Calls about videos are as many as polls: in the main journal they would displace the creations. */
   readonly laterCalls = new Journal(false);
   readonly #tasks = new Map<string, VideoTask>();
   #characters = 0;
 
-  /** @throws WireError 429 when no older video has ended. */
+  /**
+   * Adds a video.
+   * @throws WireError 429 when no older video has ended.
+   */
   add(request: VideoRequest): VideoTask {
     this.#makeRoom(request.prompt.length);
     const task = new VideoTask(request);
@@ -25,7 +28,10 @@ export class VideoStore {
     return task;
   }
 
-  /** @throws WireError 404 */
+  /**
+   * Returns a video.
+   * @throws WireError 404
+   */
   get(id: string): VideoTask {
     const task = this.#tasks.get(id);
     if (task === undefined) {
@@ -43,7 +49,7 @@ export class VideoStore {
 
   /**
    * A page of the videos.
-   * @param after the id of the last video of the page before.
+   * @param after the id of the last video of the previous page.
    * @throws WireError 400 for an `after` that is not there.
    */
   list(order: 'asc' | 'desc', limit: number, after: string | undefined): { tasks: VideoTask[]; hasMore: boolean } {

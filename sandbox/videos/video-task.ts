@@ -9,14 +9,14 @@ type VideoStatus = 'queued' | 'in_progress' | 'completed' | 'failed';
 
 const DAY_SECONDS = 86_400;
 
-/** A video from its creation on. It has no timer: how far it is follows from the time that has passed. */
+/** A video from its creation on. It has no timer: its progress follows from the elapsed time. */
 export class VideoTask {
   readonly id = `video_${nextRequestId()}`;
   readonly request: VideoRequest;
-  /** What the journal knows of it. */
+  /** Its record in the journal. */
   readonly record: VideoRecord = { id: this.id, polls: 0, downloads: 0 };
   readonly #createdAt = Date.now();
-  /** A clock that is set back must not set the video back. */
+  /** Setting the clock back must not set the video back. */
   readonly #started = performance.now();
   #answersInProgress = 0;
 
@@ -35,19 +35,19 @@ export class VideoTask {
     return this.status === 'completed' || this.status === 'failed';
   }
 
-  /** Notes that the state is asked for, and answers the fault that this call meets. */
+  /** Counts a poll, and returns the fault of this call. */
   poll(): FaultOptions | undefined {
     this.record.polls += 1;
     return faultOf(this.request.video.pollFault, this.record.polls);
   }
 
-  /** Notes that the content is asked for, and answers the fault that this call meets. */
+  /** Counts a download, and returns the fault of this call. */
   download(): FaultOptions | undefined {
     this.record.downloads += 1;
     return faultOf(this.request.video.contentFault, this.record.downloads);
   }
 
-  /** The video as a poll shows it: the steps of progress that were asked for come first, one per answer. */
+  /** The video as a poll shows it: the requested steps of progress come first, one per response. */
   toPolledResource(): object {
     const resource = this.toResource();
     if (resource.status !== 'in_progress') return resource;
@@ -56,7 +56,7 @@ export class VideoTask {
     return { ...resource, progress: step ?? resource.progress };
   }
 
-  /** The video as OpenAI shows it (https://platform.openai.com/docs/api-reference/videos/object). */
+  /** The video in OpenAI's format (https://platform.openai.com/docs/api-reference/videos/object). */
   toResource() {
     const { model, prompt, size, seconds, remixedFrom, video } = this.request;
     const status = this.status;
@@ -96,12 +96,15 @@ export class VideoTask {
     if (status === 'completed') return 100;
     const { durationMilliseconds, queuedMilliseconds } = this.request.video;
     const worked = performance.now() - this.#started - queuedMilliseconds;
-    // 100 is for the completed; what failed did so on the last steps.
+    // 100 is reserved for completed videos; a failed one failed in the last steps.
     return Math.min(99, Math.floor((100 * worked) / (durationMilliseconds - queuedMilliseconds)));
   }
 }
 
-/** @param call which of the calls this is, from 1. */
+/**
+ * The fault of a call, if any.
+ * @param call number of the call, from 1.
+ */
 function faultOf(later: LaterFault | undefined, call: number): FaultOptions | undefined {
   if (later === undefined || call <= later.after) return undefined;
   return call <= later.after + (later.times ?? Number.POSITIVE_INFINITY) ? later.fault : undefined;

@@ -6,10 +6,10 @@ import type { RenderedFile, RenderTask } from './video-renderer.ts';
 const makers = { video: encodeVideo, thumbnail: drawThumbnail, spritesheet: drawSpritesheet };
 
 async function render({ variant, clip }: RenderTask): Promise<void> {
-  // A copy with a memory of its own, which can be handed over.
+  // A copy with its own memory, which can be transferred.
   const bytes = new Uint8Array(await makers[variant](clip));
   parentPort?.postMessage(bytes satisfies RenderedFile, [bytes.buffer]);
 }
 
-// A task that fails ends the thread: the next one gets a new encoder.
+// A failing task ends the thread: the next one gets a new encoder.
 parentPort?.on('message', (task: RenderTask) => void render(task));

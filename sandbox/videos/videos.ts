@@ -40,14 +40,14 @@ export function remixVideo(exchange: Exchange): void {
   create(exchange, request);
 }
 
-/** The video is made before its answer meets any fault: a caller that hears nothing cannot know whether it exists. */
+/** The video is created before its response gets any fault: a caller that receives nothing cannot know whether it exists. */
 function create({ response, state }: Exchange, request: VideoRequest): void {
   const { options, testId, model } = request;
   const fault = state.faults.due(options.fault);
   const call = new OpenCall(response, state.journal, { testId, model: model.id, stream: false });
   const pace = new Pace(options.firstTokenMilliseconds, undefined);
   if (isRefusal(fault)) {
-    // What refuses is written in place of this.
+    // The refusal is written instead of this.
     deliver({ call, pace, fault }, false, () => Promise.resolve());
     return;
   }
@@ -79,7 +79,7 @@ export function sendVideoContent(exchange: Exchange): void {
     throw new WireError(404, 'Video is not ready yet, use GET /v1/videos/{video_id} to check status.');
   }
   const fault = task.download();
-  // All but a refusal falls in the middle: there is a file to break.
+  // Every fault except a refusal occurs in the middle: there is a file to break.
   const midway = fault && !isRefusal(fault) ? { ...fault, afterTokens: 0 } : fault;
   const delivery = { call: openLaterCall(exchange, task), pace: new Pace(0, undefined), fault: midway };
   const type = variant === 'video' ? 'video/mp4' : 'image/webp';
@@ -114,7 +114,7 @@ function openLaterCall({ response, state }: Exchange, { request }: VideoTask): O
   return new OpenCall(response, state.videos.laterCalls, { testId, model: model.id, stream: false });
 }
 
-/** A query holds text only, as a form does. */
+/** A query contains only text, as a form does. */
 function readQuery(query: URLSearchParams, names: readonly string[]): RequestFields {
   const fields = RequestFields.fromForm(new Map([...query.keys()].map((name) => [name, query.getAll(name)])));
   fields.allowOnly(names);
