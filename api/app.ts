@@ -65,7 +65,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
 
   for (const endpoint of endpoints) {
     const { path } = endpoint;
-    // What a path names is looked for before the job is admitted, which is where keys are asked after elsewhere.
+    // Paths with parameters look up jobs before admission, which checks the key of other requests.
     if (path.includes(':')) router.post(path, known, active, handleRequest(services, endpoint));
     else router.post(path, known, handleRequest(services, endpoint));
   }
@@ -103,23 +103,23 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   const host = checkHost(services);
   if (host !== undefined) app.use(host);
   app.use(exactPosts(router));
-  // For browsers, which the busiest paths are not for.
+  // For browsers, which do not use the busiest paths.
   app.use(strictTransport(services));
   app.use(consoleHeaders);
   app.use(unknownPath(services));
   app.use(consoleFiles());
   app.use(compressObjects);
   app.use(router.routes());
-  // Names the methods that a path does answer, in Allow.
+  // Lists the methods of a path in Allow.
   app.use(router.allowedMethods());
   app.use(notOffered);
   return app;
 }
 
 /**
- * The API's routes that are one path each, by that path: they stand before the router, and before what is for browsers. The router
- * tries the pattern of every route in turn, which costs as much as the rest of the way to the endpoint (benchmark case `held`). What
- * is written otherwise (a slash at the end, say) is the router's.
+ * Routes of the API with a constant path, by that path: they precede the router, and the middleware for browsers. The router
+ * matches the pattern of every route in sequence, which costs as much as the rest of the way to the endpoint (benchmark case
+ * `held`). Other spellings (such as a trailing slash) are left to the router.
  */
 function exactPosts(router: Router<State>): Koa.Middleware<State> {
   const byPath = new Map<string, Koa.Middleware<State>>();
@@ -134,18 +134,18 @@ function exactPosts(router: Router<State>): Koa.Middleware<State> {
   };
 }
 
-/** Middleware one after the other. */
+/** Composes middleware. */
 function inOrder(stack: readonly Koa.Middleware<State>[]): Koa.Middleware<State> {
   return stack.reduceRight((rest, first) => (ctx, next) => first(ctx, () => rest(ctx, next)));
 }
 
-/** Stands before the routes: an unknown path, or one that does not answer this method, is an error in the error shape. */
+/** Precedes the routes: turns an unknown path, or one without this method, into an error in the error shape. */
 function unknownPath({ baseUrls }: Services): Koa.Middleware<State> {
   return async (ctx, next) => {
     await next();
     if (ctx.respond === false || ctx.body !== undefined) return;
     if (ctx.status === 404) {
-      // Where it is no path of ours at all, the caller's base URL may be the slip.
+      // On a foreign path the caller's base URL may be wrong.
       const isOurs = /^\/(v1|console|admin)(\/|$)/.test(ctx.path);
       const hint = isOurs ? '' : `. The base URL of the API is ${baseUrls.of(ctx.req)}/v1`;
       throw new ApiError('not_found', `Unknown path: ${ctx.method} ${ctx.path}${hint}`);

@@ -25,7 +25,7 @@ import type { View } from './replies/view.ts';
 import { createApiServer, listen } from './server.ts';
 import { openServices, type Services } from './services.ts';
 
-/** How long blobs outlive, at least, the answers, requests and links that refer to them. */
+/** Minimum time by which blobs outlive the answers, requests and links that refer to them. */
 const blobMarginMs = 2 * 3_600_000;
 const housekeepingMs = 600_000;
 /** Starts what brings the jobs' records into the database. */
@@ -43,7 +43,9 @@ async function openLedger(services: Services, db: Database): Promise<LedgerProce
   return await LedgerProcess.open({ ...services, db, ledger });
 }
 
-/** Charges jobs that were settled without their holds: the ledger has them now. Where that fails, the next start does it. */
+/**
+ * Charges jobs that were settled without their holds, and that the ledger now has. After a failure, the next start does it.
+ */
 function raiseLate({ redis, log }: Services, db: Database, records: readonly JobRecord[]): void {
   const accounts = [...new Set(records.map(({ account }) => account))];
   log.warn({ jobs: records.length }, 'charging jobs whose holds Redis lost');
@@ -52,12 +54,14 @@ function raiseLate({ redis, log }: Services, db: Database, records: readonly Job
   );
 }
 
-/** How long an answer is kept at most, from its job's end on. */
+/** Maximum time that an answer is kept after its job's end. */
 function keptAnswerMs({ resultMs }: Config): number {
   return Math.max(resultMs, idempotencyMs);
 }
 
-/** Removes old blobs, and sessions that have expired. The first blobs of an answer may be as much older than its end as a job takes. */
+/**
+ * Deletes old blobs, and expired sessions. The first blobs of an answer may be older than its end by the duration of a job.
+ */
 function startHousekeeping({ config, blobs, sessions, log }: Services): NodeJS.Timeout {
   const blobMs = keptAnswerMs(config) + Math.max(config.deadlineMs, config.backgroundDeadlineMs) + blobMarginMs;
   const housekeeping = setInterval(() => {

@@ -45,7 +45,7 @@ export interface Services extends EndJobContext {
   /** This process's name on Redis channels. */
   readonly processId: string;
   readonly redis: RedisClient;
-  /** Redis's time, which all that other processes look at goes by. */
+  /** Redis's time, by which everything shared between processes is measured. */
   readonly clock: RedisClock;
   readonly queues: ReadonlyMap<Capability, CapabilityQueue>;
   readonly load: LoadGauge;
@@ -59,18 +59,18 @@ export interface Services extends EndJobContext {
   readonly blobs: Blobs;
   readonly resultLinks: ResultLinks;
   readonly callers: CallerDirectory;
-  /** Who is signed in to the console. */
+  /** The users signed in to the console. */
   readonly sessions: UserSessions;
   readonly attempts: AttemptLimits;
-  /** Undefined: nobody is sent a mail. */
+  /** Undefined if no mail is sent. */
   readonly mailer: Mailer | undefined;
-  /** Browsers that users have signed in with before. */
+  /** Browsers with earlier sign-ins of users. */
   readonly devices: KnownDevices;
   readonly catalogue: Catalogue;
   readonly largeBodies: LargeBodies;
-  /** What request bodies take of the memory. */
+  /** Memory used by request bodies. */
   readonly bodies: BodyShares;
-  /** What the files of unfinished forms take of the disk. */
+  /** Disk space used by the files of unfinished forms. */
   readonly uploads: BodyShares;
   readonly bodyGate: BodyGate;
   readonly disk: DiskFloor;
@@ -80,12 +80,12 @@ export interface Services extends EndJobContext {
   readonly registry: Registry;
   readonly scrapes: Scrapes;
   readonly log: Logger;
-  /** Requests under way, to be let go when the process stops. */
+  /** Running requests, to be released when the process stops. */
   readonly handover: Handover;
-  /** The main base URL, without a slash at the end. Links in an answer carry the one that was asked: see `baseUrls`. */
+  /** The main base URL, without a trailing slash. Links in a response have the request's own: see `baseUrls`. */
   readonly baseUrl: string;
   readonly baseUrls: BaseUrls;
-  /** What trusted proxies say of requests: `clientAddress` is who called. */
+  /** Facts from trusted proxies: `clientAddress` is the caller's address. */
   readonly forwarded: ForwardedHeaders;
 }
 

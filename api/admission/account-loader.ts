@@ -8,10 +8,13 @@ import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import type { Caller } from '../auth/caller.ts';
 import { BoundedReads } from '../bounds/bounded-reads.ts';
 
-/** How long the database may take to show an account. */
+/** Timeout for reading an account from the database. */
 const loadMs = 5000;
 
-/** Brings accounts, and what keys have spent of their budgets, from the database to where admissions are decided. */
+/**
+ * Loads accounts, and the spending of keys against their budgets, from the database into Redis, where admissions are
+ * decided.
+ */
 export class AccountLoader {
   readonly #db: Database;
   readonly #redis: RedisClient;
@@ -25,9 +28,9 @@ export class AccountLoader {
   }
 
   /**
-   * Brings what admission lacks.
-   * @param what its word for that: `account` or `budget`
-   * @throws ApiError 503 when the database does not answer in time.
+   * Loads what admission lacks.
+   * @param what as reported by admission: `account` or `budget`
+   * @throws ApiError 503 when the database does not respond in time.
    */
   async load(caller: Caller, what: string): Promise<void> {
     if (what === 'account') await this.#loadAccount(caller.account);
@@ -47,7 +50,7 @@ export class AccountLoader {
       const keys = await readPredecessors(this.#db, account, apiKeyId);
       const spent = await readSpent(this.#db, account, keys, from);
       await loadBudget(this.#redis, { account, apiKeyId, period: name }, spent);
-      // What has ended a moment ago is not in the ledger yet.
+      // Jobs that ended just now are not in the ledger yet.
       await raiseBudgets(this.#db, this.#redis, [{ account, apiKeyId, period: budget.period }]);
     });
   }

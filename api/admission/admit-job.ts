@@ -30,34 +30,34 @@ export interface AdmitJobDependencies extends EndJobContext, AskAdmissionDepende
 
 /** What became of a submission. */
 export interface Submitted {
-  /** The job that will answer: the submitted one, or the one its idempotency key is bound to. */
+  /** The job that provides the answer: the submitted one, or the one its idempotency key is bound to. */
   readonly jobId: string;
   readonly isReplay: boolean;
-  /** The limits of its key as they were at its admission; undefined for a replay, which takes nothing of them. */
+  /** The key's limits at its admission; undefined for a replay, which does not count against them. */
   readonly limits: Limits | undefined;
 }
 
-/** Requests above this many characters are not kept in the database. */
+/** Longer requests (in characters) are not stored in the database. */
 const keptRequestLimit = 1024 * 1024;
 
-/** How long Redis may take to queue a request before its caller is answered 503. */
+/** Time limit for queueing a request in Redis before its caller gets a 503. */
 const queueingMs = 7000;
 /**
- * After so long a request is neither admitted nor queued any more, so that what was answered 503 is never run. What is less
- * than `queueingMs` is for the reply's way, and for what the clocks are apart.
+ * Time after which a request is neither admitted nor queued, so that what got a 503 never runs. The difference to
+ * `queueingMs` covers the reply's latency and the clocks' skew.
  */
 const queueableMs = 4000;
-/** How long a job that nobody waits for is tried to be ended while Redis takes no writes. */
+/** How long to retry ending an unwanted job while Redis accepts no writes. */
 const endingMs = 60_000;
-/** Redis may be away for so long before requests are refused at once: most wait through a restart of it. */
+/** How long Redis may be away before requests are refused at once, so that most wait through a restart. */
 const awayMs = 3000;
 
 /**
- * Admits a request and puts it into its queue. The reader of its answer must be registered already.
+ * Admits a request and puts it into its queue. The reader of its answer must be registered before.
  *
- * Once begun it is carried through to an end: when the caller leaves first, or Redis does not answer in time, the wait
- * ends, nothing is admitted or queued any more, and what may have been made is cancelled when that is known. Not so a keyed
- * job, which the caller's repeat finds, and one that was to go on without its caller.
+ * Once started, it runs to an end: when the caller disconnects first, or Redis does not respond in time, the wait ends,
+ * nothing further is admitted or queued, and a job that may exist is cancelled once that is known. Exceptions are keyed
+ * jobs, which the caller's repeat finds, and jobs that continue without their caller.
  * @throws ApiError 401, 422, 429, 503.
  */
 export async function admitAndEnqueue(
@@ -79,7 +79,7 @@ export async function admitAndEnqueue(
   }
 }
 
-/** Removes the uploads of a request of an account that comes to nothing. */
+/** Deletes the uploads of a failed request. */
 export async function discardUploads(
   { blobs }: { readonly blobs: Blobs },
   account: string,
@@ -89,7 +89,7 @@ export async function discardUploads(
   await deleteRequest(blobs, { account, uploads: recordsOf(uploads) });
 }
 
-/** @throws Error for what a form's reader has not made: nothing else is an upload. */
+/** @throws Error for anything that was not made by the reader of forms. */
 function recordsOf(uploads: readonly Upload[]): UploadRecord[] {
   return uploads.map((upload) => {
     if (!(upload instanceof Upload)) throw new Error('an upload that no form has brought');
@@ -117,7 +117,7 @@ async function carryThrough(
     if (wait.isAbandoned && !submitted.isReplay) await endUnwanted(services, submission.job, abandoned());
     return submitted;
   } catch (error) {
-    // A refused request leaves no upload behind. (Once it is queued, nothing is left of `parsed`.)
+    // A refused request leaves no upload behind. (Once it is queued, `parsed` is released.)
     const { parsed, job } = submission;
     if (parsed !== undefined) discardUploads(services, job.account, parsed.files).catch(() => undefined);
     throw error;
@@ -130,7 +130,7 @@ async function admitAndQueue(
   giveUpAt: number,
 ): Promise<Submitted> {
   const { job } = submission;
-  // A resource's request stands in its state, which is made with the admission.
+  // A resource's request is part of its state, which is made with the admission.
   if (job.resource !== undefined) submission.placed = await placeRequest(services, submission);
   const admission = await admitted(services, submission, giveUpAt);
   const { reply } = admission;
@@ -168,9 +168,9 @@ function queuedAtOnce(services: AdmitJobDependencies, submission: Submission): A
 }
 
 /**
- * Puts an admitted job into the database. It comes after the admission, so that what is refused never costs a write, and
- * before the queue, so that nothing is queued that the database does not know. Where that fails, the admission is taken
- * back: a repeat that waits for the job sees the error too, and no record is made of it.
+ * Inserts an admitted job into the database. This follows the admission, so that refused requests cost no write, and
+ * precedes the queue, so that every queued job is in the database. On failure the admission is undone: a repeat waiting for
+ * the job gets the error, too, and no record is made.
  * @throws ApiError 503.
  */
 async function recordAccepted(services: AdmitJobDependencies, { job, parsed }: Submission): Promise<void> {
@@ -195,9 +195,9 @@ async function recordAccepted(services: AdmitJobDependencies, { job, parsed }: S
   }
 }
 
-/** The text of a request that is kept with its answer. */
+/** The text of a request that is stored with its answer. */
 function keptRequest(job: JobIdentity, { request, hasMedia }: ParsedRequest | ParsedLargeRequest): string | undefined {
-  // A resource's comes from its state, with the answer.
+  // A resource's request is stored from its state, with the answer.
   if (job.retentionMs === 0 || job.resource !== undefined || hasMedia || request.length > keptRequestLimit)
     return undefined;
   return typeof request === 'string' ? request : Buffer.from(request).toString();
@@ -227,10 +227,10 @@ async function enqueue(
     const failure = new ApiError('service_unavailable', 'The request could not be queued. Retry it.', { cause: error });
     try {
       await endUnwanted(services, job, failure);
-      // Only now: a queue that took the job, and whose reply was lost, has it run as long as it has no end.
+      // Only now, because a queue that accepted the job, with its reply lost, runs it until it has ended.
       await deleteRequest(services.blobs, { ...job, ...placed });
     } catch (cause) {
-      // Where Redis refuses a part of this too, the sweeper does the rest, at the latest at the job's deadline.
+      // If Redis refuses part of this, too, the sweeper completes it, at the latest at the job's deadline.
       services.log.warn({ err: cause, job: job.id }, 'ending a job that failed to queue failed');
     }
     throw failure;
@@ -241,7 +241,7 @@ function isInline({ request, hasMedia }: ParsedRequest | ParsedLargeRequest): bo
   return typeof request === 'string' && !hasMedia && request.length <= inlineLimit;
 }
 
-/** What the queue gets beside a job and its request. */
+/** The queue's data beside a job and its request. */
 function queuedBeside({
   parsed,
   caller,
@@ -262,8 +262,8 @@ async function placeRequest(services: AdmitJobDependencies, { parsed, job }: Sub
 }
 
 /**
- * Frees an idempotency key whose job is not replayed, so that the caller's retry becomes a new job. The bound job's
- * settlement stays with its worker, which knows what it took, or with the sweeper.
+ * Frees an idempotency key whose job is not replayed, so that the caller's retry becomes a new job. The bound job is settled
+ * by its worker, which knows what it used, or by the sweeper.
  * @param bound undefined when it is gone
  */
 export async function forgetBinding(
@@ -272,7 +272,7 @@ export async function forgetBinding(
   boundJobId: string,
   bound: JobState | undefined,
 ): Promise<void> {
-  // Another key of the account may have bound it.
+  // Another API key of the account may have bound it.
   const { apiKeyId = own, outcome = 'failed', errorCode, attempt = 0 } = bound ?? {};
   const ending = { outcome, errorCode, began: attempt > 0 };
   await freeSlot(services.redis, { jobId: boundJobId, account, apiKeyId, idempotency, ...ending });

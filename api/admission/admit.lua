@@ -1,51 +1,51 @@
--- Admits jobs of one API key and capability, each by itself and in their order, or says what stands against one. What is
--- refused changes nothing. An admitted job is put into its queue in the same step, where that lies on the same node.
--- refusal.lua stands before this: where Redis refuses to write, that is an error for all of them. add-job.lua does, too.
+-- Admits jobs of one API key and capability, each separately and in order, or reports why one is refused. A refusal changes
+-- nothing. An admitted job is queued in the same step if its queue is on the same node.
+-- Preceded by refusal.lua, which makes a refused write an error of the whole call, and by add-job.lua.
 -- KEYS[1] holds of the account's tag (sorted set)
--- KEYS[2…] state of each job (hash), to be made with the admission; none on a Cluster, where they lie on other nodes
--- All other keys of the account lie in the same tag: ARGV[1] and their names make them (see shared/redis/keys.ts).
+-- KEYS[2…] state of each job (hash), created with the admission; none on a Cluster, where they are on other nodes
+-- All other keys of the account share the tag: ARGV[1] and their names make them (see shared/redis/keys.ts).
 -- ARGV[1] prefix of the tag's keys   ARGV[2] account   ARGV[3] API key id   ARGV[4] capability
--- ARGV[5] revision of the API key as the caller was read   ARGV[6] unfinished jobs the key may have
--- ARGV[7] in how many ms the sweeper looks at the holds first
--- ARGV[8] '' or why new work is shed (queue length and memory are known to the caller: they lie under other tags)
+-- ARGV[5] the caller's revision of the API key   ARGV[6] maximum of unfinished jobs of the key
+-- ARGV[7] ms until the sweeper first checks the holds
+-- ARGV[8] '' or why new work is shed (the caller reads queue length and memory, which have other tags)
 -- ARGV[9] lifetime in ms of the binding of an idempotency key
--- ARGV[10] '<jobs> <time> <waiting> <active> <limit> <share>': unfinished jobs of an account from which on its next one has a
---          turn (0 unless the queue flows); the highest turn that workers have taken; jobs that wait in the queue, that
---          workers have, and that may wait; the share of what others leave of it that an account may fill while they wait
+-- ARGV[10] '<jobs> <time> <waiting> <active> <limit> <share>': unfinished jobs of an account from which on its next one gets a
+--          priority (0 unless the queue flows); the highest priority that workers have claimed; jobs that wait in the queue,
+--          active jobs, and the maximum of waiting ones; the share of the rest that an account may fill while others wait
 -- ARGV[11] '' or the key's budget: 'nano-dollars period start', the start of the period in ms
--- ARGV[12] 'requests tokens': the key's limits for a minute, 0 for none
--- ARGV[13] start of the keys of the queue; '' on a Cluster
+-- ARGV[12] 'requests tokens': the key's limits per minute, 0 for none
+-- ARGV[13] prefix of the queue's keys; '' on a Cluster
 -- ARGV[14] process that waits for the answers
--- Then eleven of each job:
+-- Then eleven per job:
 --   1 job id
---   2 '' or hash of its idempotency key and of its body: 'key body'
---   3 what it may cost: 'fixed price tokens least', in nano-dollars, nano-dollars for 1000 tokens of the answer, the most of
---     them, and the least it may be lowered to; '' where the model has no price, '?' where nobody has reckoned it
---   4 '' or what its limits for a minute count: 'model-requests model-tokens tokens model', 0 for no limit of the model, tokens
---     0 where no limit counts them, and '-' where no limit is the model's
---   5 lifetime of its state in ms   6 its deadline   7 what it is, as JSON   8, 9 '' or another field of its state, and its value
---   10 '' or what its queue gets beside that, as the rest of a JSON object, if it is to be queued in the same step
---   11 when it must not be admitted any more, in ms by this clock: whoever waits for it has given it up by then
--- Returns for each job, with tabs between: verdict, job id or detail, unfinished jobs of the key, turn (0: none), tokens it was
--- lowered to (0: not), what is left of the limits of the key ('requests reset-ms tokens reset-ms' or ''), 1 where it is queued
--- or 0. Verdicts:
---   unknown      the flag is not in Redis: load it from the database and ask again
---   changed      the key has been changed since the caller was read: read it again and ask again
---   revoked      the key is not valid any more
---   unloaded     the account, or what the key has spent, is not in Redis: load it and ask again
---   suspended    the account is
+--   2 '' or hashes of its idempotency key and its body: 'key body'
+--   3 its hold: 'fixed price tokens least', in nano-dollars, nano-dollars per 1000 output tokens, their maximum, and the
+--     minimum to which they may be lowered; '' if the model has no price, '?' if not estimated
+--   4 '' or its share of limits per minute: 'model-requests model-tokens tokens model', 0 for no limit of the model, tokens
+--     0 if no limit counts them, and '-' if the model has no limit
+--   5 lifetime of its state in ms   6 its deadline   7 its identity as JSON   8, 9 '' or another field of its state, its value
+--   10 '' or further fields for its queue, as the rest of a JSON object, if it is to be queued in the same step
+--   11 time in ms by Redis's clock after which it must not be admitted: its client has given up by then
+-- Returns for each job, separated by tabs: verdict, job id or detail, unfinished jobs of the key, priority (0: none), lowered
+-- maximum of tokens (0: unchanged), the rest of the key's limits ('requests reset-ms tokens reset-ms' or ''), 1 if it is queued,
+-- else 0. Verdicts:
+--   unknown      the flag is not in Redis: load it from the database and retry
+--   changed      the key has changed since the caller was read: read it again and retry
+--   revoked      the key is no longer valid
+--   unloaded     the account, or the key's spending, is not in Redis: load it and retry
+--   suspended    the account is suspended
 --   replay, job  the idempotency key is bound to this job, with the same body
 --   reused, job  …with another body
---   late         its time is over; a call may be sent again long after its caller has gone
+--   late         its time is up; a call may be resent long after its caller has disconnected
 --   shed, queue_full   refused for ARGV[8]
---   queue_share  the account has its share of the queue
---   concurrency  the key has as many unfinished jobs as it may
---   rate, 'requests|tokens limit wait-ms asked model'   the key has had as much as it may for now
---   unasked      what the job may cost matters: reckon it and ask again
---   unpriced     the job costs nobody knows what, and the account, or the key, may not spend without limit
---   balance, budget   what is left does not pay for it
+--   queue_share  the account fills its share of the queue
+--   concurrency  the key has its maximum of unfinished jobs
+--   rate, 'requests|tokens limit wait-ms asked model'   a limit per minute is exhausted
+--   unasked      the hold matters: estimate it and retry
+--   unpriced     the cost is unknown, and the account's or the key's spending is limited
+--   balance, budget   insufficient for the hold
 --   admitted     the job is held
---   error, message   this one could not be looked at
+--   error, message   this job failed
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowText, firstLook = string.format('%.0f', now), string.format('%.0f', now + ARGV[7])
@@ -64,7 +64,7 @@ local function answerAll(verdict, detail)
   return replies
 end
 
--- What all of them share is read once, counted on with each that is admitted, and written at the end.
+-- Shared state is read once, updated with each admitted job, and written at the end.
 local flag = redis.call('GET', prefix .. 'key:' .. key)
 if not flag then return answerAll('unknown') end
 if flag == '0' then return answerAll('revoked') end
@@ -82,7 +82,7 @@ withoutTurn, virtualTime = tonumber(withoutTurn), tonumber(virtualTime)
 local keyLimits = {string.match(ARGV[12], '^(%S+) (%S+)$')}
 local hasTurn, runningNow, holds, reservations, queued = false, {}, {}, {}, {}
 
--- Rates: a bucket for each limit holds what was taken and runs empty evenly within a minute. Its field is '<what> <model>'.
+-- Rates: each limit has a bucket of used amounts that drains evenly over a minute. Its field is '<what> <model>'.
 local buckets, filled = {}, {}
 local function bucketOf(field)
   local bucket = buckets[field]
@@ -94,20 +94,20 @@ local function bucketOf(field)
   return bucket
 end
 
--- How full a limit's bucket is by now, and that time. Time does not go back: a Redis that stands in for another may be late.
+-- Returns a bucket's current level and time. Time is monotonic: the clock of a Redis after a failover may be behind.
 local function levelOf(field, limit)
   local bucket = bucketOf(field)
   local time = math.max(now, bucket[2])
-  -- Under a limit that was lowered two minutes of it are owed at most.
+  -- After a limit is lowered, the debt is at most two minutes of it.
   return math.max(0, math.min(bucket[1], 2 * limit) - (time - bucket[2]) * limit / 60000), time
 end
 
--- What is left of a limit, as the answer tells it.
+-- Formats the rest of a limit for the reply.
 local function leftOf(limit, level)
   return string.format('%.0f %.0f ', math.max(0, math.floor(limit - level)), level * 60000 / limit)
 end
 
--- What is left of the key's limits for one that is refused by a limit: of that one where it is its model's.
+-- The rest of the key's limits for a job refused by a limit; by a model's limit, the rest of that one.
 local function leftOfRefused(refusing, limit, level)
   local left = ''
   for index, field in ipairs({'requests ', 'tokens '}) do
@@ -119,7 +119,7 @@ local function leftOfRefused(refusing, limit, level)
   return left
 end
 
--- What a job would leave in the buckets of its limits, and what is left of those of the key; or the limit that refuses it.
+-- Returns the buckets after a job, and the rest of the key's limits; or the limit that refuses it.
 local function fill(limits)
   local modelRequests, modelTokens, tokens, model = string.match(limits, '^(%S+) (%S+) (%S+) (%S+)$')
   tokens = tonumber(tokens)
@@ -130,7 +130,7 @@ local function fill(limits)
       local what, of = index % 2 == 1 and 'requests' or 'tokens', index > 2 and model or ''
       local field = what .. ' ' .. of
       local level, time = levelOf(field, limit)
-      -- What is more than a minute's worth may pass when the bucket is empty: it would never fit otherwise.
+      -- More than a minute's worth passes when the bucket is empty, as it would never fit otherwise.
       local taking = math.min(asked[index], limit)
       if level + taking > limit then
         local wait = math.ceil((level + taking - limit) * 60000 / limit)
@@ -147,8 +147,7 @@ local function fill(limits)
   return levels, left, tokens
 end
 
--- The key's budget: its period, what was spent of it and what is held; false where it is not in Redis, or of another kind of
--- period, in which nobody has counted what belongs to this one.
+-- The key's budget: period, spent and held; false if it is not in Redis, or has another kind of period, whose sums do not apply.
 local maxBudget, period, budget, periodStart = nil, '-', nil, nil
 if ARGV[11] ~= '' then
   maxBudget, period, periodStart = string.match(ARGV[11], '^(%S+) (%S+) (%S+)$')
@@ -157,15 +156,15 @@ if ARGV[11] ~= '' then
   if not budget[1] or string.match(budget[1], '^%a+') ~= string.match(period, '^%a+') then
     budget = false
   else
-    -- A new period begins with nothing spent; what is still held of an earlier one was that one's. A process whose clock is
-    -- late does not bring the last one back.
+    -- A new period starts with nothing spent; remaining holds belong to the earlier one. A process whose clock is behind does not
+    -- restore the previous period.
     if budget[1] > period then period, periodStart = budget[1], budget[4] or periodStart
     elseif budget[1] ~= period then budget = {period, 0, 0} end
     budget = {spent = tonumber(budget[2]), held = tonumber(budget[3])}
   end
 end
 
--- What is to be held of the balance and of the budget for a job, and what its answer is lowered to; or why it cannot be paid.
+-- Returns the amount to hold of balance and budget for a job, and its lowered output; or why it cannot be paid.
 local function price(hold)
   local spendable, short = math.huge, nil
   if balance then spendable, short = balance - held, 'balance' end
@@ -182,24 +181,24 @@ local function price(hold)
     lowered = math.floor((spendable - fixed) * 1000 / price)
     if lowered >= least then cost = fixed + math.ceil(price * lowered / 1000) end
   end
-  -- The price of the lowered answer is rounded up, too.
+  -- The price of the lowered output is rounded up, too.
   if cost > spendable then return short, string.format('%.0f %.0f', cost, math.max(0, spendable)) end
   return nil, cost, lowered
 end
 
--- Fairness (start-time fair queueing): a job goes without a turn only while the queue flows and its account has few; else its
--- turn is after that of the account's last one, and not before those that workers take now.
+-- Fairness (start-time fair queueing): a job has no priority only while the queue flows and its account has few jobs. Otherwise
+-- its priority follows that of the account's last job, and is not before those that workers claim now.
 local function nextTurn()
   if unfinished < withoutTurn then return 0 end
-  -- Jobs that were cancelled while they waited had turns, too, which must not set back those that come after them. (Of one
-  -- that is quick and few the last turn may be ahead by what the time is late.)
+  -- Jobs that were cancelled while waiting also had priorities, which must not delay later jobs. (The last priority of an account
+  -- with few and quick jobs may be ahead by the staleness of the virtual time.)
   local furthest = virtualTime + unfinished + 256
   return math.max(virtualTime, math.min(lastTurn, furthest)) + 1
 end
 
--- Whether the account fills its share of the queue, so that there is always a place for the next one. How many of its
--- unfinished jobs wait is reckoned by how many of all do. Where nobody else is sure to wait it may fill nearly all of it; a
--- few jobs are nobody's flood.
+-- Whether the account fills its share of the queue, which always leaves room for the next account. The number of its waiting jobs
+-- is estimated from the ratio of all. If no other account surely waits, it may fill nearly the whole queue; a few jobs are
+-- never a flood.
 local fewWaiting = 16
 local function hasItsShare()
   if waiting <= unfinished then return waiting >= queueLimit - math.floor(queueLimit * math.min(queueShare, 1 - queueShare)) end
@@ -207,7 +206,7 @@ local function hasItsShare()
   return own >= math.max(fewWaiting, (queueLimit - (waiting - own)) * queueShare)
 end
 
--- Puts a job without a turn into its queue, with where its state is: who claims it can begin it in the same step.
+-- Queues a job without a priority, with the key of its state, so that its claimer can start it in the same step.
 local function enqueue(job, identity, rest, lowered, state)
   local data = string.sub(identity, 1, -2) .. ',' .. rest
   if lowered > 0 then data = string.sub(data, 1, -2) .. ',"outputLimit":' .. string.format('%.0f', lowered) .. '}' end
@@ -225,8 +224,8 @@ local function admit(at, state)
     local other = redis.call('HMGET', binding, 'job', 'body')
     if other[1] and other[1] ~= job then return answer(other[2] == body and 'replay' or 'reused', other[1]) end
   end
-  -- A repeat: the client library sent the call again after a broken connection. It must neither be refused nor count twice, also
-  -- where the job is settled by now: its state stays longer than its hold. It is queued by itself: who has it does not matter then.
+  -- A repeat: the client library resent the call after a broken connection. It must neither be refused nor count twice, even if
+  -- the job is settled by now: its state outlives its hold. It is not queued here, but by the caller.
   local isRepeat
   if state then isRepeat = redis.call('EXISTS', state) == 1 else isRepeat = redis.call('ZSCORE', KEYS[1], member) end
   if isRepeat then
@@ -282,7 +281,7 @@ for at = firstJob, #ARGV, perJob do
   local ok, reply = pcall(admit, at, KEYS[index + 1])
   if not ok then
     local message, refused = refusal(reply)
-    -- Of those that were admitted before it the rest is yet to be written.
+    -- The rest of the jobs admitted before is yet to be written.
     if refused and #holds == 0 then return refused end
     reply = answer('error', message)
   end

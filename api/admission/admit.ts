@@ -11,20 +11,20 @@ import type { RedisClient } from '../../shared/redis/redis.ts';
 import { loadScript, refusalScript } from '../../shared/redis/script.ts';
 import type { Caller } from '../auth/caller.ts';
 
-/** How long an idempotency key stays bound to its job. */
+/** Lifetime of an idempotency key's binding to its job. */
 export const idempotencyMs = 24 * 3_600_000;
 
 const script = loadScript<string[]>(new URL('./admit.lua', import.meta.url), refusalScript, addJobScript);
 
-/** Why new work is refused whoever asks. */
+/** Why new work of any caller is refused. */
 export type Shedding = 'shed' | 'queue_full';
 
-/** The fewest tokens that an answer is lowered to by what is left to pay for it: OpenAI takes no lower limit. */
+/** The minimum to which an answer is lowered when funds are short: OpenAI accepts no lower limit. */
 const minTokens = 16;
 
 /**
- * Unfinished jobs of an account in a capability up to which its next one goes without a turn while the queue flows. What it
- * has beyond that within the moment in which nobody looks stands before everybody else's: little where jobs are quick.
+ * Unfinished jobs of an account and capability up to which its next job has no priority while the queue flows. Such jobs
+ * precede all others until the queue is next checked, which costs little if jobs are quick.
  */
 const jobsWithoutTurn: Readonly<Record<Capability, number>> = {
   chat: 256,
@@ -35,14 +35,14 @@ const jobsWithoutTurn: Readonly<Record<Capability, number>> = {
   video: 64,
 };
 
-/** How full a queue is, and what of it an account may fill. */
+/** The fill of a queue, and how much of it an account may use. */
 interface QueueFill {
   readonly waiting: number;
-  /** Jobs that workers have. */
+  /** Jobs that workers have claimed. */
   readonly active: number;
-  /** Jobs that may wait. */
+  /** Maximum of waiting jobs. */
   readonly limit: number;
-  /** Of what others leave, while they wait; alone an account leaves that share of the queue free. */
+  /** Of what others leave free, while they wait; an account alone leaves that share of the queue free. */
   readonly share: number;
 }
 
@@ -51,34 +51,34 @@ const endless: QueueFill = { waiting: 0, active: 0, limit: Number.MAX_SAFE_INTEG
 export interface AdmitCall {
   readonly job: JobIdentity;
   readonly caller: Caller;
-  /** Unfinished jobs the API key may have. */
+  /** Maximum of unfinished jobs of the API key. */
   readonly concurrency: number;
   /** Hash of the request's body; used only with an idempotency key. */
   readonly bodyHash: string;
   readonly shedding: Shedding | undefined;
-  /** Whether jobs are taken from the queue as soon as they come. */
+  /** Whether jobs are claimed as soon as they are queued. */
   readonly flows: boolean;
-  /** The highest turn that workers have taken. */
+  /** The highest priority that workers have claimed. */
   readonly virtualTime: number;
-  /** What time it is by Redis's clock, which a budget's period goes by. */
+  /** Current time of Redis's clock, which determines a budget's period. */
   readonly time: number;
-  /** When it must not be admitted any more, by Redis's clock: its caller is answered without it by then. */
+  /** Time after which it must not be admitted, by Redis's clock: its caller has another response by then. */
   readonly notAfter: number;
-  /** How full the queue is; left out: it has no end. */
+  /** The fill of the queue; unbounded by default. */
   readonly fill?: QueueFill;
-  /** What the job may cost; `unknown`: not asked for yet, `unpriced`: nobody knows. */
+  /** The job's maximum cost; `unknown`: not estimated yet, `unpriced`: it has no price. */
   readonly hold: Hold | 'unknown' | 'unpriced';
-  /** Tokens it is expected to take, for limits on tokens; what it took replaces them at its settlement. */
+  /** Expected tokens, for limits on tokens; actual usage replaces them at the settlement. */
   readonly tokens: number;
-  /** The process that waits for the answer, when the job's state is to be made with the admission (not on a Cluster). */
+  /** The process that waits for the answer, if the job's state is made with the admission (not on a Cluster). */
   readonly reader: string | undefined;
   /** A resource's request, for its state. */
   readonly stored?: StoredRequest | undefined;
-  /** What the queue gets beside the job itself, where it is to be queued in the same step; only with `reader`. */
+  /** The queue's data beside the job itself, if it is queued in the same step; only with `reader`. */
   readonly queued?: Omit<QueuedJob, keyof JobIdentity> | undefined;
 }
 
-/** All that admit.lua may say of a job. */
+/** All verdicts of admit.lua. */
 const verdicts = [
   ...(['admitted', 'replay', 'reused'] as const),
   ...(['unknown', 'changed', 'revoked', 'unloaded', 'unasked', 'suspended'] as const),
@@ -86,26 +86,26 @@ const verdicts = [
   ...(['unpriced', 'balance', 'budget', 'late'] as const),
 ];
 
-/** What admission has come to. */
+/** The result of an admission. */
 export interface AdmitReply {
   readonly verdict: (typeof verdicts)[number];
-  /** The job that an idempotency key is bound to, or what else admit.lua tells of its verdict. */
+  /** The job that an idempotency key is bound to, or the verdict's detail from admit.lua. */
   readonly detail: string;
-  /** Unfinished jobs of the API key, this one counted. */
+  /** Unfinished jobs of the API key, including this one. */
   readonly running: number;
-  /** When it is taken from the queue, in the virtual time of `FairnessClock`; 0: before all that have a turn. */
+  /** Its priority in the queue, in the virtual time of `FairnessClock`; 0: before all with a priority. */
   readonly turn: number;
-  /** Tokens that the answer of each choice may have, where that was lowered; else 0. */
+  /** Lowered maximum tokens of each choice's answer, else 0. */
   readonly lowered: number;
-  /** What is left of the key's limits for a minute: `requests reset-ms tokens reset-ms`, `-` for none; '' without any. */
+  /** The rest of the key's limits per minute: `requests reset-ms tokens reset-ms`, `-` for none; '' without any. */
   readonly left: string;
-  /** It is in its queue already. */
+  /** Whether it is in its queue already. */
   readonly isQueued: boolean;
 }
 
 /**
- * Asks for admission; see admit.lua. An admitted job holds its place, and what it may cost, until it is settled. Those that
- * one key asks for in the same moment are asked for in one call.
+ * Asks for admission; see admit.lua. An admitted job holds its slot, and its maximum cost, until it is settled. Simultaneous
+ * calls of one key are batched.
  */
 export const admit = inBatches(askForAll, areAlike);
 
@@ -206,10 +206,10 @@ function holdText({ hold }: AdmitCall): string {
   return `${fixed} ${outputPrice} ${outputTokens} ${least}`;
 }
 
-/** What the limits for a minute count of a job; '' where there is none. */
+/** A job's share of limits per minute; '' if there is no limit. */
 function limitsText({ caller, job, tokens }: AdmitCall): string {
   const { rpm, tpm, modelLimits } = caller;
-  // A model may have any name: only its own limits count.
+  // A model's name may equal an inherited property.
   const own = modelLimits !== undefined && Object.hasOwn(modelLimits, job.model) ? modelLimits[job.model] : undefined;
   if (rpm === undefined && tpm === undefined && own === undefined) return '';
   const counted = tpm === undefined && own?.tpm === undefined ? 0 : tokens;

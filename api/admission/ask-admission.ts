@@ -41,25 +41,25 @@ export interface AskAdmissionDependencies {
 /** How long after its end a job may take to be settled, where nothing is amiss. */
 const settlementMs = 30;
 
-/** How often admission is asked at most: each asking but the first follows another thing that was missing. */
+/** Maximum attempts at an admission: each retry follows another missing fact. */
 const maxAskings = 8;
 
-/** How many bytes of a request make a token, for limits on tokens: what was taken replaces the guess. */
+/** Estimated bytes per token of a request, for limits on tokens; actual usage replaces the estimate. */
 const bytesPerToken = 4;
 
-/** What admission says, and of whom. */
+/** The result of an admission, and its caller. */
 export interface Admission {
   readonly reply: AdmitReply;
-  /** The caller as it was admitted: another one than the submission's where its key has been changed. */
+  /** The caller as admitted: differs from the submission's if its key has changed. */
   readonly caller: Caller;
 }
 
 /**
- * Asks for admission, and again where something was missing that can be had: the key's flag or the account in Redis, the
- * newest settings of the key, the price of the job, a moment for the job before it to be settled.
- * @param queued what the queue gets beside the job, where it is to be queued in the same step
- * @param giveUpAt when its caller is answered without it, as `performance.now()` tells time
- * @throws ApiError 401, 403 or 503 where that cannot be had.
+ * Asks for admission, and retries after loading what was missing: the key's flag or the account in Redis, the key's current
+ * settings, the job's price, or the settlement of the previous job.
+ * @param queued the queue's data beside the job, if it is queued in the same step
+ * @param giveUpAt when its caller gets another response, as `performance.now()`
+ * @throws ApiError 401, 403 or 503 if that fails.
  */
 export async function askAdmission(
   services: AskAdmissionDependencies,
@@ -69,7 +69,7 @@ export async function askAdmission(
 ): Promise<Admission> {
   const { payingKeys, load } = services;
   let { caller } = submission;
-  // By its own count a queue only grows: nobody is refused for jobs that have left it.
+  // The local count only grows: jobs that have left the queue must not cause a refusal.
   if (load.shedding(submission.job.capability) === 'queue_full') await load.refreshQueues();
   let hasPaused = false;
   let hold: AdmitCall['hold'] = payingKeys.has(caller) ? reckon(services, submission) : 'unknown';
@@ -84,23 +84,23 @@ export async function askAdmission(
       payingKeys.note(caller);
       hold = reckon(services, submission);
     } else if (reply.verdict === 'late' && performance.now() < giveUpAt) {
-      // It is not: Redis's clock, or ours, has jumped.
+      // It is not late: Redis's clock, or ours, has jumped.
       await services.clock.measure();
     } else if (reply.verdict === 'concurrency' && !hasPaused) {
-      // A caller that has just got an answer may come back before that job is settled, which follows its end closely.
+      // A caller may react to an answer before its job is settled, which closely follows its end.
       hasPaused = true;
       await new Promise((resolve) => setTimeout(resolve, settlementMs));
     } else return { reply, caller };
   }
 }
 
-/** One asking. */
+/** One attempt. */
 interface Asking extends Pick<AdmitCall, 'caller' | 'hold' | 'queued'> {
   readonly submission: Submission;
   readonly giveUpAt: number;
 }
 
-/** Calls a script, and again while Redis takes no writes: nothing was done then. @throws ApiError 503 where that lasts. */
+/** Calls a script, and retries while Redis accepts no writes: it had no effect then. @throws ApiError 503 if that persists. */
 export async function untilAdmitted<T>(call: () => Promise<T>, giveUpAt: number): Promise<T> {
   try {
     return await untilAccepted(call, giveUpAt - performance.now());
@@ -109,7 +109,7 @@ export async function untilAdmitted<T>(call: () => Promise<T>, giveUpAt: number)
   }
 }
 
-/** The 503 for a request that did not come into the queue in time, of which nothing is left there. */
+/** The 503 for a request that was not queued in time, of which the queue has nothing. */
 export function notAdmitted(cause?: unknown): ApiError {
   return new ApiError('service_unavailable', 'The queue is temporarily unavailable. Retry the request.', {
     retryAfterMs: 2000,
@@ -147,8 +147,8 @@ function ask(
 /** Asks on a Cluster, where the state is made beside the admission. */
 async function askBesideState({ redis, processId }: AskAdmissionDependencies, call: AdmitCall): Promise<AdmitReply> {
   const { job } = call;
-  // The state lies on another node. It may be written beside the admission: without a hold it means nothing. Not that of a
-  // keyed job: a repeat that finds the binding and no state would take the job for lost, and run it again.
+  // The state is on another node. It may be written concurrently: without a hold it means nothing. A keyed job's is written
+  // before: a repeat that finds the binding without the state would consider the job lost, and run it again.
   const making = createJobState(redis, job, processId, call.stored);
   if (job.idempotency !== '') await making;
   const [reply] = await Promise.all([admit(redis, call), making]);
@@ -156,8 +156,8 @@ async function askBesideState({ redis, processId }: AskAdmissionDependencies, ca
 }
 
 /**
- * The most that a job can cost, over all routes that may serve it. Nobody knows where a route has no price, or would ask its
- * vendor for something that no price covers.
+ * The maximum cost of a job, over all routes that may serve it. Unknown if a route has no price, or would request an extra
+ * from its vendor that no price covers.
  */
 function reckon({ catalogue }: AskAdmissionDependencies, { job, parsed }: Submission): Hold | 'unpriced' {
   const routes = catalogue.routes(job.model, job.capability);
@@ -169,7 +169,7 @@ function reckon({ catalogue }: AskAdmissionDependencies, { job, parsed }: Submis
   });
 }
 
-/** Whether each route that may serve has a price: on another one all would be free. */
+/** Whether each route that may serve it has a price: on another one everything would be free. */
 function arePriced(routes: readonly RoutedModel[], excluded: readonly string[] = []): boolean {
   const hasPrice = ({ prices = {} }: RoutedModel): boolean =>
     Object.values(prices).some((price) => price !== undefined);
@@ -189,8 +189,8 @@ async function readChanged(
 }
 
 /**
- * Why a job was not admitted, as its caller is told.
- * @param unpriced what it asks for that no price covers
+ * The error for a job that was not admitted.
+ * @param unpriced an extra of the request that no price covers
  */
 export function refusal(
   admission: Admission,
@@ -271,14 +271,14 @@ function extraUnpriced({ param, name }: BilledExtra): ApiError {
   );
 }
 
-/** The limits in force, as the answer shows them. */
+/** The limits in force, for the response's headers. */
 export function limitsOf({ reply, caller }: Admission, { keyConcurrency }: Pick<Config, 'keyConcurrency'>): Limits {
   const { running, left } = reply;
   const { rpm: requests, tpm: tokens, concurrency = keyConcurrency } = caller;
   return { running, concurrency, requests, tokens, left };
 }
 
-/** The refusal by a limit for a minute, whose detail is `requests|tokens limit wait-ms asked model`. */
+/** The error for a limit per minute, whose detail is `requests|tokens limit wait-ms asked model`. */
 function rateRefusal(admission: Admission, config: Pick<Config, 'keyConcurrency'>): ApiError {
   const [what = '', limit = '', wait = '', asked = '', model = ''] = admission.reply.detail.split(' ');
   return rateLimitReached({
@@ -287,14 +287,14 @@ function rateRefusal(admission: Admission, config: Pick<Config, 'keyConcurrency'
     limit,
     ...(what === 'tokens' && { asked }),
     retryAfterMs: Number(wait),
-    // Of what has run out the limit shown is the one that did, be it the model's.
+    // The limit shown is the exhausted one, even if it is the model's.
     headers: limitHeaders({ ...limitsOf(admission, config), [what]: Number(limit) }),
   });
 }
 
 /**
- * @param detail what the job may cost, and what is left, in nano-dollars
- * @param remedy what helps besides asking for less
+ * @param detail the job's maximum cost, and the available amount, in nano-dollars
+ * @param remedy an alternative to a smaller request
  */
 function quotaRefusal(whose: string, detail: string, remedy: string): ApiError {
   const [cost, left] = detail.split(' ').map((amount) => formatDollars(Number(amount)));

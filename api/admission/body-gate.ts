@@ -13,10 +13,10 @@ import type { AccountLoader } from './account-loader.ts';
 import { limitHeaders } from './limit-headers.ts';
 import { rateLimitReached } from './rate-limit-reached.ts';
 
-/** How long Redis may take to show an account. */
+/** Timeout for reading an account from Redis. */
 const readMs = 5000;
 
-/** What the gate asks. */
+/** Dependencies of the gate. */
 export interface BodyGateParts {
   readonly redis: RedisClient;
   readonly callers: CallerDirectory;
@@ -25,7 +25,7 @@ export interface BodyGateParts {
   readonly config: Pick<Config, 'contact'>;
 }
 
-/** A request's part in a limit for a minute, by its level as of now. */
+/** A request's use of a limit per minute, by its current level. */
 interface Level {
   readonly what: 'requests' | 'tokens';
   readonly limit: number;
@@ -33,9 +33,9 @@ interface Level {
 }
 
 /**
- * Refuses a large body before it is read where admission would refuse whatever it says: a revoked key, a suspended account,
- * an exhausted balance or budget, a rate that is used up. It takes one round trip and nothing of the limits; `admit`
- * still decides.
+ * Refuses a large body before it is read if admission would refuse it whatever it contains: a revoked key, a suspended
+ * account, an exhausted balance or budget, an exhausted rate. It takes one round trip and does not count against the limits;
+ * `admit` still decides.
  */
 export class BodyGate {
   readonly #parts: BodyGateParts;
@@ -45,8 +45,8 @@ export class BodyGate {
   }
 
   /**
-   * The caller as its key is now.
-   * @param idempotency hash of the request's idempotency key, or '': an answer that is there costs nothing
+   * Returns the caller with its key's current settings.
+   * @param idempotency hash of the request's idempotency key, or '': an existing answer costs nothing
    * @throws ApiError 401, 403, 429, 503.
    */
   async assertMayBegin(caller: Caller, idempotency = ''): Promise<Caller> {
@@ -96,7 +96,7 @@ export class BodyGate {
     return await read();
   }
 
-  /** What is not loaded yet, admission loads. */
+  /** Admission loads what is not loaded yet. */
   #budgetRefusal({ budget }: Caller, [period, spent, held]: (string | null | undefined)[]): ApiError | undefined {
     if (budget === undefined || period !== budgetPeriodAt(budget.period, Date.now()).name) return undefined;
     return this.#moneyRefusal('budget', budget.amount - Number(spent ?? 0) - Number(held ?? 0));
@@ -113,7 +113,7 @@ export class BodyGate {
   }
 }
 
-/** What the work comes to. @throws ApiError 503 when that takes too long. */
+/** Waits for work. @throws ApiError 503 on a timeout. */
 async function inTime<T>(work: Promise<T>): Promise<T> {
   const done = await withTimeout(
     work.then((value) => ({ value })),
@@ -127,7 +127,7 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
 
 const freeOf = new WeakMap<ReturnType<Catalogue['list']>, boolean>();
 
-/** Whether some model costs nothing, whatever is asked of it. */
+/** Whether some model is free for any request. */
 function hasFreeModel(catalogue: Catalogue): boolean {
   const models = catalogue.list();
   const known = freeOf.get(models);
@@ -143,7 +143,9 @@ function hasFreeModel(catalogue: Catalogue): boolean {
   return isFree;
 }
 
-/** The levels of the key's own limits, as admit.lua reckons them. Those of models are admission's: no model is known yet. */
+/**
+ * The levels of the key's own limits, as computed by admit.lua. Models' limits are left to admission: no model is known yet.
+ */
 function levelsOf({ rpm, tpm }: Caller, rates: (string | null | undefined)[]): (Level | undefined)[] {
   const now = Date.now();
   return [rpm, tpm].map((limit, index) => {
@@ -166,7 +168,7 @@ function rateRefusal({ rpm, tpm }: Caller, levels: readonly (Level | undefined)[
   return rateLimitReached({ whose: 'this API key', what: full.what, limit: full.limit, retryAfterMs, headers });
 }
 
-/** As admit.lua tells it. */
+/** In the format of admit.lua. */
 function leftOf({ limit, level }: Level): string {
   return `${Math.max(0, Math.floor(limit - level))} ${(level * 60_000) / limit}`;
 }

@@ -1,9 +1,9 @@
 import type { Context } from '../state.ts';
 
-/** The limits in force: how many unfinished jobs the API key has, and may have, and its limits for a minute. */
+/** The limits in force: unfinished jobs of the API key, their maximum, and its limits per minute. */
 export interface Limits {
   readonly running: number;
-  /** Undefined: nobody has looked. */
+  /** Undefined if it was not checked. */
   readonly concurrency: number | undefined;
   readonly requests: number | undefined;
   readonly tokens: number | undefined;
@@ -12,8 +12,8 @@ export interface Limits {
 }
 
 /**
- * The limits of the key for a minute, as OpenAI names them. Without one on requests the limit in force is on unfinished ones:
- * a place is free again when one of them ends.
+ * The key's limits per minute under OpenAI's names. Without a limit on requests, the one on unfinished jobs is shown: a slot
+ * is free again when one of them ends.
  */
 export function limitHeaders({ running, concurrency, requests, tokens, left }: Limits): Record<string, string> {
   const [leftRequests = '-', requestsMs, leftTokens = '-', tokensMs] = left.split(' ');
@@ -34,7 +34,7 @@ export function limitHeaders({ running, concurrency, requests, tokens, left }: L
   return headers;
 }
 
-/** Milliseconds as OpenAI writes durations: `6m0s`, `1.5s`, `20ms`. */
+/** Milliseconds in OpenAI's format of durations: `6m0s`, `1.5s`, `20ms`. */
 function durationText(milliseconds: string | undefined): string {
   const ms = Math.ceil(Number(milliseconds ?? 0));
   if (ms < 1000) return `${ms}ms`;
@@ -42,7 +42,7 @@ function durationText(milliseconds: string | undefined): string {
   return minutes === 0 ? `${seconds}s` : `${minutes}m${seconds}s`;
 }
 
-/** Shows the limits of the key in the headers of an answer that is still to begin. */
+/** Sets the headers of the key's limits on a response that has not started. */
 export function showLimits({ res }: Pick<Context, 'res'>, limits: Limits | undefined): void {
   if (limits === undefined || res.headersSent) return;
   const headers = limitHeaders(limits);

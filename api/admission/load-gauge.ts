@@ -3,31 +3,31 @@ import type { CapabilityQueue } from '../../shared/queue/queue.ts';
 import { memoryUse, type RedisClient, type RedisMemory } from '../../shared/redis/redis.ts';
 import type { Shedding } from './admit.ts';
 
-/** How old the queue length may be that admission looks at. */
+/** Maximum age of the queue length for admission. */
 const queueAgeMs = 100;
-/** How old it may be where a request is to be refused for it: what has left the queue since is not known here. */
+/** Maximum age for refusing a request: jobs that have left the queue since are not known here. */
 const refusalAgeMs = 20;
-/** How old the memory figure may be; nor is a queue's older when nobody asks. */
+/** Maximum age of the memory figure, and of an idle process's queue lengths. */
 const memoryAgeMs = 1000;
-/** Above this share of Redis's memory new work is shed: at the limit not even workers can fetch. */
+/** Share of Redis's memory above which new work is shed: at the limit not even workers can fetch. */
 const memoryLimit = 0.7;
 
-/** A queue in which a job has waited longer than this does not flow: so long it takes from hand to hand. */
+/** Waiting time of a job above which its queue does not flow: the usual hand-over takes this long. */
 const flowingMs = 25;
 
-/** How far a queue has come. */
+/** The progress of a queue. */
 export interface QueueClock {
-  /** Jobs are taken as soon as they come. */
+  /** Whether jobs are claimed as soon as they are queued. */
   readonly flows: boolean;
-  /** The highest turn that workers have taken; see `FairnessClock`. */
+  /** The highest priority that workers have claimed; see `FairnessClock`. */
   readonly virtualTime: number;
 }
 
 const start: QueueClock = { flows: true, virtualTime: 0 };
 
 /**
- * What admission knows of the load: queue lengths and Redis's memory. Figures are cached, because they lie under other
- * hash tags than the account's and cost a round trip; what this process admits in between is added to them.
+ * The load as known to admission: queue lengths and Redis's memory. Figures are cached, because their hash tags differ from
+ * the account's and reading costs a round trip; jobs that this process admits in between are added.
  */
 export class LoadGauge {
   readonly #redis: RedisClient;
@@ -40,7 +40,7 @@ export class LoadGauge {
   #memory: RedisMemory = { share: 0, limit: 0 };
   #queuesReadAt = 0;
   #memoryReadAt = 0;
-  /** Readings under way: while Redis does not answer, no more are begun. */
+  /** Reads in progress: while Redis does not respond, no further ones start. */
   #readingQueues: Promise<void> | undefined;
   #readingMemory: Promise<void> | undefined;
 
@@ -48,46 +48,46 @@ export class LoadGauge {
     this.#redis = redis;
     this.#queues = queues;
     this.#queueLimit = queueLimit;
-    // Without it a process that was idle would judge its next burst by what was true long ago.
+    // Without it an idle process would judge its next burst by stale figures.
     this.#timer = setInterval(() => this.#refreshOld(), memoryAgeMs);
     this.#timer.unref();
   }
 
-  /** Why new work of this capability must be refused now, if it must. Refreshes the figures behind the caller's back. */
+  /** Why new work of this capability must be refused now, if it must. Refreshes the figures in the background. */
   shedding(capability: Capability): Shedding | undefined {
     this.#refreshOld();
     if (this.#memory.share > memoryLimit) return 'shed';
     return (this.#waiting.get(capability) ?? 0) >= this.#queueLimit ? 'queue_full' : undefined;
   }
 
-  /** Reads the queues again, unless that was just done: for one whose queue seems to be full. */
+  /** Reads the queues again unless that was just done, for a request whose queue seems full. */
   async refreshQueues(): Promise<void> {
     this.#refreshQueues(refusalAgeMs);
     await this.#readingQueues;
   }
 
-  /** Jobs that wait for a worker, and that workers have where any wait, as far as is known. */
+  /** Waiting jobs, and active ones if any wait, as last known. */
   fill(capability: Capability): { readonly waiting: number; readonly active: number } {
     return { waiting: this.#waiting.get(capability) ?? 0, active: this.#active.get(capability) ?? 0 };
   }
 
-  /** What a new job's turn is decided by. Refreshes the figures behind the caller's back. */
+  /** Inputs to a new job's priority. Refreshes the figures in the background. */
   clock(capability: Capability): QueueClock {
     this.#refreshOld();
     return this.#clocks.get(capability) ?? start;
   }
 
-  /** How much memory Redis uses, as of a second ago. */
+  /** Redis's memory use, as of a second ago. */
   get memory(): RedisMemory {
     return this.#memory;
   }
 
-  /** Counts a job that has just been admitted here, and is in its queue or on the way there. */
+  /** Counts a job that was just admitted here, and is in its queue or about to be. */
   added(capability: Capability): void {
     this.#waiting.set(capability, (this.#waiting.get(capability) ?? 0) + 1);
   }
 
-  /** Reads the figures once; at start, so that the first requests are judged by real ones. */
+  /** Reads the figures once at start, so that the first requests are judged by real ones. */
   async refresh(): Promise<void> {
     await Promise.all([this.#readQueues(), this.#readMemory()]);
   }
@@ -124,7 +124,7 @@ export class LoadGauge {
     const read = [...this.#queues].map(async ([capability, queue]) => {
       const [waiting, virtualTime] = await Promise.all([queue.waiting(), queue.clock.read()]);
       this.#waiting.set(capability, waiting);
-      // Most of the time nothing waits, and more need not be asked.
+      // Usually nothing waits, and the depth is not needed.
       const depth = waiting === 0 ? undefined : await queue.depth();
       const flows = depth === undefined || depth.oldestWaitMs <= flowingMs;
       this.#active.set(capability, depth?.active ?? 0);

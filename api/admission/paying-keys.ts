@@ -1,16 +1,16 @@
 import type { Caller } from '../auth/caller.ts';
 
-/** How many keys are remembered. */
+/** Maximum number of remembered keys. */
 const maxKeys = 10_000;
 
 /**
- * Whose admission asks what a job may cost: keys with a budget, and those of limited accounts, which is known once it has
- * asked. A guess only, that saves the others the reckoning and these the second asking.
+ * Keys whose admission needs an estimate of the cost: those with a budget, and those of limited accounts, which is known
+ * after the first admission. Only a hint, which saves the others the estimate and these the retry.
  */
 export class PayingKeys {
   readonly #ids = new Set<string>();
 
-  /** Notes that what the caller's job may cost was asked for. Keys come and go: the few that are in use are noted again. */
+  /** Notes that the caller's hold was needed. The set may be cleared, as active keys are noted again. */
   note({ apiKeyId }: Caller): void {
     if (this.#ids.size >= maxKeys) this.#ids.clear();
     this.#ids.add(apiKeyId);

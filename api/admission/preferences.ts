@@ -1,13 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { ApiError } from '../../shared/errors.ts';
 
-/** What a caller asks of the way its request is run, by headers. */
+/** A caller's preferences for its request, from headers. */
 export interface Preferences {
   /** From `Idempotency-Key`. */
   readonly idempotencyKey: string | undefined;
   /** From `X-Stainless-Timeout` (seconds), in ms: how long the caller will wait. */
   readonly deadlineMs: number | undefined;
-  /** `Prefer: respond-async`: answer 202 with the job; `wait=N`, also alone, waits so long (ms) for the result before. */
+  /**
+   * `Prefer: respond-async`: respond with 202 and the job; `wait=N`, also alone, first waits that long (ms) for the result.
+   */
   readonly respondAsync: boolean;
   readonly waitMs: number;
   /** From `X-Sluice-On-Disconnect`. */
@@ -42,7 +44,7 @@ function readIdempotencyKey(value: Header): string | undefined {
   return value;
 }
 
-/** A hint that SDKs write by themselves (`NOT_GIVEN`, `0` for less than a second): what is no positive number is ignored. */
+/** A hint that SDKs send on their own (`NOT_GIVEN`, `0` for less than a second): anything but a positive number is ignored. */
 function readTimeout(value: Header): number | undefined {
   if (value === undefined) return undefined;
   const seconds = Number(value);
@@ -55,7 +57,7 @@ function readOnDisconnect(value: Header): 'cancel' | 'continue' | undefined {
   throw invalid('X-Sluice-On-Disconnect', '"cancel" or "continue"');
 }
 
-/** `Prefer` (RFC 7240): unknown preferences are ignored, as it says. */
+/** Parses `Prefer` (RFC 7240), which requires that unknown preferences are ignored. */
 function readPrefer(value: Header): { respondAsync: boolean; waitMs: number } {
   const preferences = (Array.isArray(value) ? value.join(',') : (value ?? '')).split(',').map((part) => part.trim());
   const respondAsync = preferences.some((part) => part.toLowerCase() === 'respond-async');

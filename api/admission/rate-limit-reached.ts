@@ -2,20 +2,20 @@ import { ApiError } from '../../shared/errors.ts';
 
 const short = { requests: 'RPM', tokens: 'TPM' };
 
-/** A limit for a minute that a request went over. */
+/** A limit per minute that a request exceeds. */
 export interface ReachedLimit {
-  /** What it is the limit of. */
+  /** The owner of the limit. */
   readonly whose: string;
   readonly what: keyof typeof short;
   readonly limit: string | number;
-  /** Tokens that the request is counted as. */
+  /** Tokens that the request counts as. */
   readonly asked?: string;
   readonly retryAfterMs: number;
-  /** The limits in force, as the answer shows them. */
+  /** The limits in force, for the response's headers. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The 429 for it, in OpenAI's words, out of which clients read how long to wait. */
+/** The 429 for it, worded like OpenAI's, from which clients parse how long to wait. */
 export function rateLimitReached({ whose, what, limit, asked, retryAfterMs, headers }: ReachedLimit): ApiError {
   const need = asked === undefined ? '' : `, Requested ${asked}`;
   const seconds = (retryAfterMs / 1000).toFixed(3);

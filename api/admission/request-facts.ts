@@ -2,8 +2,8 @@ import type { RequestFacts } from '../../shared/money/hold.ts';
 import type { Parsed } from '../pipeline/endpoint.ts';
 
 /**
- * What is known of a request as it is queued, with the turns that were put before it. What it shows was counted when it was
- * taken apart: its text is not read here.
+ * Facts of a request as it is queued, including earlier turns. Its media were counted when it was parsed: its text is not
+ * read here.
  */
 export function requestFacts({ request, extent }: Pick<Parsed, 'request' | 'extent'>): RequestFacts {
   // Not its characters: a Chinese one may be three tokens.

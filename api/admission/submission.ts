@@ -8,13 +8,13 @@ import type { ParsedRequest } from '../pipeline/parsed-request.ts';
 export interface Submission {
   readonly job: JobIdentity;
   readonly caller: Caller;
-  /** Let go once it is queued: a caller who waits for its answer must not keep 20 MiB in memory. */
+  /** Released once it is queued: a caller who waits for its answer must not keep 20 MiB in memory. */
   parsed: ParsedRequest | ParsedLargeRequest | undefined;
-  /** Where the request has been put already. */
+  /** Where the request is stored already. */
   placed?: StoredRequest;
   readonly bodyHash: string;
-  /** Whether the job is cancelled when its caller leaves. */
+  /** Whether the job is cancelled when its caller disconnects. */
   readonly cancelsOnLeave: boolean;
-  /** What the request takes of the memory, where that is counted: closed once it is queued. */
+  /** The request's share of memory, if it is counted: closed once it is queued. */
   readonly share?: BodyShare | undefined;
 }

@@ -16,12 +16,12 @@ import type { Caller } from './caller.ts';
 import { KeyUses } from './key-uses.ts';
 
 const cachedCallers = 10_000;
-/** How long the database may take to show a key. */
+/** Timeout for reading a key from the database. */
 const lookUpMs = 2000;
 
 /**
- * Finds callers by their keys. What a key is may be remembered for long, because whether it is still so is asked of Redis
- * with every request (in `admit`, or here where nothing is admitted): revoking and changing need no message to arrive.
+ * Finds callers by their keys. A caller may be cached for long, because each request checks in Redis that it is current (in
+ * `admit`, or here if nothing is admitted). Revocations and changes therefore need no message to arrive.
  */
 export class CallerDirectory {
   readonly #db: Database;
@@ -44,10 +44,10 @@ export class CallerDirectory {
   }
 
   /**
-   * The caller with this key.
-   * @param from the network that it came from, asked for where the key is not known; undefined: one that many share
-   * @throws ApiError 401 when there is none or the key has expired, 429 when too many wrong ones came from there, 503 when
-   * the database does not answer in time.
+   * Returns the caller with this key.
+   * @param from returns the network of the request, called if the key is unknown; undefined for a network that many share
+   * @throws ApiError 401 when the key is unknown or has expired, 429 when too many wrong keys came from the network, 503
+   * when the database does not respond in time.
    */
   async find(key: string, from?: () => string | undefined): Promise<Caller> {
     try {
@@ -57,22 +57,22 @@ export class CallerDirectory {
     }
   }
 
-  /** The same again, for what lasts longer than a request: a socket, whose key may have expired since. @throws as `find` */
+  /** Checks the key again for what outlives a request, such as a socket: it may have expired since. @throws as `find` */
   async findAgain({ hash }: Caller): Promise<Caller> {
     return await this.#find(hash);
   }
 
   async #find(hash: string, from: () => string | undefined = () => undefined): Promise<Caller> {
     let caller = this.#callers.get(hash);
-    // What is remembered may be old: the key may have been given more time.
+    // The cached caller may be stale: the key's expiry may have been extended.
     if (caller === undefined || isExpired(caller)) caller = await this.#lookUp(hash, from());
     this.#uses.note(caller.apiKeyId);
     return caller;
   }
 
   /**
-   * The account as it calls by the hidden key of its playground, which is made on first use. Behind a session only.
-   * @throws ApiError 503 when the database does not answer in time.
+   * Returns the account as caller by the hidden key of its playground, made on first use. Only for requests with a session.
+   * @throws ApiError 503 when the database does not respond in time.
    */
   async consoleCallerOf(account: string): Promise<Caller> {
     const known = this.#callers.get(this.#consoleHashes.get(account) ?? '');
@@ -83,8 +83,8 @@ export class CallerDirectory {
   }
 
   /**
-   * For requests that are not admitted: the caller as the key is now.
-   * @throws ApiError 401 when it has been revoked or has expired.
+   * Returns the current state of the caller, for requests that are not admitted.
+   * @throws ApiError 401 when the key has been revoked or has expired.
    */
   async assertActive(caller: Caller): Promise<Caller> {
     const flag = await this.#redis.get(accountKeys.keyActive(caller.account, caller.apiKeyId));
@@ -95,9 +95,9 @@ export class CallerDirectory {
   }
 
   /**
-   * The caller as the database has it now, for this and later requests; Redis has its flag afterwards. What was checked by
-   * the old one has to be checked again (see `assertInScope`).
-   * @throws ApiError 401 when the key was revoked or has expired, 503 when the database does not answer in time.
+   * Reads the caller from the database, for this and later requests, and restores its flag in Redis. What was checked for
+   * the old caller has to be checked again (see `assertInScope`).
+   * @throws ApiError 401 when the key was revoked or has expired, 503 when the database does not respond in time.
    */
   async reload(caller: Caller): Promise<Caller> {
     this.#callers.delete(caller.hash);
@@ -108,22 +108,22 @@ export class CallerDirectory {
     return reloaded;
   }
 
-  /** Writes a key's flag from the database, unless Redis has a later one by now: a revocation always stands. */
+  /** Writes a key's flag from the database unless Redis has a later one. A revocation always wins. */
   async restoreFlag(caller: Caller): Promise<void> {
     await this.#lookUps.read(() => this.#announce(caller));
   }
 
-  /** Writes down which keys were used last. */
+  /** Writes the latest uses of keys. */
   async close(): Promise<void> {
     await this.#uses.close();
   }
 
-  /** Tells Redis what the database has of a key, and answers it; undefined where it is not valid any more. */
+  /** Copies a key from the database to Redis and returns it, or undefined if it is no longer valid. */
   async #announce({ hash }: Caller): Promise<ApiKey | undefined> {
     const apiKey = await findApiKeyByHash(this.#db, hash);
     if (apiKey === undefined) return undefined;
     if (apiKey.revokedAt === undefined) return await announceKey(this.#db, this.#redis, apiKey);
-    // Whoever revoked it could not tell Redis.
+    // The revocation did not reach Redis.
     await writeKeyFlag(this.#redis, apiKey, 0);
     return undefined;
   }
@@ -154,7 +154,7 @@ export class CallerDirectory {
   }
 }
 
-/** Puts an entry into a bounded map; the one that has been there longest makes room. */
+/** Adds an entry to a bounded map, which evicts its oldest entry. */
 function remember<Value>(map: Map<string, Value>, key: string, value: Value): void {
   if (map.size >= cachedCallers && !map.has(key)) map.delete(map.keys().next().value as string);
   map.set(key, value);
@@ -181,15 +181,15 @@ function callerOf(key: ApiKey): Caller {
   };
 }
 
-/** OpenAI's words, by which clients tell a wrong key from a bad request. */
+/** OpenAI's message, by which clients distinguish a wrong key from a bad request. */
 const incorrectKey = 'Incorrect API key provided';
 
-/** The 401 for a key that is unknown or was revoked. */
+/** The 401 for a key that is unknown or revoked. */
 export function notValid(): ApiError {
   return new ApiError('invalid_api_key', `${incorrectKey}. It is not valid, or has been revoked.`);
 }
 
-/** The same 401 with as much of the key as OpenAI shows; any other error as it is. */
+/** Adds as much of the key as OpenAI shows to this 401. Other errors stay as they are. */
 function showingKey(error: unknown, key: string): unknown {
   if (!(error instanceof ApiError) || error.code !== 'invalid_api_key') return error;
   const shown = /^[\w-]{20,}$/.test(key) ? `${key.slice(0, 5)}***${key.slice(-2)}` : '***';
@@ -205,8 +205,8 @@ function assertNotExpired(caller: Caller): void {
 }
 
 /**
- * Knows the caller by `Authorization: Bearer …`, by `x-api-key`, which Anthropic's clients send, by `api-key`, which Azure's
- * do, or by a WebSocket's subprotocol, as browsers can set nothing else.
+ * Authenticates by `Authorization: Bearer …`, by `x-api-key` (Anthropic's clients), by `api-key` (Azure's clients), or by a
+ * WebSocket's subprotocol, as browsers can set nothing else.
  * @throws ApiError 401, 403 for an operator key, which is for /admin/v1 only.
  */
 export function authenticate(callers: CallerDirectory, forwarded: ForwardedHeaders): Middleware<State> {
@@ -220,7 +220,7 @@ export function authenticate(callers: CallerDirectory, forwarded: ForwardedHeade
   };
 }
 
-/** Also refuses revoked keys; for routes that do not go through admission. */
+/** Refuses revoked keys, for routes that do not go through admission. */
 export function requireActiveKey(callers: CallerDirectory): Middleware<State> {
   return async (ctx, next) => {
     ctx.state.caller = await callers.assertActive(ctx.state.caller);
@@ -228,7 +228,7 @@ export function requireActiveKey(callers: CallerDirectory): Middleware<State> {
   };
 }
 
-/** The API key that a request carries. @throws ApiError 401. */
+/** Returns the API key of a request. @throws ApiError 401. */
 export function readKey(headers: IncomingHttpHeaders): string {
   const { authorization } = headers;
   const apiKey = headers['x-api-key'] || headers['api-key'];
@@ -250,7 +250,7 @@ export function readKey(headers: IncomingHttpHeaders): string {
 
 const keyProtocol = 'openai-insecure-api-key.';
 
-/** The key among a WebSocket's offered subprotocols. OpenAI's name for it, and its word for who can see the key. */
+/** Returns the key among a WebSocket's offered subprotocols. Both the prefix and its warning are OpenAI's. */
 function readProtocolKey(offered: string | undefined): string | undefined {
   const protocols = offered?.split(',').map((name) => name.trim());
   return protocols?.find((name) => name.startsWith(keyProtocol))?.slice(keyProtocol.length);

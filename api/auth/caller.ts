@@ -1,12 +1,12 @@
 import type { KeyKind, KeySettings } from '../../shared/accounts/api-keys.ts';
 
-/** Who calls: an account by one of its API keys, with what is set for the key. */
+/** The caller: an account and one of its API keys, with the key's settings. */
 export interface Caller extends KeySettings {
   readonly account: string;
   readonly apiKeyId: string;
-  /** SHA-256 of the key, by which the database knows it. */
+  /** SHA-256 of the key, by which the database finds it. */
   readonly hash: string;
   readonly kind: KeyKind;
-  /** The key's revision when it was read: another one in Redis tells that this is old. */
+  /** The key's revision when it was read. A different one in Redis means that this caller is stale. */
   readonly revision: number;
 }

@@ -2,10 +2,10 @@ import type { KeySettings } from '../../shared/accounts/api-keys.ts';
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import { ApiError } from '../../shared/errors.ts';
 
-/** What a key is limited to. */
+/** The restrictions of a key. */
 export type KeyScopes = Pick<KeySettings, 'capabilities' | 'models'>;
 
-/** What is asked of a key: a model by the id that the request names, and what it is to do. */
+/** A requested model by the id in the request, and its capability. */
 export interface WantedModel {
   readonly id: string;
   readonly capability: Capability;
@@ -17,9 +17,9 @@ export function isInScope(scopes: KeyScopes, wanted: WantedModel | undefined): b
 }
 
 /**
- * A model that is outside of a key's scope is told to be so: what models there are is no secret (the price list shows them),
- * and a caller who reads 404 would look for a spelling mistake. A model that stands in for one that the key may use is the
- * operator's choice, and is not asked about.
+ * Checks a model against a key's scope. The error names the model: models are no secret (the price list shows them), and a
+ * 404 would make the caller look for a spelling mistake. Fallbacks of a permitted model are the operator's choice, and are
+ * not checked.
  * @throws ApiError 403 that names what is not allowed.
  */
 export function assertInScope(scopes: KeyScopes, wanted: WantedModel): void {

@@ -1,23 +1,23 @@
 import type { Database } from '../../shared/database/database.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 
-/** How often a key's use is written down, at most. */
+/** Minimum interval between two writes of a key's use. */
 const intervalMs = 60_000;
-/** Uses that come within this time are written together. */
+/** Batch window for uses. */
 const gatherMs = 1000;
-/** Keys that are remembered, and keys that may wait for one writing. */
+/** Maximum number of remembered keys, and of keys waiting for a write. */
 const maxKeys = 10_000;
-/** Ids that one statement names. */
+/** Maximum ids in one statement. */
 const batchSize = 500;
 
 /**
- * When keys were used last, for people who look at their keys. Never in a request's way: uses are written in batches, each
- * key's at most once a minute, and where that fails nothing is said but in the log.
+ * Records when keys were last used, for display. Writes never delay a request: they are batched, at most once a minute for
+ * each key, and failures are only logged.
  */
 export class KeyUses {
   readonly #db: Database;
   readonly #log: Logger;
-  /** When a key's use was noted last, by its id, the oldest first. */
+  /** Time of a key's last noted use by its id, the oldest first. */
   readonly #noted = new Map<string, number>();
   #pending = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
@@ -29,7 +29,7 @@ export class KeyUses {
     this.#log = log;
   }
 
-  /** A key is used now. */
+  /** Notes a use of the key. */
   note(id: string): void {
     const now = Date.now();
     const last = this.#noted.get(id);
@@ -41,7 +41,7 @@ export class KeyUses {
     this.#arm();
   }
 
-  /** Writes what is noted. */
+  /** Writes pending uses. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -55,7 +55,7 @@ export class KeyUses {
       this.#timer = undefined;
       this.#writing = this.#write().finally(() => {
         this.#writing = undefined;
-        // What came meanwhile.
+        // Uses noted during the write.
         if (this.#pending.size > 0) this.#arm();
       });
     }, gatherMs);
@@ -65,7 +65,7 @@ export class KeyUses {
   async #write(): Promise<void> {
     const ids = [...this.#pending];
     this.#pending = new Set();
-    // Gathered within a moment: one time is exact enough for all.
+    // The batch window is short: one time is exact enough for all.
     const now = Date.now();
     try {
       for (let start = 0; start < ids.length; start += batchSize) {

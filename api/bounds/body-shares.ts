@@ -1,33 +1,33 @@
 import { ApiError } from '../../shared/errors.ts';
 
-/** Whose body it is. */
+/** Owner of a body. */
 export interface BodyOwner {
   readonly account: string;
   readonly apiKeyId: string;
 }
 
-/** What bodies may take together. */
+/** Bounds on the bodies of all callers together. */
 export interface BodyShareLimits {
-  /** Bytes of all callers. */
+  /** Total bytes of all callers. */
   readonly bytes: number;
-  /** Bodies that one API key may be sending at a time. */
+  /** Concurrent bodies of one API key. */
   readonly bodies: number;
-  /** What the bytes are, as a refused caller is told. */
+  /** Name of the bytes in error messages. */
   readonly what: string;
 }
 
-/** What the bodies of an account, or of an API key, take. */
+/** Usage of one account or API key. */
 interface Part {
   bytes: number;
   bodies: number;
 }
 
-/** The parts of those who send something, by their id; nobody else takes memory. */
+/** Usage by id. Idle accounts and keys have no entry, so they take no memory. */
 type Parts = Map<string, Part>;
 
 /**
- * What the bodies take that are being read, or wait to be queued. An account may have half of what others leave, so that
- * something is left for the next one whoever came before; an API key may have half of its account's part.
+ * Memory used by bodies that are being read or wait to be queued. An account may use half of what the others leave free, so
+ * that late arrivals find room; an API key may use half of its account's part.
  */
 export class BodyShares {
   readonly #limits: BodyShareLimits;
@@ -39,12 +39,12 @@ export class BodyShares {
     this.#limits = limits;
   }
 
-  /** Bytes under way, all callers together. */
+  /** Bytes in flight, of all callers. */
   get total(): number {
     return this.#total;
   }
 
-  /** Counts a body that begins. @throws ApiError 429. */
+  /** Counts a new body. @throws ApiError 429. */
   open(owner: BodyOwner): BodyShare {
     const account = this.#accounts.get(owner.account) ?? { bytes: 0, bodies: 0 };
     const key = this.#keys.get(owner.apiKeyId) ?? { bytes: 0, bodies: 0 };
@@ -98,13 +98,13 @@ function leave(parts: Parts, id: string, part: Part): void {
   if (part.bodies === 0) parts.delete(id);
 }
 
-/** One body's part. */
+/** The share of one body. */
 export interface BodyShare {
-  /** Counts bytes that have come. @throws ApiError 429 when they are more than the caller may have under way. */
+  /** Counts received bytes. @throws ApiError 429 if the caller has too many bytes in flight. */
   grow(bytes: number): void;
-  /** Some bytes are gone. */
+  /** Releases some bytes. */
   shrink(bytes: number): void;
-  /** All of it is gone; again it does nothing. */
+  /** Releases all bytes. Later calls do nothing. */
   close(): void;
 }
 

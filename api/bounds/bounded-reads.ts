@@ -1,25 +1,25 @@
 import { ApiError } from '../../shared/errors.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 
-/** Late reads that may be under way before further ones are refused at once. */
+/** Late reads in flight at which further ones are refused at once. */
 const maxLate = 16;
 
 /**
- * Reads that callers wait for, of a storage that may stop to answer: each for a bounded time. One that is late goes on by
- * itself, and while many do, no more are begun: they would only wait behind them, and fill the memory.
+ * Bounds the time of reads from a storage that may stop responding. A late read continues in the background. While many do,
+ * new reads are refused: they would only queue behind them and fill the memory.
  */
 export class BoundedReads {
   readonly #patienceMs: number;
   readonly #message: string;
   #late = 0;
 
-  /** @param message what a caller is told whose read was not answered in time, or failed */
+  /** @param message for a caller whose read timed out or failed */
   constructor(patienceMs: number, message: string) {
     this.#patienceMs = patienceMs;
     this.#message = message;
   }
 
-  /** What `begin` answers. @throws ApiError 503 when that fails, or takes too long. */
+  /** Returns the result of `begin`. @throws ApiError 503 when it fails or times out. */
   async read<Row>(begin: () => Promise<Row>): Promise<Row> {
     if (this.#late >= maxLate) throw this.#unavailable();
     const reading = begin();

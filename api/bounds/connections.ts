@@ -4,40 +4,40 @@ import type { Logger } from '../../shared/runtime/log.ts';
 import { networkOf } from '../http/network-of.ts';
 import { Tally } from './tally.ts';
 
-/** How often connections are looked at, in ms. */
+/** Interval between sweeps, in ms. */
 const usualSweepMs = 1000;
-/** Requests that may wait on one connection behind another: nobody who means well sends more before an answer. */
+/** Pipelined requests that may wait on one connection. No legitimate client sends more before a response. */
 const maxPipelined = 32;
 
-/** What connections may take. */
+/** Bounds on connections. */
 export interface ConnectionLimits {
   readonly maxConnections: number;
-  /** Connections of one address, or of one IPv6 network of 64 bits. */
+  /** Connections of one address, or of one /64 IPv6 network. */
   readonly addressConnections: number;
-  /** How long a client may take no byte of what waits for it. */
+  /** How long a client may read no byte of its pending data. */
   readonly unreadMs: number;
-  /** Bytes that may wait for clients, all together. */
+  /** Unsent bytes of all clients together. */
   readonly unsentBytes: number;
-  /** Whether many callers share this address: a trusted proxy, this machine. */
+  /** Whether many callers share this address, such as a trusted proxy or this machine. */
   readonly isShared: (address: string) => boolean;
 }
 
-/** Why connections were ended, as metrics name it. */
+/** Reasons for closing a connection, as labels of metrics. */
 export type CutReason = 'unread' | 'unsent' | 'pipelined' | 'address' | 'full';
 
-/** A connection on which something waits to be taken. */
+/** A connection with unsent data. */
 interface Unread {
   readonly socket: Socket;
-  /** Bytes that the client's side has taken so far. */
+  /** Bytes that the client's side has accepted so far. */
   taken: number;
-  /** Since when it has taken nothing. */
+  /** When it last accepted a byte. */
   since: number;
   bytes: number;
 }
 
 /**
- * Every connection of the server: how many there may be, and how long a client may leave unread what was sent to it,
- * whatever kind of answer that is. What nobody takes stands in this process's memory.
+ * All connections of the server. Bounds their number, and how long a client may leave data of any response unread, because
+ * unread data stays in this process's memory.
  */
 export class Connections {
   readonly #limits: ConnectionLimits;
@@ -46,7 +46,7 @@ export class Connections {
   readonly #open = new Set<Socket>();
   readonly #unread = new Map<Socket, Unread>();
   readonly #addresses = new Tally();
-  /** Answers that wait for the one before them on their connection. */
+  /** Responses that wait for an earlier one on their connection. */
   readonly #pipelined = new Map<Socket, Set<ServerResponse>>();
   #timer: NodeJS.Timeout | undefined;
   #unsent = 0;
@@ -57,38 +57,39 @@ export class Connections {
     this.#onCut = onCut;
   }
 
-  /** Connections that are open. */
+  /** Number of open connections. */
   get size(): number {
     return this.#open.size;
   }
 
-  /** Bytes that wait to be taken, as of the last look. */
+  /** Unsent bytes as of the last sweep. */
   get unsent(): number {
     return this.#unsent;
   }
 
-  /** Watches a server's connections from now on. */
+  /** Starts to watch a server's connections. */
   watch(server: Server): void {
     const { maxConnections, unreadMs } = this.#limits;
     server.maxConnections = maxConnections;
     server.on('drop', () => this.#onCut('full'));
     server.on('connection', (socket) => this.#opened(socket));
     server.on('request', (request, response) => {
-      // It gets its connection when the answer before it is out.
+      // The response has no socket until the one before it is sent.
       if (response.socket === null) this.#wait(request, response);
     });
     this.#timer = setInterval(() => this.sweep(), Math.min(usualSweepMs, unreadMs / 4));
     this.#timer.unref();
   }
 
-  /** An answer of so many bytes is about to be sent: where it would be too much, others make room. */
+  /** Announces a response of `bytes`. If it exceeds the limit, other connections are closed to make room. */
   expect(bytes: number): void {
     this.#unsent += bytes;
     if (this.#unsent > this.#limits.unsentBytes) this.sweep(bytes);
   }
 
   /**
-   * Cuts connections whose clients have taken nothing for too long, and, while too much waits, those that keep most for longest.
+   * Closes connections whose clients have read nothing for too long. While the total is too high, also closes those with the
+   * most unread data for the longest time.
    * @param coming bytes that are about to be added
    */
   sweep(coming = 0): void {
@@ -140,7 +141,7 @@ export class Connections {
     let bytes = socket.writableLength;
     for (const response of this.#pipelined.get(socket) ?? [])
       if (response.socket === null) bytes += response.writableLength;
-    // One that was cut is open until it says so; what it kept counts no more, or others would be cut for it.
+    // A destroyed socket stays listed until `close`. Its bytes no longer count, or others would be closed for them.
     if (bytes === 0 || socket.destroyed) {
       this.#unread.delete(socket);
       return;
@@ -164,13 +165,13 @@ export class Connections {
   }
 }
 
-/** What Node itself looks at to tell a slow write from one that stands still. */
+/** What Node itself reads to distinguish a slow write from a stalled one. */
 interface StreamHandle {
   readonly bytesWritten?: number;
   readonly writeQueueSize?: number;
 }
 
-/** Bytes that the system has taken off this process. A chunk that is being sent counts as far as it is. */
+/** Bytes that the system has accepted from this process. A chunk in progress counts as far as it is sent. */
 function takenOf(socket: Socket): number {
   const { _handle: handle } = socket as Socket & { readonly _handle?: StreamHandle | null };
   if (handle?.bytesWritten === undefined) return socket.bytesWritten - socket.writableLength;

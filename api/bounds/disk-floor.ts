@@ -1,23 +1,23 @@
 import { statfs } from 'node:fs/promises';
 import { ApiError } from '../../shared/errors.ts';
 
-/** How old the figure may be. */
+/** Maximum age of the figure. */
 const ageMs = 1000;
 
-/** Keeps uploads from filling the disk that the database and the queue need, too. */
+/** Keeps uploads from filling the disk, which the database and the queue also need. */
 export class DiskFloor {
   readonly #folder: string;
   readonly #floor: number;
   #readAt = 0;
   #free = Number.POSITIVE_INFINITY;
 
-  /** @param floor free bytes below which nothing more is taken */
+  /** @param floor free bytes below which uploads are refused */
   constructor(folder: string, floor: number) {
     this.#folder = folder;
     this.#floor = floor;
   }
 
-  /** Free bytes, as of a second ago. Reads the figure anew behind the caller's back. */
+  /** Free bytes, at most a second old. A stale figure is refreshed in the background. */
   get free(): number {
     const now = Date.now();
     if (now - this.#readAt > ageMs) {
@@ -27,7 +27,6 @@ export class DiskFloor {
     return this.#free;
   }
 
-  /** Reads the figure. */
   async refresh(): Promise<void> {
     const { bavail, bsize } = await statfs(this.#folder);
     this.#free = bavail * bsize;

@@ -1,10 +1,9 @@
-/** What waits for something that all accounts share. */
+/** A task that waits for a resource shared by all accounts. */
 export interface FairTask {
   readonly account: string;
   readonly bytes: number;
 }
 
-/** The tasks of one account. */
 interface Lane<Task> {
   readonly tasks: Task[];
   bytes: number;
@@ -12,18 +11,18 @@ interface Lane<Task> {
   start: number;
 }
 
-/** What may wait, all accounts together. */
+/** Bounds on the waiting tasks of all accounts together. */
 export interface FairQueueLimits {
   readonly tasks: number;
   readonly bytes: number;
 }
 
-/** Accounts without waiting tasks whose use is remembered. */
+/** Idle accounts whose usage is remembered. */
 const maxIdleLanes = 1000;
 
 /**
- * A bounded queue that accounts share by start-time fair queueing: the next task is of the account that has used the least
- * time, and a full queue takes from the account that fills most of it.
+ * A bounded queue with start-time fair queueing. The next task belongs to the account that has used the least time. A full
+ * queue drops tasks of the account that fills most of it.
  */
 export class FairQueue<Task extends FairTask> {
   readonly #limits: FairQueueLimits;
@@ -42,7 +41,7 @@ export class FairQueue<Task extends FairTask> {
 
   /**
    * Adds a task.
-   * @returns the tasks that have no place: others', of whoever fills more of the queue; or this one.
+   * @returns the dropped tasks: those of the account that fills most of the queue, or this one.
    */
   push(task: Task): Task[] {
     const lane = this.#lane(task.account);
@@ -60,12 +59,12 @@ export class FairQueue<Task extends FairTask> {
     return dropped;
   }
 
-  /** Whether the account has tasks waiting. */
+  /** Whether the account has waiting tasks. */
   has(account: string): boolean {
     return (this.#lanes.get(account)?.tasks.length ?? 0) > 0;
   }
 
-  /** Takes the next task out, of those accounts that may have one now. */
+  /** Removes and returns the next task of an account that `may` accepts. */
   take(may: (account: string) => boolean = () => true): Task | undefined {
     let next: Lane<Task> | undefined;
     for (const [account, lane] of this.#lanes) {
@@ -78,20 +77,20 @@ export class FairQueue<Task extends FairTask> {
     return task;
   }
 
-  /** Counts what a task of the account has taken. */
+  /** Charges the account for the time that a task took. */
   spend(account: string, ms: number): void {
     const lane = this.#lane(account);
     lane.start = Math.max(lane.start, this.#clock) + ms;
     this.#forgetIdle();
   }
 
-  /** Takes a task out, if it still waits. */
+  /** Removes a task if it still waits. */
   remove(task: Task): void {
     const lane = this.#lanes.get(task.account);
     if (lane?.tasks.includes(task)) this.#drop(lane, task);
   }
 
-  /** Takes all tasks out. */
+  /** Removes all tasks and returns them. */
   clear(): Task[] {
     const tasks = [...this.#lanes.values()].flatMap((lane) => lane.tasks);
     this.#lanes.clear();
@@ -103,7 +102,7 @@ export class FairQueue<Task extends FairTask> {
   #lane(account: string): Lane<Task> {
     const known = this.#lanes.get(account);
     if (known !== undefined) {
-      // Whoever did not use it saves nothing up.
+      // An idle account accumulates no credit.
       if (known.tasks.length === 0) known.start = Math.max(known.start, this.#clock);
       return known;
     }

@@ -1,20 +1,20 @@
 import { ApiError } from '../../shared/errors.ts';
 import { Tally } from './tally.ts';
 
-/** Connections that may follow one job at a time. */
+/** Concurrent connections that follow one job. */
 const maxJobWatchers = 32;
-/** How many times as many as one of its API keys an account may have. */
+/** Limit of an account, as a multiple of the limit of one API key. */
 const keysPerAccount = 4;
 
-/** Who opens a socket, and the job that it follows. */
+/** The owner of a socket, and the job that it follows. */
 export interface SocketOwner {
   readonly account: string;
-  /** Undefined on the console, where a session watches. */
+  /** Undefined in the console, which has a session instead. */
   readonly apiKeyId?: string | undefined;
   readonly job?: string;
 }
 
-/** WebSockets, and connections that follow a job: they cost nothing once open, so they are counted. */
+/** Counts WebSockets and connections that follow a job: no other limit bounds them while they are open. */
 export class SocketShares {
   readonly #maxPerKey: number;
   readonly #open = new Tally();
@@ -24,9 +24,9 @@ export class SocketShares {
   }
 
   /**
-   * Counts one.
-   * @returns how to uncount it
-   * @throws ApiError 429 when there are too many of its key, its account or its job.
+   * Counts a connection.
+   * @returns a function that releases it
+   * @throws ApiError 429 when its key, account or job has too many.
    */
   take({ account, apiKeyId, job }: SocketOwner): () => void {
     const perKey = this.#maxPerKey;

@@ -1,4 +1,4 @@
-/** Amounts by name; a name without an amount takes no memory. */
+/** Amounts by name. Names with zero take no memory. */
 export class Tally {
   readonly #amounts = new Map<string, number>();
 
@@ -12,7 +12,7 @@ export class Tally {
     else this.#amounts.set(name, sum);
   }
 
-  /** Names that have an amount. */
+  /** Number of names with an amount. */
   get size(): number {
     return this.#amounts.size;
   }

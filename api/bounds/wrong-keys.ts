@@ -1,25 +1,25 @@
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
 
-/** Networks that are remembered; the one that was quiet longest makes room. */
+/** Networks that are remembered. The least recently used one is evicted. */
 const maxNetworks = 10_000;
 const windowMs = 60_000;
-/** How old the list of valid keys may be, and how many it has at most. */
+/** Maximum age of the list of valid keys, and its maximum size. */
 const listMs = 1000;
 const maxListed = 100_000;
-/** How many times as long as its last reading took the list is kept at least: reading it must not be the harm. */
+/** Minimum age of the list, as a multiple of the time to read it, which bounds the load of reading. */
 const restFactor = 20;
 
-/** What a network has tried of late: runs empty evenly within a minute. */
+/** Recent attempts of a network. The level drains evenly over a minute. */
 interface Tries {
   level: number;
   at: number;
 }
 
 /**
- * Bounds the look-ups of unknown API keys by each network, so that guessing does not keep the database from others. A
- * valid key is never refused for the wrong ones beside it: those that this process has not met are told by a list that is
- * read while somebody guesses.
+ * Bounds look-ups of unknown API keys per network, so that guessing does not keep the database from others. A valid key is
+ * never refused for wrong ones from the same network: a list of valid keys, read while somebody guesses, covers keys that
+ * are new to this process.
  */
 export class WrongKeys {
   readonly #db: Database;
@@ -34,9 +34,9 @@ export class WrongKeys {
   }
 
   /**
-   * Before a key is looked up that this process does not know.
+   * Called before an unknown key is looked up.
    * @param hash of the key
-   * @throws ApiError 429 when the network has tried too many wrong ones and this is none of the valid.
+   * @throws ApiError 429 when the network has tried too many wrong keys and this key is not a valid one.
    */
   async assertMayTry(network: string, hash: string): Promise<void> {
     const level = this.#levelOf(network);
@@ -50,7 +50,6 @@ export class WrongKeys {
     );
   }
 
-  /** Counts a wrong key. */
   note(network: string): void {
     const level = this.#levelOf(network) + 1;
     this.#networks.delete(network);

@@ -4,18 +4,18 @@ import { supportOf } from '../../shared/catalogue/chat-fields.ts';
 import { chatFieldSupport } from '../../shared/vendors/chat-field-support.ts';
 import { checkGivenFields } from '../pipeline/check-given-fields.ts';
 
-/** Which fields of a chat a request asks for. */
+/** The chat fields of a request. */
 export interface ChatFieldRequirements {
-  /** By the names of a chat: see `givenChatFields`. */
+  /** Names of fields in a chat: see `givenChatFields`. */
   readonly chatFields: readonly string[];
-  /** What the caller calls them, where that differs. */
+  /** The caller's names, if they differ. */
   readonly chatFieldNames?: Readonly<Record<string, string>>;
 }
 
 /**
- * Holds the fields of a chat against the vendor of a route: where its worker leaves out hints, they are
- * answered by the caller's names.
- * @throws ApiError 400 that names a field whose absence would change the answer, unless such ones are to be dropped, too.
+ * Checks the fields of a chat against the vendor of a route.
+ * @returns the ignored fields by the caller's names: hints that the vendor's worker omits
+ * @throws ApiError 400 that names a field whose absence would change the answer, unless those are to be dropped, too.
  */
 export function checkChatFields(
   { chatFields, chatFieldNames = {} }: ChatFieldRequirements,

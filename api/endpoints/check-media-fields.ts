@@ -3,15 +3,15 @@ import { mediaFieldSupport } from '../../shared/vendors/media-field-support.ts';
 import { checkGivenFields } from '../pipeline/check-given-fields.ts';
 import type { Check } from '../pipeline/endpoint.ts';
 
-/** What a request other than a chat asks for. */
+/** The fields of a request other than a chat. */
 export interface MediaFieldRequirements {
   /** See `givenMediaFields`. */
   readonly mediaFields: readonly string[];
 }
 
 /**
- * A capability's own check, and behind it that of the request's fields against the vendor of the route: those that its
- * adapter leaves out are named, and those whose absence would change the answer are refused.
+ * Adds a check of the request's fields to a capability's own. Fields that the vendor's adapter omits are returned; those
+ * whose absence would change the answer are refused.
  */
 export function withFieldCheck<Requirements extends MediaFieldRequirements>(
   capability: MediaCapability,

@@ -14,7 +14,7 @@ import { responses } from './responses/responses.ts';
 import { videos } from './videos/videos.ts';
 import { videosRemix } from './videos/videos-remix.ts';
 
-/** Every endpoint that makes jobs: routes and views are made of this list. */
+/** Every endpoint that makes jobs: routes and views are derived from this list. */
 export const endpoints: readonly Endpoint[] = [
   chatCompletions,
   completions,

@@ -39,12 +39,12 @@ export interface HealthDependencies {
 /** How long the database may take to answer that it is there. */
 const databaseMs = 2000;
 
-/** Paths that tell whether the process lives: the usual ones, and those of other gateways that tools ask. */
+/** Paths of the liveness check: the common ones, and those of other gateways that tools use. */
 export const livenessPaths = ['/healthz', '/health', '/health/liveliness', '/health/liveness'] as const;
-/** Paths that tell whether it can take requests. */
+/** Paths of the readiness check. */
 export const readinessPaths = ['/readyz', '/health/readiness'] as const;
 
-/** `GET /healthz`: the process lives. */
+/** `GET /healthz`: the process is alive. */
 export const healthz: Middleware<State> = (ctx) => {
   ctx.state.endpoint = 'healthz';
   ctx.body = { status: 'ok' };
@@ -76,8 +76,9 @@ export function readyz(services: HealthDependencies, db: Database, isClosing: ()
 }
 
 /**
- * `GET /metrics`, for Prometheus. Adds what only an api process tells: the queues, which all of them see alike.
- * @throws ApiError 403 for whom they are not for, 404 where they have a port of their own.
+ * `GET /metrics`, for Prometheus. Adds the metrics that only api processes export: the queues, with equal values in each of
+ * them.
+ * @throws ApiError 403 for unauthorized readers, 404 if metrics have a separate port.
  */
 export function metrics(services: HealthDependencies): Middleware<State> {
   registerQueueMetrics(services);
@@ -107,7 +108,7 @@ function registerQueueMetrics(services: HealthDependencies): void {
       registers: [services.registry],
       async collect() {
         for (const capability of capabilities) {
-          // A scrape must not hang on a Redis that is away.
+          // A scrape must not hang on an unavailable Redis.
           const depth = await withTimeout(services.queue(capability).depth(), 1000);
           if (depth !== undefined) this.set({ capability }, value(depth));
         }

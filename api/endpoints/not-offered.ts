@@ -3,9 +3,9 @@ import { ApiError } from '../../shared/errors.ts';
 import type { State } from '../state.ts';
 
 /**
- * What of OpenAI's API the gateway does not offer, by the beginnings of its paths, whole segments each. Files, threads and
- * what is built on them are kept by a vendor for its own account; organisation and billing are the operator's.
- * Source: https://platform.openai.com/docs/api-reference (and its legacy and deprecated sections).
+ * Parts of OpenAI's API that the gateway does not offer, by path prefixes of whole segments. Files, threads and what builds
+ * on them are stored by a vendor for its own account; organisation and billing are the operator's. Source:
+ * https://platform.openai.com/docs/api-reference (and its legacy and deprecated sections).
  */
 const areas: readonly (readonly [name: string, ...prefixes: string[]])[] = [
   ['Fine-tuning', '/v1/fine_tuning', '/v1/fine-tunes'],
@@ -32,14 +32,14 @@ const areas: readonly (readonly [name: string, ...prefixes: string[]])[] = [
   ['The legacy Edits API', '/v1/edits'],
 ];
 
-/** `*` stands for one segment: the path before it is an endpoint of its own. */
+/** `*` matches one segment, if the path before it is an endpoint. */
 const patterns = areas.flatMap(([name, ...prefixes]) =>
   prefixes.map((prefix) => ({ name, pattern: new RegExp(`^${prefix.replace('*', '[^/]+')}(/|$)`, 'i') })),
 );
 
 /**
- * Stands behind the routes: a path of an area that is not offered is a 404 that says so, whatever the method. Like every
- * unknown path it asks for no key, because there is nothing behind it to protect.
+ * Follows the routes: a path that is not offered gets a 404 that names the area, whatever the method. Like all unknown paths
+ * it needs no key, because it protects nothing.
  */
 export const notOffered: Middleware<State> = (ctx, next) => {
   const area = patterns.find(({ pattern }) => pattern.test(ctx.path));

@@ -1,6 +1,6 @@
 /**
- * What of a caller's `stream_options` goes to the vendor, to be put before all other fields of the request, where the
- * vendor's adapter looks for it. Usage is asked for in any case, and the gateway decides who sees it.
+ * The part of a caller's `stream_options` for the vendor, which precedes all other fields of the request, where the vendor's
+ * adapter looks for it. Usage is always requested; the gateway decides who sees it.
  */
 export function forwardedStreamOptions(options: Record<string, unknown> | null | undefined): {
   stream_options?: Record<string, unknown>;

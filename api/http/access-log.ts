@@ -4,7 +4,7 @@ import { type Logger, withoutIds } from '../../shared/runtime/log.ts';
 import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
 import type { Context, State } from '../state.ts';
 
-/** One structured line and the counters of every request, once its answer is complete. */
+/** Writes one structured log line and the counters of every request, once its response is complete. */
 export function accessLog(log: Logger, metrics: ApiMetrics): Middleware<State> {
   return async (ctx, next) => {
     const { socket } = ctx.req;
@@ -19,13 +19,13 @@ export function accessLog(log: Logger, metrics: ApiMetrics): Middleware<State> {
   };
 }
 
-/** Calls back once a response has left, or its client has. One that has no connection (any more) waits for neither. */
+/** Calls back once a response is sent or its client has disconnected. Without a connection it calls back at once. */
 function afterSending(response: ServerResponse, listener: () => void): void {
   if (response.socket === null || response.closed) setImmediate(listener);
   else response.once('close', listener);
 }
 
-/** Logs and counts one request. A turn on a socket is one, too: `status` is what it would have been answered over HTTP. */
+/** Logs and counts one request. `status` of a socket request is the one that it would have over HTTP. */
 export function recordRequest(
   { log, metrics }: { readonly log: Logger; readonly metrics: ApiMetrics },
   ctx: Context,
@@ -50,10 +50,10 @@ export function recordRequest(
   log.info(Object.assign(line, facts), 'request');
 }
 
-/** Where a result is named: its id is not logged, right or wrong, because a link is made of it. */
+/** Paths of results. Their ids are not logged, valid or not, because a link contains one. */
 const results = /\/results\//i;
 
-/** What `withoutIds` takes out, and nearly no path has: a look instead of two rewritings. */
+/** What `withoutIds` removes. Few paths match, so one test replaces two rewrites. */
 const mayHoldId = /\d{10}|signature=/i;
 
 /** The path without the ids of files. */

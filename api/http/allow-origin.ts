@@ -3,8 +3,8 @@ import { ApiError } from '../../shared/errors.ts';
 import type { State } from '../state.ts';
 
 /**
- * Refuses WebSockets that a page of another site opens: browsers keep no page from it, but say whose it is. Allowed are
- * pages of the gateway's own address, those of `CORS_ORIGINS` (`*`: all), and whoever is no browser and sends no Origin.
+ * Refuses WebSockets opened by pages of other sites: browsers do not block them, but send their Origin. Allowed are pages of
+ * the gateway's own address, those of `CORS_ORIGINS` (`*`: all), and clients that send no Origin, as they are not browsers.
  * @param allowed origins: `https://app.example`
  * @param own those of the gateway's base URLs
  * @throws ApiError 403.
@@ -19,7 +19,7 @@ export function allowOrigin(allowed: readonly string[], own: readonly string[]):
   };
 }
 
-/** Whether a page came from this host, by which scheme ever: a proxy before us may have taken TLS off. */
+/** Whether a page came from this host by any scheme: a proxy may have terminated TLS. */
 function isOf(origin: string, host: string): boolean {
   return URL.canParse(origin) && new URL(origin).host === host.toLowerCase();
 }

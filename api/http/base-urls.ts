@@ -8,14 +8,13 @@ interface Known {
 }
 
 /**
- * The base URLs under which callers reach the gateway. Which of them a request was made under is told by its Host header,
- * or by what a trusted proxy says, but what is written into an answer is always one of these: who writes another host into
- * a request must not find it in somebody's link.
+ * The base URLs of the gateway. The Host header, or a trusted proxy, selects the one of a request, but responses contain
+ * only these URLs: a forged host must not get into somebody's link.
  */
 export class BaseUrls {
-  /** That of requests which came some other way. Without a slash at the end, as all of them. */
+  /** For requests that match no other base URL. No base URL has a trailing slash. */
   readonly main: string;
-  /** What browsers send as `Origin` of pages that lie under them. */
+  /** The `Origin` that browsers send for pages under these URLs. */
   readonly origins: readonly string[];
   readonly all: readonly string[];
   readonly #known: readonly Known[];
@@ -30,17 +29,17 @@ export class BaseUrls {
     this.#forwarded = forwarded;
   }
 
-  /** The one that a request was made under. */
+  /** Returns the base URL of a request. */
   of(request: IncomingMessage): string {
     if (this.#known.length === 1) return this.main;
     const { host, protocol } = this.#forwarded.ingress(request);
     const named = this.#known.filter((each) => each.host === withoutUsualPort(host, each.protocol));
-    // Where only one of them has the host, a proxy that takes TLS off need not say so.
+    // If only one of them has the host, a proxy that terminates TLS need not report the protocol.
     return (named.find((each) => each.protocol === `${protocol}:`) ?? named[0])?.url ?? this.main;
   }
 }
 
-/** URLs leave out the port that their scheme has anyway; a Host header may name it. */
+/** Drops the default port of the scheme: URLs omit it, a Host header may have it. */
 function withoutUsualPort(host: string, protocol: string): string {
   const usual = protocol === 'https:' ? ':443' : ':80';
   return host.endsWith(usual) ? host.slice(0, -usual.length) : host;

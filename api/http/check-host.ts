@@ -7,13 +7,13 @@ import { livenessPaths, readinessPaths } from '../endpoints/health.ts';
 import type { State } from '../state.ts';
 import type { ForwardedHeaders } from './trusted-proxies.ts';
 
-/** Who checks whether a process lives names it as it likes: by the address of a pod, say. */
+/** Health checks may use any host, such as the address of a pod. */
 const healthPaths: ReadonlySet<string> = new Set([...livenessPaths, ...readinessPaths]);
 
 /**
- * Refuses requests under a name that is not the gateway's: a page of another site may have its own name lead to this machine
- * (DNS rebinding), and is then of the same origin. Undefined where nobody has said what the gateway is called and it listens
- * beyond this machine: then every name may be right.
+ * Refuses requests under a foreign host name: a page of another site may point its own name at this machine (DNS rebinding),
+ * and is then of the same origin. Undefined if no public URL is set and the gateway listens beyond this machine: then any
+ * name may be right.
  * @throws ApiError 403.
  */
 export function checkHost({
@@ -34,10 +34,10 @@ export function checkHost({
   ]);
   const isOwn = (given: string): boolean => {
     const name = given.toLowerCase().replace(/:\d*$/, '');
-    // An address cannot be made to lead elsewhere; where no name is set, only this machine's own are expected.
+    // An address cannot be rebound. Without a public URL, only those of this machine are expected.
     return names.has(name) || (publicUrls.length > 0 && isIP(name.replace(/^\[|\]$/g, '')) !== 0);
   };
-  // The same callers come again and again under the same name.
+  // Caches the last name, as callers repeat it.
   let last = '';
   return (ctx, next) => {
     const given = ctx.req.headers.host ?? '';

@@ -5,7 +5,7 @@ import { newJobId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
 
-/** What Node's parser refuses, by the codes of its errors; every other is a malformed request. */
+/** Errors of Node's parser by code; all others are malformed requests. */
 const refusals: Readonly<Record<string, readonly [ErrorCode, message: string]>> = {
   HPE_HEADER_OVERFLOW: ['headers_too_large', "The request's headers are too large: at most 16 KiB are accepted."],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['request_too_large', 'The extensions of a chunk of the request body are too large.'],
@@ -13,13 +13,13 @@ const refusals: Readonly<Record<string, readonly [ErrorCode, message: string]>> 
 };
 
 /**
- * Answers what the server refuses before the application sees it, as the application would: an error in the API's shape with
- * a request id, a line in the log, and a count. The connection ends with it.
+ * Responds to requests that the server refuses before the application sees them, as the application would: with an error in
+ * the API's shape with a request id, a log line and a count. Then the connection closes.
  */
 export function answerClientErrors(server: Server, { log, metrics }: { log: Logger; metrics: ApiMetrics }): void {
   server.on('clientError', (thrown: NodeJS.ErrnoException, stream) => {
     const socket = stream as Socket & { readonly _httpMessage?: ServerResponse | null };
-    // A client that is gone reads nothing; an answer that has begun must not have another in it.
+    // A disconnected client reads nothing, and a started response must not contain another one.
     if (thrown.code === 'ECONNRESET' || !socket.writable || socket._httpMessage?.headersSent) {
       socket.destroy();
       return;
@@ -31,7 +31,7 @@ export function answerClientErrors(server: Server, { log, metrics }: { log: Logg
     const error = new ApiError(code, message);
     const id = newJobId();
     socket.end(rawAnswer(error, id), () => socket.destroy());
-    // A request whose body broke off is told of by its own line.
+    // A request whose body was truncated has its own log line.
     if (socket._httpMessage) return;
     metrics.requests.inc({ endpoint: 'other', status: String(error.status) });
     metrics.errors.inc({ endpoint: 'other', code });
@@ -51,7 +51,7 @@ function rawAnswer(error: ApiError, id: string): string {
   return `${lines.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** Hands requests that expect something else than to go on to the application, which refuses them as it refuses others. */
+/** Passes requests with an unknown `Expect` to the application, which refuses them like others. */
 export function routeExpectations(
   server: Server,
   handle: (request: IncomingMessage, response: ServerResponse) => unknown,

@@ -3,18 +3,18 @@ import zlib from 'node:zlib';
 import type { Middleware } from 'koa';
 import type { Context, State } from '../state.ts';
 
-/** Answers of fewer characters go as they are: compressing them costs more than it saves. */
+/** Shorter answers are not compressed: it costs more than it saves. */
 export const minCompressed = 64 * 1024;
 
-/** Longer ones would keep a thread for long, beside those that read files and check passwords. */
+/** Longer ones would block a thread for long, beside those that read files and check passwords. */
 const maxCompressed = 16 * 1024 * 1024;
 
-/** Answers that are compressed at a time in this process; more go as they are. The pool has four threads. */
+/** Concurrent compressions in this process; further answers are sent as they are. The pool has four threads. */
 const maxAtOnce = 2;
 
 type Compress = (body: string) => Promise<Buffer>;
 
-/** Not in the types of the oldest version of Node. */
+/** Missing in the types of the oldest version of Node. */
 interface ZstdModule {
   readonly zstdCompress?: (body: string, done: (error: Error | null, compressed: Buffer) => void) => void;
 }
@@ -23,16 +23,16 @@ const { zstdCompress } = zlib as unknown as ZstdModule;
 const gzip = promisify<string, zlib.ZlibOptions, Buffer>(zlib.gzip);
 const compressors: Readonly<Record<string, Compress>> = {
   ...(zstdCompress && { zstd: promisify(zstdCompress) }),
-  // Half the time of the usual level, for a few percent more bytes.
+  // Half the time of the default level, for a few percent more bytes.
   gzip: (body) => gzip(body, { level: 4 }),
 };
 
 let running = 0;
 
 /**
- * A large answer as its client wants it: compressed where `Accept-Encoding` takes that, else as it is. Only under `/v1`, where
- * the key is a header that no other site's page can send. What a cookie opens stays as it is: there a page could make the
- * browser ask, and learn from the length of the answers what stands in them beside its own words (BREACH).
+ * Compresses a large answer if `Accept-Encoding` allows it. Only under `/v1`, where the key is a header that no other site's
+ * page can send. Responses to cookies stay uncompressed: a page could make the browser request them, and learn from their
+ * length what they contain beside text of its own (BREACH).
  */
 export async function compressed(ctx: Context, body: string): Promise<string | Buffer> {
   if (body.length < minCompressed || body.length > maxCompressed || !ctx.path.startsWith('/v1/')) return body;
@@ -51,7 +51,7 @@ export async function compressed(ctx: Context, body: string): Promise<string | B
   }
 }
 
-/** Compresses what the router's paths return as one object: lists, jobs, responses. Streams, files and pages are none. */
+/** Compresses objects returned by the router's paths: lists, jobs, responses. Streams, files and pages are not objects. */
 export const compressObjects: Middleware<State> = async (ctx, next) => {
   await next();
   const { body } = ctx;

@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa';
 import type { Context, State } from '../state.ts';
 
-/** Headers that pages may send; those of the SDKs and of this gateway have names of their own kind. */
+/** Headers that pages may send. Those of the SDKs and of this gateway have prefixes. */
 const allowedHeaders = new Set([
   'accept',
   'api-key',
@@ -23,7 +23,7 @@ const rateLimits = ['limit', 'remaining', 'reset'].flatMap((what) =>
   requestKinds.map((kind) => `x-ratelimit-${what}-${kind}`),
 );
 
-/** Headers of answers that pages may read, beside those that all may. */
+/** Response headers that pages may read, beside those that are always readable. */
 const exposedHeaders = [
   ...['x-request-id', 'request-id', 'openai-processing-ms', 'idempotent-replayed', 'location', 'preference-applied'],
   ...['retry-after', 'retry-after-ms', 'x-should-retry', 'content-range', 'accept-ranges', 'etag', 'allow'],
@@ -31,13 +31,13 @@ const exposedHeaders = [
   ...rateLimits,
 ].join(', ');
 
-/** How long a browser may remember what a page may do, in seconds: as long as any of them does. */
+/** Lifetime of a preflight in seconds: the maximum of any browser. */
 const rememberedSeconds = 7200;
 
 /**
- * Lets pages of other sites use the API and read result files. Keys are headers, which no browser adds by itself, so nothing
- * is done by such a page that its user has not given it a key for; cookies are never allowed, and the console and the
- * operator's API are closed to other sites.
+ * Lets pages of other sites use the API and read result files. Keys are headers, which no browser adds on its own, so a page
+ * can do nothing unless its user gave it a key. Cookies are never allowed, and the console and the operator's API are closed
+ * to other sites.
  * @param allowed at least one origin (`https://app.example`), or `*` for all
  */
 export function cors(allowed: readonly string[]): Middleware<State> {
@@ -47,7 +47,7 @@ export function cors(allowed: readonly string[]): Middleware<State> {
     const { origin } = ctx.headers;
     const isFile = ctx.path.startsWith('/results/');
     if (origin === undefined) {
-      // A browser that keeps a file for an image on some page must ask again for a script.
+      // A browser that cached a file for an image on some page must request it again for a script.
       if (isFile) ctx.vary('origin');
       return next();
     }

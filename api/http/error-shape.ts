@@ -5,15 +5,15 @@ import type { Endpoint } from '../pipeline/endpoint.ts';
 import type { State } from '../state.ts';
 
 /**
- * Decides in which shape a request's errors are told, before anything can go wrong with it: the key, the method, a path
- * that is not there. Under the path of an endpoint with an error body of its own that is the one.
+ * Selects the shape of a request's errors before any can occur: for the key, the method, an unknown path. Endpoints with
+ * their own error body use it for all paths under theirs.
  */
 export function errorShape(endpoints: readonly Endpoint[]): Middleware<State> {
   const shaped = endpoints.filter(({ errorBody }) => errorBody !== undefined);
   return (ctx, next) => {
     const endpoint = shaped.find(({ path }) => ctx.path === path || ctx.path.startsWith(`${path}/`));
     ctx.state.errorBody = endpoint?.errorBody ?? (wantsAnthropicModels(ctx) ? anthropicErrorBody : undefined);
-    // The name under which Anthropic's clients look for the request's id.
+    // Anthropic's clients read the request's id from this header.
     if (ctx.state.errorBody === anthropicErrorBody) ctx.set('request-id', `req_${ctx.state.jobId}`);
     return next();
   };

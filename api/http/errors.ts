@@ -5,8 +5,8 @@ import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
 import type { State } from '../state.ts';
 
 /**
- * The only catch: every error becomes an answer in the API's error shape, which can be looked up by the request's id, and
- * what nobody expected is logged.
+ * The only catch: turns every error into a response in the API's error shape, which can be looked up by the request's id.
+ * Logs unexpected errors.
  */
 export function errors({ log, refused }: { log: Logger; refused: RefusedRequests }): Middleware<State> {
   return async (ctx, next) => {
@@ -17,9 +17,9 @@ export function errors({ log, refused }: { log: Logger; refused: RefusedRequests
       ctx.state.streamError = error;
       logFault(log, ctx.state, error);
       if (ctx.res.headersSent || !ctx.writable) {
-        // A stream's own code writes its errors as events; here something broke that it could not know of.
+        // A stream's own code writes its errors as events; this error occurred outside of it.
         ctx.respond = false;
-        // For the access log only; nobody is left to read it.
+        // For the access log only; the client has disconnected.
         if (!ctx.res.headersSent) ctx.res.statusCode = error.status;
         ctx.res.destroy();
         return;
@@ -33,7 +33,7 @@ export function errors({ log, refused }: { log: Logger; refused: RefusedRequests
   };
 }
 
-/** Logs an error that is the gateway's own and has a cause to look into. */
+/** Logs an error that is the gateway's own and has a cause. */
 export function logFault(log: Logger, { jobId }: Pick<State, 'jobId'>, error: ApiError): void {
   const isOurs = error.status >= 500 && error.cause !== undefined;
   if (isOurs) log.error({ err: error.cause, job: jobId, code: error.code }, error.message);

@@ -3,12 +3,12 @@ import { ApiError } from '../../shared/errors.ts';
 import type { Context } from '../state.ts';
 import type { BaseUrls } from './base-urls.ts';
 
-/** The methods that change nothing: a page of another site may send them, and cannot read what comes back. */
+/** Methods without side effects: a page of another site may send them, and cannot read the response. */
 const harmless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Refuses what a page of another site has a browser send (CSRF): it would come with the cookie of whoever is signed in.
- * Whoever is no browser has neither Origin nor cookie, and passes.
+ * Refuses requests that a page of another site makes a browser send (CSRF), as they would carry the user's cookie. Clients
+ * other than browsers have neither Origin nor cookie, and pass.
  * @throws ApiError 403.
  */
 export function refuseForeignPage(
@@ -23,7 +23,7 @@ export function refuseForeignPage(
   if (!isOwn) throw new ApiError('permission_denied', 'Only pages of this gateway may do this.');
 }
 
-/** Without PUBLIC_URL nobody has said under which names the gateway is reached: then its pages come from where they ask. */
+/** Without PUBLIC_URL the gateway's names are unknown, so a page's origin has to equal the requested host. */
 function isOwnOrigin(
   ctx: Context,
   origin: string,

@@ -1,24 +1,24 @@
-/** What lies directly under `/v1`: each route's first segment. */
+/** First segments of the routes under `/v1`. */
 export const resources = [
   ...['audio', 'chat', 'completions', 'embeddings', 'images', 'jobs', 'key', 'messages', 'models', 'responses'],
   ...['usage', 'videos'],
 ] as const;
 
-/** A path of the API under a base URL that is a slip: of other gateways, with `/v1` twice, or without it. */
+/** A mistyped path of the API under a base URL: that of another gateway, with `/v1` twice, or without it. */
 const slipped = new RegExp(
   `^/(?:(?:(?:openai|api)/)?(?:v1/)+)?(${resources.join('|')})(?=/|$)`,
-  // Routes are found in any case; what is decided by the path is decided by lower case.
+  // Routes match in any case, while decisions by path compare lower case.
   'i',
 );
 const usual = new RegExp(`^/v1/(?:${resources.join('|')})(?=[/?]|$)(?!.*//)`);
 
 /**
- * The target of a request as the gateway knows it: a path of the API that is written under a slip of its base URL
- * (`//v1/…`, `/v1/v1/…`, `/openai/v1/…`, `/api/v1/…`, without `/v1`) is the path that is meant. All that this makes are paths
- * under `/v1/`, with the guards that these have; every other target stays as it is.
+ * Corrects the target of a request: a path of the API under a mistyped base URL (`//v1/…`, `/v1/v1/…`, `/openai/v1/…`,
+ * `/api/v1/…`, without `/v1`) becomes the intended path. It only produces paths under `/v1/`, with their guards; other
+ * targets stay as they are.
  */
 export function gatewayPath(target: string): string {
-  // What nearly every client sends.
+  // A fast path for nearly every client.
   if (usual.test(target)) return target;
   if (!target.startsWith('/')) return target;
   const end = target.search(/[?#]|$/);

@@ -1,15 +1,15 @@
 import type { ParsedUrlQuery } from 'node:querystring';
 import { ApiError } from '../../shared/errors.ts';
 
-/** Which part of a list a caller asks for. */
+/** The requested page of a list. */
 export interface PageQuery {
   readonly limit: number;
   readonly order: 'asc' | 'desc';
-  /** The item behind which the page begins. */
+  /** The item after which the page begins. */
   readonly after: string | undefined;
 }
 
-/** A page as OpenAI's lists are shown. */
+/** A page in OpenAI's format of lists. */
 export interface Page<Item> {
   readonly object: 'list';
   readonly data: readonly Item[];
@@ -18,7 +18,7 @@ export interface Page<Item> {
   readonly has_more: boolean;
 }
 
-/** Reads `limit`, `order` (`desc` where it is left out) and `after`. @throws ApiError 400 that names the parameter. */
+/** Reads `limit`, `order` (`desc` by default) and `after`. @throws ApiError 400 that names the parameter. */
 export function readPageQuery(
   query: ParsedUrlQuery,
   { usual, most, least = 1 }: { usual: number; most: number; least?: number },
@@ -35,7 +35,7 @@ function invalid(param: string, expected: string): ApiError {
   return new ApiError('invalid_request_error', `Invalid '${param}': expected ${expected}.`, { param });
 }
 
-/** The page of items that have been read, one more than asked for where there are more. */
+/** Makes a page of items, which include one more than `limit` if there are more. */
 export function pageOf<Item extends { readonly id?: unknown }>(items: readonly Item[], limit: number): Page<Item> {
   const data = items.slice(0, limit);
   const id = (item: Item | undefined): string | null => (typeof item?.id === 'string' ? item.id : null);

@@ -6,15 +6,15 @@ import { readBody } from './body/json-body.ts';
 import { parseJson } from './body/parse-json.ts';
 
 const maxBytes = 64 * 1024;
-/** How long such a small body may stand still, in ms. */
+/** How long such a small body may stall, in ms. */
 const silenceMs = 10_000;
 
 /**
- * The fields that a request of the console or of an operator sends: a small JSON object (64 KiB), as its schema reads it.
+ * Reads the fields of a request to the console or by an operator: a small JSON object (64 KiB), parsed by its schema.
  * @throws ApiError 415 without `Content-Type: application/json`, 413, 400 that names the field at fault.
  */
 export async function readFields<Schema extends z.ZodType>(ctx: Context, schema: Schema): Promise<z.output<Schema>> {
-  // Of another site's page a browser sends plain text and forms without asking us first.
+  // Without a preflight, a browser sends only plain text and forms for another site's page.
   if (ctx.headers['content-type'] === undefined) {
     throw new ApiError('unsupported_media_type', 'Send the body as JSON, with Content-Type application/json.');
   }

@@ -7,7 +7,7 @@ export function invalidQuery(param: string, expected: string): ApiError {
   return invalidParameter(param, `Invalid '${param}': expected ${expected}.`);
 }
 
-/** A parameter that is a text; undefined where it is left out, or empty. @throws ApiError 400 where it is given twice, or is long. */
+/** Reads a text parameter; undefined if missing or empty. @throws ApiError 400 if it is repeated or too long. */
 export function readText(query: ParsedUrlQuery, param: string): string | undefined {
   const value = query[param];
   if (value === undefined || value === '') return undefined;
@@ -16,7 +16,7 @@ export function readText(query: ParsedUrlQuery, param: string): string | undefin
   return value;
 }
 
-/** A parameter that is one of some words. @throws ApiError 400 that names them. */
+/** Reads a parameter with a fixed set of values. @throws ApiError 400 that names them. */
 export function readWord<Word extends string>(
   query: ParsedUrlQuery,
   param: string,
@@ -27,10 +27,10 @@ export function readWord<Word extends string>(
   throw invalidQuery(param, `one of ${words.map((word) => `"${word}"`).join(', ')}`);
 }
 
-/** The last time that a query may name: the year 9999. */
+/** The maximum time in a query: the year 9999. */
 const lastTime = 253_402_300_800_000;
 
-/** A parameter that is a time, in ms since 1970. @throws ApiError 400. */
+/** Reads a time in ms since 1970. @throws ApiError 400. */
 export function readTime(query: ParsedUrlQuery, param: string): number | undefined {
   const value = readText(query, param);
   if (value === undefined) return undefined;

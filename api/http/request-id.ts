@@ -3,8 +3,8 @@ import { newJobId } from '../../shared/ids.ts';
 import type { Context, State } from '../state.ts';
 
 /**
- * Gives every request its id, `x-request-id` on every answer: `req_x`, until it has made the job `job_x` (see `nameJob`). One
- * that was refused keeps the first: it has no job to look for.
+ * Gives every request an id, sent as `x-request-id`: `req_x`, until it has made the job `job_x` (see `nameJob`). A refused
+ * request keeps the first form: it has no job.
  */
 export const requestId: Middleware<State> = (ctx, next) => {
   ctx.state.jobId = newJobId();
@@ -15,7 +15,7 @@ export const requestId: Middleware<State> = (ctx, next) => {
   return next();
 };
 
-/** Has an answer that is still to begin name the job that its request has made, or found. */
+/** Puts the id of the job, made or found, into the headers of a response that has not started. */
 export function nameJob({ res }: Pick<Context, 'res'>, jobId: string): void {
   if (res.headersSent) return;
   const id = `job_${jobId}`;

@@ -3,12 +3,12 @@ import { ApiError } from '../../shared/errors.ts';
 import type { Context, State } from '../state.ts';
 
 /**
- * Sees to it that every request has a path, for whatever comes after it. A target that has none (`CONNECT host:443`,
- * `GET http://`), or cannot be parsed, is one for the log, until `refuseOddRequests` refuses the request.
+ * Ensures that every request has a path. A target without one (`CONNECT host:443`, `GET http://`), or one that cannot be
+ * parsed, gets a path for the log, until `refuseOddRequests` refuses the request.
  */
 export const requestTarget: Middleware<State> = (ctx, next) => {
   if (!hasPath(ctx)) {
-    // What follows in such a connection may be meant for somebody else.
+    // Further data on such a connection may be meant for another server.
     ctx.res.shouldKeepAlive = false;
     ctx.state.hasOddTarget = true;
     ctx.req.url = `/${encodeURIComponent(ctx.req.url ?? '')}`;
@@ -17,7 +17,8 @@ export const requestTarget: Middleware<State> = (ctx, next) => {
 };
 
 /**
- * Refuses requests whose target is no path, and those that expect what no server does, where errors are told and counted.
+ * Refuses requests whose target is not a path, and those with an unsupported expectation, where errors are reported and
+ * counted.
  * @throws ApiError 400, 417.
  */
 export const refuseOddRequests: Middleware<State> = (ctx, next) => {
@@ -34,7 +35,7 @@ export const refuseOddRequests: Middleware<State> = (ctx, next) => {
 
 function hasPath(ctx: Context): boolean {
   try {
-    // Koa's type does not say so, but it is null where the target has none.
+    // Koa's type omits that it is null if the target has no path.
     return (ctx.path as string | null)?.startsWith('/') === true;
   } catch {
     return false;

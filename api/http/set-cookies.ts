@@ -10,7 +10,7 @@ export function isSecure(
   return baseUrls.of(ctx.req).startsWith('https:') || forwarded.ingress(ctx.req).protocol === 'https';
 }
 
-/** Sets cookies; those of https are never sent without it. @param cookies as `Set-Cookie` has them */
+/** Sets cookies; those set over https are `Secure`. @param cookies as in `Set-Cookie` */
 export function setCookies(
   ctx: Context,
   services: { readonly baseUrls: BaseUrls; readonly forwarded: ForwardedHeaders },

@@ -4,7 +4,7 @@ import type { BaseUrls } from './base-urls.ts';
 import { isSecure } from './set-cookies.ts';
 import type { ForwardedHeaders } from './trusted-proxies.ts';
 
-/** A year, as browsers' own lists ask for. */
+/** A year, as browsers' preload lists require. */
 const policy = 'max-age=31536000';
 
 /** Tells browsers that came by https to come by nothing else. */

@@ -5,24 +5,24 @@ import { ApiError } from '../../shared/errors.ts';
 import type { Context } from '../state.ts';
 import { gatewayPath } from './gateway-path.ts';
 
-/** Paths that take a WebSocket; each has its route in app.ts. */
+/** Paths that accept a WebSocket; each has its route in app.ts. */
 const socketPaths: readonly RegExp[] = [/^\/v1\/jobs\/[^/?]+\/ws\/?(\?|$)/i, /^\/v1\/responses\/?(\?|$)/i];
 
-/** The subprotocol that the gateway speaks. A client that offers none gets none, and the same messages. */
+/** The gateway's subprotocol. A client that offers none gets none, and the same messages. */
 const subprotocol = 'sluice';
 
 /**
- * A request as the server makes it. Once a server listens for upgrades, Node takes every request with an `Upgrade` header
- * for one and reads no body of it, also those of clients that only ask for HTTP/2 by the way (`Upgrade: h2c`, as Java's
- * HttpClient sends it). So the flag stays down unless the request is a WebSocket's handshake on a path that takes one;
- * everything else is answered as if the header were not there (RFC 9110, section 7.8). Its path is the one that is meant.
+ * The server's request class. Once a server listens for upgrades, Node treats every request with an `Upgrade` header as one
+ * and reads no body of it, even if the client merely offers HTTP/2 (`Upgrade: h2c`, as Java's HttpClient does). So the flag
+ * is set only for a WebSocket's handshake on a path that accepts one; the header is otherwise ignored (RFC 9110, section
+ * 7.8). The path is the corrected one.
  */
 export class UpgradableRequest extends IncomingMessage {
-  // Not private fields: Node's constructor sets `url` and `upgrade` before such fields would be there.
+  // Not private fields: Node's constructor sets `url` and `upgrade` before such fields exist.
   declare private asked: boolean | null;
   declare private target: string;
 
-  /** The target, by the path that is meant: nothing sees another one. */
+  /** The target with the corrected path: no code sees the original. */
   // @ts-expect-error: Node's type has it as a property.
   override get url(): string {
     return this.target;
@@ -51,20 +51,20 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 interface Upgrade {
   readonly socket: Socket;
-  /** What came behind the handshake. */
+  /** Data received after the handshake. */
   readonly head: Buffer;
 }
 
 const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
 /**
- * Sends handshakes through the application like every request: middleware, routes and errors are the same, and a refused
- * one is an ordinary answer, after which the connection is closed. A route accepts with `acceptSocket`.
+ * Routes handshakes through the application like other requests: middleware, routes and errors are the same. A refused one
+ * gets an ordinary response, after which the connection closes. A route accepts with `acceptSocket`.
  */
 export function routeUpgrades(server: Server, handle: Handler): void {
   server.on('upgrade', (request, stream, head) => {
     const socket = stream as Socket;
-    // Node has taken its own listener off; the end of the connection is all that matters here.
+    // Node has removed its own listener; only the end of the connection matters here.
     socket.on('error', () => undefined);
     upgrades.set(request, { socket, head });
     const response = new ServerResponse(request);
@@ -75,7 +75,7 @@ export function routeUpgrades(server: Server, handle: Handler): void {
   });
 }
 
-/** Servers of sockets, by the longest message (bytes) that they take. */
+/** WebSocket servers by maximum message size (bytes). */
 const servers = new Map<number, WebSocketServer>();
 
 function serverFor(maxPayload: number): WebSocketServer {
@@ -92,8 +92,8 @@ function serverFor(maxPayload: number): WebSocketServer {
 }
 
 /**
- * Refuses what is no WebSocket handshake of version 13.
- * @throws ApiError 426 with the headers that say what to send; 400 when no offered subprotocol is spoken here.
+ * Refuses requests that are not a WebSocket handshake of version 13.
+ * @throws ApiError 426 with headers that name the required ones; 400 when no offered subprotocol is supported.
  */
 export function requireHandshake(ctx: Context): void {
   if (!upgrades.has(ctx.req) || ctx.headers['sec-websocket-version'] !== '13') {
@@ -101,7 +101,7 @@ export function requireHandshake(ctx: Context): void {
     throw new ApiError('upgrade_required', 'This path takes a WebSocket (version 13) only.');
   }
   const offered = ctx.headers['sec-websocket-protocol'];
-  // A browser breaks off when none of the subprotocols that it offered is chosen, and cannot say why.
+  // Browsers abort without a reason when none of the subprotocols that they offered is chosen.
   if (offered !== undefined && !offered.split(',').some((name) => name.trim() === subprotocol)) {
     throw new ApiError('invalid_request_error', `Offer the subprotocol "${subprotocol}", or none.`, {
       param: 'Sec-WebSocket-Protocol',
@@ -110,16 +110,16 @@ export function requireHandshake(ctx: Context): void {
 }
 
 /**
- * Answers 101; from here on the connection is the WebSocket's.
- * @param maxPayload what the client may send at most in one message, in bytes; a longer one closes the socket with 1009
- * @throws ApiError 400 for a malformed handshake; `cancelled` when the client has left.
+ * Responds with 101; from here on the connection is the WebSocket's.
+ * @param maxPayload maximum size of a client's message, in bytes; a longer one closes the socket with 1009
+ * @throws ApiError 400 for a malformed handshake; `cancelled` when the client has disconnected.
  */
 export function acceptSocket(ctx: Context, maxPayload: number): { webSocket: WebSocket; socket: Socket } {
   const sockets = serverFor(maxPayload);
   const { socket, head } = upgrades.get(ctx.req) as Upgrade;
   let webSocket: WebSocket | undefined;
   let refusal: Error | undefined;
-  // All of this happens within the call.
+  // These listeners are called synchronously.
   const onHeaders = (headers: string[]): void => {
     headers.push(`x-request-id: ${ctx.res.getHeader('x-request-id')}`);
   };

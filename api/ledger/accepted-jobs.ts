@@ -5,15 +5,15 @@ import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { bodyRow, openJobRow } from './job-rows.ts';
 
-/** How long the database may take before the caller is answered 503: a disk that others use can stand still for seconds. */
+/** Time limit of a write before the caller gets a 503. A shared disk can stall for seconds. */
 const patienceMs = 5000;
-/** What one statement inserts at most: jobs, and characters of their requests. */
+/** Limits of one statement: jobs, and characters of their requests. */
 const batchJobs = 100;
 const batchCharacters = 4 * 1024 * 1024;
 
 /**
  * Whether a job must be in the database before it is accepted: kept answers (asynchronous, keyed, background) and media
- * work. A response in the foreground need not: like every plain answer it must not wait for a database that is down.
+ * work. A response in the foreground need not be: like any plain answer it must not wait for a database that is down.
  */
 export function isRecordedFirst(job: Pick<JobIdentity, 'retentionMs' | 'capability' | 'resource'>): boolean {
   return isMedia[job.capability] || (job.retentionMs > 0 && job.resource !== 'foreground');
@@ -25,20 +25,20 @@ interface WaitingJob {
   readonly request: string | undefined;
   readonly resolve: () => void;
   readonly reject: (error: ApiError) => void;
-  /** Its caller has been answered 503: it must leave no row. */
+  /** Its caller got a 503, so it must leave no row. */
   isRefused: boolean;
 }
 
 /**
- * Writes the jobs that must be in the database before they are queued. One transaction at a time, for all that came while
- * the one before ran: so a database that is locked keeps one statement waiting, not one per request.
+ * Writes the jobs that must be in the database before they are queued. Only one transaction runs at a time, for all jobs
+ * that arrived during the previous one. A locked database therefore blocks one statement, not one per request.
  */
 export class AcceptedJobs {
   readonly #db: Database;
   readonly #retentionMs: number;
   readonly #log: Logger;
   readonly #waiting: WaitingJob[] = [];
-  /** Jobs that were refused, and may have a row: it came too late, or its commit was never answered. */
+  /** Refused jobs that may have a row: it came too late, or its commit got no response. */
   #doubtful: string[] = [];
   #writing: Promise<void> | undefined;
 
@@ -50,10 +50,10 @@ export class AcceptedJobs {
   }
 
   /**
-   * Puts a job into the database, as one that has not ended.
-   * @param job with its view options as they are, not packed
-   * @param request its text, where that is kept
-   * @throws ApiError 503 when the database does not do it within 5 s; then no row stays, or it goes with the next write.
+   * Inserts a job as unfinished.
+   * @param job with its view options unpacked
+   * @param request its text, if it is kept
+   * @throws ApiError 503 when the database does not do it within 5 s; then no row stays, or the next write removes it.
    */
   async add(job: JobIdentity, request: string | undefined): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
@@ -71,7 +71,7 @@ export class AcceptedJobs {
     }
   }
 
-  /** Resolves when nothing is being written any more. */
+  /** Resolves when no write is in progress. */
   async close(): Promise<void> {
     await this.#writing;
   }
@@ -121,13 +121,13 @@ export class AcceptedJobs {
         isInserted = true;
       });
     } catch (error) {
-      // Only a commit can fail and still have done its work: its answer is lost with the connection.
+      // Only a commit can succeed and still fail: its response is lost with the connection.
       if (isInserted) this.#doubtful.push(...rows.map(({ id }) => id));
       throw error;
     }
   }
 
-  /** Takes back the rows of refused jobs. What it cannot remove now it tries again before the next write. */
+  /** Deletes the rows of refused jobs. Rows that it cannot delete now are retried before the next write. */
   async #removeDoubtful(): Promise<void> {
     const ids = this.#doubtful;
     if (ids.length === 0) return;

@@ -1,9 +1,9 @@
 import type { Database } from '../../shared/database/database.ts';
 
-/** Rows deleted by one statement: others want to write, too. */
+/** Rows deleted by one statement, kept low so that other writers get through. */
 const batch = 500;
 
-/** Deletes the requests and answers whose retention time is over; the jobs' rows stay. Returns how many went. */
+/** Deletes requests and answers whose retention has expired; the jobs' rows stay. Returns the number deleted. */
 export async function deleteExpiredBodies(db: Database): Promise<number> {
   const now = Date.now();
   let deleted = 0;

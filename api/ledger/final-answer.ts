@@ -5,15 +5,15 @@ import { type Frame, frameLine, isTerminal, parseBatch } from '../../shared/jobs
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { View, ViewedJob } from '../replies/view.ts';
 
-/** What `View.final` may know of the job. */
+/** The fields of the job that `View.final` may read. */
 type FinalJob = Pick<ViewedJob, 'id' | 'viewOptions'>;
 
 /**
- * Reads the whole log of an ended job (at most 32 MiB, which is what a log may hold, and its blobs) and makes of it the
- * batch from which its view can show the answer again; undefined when the log is not whole any more.
- * @param blobs those of the job's account
- * @throws UnshownAnswer where its view fails on it; what Redis or the storage of blobs throws.
- * @param isHeld that the answer is no stream
+ * Reads the whole log of an ended job (at most 32 MiB, the limit of a log) with its blobs, and makes the batch from which its
+ * view can show the answer again. Returns undefined when the log is no longer complete.
+ * @param blobs of the job's account
+ * @param isHeld whether the answer is not streamed
+ * @throws UnshownAnswer if its view fails on it; errors of Redis or the blob storage.
  */
 export async function readFinalAnswer(
   { redis, blobs }: { readonly redis: RedisClient; readonly blobs: AccountBlobs },
@@ -39,15 +39,18 @@ export async function readFinalAnswer(
   return finalBatch(finalFrames(frames, job, view, isHeld), last.seq);
 }
 
-/** A view failed on what a vendor has said: another try would fail, too. */
+/** A view failed on a vendor's output. A retry would fail, too. */
 export class UnshownAnswer extends Error {}
 
-/** What a blob that a frame refers to holds; undefined where it has been swept. */
+/** Returns the content of a blob that a frame refers to, or undefined if it has been swept. */
 async function textOfBlob(blobs: AccountBlobs, reference: string): Promise<string | undefined> {
   return await unlessMissing(blobs.text((JSON.parse(reference) as { blob: string }).blob));
 }
 
-/** An error stands for itself, unless its view shows more; of the rest the view knows best what it needs. Without its word nothing but progress goes. */
+/**
+ * Selects the frames to store. An error suffices alone unless its view shows more. Otherwise the view decides; by default
+ * only progress is dropped.
+ */
 function finalFrames(frames: readonly Frame[], job: FinalJob, view: View, isHeld: boolean): readonly Frame[] {
   const last = frames.at(-1) as Frame;
   const isUnshown = last.type === 'error' && !view.showsErrors;
@@ -59,13 +62,13 @@ function finalFrames(frames: readonly Frame[], job: FinalJob, view: View, isHeld
   }
 }
 
-/** A batch of frames whose last has the number `lastSeq`. */
+/** Formats frames as a batch whose last frame has the number `lastSeq`. */
 export function finalBatch(frames: readonly Pick<Frame, 'type' | 'text'>[], lastSeq: number): string {
   const lines = frames.map(({ type, text }) => frameLine(type, text));
   return `0 ${lastSeq - frames.length + 1}\n${lines.join('\n')}`;
 }
 
-/** The frames of a stored batch. @throws Error when it is none, which means a defect. */
+/** Parses a stored batch. @throws Error when it is malformed, which means a defect. */
 export function framesOfBatch(text: string): Frame[] {
   return parseBatch(text).frames;
 }

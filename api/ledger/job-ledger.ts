@@ -17,33 +17,30 @@ import { readFinalAnswer, UnshownAnswer } from './final-answer.ts';
 import { bodyRow, changingColumns, jobColumns, recordedJobRow } from './job-rows.ts';
 import { addToUsageHours } from './usage/usage-hours.ts';
 
-/** Answers above this many characters are stored as blobs. */
+/** Longer answers are stored as blobs. */
 const inlineCharacters = 1024 * 1024;
-/** How long Redis keeps state and log of a job whose answer is in the database: whoever is reading them reads on. */
+/** How long Redis keeps the state and log of a job whose answer is in the database, for readers in progress. */
 const afterStoredMs = 300_000;
-/** What one transaction takes at most of answers, in characters, beyond the one that reaches it. */
+/** Characters of answers at which a transaction takes no further record. */
 const answerCharacters = 16 * 1024 * 1024;
 
 export interface JobLedgerOptions {
   readonly db: Database;
   readonly redis: RedisClient;
   readonly blobs: Blobs;
-  /** The view of an endpoint by its name; undefined where it is not offered (any more). */
+  /** Returns the view of an endpoint by name, or undefined if it is not (or no longer) offered. */
   readonly viewOf: (endpoint: string) => View | undefined;
   /** How long request and answer stay in the database, in ms. */
   readonly retentionMs: number;
-  /** How long a blob is sure to stay, in ms. */
+  /** Minimum lifetime of a blob, in ms. */
   readonly blobMs: number;
   readonly metrics: Pick<ApiMetrics, 'records'>;
   readonly log: Logger;
-  /** Is told of records whose jobs were charged nothing in Redis, once the database has them, and had no end of them before. */
+  /** Called, after the write, with records whose jobs were not charged in Redis and had no end before. */
   readonly onLate?: (records: readonly JobRecord[]) => void;
 }
 
-/**
- * Inserts the rows of ended jobs, and answers the ids of those that had no end before. What has ended has ended: a terminal
- * is never overwritten.
- */
+/** Inserts the rows of ended jobs, and returns the ids of those without an end before. A terminal is never overwritten. */
 function insertJobs(db: Database, rows: readonly Insertable<JobsTable>[]): RawBuilder<{ id: string }> {
   const names = sql.join(jobColumns.map((column) => sql.ref(column)));
   const updates = sql.join(changingColumns.map((column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`));
@@ -53,18 +50,20 @@ function insertJobs(db: Database, rows: readonly Insertable<JobsTable>[]): RawBu
     returning id`;
 }
 
-/** A record on its way into the database, with the answer of a kept job where there is one. */
+/** A record on its way into the database, with the answer of a kept job if there is one. */
 export interface LedgerItem {
   readonly record: JobRecord;
   readonly answer?: Insertable<JobBodiesTable>;
-  /** Whether the answer of a kept job has been looked for: it is not read from Redis again. */
+  /** Whether the answer of a kept job has been read: it is not read from Redis again. */
   readonly isRead?: boolean;
 }
 
-/** Ends the transaction of a probe. */
+/** Rolls back the transaction of a probe. */
 class ProbeDone extends Error {}
 
-/** No job has this id: it is before all times. Its account is one, for the sums of all are kept under none. */
+/**
+ * No job has this id: it precedes all timestamps. The account is not empty, as the sums of all accounts are stored under ''.
+ */
 const probeRecord: JobRecord = {
   ...{
     id: '0'.repeat(32),
@@ -83,7 +82,7 @@ function needsReading({ record, isRead }: LedgerItem): boolean {
   return record.retentionMs > 0 && isRead !== true;
 }
 
-/** Writes the records of ended jobs into the database, and the answers of those that are kept. */
+/** Writes the records of ended jobs, and the answers of kept ones, into the database. */
 export class JobLedger {
   readonly #options: JobLedgerOptions;
 
@@ -92,14 +91,14 @@ export class JobLedger {
   }
 
   /**
-   * Writes records. Doing it again changes nothing: a row that has its end, and an answer that is there, stay as they are.
+   * Writes records. Idempotent: rows with an end, and existing answers, stay as they are.
    * @returns the records that are not written because their answers cannot be read for now
-   * @throws Error when the database cannot be written, or refuses one of them; then the same call may be made again.
+   * @throws Error when the database cannot be written, or refuses one of them; then the call can be retried.
    */
   async writeItems(items: readonly LedgerItem[]): Promise<LedgerItem[]> {
-    // A late record knows no charge that another of its job has: it counts where it is the only one.
+    // A late record lacks the charge that another record of its job has, so it counts only if it is the only one.
     const ordered = [...items.filter(({ record }) => record.isLate), ...items.filter(({ record }) => !record.isLate)];
-    // In the order of their ids: two processes that write the same ones wait for each other, but never in a ring.
+    // Sorted by id, so that two processes that write the same rows cannot deadlock.
     const unique = [...new Map(ordered.map((item) => [item.record.id, item])).values()];
     unique.sort(({ record: one }, { record: other }) => (one.id < other.id ? -1 : 1));
     const postponed: LedgerItem[] = [];
@@ -128,7 +127,7 @@ export class JobLedger {
     await this.writeItems(records.map((record) => ({ record })));
   }
 
-  /** A record with the answer of its job, as far as it is kept; undefined where the answer cannot be read for now. */
+  /** Adds the kept answer of its job to a record. Returns undefined if the answer cannot be read for now. */
   async read(record: JobRecord): Promise<LedgerItem | undefined> {
     if (record.retentionMs === 0) return { record };
     try {
@@ -140,8 +139,8 @@ export class JobLedger {
   }
 
   /**
-   * Writes a made-up record the way all others are written, and takes it back.
-   * @throws where that fails, so that a record which was refused is not at fault.
+   * Writes a made-up record like any other, and rolls it back.
+   * @throws when that fails, so that a refused record is not at fault.
    */
   async probe(): Promise<void> {
     const probing = this.#options.db.transaction().execute(async (transaction) => {
@@ -158,7 +157,7 @@ export class JobLedger {
     });
   }
 
-  /** One transaction: a record, its answer and what it adds to the usage are there together. */
+  /** Writes each record, its answer and its usage in one transaction. */
   async #insert(entries: readonly LedgerItem[]): Promise<void> {
     const answers = entries.flatMap(({ answer }) => answer ?? []);
     if (entries.length === 0) return;
@@ -197,7 +196,7 @@ export class JobLedger {
     if (late.length > 0) this.#options.onLate?.(late);
   }
 
-  /** A kept job's answer, as far as Redis can still tell it; and its times by Redis's clock, as its state showed them. */
+  /** Returns a kept job's answer, as far as Redis still has it, and its times by Redis's clock from its state. */
   async #readAnswer(record: JobRecord): Promise<LedgerItem> {
     const { redis, viewOf, retentionMs, blobMs } = this.#options;
     const state = await readJobState(redis, record.id);
@@ -225,7 +224,7 @@ export class JobLedger {
     };
   }
 
-  /** The answer as it is stored; undefined where it is not whole, or is nothing that its view can show. */
+  /** Folds the answer for storage. Returns undefined if it is incomplete or its view cannot show it. */
   async #fold(
     blobs: AccountBlobs,
     job: Parameters<typeof readFinalAnswer>[1],
@@ -242,7 +241,7 @@ export class JobLedger {
     }
   }
 
-  /** A resource's request. What fits is taken out of its blob: rows stay longer. */
+  /** Returns a resource's request. A small one is copied out of its blob, because rows live longer. */
   async #readRequest({
     account,
     request,
@@ -258,12 +257,12 @@ export class JobLedger {
     return { request: (await unlessMissing(blobs.text(requestBlob))) ?? null, request_blob: null };
   }
 
-  /** From here on the database can show these answers: Redis need not keep them for their whole time. */
+  /** Shortens the lifetime in Redis of answers that the database can now show. */
   async release(entries: readonly LedgerItem[]): Promise<void> {
     const { redis, log } = this.#options;
     const stored = entries.flatMap(({ answer }) => answer?.job_id ?? []);
     const keys = stored.flatMap((id) => [jobKeys.state(id), jobKeys.log(id)]);
-    // They expire later by themselves: what is written need not be written again for that.
+    // They expire later on their own, so a failure does not repeat the write.
     await Promise.all(keys.map((key) => redis.pexpire(key, afterStoredMs))).catch((error) =>
       log.warn({ err: error }, 'releasing stored answers failed'),
     );

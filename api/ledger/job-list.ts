@@ -6,10 +6,10 @@ import { type JobTag, tagCondition } from './job-tags.ts';
 import { hourMs } from './usage/usage-hours.ts';
 import { firstIdAt } from './usage/usage-report.ts';
 
-/** Which jobs to list. What is undefined leaves nothing out. */
+/** Filter of a job list. Undefined fields match all jobs. */
 export interface JobFilter {
   readonly account: string | undefined;
-  /** How they have ended; `unfinished`: not at all, as far as the database knows them yet. */
+  /** Their outcome; `unfinished`: none that the database knows yet. */
   readonly status?: Outcome | 'unfinished' | undefined;
   readonly model?: string | undefined;
   readonly key?: string | undefined;
@@ -17,30 +17,30 @@ export interface JobFilter {
   readonly vendor?: string | undefined;
   readonly capability?: string | undefined;
   readonly tag?: JobTag | undefined;
-  /** When they were made, in ms since 1970: from the one time on, before the other. */
+  /** Creation time in ms since 1970: `from` is inclusive, `to` exclusive. */
   readonly from?: number | undefined;
   readonly to?: number | undefined;
 }
 
-/** A job's row with what a console shows beside it. */
+/** A job's row with what the console shows beside it. */
 export interface ListedRow extends Selectable<JobsTable> {
   readonly key_name: string | null;
   /** 1 while its request and answer are kept, else 0. */
   readonly has_body: number;
 }
 
-/** Which part of a list of jobs is asked for. */
+/** The requested page of a job list. */
 export interface JobPage {
   readonly limit: number;
-  /** The job behind which the page begins. */
+  /** The job after which the page begins. */
   readonly after: string | undefined;
-  /** Left out: the newest first. */
+  /** Newest first by default. */
   readonly order?: 'asc' | 'desc';
 }
 
 /**
- * A page of jobs, from the one behind `after` on; newest first, new jobs come before every page. The ids are found first,
- * from an index alone where it knows the columns asked for; only those of the page are looked up.
+ * Lists a page of jobs after `after`; newest first, so new jobs come before every page. The ids are found first, from an
+ * index alone if it covers the filter, and only rows of the page are looked up.
  */
 export async function listJobs(db: Database, filter: JobFilter, page: JobPage): Promise<ListedRow[]> {
   return await withNames(db)
@@ -51,7 +51,7 @@ export async function listJobs(db: Database, filter: JobFilter, page: JobPage): 
     .execute();
 }
 
-/** One job's row, of whichever account; undefined where the database does not know it. */
+/** Returns one job's row, of any account, or undefined if the database has none. */
 export async function findListedJob(db: Database, id: string): Promise<ListedRow | undefined> {
   return await withNames(db).where('jobs.id', '=', id).executeTakeFirst();
 }
@@ -80,7 +80,7 @@ function idsOf(
   if (account !== undefined) ids = ids.where('account_id', '=', account);
   if (status === 'unfinished') ids = ids.where('outcome', 'is', null);
   else if (status !== undefined) ids = ids.where('outcome', '=', sql.lit(status));
-  // The words of the index that has only these.
+  // The condition of the partial index that has only these.
   if (status === 'failed' || status === 'cancelled') ids = ids.where(sql<boolean>`outcome in ('failed', 'cancelled')`);
   if (model !== undefined) ids = ids.where('model', '=', model);
   if (key !== undefined) ids = ids.where('api_key_id', '=', key);
@@ -89,7 +89,7 @@ function idsOf(
   if (capability !== undefined) ids = ids.where('capability', '=', capability);
   if (tag !== undefined) ids = ids.where(tagCondition(tag));
   if (after !== undefined) ids = ids.where('id', order === 'desc' ? '<' : '>', after);
-  // Ids sort by the time at which requests came; a job is made once its request is read.
+  // Ids sort by arrival of the request. A job is made once its request is read, which may be later.
   if (from !== undefined) ids = ids.where('id', '>=', firstIdAt(from - hourMs)).where('created_at', '>=', from);
   if (to !== undefined) ids = ids.where('id', '<', firstIdAt(to)).where('created_at', '<', to);
   return ids;

@@ -15,14 +15,13 @@ export const changingColumns = [
   ...(['input_tokens', 'output_tokens', 'usage', 'cost', 'vendor_cost', 'served_model', 'first_at'] as const),
 ] satisfies (keyof JobRow)[];
 
-/** All columns of a job's row. */
 export const jobColumns = [
   ...(['id', 'account_id', 'api_key_id', 'endpoint', 'capability', 'model', 'stream', 'created_at'] as const),
   ...(['retention_ms', 'metadata'] as const),
   ...changingColumns,
 ] satisfies (keyof JobRow)[];
 
-/** The row of a job that has not ended. */
+/** The row of an unfinished job. */
 export function openJobRow(job: JobIdentity): JobRow {
   return {
     id: job.id,
@@ -80,7 +79,7 @@ export function recordedJobRow(record: JobRecord): JobRow {
   };
 }
 
-/** What a usage says in numbers. What it does not count stays null; what it counts is what is charged. */
+/** The numbers of a usage. Counts that it lacks stay null; the others are those that are charged. */
 function usageColumns(text: string | undefined): Pick<JobRow, 'input_tokens' | 'output_tokens' | 'vendor_cost'> {
   if (text === undefined) return { input_tokens: null, output_tokens: null, vendor_cost: null };
   const usage = JSON.parse(text) as Record<string, unknown>;
@@ -94,7 +93,7 @@ function usageColumns(text: string | undefined): Pick<JobRow, 'input_tokens' | '
   };
 }
 
-/** The row of a kept job's bodies, without them. */
+/** The row of a kept job's bodies, without the bodies. */
 export function bodyRow(
   job: Pick<JobIdentity, 'id' | 'createdAt' | 'viewOptions'>,
   retentionMs: number,
@@ -102,7 +101,7 @@ export function bodyRow(
   return { job_id: job.id, view_options: job.viewOptions, expires_at: job.createdAt + retentionMs };
 }
 
-/** A job as the database knows it, in the form of a state. What only a state can tell is left at its beginnings. */
+/** Converts a row to a job state. Fields that only a state has keep their initial values. */
 export function stateOfRow(row: JobRow, viewOptions: string): JobState {
   return {
     id: row.id,

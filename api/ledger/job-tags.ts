@@ -8,8 +8,8 @@ export interface JobTag {
 }
 
 /**
- * Whether a job's `metadata` has a pair. As text: a name and its value stand side by side in JSON, and what looks like them
- * inside another string has its quotes escaped. So it is said alike in both databases, and costs neither a parse per row.
+ * Whether a job's `metadata` has a pair. Compares text: a name and its value are adjacent in JSON, and lookalikes inside
+ * another string have escaped quotes. This works in both databases and avoids a parse per row.
  */
 export function tagCondition({ name, value }: JobTag): RawBuilder<SqlBool> {
   const pair = `${JSON.stringify(name)}:${JSON.stringify(value)}`;

@@ -1,19 +1,19 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** What an api process counts of its part of the ledger. */
+/** Counters of an api process's part of the ledger. */
 export interface LedgerMetrics {
   /** Records that the database refused. */
   readonly setAside: Counter<string>;
 }
 
-/** What is looked at when the numbers are asked for. */
+/** Sources of the gauges, read on each scrape. */
 export interface LedgerGauges {
   readonly unreadable: { readonly size: number };
   readonly backlog: { readonly bytes: number };
   readonly spool: { readonly records: number; readonly bytes: number };
 }
 
-/** Makes the ledger's metrics. */
+/** Creates the ledger's metrics. */
 export function createLedgerMetrics(registry: Registry, { unreadable, backlog, spool }: LedgerGauges): LedgerMetrics {
   const registers = [registry];
   const gauge = (name: string, help: string, value: () => number): void => {

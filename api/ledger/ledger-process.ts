@@ -21,7 +21,7 @@ import { Spool } from './outbox/spool.ts';
 import { UnreadableEntries } from './outbox/unreadable-entries.ts';
 
 const housekeepingMs = 600_000;
-/** How long records that are still there may be written for while the process closes. */
+/** How long remaining records may be written for while the process closes. */
 const drainMs = 2000;
 
 export interface LedgerProcessOptions {
@@ -37,12 +37,12 @@ export interface LedgerProcessOptions {
   readonly ledger: JobLedger;
 }
 
-/** What must stay free of the disk that the spool is on, in bytes. */
+/** Minimum free bytes of the spool's disk. */
 const minFreeBytes = 512 * 1024 * 1024;
-/** How often the size of the outboxes is looked at. */
+/** Interval between measurements of the outboxes' size. */
 const measureMs = 30_000;
 
-/** The ledger's work in one api process: records into the database, an end for lost jobs, old bodies out. */
+/** The ledger's work in one api process: writes records into the database, ends lost jobs, deletes expired bodies. */
 export class LedgerProcess {
   readonly #options: LedgerProcessOptions;
   readonly #consumer: OutboxConsumer;
@@ -60,7 +60,7 @@ export class LedgerProcess {
     ];
   }
 
-  /** Starts it. */
+  /** Starts the ledger's work. */
   static async open(options: LedgerProcessOptions): Promise<LedgerProcess> {
     const { redis, isCluster, processId, ledger, registry, config, log } = options;
     const group = new OutboxGroup({ redis, isCluster, name: processId });
@@ -85,7 +85,7 @@ export class LedgerProcess {
     });
   }
 
-  /** Writes what is there, for a bounded time. The database must still be open. */
+  /** Writes remaining records, for a bounded time. The database must still be open. */
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     this.#lostJobs.close();

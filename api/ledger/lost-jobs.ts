@@ -9,9 +9,9 @@ import { finalBatch } from './final-answer.ts';
 import { isSpooledAnywhere } from './outbox/outbox-spool.ts';
 import { addToUsageHours } from './usage/usage-hours.ts';
 
-/** How often to look. */
+/** Interval between rounds. */
 const roundMs = 10_000;
-/** Younger jobs are left alone: their state is only just being made. */
+/** Younger jobs are skipped: their state may not exist yet. */
 const minAgeMs = 20_000;
 /** Rows read at a time. */
 const page = 500;
@@ -25,15 +25,15 @@ interface OpenJob {
 export interface LostJobsOptions extends Pick<EndJobContext, 'redis' | 'queue'> {
   readonly db: Database;
   readonly log: Logger;
-  /** Other times than the usual ones (10 s, 20 s), for tests. */
+  /** Overrides of the defaults (10 s, 20 s), for tests. */
   readonly roundMs?: number;
   readonly minAgeMs?: number;
 }
 
 /**
- * Ends the jobs that Redis has lost: unfinished in the database, without a state, and without a record on its way. Two
- * looks are needed for the last: what was in the outbox at the first one must be written at the second. (An empty outbox
- * alone would not do as the sign: that of a busy account never is.) Every api process runs one; ending twice is harmless.
+ * Ends jobs that Redis has lost: unfinished in the database, without a state, and without a record in the outbox. The last
+ * takes two rounds: what was in the outbox in the first must be written by the second. (An empty outbox is no usable sign,
+ * as that of a busy account never is.) Every api process runs one; ending a job twice is harmless.
  */
 export class LostJobs {
   readonly #options: LostJobsOptions;
@@ -54,9 +54,9 @@ export class LostJobs {
     this.#timer.unref();
   }
 
-  /** One round over all unfinished jobs of the database. */
+  /** Checks all unfinished jobs of the database. */
   async sweep(): Promise<void> {
-    // The end of any of them may wait there for the database.
+    // The end of any of them may be in a spool.
     if (await isSpooledAnywhere(this.#options.redis)) return;
     const before = this.#missed;
     const missed = new Map<string, string>();
@@ -83,10 +83,10 @@ export class LostJobs {
     clearInterval(this.#timer);
   }
 
-  /** @param newestBefore what the round before found in the outbox, if it missed the job's state */
+  /** @param newestBefore newest entry of the outbox in the round before, if that missed the job's state */
   async #look(job: OpenJob, newestBefore: string | undefined, missed: Map<string, string>): Promise<void> {
     const { redis } = this.#options;
-    // The state first: it outlives the settlement, so where it is gone no record comes any more.
+    // The state is checked first: it outlives the settlement, so without it no record will follow.
     if ((await redis.exists(jobKeys.state(job.id))) === 1) return;
     const outbox = accountKeys.outbox(job.account_id);
     if (newestBefore === undefined) {
@@ -102,7 +102,7 @@ export class LostJobs {
   async #end(job: OpenJob): Promise<void> {
     const { db, queue, log } = this.#options;
     const waiting = queue(job.capability as JobIdentity['capability']);
-    // Where its queue still has it, and no worker, nobody has begun it; and without a state nobody will.
+    // A job in its queue without a worker has not started, and without a state it never will.
     const neverBegan = (await waiting.has(job.id)) && (await waiting.remove(job.id));
     const error = neverBegan
       ? new ApiError('service_unavailable', 'The request was lost before it ran. Retry it.')

@@ -2,21 +2,21 @@ import { Cluster } from 'ioredis';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 
-/** How often to look whether Redis is still the same, beside after each new connection. */
+/** Interval between checks of Redis's identity, besides one after each new connection. */
 const intervalMs = 5000;
 
 export interface RedisWatchOptions {
   readonly redis: RedisClient;
-  /** Is called when Redis was found to be another one: restarted, restored, failed over. */
+  /** Called when Redis has changed: restarted, restored, failed over. */
   readonly onChange: () => Promise<void>;
   readonly log: Logger;
-  /** Another time than the usual one (5 s), for tests. */
+  /** Override of the default (5 s), for tests. */
   readonly intervalMs?: number;
 }
 
 /**
- * Notices that Redis is another process, or has its data from another one, than it was: then it may lack what it was last
- * told. Where `onChange` fails it is called again.
+ * Detects that Redis is another process than before, or has its data from another one: it may lack the latest writes. A
+ * failed `onChange` is retried.
  */
 export class RedisWatch {
   readonly #options: RedisWatchOptions;
@@ -41,7 +41,7 @@ export class RedisWatch {
 
   /**
    * Starts watching.
-   * @param known what `redisIdentity` said before Redis was last brought up to date
+   * @param known result of `redisIdentity` from before Redis was last synced
    */
   static open(options: RedisWatchOptions, known: string): RedisWatch {
     return new RedisWatch(options, known);
@@ -62,7 +62,7 @@ export class RedisWatch {
   }
 }
 
-/** What tells a Redis, or the masters of a Cluster, from those that they were before a restart or a failover. */
+/** Identity of a Redis, or of the masters of a Cluster, which changes with a restart or a failover. */
 export async function redisIdentity(redis: RedisClient): Promise<string> {
   const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
   const ids = await Promise.all(

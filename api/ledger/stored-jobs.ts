@@ -10,22 +10,22 @@ import { viewOptionsBlob } from '../replies/view-options.ts';
 import { framesOfBatch } from './final-answer.ts';
 import { stateOfRow } from './job-rows.ts';
 
-/** How long the database, or the storage of a large answer, may take to show a job. */
+/** Timeout for reading a job from the database or a large answer from the blob storage. */
 const readMs = 3000;
 const unavailable = 'Stored jobs cannot be read for now.';
 
-/** Which resources to list. */
+/** Query for resources. */
 export interface ResourceList {
   readonly account: string;
   /** Names of the endpoints that make them. */
   readonly endpoints: readonly string[];
   readonly limit: number;
   readonly order: 'asc' | 'desc';
-  /** Id of the job behind which to begin. */
+  /** Id of the job after which the list begins. */
   readonly after: string | undefined;
 }
 
-/** Reads jobs and answers that Redis knows no more. */
+/** Reads jobs and answers that Redis no longer has. */
 export class StoredJobs {
   readonly #db: Database;
   readonly #redis: RedisClient;
@@ -47,9 +47,9 @@ export class StoredJobs {
   }
 
   /**
-   * A job, by its state in Redis or else by its row; undefined when neither knows it, or its owner has deleted it. Once its
-   * bodies have expired its view options are `{}`.
-   * @throws ApiError 503 when the database is needed and does not answer.
+   * Returns a job by its state in Redis or else by its row, or undefined when it is unknown or deleted by its owner. Once
+   * its bodies have expired its view options are `{}`.
+   * @throws ApiError 503 when the database is needed and does not respond.
    */
   async find(jobId: string): Promise<JobState | undefined> {
     const state = await readJobState(this.#redis, jobId);
@@ -57,15 +57,15 @@ export class StoredJobs {
     return state.isDeleted ? undefined : state;
   }
 
-  /** A job by its row, if it has ended. @throws ApiError 503 when the database does not answer. */
+  /** Returns a job by its row, if it has ended. @throws ApiError 503 when the database does not respond. */
   async findEnded(jobId: string): Promise<JobState | undefined> {
     const job = await this.#findRow(jobId);
     return job?.outcome === undefined ? undefined : job;
   }
 
   /**
-   * An account's resources of one kind, those deleted or expired left out, each as `find` answers it.
-   * @throws ApiError 503 when the database does not answer.
+   * Lists an account's resources of one kind, except deleted and expired ones, each as `find` returns it.
+   * @throws ApiError 503 when the database does not respond.
    */
   async list({ account, endpoints, limit, order, after }: ResourceList): Promise<JobState[]> {
     const rows = await this.#rows.read(() => {
@@ -85,7 +85,7 @@ export class StoredJobs {
     });
     const jobs: JobState[] = [];
     for (const { view_options: viewOptions, ...row } of rows) {
-      // How far an unfinished one is, its state tells.
+      // Only the state has the progress of an unfinished job.
       const state = row.outcome === null ? await readJobState(this.#redis, row.id) : undefined;
       jobs.push(state ?? stateOfRow(row, viewOptions));
     }
@@ -108,9 +108,9 @@ export class StoredJobs {
   }
 
   /**
-   * The request of a resource as it was queued; undefined where it is not kept (any more).
-   * @param job as `find` answered it
-   * @throws ApiError 503 when the database does not answer.
+   * Returns the request of a resource as it was queued, or undefined if it is not (or no longer) kept.
+   * @param job as `find` returned it
+   * @throws ApiError 503 when the database does not respond.
    */
   async findRequest(job: JobState): Promise<string | undefined> {
     if (job.request !== undefined) return job.request;
@@ -132,9 +132,9 @@ export class StoredJobs {
   }
 
   /**
-   * Deletes a resource that has ended: request, answer and the files named go, the job's row in the ledger stays. The row
-   * without bodies that it leaves keeps a record that is still on its way from bringing them back.
-   * @throws ApiError 503 when the database does not answer; then the resource is still there, or will be gone when asked again.
+   * Deletes the request, answer and given files of an ended resource; its row in the ledger stays. The row without bodies
+   * keeps a record that is still on its way from restoring them.
+   * @throws ApiError 503 when the database does not respond; then the resource still exists, or is gone on a retry.
    */
   async delete(job: JobState, files: readonly string[]): Promise<void> {
     const gone = { view_options: '{}', request: null, request_blob: null, answer: null, answer_blob: null };
@@ -167,8 +167,9 @@ export class StoredJobs {
   }
 
   /**
-   * The frames that show a job's answer again, the last of them its terminal; undefined where none are kept (any more).
-   * @throws ApiError 503 when the database does not answer.
+   * Returns the frames that show a job's answer again, the last of them its terminal; undefined if none are (or no longer)
+   * kept.
+   * @throws ApiError 503 when the database does not respond.
    */
   async findAnswer(job: Pick<JobState, 'id' | 'account'>): Promise<Frame[] | undefined> {
     const row = await this.#rows.read(() =>

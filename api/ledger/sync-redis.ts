@@ -6,18 +6,18 @@ import { dropSettledHolds, raiseBudgets, raiseCharges } from '../../shared/money
 import type { RedisClient } from '../../shared/redis/redis.ts';
 
 /**
- * Brings Redis up to what the database knows: keys, accounts, what they were charged, and what keys have spent of their
- * budgets. To be called before an api process admits anything, and when Redis is not the one that it was: one that has lost
- * its last writes would let accounts spend twice what they have.
+ * Syncs Redis with the database: keys, accounts, their charges, and what keys have spent of their budgets. Runs before an
+ * api process admits anything, and after Redis has changed: a Redis without its last writes would let accounts spend their
+ * balance twice.
  */
 export async function syncRedis(db: Database, redis: RedisClient): Promise<void> {
   await syncKeyFlags(db, redis);
-  // First: a job that is settled again counts twice once the sums have been raised.
+  // First, because a job that is settled again after the sums are raised counts twice.
   await dropSettledHolds(db, redis);
   await syncAccounts(db, redis, (accounts) => raiseMoney(db, redis, accounts));
 }
 
-/** Brings what accounts were charged, and their keys' budgets, up to the ledger. */
+/** Raises the charges of accounts, and their keys' budgets, to those of the ledger. */
 export async function raiseMoney(db: Database, redis: RedisClient, accounts: readonly string[]): Promise<void> {
   await raiseCharges(db, redis, accounts);
   await raiseBudgetsOf(db, redis, accounts);

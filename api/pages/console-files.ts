@@ -21,7 +21,10 @@ const mediaTypes: Readonly<Record<string, string>> = {
 
 const builtFolder = fileURLToPath(new URL('../../console/', import.meta.url));
 
-/** Reads what was built, a few megabytes, by its path below `/console/`. Undefined: nothing was (from the source, `folder` is the sources'). */
+/**
+ * Reads the build, a few megabytes, by path below `/console/`. Undefined if not built (from source, `folder` holds the
+ * sources).
+ */
 function readFolder(folder: string): ReadonlyMap<string, KeptFile> | undefined {
   if (!existsSync(join(folder, 'index.html')) || !existsSync(join(folder, 'assets'))) return undefined;
   const files = new Map<string, KeptFile>();
@@ -39,9 +42,9 @@ function readFolder(folder: string): ReadonlyMap<string, KeptFile> | undefined {
 }
 
 /**
- * The web console's files under `/console/`: what was built, by exact name, so that no path leads out of it; any other path
- * but those of the JSON and the queues is a page of the console, which its script shows.
- * @param folder where they were built
+ * Serves the web console under `/console/`. Built files match by exact name, so that no path leads out of the folder. Any
+ * other path, except the JSON's and the queues', is a page of the console, which its script renders.
+ * @param folder of the built files
  */
 export function consoleFiles(folder = builtFolder): Middleware<State> {
   const files = readFolder(folder);

@@ -25,7 +25,7 @@ export function showStartPage(services: { readonly config: Config; readonly base
 
 const icon = keepFile(Buffer.from(logo), 'image/svg+xml');
 
-/** `GET /favicon.ico`: what browsers ask for by themselves. It is an SVG, whatever its name ends with. */
+/** `GET /favicon.ico`: requested by browsers on their own. It is an SVG despite its name. */
 export const showIcon: Middleware<State> = async (ctx) => {
   ctx.state.endpoint = 'favicon';
   await sendKeptFile(ctx, icon);

@@ -2,29 +2,29 @@ import { readFileSync } from 'node:fs';
 import type { ExampleModels } from '../../shared/catalogue/example-models.ts';
 import { escapeHtml, logo, policyOf } from './page-parts.ts';
 
-/** What the start page tells. */
+/** Contents of the start page. */
 export interface StartPageOptions {
-  /** Without a slash at the end and without `/v1`. */
+  /** Without a trailing slash and without `/v1`. */
   readonly baseUrl: string;
   readonly examples: ExampleModels;
-  /** Whether the built-in stand-in vendor is on. */
+  /** Whether the built-in sandbox vendor is on. */
   readonly sandbox: boolean;
 }
 
-/** Code scrolls where it is too wide: the keyboard reaches it, and it has a name. */
+/** Wide code scrolls, so it is focusable by keyboard and has a label. */
 const template = readFileSync(new URL('./start-page.html', import.meta.url), 'utf8').replaceAll(
   '<pre title=',
   '<pre tabindex="0" role="region" aria-label=',
 );
-/** Shown only where a model makes videos. */
+/** Shown only if a model makes videos. */
 const videoSection = /<!--video-->\n([\s\S]*?)<!--\/video-->\n\n/;
 
-/** Value of the page's `Content-Security-Policy` header: its one inline style and script and the icon, and nothing else from anywhere. */
+/** `Content-Security-Policy` of the page: its one inline style and script and the icon, and nothing else. */
 export const startPagePolicy = policyOf(template);
 
 /**
- * The page at `/`: how to call what runs, as HTML. It shows no key, and neither the version nor who is behind it: anyone may
- * read it.
+ * Renders the page at `/`: how to call this server, as HTML. Anyone may read it, so it shows no key, no version and no
+ * owner.
  */
 export function startPage(options: StartPageOptions): string {
   const { baseUrl, examples, sandbox } = options;

@@ -5,21 +5,21 @@ import type { MediaCapability } from '../../shared/catalogue/media-fields.ts';
 import { readVendorFields, type VendorId } from './vendor-ids.ts';
 
 /**
- * Something that a request asks for and that no price of its model covers: its vendor may bill it beside what the prices are
- * for, or at other ones. What is not known to be free is taken for one.
+ * A requested feature that no price of the model covers: its vendor may bill it separately, or at other prices. Everything
+ * not known to be free counts as one.
  */
 export interface BilledExtra {
   /** The caller's parameter. */
   readonly param: string;
-  /** What operators call it: a field, `service_tier.priority`, the type of a tool. */
+  /** Its name for operators: a field, `service_tier.priority`, the type of a tool. */
   readonly name: string;
-  /** What covers it where the model has such prices: `search`, those of a request by its search context; `hd`, one of images. */
+  /** The kind of price that covers it, if the model has one: `search`, by search context; `hd`, of images. */
   readonly coveredBy?: 'search' | 'hd';
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a parsed request says of the operator's accounts at vendors: what it may be billed there, what it names there. */
+/** What a parsed request uses of the operator's accounts at vendors: extras that may be billed, and ids. */
 export function vendorFacts(
   request: object,
   extras: readonly BilledExtra[],
@@ -29,7 +29,7 @@ export function vendorFacts(
   return { ...(all.length > 0 && { extras: all }), ...(vendorIds.length > 0 && { vendorIds }) };
 }
 
-/** Fields of chats that take nothing but tokens, OpenAI's and other vendors'. */
+/** Chat fields of OpenAI and other vendors that cost only tokens. */
 const freeChatFields = new Set([
   ...['model', 'messages', 'stream', 'stream_options', 'temperature', 'top_p', 'presence_penalty', 'frequency_penalty'],
   ...['n', 'stop', 'seed', 'logit_bias', 'max_tokens', 'max_completion_tokens', 'logprobs', 'top_logprobs', 'tools'],
@@ -41,9 +41,9 @@ const freeChatFields = new Set([
   ...['include_reasoning', 'reasoning_format', 'reasoning_split', 'enable_thinking', 'thinking_budget'],
   ...['chat_template_kwargs', 'structured_outputs', 'guided_json', 'guided_regex', 'guided_choice', 'guided_grammar'],
 ]);
-/** Those of legacy completions besides. */
+/** Further ones of legacy completions. */
 const freeCompletionFields = new Set(['prompt', 'suffix', 'echo', 'best_of']);
-/** Those of responses besides; `include` and `truncation` only say what is shown and what is left out. */
+/** Further ones of responses; `include` and `truncation` only select what is shown or omitted. */
 const freeResponseFields = new Set([
   ...[
     'input',
@@ -57,12 +57,12 @@ const freeResponseFields = new Set([
   ],
   ...['previous_response_id', 'background'],
 ]);
-/** Tools that the caller runs itself, or that only say which of them there are. */
+/** Tools that the caller runs itself, or that only select among others. */
 const freeTools = new Set([
   ...['function', 'custom', 'namespace', 'allowed_tools', 'local_shell', 'apply_patch', 'tool_search', 'computer'],
   'computer_use_preview',
 ]);
-/** Service tiers at a model's usual prices. */
+/** Service tiers at a model's standard prices. */
 const usualTiers = new Set<unknown>([null, undefined, 'auto', 'default', 'standard', 'standard_only']);
 
 const freeMediaFields: Readonly<Record<MediaCapability, ReadonlySet<string>>> = {
@@ -83,8 +83,8 @@ const freeMediaFields: Readonly<Record<MediaCapability, ReadonlySet<string>>> = 
 };
 
 /**
- * The extras of a chat or of what becomes one.
- * @param given names of the fields that ask for anything (see `givenChatFields`)
+ * The extras of a chat, or of a request that becomes one.
+ * @param given names of the fields with a value (see `givenChatFields`)
  */
 export function chatExtras(given: readonly string[], fields: Fields): BilledExtra[] {
   const extras = given.map(rootOf).filter((name) => !freeChatFields.has(name));
@@ -110,7 +110,7 @@ export function responseExtras(request: ResponseRequest): BilledExtra[] {
       : [{ param: 'reasoning.mode', name: 'reasoning.mode' }]),
     ...toolExtras(tools, 'tools'),
     ...toolExtras(chosenTools(choice), 'tool_choice'),
-    // Tools that are offered on the way.
+    // Tools that are offered by items.
     ...items.flatMap((item, index) => toolExtras(item.tools, `input[${index}].tools`)),
   ];
 }
@@ -132,7 +132,7 @@ export function mediaExtras(capability: MediaCapability, given: readonly string[
   const free = freeMediaFields[capability];
   return given.flatMap((field) => {
     const name = rootOf(field);
-    // Pictures that are priced one by one have a price of their own in high definition.
+    // Prices per image may include one for high definition.
     if (name === 'quality' && fields.quality === 'hd') return [{ param: name, name: 'quality.hd', coveredBy: 'hd' }];
     return free.has(name) ? [] : extrasOf(name, fields);
   });
@@ -148,7 +148,7 @@ function extrasOf(field: string, { service_tier: tier, web_search_options: searc
     : [{ param: field, name: typeof tier === 'string' ? `service_tier.${tier}` : field }];
 }
 
-/** Whether options of a search say no more than where its caller is, and how much of what it finds the model is shown. */
+/** Whether search options only contain the caller's location, and how much of the results the model is shown. */
 function isSearchContext(options: unknown): boolean {
   if (typeof options !== 'object' || options === null) return false;
   return Object.keys(options).every((name) => name === 'search_context_size' || name === 'user_location');

@@ -12,13 +12,13 @@ export interface CancelJobDependencies extends EndJobContext {
   readonly log: Logger;
 }
 
-/** How long Redis may take to cancel a job whose caller has left; it goes on after that. */
+/** How long to wait for Redis to cancel an abandoned job; the cancellation continues after that. */
 const cancelMs = 1000;
 
 /**
- * The client left, or is sent away: a plain job is cancelled, because nobody would read its answer (or because its caller
- * will send it again). A stream that was begun and is handed over goes on: its caller resumes it.
- * @param reply whether the caller can resume what it has of it
+ * Cancels a plain job when its client has disconnected, or is handed over, because nobody would read its answer (or because
+ * its caller will retry it). A started stream that is handed over continues: its caller resumes it.
+ * @param reply whether the caller can resume its part of it
  */
 export async function cancelAbandoned(
   services: CancelJobDependencies,
@@ -28,11 +28,11 @@ export async function cancelAbandoned(
 ): Promise<void> {
   if (connection.ended === undefined || !cancelsOnLeave || (!connection.hasLeft && reply.canBeResumed)) return;
   const ended = tryToEnd(services, job, new ApiError('cancelled', 'The caller left.'));
-  // A process that stops must not close its Redis connection in the middle of it.
+  // A process that shuts down must not close its Redis connection before this is done.
   await withTimeout(ended, cancelMs);
 }
 
-/** What cannot be shown to the one it is made for need not be made to its end. @param failure undefined: it can be shown */
+/** Cancels a job whose answer cannot be shown to its caller. @param failure undefined if it can be shown */
 export function cancelUnreadable(
   services: CancelJobDependencies,
   { job, cancelsOnLeave }: Pick<Submission, 'job' | 'cancelsOnLeave'>,

@@ -2,19 +2,19 @@ import type { UnsupportedParameters } from '../../shared/accounts/api-keys.ts';
 import type { FieldSupport } from '../../shared/catalogue/chat-fields.ts';
 import { invalidParameter } from './invalid-request.ts';
 
-/** A field that a request gives, and what becomes of it at the vendor of a route. */
+/** A field of a request, and its support by the vendor of a route. */
 export interface GivenField {
-  /** As the caller calls it. */
+  /** The caller's name for it. */
   readonly name: string;
-  /** The type that is at fault, of a field that has several. */
+  /** The type at fault, of a field that has several. */
   readonly type?: string | undefined;
   readonly support: FieldSupport;
 }
 
 /**
- * The names of the fields that are left out.
+ * Returns the names of ignored fields.
  * @param model for the message
- * @throws ApiError 400 that names a field whose absence would change the answer, unless such ones are to be dropped, too.
+ * @throws ApiError 400 that names a field whose absence would change the answer, unless those are to be dropped, too.
  */
 export function checkGivenFields(
   fields: readonly GivenField[],

@@ -4,16 +4,16 @@ import { invalidParameter } from './invalid-request.ts';
 import type { ModelLimits } from './model-limits.ts';
 
 /**
- * No tokenizer's tokens are that long on the average of a prompt (runs of one character are not counted): what has more
- * characters than that for each token of the window cannot fit. Whatever is nearer to the limit is the vendor's to count.
+ * No tokenizer's tokens are that long on average (runs of one character count once): a prompt with more characters per token
+ * of the window cannot fit. Closer cases are left to the vendor.
  */
 const charactersPerToken = 16;
 
 type Bounded = Pick<Model, 'id' | 'input' | 'contextWindow' | 'maxOutputTokens'>;
 
 /**
- * Holds a chat against its model's row: images to a model that takes none, more output tokens than it ever answers, a prompt
- * that cannot fit. A row that says nothing leaves it to the vendor.
+ * Checks a chat against its model's row: images for a model without image input, more output tokens than the model's
+ * maximum, a prompt that cannot fit. Without facts in the row the vendor decides.
  * @throws ApiError 400 that names the field at fault.
  */
 export function checkModelLimits(limits: ModelLimits, model: Bounded): void {

@@ -14,20 +14,20 @@ import { pathsOf } from './paths-of-model.ts';
 import { serverName } from './show-served.ts';
 import { assertVendorIds } from './vendor-ids.ts';
 
-/** What the routes of a request's model make of it. */
+/** The result of checking a request against the routes of its model. */
 export interface CheckedRequest {
   /** Names of the routes that would refuse it. */
   readonly excludedRoutes: readonly string[];
-  /** Names of the fields that are left out, for the header, by who may serve it (see `serverName`). */
+  /** Names of ignored fields, for the header, by server (see `serverName`). */
   readonly ignored: ReadonlyMap<string, string>;
-  /** The first extra that one of the other routes would ask its vendor for, which may bill it. */
+  /** The first extra that one of the other routes would request from its vendor, which may bill it. */
   readonly unpriced: BilledExtra | undefined;
 }
 
 /**
- * Holds a request against every route of its model: one that would refuse it is left out.
+ * Checks a request against every route of its model; routes that would refuse it are excluded.
  * @throws ApiError 404 for an unknown model, 403 for one that the caller's key may not use, or an id of the operator's own
- * account at a vendor, 400 for a model that this endpoint cannot use, or what the first route says where every route refuses.
+ * account at a vendor, 400 for a model that this endpoint cannot use, or the first route's error if every route refuses.
  */
 export function checkRequest(
   { catalogue }: { readonly catalogue: Catalogue },
@@ -58,7 +58,7 @@ export function checkRequest(
   return { excludedRoutes, ignored, unpriced };
 }
 
-/** The first extra of a request that a route would ask its vendor for. @param ignored what is left out for it */
+/** The first extra of a request that a route would request from its vendor. @param ignored fields omitted for it */
 function findUnpriced(
   catalogue: Catalogue,
   { extras }: Parsed,
@@ -76,14 +76,14 @@ function findUnpriced(
 
 function hasPrice(prices: RoutedModel['prices'], covering: BilledExtra['coveredBy']): boolean {
   if (covering === 'hd') return prices?.imageKinds?.hd !== undefined;
-  // Where all requests cost the same, nobody has said what the search context costs.
+  // A flat price per request does not state the price of a search context.
   return covering === 'search' && typeof prices?.request === 'object';
 }
 
 /**
- * The same for a request under way. What is remembered of its key may be old: it is refused by the key's newest settings
- * only, and `state.caller` has them then.
- * @throws ApiError as `checkRequest`, 401 where the key is not valid any more.
+ * The same for a running request. The cached key may be stale, so a refusal only counts with the key's current settings,
+ * which `state.caller` then has.
+ * @throws ApiError as `checkRequest`, 401 if the key is no longer valid.
  */
 export async function checkByNewestKey(
   services: { readonly catalogue: Catalogue; readonly callers: CallerDirectory },
@@ -106,15 +106,16 @@ function headerWord(name: string): string {
   return /^[\w.-]{1,80}$/.test(name) ? name : 'unknown';
 }
 
-/** The ignored fields where they are the same whichever vendor serves; undefined where it depends. */
+/** The ignored fields if they are the same for all vendors, else undefined. */
 export function ignoredByAll({ ignored }: CheckedRequest): string | undefined {
   const different = new Set(ignored.values());
   return different.size === 1 ? different.values().next().value : undefined;
 }
 
 /**
- * The model's row.
- * @throws ApiError 404 for an unknown model, 403 for one outside of the key's scope, 400 for one that this endpoint cannot use.
+ * Finds the model's row.
+ * @throws ApiError 404 for an unknown model, 403 for one outside of the key's scope, 400 for one that this endpoint cannot
+ * use.
  */
 function findModel(
   catalogue: Catalogue,

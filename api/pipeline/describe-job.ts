@@ -52,7 +52,7 @@ function identify(
   const isKeyed = preferences.idempotencyKey !== undefined;
   const isBackground = parsed.background === true;
   const kept = preferences.respondAsync || parsed.store ? config.resultMs : 0;
-  // How long its caller waits for the answer says nothing of work that nobody waits for.
+  // The caller's timeout does not apply to work that it does not wait for.
   const deadlineMs = isBackground ? config.backgroundDeadlineMs : (preferences.deadlineMs ?? config.deadlineMs);
   const goesOn = isBackground || isKeyed || preferences.respondAsync;
   return {
@@ -62,7 +62,7 @@ function identify(
     capability: endpoint.capability,
     endpoint: endpoint.name,
     model: parsed.model,
-    // Bytes are stored whole for later; nobody reads them as they grow.
+    // Bytes are stored whole for later; nobody reads them as a stream.
     stream: parsed.stream && !(preferences.respondAsync && endpoint.view.bytes?.(parsed) !== undefined),
     createdAt: now,
     deadlineAt: now + deadlineMs,
@@ -74,7 +74,7 @@ function identify(
   };
 }
 
-/** Keyed and asynchronous jobs go on without their caller; a plain one as the header, or else its key, says. */
+/** Keyed and asynchronous jobs continue without their caller; for plain ones the header decides, or else the key. */
 function cancelsOnLeave({ state }: Context, preferences: Preferences): boolean {
   if (preferences.respondAsync || preferences.idempotencyKey !== undefined) return false;
   return (preferences.onDisconnect ?? state.caller.onDisconnect ?? 'cancel') === 'cancel';

@@ -22,48 +22,48 @@ export type Parsed<Requirements = unknown, ViewOptions extends object = object> 
   | ParsedRequest<Requirements, ViewOptions>
   | ParsedLargeRequest<Requirements, ViewOptions>;
 
-/** What `resolve` may use. */
+/** Dependencies of `resolve`. */
 export interface ResolveContext {
   readonly services: ResolveDependencies;
   /** Whose jobs may be named. */
   readonly account: string;
-  /** What the route's path names. */
+  /** Parameters of the route's path. */
   readonly params: Readonly<Record<string, string>>;
-  /** Ends every wait when the caller leaves. */
+  /** Ends every wait when the caller disconnects. */
   readonly connection: ClientConnection;
   /**
-   * To be awaited before anything of the account is looked up: admission, where keys are asked after, comes later.
+   * Awaited before any look-up in the account, as admission, which checks the key, comes later.
    * @throws ApiError 401 for a key that was revoked or has expired.
    */
   readonly assertActive: () => Promise<void>;
 }
 
 /**
- * An endpoint that makes jobs: wire request → job, frames → wire. Everything else is the one handler's. Its functions are
- * methods, so that those of every endpoint can stand in one list: `defineEndpoint` has seen that they fit each other.
+ * An endpoint that makes jobs: wire request → job, frames → wire. Everything else is shared by one handler. Its functions
+ * are methods, so that endpoints of different types fit in one list: `defineEndpoint` has checked that they fit each other.
  */
 export interface Endpoint<Requirements = unknown, ViewOptions extends object = object> {
-  /** Stable name: it is stored with the job and finds its view again. */
+  /** Stable name: it is stored with the job to find its view again. */
   readonly name: string;
   readonly path: string;
   readonly capability: Capability;
-  /** A request may name no model: its capability's default is meant then. */
+  /** Kind of the default model for requests without one. */
   readonly defaultModel?: keyof DefaultModels;
-  /** Reads a JSON body; left out where only a form is taken. */
+  /** Parses a JSON body; missing if only a form is accepted. */
   readonly parse?: Parse<Requirements, ViewOptions>;
-  /** Reads a form; left out where only JSON is taken. */
+  /** Parses a form; missing if only JSON is accepted. */
   readonly parseForm?: ParseForm<Requirements, ViewOptions>;
   /**
-   * Completes a parsed request by what is known of other jobs: the turns before this one, the video to be remixed.
-   * @throws ApiError 400 or 404 for what it names and is not there.
+   * Completes a parsed request by data of other jobs: earlier turns, the video to remix.
+   * @throws ApiError 400 or 404 for references to missing jobs.
    */
   resolve?(
     request: Parsed<Requirements, ViewOptions>,
     context: ResolveContext,
   ): Promise<Parsed<Requirements, ViewOptions>>;
   /**
-   * Validates the request against its model's row. Returns which of its fields the model's vendor would not know and which
-   * are left out therefore (hints only): the header `X-Sluice-Ignored` names them.
+   * Validates the request against its model's row. Returns the fields (hints only) that are omitted because the model's
+   * vendor does not support them: the header `X-Sluice-Ignored` names them.
    * @throws ApiError 400 that names the parameter at fault.
    */
   check?(
@@ -71,23 +71,23 @@ export interface Endpoint<Requirements = unknown, ViewOptions extends object = o
     model: RoutedModel,
     unsupported?: UnsupportedParameters,
   ): readonly string[] | undefined;
-  /** The error body of answers without events; left out: OpenAI's. */
+  /** The error body of responses without events; OpenAI's by default. */
   readonly errorBody?: (error: ApiError, ctx: Context) => unknown;
   readonly view: View<ViewOptions>;
 }
 
-/** How an endpoint validates requests, see `Endpoint.check`. */
+/** Validates requests of an endpoint, see `Endpoint.check`. */
 export type Check<Requirements> = (
   ...parameters: Parameters<NonNullable<Endpoint<Requirements>['check']>>
 ) => readonly string[] | undefined;
 
-/** How an endpoint completes requests, see `Endpoint.resolve`. */
+/** Completes requests of an endpoint, see `Endpoint.resolve`. */
 export type Resolve<Requirements, ViewOptions extends object> = (
   request: Parsed<Requirements, ViewOptions>,
   context: ResolveContext,
 ) => Promise<Parsed<Requirements, ViewOptions>>;
 
-/** An endpoint whose parser, checks and view agree about what a request requires, and what its view is told. */
+/** Defines an endpoint whose parser, checks and view agree on the types of requirements and view options. */
 export function defineEndpoint<Requirements, ViewOptions extends object>(
   endpoint: Endpoint<Requirements, ViewOptions>,
 ): Endpoint<Requirements, ViewOptions> {

@@ -34,9 +34,10 @@ export interface FollowContext extends ReplyContext {
 }
 
 /**
- * Replies with the answer of a job that is there already, from where its caller's copy ends. Returns false when `patienceMs`
- * was over before.
- * @throws ApiError what came before the answer; 410 when it is not kept any more; 429 for too many that follow a job, or jobs.
+ * Replies with the answer of an existing job, from the caller's position on. Returns false when `patienceMs` elapsed before
+ * it started.
+ * @throws ApiError the error before the answer; 410 when it is no longer stored; 429 for too many watchers of a job, or of a
+ * key.
  */
 export async function followJob(context: FollowContext, open = openReply): Promise<boolean> {
   const { ctx, services, job, isCreator = false } = context;
@@ -65,9 +66,9 @@ export async function followEvents(context: FollowContext): Promise<void> {
 }
 
 /**
- * Has a reader read a job that is there already: registers this process with the job, then reads what the log holds. Where
- * Redis knows the job no more, the answer that the database keeps is replayed.
- * @throws ApiError 410 when neither has it, 503 when the database does not answer.
+ * Connects a reader to an existing job: registers this process with the job, then reads the log. If Redis no longer has the
+ * job, the answer in the database is replayed.
+ * @throws ApiError 410 when neither has it, 503 when the database does not respond.
  */
 export async function attachTo(
   services: AttachDependencies,
@@ -87,7 +88,7 @@ export async function attachTo(
   reader.replay(frames);
 }
 
-/** @throws ApiError 400 for a position that the job has not reached: nothing can have come from there. */
+/** @throws ApiError 400 for a position that the job has not reached: no event can have had it. */
 export async function assertReached(
   { redis }: { readonly redis: RedisClient },
   jobId: string,
@@ -97,7 +98,7 @@ export async function assertReached(
   if (progress !== undefined && position.seq > progress.seq) throw beyondEnd(position);
 }
 
-/** Whether kept frames go on where a client's copy ends. Of joined ones only their whole is known, and what follows it. */
+/** Whether stored frames continue a client's copy. Joined frames can only be resumed as a whole, or after it. */
 function continues(frames: readonly Frame[], resumeAfter: EventPosition | undefined): boolean {
   const [first, last] = [frames[0]?.seq ?? 0, frames.at(-1)?.seq ?? 0];
   const areJoined = frames.length > 1 && first > 1;

@@ -74,7 +74,7 @@ export function handleRequest(services: HandleRequestDependencies, endpoint: End
   };
 }
 
-/** Body → parsed request → validated against its model → job. What was uploaded for a request that is refused goes. */
+/** Body → parsed request → validated against its model → job. Uploads of a refused request are deleted. */
 async function readSubmission(
   ctx: Context,
   services: HandleRequestDependencies,
@@ -92,7 +92,7 @@ async function readSubmission(
   }
 }
 
-/** A plain request: its reader is registered before the job is queued, so that the first frame finds it waiting. */
+/** Handles a plain request. Its reader is registered before the job is queued, so that no frame is missed. */
 async function reply(call: EndpointCall): Promise<void> {
   const { ctx, services, submission, connection } = call;
   const { job } = submission;
@@ -118,13 +118,15 @@ async function reply(call: EndpointCall): Promise<void> {
   }
 }
 
-/** A keyed request may turn out to be an earlier one's repeat: it is submitted first, and follows whichever job is its own. */
+/**
+ * Handles a keyed request, which may repeat an earlier one: it is submitted first, and follows the job that it is bound to.
+ */
 async function replyToKeyed(call: EndpointCall): Promise<void> {
   const { job, isReplay } = await submitOrFind(call);
   await followJob({ ...replyContext(call, job), isCreator: !isReplay, isWatcher: isReplay });
 }
 
-/** `Prefer: respond-async`: 202 with the job, or its answer when it came within `wait`. */
+/** Handles `Prefer: respond-async`: 202 with the job, or its answer if it is ready within `wait`. */
 async function replyLater(call: EndpointCall): Promise<void> {
   const { ctx, services, preferences } = call;
   const { job, isReplay } = await submitOrFind(call);
@@ -136,12 +138,12 @@ async function replyLater(call: EndpointCall): Promise<void> {
   ctx.status = 202;
   ctx.set('preference-applied', 'respond-async');
   const body = await jobObject(call, state, null);
-  // Where nobody has said how the gateway is reached, its caller knows best.
+  // Without a public URL, only the caller knows the gateway's address.
   ctx.set('location', services.config.publicUrls.length === 0 ? `/v1/jobs/job_${job.id}` : body.urls.self);
   ctx.body = body;
 }
 
-/** Work in the background: its events where they are asked for, else at once the resource as it is now. */
+/** Handles background work: replies with its events if requested, else at once with the resource in its current state. */
 async function replyInBackground(call: EndpointCall): Promise<void> {
   const { ctx, endpoint } = call;
   const { job, isReplay } = await submitOrFind(call);
@@ -149,7 +151,7 @@ async function replyInBackground(call: EndpointCall): Promise<void> {
   else ctx.body = await readResource(call, endpoint.view, await readAccepted(call, job));
 }
 
-/** The state of a job that was just accepted. */
+/** Reads the state of a job that was just accepted. */
 async function readAccepted({ services, connection }: EndpointCall, { id }: JobIdentity): Promise<JobState> {
   const state = await connection.wait(services.storedJobs.find(id), readMs);
   if (state === undefined) throw new ApiError('server_error', 'The job was accepted, but its state cannot be read.');

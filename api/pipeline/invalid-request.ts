@@ -4,12 +4,12 @@ import { ApiError } from '../../shared/errors.ts';
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-// zod's public type of a parse's options leaves this one out. With it a body of a hundred thousand faults costs one.
+// Missing in zod's public type of parse options. Stops at the first of possibly a hundred thousand faults.
 const firstFault: z.core.ParseContextInternal<Issue> = { abortEarly: true };
 
 /**
- * The 400 for a request that its schema refuses: the first fault, its field in `param`, worded like OpenAI's. What the
- * caller wrote is not repeated (it may be part of a prompt), but for numbers.
+ * The 400 for a request that its schema refuses: the first fault, its field in `param`, worded like OpenAI's. Values of the
+ * caller are not repeated (they may be part of a prompt), except numbers.
  */
 export function invalidRequest(schema: z.ZodType, request: unknown): ApiError {
   const issue = unlessUnreadable(() => schema.safeParse(request, firstFault))?.error?.issues[0];
@@ -20,8 +20,8 @@ export function invalidRequest(schema: z.ZodType, request: unknown): ApiError {
 }
 
 /**
- * What a schema says of a value; undefined where its checks cannot read that. They look at the length of whatever names one,
- * also of an object whose `length` is another that says how it is to be turned into a number, and throw a TypeError then.
+ * Returns a schema's result, or undefined if its checks cannot read the value. They read the `length` of any value that has
+ * one, and throw a TypeError if that is an object which defines its own conversion to a number.
  */
 export function unlessUnreadable<Reply>(check: () => Reply): Reply | undefined {
   try {
@@ -32,7 +32,7 @@ export function unlessUnreadable<Reply>(check: () => Reply): Reply | undefined {
   }
 }
 
-/** The 400 for a parameter whose fault no schema tells. @param message for the caller */
+/** The 400 for a parameter whose fault no schema finds. @param message for the caller */
 export function invalidParameter(param: string, message: string): ApiError {
   return new ApiError('invalid_request_error', message, { param });
 }
@@ -42,7 +42,7 @@ interface Fault {
   readonly fault: (param: string) => string;
 }
 
-/** A path as OpenAI writes it: `messages[0].content`. It ends at a key that the caller chose freely. */
+/** Formats a path like OpenAI: `messages[0].content`. It ends at a key that the caller chose freely. */
 function formatPath(path: Path): string {
   let text = '';
   for (const step of path) {
@@ -53,7 +53,7 @@ function formatPath(path: Path): string {
   return text;
 }
 
-/** The issue that says most: of a union's branches, the one that got furthest into the value. */
+/** Describes the most specific issue: of a union's branches, the one that got furthest into the value. */
 function describe(issue: Issue, value: unknown): Fault {
   const { path } = issue;
   const found = valueAt(value, path);

@@ -4,33 +4,33 @@ import { ApiError } from '../../shared/errors.ts';
 import type { Caller } from '../auth/caller.ts';
 import { isInScope } from '../auth/key-scopes.ts';
 
-/** As much of an id as an error repeats: it is the caller's text. */
+/** Maximum length of an id in an error, as it is the caller's text. */
 const maxId = 200;
 
-/** An id as an error shows it. */
+/** Shortens an id for an error. */
 export function shownId(id: string): string {
   return id.length <= maxId ? id : `${id.slice(0, maxId)}…`;
 }
 
-/** The 405 for a path that exists. @param allowed the methods that it has, as `Allow` lists them */
+/** The 405 for a known path. @param allowed its methods, in the format of `Allow` */
 export function methodNotAllowed(method: string, allowed: string): ApiError {
   const hint = allowed === '' ? '' : ` Allowed: ${allowed}.`;
   return new ApiError('method_not_allowed', `The method ${method} is not allowed on this path.${hint}`);
 }
 
-/** The 404 for a model that is not offered, in OpenAI's words. @param hint what follows */
+/** The 404 for an unavailable model, worded like OpenAI's. @param hint appended to it */
 function modelNotFound(id: string, hint = ''): ApiError {
   const message = `The model \`${shownId(id)}\` does not exist or you do not have access to it.${hint}`;
   return new ApiError('model_not_found', message, { param: 'model' });
 }
 
-/** Models that are named at most in the place of one whose vendor is off. */
+/** Maximum number of alternatives to a model whose vendor is off. */
 const maxNamed = 5;
 
 /**
- * The 404 for a model that nobody serves here: a misspelled one is told what it is like, one that is known is told that its
- * vendor is off. Models outside of the key's scope are not named.
- * @param wanted the capability that is asked for; left out: the model's own
+ * The 404 for a model that is not served here: suggests names for a misspelled one, and explains that the vendor of a known
+ * one is off. Models outside of the key's scope are not named.
+ * @param wanted the requested capability; defaults to the model's own
  */
 export function missingModel(
   catalogue: Pick<Catalogue, 'find' | 'list' | 'nearest' | 'sources'>,

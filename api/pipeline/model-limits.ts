@@ -1,16 +1,16 @@
-/** What of a request for a chat a model's row bounds. */
+/** Properties of a chat request that a model's row limits. */
 export interface ModelLimits {
-  /** Where the first image is, as the caller names it (`messages[2].content[0]`); left out: there is none. */
+  /** Path of the first image, as the caller names it (`messages[2].content[0]`), if there is one. */
   readonly image?: string;
-  /** The most tokens that are asked for, and what the caller calls that; left out: not said. */
+  /** The requested maximum of tokens, and the caller's name for it, if given. */
   readonly most?: { readonly param: string; readonly tokens: number };
-  /** Where the prompt is. */
+  /** Path of the prompt. */
   readonly param: string;
   /** Characters of the prompt's text, a run of the same one counted once: such a run may be a single token. */
   readonly characters: number;
 }
 
-/** No window is so small that fewer characters could be too many: only longer prompts are looked at one by one. */
+/** Shorter prompts fit any window; only longer ones are scanned for runs. */
 const surelyFits = 32_768;
 
 const images = new Set(['image_url', 'input_image', 'image']);
@@ -23,14 +23,14 @@ interface Part {
 
 interface Turn {
   readonly content?: unknown;
-  /** What a tool has answered, in the Responses API. */
+  /** The result of a tool, in the Responses API. */
   readonly output?: unknown;
 }
 
 /**
- * Reads the limits of a prompt in any of the three APIs' shapes: turns whose content is text, or parts that may hold parts.
- * @param param what the caller calls the prompt
- * @param most the fields by which the caller may have limited the answer, the one that counts first
+ * Reads the limits of a prompt in the shape of any of the three APIs: turns with text, or with possibly nested parts.
+ * @param param the caller's name of the prompt
+ * @param most fields by which the caller may have limited the answer, by precedence
  */
 export function readModelLimits(
   param: string,
@@ -44,7 +44,7 @@ export function readModelLimits(
   return { ...found, characters, param, ...asked };
 }
 
-/** The first image of a prompt, and how long its texts are together. */
+/** The first image of a prompt, and the total length of its texts. */
 function readPrompt(
   param: string,
   prompt: unknown,
@@ -55,12 +55,12 @@ function readPrompt(
     if (typeof content === 'string') found.characters += lengthOf(content);
     if (!Array.isArray(content)) return;
     (content as (Part | null)[]).forEach((part, index) => {
-      // Parts of parts may be of types that nobody here knows: their vendor checks them.
+      // Nested parts may have unknown types, which their vendor checks.
       const { type, text, content: inner } = part ?? {};
       const at = own ?? `${path}[${index}]`;
       if (found.image === undefined && typeof type === 'string' && images.has(type)) found.image = at;
       read(text, at, at);
-      // An image in a tool's result is named by the result: that is the part the caller wrote.
+      // An image in a tool's result is named by the result, the part that the caller wrote.
       read(inner, at, at);
     });
   };
@@ -74,7 +74,7 @@ function readPrompt(
   return found;
 }
 
-/** Characters that differ from the one before them. */
+/** Number of characters that differ from the one before them. */
 function changes(text: string): number {
   let count = 0;
   let before = -1;

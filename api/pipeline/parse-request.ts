@@ -23,11 +23,11 @@ export interface ParseRequestDependencies {
   readonly blobs: Blobs;
 }
 
-/** A request that was read, and the hash of its body where it has an idempotency key. */
+/** A parsed request, and the hash of its body if it has an idempotency key. */
 export interface ReadRequest {
   readonly parsed: Parsed;
   readonly bodyHash: string;
-  /** What it takes until it is queued, where that is counted. Whoever gets it closes it. */
+  /** Its share of memory until it is queued, if that is counted. The receiver closes it. */
   readonly share?: BodyShare | undefined;
 }
 
@@ -41,8 +41,8 @@ interface Reading {
 }
 
 /**
- * Reads a request's body and takes it apart. What was read of one that is refused is not counted any more.
- * @throws ApiError 400, 413, 415; of a large one also what admission would refuse its caller for; 429 for too many at a time.
+ * Reads and parses a request's body. A refused request releases its share.
+ * @throws ApiError 400, 413, 415; for a large one also those of admission; 429 for too many at a time.
  */
 export async function parseRequest(
   ctx: Context,
@@ -62,7 +62,7 @@ export async function parseRequest(
   }
 }
 
-/** What has come whole already is not worth counting, unless it is to be unpacked. */
+/** A body that has arrived already is not counted, unless it is compressed. */
 function openShare({ req, state }: Context, shares: BodyShares): BodyShare | undefined {
   return req.complete && encodingOf(req) === undefined ? undefined : shares.open(state.caller);
 }
@@ -95,7 +95,7 @@ async function readJsonRequest(reading: Reading): Promise<Read> {
   return { parsed, bodyHash: isKeyed ? sha256(body) : '' };
 }
 
-/** Prepares a body in the thread, unless its caller leaves first. */
+/** Parses a body in the thread, unless its caller disconnects first. */
 async function parseLarge(
   { res, state }: Context,
   largeBodies: LargeBodies,

@@ -3,58 +3,58 @@ import type { RequestFacts } from '../../shared/money/hold.ts';
 import type { BilledExtra } from './billed-extras.ts';
 import type { VendorId } from './vendor-ids.ts';
 
-/** How much a request asks for, beside its own length: by that admission reckons what it may cost. */
+/** Facts beside a request's length by which admission estimates its maximum cost. */
 export type Extent = Omit<RequestFacts, 'bytes'>;
 
 /**
- * What is left of a request's body once it has been read, checked and taken apart.
- * @template Requirements what the endpoint's `check` validates against the model's row
- * @template ViewOptions what the endpoint's view needs of the request
+ * A request's body after it was read, checked and parsed.
+ * @template Requirements facts that the endpoint's `check` validates against the model's row
+ * @template ViewOptions facts that the endpoint's view needs
  */
 export interface ParsedRequest<Requirements = unknown, ViewOptions extends object = object> {
   /** The model the caller named. */
   readonly model: string;
   readonly stream: boolean;
   /**
-   * The vendor-neutral request as JSON text of an object, without `model` and `stream`, and without `stream_options` but
-   * for those that are the vendor's business, which come first. Unknown fields are in it: they pass through to the vendor.
+   * The vendor-neutral request as JSON text of an object, without `model` and `stream`, and of `stream_options` only those
+   * for the vendor, which come first. Unknown fields are included: they pass through to the vendor.
    */
   readonly request: string;
-  /** True when the request holds image, audio or file data, which travels as a blob whatever its size. */
+  /** Whether the request contains image, audio or file data, which is stored as a blob whatever its size. */
   readonly hasMedia: boolean;
   /** Small, JSON. */
   readonly viewOptions: ViewOptions;
   /** Small. */
   readonly requirements: Requirements;
-  /** What it may cost is reckoned by; left out: nothing but its length. */
+  /** Facts for the cost estimate beside its length, if any. */
   readonly extent?: Extent;
-  /** What it asks for that its vendor may bill and no price covers; left out: nothing. */
+  /** Extras that its vendor may bill and no price covers, if any. */
   readonly extras?: readonly BilledExtra[];
-  /** The first of these that a route of its model would ask its vendor for: then only who has no limit may. */
+  /** The first of these that a route of its model would request: then only unlimited accounts may use it. */
   readonly unpriced?: BilledExtra | undefined;
-  /** What it names in the operator's own accounts at vendors; left out: nothing. */
+  /** Ids in the operator's own accounts at vendors, if any. */
   readonly vendorIds?: readonly VendorId[];
-  /** The files that came with a form. */
+  /** The uploads of a form. */
   readonly files?: readonly Upload[];
   /** Names of the routes that would refuse it. */
   readonly excludedRoutes?: readonly string[];
-  /** The job is a resource of its own: request and answer are kept for the retention time, and can be read and deleted. */
+  /** The job is a resource: request and answer are stored for the retention time, and can be read and deleted. */
   readonly store?: boolean;
-  /** The request is answered at once with the resource as it is then (or with its events); the job goes on by itself. */
+  /** The response is the resource in its current state (or its events) at once; the job continues independently. */
   readonly background?: boolean;
-  /** The request's tags, as `requestTags` gives them. */
+  /** The request's tags, as `requestTags` returns them. */
   readonly metadata?: string;
 }
 
 /** A `multipart/form-data` body. */
 export interface Form {
-  /** Values of each field, in order; names without a `[]` at the end. */
+  /** Values of each field, in order; names without a trailing `[]`. */
   readonly fields: ReadonlyMap<string, readonly string[]>;
   readonly files: readonly Upload[];
 }
 
 /**
- * Reads and checks a body. Pure, so that it can run in another thread for large bodies.
+ * Parses and checks a body. Pure, so that large bodies can be parsed in another thread.
  * @throws ApiError 400 that names the field at fault.
  */
 export type Parse<Requirements = unknown, ViewOptions extends object = object> = (

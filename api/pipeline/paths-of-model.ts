@@ -17,7 +17,7 @@ const paths: Readonly<Record<Capability, (model: Model) => readonly string[]>> =
   video: () => ['/v1/videos'],
 };
 
-/** The paths that requests for a model are sent to. */
+/** The paths that accept requests for a model. */
 export function pathsOf(model: Model): readonly string[] {
   return paths[model.capability](model);
 }

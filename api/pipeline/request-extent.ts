@@ -4,15 +4,15 @@ import type { Extent } from './parsed-request.ts';
 /**
  * The extent of a request for text.
  * @param outputTokens the caller's limit for each answer
- * @param choices how many answers are made
+ * @param choices number of answers
  */
 export function extentOf(outputTokens: number | null | undefined, choices?: number | null): Extent {
   return { outputTokens: outputTokens ?? undefined, choices: choices ?? undefined };
 }
 
 /**
- * What of a request for text a price of the request counts by; nothing for most.
- * @param requests as how many it counts
+ * Facts of a text request for prices per request; empty for most.
+ * @param requests number of requests that it counts as
  */
 export function feeExtent(options: unknown, requests = 1): Pick<Extent, 'fee'> {
   const searchContext = options === undefined ? undefined : askedSearchContext(options);
@@ -20,7 +20,7 @@ export function feeExtent(options: unknown, requests = 1): Pick<Extent, 'fee'> {
   return { fee: { ...(searchContext && { searchContext }), ...(requests !== 1 && { requests }) } };
 }
 
-/** What of a request for images the price of one may depend on. What no price can name is left out. */
+/** Facts of an image request for prices per image. Values that no price can name are omitted. */
 export function imageFeeExtent({ size, quality }: { size?: unknown; quality?: unknown }): Pick<Extent, 'fee'> {
   const [imageSize, imageQuality] = [nameOf(size), nameOf(quality)];
   if (imageSize === undefined && imageQuality === undefined) return {};

@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { invalidRequest, unlessUnreadable } from './invalid-request.ts';
 
 /**
- * A request's fields as its schema has them: the one place that decides what null means. Null on an optional field is the
- * field left out; so is null on a field beside the schema, whose name only the vendor knows. A required field refuses null,
- * and a field that the schema itself lets be null, inside a message or a tool, keeps it.
- * @param input parsed JSON; its nulls are taken out of it.
+ * Validates a request's fields by its schema; the only code that decides the meaning of null. Null on an optional or unknown
+ * field means that the field is missing. A required field refuses null. A nested field that its schema declares nullable, in
+ * a message or a tool, keeps it.
+ * @param input parsed JSON; its nulls are removed in place.
  * @throws ApiError 400 for what the schema refuses.
  */
 export function readRequestFields<Schema extends z.ZodType>(schema: Schema, input: unknown): z.infer<Schema> {
@@ -14,7 +14,7 @@ export function readRequestFields<Schema extends z.ZodType>(schema: Schema, inpu
   return input as z.infer<Schema>;
 }
 
-/** Takes the nulls of optional fields out of a value. */
+/** Removes the nulls of optional fields from a value. */
 export function leaveOutNulls(schema: z.ZodType, value: unknown): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
   const fields = value as Fields;
@@ -24,7 +24,7 @@ export function leaveOutNulls(schema: z.ZodType, value: unknown): void {
 }
 
 type Fields = Record<string, unknown>;
-/** Takes the nulls out of what lies in a value; undefined where a schema has no place for any. */
+/** Removes nulls within a value; undefined if the schema allows none. */
 type Clean = ((value: unknown) => void) | undefined;
 
 interface RequestRule {
@@ -32,7 +32,7 @@ interface RequestRule {
   readonly clean: Clean;
 }
 
-/** Each schema is read once. */
+/** Each schema is analyzed once. */
 const rules = new WeakMap<z.ZodType, RequestRule>();
 
 function ruleOf(schema: z.ZodType): RequestRule {
@@ -77,7 +77,7 @@ function cleanObject(shape: Shape): Clean {
   };
 }
 
-/** Of several objects the one that the value's own word chooses. */
+/** Cleans by the object of a union that the discriminator selects. */
 function cleanChosen(schema: z.ZodDiscriminatedUnion): Clean {
   const { discriminator } = schema.def;
   const cleans = new Map<unknown, Clean>();
@@ -92,7 +92,7 @@ function cleanChosen(schema: z.ZodDiscriminatedUnion): Clean {
   };
 }
 
-/** Of a union without such a word each kind of value (text, list, object) is cleaned by the first option of that kind. */
+/** Without a discriminator, each kind of value (text, list, object) is cleaned by the first option of that kind. */
 function cleanKinds(options: readonly z.ZodType[]): Clean {
   const list = cleanOf(options.find((option) => option instanceof z.ZodArray) ?? z.never());
   const object = cleanOf(options.find((option) => !(option instanceof z.ZodArray) && cleanOf(option)) ?? z.never());
@@ -107,7 +107,7 @@ function isOptional(schema: z.ZodType): boolean {
   return schema._zod.optin === 'optional';
 }
 
-/** Whether the schema itself says that the field may be null. */
+/** Whether the schema itself declares the field nullable. */
 function mayBeNull(schema: unknown): boolean {
   if (schema instanceof z.ZodNullable) return true;
   return schema instanceof z.ZodOptional && mayBeNull(schema.unwrap());

@@ -1,13 +1,13 @@
 import { storableText } from '../../shared/database/select-rows.ts';
 
-/** What OpenAI takes of tags: pairs, and characters of a name and of a value. */
+/** OpenAI's limits of tags: pairs, and characters of a name and of a value. */
 const maxPairs = 16;
 const nameCharacters = 64;
 const valueCharacters = 512;
 
 /**
- * A request's `metadata` as tags by which its caller finds it in the usage again: JSON text of an object of strings. Left
- * out where there are none, and where it is not what OpenAI takes: whether that is refused is for the endpoint to say.
+ * Returns a request's `metadata` as tags, by which its caller finds it in the usage: JSON text of an object of strings.
+ * Omitted if missing or outside of OpenAI's limits: whether that is an error is up to the endpoint.
  */
 export function requestTags(metadata: unknown): { readonly metadata?: string } {
   if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return {};

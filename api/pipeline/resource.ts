@@ -23,10 +23,10 @@ export interface ResourceDependencies extends AttachDependencies, ViewJobDepende
 }
 
 /**
- * A job as the resource that it is (a response, a video), in whatever state it is.
- * @param ctx who asks for it
- * @param state as `StoredJobs.find` answered it
- * @throws ApiError 404 where the job's endpoint makes no resources, 410 or 503 when its answer cannot be read.
+ * Reads a job as its resource (a response, a video), in any state.
+ * @param ctx of the request
+ * @param state as `StoredJobs.find` returned it
+ * @throws ApiError 404 if the job's endpoint makes no resources, 410 or 503 when its answer cannot be read.
  */
 export async function readResource(
   {
@@ -56,7 +56,7 @@ async function readResourceState(
     return { ...known, error: errorIn(frames), frames };
   } catch (thrown) {
     const error = ApiError.from(thrown);
-    // A job that ended well has no error: this one is of the reading.
+    // A completed job has no error: this one occurred while reading.
     if (state.outcome === 'completed' || error === connection.ended) throw error;
     const isForgotten = error.code === 'resume_expired';
     return {
@@ -89,7 +89,7 @@ function errorIn(frames: readonly Frame[]): ApiError | undefined {
   return last?.type === 'error' ? ApiError.fromData(JSON.parse(last.text) as ErrorData) : undefined;
 }
 
-/** All frames of a job that has completed, the end last. @throws ApiError what it ended with, 410, 503. */
+/** Reads all frames of a completed job, the end last. @throws ApiError the job's error, 410, 503. */
 export async function readFrames(
   services: ResourceDependencies,
   view: View,

@@ -3,8 +3,8 @@ import { formatDollars } from '../../shared/money/dollars.ts';
 import type { Context } from '../state.ts';
 
 /**
- * Says in the answer's headers, and in the access log, who serves it, in how many calls, what it has cost, where that is
- * known in time, and which of its fields are left out.
+ * Reports in the response's headers, and in the access log, the vendor, the number of calls, the cost if it is known in
+ * time, and the ignored fields.
  */
 export function showServed({ res, state }: Context, { vendor, calls, model, cost }: Served): void {
   state.facts.vendor = vendor;
@@ -16,7 +16,7 @@ export function showServed({ res, state }: Context, { vendor, calls, model, cost
   res.setHeader('x-sluice-vendor', vendor);
   res.setHeader('x-sluice-attempts', String(calls));
   if (dollars !== undefined) res.setHeader('x-sluice-cost', dollars);
-  // An operator may name a model as no header can.
+  // An operator may give a model a name that headers do not allow.
   if (model !== undefined) res.setHeader('x-sluice-model', encodeURI(model));
   const ignored = state.ignored?.get(serverName(vendor, model));
   if (ignored) res.setHeader('x-sluice-ignored', ignored);

@@ -17,7 +17,7 @@ export interface SubmitOrFindDependencies extends AdmitJobDependencies {
 /** How long Redis or the database may take to show a job. */
 const readMs = 5000;
 
-/** A request to be submitted, and who waits for it. */
+/** A request to submit, and its client. */
 interface SubmissionCall {
   readonly ctx: Context;
   readonly services: SubmitOrFindDependencies;
@@ -25,7 +25,7 @@ interface SubmissionCall {
   readonly connection: ClientConnection;
 }
 
-/** Submits; a repeat of an earlier request (same idempotency key, same body) becomes that request's job. */
+/** Submits a request; a repeat of an earlier one (same idempotency key, same body) becomes that one's job. */
 export async function submitOrFind({
   ctx,
   services,
@@ -49,7 +49,7 @@ export async function submitOrFind({
       }
       return { job: bound, isReplay: true };
     }
-    // Redis lost the job but not the key, or the settlement that frees the key is yet to come: the request is new again.
+    // Redis lost the job but not the key, or the settlement that frees the key is pending: the request is new again.
     await forgetBinding(services, submission.job, submitted.jobId, live);
   }
 }

@@ -16,8 +16,8 @@ export interface ValidateRequestDependencies extends ResolveDependencies {
 const keyMs = 5000;
 
 /**
- * Resolves what a parsed request names (its model, other jobs), and validates it against its model and the caller's key. The
- * header `X-Sluice-Ignored` names what is left out.
+ * Resolves a parsed request's references (its model, other jobs), and validates it against its model and the caller's key.
+ * The header `X-Sluice-Ignored` names ignored fields.
  * @throws ApiError 400, 401, 403, 404.
  */
 export async function validateRequest(

@@ -1,14 +1,14 @@
 import type { KeySettings } from '../../shared/accounts/api-keys.ts';
 import { ApiError } from '../../shared/errors.ts';
 
-/** Something in the operator's own account at a vendor that a request names, and where. */
+/** A reference of a request to something in the operator's own account at a vendor, and its path. */
 export interface VendorId {
   /** `tools[0].vector_store_ids[1]`. */
   readonly param: string;
   readonly id: string;
 }
 
-/** Fields that hold an id, or a list of them, wherever they stand. Some vendors read their names in either spelling. */
+/** Fields with an id, or a list of ids, at any depth. Some vendors accept both spellings. */
 const idFields = [
   ...['agent_id', 'assistant_id', 'batch_id', 'cached_content', 'character_id', 'connector_id', 'container_id'],
   ...['conversation_id', 'dataset_id', 'element_id', 'file_id', 'generation_id', 'guardrail_identifier', 'image_id'],
@@ -16,9 +16,9 @@ const idFields = [
 ].flatMap((name) => [name, `${name}s`, camelCase(name), `${camelCase(name)}s`]);
 
 /**
- * What the fields that matter are, by their names: `id` holds an id or a list of them, `named` an id or an object with one in
- * `id`, `described` such an object (as a text it is something else), `own` what no vendor opens anything of: JSON schemas,
- * tags, what an answer cited or found before. One look-up a field: a long conversation has thousands.
+ * Relevant fields by name: `id` contains an id or a list of them, `named` an id or an object with one in `id`, `described`
+ * such an object (a text is something else), `own` what no vendor resolves: JSON schemas, tags, earlier citations or
+ * results. One look-up per field: a long conversation has thousands.
  */
 const fields: ReadonlyMap<string, 'id' | 'named' | 'described' | 'own' | 'parameters' | 'cache'> = new Map([
   ...idFields.map((name) => [name, 'id'] as const),
@@ -35,15 +35,15 @@ function camelCase(name: string): string {
   return name.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase());
 }
 
-/** What stands anywhere in a request and concerns the operator's own accounts at vendors. */
+/** Fields anywhere in a request that concern the operator's own accounts at vendors. */
 export interface VendorFields {
-  /** All that it names there, which every tenant shares: files, vector stores, containers, connectors, voices and the like. */
+  /** Ids in those accounts, which all tenants share: files, vector stores, containers, connectors, voices and the like. */
   readonly vendorIds: VendorId[];
-  /** Where it asks for a cache that lasts longer than usual, which costs more. */
+  /** Path of a request for a longer cache than usual, which costs more. */
   longCache: string | undefined;
 }
 
-/** Looks at names and objects only, not into texts. @param request parsed */
+/** Reads names and objects only, not texts. @param request parsed */
 export function readVendorFields(request: object): VendorFields {
   const found: VendorFields = { vendorIds: [], longCache: undefined };
   walk(request, [], found);
@@ -62,7 +62,7 @@ function walk(value: object, path: Path, found: VendorFields): void {
   }
   for (const key in value) {
     const item = (value as Record<string, unknown>)[key];
-    // A form names a field inside of another by brackets: `tools[0][file_ids][]`.
+    // Forms name nested fields by brackets: `tools[0][file_ids][]`.
     const isBracketed = key.charCodeAt(key.length - 1) === closingBracket;
     const kind = fields.get(isBracketed ? lastName(key) : key);
     if (kind !== undefined && item != null) note(key, item, path, found);
@@ -85,7 +85,7 @@ function within(item: object, step: string | number, path: Path, found: VendorFi
   path.pop();
 }
 
-/** Takes what a field that matters says. */
+/** Notes the ids of a relevant field. */
 function note(key: string, value: unknown, path: Path, found: VendorFields): void {
   const kind = fields.get(key) ?? fields.get(lastName(key));
   const add = (id: unknown, ...more: Path): void => {
@@ -108,7 +108,7 @@ function paramOf(path: Path): string {
   return path.map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`)).join('');
 }
 
-/** @throws ApiError 403 that names the first id which the key may not name. */
+/** @throws ApiError 403 that names the first id that the key may not use. */
 export function assertVendorIds(
   { vendorIds: allowed = [] }: Partial<Pick<KeySettings, 'vendorIds'>>,
   named: readonly VendorId[] | undefined,

@@ -7,7 +7,7 @@ import { accountQuery, jobQuery, liveJobQuery, modelsQuery, pageQuery, usageQuer
 import { readingOperations } from './reading-operations.ts';
 import { authRequestName, pascalCase } from './request-schemas.ts';
 
-/** Jobs and usage, which the console has of one account and operators of all. */
+/** Jobs and usage: of one account for the console, of all for operators. */
 function sharedOperations(base: string, tag: Tag, guard: Operation['guard'], more: Operation['query']): Operations {
   const name = tag === 'Operators' ? 'Any' : 'Own';
   const one = (id: string, summary: string, answer: Answer, query: Operation['query'] = {}): Operation => ({
@@ -75,7 +75,7 @@ function authOperations(): Operations {
   return Object.fromEntries(operations);
 }
 
-/** What of `/v1` the playground has not: sockets, stored responses, and what is about keys. */
+/** The parts of `/v1` that the playground lacks: sockets, stored responses, and information about keys. */
 const notInPlayground = /^(GET \/v1\/(key|usage|jobs|responses)|\w+ \/v1\/responses\/:id.*|GET .*\/ws)$/;
 
 function playgroundOperations(): Operations {
@@ -88,7 +88,7 @@ function playgroundOperations(): Operations {
         {
           ...operation,
           ...{ id: `playground_${operation.id}`, tag: 'Playground', guard: 'session' },
-          // What the session's guard refuses has the shape of the console's other errors.
+          // Errors of the session's guard have the shape of the console's other errors.
           ...(operation.isAnthropic && { isAnthropic: 'by_header' }),
         } satisfies Operation,
       ]),
@@ -122,7 +122,7 @@ export const consoleOperations: Operations = {
   ...playgroundOperations(),
 };
 
-/** Jobs and usage as operators see them. */
+/** Jobs and usage for operators. */
 export const operatorsSharedOperations: Operations = sharedOperations(
   '/admin/v1',
   'Operators',

@@ -11,7 +11,7 @@ import { readingOperations } from './reading-operations.ts';
 import { headerSchemas, type JsonSchema, jsonSchemaOf, requestSchemas } from './request-schemas.ts';
 import { wireObjects } from './wire-objects.ts';
 
-/** Every operation there is, by its route: the one table that the document is made from. */
+/** All operations by route: the one table from which the document is made. */
 export const operations: Operations = {
   ...makerOperations,
   ...readingOperations,
@@ -20,14 +20,14 @@ export const operations: Operations = {
   ...adminOperations,
 };
 
-/** What differs from gateway to gateway. */
+/** Facts that differ between gateways. */
 export interface ReferenceFacts {
-  /** Without a slash at the end and without `/v1`. */
+  /** Without a trailing slash and without `/v1`. */
   readonly baseUrl: string;
   readonly models: ExampleModels;
 }
 
-/** An operation as OpenAPI has it. */
+/** An operation in OpenAPI's format. */
 export interface OpenApiOperation {
   readonly operationId: string;
   readonly tags: readonly string[];
@@ -49,7 +49,7 @@ export interface OpenApiDocument {
   readonly components: Record<'schemas' | 'responses' | 'parameters' | 'securitySchemes', Record<string, JsonSchema>>;
 }
 
-/** The whole API as an OpenAPI 3.1 document. It has no secrets: anybody may read it. */
+/** The whole API as an OpenAPI 3.1 document. It is public and contains no secrets. */
 export function openApiDocument(facts: ReferenceFacts): OpenApiDocument {
   const paths: Record<string, Record<string, OpenApiOperation>> = {};
   for (const [route, operation] of Object.entries(operations)) {
@@ -72,7 +72,7 @@ export function openApiDocument(facts: ReferenceFacts): OpenApiDocument {
   };
 }
 
-/** A path of the router as OpenAPI writes it. */
+/** Converts a path of the router to OpenAPI's notation. */
 export function pathOf(pattern: string): string {
   return pattern.replace('{/*path}', '').replace(/[:*](\w+)/g, '{$1}');
 }
@@ -154,7 +154,7 @@ function answerOf({ status = 200, description, json, types = [] }: Answer): Json
 
 let knownSchemas: Record<string, JsonSchema> | undefined;
 
-/** The same for every base URL, and what takes longest to make. */
+/** Cached: the same for every base URL, and the slowest part to make. */
 function schemas(): Record<string, JsonSchema> {
   knownSchemas ??= allSchemas();
   return knownSchemas;
@@ -170,7 +170,9 @@ function allSchemas(): Record<string, JsonSchema> {
   };
 }
 
-/** A schema whose objects may have further fields: later versions will, and clients made from the document must not mind. */
+/**
+ * Opens a schema's objects to further fields: later versions add some, and clients made from the document must accept them.
+ */
 function opened(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(opened);
   if (typeof schema !== 'object' || schema === null) return schema;

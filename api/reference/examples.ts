@@ -1,12 +1,12 @@
 import type { ExampleModels, Operation } from './operation.ts';
 
-/** The JSON body of an operation's example; undefined where it has none. */
+/** The JSON body of an operation's example, if it has one. */
 export function exampleBody({ example }: Operation, models: ExampleModels): Record<string, unknown> | undefined {
   if (example?.json === undefined) return undefined;
   return { ...(example.model && { model: models[example.model] }), ...example.json };
 }
 
-/** What a path names, as a variable of the shell: the id of a job is `$JOB_ID`. */
+/** Shell variables for ids in paths: the id of a job is `$JOB_ID`. */
 const variables: readonly (readonly [beginning: string, variable: string])[] = [
   ['/v1/jobs/', '$JOB_ID'],
   ['/v1/responses/', '$RESPONSE_ID'],
@@ -41,12 +41,12 @@ export function curlOf(
   ].join(' \\\n  ');
 }
 
-/** Models' ids may have slashes, which the path keeps. */
+/** Keeps slashes of a model's id in the path. */
 function encodeModel(id: string): string {
   return encodeURIComponent(id).replaceAll('%2F', '/');
 }
 
-/** In double quotes, which leave variables to the shell. */
+/** Double quotes, as the shell expands variables in them. */
 function quote(text: string): string {
   return /["&?$]/.test(text) ? `"${text.replaceAll('"', '%22')}"` : text;
 }

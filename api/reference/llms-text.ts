@@ -1,6 +1,6 @@
 import { operations, pathOf, type ReferenceFacts } from './document.ts';
 
-/** The text at `/llms.txt`: what a language model needs to call the gateway (https://llmstxt.org). */
+/** The text at `/llms.txt`, by which a language model can call the gateway (https://llmstxt.org). */
 export function llmsText({ baseUrl, models }: ReferenceFacts): string {
   const endpoints = Object.entries(operations)
     .map(([route, { summary }]) => [route.split(' '), summary] as const)

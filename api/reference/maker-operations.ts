@@ -3,7 +3,7 @@ import type { Operation, Operations } from './operation.ts';
 import type { HeaderName } from './request-schemas.ts';
 
 const events = 'text/event-stream';
-/** Of transcripts and translations that are no JSON: text, and both kinds of subtitles. */
+/** Transcripts and translations other than JSON: text, and both kinds of subtitles. */
 const transcriptTypes = ['text/plain', 'application/x-subrip', 'text/vtt'];
 const headers: readonly HeaderName[] = ['Prefer', 'Idempotency-Key', 'X-Sluice-On-Disconnect'];
 

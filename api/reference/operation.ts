@@ -3,7 +3,7 @@ import type { OwnObjectName } from './own-objects.ts';
 import type { HeaderName, RequestName } from './request-schemas.ts';
 import type { WireObjectName } from './wire-objects.ts';
 
-/** Groups of operations, in the order in which the reference shows them. */
+/** Groups of operations, in the order of the reference. */
 export const tags = [
   { name: 'Chat', description: 'Text by the APIs of OpenAI and Anthropic, and embeddings.' },
   { name: 'Responses', description: "OpenAI's Responses API; responses are stored by the gateway." },
@@ -25,36 +25,36 @@ export type Tag = (typeof tags)[number]['name'];
 /** Who may call: anybody, an API key, a signed-in user, or an operator (a session or an operator key). */
 export type Guard = 'public' | 'key' | 'session' | 'operator';
 
-/** Models that examples name. */
+/** Kinds of models in examples. */
 type ExampleModel = 'chat' | 'completion' | 'embedding' | 'image' | 'transcription' | 'speech' | 'video';
 export type ExampleModels = Readonly<Record<ExampleModel, string>>;
 
-/** A request that works. */
+/** A working request. */
 interface Example {
-  /** The model that it names as `model`. */
+  /** Kind of the model that is sent as `model`. */
   readonly model?: ExampleModel;
   readonly json?: Readonly<Record<string, unknown>>;
-  /** Fields of a form; one that begins with `@` is a file of that name, as in curl. */
+  /** Fields of a form; a value that starts with `@` is a file of that name, as in curl. */
   readonly form?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>>;
-  /** Where the answer is written to, for answers that are no text. */
+  /** Output file, for answers that are not text. */
   readonly output?: string;
 }
 
-/** What a request that succeeds is answered with. */
+/** The response to a successful request. */
 export interface Answer {
-  /** Left out: 200; 101 is a WebSocket. */
+  /** 200 by default; 101 is a WebSocket. */
   readonly status?: number;
   readonly description?: string;
-  /** A JSON body; left out: none. */
+  /** A JSON body, if any. */
   readonly json?: OwnObjectName | WireObjectName;
-  /** Other media types that it may come in. */
+  /** Other media types that it may have. */
   readonly types?: readonly string[];
-  /** The JSON body of a 503, where that is no error. */
+  /** The JSON body of a 503, if it is not an error. */
   readonly unavailable?: OwnObjectName;
-  /** It has an ETag: who has it already is told so (304). */
+  /** It has an ETag: a client that has it already gets a 304. */
   readonly isCached?: true;
-  /** A part of it can be asked for by `Range`. */
+  /** It supports `Range`. */
   readonly inRanges?: true;
 }
 
@@ -70,12 +70,12 @@ export interface Operation {
   readonly json?: RequestName;
   readonly form?: RequestName;
   readonly answer: Answer;
-  /** It makes a job: with `Prefer: respond-async` it is answered by 202 and the job. */
+  /** It makes a job: with `Prefer: respond-async` it responds with 202 and the job. */
   readonly makesJob?: true;
-  /** Errors have Anthropic's shape: always, or where the request has an `anthropic-version`. */
+  /** Errors have Anthropic's shape: always, or if the request has an `anthropic-version`. */
   readonly isAnthropic?: 'always' | 'by_header';
   readonly example?: Example;
 }
 
-/** Operations by their routes, as the router has them: `GET /v1/jobs/:id`. */
+/** Operations by their routes, as in the router: `GET /v1/jobs/:id`. */
 export type Operations = Readonly<Record<string, Operation>>;

@@ -9,7 +9,7 @@ const tokens = z.int().nullable();
 const status = z.enum(['queued', 'in_progress', 'completed', 'failed', 'cancelled']);
 const metadata = z.record(z.string(), z.string()).nullable().describe("The request's `metadata`.");
 
-/** A page as OpenAI's lists are shown. */
+/** A page in OpenAI's format of lists. */
 const page = <Item extends z.ZodType>(item: Item) =>
   z.object({
     object: z.literal('list'),
@@ -18,7 +18,7 @@ const page = <Item extends z.ZodType>(item: Item) =>
     last_id: z.string().nullable().describe('What `after` takes for the next page.'),
     has_more: z.boolean(),
   });
-/** A page as the console and operators are shown it. */
+/** A page in the format of the console and of operators. */
 const consolePage = <Item extends z.ZodType>(item: Item) =>
   z.object({
     object: z.literal('list'),

@@ -19,7 +19,7 @@ export const orderQuery = {
 const model = z.string().describe('A model id.');
 const ms = z.int().min(0);
 
-/** The parameters of the lists of jobs of the console and of operators. */
+/** The parameters of job lists of the console and of operators. */
 export const jobQuery = {
   status: z.enum(jobStatuses),
   model,
@@ -42,7 +42,7 @@ export const liveJobQuery = {
 
 export const modelsQuery = { available: z.enum(availableOnly).describe('`true`: only models that can be used now.') };
 
-/** The parameters of the usage of the console and of operators. */
+/** The parameters of usage of the console and of operators. */
 export const usageQuery = {
   group_by: z.enum(usageGroups).default('day').describe('`account` is for operators.'),
   from: ms.describe('In milliseconds since 1970; left out: 30 days before `to`.'),

@@ -6,7 +6,7 @@ import type { Operation, Operations } from './operation.ts';
 import { orderQuery, pageQuery } from './queries.ts';
 
 const events = 'text/event-stream';
-/** An operation for an API key, which costs nothing. */
+/** An operation for an API key that costs nothing. */
 const keyed = (operation: Omit<Operation, 'guard'>): Operation => ({ ...operation, guard: 'key' });
 const resume = {
   starting_after: z.string().describe('The id of the last event received: the stream resumes after it.'),

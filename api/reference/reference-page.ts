@@ -6,10 +6,10 @@ import { type FieldRow, fieldRows, typeText } from './schema-text.ts';
 
 const template = readFileSync(new URL('./reference-page.html', import.meta.url), 'utf8');
 
-/** Value of the page's `Content-Security-Policy` header: its one inline style and the icon, and nothing else from anywhere. */
+/** `Content-Security-Policy` of the page: its one inline style and the icon, and nothing else. */
 export const referencePagePolicy = policyOf(template);
 
-/** The page at `/docs`: the API document for people, as HTML without a script. */
+/** Renders the page at `/docs`: the API document for people, as HTML without a script. */
 export function referencePage(facts: ReferenceFacts): string {
   const document = openApiDocument(facts);
   const { tags, components } = document;
@@ -23,7 +23,7 @@ export function referencePage(facts: ReferenceFacts): string {
       .map(([name, schema]) => object(name, schema))
       .join('\n'),
   };
-  // One pass: what stands in a value is not looked at again.
+  // One pass, so that values are not substituted again.
   return template.replace(/\{\{(\w+)\}\}/g, (_, name: string) => values[name] ?? '');
 }
 
@@ -121,7 +121,7 @@ function anchor(name: string): string {
   return name.replace(/\W+/g, '-').toLowerCase();
 }
 
-/** A text as HTML, with what stands in backticks as code. */
+/** Renders a text as HTML, with backticks as code. */
 function marked(text: string): string {
   return escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>');
 }

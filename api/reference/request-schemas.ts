@@ -26,12 +26,12 @@ import {
 } from '../management/keys/key-fields.ts';
 import { authCalls } from '../management/sign-in/auth-calls.ts';
 
-/** A schema of JSON Schema 2020-12, which is that of OpenAPI 3.1. */
+/** A schema of JSON Schema 2020-12, the dialect of OpenAPI 3.1. */
 export interface JsonSchema {
   [keyword: string]: unknown;
 }
 
-/** The schemas that check the bodies of requests, by the names that the document gives them. */
+/** The schemas that check request bodies, by their names in the document. */
 const checked = {
   ChatCompletionRequest: chatRequest,
   CompletionRequest: completionRequest,
@@ -59,13 +59,13 @@ const checked = {
   UserChange: userChangeFields,
 } as const satisfies Record<string, z.ZodType>;
 
-/** Those whose file is read beside the fields that the schema checks. */
+/** Schemas of forms whose file is read separately from the checked fields. */
 const withFile = {
   TranscriptionForm: transcriptionRequest,
   TranslationForm: translationRequest,
 } as const satisfies Record<string, z.ZodType>;
 
-/** The name of the schema of a call of the sign-in. */
+/** The name of the schema of a sign-in call. */
 export type AuthRequestName = `Auth${string}`;
 export type RequestName = keyof typeof checked | keyof typeof withFile | AuthRequestName;
 
@@ -74,7 +74,7 @@ export function authRequestName(path: string): AuthRequestName {
   return `Auth${pascalCase(path)}`;
 }
 
-/** `/sign-in/oauth2` as `SignInOauth2`. */
+/** Converts `/sign-in/oauth2` to `SignInOauth2`. */
 export function pascalCase(path: string): string {
   return path.replace(/[/-]+(\w?)/g, (_, letter: string) => letter.toUpperCase());
 }
@@ -82,23 +82,22 @@ export function pascalCase(path: string): string {
 const file: JsonSchema = { type: 'string', contentMediaType: 'application/octet-stream' };
 
 /**
- * A schema as JSON Schema. Rules between fields are code, and are not in it.
- * @param io whether it is of what is sent to the gateway, or of what the gateway sends
+ * Converts a schema to JSON Schema. Rules between fields are code, and are omitted.
+ * @param io direction: sent to the gateway, or by it
  */
 export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
   const { $schema: _, ...json } = z.toJSONSchema(schema, {
     io,
-    // What only code can check is anything.
+    // Checks in code have no JSON Schema.
     unrepresentable: 'any',
     override: ({ zodSchema, jsonSchema }) => {
       if (zodSchema === upload) Object.assign(jsonSchema, file);
-      // What they say is what is so without them.
-      // Only the pattern beside it says anything.
+      // Removes what is the default anyway. Of this format, only the pattern beside it is meaningful.
       if (String(jsonSchema.format) === 'starts_with') delete jsonSchema.format;
       if (isEmpty(jsonSchema.additionalProperties)) delete jsonSchema.additionalProperties;
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-      // A choice of one is none.
+      // A choice with one option is no choice.
       if (jsonSchema.oneOf?.length === 1) {
         Object.assign(jsonSchema, jsonSchema.oneOf[0]);
         delete jsonSchema.oneOf;
@@ -128,7 +127,7 @@ function addFile(schema: JsonSchema): JsonSchema {
   return { ...schema, properties: { file, ...properties }, required: ['file', ...required] };
 }
 
-/** What headers say, by name. */
+/** Descriptions and schemas of headers by name. */
 export const headerSchemas: Readonly<Record<HeaderName, { readonly description: string; readonly schema: z.ZodType }>> =
   {
     Prefer: {
@@ -151,5 +150,5 @@ export const headerSchemas: Readonly<Record<HeaderName, { readonly description: 
     },
   };
 
-/** Headers that several operations take; described once, in request-schemas.ts. */
+/** Headers that several operations accept; described once, in request-schemas.ts. */
 export type HeaderName = 'Prefer' | 'Idempotency-Key' | 'X-Sluice-On-Disconnect' | 'Last-Event-ID';

@@ -8,10 +8,10 @@ export interface FieldRow {
   readonly description: string;
 }
 
-/** Fields of fields are listed so deep, and no deeper. */
+/** Maximum depth to which nested fields are listed. */
 const maxDepth = 3;
 
-/** The fields of an object's schema, those within them, too. */
+/** The fields of an object's schema, including nested ones. */
 export function fieldRows(schema: JsonSchema, prefix = '', depth = 1): FieldRow[] {
   const { properties = {}, required = [] } = schema as { properties?: Record<string, JsonSchema>; required?: string[] };
   return Object.entries(properties).flatMap(([name, field]) => {
@@ -29,7 +29,7 @@ export function fieldRows(schema: JsonSchema, prefix = '', depth = 1): FieldRow[
   });
 }
 
-/** The object that a field is or holds, whether null or a list of it; of objects of several kinds all fields together. */
+/** The object in a field, possibly nullable or in a list; of several kinds of objects, all their fields together. */
 function innerObject(schema: JsonSchema): [JsonSchema | undefined, suffix: string] {
   const choices = choicesOf(schema);
   if (choices[0] !== schema) return merged(choices.map(innerObject));
@@ -40,7 +40,7 @@ function innerObject(schema: JsonSchema): [JsonSchema | undefined, suffix: strin
   return [schema.type === 'object' ? schema : undefined, ''];
 }
 
-/** Of objects that lie equally deep one that has the fields of all. */
+/** Merges the fields of objects at the same depth. */
 function merged(inners: readonly ReturnType<typeof innerObject>[]): ReturnType<typeof innerObject> {
   const found = inners.flatMap(([inner, suffix]) => (inner === undefined ? [] : [{ inner, suffix }]));
   const [first] = found;
@@ -59,10 +59,10 @@ function choicesOf(schema: JsonSchema): readonly JsonSchema[] {
   return (schema.anyOf ?? schema.oneOf ?? [schema]) as readonly JsonSchema[];
 }
 
-/** A schema in a few words: `string or null`, `list of integer`, `"url" or "b64_json"`, `number, 0 to 2`. */
+/** Summarizes a schema: `string or null`, `list of integer`, `"url" or "b64_json"`, `number, 0 to 2`. */
 export function typeText(schema: JsonSchema): string {
   const choices = choicesOf(schema);
-  // What is said of several kinds is said once.
+  // Removes duplicates of several choices.
   if (choices[0] !== schema)
     return [...new Set(choices.map(typeText).flatMap((text) => text.split(' or ')))].join(' or ');
   const { type, enum: values } = schema as { type?: string | string[]; enum?: unknown[] };
@@ -76,7 +76,7 @@ export function typeText(schema: JsonSchema): string {
   return `${type === 'object' ? objectText(schema) : type}${boundsText(schema)}`;
 }
 
-/** An object by what tells it from others of its union: `object (role "user")`. */
+/** An object with the field that identifies it in its union: `object (role "user")`. */
 function objectText({ properties = {} }: { properties?: Record<string, JsonSchema> }): string {
   const kind = Object.entries(properties).find(([, { const: value }]) => typeof value === 'string');
   return kind === undefined ? 'object' : `object (${kind[0]} ${JSON.stringify(kind[1].const)})`;

@@ -37,8 +37,8 @@ export function referenceRoutes(
 }
 
 /**
- * Sends a text that is made when it is first asked for, once for each base URL there is (those are the operator's, and few).
- * @param write makes it
+ * Sends a text that is made on first use, once for each base URL (of which there are few).
+ * @param write makes the text
  */
 function serve(
   services: ServeReferenceDependencies,

@@ -83,7 +83,7 @@ const anthropicError = z.looseObject({
   request_id: z.string().nullish(),
 });
 
-/** Objects of OpenAI's and Anthropic's APIs, as far as every vendor has them: further fields are the vendors'. */
+/** Objects of OpenAI's and Anthropic's APIs, with the fields common to all vendors: further fields are the vendors'. */
 export const wireObjects = {
   ChatCompletion: z.looseObject({
     id: z.string(),
@@ -142,7 +142,7 @@ export const wireObjects = {
     .describe('With an `anthropic-version` header in the shape of its API.'),
   AnthropicError: anthropicError,
   EitherError: z.union([anthropicError, z.looseObject({ error: openAiError })]),
-  /** What the sign-in answers is better-auth's. */
+  /** Responses of the sign-in are better-auth's. */
   AuthAnswer: z.looseObject({}).nullable(),
 } as const satisfies Record<string, z.ZodType>;
 

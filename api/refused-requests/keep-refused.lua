@@ -1,9 +1,8 @@
--- Keeps refused requests for a time: of each account, and in all, the newest.
--- KEYS[1] what is kept of each (hash, by id)   KEYS[2] all of them (sorted set of `id account`, by time)
--- KEYS[3] start of the names of the accounts' own (sorted sets of ids, by time); all share a hash tag
--- ARGV[1] for how long, in ms   ARGV[2] so many of an account at most   ARGV[3] so many in all at most, then three of each:
---   id, account, what is kept
--- Returns how many there were over that, in all; negative where there is room.
+-- Stores refused requests for a time: the newest of each account, and the newest in all.
+-- KEYS[1] the requests (hash, by id)   KEYS[2] all of them (sorted set of `id account`, by time)
+-- KEYS[3] prefix of the accounts' sorted sets (ids, by time); all share a hash tag
+-- ARGV[1] lifetime in ms   ARGV[2] maximum of an account   ARGV[3] maximum in all, then three of each: id, account, request
+-- Returns the excess over the maximum in all; negative if there is room.
 local rows, all, accounts = KEYS[1], KEYS[2], KEYS[3]
 local lifetime, maxOfAccount, maxInAll = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')

@@ -12,7 +12,7 @@ import type { Context } from '../state.ts';
 
 const keep = loadScript<number>(new URL('./keep-refused.lua', import.meta.url));
 
-/** How long refused requests can be looked up, and how many of them. */
+/** Lifetime and maximum number of stored requests. */
 export interface RefusedBounds {
   readonly keptMs: number;
   readonly maxOfAccount: number;
@@ -21,7 +21,7 @@ export interface RefusedBounds {
 
 const usualBounds: RefusedBounds = { keptMs: 7 * 86_400_000, maxOfAccount: 200, maxInAll: 20_000 };
 
-/** How often they are written, and how many each time at most: of one account, and in all. What is more is not kept. */
+/** Interval between writes, and maximum of each write: of one account, and in all. Requests beyond these are not stored. */
 const intervalMs = 1000;
 const maxOfAccountAtOnce = 10;
 const maxAtOnce = 200;
@@ -31,21 +31,21 @@ const closeMs = 2000;
 const refusedRequest = z.object({
   /** Ms since 1970. */
   at: z.int(),
-  /** Undefined: nobody knew who asked. */
+  /** Undefined if the caller is unknown. */
   account: z.string().optional(),
-  /** Id of the API key; undefined: a session asked, or nobody knew. */
+  /** Id of the API key. Undefined for a session or an unknown caller. */
   key: z.string().optional(),
   method: z.string(),
   path: z.string(),
   status: z.int(),
   type: z.string(),
   code: z.string(),
-  /** Why, without keys and without what the request said. */
+  /** The reason, without keys and without content of the request. */
   message: z.string(),
   param: z.string().optional(),
 });
 
-/** What is kept of a request that was refused before it made a job. */
+/** What is stored of a request that was refused before it made a job. */
 export type RefusedRequest = Readonly<z.infer<typeof refusedRequest>>;
 
 interface PendingRow {
@@ -55,16 +55,15 @@ interface PendingRow {
 }
 
 /**
- * Requests that were refused, to be looked up by their ids. Only refusals cost anything: they are written once a second,
- * so many of an account at most, so that a flood of them takes neither memory nor other accounts' room. Redis has them, and
- * what it refuses is not kept.
+ * Stores refused requests, to be looked up by id. Only refusals have a cost. They are written once a second, with a maximum
+ * for each account, so that a flood takes neither memory nor the room of other accounts. What Redis refuses is not stored.
  */
 export class RefusedRequests {
   readonly #redis: RedisClient;
   readonly #log: Logger;
   readonly #bounds: RefusedBounds;
   #pending: PendingRow[] = [];
-  /** How many of each account are pending. */
+  /** Pending requests of each account. */
   #counts = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
@@ -76,14 +75,14 @@ export class RefusedRequests {
     this.#bounds = bounds;
   }
 
-  /** A request is refused with an error. One that has made a job is not kept: its job is. */
+  /** Notes a request that was refused with an error. A request that has made a job is not stored: its job is. */
   note(ctx: Context, error: ApiError): void {
     const id = ctx.res.getHeader('x-request-id');
     if (this.#isClosed || this.#pending.length >= maxAtOnce || typeof id !== 'string' || !id.startsWith('req_')) return;
-    // Behind no guard there is neither.
+    // Both are missing on routes without a guard.
     const { caller, session } = ctx.state as { caller?: Caller; session?: Session };
     const known = caller?.account ?? session?.account;
-    // Of strangers what they ask of the API: whoever opens the console is refused until the sign-in.
+    // Of unknown callers, only API requests are stored: opening the console is refused until the sign-in.
     if (known === undefined && !ctx.path.startsWith('/v1/')) return;
     const account = known ?? '';
     const count = this.#counts.get(account) ?? 0;
@@ -93,7 +92,7 @@ export class RefusedRequests {
     this.#arm();
   }
 
-  /** What is kept of a request by its id, without its prefix; undefined where nothing is (any more). */
+  /** Returns a stored request by its id without the prefix, or undefined if there is none or it has expired. */
   async find(id: string): Promise<RefusedRequest | undefined> {
     const text = await this.#redis.hget(refusedKeys.rows, id);
     if (text === null) return undefined;
@@ -101,11 +100,11 @@ export class RefusedRequests {
     return success && data.at > Date.now() - this.#bounds.keptMs ? data : undefined;
   }
 
-  /** Writes what is pending. */
+  /** Writes pending requests. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    // A Redis that is away must not hold up the end.
+    // An unavailable Redis must not delay the shutdown.
     await withTimeout(
       Promise.resolve(this.#writing).then(() => this.#write()),
       closeMs,

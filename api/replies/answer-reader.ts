@@ -11,23 +11,25 @@ import type { Logger } from '../../shared/runtime/log.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import { expired, lostJob } from './unreadable-answer.ts';
 
-/** After so long without a live frame the log is read: a lost last frame leaves no gap to notice. */
+/** Time without a live frame after which the log is read: a lost last frame leaves no gap to notice. */
 const silenceMs = 5000;
 
-/** After a log that could not be read it is left alone for so long: what has just failed would fail again at once. */
+/** Delay after a failed read of the log, as an immediate retry would fail, too. */
 const retryMs = 1000;
 
-/** What one reader reads for. */
+/** The options of one reader. */
 export interface ReaderOptions {
   readonly sink: FrameReceiver;
   readonly onClose: (reader: AnswerReader) => void;
-  /** Told who serves the answer, before its first frame, and again should that change. */
+  /** Called with the vendor of the answer before its first frame, and again if it changes. */
   readonly onServed?: ((served: Served) => void) | undefined;
-  /** The answer is read by the request that made the job, to which a job that is gone was never its to resume. */
+  /**
+   * Whether the request that made the job reads the answer. For it, a missing job is a lost request, not an expired answer.
+   */
   readonly isCreator?: boolean | undefined;
 }
 
-/** What readers share. */
+/** Dependencies shared by readers. */
 export interface ReaderContext {
   readonly redis: RedisClient;
   readonly blobs: Blobs;
@@ -35,40 +37,40 @@ export interface ReaderContext {
 }
 
 /**
- * Reads the answer of one job: a cursor, fed by live batches while they follow on, else by the log. A live batch is used
- * if and only if its first frame is the next one; in every other case (a gap, a slow client, a resume) it is dropped and
- * the log is read from the cursor. So memory is bounded, and no frame is lost or seen twice.
+ * Reads the answer of one job: a cursor, fed by live batches while they are consecutive, else by the log. A live batch is
+ * used if and only if its first frame is the next one; in every other case (a gap, a slow client, a resume) it is dropped
+ * and the log is read from the cursor. So memory is bounded, and no frame is lost or delivered twice.
  */
 export class AnswerReader implements JobItem<AnswerReader> {
   readonly jobId: string;
   next: AnswerReader | undefined;
-  /** Whose frames they are: a frame over 64 KiB is a blob of its account. */
+  /** The account of the job: a frame over 64 KiB is a blob of its account. */
   readonly #account: string;
   readonly #context: ReaderContext;
   readonly #sink: FrameReceiver;
   readonly #onClose: ReaderOptions['onClose'];
   readonly #onServed: ReaderOptions['onServed'];
   readonly #isCreator: boolean;
-  /** Who served the last batch, as it stood there. */
+  /** The vendor of the last batch, unparsed. */
   #served = '';
   #cursor = 0;
   #lastHeardAt = Date.now();
-  /** The receiver takes nothing yet (see `begin`), or no more for now. */
+  /** The receiver accepts no frames yet (see `begin`), or none for now. */
   #isPaused = true;
   #isReadingLog = false;
-  /** There is, or may be, something in the log that was not delivered. */
+  /** The log has, or may have, undelivered frames. */
   #isBehind = false;
   #isClosed = false;
   #failure: ApiError | undefined;
-  /** Until then the log is left alone. */
+  /** The log is not read before this time. */
   #retryAt = 0;
-  /** The job has ended, and its end was not found in the log: nothing comes any more if it is not there now. */
+  /** The job has ended, and its end was not found in the log: if the next read does not find it, nothing will follow. */
   #isLastLook = false;
-  /** Batches read from the log at a time: few for a sink that takes few, for what it leaves is read again. */
+  /** Batches read from the log at a time: few for a sink that accepts few, as the rest is read again. */
   #page = maxPage;
-  /** The job is known to be there, so that finding nothing of it means that it is gone. */
+  /** The job is known to exist, so that finding nothing of it means that it is gone. */
   #hasBegun = false;
-  /** How long the answer's caller waits. */
+  /** Enforces how long the answer's caller waits. */
   #limits: { tick(): void } | undefined;
 
   constructor(
@@ -86,7 +88,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
     sink.onDrain = () => this.resume();
   }
 
-  /** Takes a live batch that stands in `text` from `start` on. */
+  /** Receives a live batch, which starts at `start` in `text`. */
   receive(text: string, start: number): void {
     if (this.#isClosed) return;
     this.#lastHeardAt = Date.now();
@@ -107,15 +109,15 @@ export class AnswerReader implements JobItem<AnswerReader> {
     this.#deliver(batch);
   }
 
-  /** Why its frames could not be shown, where that is how it ended. */
+  /** The error that ended the reading, if the frames could not be shown. */
   get failure(): ApiError | undefined {
     return this.#failure;
   }
 
   /**
-   * The job is there, and the head of its answer is made up: frames are delivered from here on. Those that came before are
-   * read from the log, so that none is kept in memory.
-   * @param limits how long the caller waits; told the time as long as the answer is read
+   * Starts delivery, once the job exists and the head of its answer is decided. Earlier frames are read from the log, so
+   * that none is kept in memory.
+   * @param limits on the caller's wait, ticked while the answer is read
    */
   begin(limits?: { tick(): void }): void {
     this.#limits = limits ?? this.#limits;
@@ -125,7 +127,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
     if (this.#isBehind) this.catchUp();
   }
 
-  /** Reads the log from the cursor; does nothing while that is under way or the sink is full. */
+  /** Reads the log from the cursor; does nothing while a read is in progress or the sink is full. */
   catchUp(): void {
     this.#isBehind = true;
     if (this.#isReadingLog || this.#isPaused || this.#isClosed || Date.now() < this.#retryAt) return;
@@ -142,19 +144,19 @@ export class AnswerReader implements JobItem<AnswerReader> {
       });
   }
 
-  /** Delivers a whole answer that is kept elsewhere than in the log: its frames, the terminal last. */
+  /** Delivers a whole answer from elsewhere than the log: its frames, the terminal last. */
   replay(frames: readonly Frame[]): void {
     this.#deliver({ served: '', frames });
   }
 
-  /** The sink takes frames again. */
+  /** The sink accepts frames again. */
   resume(): void {
     if (!this.#isPaused || !this.#hasBegun) return;
     this.#isPaused = false;
     this.catchUp();
   }
 
-  /** To be called now and then: notices silence, and tries again what has failed. */
+  /** Called periodically: detects silence, and retries what failed. */
   tick(now: number): void {
     if (this.#isClosed) return;
     try {
@@ -202,13 +204,14 @@ export class AnswerReader implements JobItem<AnswerReader> {
     if (this.#hasBegun && !delivered && !this.#isClosed && !this.#isPaused && !this.#isBehind) await this.#checkThere();
   }
 
-  /** Nothing new in the log: make sure that something can still come. */
+  /** Checks, after the log had nothing new, that frames may still follow. */
   async #checkThere(): Promise<void> {
     const progress = await readJobProgress(this.#context.redis, this.jobId);
-    // Its end comes after all that this reader has, unless Redis has lost some of that (a failover): nothing comes then either.
+    // The end follows everything that this reader has, unless Redis lost some of it (a failover): then nothing follows
+    // either.
     const isOver = progress === undefined || progress.hasEnded;
     if (!isOver || this.#isClosed) return;
-    // The end may have been written between the two reads. A log that has it not is looked at once more, not for ever.
+    // The end may have been written between the two reads. A log without it is read only once more.
     if (progress !== undefined && !this.#isLastLook && (await hasLog(this.#context.redis, this.jobId))) {
       this.#isLastLook = true;
       this.#isBehind = true;
@@ -217,7 +220,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
     this.#lose();
   }
 
-  /** Reads a batch; undefined where it is none that this process can read, which ends the answer. */
+  /** Parses a batch; undefined if this process cannot read it, which ends the answer. */
   #parse(text: string, start?: number): Batch | undefined {
     try {
       return parseBatch(text, start);
@@ -227,7 +230,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
     }
   }
 
-  /** The sink cannot go on: it is told, and nothing is read again, for what could not be shown once never can be. */
+  /** Fails the sink and stops reading: frames that could not be shown once never can be. */
   #fail(thrown: unknown): void {
     if (this.#failure !== undefined) return;
     this.close();
@@ -266,7 +269,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
     return { ...frame, text: await this.#context.blobs.ofRecords(this.#account).text(blob), isBlob: false };
   }
 
-  /** A batch is delivered whole, also past a full sink: a batch is bounded, and cursors stay on its borders. */
+  /** A batch is delivered whole, even to a full sink: its size is bounded, and cursors stay on batch boundaries. */
   #deliver(batch: { readonly served: string; readonly frames: readonly Frame[] }): void {
     try {
       if (batch.served !== this.#served) this.#tellServed(batch.served);

@@ -4,7 +4,7 @@ import { JobIdMap } from '../../shared/redis/job-id-map.ts';
 import { AnswerReader, type ReaderContext, type ReaderOptions } from './answer-reader.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 
-/** How often readers look for silence. One timer for all: a timer each would cost more than the check. */
+/** Interval of the readers' checks for silence. All share one timer: one for each would cost more than the check. */
 const tickMs = 500;
 
 /** All answers that this process is reading, by job. */
@@ -21,8 +21,8 @@ export class AnswerReaders implements InboxListener {
   }
 
   /**
-   * Registers a reader, from the first frame on. For a new job: before it is enqueued; `begin` once it is.
-   * For a job that is there already: attach first, `begin`, then `catchUp`.
+   * Registers a reader, from the first frame on. For a new job: before it is enqueued, then `begin`. For an existing job:
+   * attach first, then `begin` and `catchUp`.
    */
   open(
     job: Pick<JobIdentity, 'id' | 'account'>,

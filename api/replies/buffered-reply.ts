@@ -2,11 +2,11 @@ import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import { type Frame, isTerminal } from '../../shared/jobs/frames.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 
-/** A held answer: gathers the frames of a job and makes one body of them at the end. */
+/** A held answer: collects the frames of a job and makes one body of them at the end. */
 export class BufferedReply<Body> implements FrameReceiver {
   /** The body; rejects with the ApiError that the job ended with. */
   readonly body: Promise<Body>;
-  /** When the first frame came, in ms since 1970. */
+  /** When the first frame arrived, in ms since 1970. */
   firstFrameAt: number | undefined;
   readonly #compose: (frames: readonly Frame[]) => Body;
   readonly #fromEnd: boolean;
@@ -16,8 +16,8 @@ export class BufferedReply<Body> implements FrameReceiver {
   #reject: (error: unknown) => void = () => undefined;
 
   /**
-   * @param fromEnd whether the end frame is enough: then no other is kept
-   * @param takesErrors whether an answer that ended with an error has a body, too
+   * @param fromEnd whether the end frame suffices: then no other is kept
+   * @param takesErrors whether a failed answer has a body, too
    */
   constructor(compose: (frames: readonly Frame[]) => Body, fromEnd = false, takesErrors = false) {
     this.#compose = compose;
@@ -27,7 +27,7 @@ export class BufferedReply<Body> implements FrameReceiver {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    // Nobody may be waiting yet when it fails; whoever awaits later still gets the error.
+    // It may fail before anybody waits; later waits still get the error.
     this.body.catch(() => undefined);
   }
 
@@ -51,10 +51,10 @@ export class BufferedReply<Body> implements FrameReceiver {
   }
 
   tick(): void {
-    // Nothing leaves before the end.
+    // Nothing is sent before the end.
   }
 
-  /** Ends the wait with an error from elsewhere: the caller left, the process stops. */
+  /** Ends the wait with an external error: the caller disconnected, the process stops. */
   fail(error: ApiError): void {
     this.#reject(error);
   }

@@ -9,20 +9,20 @@ import { StreamedReply } from './streamed-reply.ts';
 import { expired } from './unreadable-answer.ts';
 import type { BytesView } from './view.ts';
 
-/** What an answer of bytes is made of. */
+/** Options of a byte reply. */
 export interface ByteReplyOptions {
   readonly response: ServerResponse;
   readonly bytes: BytesView;
-  /** When the request came, in ms of `performance.now()`. */
+  /** When the request arrived, in ms of `performance.now()`. */
   readonly startedAt: number;
   /** Opens the stored file of an answer. @throws Error when it is gone. */
   readonly openFile: (file: string) => Promise<{ readonly content: Readable; readonly bytes: number }>;
 }
 
 /**
- * An answer that is bytes, sent as they come. The status waits for the first of them, so that an early error is a real
- * HTTP error. Bytes cannot say an error: one that comes later cuts the connection, and the client sees an incomplete body.
- * Where only the end of the job is left, its stored file is sent.
+ * An answer of bytes, sent as they arrive. The status waits for the first of them, so that an early error is a real HTTP
+ * error. Bytes cannot contain an error: a later one closes the connection, and the client sees an incomplete body. If only
+ * the end of the job remains, its stored file is sent.
  */
 export class ByteReply extends StreamedReply implements FrameReceiver {
   readonly #options: ByteReplyOptions;
@@ -60,18 +60,18 @@ export class ByteReply extends StreamedReply implements FrameReceiver {
     // Bytes have no pings.
   }
 
-  /** Ends the answer with an error: as a status while there is none, else by cutting the connection. */
+  /** Ends the answer with an error: as a status if none is sent, else by closing the connection. */
   fail(error: ApiError): void {
     if (this.isEnded) return;
     const rest = this.#takePending();
     this.#settle(error);
     if (!this.isOpen) return;
-    // What came before the break is the client's: the connection is cut once that has left.
+    // Earlier bytes are the client's: the connection closes once they are sent.
     if (rest.length > 0) this.#response.write(rest, () => this.#response.destroy());
     else this.#response.destroy();
   }
 
-  /** Forgets the client: it has left, or will be answered otherwise. */
+  /** Abandons the client: it has disconnected, or gets another response. */
   abandon(): void {
     if (!this.isEnded) this.#settle(new ApiError('cancelled', 'The caller left.'));
   }
@@ -129,7 +129,7 @@ export class ByteReply extends StreamedReply implements FrameReceiver {
       return;
     }
     this.#open({ 'content-length': bytes });
-    // The reader is done, and ticks no more.
+    // The reader is done, and no longer ticks.
     this.#response.setTimeout(stalledMs, () => this.#response.destroy());
     await pipeline(content, this.#response);
     this.bytes = bytes;

@@ -2,10 +2,10 @@ import type { ServerResponse } from 'node:http';
 import { ApiError } from '../../shared/errors.ts';
 import { type SwapRemoveMember, SwapRemoveSet } from '../../shared/runtime/swap-remove-set.ts';
 
-/** A file of which nothing moves for so long (ms) is broken off: its storage may stand still, too, not only its client. */
+/** Time (ms) without progress after which sending a file is aborted: its storage may stall, too, not only its client. */
 export const stalledMs = 60_000;
 
-/** Requests that must let go when this process stops and its time for finishing them is over. */
+/** Requests to be released when this process stops and the time to finish them is up. */
 export class Handover {
   readonly #connections = new SwapRemoveSet<ClientConnection>();
   readonly #drainListeners = new Set<() => void>();
@@ -19,42 +19,42 @@ export class Handover {
     this.#connections.delete(connection);
   }
 
-  /** Requests under way. */
+  /** Number of running requests. */
   get size(): number {
     return this.#connections.size;
   }
 
-  /** Calls `listener` when this process begins to stop: what goes on for ever is to come to its end. Returns how to end that. */
+  /** Calls `listener` when this process starts to stop, so that endless work ends. Returns a function that unsubscribes. */
   onDrain(listener: () => void): () => void {
     this.#drainListeners.add(listener);
     if (this.#isDraining) listener();
     return () => this.#drainListeners.delete(listener);
   }
 
-  /** This process begins to stop: requests under way may finish. */
+  /** This process starts to stop: running requests may finish. */
   drain(): void {
     this.#isDraining = true;
     for (const listener of [...this.#drainListeners]) listener();
   }
 
-  /** Ends the wait of every request under way. */
+  /** Ends the wait of every running request. */
   handOver(): void {
     for (const connection of this.#connections) connection.handOver();
   }
 }
 
 /**
- * The client's side of one request: ends every wait when the client leaves, or when this process has to let it go. One
- * wait at a time.
+ * The client's side of one request: ends every wait when the client disconnects, or when this process has to release it.
+ * Supports one wait at a time.
  */
 export class ClientConnection implements SwapRemoveMember {
   place = 0;
-  /** Why waiting is over, once it is. */
+  /** Why waiting has ended, once it has. */
   ended: ApiError | undefined;
   readonly #response: ServerResponse;
   readonly #handover: Handover;
   readonly #onClose = (): void => {
-    // 'close' comes after every answer; only before its end does it mean that the client left.
+    // 'close' follows every response; only before the response's end does it mean that the client disconnected.
     if (!this.#response.writableFinished) this.leave();
   };
   #reject: ((error: ApiError) => void) | undefined;
@@ -67,15 +67,15 @@ export class ClientConnection implements SwapRemoveMember {
     if (response.destroyed) this.#onClose();
   }
 
-  /** Whether the client is gone (and not merely to be handed over). */
+  /** Whether the client has disconnected (rather than been handed over). */
   get hasLeft(): boolean {
     return this.ended?.code === 'cancelled';
   }
 
   /**
-   * Waits for some work, which goes on whatever becomes of the wait.
-   * @param ms the longest wait, after which it rejects with `service_unavailable`
-   * @throws ApiError `ended`, or what the work throws.
+   * Waits for some work, which continues even if the wait ends.
+   * @param ms maximum wait, after which it rejects with `service_unavailable`
+   * @throws ApiError `ended`, or the work's error.
    */
   wait<T>(work: Promise<T>, ms?: number): Promise<T> {
     if (this.ended !== undefined) return Promise.reject(this.ended);
@@ -97,7 +97,7 @@ export class ClientConnection implements SwapRemoveMember {
     });
   }
 
-  /** The client has left: every wait ends. */
+  /** The client has disconnected: every wait ends. */
   leave(): void {
     this.#end(new ApiError('cancelled', 'The caller left.'));
   }

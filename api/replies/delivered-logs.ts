@@ -3,13 +3,13 @@ import type { RedisClient } from '../../shared/redis/redis.ts';
 import { groupBy } from '../../shared/runtime/group-by.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 
-/** How long a delivered answer can still be resumed: the client may not have got the last bytes. */
+/** How long a delivered answer can still be resumed, as the client may lack the last bytes. */
 const graceMs = 5000;
 const roundMs = 1000;
 
 /**
- * Removes the logs of plain jobs a while after their delivery, many in one command: at a thousand answers a second their
- * logs would else fill Redis. What a dying process leaves goes by its own expiry.
+ * Deletes the logs of plain jobs some time after their delivery, many in one command: at a thousand answers per second their
+ * logs would otherwise fill Redis. Those of a dead process expire on their own.
  */
 export class DeliveredLogs {
   readonly #redis: RedisClient;

@@ -5,17 +5,17 @@ import type { Frame } from '../../shared/jobs/frames.ts';
 export interface FrameReceiver {
   frame(frame: Frame): void;
   /**
-   * Called after each group of frames that came together, so that they can leave in one write. Returns false when it
-   * wants no more for now; it calls `onDrain` to go on.
+   * Called after each group of frames that arrived together, so that they are sent in one write. Returns false to pause;
+   * `onDrain` resumes.
    */
   flush(): boolean;
-  /** Set by its reader: to be called when it takes frames again. */
+  /** Set by its reader: called when it accepts frames again. */
   onDrain?: (() => void) | undefined;
   /** Called twice a second, for pings. */
   tick(now: number): void;
   /**
-   * Ends the answer with an error that is not the job's own: it cannot be shown, or cannot be read on because its log or
-   * state is gone. Nothing comes after it.
+   * Ends the answer with an error other than the job's: it cannot be shown, or cannot be read further because its log or
+   * state is gone. Nothing follows.
    */
   fail(error: ApiError): void;
 }

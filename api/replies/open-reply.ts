@@ -33,44 +33,44 @@ export interface OpenReplyDependencies extends ViewJobDependencies {
 /** Answers above so many characters are looked at before they are sent: their clients may not take them. */
 const largeAnswer = 1024 * 1024;
 
-/** One request that waits for the answer of a job. */
+/** A request that waits for the answer of a job. */
 export interface ReplyContext {
   readonly ctx: Context;
   readonly services: OpenReplyDependencies;
   readonly connection: ClientConnection;
   readonly job: JobIdentity;
   readonly view: View;
-  /** What the client has of the stream already. */
+  /** The part of the stream that the client has already. */
   readonly resumeAfter?: EventPosition | undefined;
-  /** The request made the job: its limits apply here. */
+  /** Whether the request made the job: its limits apply here. */
   readonly isCreator?: boolean;
-  /** The request made no job and only follows one, which costs nothing: how many do is bounded. */
+  /** Whether the request made no job and only follows one, which is free: the number of followers is bounded. */
   readonly isWatcher?: boolean;
-  /** How long an answer that is not a stream of events is waited for, in ms; undefined: to its end. */
+  /** Maximum wait for an answer that is not a stream of events, in ms; undefined: to its end. */
   readonly patienceMs?: number;
 }
 
-/** How a request is answered. */
+/** The response to a request. */
 export interface Reply {
-  /** Takes the frames of the job: to be registered with a reader before the job can begin. */
+  /** Receives the frames of the job: registered with a reader before the job can start. */
   readonly receiver: FrameReceiver;
-  /** It was begun as a stream of events, which its caller can resume. */
+  /** Whether it was started as a stream of events, which its caller can resume. */
   readonly canBeResumed: boolean;
   /**
-   * Sends the answer to its end, once the job is there. Returns false when `patienceMs` was over before it began.
-   * @throws ApiError what came before the answer, or what the job ended with.
+   * Sends the answer to its end, once the job exists. Returns false when `patienceMs` elapsed before it started.
+   * @throws ApiError the error before the answer, or the job's error.
    */
   finished(): Promise<boolean>;
 }
 
-/** The reply that a job's endpoint gives: bytes, events, or one body. @throws ApiError 410 when what its view needs has expired. */
+/** Opens a job's reply: bytes, events, or one body. @throws ApiError 410 when data for its view has expired. */
 export async function openReply(context: ReplyContext): Promise<Reply> {
   const bytes = bytesView(context);
   if (bytes !== undefined) return byteReply(context, bytes);
   return context.job.stream ? await eventReply(context) : await bodyReply(context);
 }
 
-/** Whether `openReply` replies with events, which nobody waits for with patience. */
+/** Whether `openReply` replies with events, which have no maximum wait. */
 export function hasEvents({ view, job }: Pick<ReplyContext, 'view' | 'job'>): boolean {
   return job.stream && bytesView({ view, job }) === undefined;
 }
@@ -90,7 +90,7 @@ async function bodyReply(context: ReplyContext): Promise<Reply> {
     if (body === undefined) return false;
     ctx.set('openai-processing-ms', String(Math.round(performance.now() - ctx.state.startedAt)));
     ctx.type = view.contentType?.(viewed) ?? 'application/json; charset=utf-8';
-    // Pictures are compressed already.
+    // Images are compressed already.
     const isText = body.length >= minCompressed && job.capability !== 'image';
     const sent = isText ? await compressed(ctx, body) : body;
     if (sent.length > largeAnswer) services.connections.expect(sent.length);
@@ -102,7 +102,7 @@ async function bodyReply(context: ReplyContext): Promise<Reply> {
   return { receiver, canBeResumed: false, finished };
 }
 
-/** The job's events as they come. */
+/** The job's events as they arrive. */
 export async function eventReply(context: ReplyContext): Promise<Reply> {
   const { ctx, services, job, view } = context;
   const viewed = await viewJob(services, job, services.baseUrls.of(ctx.req));
@@ -127,7 +127,7 @@ export async function eventReply(context: ReplyContext): Promise<Reply> {
   };
 }
 
-/** The job's bytes as they come. */
+/** The job's bytes as they arrive. */
 function byteReply(context: ReplyContext, bytes: BytesView): Reply {
   const { ctx, services, job } = context;
   const openFile: ByteReplyOptions['openFile'] = (file) => services.blobs.ofRecords(job.account).read(file);
@@ -136,8 +136,8 @@ function byteReply(context: ReplyContext, bytes: BytesView): Reply {
 }
 
 /**
- * Sends an answer that grows, to its end. Returns false when `patienceMs` was over before its status was out.
- * @throws ApiError what came before its status.
+ * Sends a streamed answer to its end. Returns false when `patienceMs` elapsed before its status was sent.
+ * @throws ApiError the error before its status.
  */
 export async function sendStreamed(
   context: ReplyContext,
@@ -155,7 +155,7 @@ export async function sendStreamed(
   return true;
 }
 
-/** Waits for the end of an answer that grows, and gives it up when its patience is over. Returns the error that ended it. */
+/** Waits for the end of a streamed answer, and abandons it when `patienceMs` elapses. Returns the error that ended it. */
 async function untilEnded(
   { ctx, connection, job, patienceMs }: ReplyContext,
   reply: SseReply | ByteReply | ResponseSocketReply,
@@ -169,17 +169,17 @@ async function untilEnded(
     ctx.respond = false;
     return await connection.wait(reply.ended);
   } catch (thrown) {
-    // It had ended before the connection closed, which is how bytes say that they are not whole.
+    // It ended before the connection closed, which is how bytes signal that they are incomplete.
     if (reply.isOpen && reply.isOver) return await reply.ended;
     if (connection.hasLeft) reply.abandon();
-    // Its status is out: the client learns from a last event how to go on elsewhere.
+    // Its status is sent: a last event tells the client how to resume elsewhere.
     if (!reply.isOpen || connection.hasLeft) throw thrown;
     reply.fail(handedOver(job));
     return ApiError.from(thrown);
   }
 }
 
-/** The error of an answer of which the connection has written less than was handed to it. The client has seen a status already. */
+/** The error of an answer that was not written completely. The client has received a status already. */
 function incomplete({ bytes, missingBytes }: StreamedReply): ApiError | undefined {
   if (missingBytes === 0) return undefined;
   return new ApiError(
@@ -188,7 +188,7 @@ function incomplete({ bytes, missingBytes }: StreamedReply): ApiError | undefine
   );
 }
 
-/** Whether this answer is the one that a plain job was made for: nobody needs the job's log once it is out. */
+/** Whether a plain job was made for this answer: nobody needs the job's log once it is sent. */
 function isDelivery({ job, isCreator }: ReplyContext): boolean {
   return job.retentionMs === 0 && isCreator === true;
 }
@@ -202,7 +202,7 @@ function handedOver(job: JobIdentity): ApiError {
 
 function observeFirstFrame({ services, ctx, job, isCreator }: ReplyContext, firstFrameAt: number | undefined): void {
   if (firstFrameAt === undefined || !isCreator) return;
-  // The job was made by Redis's clock.
+  // The job's creation time is by Redis's clock.
   const milliseconds = Math.max(0, firstFrameAt + services.clock.now() - Date.now() - job.createdAt);
   services.metrics.firstFrame.observe({ endpoint: ctx.state.endpoint }, milliseconds / 1000);
   ctx.state.facts.first_frame_ms = milliseconds;

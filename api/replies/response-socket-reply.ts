@@ -5,21 +5,21 @@ import type { SocketConnection } from './socket-connection.ts';
 import type { StreamDress } from './sse-reply.ts';
 import { StreamedReply } from './streamed-reply.ts';
 
-/** What the answer of one turn is made of. */
+/** Options of the answer to one socket request. */
 export interface ResponseSocketReplyOptions {
   readonly connection: SocketConnection;
-  /** The lane that its messages name; undefined: the default lane, which has no name. */
+  /** The lane named in its messages; undefined for the default lane, which has no name. */
   readonly streamId: string | undefined;
   /** The view's fold over the frames, as for SSE. */
   readonly events: (frame: Frame) => string[];
   readonly view: StreamDress;
-  /** How many characters of frames are kept for the next turn. */
+  /** Maximum characters of frames kept for the next request. */
   readonly keptLength: number;
 }
 
 /**
- * The answer of one turn on a response socket: the events of the SSE view, a text message each, which is the event's data
- * as it stands. An error before the first of them is the caller's to tell; `[DONE]` is not sent.
+ * The answer to one request on a response socket: the events of the SSE view, a text message each, which is the event's data
+ * unchanged. An error before the first of them is reported by the caller; `[DONE]` is not sent.
  */
 export class ResponseSocketReply extends StreamedReply implements FrameReceiver {
   readonly #options: ResponseSocketReplyOptions;
@@ -34,7 +34,7 @@ export class ResponseSocketReply extends StreamedReply implements FrameReceiver 
     this.#stopListening = options.connection.onDrain(() => this.onDrain?.());
   }
 
-  /** All frames of an answer that ended well; undefined where it did not, or was too long to be kept. */
+  /** All frames of a completed answer; undefined if it did not complete, or was too long to be kept. */
   get kept(): readonly Frame[] | undefined {
     return this.#kept?.at(-1)?.type === 'end' ? this.#kept : undefined;
   }
@@ -63,10 +63,10 @@ export class ResponseSocketReply extends StreamedReply implements FrameReceiver 
   }
 
   tick(): void {
-    // The connection has pings of its own.
+    // The connection has its own pings.
   }
 
-  /** Ends with an error: one that comes before the first event is not sent. */
+  /** Ends with an error, which is not sent before the first event. */
   fail(error: ApiError): void {
     if (this.isEnded) return;
     if (this.isOpen) this.#messages.push(errorMessage(error, this.#options.streamId));
@@ -74,7 +74,7 @@ export class ResponseSocketReply extends StreamedReply implements FrameReceiver 
     this.flush();
   }
 
-  /** Forgets the client, who has left. */
+  /** Abandons a client that has disconnected. */
   abandon(): void {
     if (!this.isEnded) this.#end(new ApiError('cancelled', 'The caller left.'));
   }
@@ -92,8 +92,8 @@ export class ResponseSocketReply extends StreamedReply implements FrameReceiver 
 }
 
 /**
- * The message that tells an error: OpenAI's `ResponseWsError`, with the headers that the answer over HTTP would have had.
- * The error is nested and has its status, because Codex waits in vain for any other shape.
+ * The error message: OpenAI's `ResponseWsError`, with the headers that an HTTP response would have. The error is nested and
+ * contains its status, because Codex waits in vain for any other shape.
  */
 export function errorMessage(error: ApiError, streamId?: string): string {
   const headers = error.headers();
@@ -112,7 +112,7 @@ function eventData(event: string): string {
   return lines.map((line) => line.slice('data: '.length)).join('\n');
 }
 
-/** Names the lane in a message, without taking the JSON apart. */
+/** Adds the lane to a message without parsing its JSON. */
 function withStreamId(json: string, streamId: string | undefined): string {
   return streamId === undefined ? json : `{"stream_id":"${streamId}",${json.slice(1)}`;
 }

@@ -2,29 +2,29 @@ import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import { pingMs } from './sse-reply.ts';
 
-/** A client that has answered no ping for so long (ms) is gone. */
+/** Time (ms) without a response to pings after which a client is considered gone. */
 const silentMs = 90_000;
 
-/** How long a client that is cut off has to take the reason. */
+/** Time that an aborted client has to receive the reason. */
 const cutMs = 1000;
 
 /** Close codes (RFC 6455, section 7.4.1). */
 export const closeCodes = {
   finished: 1000,
-  /** The client has asked for more than it may. */
+  /** The client exceeded its limits. */
   policyViolation: 1008,
-  /** This side is going: the client may connect anew. */
+  /** This side is shutting down: the client may reconnect. */
   goingAway: 1001,
-  /** Something broke on this side. */
+  /** Something failed on this side. */
   failed: 1011,
 } as const;
 
 /**
- * One WebSocket as text messages go out on it: whether the client takes more, whether it is still there, and a close that
- * waits for what was written. Bounded: whoever sends stops when `send` answers false, and goes on with `onDrain`.
+ * Sends text messages on one WebSocket: backpressure, liveness checks, and a close that waits for pending writes. Bounded:
+ * senders stop when `send` returns false, and continue with `onDrain`.
  */
 export class SocketConnection {
-  /** Resolves when the connection is closed, from either side. */
+  /** Resolves when the connection is closed, by either side. */
   readonly closed: Promise<void>;
   readonly #webSocket: WebSocket;
   readonly #socket: Socket;
@@ -43,7 +43,7 @@ export class SocketConnection {
       this.#heardAt = Date.now();
     };
     webSocket.on('pong', hear).on('message', hear);
-    // What breaks the connection closes it; there is nobody to tell.
+    // An error closes the connection; it has no other receiver.
     webSocket.on('error', () => undefined);
     this.closed = new Promise((resolve) => {
       webSocket.once('close', () => {
@@ -54,7 +54,7 @@ export class SocketConnection {
     socket.on('drain', () => this.#drained());
   }
 
-  /** Whether the client has yet to take what was sent. */
+  /** Whether the client has yet to read what was sent. */
   get isFull(): boolean {
     return this.#isFull;
   }
@@ -63,7 +63,7 @@ export class SocketConnection {
     return this.#closing === undefined && this.#webSocket.readyState === WebSocket.OPEN;
   }
 
-  /** Sends messages in one write. Returns whether the client takes more for now. */
+  /** Sends messages in one write. Returns whether the client accepts more for now. */
   send(messages: readonly string[]): boolean {
     if (!this.isOpen) return true;
     this.#socket.cork();
@@ -76,13 +76,13 @@ export class SocketConnection {
     return !this.#isFull;
   }
 
-  /** Calls `listener` whenever the client has taken what was sent. Returns how to end that. */
+  /** Calls `listener` whenever the client has read what was sent. Returns a function that unsubscribes. */
   onDrain(listener: () => void): () => void {
     this.#drains.add(listener);
     return () => this.#drains.delete(listener);
   }
 
-  /** Whether messages are to be read. While they are not, the client is not held to answering pings. */
+  /** Pauses or resumes reading. While paused, the client need not respond to pings. */
   setReading(isReading: boolean): void {
     if (isReading !== this.#isPaused) return;
     this.#isPaused = !isReading;
@@ -91,7 +91,7 @@ export class SocketConnection {
     else this.#webSocket.pause();
   }
 
-  /** Closes once the client has taken everything. */
+  /** Closes once the client has read everything. */
   close(code: number, reason: string): void {
     if (this.#closing !== undefined) return;
     this.#closing = { code, reason };
@@ -100,7 +100,7 @@ export class SocketConnection {
     if (!this.#isFull) this.#webSocket.close(code, reason);
   }
 
-  /** Closes without reading anything more, also not the client's own close. */
+  /** Closes without reading anything further, including the client's own close. */
   cut(code: number, reason: string): void {
     if (this.#closing !== undefined) return;
     this.#closing = { code, reason };
@@ -118,7 +118,7 @@ export class SocketConnection {
 
   #checkAlive(now: number): void {
     const unheard = now - this.#heardAt;
-    // To a full connection nothing is sent, so nothing is answered either.
+    // A full connection gets no pings, so it sends no responses either.
     if (this.#isFull) return;
     if (unheard > silentMs && !this.#isPaused) this.#webSocket.terminate();
     else if (this.#webSocket.readyState === WebSocket.OPEN) this.#webSocket.ping();

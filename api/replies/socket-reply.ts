@@ -14,50 +14,50 @@ import {
   type StreamDress,
 } from './sse-reply.ts';
 
-/** A client that has answered no ping for so long is gone. */
+/** Time without a response to pings after which a client is considered gone. */
 const silentMs = 90_000;
 
 /** Close codes (RFC 6455, section 7.4.1). */
 const closeCodes = {
-  /** The job's last event has been sent, be it an error. */
+  /** The job's last event, possibly an error, has been sent. */
   finished: 1000,
-  /** This process is closing: the same path resumes on another. */
+  /** This process is shutting down: the same path resumes on another one. */
   goingAway: 1001,
   /** The client sent a message. */
   policyViolation: 1008,
-  /** The events cannot be read on. */
+  /** The events cannot be read further. */
   failed: 1011,
 } as const;
 
-/** What the answer over a WebSocket is made of. */
+/** Options of an answer over a WebSocket. */
 export interface SocketReplyOptions {
   /** The view's fold over the frames, as for SSE. */
   readonly events: (frame: Frame) => string[];
-  /** How the view tells errors. */
+  /** How the view shows errors. */
   readonly view: StreamDress;
-  /** What the client has already: events up to here are suppressed. */
+  /** The client's position: events up to here are suppressed. */
   readonly resumeAfter: EventPosition | undefined;
 }
 
 /**
- * The events of the SSE view as WebSocket messages, a text message each: `{"id", "event", "data"}`, the lines of the SSE
- * event by their names. `id` is where to resume after; `event` is null where the endpoint names none; `data` is the JSON
- * itself, or a string where it is none (`[DONE]`). After the last one the socket is closed.
+ * The events of the SSE view as WebSocket messages, a text message each: `{"id", "event", "data"}`, named after the lines of
+ * the SSE event. `id` is the position to resume after; `event` is null if the endpoint has no names; `data` is the JSON
+ * itself, or a string if it is not JSON (`[DONE]`). After the last one the socket is closed.
  *
- * It can be fed before there is a socket: then it takes the first frames and wants no more until `open`. A slow client
- * pauses the reader, so that no more than one batch beyond the socket's own buffer is held.
+ * It can receive frames before it has a socket: then it accepts the first ones and pauses until `open`. A slow client pauses
+ * the reader, so that at most one batch beyond the socket's own buffer is held.
  */
 export class SocketReply implements FrameReceiver {
-  /** Resolves with the first frames, or rejects with the ApiError for which there will be none. */
+  /** Resolves with the first frames, or rejects with the ApiError that prevents them. */
   readonly begun: Promise<void>;
   /** Resolves when the connection is closed. */
   readonly closed: Promise<void>;
   frames = 0;
-  /** Set by the reader of its frames: the client takes them again. */
+  /** Set by the reader of its frames: the client accepts them again. */
   onDrain: (() => void) | undefined;
-  /** The error that was sent: the job's own, or why its events could not be read on. */
+  /** The error that was sent: the job's own, or why its events could not be read further. */
   error: ApiError | undefined;
-  /** Where to resume after: what the client asked for, then the last event sent. */
+  /** The position to resume after: the client's initial one, then the last event sent. */
   position: string | undefined;
   readonly #options: SocketReplyOptions;
   #webSocket: WebSocket | undefined;
@@ -65,7 +65,7 @@ export class SocketReply implements FrameReceiver {
   #messages: string[] = [];
   #closeCode: number | undefined;
   #isFull = true;
-  /** Events of the fold, those that the client has already among them. */
+  /** Number of the fold's events, including those that the client has already. */
   #folded = 0;
   #heardAt = 0;
   #pings: NodeJS.Timeout | undefined;
@@ -88,7 +88,7 @@ export class SocketReply implements FrameReceiver {
     });
   }
 
-  /** Takes the connection, which it closes in the end. */
+  /** Takes over the connection, and closes it in the end. */
   open(webSocket: WebSocket, socket: Socket): void {
     this.#webSocket = webSocket;
     this.#socket = socket;
@@ -98,7 +98,7 @@ export class SocketReply implements FrameReceiver {
       this.#heardAt = Date.now();
     });
     webSocket.on('message', () => this.#refuseMessage());
-    // What breaks the connection closes it; there is nobody to tell.
+    // An error closes the connection; it has no other receiver.
     webSocket.on('error', () => undefined);
     webSocket.once('close', () => {
       clearInterval(this.#pings);
@@ -132,10 +132,10 @@ export class SocketReply implements FrameReceiver {
   }
 
   tick(): void {
-    // The connection has a timer of its own, because it may outlive the reader.
+    // The connection has its own timer, because it may outlive the reader.
   }
 
-  /** Ends with an error that is not the job's. */
+  /** Ends with an error other than the job's. */
   fail(error: ApiError, closeCode: number = closeCodes.failed): void {
     if (this.#closeCode !== undefined) return;
     this.#rejectBegun(error);
@@ -145,7 +145,7 @@ export class SocketReply implements FrameReceiver {
     this.#send();
   }
 
-  /** Lets go of the client because this process is closing. */
+  /** Releases the client because this process is shutting down. */
   handOver(error: ApiError): void {
     this.fail(error, closeCodes.goingAway);
   }
@@ -156,7 +156,7 @@ export class SocketReply implements FrameReceiver {
     this.#messages.push(toMessage(text, text === endMark ? null : this.position));
   }
 
-  /** All messages that came together leave in one write; the close follows once the client has taken them. */
+  /** Sends all pending messages in one write; the close follows once the client has read them. */
   #send(): void {
     const [webSocket, socket] = [this.#webSocket, this.#socket];
     if (webSocket === undefined || socket === undefined) return;
@@ -183,7 +183,7 @@ export class SocketReply implements FrameReceiver {
 
   #checkAlive(now: number): void {
     const unheard = now - this.#heardAt;
-    // To a full connection nothing is sent, so nothing is answered either.
+    // A full connection gets no pings, so it sends no responses either.
     if (this.#isFull) return;
     if (unheard > silentMs) this.#webSocket?.terminate();
     else if (this.#webSocket?.readyState === WebSocket.OPEN) this.#webSocket.ping();
@@ -205,7 +205,7 @@ function toMessage(event: string, id: string | null): string {
     else if (line.startsWith('event: ')) name = line.slice('event: '.length);
   }
   const text = lines.join('\n');
-  // Views write whole JSON objects, so what begins like one need not be parsed.
+  // Views write whole JSON objects, so text that starts like one need not be parsed.
   const data = text.startsWith('{') ? text : JSON.stringify(text);
   return `{"id":${JSON.stringify(id)},"event":${JSON.stringify(name)},"data":${data}}`;
 }

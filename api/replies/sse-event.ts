@@ -1,9 +1,9 @@
-/** What no name of an event holds: a line break would begin a line of the stream, which the name's maker could then write. */
+/** Characters that event names must not contain: a line break would let the name's author write lines of the stream. */
 const outsideNames = /[^\w.-]+/g;
 
 /**
- * An event with a name, without its `id:` line and end. The one place that writes `event:` lines: names that come from
- * elsewhere stay names.
+ * Formats a named event, without its `id:` line and end. The only code that writes `event:` lines, so that names from
+ * elsewhere cannot break out of theirs.
  * @param data JSON text, of one line
  */
 export function sseEvent(name: string, data: string): string {

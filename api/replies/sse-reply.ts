@@ -5,45 +5,45 @@ import type { FrameReceiver } from './frame-receiver.ts';
 import { StreamedReply } from './streamed-reply.ts';
 import type { View } from './view.ts';
 
-/** A ping goes out after so long (ms) without an event, so that proxies and clients do not take the silence for death. */
+/** Interval (ms) of pings without events, so that proxies and clients do not consider the stream dead. */
 export const pingMs = 15_000;
 
-/** The last event of OpenAI's streams of text. Nothing comes after it, so that it needs no id. */
+/** The last event of OpenAI's text streams. Nothing follows it, so it needs no id. */
 export const endMark = 'data: [DONE]';
 
-/** What is folded before the first frame of a stream that opens at once; its events' ids are `0.<n>`. */
+/** Folded before the first frame of a stream that opens at once; its events' ids are `0.<n>`. */
 export const openingFrame: Frame = { seq: 0, type: 'progress', text: '{}' };
 
-/** Where a client's copy of a stream ends: the frame, and how many of the events it became. */
+/** The end of a client's copy of a stream: the frame, and the index of its last event. */
 export interface EventPosition {
   readonly seq: number;
   readonly event: number;
-  /** What the client said it by. */
+  /** The client's parameter with the position. */
   readonly param?: 'starting_after' | 'Last-Event-ID';
 }
 
-/** Reads an event id (`<seq>.<n>`, or `<seq>` for all events of that frame). Undefined when it is none. */
+/** Parses an event id (`<seq>.<n>`, or `<seq>` for all events of that frame). Undefined if it is malformed. */
 export function parseEventId(id: string): EventPosition | undefined {
   const match = /^(\d{1,12})(?:\.(\d{1,6}))?$/.exec(id.trim());
   if (match === null) return undefined;
   return { seq: Number(match[1]), event: match[2] === undefined ? Number.POSITIVE_INFINITY : Number(match[2]) };
 }
 
-/** Whether a client whose copy ends at `position` has this event of a frame already. */
+/** Whether a client at `position` has this event of a frame already. */
 export function isDelivered(position: EventPosition | undefined, seq: number, event: number): boolean {
   return position !== undefined && (seq < position.seq || (seq === position.seq && event <= position.event));
 }
 
 /**
- * The 400 for a client whose copy ends behind the last event of a stream, or behind all that there is so far: its position is
- * another job's, or none at all.
+ * The 400 for a position after the last event of a stream, or after all events so far: it belongs to another job, or to
+ * none.
  */
 export function beyondEnd({ param }: EventPosition): ApiError {
   const message = 'The event to resume after is not one of this job: it has fewer events.';
   return new ApiError('invalid_request_error', message, { param: param ?? null });
 }
 
-/** Whether `position` names an event that the last frame, with its `count` events, has not. */
+/** Whether `position` is after the last frame, which has `count` events. */
 export function isBeyondEnd(
   position: EventPosition | undefined,
   seq: number,
@@ -53,37 +53,37 @@ export function isBeyondEnd(
   return position.seq > seq || (Number.isFinite(position.event) && position.event >= Math.max(count, 1));
 }
 
-/** What a view says of its streams beside the events of its frames. */
+/** The parts of a view for streams beside the events of its frames. */
 export type StreamDress = Pick<View, 'showsErrors' | 'errorEvent' | 'ping'>;
 
-/** The event that tells an error, as the view wants it. @param sequence how many events came before it */
+/** The error event in the view's format. @param sequence number of events before it */
 export function errorEvent({ errorEvent }: StreamDress, error: ApiError, sequence: number): string {
   return errorEvent?.(error, sequence) ?? `data: ${JSON.stringify(error.toWire())}`;
 }
 
-/** What an answer of events is made of. */
+/** Options of an answer of events. */
 export interface SseOptions {
   readonly response: ServerResponse;
-  /** The view's fold over the frames; an empty text is the place of an event that is left out. */
+  /** The view's fold over the frames; an empty text takes the index of an omitted event. */
   readonly events: (frame: Frame) => string[];
-  /** How the view tells errors and fills silences. */
+  /** How the view shows errors and fills silences. */
   readonly view: StreamDress;
-  /** Whether the view has something to say before the first frame. */
+  /** Whether the view has events before the first frame. */
   readonly opensAtOnce?: boolean;
-  /** What the client has already: events up to here are suppressed. */
+  /** The client's position: events up to here are suppressed. */
   readonly resumeAfter?: EventPosition | undefined;
-  /** When the request came, in ms of `performance.now()`. */
+  /** When the request arrived, in ms of `performance.now()`. */
   readonly startedAt: number;
-  /** Whether a worker has begun the job: then a long silence is answered with a status and comments. */
+  /** Whether a worker has started the job: then a long silence leads to a status and comments. */
   readonly isRunning: () => Promise<boolean>;
 }
 
 /**
  * A streamed answer. The status waits for the first frame, so that an early error is a real HTTP error; after 15 s of a
- * worker's silence it goes out with a comment. Every event leaves whole, and all events that came together in one write.
+ * worker's silence it is sent with a comment. Events are sent whole, and all that arrive together in one write.
  */
 export class SseReply extends StreamedReply implements FrameReceiver {
-  /** Events of the fold, those that the client has already among them. */
+  /** Number of the fold's events, including those that the client has already. */
   #folded = 0;
   readonly #options: SseOptions;
   readonly #response: ServerResponse;
@@ -99,7 +99,7 @@ export class SseReply extends StreamedReply implements FrameReceiver {
     this.#response = options.response;
   }
 
-  /** Opens before the first frame, where the view has something to say then. */
+  /** Opens before the first frame if the view has events for that. */
   begin(): void {
     if (this.#hasBegun || this.isEnded || !this.#options.opensAtOnce) return;
     this.#hasBegun = true;
@@ -136,7 +136,7 @@ export class SseReply extends StreamedReply implements FrameReceiver {
     else this.#openWhenRunning();
   }
 
-  /** Ends the stream with an error: as a status while there is none, else as its last event. */
+  /** Ends the stream with an error: as a status if none is sent, else as its last event. */
   fail(error: ApiError, seq?: number): void {
     if (this.isEnded) return;
     if (!this.isOpen) {
@@ -149,12 +149,12 @@ export class SseReply extends StreamedReply implements FrameReceiver {
     this.#end(error);
   }
 
-  /** Forgets the client, who has left. */
+  /** Abandons a client that has disconnected. */
   abandon(): void {
     if (!this.isEnded) this.markEnded(new ApiError('cancelled', 'The caller left.'));
   }
 
-  /** Returns how many events the frame has become. */
+  /** Returns the number of the frame's events. */
   #fold(frame: Frame): number {
     this.#open();
     const events = this.#options.events(frame);
@@ -165,8 +165,8 @@ export class SseReply extends StreamedReply implements FrameReceiver {
 
   #event(text: string, seq: number, index: number): void {
     if (text === '' || isDelivered(this.#options.resumeAfter, seq, index)) return;
-    // The id stands behind the data, which some clients know by the line before it: an empty one, or the event's name.
-    // Those of the mark of the end some look for as OpenAI sends them.
+    // The id follows the data, because some clients recognize data by the line before it: an empty one, or the event's name.
+    // Some expect the end mark exactly as OpenAI sends it.
     this.#pending += text === endMark ? `${text}\n\n` : `${text}\nid: ${seq}.${index}\n\n`;
   }
 

@@ -2,22 +2,22 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ApiError } from '../../shared/errors.ts';
 
-/** What all answers that are sent as they grow have in common: when they begin, how they end, and what is counted. */
+/** The common part of all streamed answers: their start, their end, and their counters. */
 export abstract class StreamedReply {
-  /** Resolves when it has begun (its status is out); rejects with the ApiError that came before that. */
+  /** Resolves when it has started (its status is sent); rejects with the ApiError before that. */
   readonly opened: Promise<void>;
-  /** Resolves when the last of it has left, with the error that ended it, if any. */
+  /** Resolves when all of it is sent, with the error that ended it, if any. */
   readonly ended: Promise<ApiError | undefined>;
-  /** Set by the reader of its frames: the client takes them again. */
+  /** Set by the reader of its frames: the client accepts them again. */
   onDrain: (() => void) | undefined;
-  /** When the first frame came, in ms since 1970. */
+  /** When the first frame arrived, in ms since 1970. */
   firstFrameAt: number | undefined;
   frames = 0;
-  /** Bytes of the body handed to the response, without what HTTP puts around them. */
+  /** Bytes of the body passed to the response, without HTTP's framing. */
   bytes = 0;
-  /** Bytes of the body that never came to the connection, though the response says that it is whole; 0 when all is well. */
+  /** Bytes of the body that never reached the connection although the response reports completion; normally 0. */
   missingBytes = 0;
-  /** The connection the answer goes out on, and what had been written to it before the body. */
+  /** The connection of the answer, and its bytes written before the body. */
   #socket: Socket | undefined;
   #bytesBefore = 0;
   #isOpen = false;
@@ -33,24 +33,24 @@ export abstract class StreamedReply {
       this.#resolveOpened = resolve;
       this.#rejectOpened = reject;
     });
-    // Nobody may be waiting yet when it fails; whoever awaits later still gets the error.
+    // It may fail before anybody waits; later waits still get the error.
     this.opened.catch(() => undefined);
     this.ended = new Promise((resolve) => {
       this.#resolveEnded = resolve;
     });
   }
 
-  /** Whether it has begun. */
+  /** Whether it has started. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
 
-  /** Whether nothing more is to be said. */
+  /** Whether nothing further may be sent. */
   protected get isEnded(): boolean {
     return this.#isEnded;
   }
 
-  /** Whether `ended` is resolved: closing the connection after that is this side's doing. */
+  /** Whether `ended` is resolved: a later close of the connection is by this side. */
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -70,10 +70,10 @@ export abstract class StreamedReply {
   }
 
   /**
-   * Sends the head of a response, once. Node keeps the head as long as the answer lasts: sent as a part of its own it is
-   * kept as one text, and not as the hundred pieces it was made of, which are 4 KB. Returns the socket, corked, so that
-   * the head leaves with the first bytes: the caller writes them and uncorks, within one call, so that this depends on no
-   * order in which Node does its own work. What the socket has written from here on is held against `bytes`.
+   * Sends the head of a response, once. Node keeps the head as long as the answer lasts: flushed separately it is kept as
+   * one text instead of the hundred pieces that it was made of, which take 4 KB. Returns the socket, corked, so that the
+   * head is sent with the first bytes. The caller writes them and uncorks synchronously, which avoids a dependency on Node's
+   * internal order. The bytes that the socket writes from here on are compared with `bytes`.
    */
   protected sendHead(response: ServerResponse): Socket | undefined {
     if (this.#isHeadSent) return undefined;
@@ -88,7 +88,7 @@ export abstract class StreamedReply {
     return socket;
   }
 
-  /** Ends a response with its last bytes. The answer has ended, with `error`, when they have left. */
+  /** Ends a response with its last bytes. The answer has ended, with `error`, when they are sent. */
   protected endResponse(response: ServerResponse, last: string | Buffer, error: ApiError | undefined): void {
     this.#isEnded = true;
     response.end(last, () => {
@@ -98,7 +98,7 @@ export abstract class StreamedReply {
     });
   }
 
-  /** @param error why it ended; it must be given where the answer never began */
+  /** @param error why it ended; required if the answer never started */
   protected markEnded(error: ApiError | undefined): void {
     this.#isEnded = true;
     this.#isOver = true;

@@ -5,7 +5,7 @@ export function expired(): ApiError {
   return new ApiError('resume_expired', 'The answer of this job has expired and cannot be read any more.');
 }
 
-/** Error for the request that made a job of which Redis has nothing left: sent again, it is a new job. */
+/** Error for the request that made a job which Redis has lost: a retry makes a new job. */
 export function lostJob(): ApiError {
   return new ApiError('service_unavailable', 'The gateway lost this request. Retry it.', {
     retryAfterMs: 1000,

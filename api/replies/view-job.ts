@@ -15,9 +15,9 @@ export interface ViewJobDependencies {
 }
 
 /**
- * The job as its view may see it. Links last as long as results do, counted from when the job was made.
- * @param baseUrl that of the request which the answer is for
- * @throws ApiError 410 when what the view needs has expired.
+ * The job as seen by its view. Links last as long as results, counted from the job's creation.
+ * @param baseUrl of the request that gets the answer
+ * @throws ApiError 410 when data for the view has expired.
  */
 export async function viewJob(
   { blobs, resultLinks, config }: ViewJobDependencies,

@@ -13,14 +13,14 @@ export interface WaitLimitsDependencies extends EndJobContext {
   readonly log: Logger;
 }
 
-/** How long Redis may take to end a job before its caller is answered without it. */
+/** How long to wait for Redis to end a job before its caller gets a response without it. */
 const localGraceMs = 2000;
 
 /**
- * How long the caller of a job waits: to its deadline (504), and, while no worker has begun, to the queue limit (503); both
- * by Redis's clock, like all that more than one process decides.
- * Ending goes through Redis like every end, so a worker that begins in the same moment and this process agree; the error
- * then arrives as the job's last frame. Only if Redis stays away is the caller answered directly.
+ * Limits the wait of a job's caller: to its deadline (504), and, while no worker has started it, to the queue limit (503);
+ * both by Redis's clock, like all that several processes decide. Ending goes through Redis like every end, so a worker that
+ * starts at the same moment and this process agree; the error then arrives as the job's last frame. Only while Redis is
+ * unavailable is the caller answered directly.
  */
 export class WaitLimits {
   readonly #services: WaitLimitsDependencies;
@@ -44,7 +44,7 @@ export class WaitLimits {
       this.#endedAt ??= now;
       if (now > this.#endedAt + localGraceMs) this.#reply.fail(error);
     } else if (now >= this.#queueCheckAt) {
-      // Refused when a worker has begun; then there is nothing more to check.
+      // Refused if a worker has started the job; then nothing remains to be checked.
       this.#queueCheckAt = Number.POSITIVE_INFINITY;
       this.#end(
         new ApiError('service_unavailable', 'No worker was free to run the request. Try again later.', {
@@ -58,7 +58,7 @@ export class WaitLimits {
   #end(error: ApiError, guard: 'queued' | 'overdue'): void {
     endJob(this.#services, this.#job, error, guard)
       .then(({ verdict }) => {
-        // Redis's clock is a little behind what this process takes it for: it is asked again.
+        // Redis's clock is slightly behind this process's estimate of it: retried.
         if (verdict === 'refused' && guard === 'overdue') this.#endedAt = undefined;
       })
       .catch((cause) => this.#services.log.warn({ err: cause, job: this.#job.id }, 'ending an overdue job failed'));

@@ -1,8 +1,8 @@
 import type { ByteRange } from '../../shared/blobs/blob-storage.ts';
 
 /**
- * The part of a file that a `Range` header asks for (RFC 9110, section 14): undefined for all of it, which is also the
- * answer to a header that is malformed, names several parts, or counts in something else than bytes.
+ * Parses the byte range of a `Range` header (RFC 9110, section 14). Returns undefined for the whole file, and for a header
+ * that is malformed, has several ranges, or has a unit other than bytes.
  */
 export function readByteRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header ?? '');

@@ -1,18 +1,18 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { isOwnBlob } from '../../shared/blobs/account-blobs.ts';
 
-/** Path under which results are fetched; the blob's id follows. */
+/** Path of results, before the blob's id. */
 const resultsPath = '/results/';
 
-/** A file of an account's, by the id of its blob. */
+/** A file of an account, by the id of its blob. */
 export interface OwnFile {
   readonly account: string;
   readonly file: string;
 }
 
 /**
- * Links to result files: signed, so that they work without an API key, and expiring, so that they are no key for ever.
- * The same file with the same end has the same link, on every api process.
+ * Links to result files. They are signed, so that they work without an API key, and expire, so that access is temporary.
+ * Equal files and expiries have equal links in every api process.
  */
 export class ResultLinks {
   readonly #key: Buffer;
@@ -23,9 +23,9 @@ export class ResultLinks {
   }
 
   /**
-   * A link to the file, valid until `expiresAt` (ms since 1970).
-   * @param baseUrl the one its reader knows; the signature is the same under each
-   * @throws Error for a file that is not the account's: a link to it would be a key to what others have stored.
+   * Returns a link to the file, valid until `expiresAt` (ms since 1970).
+   * @param baseUrl as known to the reader; the signature does not depend on it
+   * @throws Error for a file of another account: the link would give access to it.
    */
   link(baseUrl: string, { account, file }: OwnFile, expiresAt: number): string {
     if (!isOwnBlob(account, file)) throw new Error('a result names a file that is not its own');
@@ -33,9 +33,9 @@ export class ResultLinks {
     return `${baseUrl}${resultsPath}${file}?expires=${expires}&signature=${this.#sign(file, expires)}`;
   }
 
-  /** Whether a link's parts belong together, and its time is not over. */
+  /** Verifies the signature and expiry of a link. */
   verify(file: string, expires: string, signature: string): 'valid' | 'expired' | 'forged' {
-    // Each link has one way to be written.
+    // Each link has exactly one valid spelling.
     if (!/^[1-9]\d{0,11}$/.test(expires)) return 'forged';
     const given = Buffer.from(signature);
     const right = Buffer.from(this.#sign(file, Number(expires)));

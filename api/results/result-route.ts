@@ -11,8 +11,8 @@ import { readByteRange } from './byte-range.ts';
 import type { ResultLinks } from './result-links.ts';
 
 /**
- * `GET /results/{hour}/{name}?expires=…&signature=…`: a result file, streamed. The link is all that is needed: no API key.
- * @throws ApiError 403 for a link that is not ours, 410 when its time is over or its file is gone, 416.
+ * `GET /results/{hour}/{name}?expires=…&signature=…`: streams a result file. The link suffices: no API key is needed.
+ * @throws ApiError 403 for a forged link, 410 when it has expired or its file is gone, 416.
  */
 export function readResult({
   blobs,
@@ -45,9 +45,9 @@ function expired(): ApiError {
 }
 
 /**
- * Answers with a stored file, or the part of it that the request asks for.
- * @param blobs those of the file's account, or what a signed link may read
- * @param expires until when it stays, in seconds since 1970
+ * Sends a stored file, or the requested range of it.
+ * @param blobs of the file's account, or those that a signed link may read
+ * @param expires end of the file's lifetime, in seconds since 1970
  * @throws MissingBlobError; ApiError 416.
  */
 export async function sendFile(
@@ -60,7 +60,7 @@ export async function sendFile(
   const etag = `"${file.replace('/', '-')}"`;
   const range = askedRange(ctx, etag, size);
   const length = range === undefined ? size : range.last - range.first + 1;
-  // A file that is gone by now must still find its status open.
+  // Opened before the status is sent, so that a missing file can still change it.
   const opened = ctx.method === 'HEAD' || length === 0 ? undefined : await blobs.read(file, range);
   ctx.status = range === undefined ? 200 : 206;
   if (range !== undefined) ctx.set('content-range', `bytes ${range.first}-${range.last}/${size}`);
@@ -70,7 +70,7 @@ export async function sendFile(
     'accept-ranges': 'bytes',
     'cache-control': `private, max-age=${Math.max(0, expires - Math.floor(Date.now() / 1000))}`,
     etag,
-    // Bytes that a model made, under our own address: a browser shows them, and runs nothing.
+    // Bytes made by a model under our own origin: a browser shows them but runs nothing.
     'content-disposition': 'inline',
     'content-security-policy': 'sandbox',
     'x-content-type-options': 'nosniff',
@@ -84,7 +84,7 @@ export async function sendFile(
   try {
     await pipeline(opened.content, ctx.res);
   } catch (error) {
-    // A client may leave at any time; what else breaks is ours.
+    // A client may disconnect at any time. Other failures are ours.
     throw ctx.res.closed ? new ApiError('cancelled', 'The client left before the file was complete.') : error;
   }
 }

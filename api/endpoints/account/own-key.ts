@@ -9,7 +9,7 @@ import { type KeyObject, keyObject } from '../../management/keys/key-object.ts';
 import { readBalance } from '../../management/sign-in/read-balance.ts';
 import type { State } from '../../state.ts';
 
-/** How long database and Redis may take together. */
+/** Timeout for database and Redis together. */
 const readMs = 5000;
 
 /** `GET /v1/key`: what the calling key is and may spend, and what its account has left. Never the key itself. */
@@ -32,7 +32,7 @@ export function readOwnKey({ redis }: { readonly redis: RedisClient }, db: Datab
   };
 }
 
-/** A key as its own caller sees it; null is no limit. Times are seconds since 1970, as everywhere under `/v1`. */
+/** A key as shown to its own caller; null is no limit. Times are seconds since 1970, as everywhere under `/v1`. */
 function ownKey(key: KeyObject) {
   const { id, name, created_at: createdAt, expires_at: expiresAt, capabilities, models } = key;
   const { rpm, tpm, concurrency, model_limits: modelLimits, budget } = key;

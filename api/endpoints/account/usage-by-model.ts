@@ -8,21 +8,21 @@ import { dayMs, hourMs } from '../../ledger/usage/usage-hours.ts';
 import { type ModelUsageRow, readUsageByModel } from '../../ledger/usage/usage-report.ts';
 import type { State } from '../../state.ts';
 
-/** How long the database may take for a report. */
+/** Timeout for reading a report from the database. */
 const readMs = 5000;
-/** Rows of one report, a model in a bucket each: what comes to more is asked for in shorter spans. */
+/** Maximum rows of a report, one per model and bucket. Larger ones have to be requested in shorter spans. */
 const maxRows = 20_000;
 /** The end of the year 9999, in seconds. */
 const lastSecond = 253_402_300_799;
 
-/** Widths of buckets, as OpenAI's usage API names them; spans in buckets. */
+/** Widths of buckets in OpenAI's usage API; spans in buckets. */
 export const bucketWidths = {
   '1h': { ms: hourMs, groupBy: 'hour', usual: 24, most: 168 },
   '1d': { ms: dayMs, groupBy: 'day', usual: 7, most: 92 },
 } as const;
 const widthNames = Object.keys(bucketWidths) as (keyof typeof bucketWidths)[];
 
-/** Which usage is asked for: whole buckets, in ms since 1970. */
+/** The requested usage: whole buckets, in ms since 1970. */
 interface Span {
   readonly width: (typeof bucketWidths)[keyof typeof bucketWidths];
   readonly from: number;
@@ -30,8 +30,7 @@ interface Span {
 }
 
 /**
- * `GET /v1/usage`: what the key's account has used, by hour or day (of UTC) and model. Buckets are whole: those that
- * `start_time` and `end_time` are in are among them.
+ * `GET /v1/usage`: usage of the key's account by hour or day (UTC) and model. The span is rounded outward to whole buckets.
  */
 export function usageByModel(db: Database): Middleware<State> {
   const reads = new BoundedReads(readMs, 'The usage cannot be read for now.');
@@ -82,7 +81,7 @@ function readSpan(query: ParsedUrlQuery): Span {
   return { width, from, to };
 }
 
-/** A time in seconds since 1970, as ms. @throws ApiError 400 */
+/** Reads a time in seconds since 1970, as ms. @throws ApiError 400 */
 function readSeconds(query: ParsedUrlQuery, param: string): number | undefined {
   const text = readText(query, param);
   if (text === undefined) return undefined;

@@ -4,9 +4,7 @@ import { withFieldCheck } from '../check-media-fields.ts';
 import { parseSpeech, type SpeechRequirements, type SpeechViewOptions, withFormat } from './parse-speech.ts';
 import { speechView } from './speech-view.ts';
 
-/**
- * What the model must be able to do for a request. Events need a vendor that has them, as at OpenAI: they tell the usage.
- */
+/** Checks a request against the model. As at OpenAI, events need a vendor that sends them: they report the usage. */
 const checkSpeech: Check<SpeechRequirements> = ({ requirements }, { id, speech }) => {
   const { format, events } = requirements;
   if (!speech?.formats.includes(format)) {
@@ -18,12 +16,12 @@ const checkSpeech: Check<SpeechRequirements> = ({ requirements }, { id, speech }
   }
 };
 
-/** A request that names no format gets one that the model speaks. */
+/** Selects a format of the model if the request has none. */
 const fillIn: Resolve<SpeechRequirements, SpeechViewOptions> = async (read, { services }) => {
   const { format, isFormatGiven } = read.requirements;
   const [first, ...others] = services.catalogue.find(read.model)?.speech?.formats ?? [];
   if (isFormatGiven || first === undefined || [first, ...others].includes(format)) return read;
-  // The text is bounded, but not so a field that nobody knows: such a request is left as it is.
+  // The text is bounded, but unknown fields are not: a request with large ones stays as it is.
   return typeof read.request === 'string' ? withFormat({ ...read, request: read.request }, first) : read;
 };
 

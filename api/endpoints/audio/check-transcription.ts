@@ -3,8 +3,8 @@ import { invalidParameter } from '../../pipeline/invalid-request.ts';
 import type { TranscriptionRequirements } from './parse-transcription.ts';
 
 /**
- * What the model must be able to do for a request. A stream of a model that says its text only at its end is refused too:
- * OpenAI ignores the wish there, and answers JSON to a client that reads events.
+ * Checks a request against the model. Also refuses a stream from a model that does not stream: OpenAI ignores the flag in
+ * that case, and returns JSON to a client that expects events.
  */
 export const checkTranscription: Check<TranscriptionRequirements> = (
   { stream, requirements },
@@ -15,7 +15,7 @@ export const checkTranscription: Check<TranscriptionRequirements> = (
     throw invalidParameter(param, `The model \`${id}\` ${message}.`);
   };
   if (task === 'translate' && !transcription?.translates) refuse('model', 'does not translate');
-  // `timestamp_granularities` stands with `verbose_json` only, so the format names them too.
+  // `timestamp_granularities` requires `verbose_json`, so checking the format covers it.
   if ((format === 'srt' || format === 'vtt' || format === 'verbose_json') && !transcription?.timestamps) {
     refuse('response_format', `does not time what it hears, which '${format}' needs`);
   }

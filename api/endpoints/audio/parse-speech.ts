@@ -8,21 +8,19 @@ import { readRequestFields } from '../../pipeline/request-fields.ts';
 import { requestTags } from '../../pipeline/request-tags.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
-/** What the view of speech needs of its request. */
+/** View options of speech. */
 export interface SpeechViewOptions {
   readonly format: SpeechFormat;
-  /** Whether the caller has named it. */
+  /** Whether the caller specified it. */
   readonly isFormatGiven: boolean;
   /** Whether the caller wants the audio as events. */
   readonly events: boolean;
 }
 
-/** What the check of speech validates against a model's row. */
+/** Facts of a speech request to check against the model's row. */
 export interface SpeechRequirements extends SpeechViewOptions, MediaFieldRequirements {}
 
-/**
- * Parses `POST /v1/audio/speech`. Audio always comes as it grows.
- */
+/** Parses `POST /v1/audio/speech`. Audio is always streamed. */
 export const parseSpeech: Parse<SpeechRequirements, SpeechViewOptions> = (body) => {
   const input = readRequestFields(speechRequest, parseJson(body));
   const { model, stream_format: streamFormat, response_format: format = 'mp3', ...rest } = input;
@@ -39,7 +37,7 @@ export const parseSpeech: Parse<SpeechRequirements, SpeechViewOptions> = (body) 
   };
 };
 
-/** A parsed request for another format. */
+/** Changes the format of a parsed request. */
 export function withFormat(
   parsed: ParsedRequest<SpeechRequirements, SpeechViewOptions>,
   format: SpeechFormat,

@@ -12,10 +12,10 @@ import type { Form, ParsedRequest, ParseForm } from '../../pipeline/parsed-reque
 import { readRequestFields } from '../../pipeline/request-fields.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
-/** The largest audio file, as at OpenAI. */
+/** Maximum size of an audio file, as at OpenAI. */
 const largestFile = 25 * 1024 * 1024;
 
-/** What the fields of audio forms are. */
+/** Types of the fields of audio forms. */
 const fields: Readonly<Record<string, FieldKind>> = {
   file: 'file',
   model: 'text',
@@ -34,19 +34,19 @@ const fields: Readonly<Record<string, FieldKind>> = {
 };
 const speakerFields = ['known_speaker_names', 'known_speaker_references'] as const;
 
-/** What the view of a transcription needs of its request. */
+/** View options of a transcription. */
 export interface TranscriptionViewOptions {
   readonly format: TranscriptionJobRequest['format'];
 }
 
-/** What `checkTranscription` validates against a model's row. */
+/** Facts of a request that `checkTranscription` checks against the model's row. */
 export interface TranscriptionRequirements extends TranscriptionViewOptions, MediaFieldRequirements {
   readonly task: TranscriptionJobRequest['task'];
-  /** The field that names speakers, where there is one. */
+  /** The field with speakers, if there is one. */
   readonly speakers: string | undefined;
 }
 
-/** Speech is hardly ever kept in less: 16 kbit/s. How long a file is, only its vendor finds out. */
+/** A lower bound for speech: 16 kbit/s. Only the vendor learns the real duration. */
 const minBytesPerSecond = 2000;
 
 /** Parses `POST /v1/audio/transcriptions`. */

@@ -4,9 +4,9 @@ import type { BytesView, View, ViewedJob } from '../../replies/view.ts';
 import type { SpeechViewOptions } from './parse-speech.ts';
 
 /**
- * Speech. Bytes: the audio. Events (https://platform.openai.com/docs/api-reference/audio/speech-audio-delta-event):
- * `speech.audio.delta`, then `speech.audio.done`, which also says where the file is, if there is one. As the result of a
- * job: where the file is.
+ * The view of speech. Bytes: the audio. Events
+ * (https://platform.openai.com/docs/api-reference/audio/speech-audio-delta-event): `speech.audio.delta`, then
+ * `speech.audio.done`, which also has the file's link, if there is one. As the result of a job: the file's link.
  */
 export const speechView: View<SpeechViewOptions> = {
   stream: (job) => (frame) => {

@@ -1,6 +1,6 @@
 import type { TranscriptSegment } from '../../../shared/capabilities/transcription.ts';
 
-/** What subtitles are made of: an answer's segments, or, where it has none, its text and duration (seconds). */
+/** Input of subtitles: the segments, or if missing, the text and duration (seconds). */
 export interface Transcript {
   readonly text: string;
   readonly duration?: number;
@@ -14,18 +14,18 @@ interface Cue {
   readonly text: string;
 }
 
-/** A transcript as SubRip (`.srt`): numbered cues, times `hh:mm:ss,mmm`, a blank line after each. */
+/** Formats a transcript as SubRip (`.srt`): numbered cues, times `hh:mm:ss,mmm`, a blank line after each. */
 export function toSrt(transcript: Transcript): string {
   return cuesOf(transcript)
     .map((cue, index) => {
-      // SubRip cannot escape its arrow; a shorter one is what Whisper writes.
+      // SubRip cannot escape its arrow; Whisper writes this shorter one.
       const text = cue.text.replaceAll('-->', '->');
       return `${index + 1}\n${clock(cue.start, ',')} --> ${clock(cue.end, ',')}\n${text}\n\n`;
     })
     .join('');
 }
 
-/** A transcript as WebVTT (https://www.w3.org/TR/webvtt1/): times `hh:mm:ss.mmm`, `&`, `<` and `>` escaped. */
+/** Formats a transcript as WebVTT (https://www.w3.org/TR/webvtt1/): times `hh:mm:ss.mmm`, `&`, `<` and `>` escaped. */
 export function toVtt(transcript: Transcript): string {
   const cues = cuesOf(transcript).map(
     (cue) => `${clock(cue.start, '.')} --> ${clock(cue.end, '.')}\n${escapeVtt(cue.text)}\n\n`,
@@ -33,7 +33,7 @@ export function toVtt(transcript: Transcript): string {
   return `WEBVTT\n\n${cues.join('')}`;
 }
 
-/** Cues never begin before the one in front of them, nor end before they begin, whatever a vendor's times say. */
+/** Makes cues that never start before the previous one, nor end before they start, whatever the vendor's times. */
 function cuesOf({ text, duration, segments }: Transcript): Cue[] {
   const given = segments ?? [{ start: 0, end: duration ?? 0, text }];
   const cues: Cue[] = [];
@@ -48,14 +48,14 @@ function cuesOf({ text, duration, segments }: Transcript): Cue[] {
   return cues;
 }
 
-/** The last time that two digits of hours can tell, ms. */
+/** Maximum time with two digits of hours, in ms. */
 const latestTime = 359_999_999;
 
 function milliseconds(seconds: number): number {
   return Number.isFinite(seconds) ? Math.min(latestTime, Math.max(0, Math.round(seconds * 1000))) : 0;
 }
 
-/** A blank line would end a cue in the middle of its text. */
+/** A blank line would end a cue within its text. */
 function withoutBlankLines(text: string): string {
   return text
     .split(/\r\n|\n|\r/)

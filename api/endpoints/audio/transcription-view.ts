@@ -12,9 +12,9 @@ const textTypes: Partial<Record<TranscriptionFormat, string>> = {
 };
 
 /**
- * Transcriptions and translations. Streamed: the vendor's events, then `transcript.text.done`; there is no `[DONE]` in
- * this stream of OpenAI's. A held answer watched as a stream is the last event alone. Held: the JSON formats as the vendor
- * gave them; text, srt and vtt made here.
+ * The view of transcriptions and translations. Streamed: the vendor's events, then `transcript.text.done`; OpenAI's stream
+ * has no `[DONE]` here. A held answer watched as a stream is only the last event. Held: JSON formats as the vendor sent
+ * them; text, srt and vtt made here.
  */
 export const transcriptionView: View<TranscriptionViewOptions> = {
   stream: () => (frame) => {
@@ -45,8 +45,8 @@ function transcriptOf(end: string): Transcript {
 }
 
 /**
- * Segments have had events of their own. Usage in seconds is left out: OpenAI's event counts tokens or nothing, and clients
- * with strict types cannot read another kind.
+ * Segments had their own events. Usage in seconds is omitted: OpenAI's event has token counts or nothing, and strictly typed
+ * clients cannot parse another kind.
  */
 function doneEvent(end: string): string {
   const { text, languages, logprobs, usage } = JSON.parse(end) as DoneTranscript;

@@ -9,16 +9,15 @@ interface FoldedChoice {
   logprobs: { content: unknown[] | null; refusal: unknown[] | null } | null;
 }
 
-/** A choice while it grows, with its tool calls by the index their pieces name. */
+/** A choice while it streams, with its tool calls by index. */
 interface GrowingChoice {
   readonly choice: FoldedChoice;
   readonly toolCalls: Map<number, Fields>;
 }
 
 /**
- * What the chunks of a streamed chat answer say as a whole: the body of a chat completion without its envelope. Text
- * concatenates, tool calls are joined by their index, unknown fields of a delta are concatenated when they are text and
- * replaced otherwise.
+ * Folds the chunks of a streamed chat into the body of a chat completion without its envelope. Text is concatenated, tool
+ * calls are joined by index; unknown fields of a delta are concatenated if they are text and replaced otherwise.
  */
 export function foldChatCompletion(frames: readonly Frame[]): Fields {
   const choices = new Map<number, GrowingChoice>();
@@ -36,7 +35,7 @@ export function foldChatCompletion(frames: readonly Frame[]): Fields {
   return { choices: folded.sort((one, other) => one.index - other.index), ...rest };
 }
 
-/** A folded choice as one chunk says it: folding that chunk gives the choice again. */
+/** Converts a folded choice to one chunk; folding that chunk results in the choice again. */
 export function chatChunkChoice({ message, ...choice }: Fields): Fields {
   const { tool_calls: calls, ...delta } = (message ?? {}) as Fields & { tool_calls?: Fields[] };
   const toolCalls = calls?.map((call, index) => ({ index, ...call }));
@@ -90,7 +89,7 @@ function foldText(target: Fields, change: unknown): Fields {
   return target;
 }
 
-/** What some vendors send in later pieces in place of an id or a name: it says nothing. */
+/** Some vendors send these in later pieces instead of an id or a name. */
 function isEmpty(value: unknown): boolean {
   return value === '' || value === null || value === undefined;
 }

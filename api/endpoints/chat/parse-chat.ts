@@ -12,7 +12,7 @@ import type { ChatFieldRequirements } from '../check-chat-fields.ts';
 import type { CompletionViewOptions } from '../completions/completion-view.ts';
 import { forwardedStreamOptions } from '../stream-options.ts';
 
-/** What the check of chats validates against a model's row. */
+/** Facts of a chat to check against the model's row. */
 export interface ChatRequirements extends ChatFieldRequirements {
   readonly limits: ModelLimits;
 }
@@ -45,12 +45,12 @@ export const parseChat: Parse<ChatRequirements, CompletionViewOptions> = (body) 
   };
 };
 
-/** Vendors differ in which of the two names they know, and in which of them counts: so the larger limit does. */
+/** Vendors differ in which of the two names they know or prefer, so the larger limit counts. */
 function largest(one: number | null | undefined, other: number | null | undefined): number | undefined {
   return one == null || other == null ? (one ?? other ?? undefined) : Math.max(one, other);
 }
 
-/** Whether messages hold data themselves (a link to an image is none), and fields of theirs that not every vendor has. */
+/** Whether messages contain data (rather than links), and which of their fields not every vendor supports. */
 function readMessages(messages: ChatRequest['messages']): {
   hasMedia: boolean;
   fields: Set<string>;

@@ -6,12 +6,12 @@ import {
 
 type Fields = Record<string, unknown>;
 
-/** A piece of what a chat says, in the order it is said. */
+/** A piece of a chat's output, in order. */
 export type SaidPiece =
   | { readonly kind: 'text' | 'refusal' | 'thinking'; readonly text: string }
-  /** What vouches for the thinking before it. */
+  /** The signature of the thinking before it. */
   | { readonly kind: 'signature'; readonly signature: string }
-  /** Google's signature of the text before it: to be shown only where a call follows, as calls are what needs it. */
+  /** Google's signature of the text before it. Shown only before a call, as only calls need it. */
   | { readonly kind: 'text signature'; readonly signature: string }
   /** Thinking that only its vendor can read. */
   | { readonly kind: 'redacted'; readonly data: string }
@@ -19,31 +19,32 @@ export type SaidPiece =
 
 interface SaidCall {
   readonly kind: 'call';
-  /** The call's place among the calls. */
+  /** The call's index among the calls. */
   readonly call: number;
   readonly id?: string;
   readonly name?: string;
-  /** Of its arguments. */
+  /** A piece of its arguments. */
   readonly text: string;
 }
 
 /**
- * What a delta, or the message of a whole answer, says. Reasoning comes as `reasoning_content` (DeepSeek's name, which most
- * took over) or `reasoning`, its signatures as `thinking_blocks`, as requests have them for earlier turns. Google's stand
- * beside the text, or the call, that they belong to; a call's is a piece before it, which names the call.
+ * Splits a delta, or the message of a whole answer, into pieces. Reasoning comes as `reasoning_content` (DeepSeek's name,
+ * which most vendors adopted) or `reasoning`; its signatures as `thinking_blocks`, as in requests for earlier turns.
+ * Google's are fields of the text or call that they belong to; the signature of a call becomes a piece before it with the
+ * call's id.
  */
 export function saidBy(said: Fields): SaidPiece[] {
   const pieces: SaidPiece[] = [];
   const reasoning = isText(said.reasoning_content) ? said.reasoning_content : said.reasoning;
   const thoughts = listOf(said.thinking_blocks);
-  // A whole message says its thoughts twice: in their blocks each is beside its signature.
+  // A whole message contains its thoughts twice; the blocks have each beside its signature.
   const isInBlocks = isText(reasoning) && thoughts.map(({ thinking }) => thinking ?? '').join('') === reasoning;
   if (isText(reasoning) && !isInBlocks) pieces.push({ kind: 'thinking', text: reasoning });
   const { content } = said;
   const text = isText(content) ? content : '';
   let shown = 0;
   for (const [position, { type, thinking, signature, data }] of thoughts.entries()) {
-    // What a whole message says before a thought is told; where it is not, the thoughts come first.
+    // A whole message has the offsets of its thoughts in the text; without them the thoughts come first.
     const before = isInBlocks || !isText(reasoning) ? Number(listOf(said.thinking_offsets)[position] ?? 0) : 0;
     if (before > shown && before <= text.length) {
       pieces.push({ kind: 'text', text: text.slice(shown, before) });
@@ -76,7 +77,7 @@ export function saidBy(said: Fields): SaidPiece[] {
   return pieces;
 }
 
-/** The fewest pieces that say the same: texts in a row as one, and each call where it begins. */
+/** Joins adjacent texts, and the pieces of each call at its start. */
 export function joinPieces(pieces: readonly SaidPiece[]): SaidPiece[] {
   const joined: SaidPiece[] = [];
   const calls = new Map<number, number>();
@@ -95,12 +96,12 @@ export function joinPieces(pieces: readonly SaidPiece[]): SaidPiece[] {
   return joined;
 }
 
-/** Of two ids or names the first one stands. */
+/** The first id and name take precedence. */
 function joinCalls(call: SaidCall, more: SaidCall): SaidCall {
   return { ...more, ...call, text: call.text + more.text };
 }
 
-/** The delta of a chat that says a piece: `saidBy` reads it back. */
+/** Makes the delta of a chat for a piece: `saidBy` parses it back. */
 export function deltaOf(piece: SaidPiece): Fields {
   switch (piece.kind) {
     case 'text':

@@ -1,34 +1,34 @@
 import type { Frame } from '../../../shared/jobs/frames.ts';
 import type { View, ViewedJob } from '../../replies/view.ts';
 
-/** What the view of a completion needs of its request. */
+/** View options of a completion. */
 export interface CompletionViewOptions {
-  /** The usage is asked for at the end of a stream. */
+  /** Whether the stream ends with the usage. */
   readonly includeUsage: boolean;
 }
 
-/** How the answers of one kind of completion are dressed. */
+/** The envelope of one kind of completion. */
 export interface CompletionDress {
-  /** Before the job's id: `chatcmpl-`. */
+  /** Prefix of the job's id: `chatcmpl-`. */
   readonly idPrefix: string;
   readonly object: string;
   readonly chunkObject: string;
-  /** What the deltas and the end of a streamed answer say as a whole: a held body without its envelope. */
+  /** Folds the deltas and the end of a streamed answer into a held body without its envelope. */
   readonly fold: (frames: readonly Frame[]) => Record<string, unknown>;
-  /** A folded choice as a chunk says it; left out where that is the same. */
+  /** Converts a folded choice to a chunk's; defaults to the identity. */
   readonly chunkChoice?: (choice: Record<string, unknown>) => Record<string, unknown>;
 }
 
 const json = (value: unknown): string => JSON.stringify(value);
 
-/** Puts the envelope before a frame's fields without parsing them: a token's cost is a string copy. */
+/** Prepends the envelope to a frame's fields without parsing them, so a token costs only a string copy. */
 function splice(head: string, text: string): string {
   return text === '{}' ? `${head}}` : `${head},${text.slice(1)}`;
 }
 
 /**
- * The view of completions, of chats and legacy ones. Streamed: a chunk per delta. The end becomes the usage chunk, where
- * asked for, and `[DONE]`. A held answer watched as a stream is one whole object and `[DONE]`.
+ * The view of chat and legacy completions. Streamed: a chunk per delta; the end becomes the usage chunk, if requested, and
+ * `[DONE]`. A held answer watched as a stream is one whole object and `[DONE]`.
  */
 export function completionView({
   idPrefix,
@@ -37,7 +37,7 @@ export function completionView({
   fold,
   chunkChoice,
 }: CompletionDress): View<CompletionViewOptions> {
-  /** The fields that lead every object of an answer, ready to be followed by the frame's own. */
+  /** The leading fields of every object of an answer, open for the frame's own. */
   const envelope = (job: ViewedJob, objectName: string): string => {
     const created = Math.floor(job.createdAt / 1000);
     return `{"id":"${idPrefix}${job.id}","object":"${objectName}","created":${created},"model":${json(job.model)}`;
@@ -58,11 +58,11 @@ export function completionView({
     },
     held: (job, frames) => {
       const end = frames.at(-1) as Frame;
-      // A held call has one frame, and its text is the body already.
+      // A held call has one frame, whose text is the body already.
       const body = frames.length === 1 ? end.text : json(fold(frames));
       return splice(envelope(job, object), body);
     },
-    // The deltas joined to one, and the end as it was.
+    // All deltas joined to one, and the end unchanged.
     final: (frames) => {
       const [first, ...more] = frames.filter(({ type }) => type === 'delta');
       const end = frames.at(-1) as Frame;

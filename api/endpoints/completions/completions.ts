@@ -6,7 +6,7 @@ import { completionView } from './completion-view.ts';
 import { foldCompletion } from './fold-completion.ts';
 import { type CompletionRequirements, parseCompletion } from './parse-completion.ts';
 
-/** What a model without native completions does not do, where more than the parameter's name has to be said. */
+/** Limits of models without native completions that need more than the parameter's name. */
 const reasons: Readonly<Record<string, string>> = {
   prompt: "'prompt' must be a string or an array of strings",
   best_of: "'best_of' cannot be greater than 'n'",

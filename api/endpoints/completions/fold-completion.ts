@@ -3,8 +3,8 @@ import type { Frame } from '../../../shared/jobs/frames.ts';
 type Fields = Record<string, unknown>;
 
 /**
- * What the chunks of a streamed legacy completion say as a whole: the body of a completion without its envelope. Text
- * and the lists of `logprobs` concatenate, every other field of a choice is the last that was not null.
+ * Folds the chunks of a streamed legacy completion into the body of a completion without its envelope. Text and the lists of
+ * `logprobs` are concatenated; other fields of a choice keep their last non-null value.
  */
 export function foldCompletion(frames: readonly Frame[]): Fields {
   const choices = new Map<number, Fields>();

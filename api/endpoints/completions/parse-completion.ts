@@ -11,9 +11,9 @@ import type { ChatFieldRequirements } from '../check-chat-fields.ts';
 import { forwardedStreamOptions } from '../stream-options.ts';
 import type { CompletionViewOptions } from './completion-view.ts';
 
-/** What the check of completions validates against a model's row. */
+/** Facts of a completion to check against the model's row. */
 export interface CompletionRequirements extends ChatFieldRequirements {
-  /** The first parameter that a chat cannot stand in for. */
+  /** The first parameter without an equivalent in a chat. */
   readonly nativeOnly: string | undefined;
   readonly limits: ModelLimits;
 }
@@ -43,7 +43,7 @@ export const parseCompletion: Parse<CompletionRequirements, CompletionViewOption
   };
 };
 
-/** Completions that are made: of each prompt as many as are asked for, or are made to choose among. */
+/** Number of completions to generate for all prompts, including candidates. */
 function choices({ prompt, n, best_of: bestOf }: CompletionRequest): number {
   return promptCount({ prompt }) * Math.max(1, n ?? 1, bestOf ?? 1);
 }
@@ -53,8 +53,8 @@ function promptCount({ prompt }: Pick<CompletionRequest, 'prompt'>): number {
 }
 
 /**
- * Fields of a chat that a completion must not bring along: they would replace what the gateway says itself (`messages`), or
- * ask for what a completion cannot show (tools, audio).
+ * Chat fields that a completion must not contain: they would override the gateway's (`messages`), or request what a
+ * completion cannot show (tools, audio).
  */
 const foreignFields = [
   'messages',
@@ -79,7 +79,7 @@ function nativeOnly(request: CompletionRequest): string | undefined {
   return foreignFields.find((name) => request[name] != null);
 }
 
-/** Fields of the chat that stands in for a completion. */
+/** The chat fields of a completion that is served by a chat. */
 function chatFields({ prompt: _prompt, echo: _echo, suffix: _suffix, best_of: _best, ...chat }: CompletionRequest) {
   const { logprobs, stream_options: _options, ...rest } = chat;
   return givenChatFields({ ...rest, ...(logprobs != null && { logprobs: true }) });

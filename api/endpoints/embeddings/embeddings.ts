@@ -5,7 +5,7 @@ import type { ViewedJob } from '../../replies/view.ts';
 import { withFieldCheck } from '../check-media-fields.ts';
 import { type EmbeddingRequirements, parseEmbeddings } from './parse-embeddings.ts';
 
-/** The envelope before the end frame's own `data` and `usage`, which may run to many megabytes and are not parsed. */
+/** Prepends the envelope to the end frame's `data` and `usage`, which may have many megabytes and are not parsed. */
 function embeddingList(job: ViewedJob, end: Frame): string {
   return `{"object":"list","model":${JSON.stringify(job.model)},${end.text.slice(1)}`;
 }

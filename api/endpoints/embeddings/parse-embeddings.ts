@@ -7,9 +7,9 @@ import { readRequestFields } from '../../pipeline/request-fields.ts';
 import { requestTags } from '../../pipeline/request-tags.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
-/** What the check of embeddings validates against a model's row. */
+/** Facts of a request to check against the model's row. */
 export interface EmbeddingRequirements extends MediaFieldRequirements {
-  /** The number of dimensions that was asked for. */
+  /** The requested number of dimensions. */
   readonly dimensions: number | undefined;
 }
 

@@ -12,7 +12,7 @@ const taskNames: Record<ImageTask, string> = {
 /** Validates an image request against its model's row: the task, `size`, `n`, `stream` and `partial_images`. */
 export function checkImage(task: ImageTask): Check<ImageRequirements> {
   return ({ stream, requirements }, { id, image }) => {
-    // A row that says nothing leaves it to the vendor.
+    // Without facts in the row the vendor decides.
     if (image === undefined) return;
     const { n, size, partialImages } = requirements;
     if (!image.tasks.includes(task))

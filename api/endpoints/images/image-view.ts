@@ -3,20 +3,20 @@ import type { Frame } from '../../../shared/jobs/frames.ts';
 import { sseEvent } from '../../replies/sse-event.ts';
 import type { View, ViewedJob } from '../../replies/view.ts';
 
-/** What stands before the point in the types of the events: OpenAI's, and one of ours for variations. */
+/** Prefix of event types: OpenAI's, and our own for variations. */
 type EventFamily = 'image_generation' | 'image_edit' | 'image_variation';
 
 /**
- * How image jobs are shown: held as OpenAI's `ImagesResponse`, streamed as its `….partial_image` and `….completed` events.
- * A completed event holds base64, as OpenAI's do, and a `url` beside it where links were asked for; a held answer that is
- * watched as a stream holds what the answer holds.
+ * The view of image jobs: held as OpenAI's `ImagesResponse`, streamed as its `….partial_image` and `….completed` events. A
+ * completed event has base64, as at OpenAI, and also a `url` if links were requested; a held answer watched as a stream has
+ * what the answer has.
  */
 export function imageView(family: EventFamily): View {
   return {
     stream: (job) => (frame) => imageEvents(family, job, frame),
     held: imagesResponse,
     heldFromEnd: true,
-    // Partial images are for those who wait: whoever comes later gets the whole ones.
+    // Partial images are only for live readers; later ones get the whole images.
     final: (frames) => [frames.at(-1) as Frame],
   };
 }
@@ -29,25 +29,25 @@ function imagesResponse({ link }: ViewedJob, frames: readonly Frame[]): string {
   return JSON.stringify({ created, data: data.map(({ usage: _, ...image }) => linked(image, link)), ...rest });
 }
 
-/** An image as callers see it: the stored file became a link. */
+/** An image as shown to callers: the stored file becomes a link. */
 function linked({ file, type: _, bytes: __, ...image }: ImageResult, link: ViewedJob['link']): Record<string, unknown> {
   return file === undefined ? image : { url: link(file), ...image };
 }
 
-/** OpenAI ends its image streams with the last completed event: there is no `[DONE]`. */
+/** OpenAI's image streams end with the last completed event: there is no `[DONE]`. */
 function imageEvents(family: EventFamily, { link }: ViewedJob, { type, text }: Frame): string[] {
   if (type === 'delta') return [event(`${family}.partial_image`, text)];
   if (type !== 'end') return [];
   const { data, created, usage, ...rest } = parseImageEnd(text);
   return data.map(({ usage: ownUsage, ...image }, index) => {
-    // Where the vendor did not count per image, the counts of all of them come once, with the last.
+    // Without counts per image, the total is sent once, with the last image.
     const counted = ownUsage ?? (index === data.length - 1 ? usage : undefined);
     const fields = { ...linked(image, link), created_at: created, ...rest, usage: counted };
     return event(`${family}.completed`, JSON.stringify(fields));
   });
 }
 
-/** An event whose `type` is put before its other fields without parsing them. */
+/** Makes an event by prepending `type` to the other fields without parsing them. */
 function event(type: string, fields: string): string {
   return sseEvent(type, `{"type":"${type}",${fields.slice(1)}`);
 }

@@ -4,7 +4,7 @@ import { type FieldKind, invalidField, readFormFields } from '../../http/body/fo
 import type { Form, ParseForm } from '../../pipeline/parsed-request.ts';
 import { checked, composeImageJob, type ImageRequirements } from './parse-image.ts';
 
-/** What the fields of image forms are. */
+/** Types of the fields of image forms. */
 const fields: Readonly<Record<string, FieldKind>> = {
   image: 'file',
   mask: 'file',
@@ -24,13 +24,13 @@ const fields: Readonly<Record<string, FieldKind>> = {
   user: 'text',
 };
 
-/** Prepares the form of `POST /v1/images/edits`: `image` (or `image[]`) up to 16 times, `mask`, and the fields. */
+/** Parses the form of `POST /v1/images/edits`: `image` (or `image[]`) up to 16 times, `mask`, and the fields. */
 export const parseImageEditForm: ParseForm<ImageRequirements> = (form) => {
   const { image, mask, ...request } = checked(imageEditForm, { ...readFormFields(form, fields), ...readFiles(form) });
   return composeImageJob('edit', request, { uploads: mask === undefined ? image : [...image, mask] });
 };
 
-/** Prepares the form of `POST /v1/images/variations`: one `image`, and the fields. */
+/** Parses the form of `POST /v1/images/variations`: one `image`, and the fields. */
 export const parseImageVariation: ParseForm<ImageRequirements> = (form) => {
   const { image, ...request } = checked(imageVariationForm, { ...readFormFields(form, fields), ...readFiles(form) });
   return composeImageJob('variation', request, { uploads: image });

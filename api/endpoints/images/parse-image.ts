@@ -17,15 +17,15 @@ import { leaveOutNulls } from '../../pipeline/request-fields.ts';
 import { requestTags } from '../../pipeline/request-tags.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
-/** What `checkImage` validates against the model's row. */
+/** Facts of a request that `checkImage` checks against the model's row. */
 export interface ImageRequirements extends MediaFieldRequirements {
   readonly n: number;
-  /** Undefined: the caller leaves it to the model. */
+  /** Undefined if the model decides. */
   readonly size: string | undefined;
   readonly partialImages: number;
 }
 
-/** A checked request whose images have been taken out of it. */
+/** A checked request without its images. */
 interface ImageRequest {
   readonly model?: string | null | undefined;
   readonly n?: number | null | undefined;
@@ -36,7 +36,7 @@ interface ImageRequest {
   readonly metadata?: unknown;
 }
 
-/** The same as `readRequestFields`, in the order of the schema. @throws ApiError 400 for what the schema refuses. */
+/** Like `readRequestFields`, in the order of the schema. @throws ApiError 400 for what the schema refuses. */
 export function checked<Schema extends z.ZodType>(schema: Schema, input: unknown): z.infer<Schema> {
   leaveOutNulls(schema, input);
   const read = unlessUnreadable(() => schema.safeParse(input));
@@ -44,14 +44,14 @@ export function checked<Schema extends z.ZodType>(schema: Schema, input: unknown
   return read.data;
 }
 
-/** What an image job is made from. */
+/** Images of an image job. */
 interface ImageInputs {
   readonly images?: ImageJob['images'];
   readonly mask?: ImageJob['mask'] | undefined;
   readonly uploads?: readonly Upload[];
 }
 
-/** The job of a request whose schema has been satisfied. */
+/** Makes the job of a checked request. */
 export function composeImageJob(
   task: ImageTask,
   { model, stream, response_format: responseFormat, ...parameters }: ImageRequest,
@@ -83,11 +83,11 @@ export function composeImageJob(
   };
 }
 
-/** Prepares `POST /v1/images/generations`. */
+/** Parses `POST /v1/images/generations`. */
 export const parseImageGeneration: Parse<ImageRequirements> = (body) =>
   composeImageJob('generation', checked(imageGenerationRequest, parseJson(body)));
 
-/** Prepares the JSON of `POST /v1/images/edits`. */
+/** Parses the JSON of `POST /v1/images/edits`. */
 export const parseImageEdit: Parse<ImageRequirements> = (body) => {
   const { images, mask, ...request } = checked(imageEditRequest, parseJson(body));
   return composeImageJob('edit', request, { images, mask });

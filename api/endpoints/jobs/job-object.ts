@@ -29,21 +29,21 @@ export interface JobObject {
   readonly queue_position: number | null;
   readonly urls: { readonly self: string; readonly events: string; readonly ws: string; readonly cancel: string };
   readonly usage: unknown;
-  /** Dollars; null until it has ended, and where it is not known. */
+  /** Dollars; null until it has ended, and if unknown. */
   readonly cost: number | null;
-  /** What its vendor says that it has cost there, in dollars; null where it does not say. */
+  /** The cost reported by its vendor, in dollars; null if not reported. */
   readonly vendor_cost: number | null;
   readonly error: { readonly type: string; readonly code: string; readonly message: string } | null;
   readonly result: unknown;
 }
 
-/** How far a job is, as callers see it. */
+/** A job's status as shown to callers. */
 export function jobStatus(state: JobState): JobStatus {
   if (state.outcome !== undefined) return state.outcome;
   return state.attempt > 0 ? 'in_progress' : 'queued';
 }
 
-/** The job object of a state; `result` is the endpoint's own body, when it is known. @param ctx who asks for it */
+/** Makes the job object of a state; `result` is the endpoint's own body, if known. @param ctx of the request */
 export async function jobObject(
   {
     ctx,
@@ -85,13 +85,13 @@ export async function jobObject(
   };
 }
 
-/** Where a job can be read, followed (by SSE or WebSocket) and cancelled (by DELETE). */
+/** URLs to read, follow (by SSE or WebSocket) and cancel (by DELETE) a job. */
 export function jobUrls(baseUrl: string, job: Pick<JobIdentity, 'id'>): JobObject['urls'] {
   const self = `${baseUrl}/v1/jobs/job_${job.id}`;
   return { self, events: `${self}/events`, ws: `${self.replace(/^http/, 'ws')}/ws`, cancel: self };
 }
 
-/** An error as a job shows it. */
+/** An error in the format of a job. */
 export function describeError(error: ApiError): NonNullable<JobObject['error']> {
   const { type, code, message } = error.toWire().error;
   return { type, code, message };

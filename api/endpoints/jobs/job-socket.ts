@@ -28,17 +28,18 @@ export interface JobSocketDependencies extends FindJobDependencies, AttachDepend
 /** How long Redis may take to show the first frames of a job that has ended. */
 const readMs = 5000;
 
-/** What a client may send at most: nothing of it is awaited but control frames. */
+/** Maximum size of a client's message: only control frames are expected. */
 const maxPayload = 1024;
 
 /**
  * `GET /v1/jobs/{id}/ws`: the events of `/v1/jobs/{id}/events` over a WebSocket, for browsers; `?starting_after=` (or
- * `Last-Event-ID`) resumes after the `id` of a message. The key is the Authorization header's, or from a browser the
- * subprotocols `['sluice', 'openai-insecure-api-key.' + key]`. Nothing is to be sent, and leaving cancels nothing.
+ * `Last-Event-ID`) resumes after the `id` of a message. The key is in the Authorization header, or from a browser in the
+ * subprotocols `['sluice', 'openai-insecure-api-key.' + key]`. Clients send nothing, and disconnecting cancels nothing.
  *
- * Errors before the upgrade are HTTP answers: 400, 401, 404, 410 and 426. After it an error is the last message, its
- * `data` in the error shape. Close codes: 1000 after the job's last event, 1001 when this process closes (the last message
- * says where to resume), 1008 when the client sent a message (1009: a large one), 1011 when the events cannot be read on.
+ * Errors before the upgrade are HTTP responses: 400, 401, 404, 410 and 426. After it an error is the last message, its
+ * `data` in the error shape. Close codes: 1000 after the job's last event, 1001 when this process shuts down (the last
+ * message contains the position to resume at), 1008 when the client sent a message (1009: a large one), 1011 when the events
+ * cannot be read further.
  */
 export function jobSocket(
   services: JobSocketDependencies,
@@ -62,7 +63,7 @@ export function jobSocket(
       const reader = services.readers.open(state, answer);
       try {
         await connection.wait(attachTo(services, state, reader, resumeAfter), readMs);
-        // What has ended is there at once, or has expired, which can still be a status.
+        // An ended job is available at once, or has expired, which can still become a status.
         if (state.outcome !== undefined) await connection.wait(answer.begun, readMs);
         const { webSocket, socket } = acceptSocket(ctx, maxPayload);
         answer.open(webSocket, socket);
@@ -76,7 +77,7 @@ export function jobSocket(
   };
 }
 
-/** Waits for the end of the connection; when this process closes first, it says so and brings it about. */
+/** Waits for the end of the connection. When this process shuts down first, it hands the client over and closes. */
 async function untilClosed(answer: SocketReply, connection: ClientConnection, jobId: string): Promise<void> {
   try {
     await connection.wait(answer.closed);

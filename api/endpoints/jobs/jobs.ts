@@ -35,7 +35,7 @@ export interface JobRoutesDependencies
 /** How long Redis may take to show a job. */
 const readMs = 5000;
 
-/** The routes of jobs, the same for every capability: read, follow, cancel. Their ids may carry any view's prefix. */
+/** The routes of jobs, the same for every capability: read, follow, cancel. Their ids may have any view's prefix. */
 export interface JobRoutes {
   /** `GET /v1/jobs/{id}`: the job, with its endpoint's own body as `result` once it has completed. */
   readonly read: Middleware<State>;
@@ -45,19 +45,19 @@ export interface JobRoutes {
   readonly cancel: Middleware<State>;
 }
 
-/** What is said of the id of a request that was refused, or asked for nothing that makes a job. */
+/** The error for the id of a request that made no job, or was refused. */
 const noJob =
   'This is the id of a request that has no job: it was refused, or made none. Its answer said why; ids of jobs begin with `job_`.';
 
-/** Whose jobs a request may see. */
+/** Returns the account whose jobs a request may see. */
 type AccountOf = (ctx: Context) => string;
 
 const callersAccount: AccountOf = (ctx) => ctx.state.caller.account;
 
 /**
- * The handlers of the job routes.
- * @param endpoints by name, as jobs name the one that made them
- * @param accountOf whose jobs are shown; left out: those of the API key's account
+ * Creates the handlers of the job routes.
+ * @param endpoints by the name that jobs have
+ * @param accountOf defaults to the API key's account
  */
 export function jobRoutes(
   services: JobRoutesDependencies,
@@ -78,7 +78,7 @@ export function jobRoutes(
       const resumeAfter = readPosition(ctx);
       await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
         const { view } = endpointOf(state);
-        // Before the reader is there: a live frame would open the answer, and a status could not be told any more.
+        // Checked before the reader exists: a live frame would start the response, which fixes its status.
         if (resumeAfter !== undefined) await assertReached(services, state.id, resumeAfter);
         await followEvents({ ctx, services, connection, job: state, view, resumeAfter, isWatcher: true });
       });
@@ -92,7 +92,7 @@ export function jobRoutes(
   };
 }
 
-/** The endpoint that made a job. @throws ApiError 404 when it is not offered. */
+/** Returns the endpoint that made a job. @throws ApiError 404 when it is not offered. */
 export function findEndpoint(endpoints: ReadonlyMap<string, Endpoint>, job: Pick<JobState, 'endpoint'>): Endpoint {
   const endpoint = endpoints.get(job.endpoint);
   if (endpoint === undefined) throw new ApiError('not_found', 'This job belongs to an endpoint that is not offered.');
@@ -100,8 +100,8 @@ export function findEndpoint(endpoints: ReadonlyMap<string, Endpoint>, job: Pick
 }
 
 /**
- * Ends a job; one that has ended stays as it is. Returns it as it is then.
- * @param by who is told to have done it
+ * Ends a job and returns it; one that had ended is unchanged.
+ * @param by who cancelled it, for the error message
  */
 export async function cancelJob(
   services: EndJobContext,
@@ -115,9 +115,9 @@ export async function cancelJob(
 }
 
 /**
- * Runs `work` with the job that the path names, by its state or, where Redis knows it no more, by its row. Another
- * account's job is the same 404 as an unknown one.
- * @param account whose it must be; undefined, for operators: whosever it is
+ * Runs `work` with the job in the path, from its state or, if Redis no longer has it, from its row. Another account's job is
+ * the same 404 as an unknown one.
+ * @param account of the job; undefined, for operators: any
  */
 export async function withJob(
   services: FindJobDependencies,
@@ -146,7 +146,7 @@ interface Reading {
   readonly connection: ClientConnection;
 }
 
-/** How a job ended, as far as its log or the database can still tell: the endpoint's body, or the error. */
+/** How a job ended, as far as its log or the database still has it: the endpoint's body, or the error. */
 async function readEnd(
   { ctx, services, connection }: Reading,
   endpoint: Endpoint,
@@ -161,7 +161,7 @@ async function readEnd(
     return [view.contentType?.(viewed) === undefined ? JSON.parse(body) : body];
   } catch (thrown) {
     const error = ApiError.from(thrown);
-    // A job that ended well has no error: this one is of the reading.
+    // A completed job has no error: this one occurred while reading.
     const isOfReading = state.outcome === 'completed' && error.code !== 'resume_expired';
     if (error === connection.ended || isOfReading) throw error;
     return error.code === 'resume_expired' ? [null] : [null, error];

@@ -14,10 +14,10 @@ import { readProgress } from '../../management/console/live-jobs.ts';
 import type { State } from '../../state.ts';
 import { describeError, type JobObject, jobUrls } from './job-object.ts';
 
-/** How long database and Redis may take. */
+/** Timeout for reads from the database and Redis. */
 const readMs = 5000;
 
-/** A job in a list: as `GET /v1/jobs/{id}` shows it, but for its result and its place in the queue. */
+/** A job in a list: as in `GET /v1/jobs/{id}`, without its result and its queue position. */
 type ListedJob = Omit<JobObject, 'result' | 'queue_position'> & {
   readonly input_tokens: number | null;
   readonly output_tokens: number | null;
@@ -25,8 +25,8 @@ type ListedJob = Omit<JobObject, 'result' | 'queue_position'> & {
 };
 
 /**
- * `GET /v1/jobs`: the jobs of the key's account, newest first: those that have ended, and of the unfinished ones those that
- * the database knows (background, asynchronous, keyed and media jobs).
+ * `GET /v1/jobs`: the jobs of the key's account, newest first: ended ones, and unfinished ones that are in the database
+ * (background, asynchronous, keyed and media jobs).
  */
 export function listOwnJobs(
   services: { readonly baseUrls: BaseUrls; readonly redis: RedisClient },
@@ -51,7 +51,7 @@ export function listOwnJobs(
   };
 }
 
-/** A job by its row; of one without an end, what Redis knows of it. */
+/** Converts a row; an unfinished one with its progress in Redis. */
 async function readListedJob(redis: RedisClient, baseUrl: string, row: ListedRow): Promise<ListedJob> {
   const progress = row.outcome === null ? await readProgress(redis, row.id) : undefined;
   const job = consoleJob(row, progress);

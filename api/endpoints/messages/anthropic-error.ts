@@ -7,14 +7,14 @@ export interface AnthropicError {
   readonly error: {
     readonly type: string;
     readonly message: string;
-    /** What a client can act on; left out where there is nothing of it. */
+    /** Machine-readable details, if any. */
     readonly details?: Readonly<Record<string, unknown>>;
   };
 }
 
 /**
- * What our statuses are called there; the statuses themselves stay ours: what Anthropic answers as 529 is our 503, which
- * its clients repeat just the same. Every other 4xx is an `invalid_request_error`, every other 5xx an `api_error`.
+ * Anthropic's names for our statuses. The statuses themselves stay ours: Anthropic's 529 is our 503, which its clients retry
+ * just the same. Every other 4xx is an `invalid_request_error`, every other 5xx an `api_error`.
  */
 const types: Readonly<Record<number, string>> = {
   401: 'authentication_error',
@@ -26,7 +26,7 @@ const types: Readonly<Record<number, string>> = {
   504: 'timeout_error',
 };
 
-/** An error as Anthropic's clients know it. There is no field for the parameter at fault, so the message names it. */
+/** Converts an error to Anthropic's shape. It has no field for the parameter at fault, so the message names it. */
 export function toAnthropicError(error: ApiError): AnthropicError {
   const { status } = errorTable[error.code];
   const type = types[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error');
@@ -35,7 +35,7 @@ export function toAnthropicError(error: ApiError): AnthropicError {
   return { type: 'error', error: { type, message, ...(error.details && { details: error.details }) } };
 }
 
-/** The body of an answer that is an error. */
+/** The body of an error response. */
 export function anthropicErrorBody(
   error: ApiError,
   { res }: Context,

@@ -8,7 +8,7 @@ import type { MessageViewOptions } from './parse-messages.ts';
 
 type Fields = Record<string, unknown>;
 
-/** Makes of the frames of a chat, from the first on, the events of a message. */
+/** Converts the frames of a chat, from the first on, to the events of a message. */
 export class MessageFold {
   readonly #job: Pick<ViewedJob, 'id' | 'model'>;
   readonly #options: MessageViewOptions;
@@ -18,7 +18,7 @@ export class MessageFold {
   #isRefusal = false;
   #finishReason: unknown;
   #stopText: unknown;
-  /** Thinking that nobody asked for, until a signature shows that its vendor wants it back. */
+  /** Unrequested thinking, until a signature shows that its vendor wants it back. */
   #withheld = '';
 
   constructor(job: Pick<ViewedJob, 'id' | 'model'>, options: MessageViewOptions) {
@@ -27,7 +27,7 @@ export class MessageFold {
     this.#blocks = new MessageBlocks(job.id);
   }
 
-  /** The events that a frame becomes; none for errors and progress. */
+  /** Converts a frame to events; none for errors and progress. */
   take(frame: Frame): MessageEvent[] {
     if (frame.type !== 'delta' && frame.type !== 'end') return [];
     const { choices, usage, service_tier: tier } = JSON.parse(frame.text) as Fields & { choices?: Fields[] };
@@ -38,7 +38,7 @@ export class MessageFold {
     }
     for (const choice of choices ?? []) {
       if (Number(choice.index ?? 0) !== 0) continue;
-      // Perplexity has an empty delta beside the message of a whole answer.
+      // Perplexity sends an empty delta beside the message of a whole answer.
       const said = frame.type === 'end' ? (choice.message ?? choice.delta) : (choice.delta ?? choice.message);
       events.push(...this.#takeChoice(choice, (said ?? {}) as Fields));
     }
@@ -64,7 +64,7 @@ export class MessageFold {
     return events;
   }
 
-  /** What a call is signed with is shown in any case: some of Google's models take no call back without it. */
+  /** Signatures of calls are always shown: some of Google's models accept no call back without them. */
   #isHidden(piece: SaidPiece): boolean {
     const { hidesThinking, keepsSignatures } = this.#options;
     if (!hidesThinking || !thoughts.has(piece.kind)) return false;
@@ -72,14 +72,14 @@ export class MessageFold {
     return !keepsSignatures && !(piece.kind === 'signature' && readThoughtSignature(piece.signature));
   }
 
-  /** Only models of Anthropic's think unasked and sign it: all other thinking was not asked for, and has no use. */
+  /** Only Anthropic's models think unasked and sign it: other thinking was not requested, and is useless. */
   #isWithheld(piece: SaidPiece): boolean {
     if (this.#options.hidesUnsigned !== true || piece.kind !== 'thinking') return false;
     this.#withheld += piece.text;
     return true;
   }
 
-  /** The thinking before a piece, where the piece signs it. */
+  /** The withheld thinking before a piece, if the piece signs it. */
   #sayWithheld(piece: SaidPiece): MessageEvent[] {
     const text = this.#withheld;
     this.#withheld = '';
@@ -116,9 +116,9 @@ export class MessageFold {
       return { ...stop, stop_reason: 'refusal', stop_details: details };
     }
     if (this.#finishReason === 'length') return { ...stop, stop_reason: 'max_tokens' };
-    // Of a call that was forced some vendors say `stop`.
+    // Some vendors report `stop` for a forced call.
     if (this.#hasCalls) return { ...stop, stop_reason: 'tool_use' };
-    // OpenAI does not tell a stop sequence from an end; vLLM and others name it.
+    // OpenAI does not distinguish a stop sequence from an end; vLLM and others report it.
     const text = this.#options.stopSequences.find((sequence) => sequence === this.#stopText);
     return text === undefined ? stop : { ...stop, stop_reason: 'stop_sequence', stop_sequence: text };
   }
@@ -126,22 +126,22 @@ export class MessageFold {
 
 const thoughts: ReadonlySet<string> = new Set(['thinking', 'signature', 'text signature', 'redacted']);
 
-/** Service tiers as Anthropic calls them. */
+/** Anthropic's names of service tiers. */
 const tiers: Readonly<Record<string, Message['usage']['service_tier']>> = {
   default: 'standard',
   priority: 'priority',
   flex: 'batch',
 };
 
-/** Counts of a chat; those that its vendor does not report are zero. */
+/** Converts token counts of a chat; those that its vendor does not report are zero. */
 function toUsage(usage: unknown): MessageUsage {
   const counts = (usage ?? {}) as Fields;
   const input = (counts.prompt_tokens_details ?? {}) as Fields;
   const output = (counts.completion_tokens_details ?? {}) as Fields;
   const prompt = count(counts.prompt_tokens);
-  // Each token is told once, also where a vendor has counted it as read and as written.
+  // Each token counts once, even if a vendor reports it as both read and written.
   const read = Math.min(prompt, count(input.cached_tokens));
-  // OpenRouter's name for it; OpenAI's own caches cost nothing to write.
+  // OpenRouter's name; writing to OpenAI's own cache is free.
   const written = Math.min(prompt - read, count(input.cache_write_tokens));
   const thinking = output.reasoning_tokens;
   return {

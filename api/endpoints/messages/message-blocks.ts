@@ -2,41 +2,41 @@ import { writeThoughtSignature } from '../../../shared/capabilities/thought-sign
 import type { SaidPiece } from '../chat/said-pieces.ts';
 import type { ContentBlock, ContentDelta, MessageEvent } from './message-events.ts';
 
-/** A block that has not ended yet. */
+/** An unfinished block. */
 interface GrowingBlock {
   readonly kind: 'text' | 'thinking' | 'redacted' | 'call';
   readonly call: number | undefined;
   id: string | undefined;
   name: string | undefined;
-  /** What of its text, or data, has not been shown yet. */
+  /** Text, or data, that is not shown yet. */
   text: string;
   signature: string;
   isStarted: boolean;
 }
 
 /**
- * Shows what is said as blocks, of which Anthropic's streams have one open at a time. A chat may go on with any of its tool
- * calls at any time: so the first of them stays open to the end, and what follows it is shown then, in its order.
+ * Shows output as blocks, of which Anthropic's streams have one open at a time. A chat may continue any of its tool calls at
+ * any time, so the first call stays open to the end, and what follows it is shown after that, in order.
  */
 export class MessageBlocks {
   readonly #jobId: string;
-  /** The first is, or is about to be, the open one. */
+  /** The first one is, or is about to be, the open block. */
   readonly #blocks: GrowingBlock[] = [];
   #index = 0;
-  /** Of the text so far, as long as no call has followed it. */
+  /** Signature of the text so far, while no call has followed it. */
   #textSignature = '';
 
   constructor(jobId: string) {
     this.#jobId = jobId;
   }
 
-  /** Takes a piece; returns the events that it brings about. */
+  /** Adds a piece and returns the resulting events. */
   say(piece: SaidPiece): MessageEvent[] {
     this.#add(piece);
     return this.#show(false);
   }
 
-  /** Ends all blocks: nothing more will be said. */
+  /** Ends all blocks. */
   end(): MessageEvent[] {
     return this.#show(true);
   }
@@ -48,7 +48,7 @@ export class MessageBlocks {
       case 'refusal':
       case 'thinking': {
         const kind = piece.kind === 'thinking' ? 'thinking' : 'text';
-        // After a signature another thought begins.
+        // A new thought starts after a signature.
         const grows = last?.kind === kind && last.signature === '' ? last : this.#open(kind);
         grows.text += piece.text;
         return;
@@ -78,7 +78,7 @@ export class MessageBlocks {
     signed.signature = signature;
   }
 
-  /** An answer that ends with its text keeps the signature to itself: the text, not a thought, is to be its last block. */
+  /** The text's signature is shown only before a call: an answer should end with its text, not with a thought. */
   #openCall(call: number): GrowingBlock {
     if (this.#textSignature !== '') this.#sign(writeThoughtSignature({ signature: this.#textSignature }));
     this.#textSignature = '';
@@ -95,7 +95,7 @@ export class MessageBlocks {
     const events: MessageEvent[] = [];
     for (let block = this.#blocks[0]; block !== undefined; block = this.#blocks[0]) {
       const isOver = isEnd || (block.kind !== 'call' && this.#blocks.length > 1);
-      // A call begins with its name, which a vendor may send after its id.
+      // A call starts with its name, which a vendor may send after its id.
       if (block.kind === 'call' && block.name === undefined && !isOver) break;
       this.#advance(block, events, isOver);
       if (!isOver) break;
@@ -133,7 +133,7 @@ export class MessageBlocks {
       case 'redacted':
         return { type: 'redacted_thinking', data: text };
       case 'call': {
-        // A vendor may have no ids for calls; the caller needs one all the same.
+        // A vendor may have no ids for calls, but the caller needs one.
         const ownId = id ?? `toolu_${this.#jobId}_${call}`;
         return { type: 'tool_use', id: ownId, name: name ?? '', input: {}, caller: { type: 'direct' } };
       }

@@ -1,13 +1,13 @@
 import type { TextBlock, UserBlock } from '../../../shared/capabilities/message.ts';
 import type { InputMedia } from '../../pipeline/input-media.ts';
 
-/** What translating a request for a message finds out about it beside the chat it becomes. */
+/** Facts about a message request, collected while translating it to a chat. */
 export interface MessageNotes {
-  /** Names of what no chat has a place for. */
+  /** Names of fields that a chat does not support. */
   readonly ignored: Set<string>;
-  /** Names of what is passed on although OpenAI's document does not have it. */
+  /** Names of fields that are passed on although OpenAI's API lacks them. */
   readonly hints: Set<string>;
-  /** It holds data of images or documents. */
+  /** Whether it contains data of images or documents. */
   hasMedia: boolean;
   /** The images and documents themselves. */
   readonly media: InputMedia;
@@ -32,24 +32,24 @@ interface FilePart extends Cached {
   readonly file: { readonly filename: string; readonly file_data: string };
 }
 
-/** A block that a user's turn or a tool's result may hold, as it is: all but the results themselves. */
+/** A block of a user's turn or a tool's result, except the results themselves. */
 export type ShownBlock =
   | Exclude<UserBlock, { type: 'tool_result' }>
   | { readonly type: 'tool_reference'; readonly tool_name: string };
 
-/** The cache mark of a block, to be put on what it becomes. */
+/** The cache mark of a block, for the part made from it. */
 export function cacheMark(block: Cached, notes: MessageNotes): Cached {
   if (block.cache_control == null) return {};
   notes.hints.add('cache_control');
   return { cache_control: block.cache_control };
 }
 
-/** A text as a part. */
+/** Converts a text block to a part. */
 export function textPart(block: TextBlock, notes: MessageNotes): TextPart {
   return { type: 'text', text: block.text, ...cacheMark(block, notes) };
 }
 
-/** Parts as the content of a chat message: a text by itself is a string, which every vendor knows. */
+/** Converts parts to the content of a chat message: a single text is a string, which every vendor supports. */
 export function contentOf<Part extends ChatPart>(parts: readonly Part[]): string | readonly Part[] {
   const [only, another] = parts;
   if (only === undefined) return '';
@@ -57,8 +57,8 @@ export function contentOf<Part extends ChatPart>(parts: readonly Part[]): string
 }
 
 /**
- * The parts that a block becomes. A document of text is text under its title and context, one in PDF a file; a search
- * result is text under its title and source.
+ * Converts a block to parts. A document of text becomes text under its title and context, one in PDF a file; a search result
+ * becomes text under its title and source.
  */
 export function toParts(block: ShownBlock, notes: MessageNotes): ChatPart[] {
   switch (block.type) {
@@ -73,7 +73,7 @@ export function toParts(block: ShownBlock, notes: MessageNotes): ChatPart[] {
       const text = [block.title, block.source, ...block.content.map((part) => part.text)].join('\n');
       return [{ type: 'text', text, ...cacheMark(block, notes) }];
     }
-    // What a search for tools answers with. All tools are in the request, so the model knows it by its name.
+    // The result of a search for tools. All tools are in the request, so the name suffices.
     case 'tool_reference':
       return [{ type: 'text', text: `The tool ${block.tool_name} is available.` }];
   }

@@ -1,4 +1,4 @@
-/** Tokens as Anthropic counts them: those of the cache are no part of `input_tokens`. */
+/** Tokens as counted by Anthropic: those of the cache are not part of `input_tokens`. */
 export interface MessageUsage {
   readonly input_tokens: number;
   readonly cache_creation_input_tokens: number;
@@ -6,13 +6,13 @@ export interface MessageUsage {
   readonly output_tokens: number;
   readonly output_tokens_details: { readonly thinking_tokens: number } | null;
   readonly server_tool_use: null;
-  /** Not of Anthropic's wire: the vendor has counted nothing, and the gateway has. */
+  /** An extension of Anthropic's API: the gateway has counted, as the vendor did not. */
   readonly estimated?: true;
 }
 
-/** A block of an answer. A tool's input is an object in a whole message, and empty where a stream begins the block. */
+/** A block of an answer. A tool's input is an object in a whole message, and empty at the start of a streamed block. */
 export type ContentBlock =
-  // Anthropic's own type has null for none, too, which the AI SDK does not take.
+  // Anthropic's type also allows null, which the AI SDK does not accept.
   | { readonly type: 'text'; readonly text: string; readonly citations: readonly [] }
   | { readonly type: 'thinking'; readonly thinking: string; readonly signature: string }
   | { readonly type: 'redacted_thinking'; readonly data: string }
@@ -38,7 +38,7 @@ export interface MessageStop {
   readonly container: null;
 }
 
-/** A message, whole or about to be streamed. */
+/** A message, whole or at the start of a stream. */
 export interface Message extends Omit<MessageStop, 'stop_reason'> {
   readonly id: string;
   readonly type: 'message';
@@ -55,7 +55,7 @@ export interface Message extends Omit<MessageStop, 'stop_reason'> {
   };
 }
 
-/** The events of a streamed message, in their order (https://docs.claude.com/en/docs/build-with-claude/streaming). */
+/** The events of a streamed message, in order (https://docs.claude.com/en/docs/build-with-claude/streaming). */
 export type MessageEvent =
   | { readonly type: 'message_start'; readonly message: Message }
   | { readonly type: 'content_block_start'; readonly index: number; readonly content_block: ContentBlock }

@@ -1,17 +1,17 @@
 import type { BodyOwner, BodyShare, BodyShares } from '../../bounds/body-shares.ts';
 import { largeBytes } from '../../http/body/json-body.ts';
 
-/** What a message intake tells of. */
+/** Callbacks of a message intake. */
 export interface IntakeEvents {
-  /** A message has come to be a large one before its end. */
+  /** An unfinished message has become a large one. */
   readonly onLarge: () => void;
-  /** The caller has more under way than it may have. */
+  /** The caller has too much data in flight. */
   readonly onRefused: (error: unknown) => void;
 }
 
 /**
- * Counts what a socket's messages take: those that are coming in, and those that wait for their turn. Little of it is not
- * worth counting.
+ * Counts the bytes of a socket's messages: incoming ones, and those that wait for their execution. Small amounts are not
+ * counted.
  */
 export class MessageIntake {
   readonly #shares: BodyShares;
@@ -28,7 +28,7 @@ export class MessageIntake {
     this.#events = events;
   }
 
-  /** Bytes have come, of a message whose end has not. */
+  /** Counts bytes of an unfinished message. */
   came(bytes: number): void {
     const before = this.#unfinished;
     this.#unfinished += bytes;
@@ -37,14 +37,14 @@ export class MessageIntake {
     this.#count();
   }
 
-  /** A message is whole, and waits. */
+  /** A message is complete, and waits. */
   whole(bytes: number): void {
     this.#unfinished = 0;
     this.#waiting += bytes;
     this.#count();
   }
 
-  /** A message does not wait any more. */
+  /** A message no longer waits. */
   done(bytes: number): void {
     this.#waiting -= bytes;
     this.#count();

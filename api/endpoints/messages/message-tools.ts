@@ -5,13 +5,13 @@ import { cacheMark, type MessageNotes } from './message-content.ts';
 type ToolChoice = NonNullable<MessageInput['tool_choice']>;
 type CustomTool = Extract<MessageTool, { input_schema: unknown }>;
 
-/** Fields of a tool that hint at how Anthropic is to show it to its model. */
+/** Fields of a tool that are hints for Anthropic's model. */
 const hintFields = ['input_examples', 'eager_input_streaming', 'allowed_callers'];
 
 /**
- * The tools of a request, and the choice among them, as fields of a chat. Tools that Anthropic has defined (and mostly
- * runs) itself are left out. Deferred ones (`defer_loading`) are held back, as Anthropic does, until the turns name them.
- * @throws ApiError 400 where the choice forces a tool that is left out, or is not there.
+ * Converts the tools of a request, and the tool choice, to chat fields. Tools defined (and mostly run) by Anthropic are
+ * omitted. Deferred tools (`defer_loading`) are omitted, as at Anthropic, until a turn names them.
+ * @throws ApiError 400 if the choice forces a tool that is omitted or missing.
  */
 export function toChatTools({ tools, messages, tool_choice: choice }: MessageInput, notes: MessageNotes): object {
   const every = [...(tools ?? []), ...addedTools(messages)];
@@ -28,7 +28,7 @@ export function toChatTools({ tools, messages, tool_choice: choice }: MessageInp
   };
 }
 
-/** Tools that are defined where they are first offered. */
+/** Tools that are defined in the turn that first offers them. */
 function addedTools(messages: MessageInput['messages']): MessageTool[] {
   const changes = messages.flatMap(({ role, content }) => (role === 'system' && Array.isArray(content) ? content : []));
   return changes.flatMap((block) =>
@@ -40,7 +40,7 @@ function isDeferred(tool: MessageTool): boolean {
   return tool.defer_loading === true;
 }
 
-/** The tools that a `tool_reference`, a call or the choice names. */
+/** The tools named by a `tool_reference`, a call or the choice. */
 function namedTools(messages: MessageInput['messages'], choice: ToolChoice | null | undefined): Set<unknown> {
   const names = new Set<unknown>(choice?.type === 'tool' ? [choice.name] : []);
   for (const { content } of messages) {

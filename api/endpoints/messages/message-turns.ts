@@ -21,20 +21,20 @@ import {
   toParts,
 } from './message-content.ts';
 
-/** A message of the chat that a request becomes, as `shared/capabilities/chat-message.ts` has it. */
+/** A chat message made from a request; see `shared/capabilities/chat-message.ts`. */
 export type ChatTurn = { readonly role: 'system' | 'user' | 'assistant' | 'tool'; readonly [field: string]: unknown };
 
 type ToolResult = Extract<UserBlock, { type: 'tool_result' }>;
 type ThoughtBlock = Extract<AssistantBlock, { type: 'thinking' | 'redacted_thinking' }>;
 
 /**
- * The turns of a request as messages of a chat, the system prompt first.
+ * Converts the turns of a request to messages of a chat, the system prompt first.
  *
- * - Results of tools become messages of their own, before the rest of their turn; `is_error` becomes a leading `Error:`.
- *   Images and documents in them, which no such message may hold, are shown by the user's message right after.
- * - Thinking of earlier turns goes along as `reasoning_content` and, with its signatures, as `thinking_blocks`.
- *   Signatures of Google's go back to the text, or the call, that they came with.
- * @throws ApiError 400 for the result of a call that nobody made.
+ * - Tool results become separate messages, before the rest of their turn; `is_error` becomes a leading `Error:`. Their
+ *   images and documents, which such messages do not support, follow in a user's message.
+ * - Thinking of earlier turns becomes `reasoning_content` and, with its signatures, `thinking_blocks`. Google's signatures
+ *   return to the text, or the call, that they came with.
+ * @throws ApiError 400 for the result of an unknown call.
  */
 export function toChatTurns({ system, messages }: MessageInput, notes: MessageNotes): ChatTurn[] {
   const turns: ChatTurn[] = [];
@@ -54,7 +54,7 @@ function systemTurn(content: Extract<MessageTurn, { role: 'system' }>['content']
   return { role: 'system', content: parts };
 }
 
-/** All tools of a request are offered from its beginning on, so what becomes of one on the way is told. */
+/** All tools of a request are offered from the start, so changes are reported in the text. */
 function systemPart(block: SystemBlock, notes: MessageNotes): TextPart {
   if (block.type === 'text') return textPart(block, notes);
   const { type, tool } = block;
@@ -63,7 +63,7 @@ function systemPart(block: SystemBlock, notes: MessageNotes): TextPart {
   return { type: 'text', text: `The tool ${name} ${state}.`, ...cacheMark(block, notes) };
 }
 
-/** @param calls ids of the calls so far, to which this turn's are added. */
+/** @param calls ids of the calls so far, to which this turn's are added */
 function assistantTurn(
   { content }: Extract<MessageTurn, { role: 'assistant' }>,
   calls: Set<string>,
@@ -88,7 +88,7 @@ function assistantTurn(
   }
   if (thoughts.length > 0) notes.hints.add('thinking');
   const reasoning = thoughts.map((block) => (block.type === 'thinking' ? block.thinking : '')).join('');
-  // Signed by Google they would be refused by the vendor that these blocks are for.
+  // The vendor of these blocks would refuse Google's signatures.
   const blocks = thoughts.filter((block) => googleSignature(block) === undefined);
   return {
     role: 'assistant',
@@ -100,7 +100,7 @@ function assistantTurn(
   };
 }
 
-/** The fields that hold Google's signatures, by the ids of the calls; by undefined that of the text. */
+/** The fields with Google's signatures, by the ids of the calls; the text's by undefined. */
 function googleSignatures(content: readonly AssistantBlock[]): ReadonlyMap<string | undefined, object> {
   const signatures = content.map(googleSignature).filter((found) => found !== undefined);
   return new Map(signatures.map(({ callId, signature }) => [callId, extraContent(signature)]));

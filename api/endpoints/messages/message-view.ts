@@ -10,14 +10,12 @@ import type { MessageViewOptions } from './parse-messages.ts';
 
 const toWire = (event: { readonly type: string }): string => sseEvent(event.type, JSON.stringify(event));
 
-/** The event that tells an error in one of Anthropic's streams. */
+/** The error event in Anthropic's streams. */
 export function messageErrorEvent(error: ApiError): string {
   return toWire(toAnthropicError(error));
 }
 
-/**
- * The view of messages over the frames of a chat. A held message is what its events add up to.
- */
+/** The view of messages over the frames of a chat. A held message is the sum of its events. */
 export const messageView: View<MessageViewOptions> = {
   stream: (job) => {
     const fold = new MessageFold(job, job.viewOptions);
@@ -32,7 +30,7 @@ export const messageView: View<MessageViewOptions> = {
   ping: toWire({ type: 'ping' }),
 };
 
-/** The whole message of a stream's events. */
+/** Folds a stream's events into the whole message. */
 function addUp(events: readonly MessageEvent[]): Message {
   const blocks: SaidBlock[] = [];
   let message: Message | undefined;
@@ -47,7 +45,7 @@ function addUp(events: readonly MessageEvent[]): Message {
   return { ...(message as Message), content: blocks.map(toWhole) };
 }
 
-/** A block and what its deltas have added to it. */
+/** A block and the sum of its deltas. */
 interface SaidBlock {
   readonly block: ContentBlock;
   text: string;
@@ -75,8 +73,8 @@ function toWhole({ block, text, signature }: SaidBlock): ContentBlock {
 }
 
 /**
- * A tool's input from its text. What is no object (an answer that was cut off at its most tokens, say) is shown as Anthropic
- * advises for such (https://docs.claude.com/en/docs/agents-and-tools/tool-use/fine-grained-tool-streaming).
+ * Parses a tool's input. Anything but an object (such as an answer truncated at its maximum tokens) is wrapped as Anthropic
+ * recommends (https://docs.claude.com/en/docs/agents-and-tools/tool-use/fine-grained-tool-streaming).
  */
 function toInput(text: string): unknown {
   if (text.trim() === '') return {};
@@ -87,7 +85,7 @@ function toInput(text: string): unknown {
   return { INVALID_JSON: text };
 }
 
-/** A delta for each piece of the answer, the last with what ended it, and the end as it was. */
+/** Joins the deltas to one per piece of the answer, the last with the finish reason; the end is unchanged. */
 function joinFrames(frames: readonly Frame[]): readonly Frame[] {
   const deltas = frames.filter(({ type }) => type === 'delta');
   const end = frames.at(-1) as Frame;
@@ -100,12 +98,12 @@ function joinFrames(frames: readonly Frame[]): readonly Frame[] {
     choices: [{ index: 0, delta, ...(at === length - 1 && finish) }],
     ...(at === 0 && { service_tier: chunks[0]?.service_tier }),
   }));
-  // Frames that are no fewer are shown as they are: their numbers are those that clients have seen.
+  // Without a reduction the original frames are kept, whose numbers clients have seen.
   if (joined.length >= deltas.length) return [...deltas, end];
   return [...joined.map((chunk) => ({ ...end, type: 'delta' as const, text: JSON.stringify(chunk) })), end];
 }
 
-/** What of a chat's chunk a message shows. */
+/** The fields of a chat's chunk that a message shows. */
 interface Chunk {
   readonly choices?: readonly {
     readonly index?: number;

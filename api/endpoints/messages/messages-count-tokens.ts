@@ -6,8 +6,8 @@ import { checkMessages } from './messages.ts';
 import { parseMessageCount } from './parse-messages.ts';
 
 /**
- * `POST /v1/messages/count_tokens` (https://docs.claude.com/en/api/messages-count-tokens). The end frame is its answer:
- * `{"input_tokens":n}`, by the vendor's count where it has one, else by a tokenizer's and thus an estimate.
+ * `POST /v1/messages/count_tokens` (https://docs.claude.com/en/api/messages-count-tokens). The end frame is its response:
+ * `{"input_tokens":n}`, counted by the vendor if possible, else estimated by a tokenizer.
  */
 export const messagesCountTokens = defineEndpoint({
   name: 'messages.count_tokens',

@@ -7,7 +7,7 @@ import { anthropicErrorBody } from './anthropic-error.ts';
 import { messageView } from './message-view.ts';
 import { type MessageRequirements, parseMessages } from './parse-messages.ts';
 
-/** What a message calls the fields of its chat. */
+/** Names of chat fields in a message. */
 const messageFieldNames: Readonly<Record<string, string>> = {
   max_completion_tokens: 'max_tokens',
   stop: 'stop_sequences',
@@ -16,7 +16,7 @@ const messageFieldNames: Readonly<Record<string, string>> = {
   parallel_tool_calls: 'tool_choice',
 };
 
-/** Refuses models that are not for chats, and names what the model's vendor would refuse: its worker leaves that out. */
+/** Refuses models that are not for chats, and returns fields that the vendor would refuse, which its worker omits. */
 export const checkMessages: Check<MessageRequirements> = ({ requirements }, model, unsupported) => {
   const { id, legacyCompletions, chat } = model;
   if (legacyCompletions) {

@@ -20,29 +20,29 @@ import { cacheMark, type MessageNotes } from './message-content.ts';
 import { toChatTools } from './message-tools.ts';
 import { toChatTurns } from './message-turns.ts';
 
-/** What `checkMessages` validates against the model's row: names of what a request holds beyond a chat. */
+/** Names of fields without an equivalent in a chat, which `checkMessages` checks against the model's row. */
 export interface MessageRequirements {
-  /** What is left out whatever the model is. */
+  /** Omitted for all models. */
   readonly ignored: readonly string[];
-  /** What is left out where the vendor refuses fields that it does not know. */
+  /** Omitted if the vendor refuses unknown fields. */
   readonly hints: readonly string[];
-  /** What is left out where the vendor does not know Anthropic's own words for it. */
+  /** Omitted if the vendor does not support Anthropic's fields. */
   readonly foreign: readonly string[];
-  /** What is left out where the model does not reason. */
+  /** Omitted if the model does not reason. */
   readonly effort: readonly string[];
-  /** Fields of the chat that it becomes. */
+  /** Fields of the resulting chat. */
   readonly chatFields: readonly string[];
-  /** Left out where nothing is to be generated. */
+  /** Undefined if nothing is to be generated. */
   readonly limits?: ModelLimits;
 }
 
-/** What the view of a message needs of its request. */
+/** View options of a message. */
 export interface MessageViewOptions {
-  /** The caller does not want to see the model's thinking. */
+  /** Whether the caller disabled or hid the model's thinking. */
   readonly hidesThinking: boolean;
-  /** The caller has not asked for thinking: only what is signed is shown, as the next turn is to bring it back. */
+  /** The caller did not request thinking: only signed thinking is shown, as the next turn should return it. */
   readonly hidesUnsigned?: boolean;
-  /** Where it is hidden: its signatures are shown all the same, since the next turn is to bring them back. */
+  /** Shows signatures of hidden thinking, since the next turn should return them. */
   readonly keepsSignatures?: boolean;
   readonly stopSequences: readonly string[];
 }
@@ -50,10 +50,10 @@ export interface MessageViewOptions {
 /**
  * Parses `POST /v1/messages`: the job is a chat. Unknown fields pass through to the vendor, as with chats.
  *
- * - `thinking` and `output_config` go along as they are, for the vendors whose words they are, and become `reasoning_effort`
- *   for the others: an effort as it is (`max` is `xhigh`), else a budget of up to 4,095 tokens low, of up to 16,383 medium,
- *   above that high; `disabled` is none, `adaptive` the model's own default.
- * - `metadata.user_id` becomes `user`: where it is longer than the 64 characters that OpenAI takes, its SHA-256.
+ * - `thinking` and `output_config` are kept for vendors that support them, and become `reasoning_effort` for the others: an
+ *   effort unchanged (`max` is `xhigh`), else a budget of up to 4,095 tokens low, of up to 16,383 medium, above that high;
+ *   `disabled` is none, `adaptive` the model's default.
+ * - `metadata.user_id` becomes `user`: its SHA-256 if it is longer than the 64 characters that OpenAI accepts.
  */
 export const parseMessages: Parse<MessageRequirements, MessageViewOptions> = (body) => {
   const input = readRequestFields(messageRequest, parseJson(body));
@@ -84,7 +84,7 @@ export const parseMessages: Parse<MessageRequirements, MessageViewOptions> = (bo
   };
 };
 
-/** Parses `POST /v1/messages/count_tokens`: the chat whose tokens are to be counted. */
+/** Parses `POST /v1/messages/count_tokens`: the chat whose tokens are counted. */
 export const parseMessageCount: Parse<MessageRequirements> = (body) => {
   const input = readRequestFields(messageCountRequest, parseJson(body));
   const notes = newNotes();
@@ -93,7 +93,7 @@ export const parseMessageCount: Parse<MessageRequirements> = (body) => {
   return {
     ...{ model, stream: false, request: JSON.stringify(chat), viewOptions: {} },
     hasMedia: notes.hasMedia,
-    // Nothing is said, and the chat is not had.
+    // No output is generated, and the chat itself is not run.
     extent: { ...extentOf(0), ...notes.media.extent, ...feeExtent(undefined, 0) },
     ...vendorFacts(chat, []),
     requirements: requirementsOf(input, notes, chat),
@@ -107,9 +107,9 @@ function newNotes(): MessageNotes {
 function requirementsOf(input: MessageInput, notes: MessageNotes, chat: object): MessageRequirements {
   const effort = toEffort(input);
   const from = effort === undefined ? [] : [input.output_config?.effort == null ? 'thinking' : 'output_config.effort'];
-  // OpenAI's older models reason always, and refuse to be told not to.
+  // OpenAI's older models always reason, and refuse to disable it.
   if (effort === 'none') notes.hints.add('thinking');
-  // Whoever does not know these two gets what stands in for them.
+  // Vendors without these two get their replacements.
   const { thinking: _, output_config: __, ...others } = chat as Record<string, unknown>;
   const chatFields = givenChatFields(others);
   return {
@@ -121,7 +121,7 @@ function requirementsOf(input: MessageInput, notes: MessageNotes, chat: object):
   };
 }
 
-/** What of a model's thinking and answer no effort and no format can say. */
+/** Settings of thinking and output that neither an effort nor a format can express. */
 function foreignWords({ thinking, output_config: config }: MessageInput): string[] {
   const { effort: _, format: __, ...others } = config ?? {};
   return [
@@ -146,7 +146,7 @@ function toChat(input: MessageInput, notes: MessageNotes): object {
   };
 }
 
-/** All but the format, which a chat has, too. */
+/** Everything except the format, which a chat has, too. */
 function ownWords({ thinking, output_config: config }: MessageInput): object {
   const { format: _, ...output } = config ?? {};
   return {
@@ -163,14 +163,14 @@ function toEffort({ thinking, output_config: output }: MessageInput): string | u
   return budget < 4096 ? 'low' : budget < 16_384 ? 'medium' : 'high';
 }
 
-/** The other parameters that a chat knows by other names. */
+/** The other parameters that a chat has under different names. */
 function chatParameters(input: MessageRequest, notes: MessageNotes): object {
   const { stop_sequences: stop, metadata, service_tier: tier } = input;
   const { user_id: user, ...others } = metadata ?? {};
   if (Object.keys(others).length > 0) notes.ignored.add('metadata');
   if (input.top_k != null) notes.hints.add('top_k');
   return {
-    // The newer of its two names: OpenAI's reasoning models take no other.
+    // The newer of its two names: OpenAI's reasoning models accept no other.
     max_completion_tokens: input.max_tokens,
     ...(stop != null && stop.length > 0 && { stop }),
     ...(user != null && { user: user.length <= 64 ? user : createHash('sha256').update(user).digest('hex') }),
@@ -178,7 +178,7 @@ function chatParameters(input: MessageRequest, notes: MessageNotes): object {
   };
 }
 
-/** What Anthropic does at its own place, and an answer without it would be another one. */
+/** Features that only Anthropic itself provides, and that change the answer. */
 const servedElsewhere = ['container', 'mcp_servers', 'thread', 'inference_geo'];
 
 /** Fields that the chat has under other names, or must not have. */
@@ -187,13 +187,13 @@ const translated = new Set([
   ...['cache_control', 'max_tokens', 'metadata', 'service_tier', 'stop_sequences', ...servedElsewhere],
 ]);
 
-/** Hints to Anthropic's own servers: how to keep a long context small, whom to ask instead, what to diagnose. */
+/** Hints for Anthropic's own servers: how to compact a long context, fallbacks, diagnostics. */
 const serverHints = new Set([
   ...['context_management', 'compaction', 'diagnostics', 'speed', 'fallbacks', 'fallback_credit_token'],
   'billing_policy',
 ]);
 
-/** The fields that a chat has by the same name, and those that nobody here knows. */
+/** Fields with the same name in a chat, and unknown ones. */
 function passedOn(input: MessageRequest, notes: MessageNotes): Record<string, unknown> {
   const kept: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(input)) {
@@ -204,7 +204,7 @@ function passedOn(input: MessageRequest, notes: MessageNotes): Record<string, un
   return kept;
 }
 
-/** Fields of a chat that ask for what a message cannot show, or that the gateway sets itself. */
+/** Chat fields that request what a message cannot show, or that the gateway sets itself. */
 const chatFields = [
   ...['n', 'functions', 'function_call', 'modalities', 'audio', 'logprobs', 'top_logprobs', 'stream_options'],
   'max_completion_tokens',
@@ -223,7 +223,9 @@ function refuseForeignFields(input: MessageRequest): void {
   if (foreign !== undefined) throw invalidParameter(foreign, `'${foreign}' is not a parameter of this endpoint.`);
 }
 
-/** Anthropic's clients begin a thread unasked, and go on without one only where these details say that there is none. */
+/**
+ * Anthropic's clients start a thread unasked, and only continue without one if these details report that it is unsupported.
+ */
 function notOffered(param: string): ApiError {
   const details = { error_code: 'thread_unsupported_request', unsupported: [param] };
   return new ApiError('invalid_request_error', `'${param}' is not offered by this gateway.`, {

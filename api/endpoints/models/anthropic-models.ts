@@ -1,7 +1,7 @@
 import type { Model } from '../../../shared/catalogue/models.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
 
-/** A model as Anthropic describes it (https://docs.claude.com/en/api/models). What the catalogue does not know is null. */
+/** A model in Anthropic's shape (https://docs.claude.com/en/api/models). Unknown facts are null. */
 export interface AnthropicModel {
   readonly type: 'model';
   readonly id: string;
@@ -17,7 +17,7 @@ export interface AnthropicModel {
   readonly line: null;
 }
 
-/** One page of them. */
+/** One page of models. */
 export interface AnthropicModelList {
   readonly data: readonly AnthropicModel[];
   /** Whether there are more in the direction of the paging. */
@@ -28,7 +28,7 @@ export interface AnthropicModelList {
 
 type Query = Readonly<Record<string, string | string[] | undefined>>;
 
-/** A model in Anthropic's shape. */
+/** Converts a model to Anthropic's shape. */
 export function anthropicModel(model: Model): AnthropicModel {
   return {
     type: 'model',
@@ -46,8 +46,8 @@ export function anthropicModel(model: Model): AnthropicModel {
 }
 
 /**
- * A page of models, the newest first: `limit` of them (1 to 1000, 20 where it is left out) after the one that `after_id`
- * names, or before the one of `before_id`.
+ * Returns a page of models, the newest first: `limit` of them (1 to 1000, 20 by default) after `after_id`, or before
+ * `before_id`.
  * @throws ApiError 400 that names the parameter.
  */
 export function anthropicModelList(models: readonly Model[], query: Query): AnthropicModelList {

@@ -17,7 +17,7 @@ interface WireModel {
   readonly object: 'model';
   readonly created: number;
   readonly owned_by: string;
-  /** What OpenAI does not tell of a model; what nobody has said of it is left out. */
+  /** Facts beyond OpenAI's format; unknown ones are omitted. */
   readonly [fact: string]: unknown;
 }
 
@@ -29,7 +29,7 @@ function toWire(model: Model): WireModel {
   return { id, object: 'model', created, owned_by: ownedBy, ...said(facts), ...deprecated };
 }
 
-/** Without what is null: most of a model's prices are. */
+/** Removes null values, such as most prices. */
 function said(facts: object): Record<string, unknown> {
   const known = Object.entries(facts).filter(
     ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
@@ -37,7 +37,7 @@ function said(facts: object): Record<string, unknown> {
   return Object.fromEntries(known.map(([name, value]) => [name, name === 'prices' ? said(value) : value]));
 }
 
-/** Whether a request for models is one of Anthropic's clients, which name the version of the API with each. */
+/** Whether a request for models is from one of Anthropic's clients, which always send their API version. */
 export function wantsAnthropicModels({ path, headers }: Pick<Context, 'path' | 'headers'>): boolean {
   return /^\/v1\/models(\/|$)/.test(path) && headers['anthropic-version'] !== undefined;
 }

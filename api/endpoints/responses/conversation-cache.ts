@@ -1,7 +1,7 @@
 import type { ResponseItem } from '../../../shared/capabilities/response.ts';
 import type { MediaExtent } from '../../pipeline/input-media.ts';
 
-/** A response of this connection, with all that it takes to go on from it. */
+/** A response of this connection, with the data to continue it. */
 export interface CachedResponse {
   readonly id: string;
   /** The job's request, its input first: JSON text, or its bytes. */
@@ -14,26 +14,26 @@ export interface CachedResponse {
 }
 
 /**
- * What the turns of one connection can go on from without a store: the latest response of each lane, in memory only. When
- * they take more than the limit together, the oldest go. https://developers.openai.com/api/docs/guides/websocket-mode
+ * The responses that one connection can continue without a store: the latest of each lane, in memory only. Above the size
+ * limit the oldest are evicted. https://developers.openai.com/api/docs/guides/websocket-mode
  */
 export class ConversationCache {
   readonly #limit: number;
   /** By lane, the oldest first. */
   readonly #latest = new Map<string | undefined, CachedResponse>();
 
-  /** @param limit of all that is kept, in characters or bytes */
+  /** @param limit of all responses together, in characters or bytes */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** The response with this id, whichever lane it was made in. */
+  /** Returns the response with this id, of any lane. */
   find(id: string): CachedResponse | undefined {
     for (const response of this.#latest.values()) if (response.id === id) return response;
     return undefined;
   }
 
-  /** Keeps the latest response of a lane, in place of the one before it. */
+  /** Replaces the latest response of a lane. */
   keep(lane: string | undefined, response: CachedResponse): void {
     this.#latest.delete(lane);
     this.#latest.set(lane, response);
@@ -45,7 +45,7 @@ export class ConversationCache {
     }
   }
 
-  /** Forgets the response that a turn of its own lane has failed to go on from. One of another lane stays. */
+  /** Evicts a response that a request of its own lane failed to continue. One of another lane stays. */
   evict(lane: string | undefined, id: string): void {
     if (this.#latest.get(lane)?.id === id) this.#latest.delete(lane);
   }
@@ -55,7 +55,7 @@ function sizeOf({ request, output }: CachedResponse): number {
   return request.length + output.length;
 }
 
-/** The items of the conversation so far, JSON text of a list: what the response was made from, then what it is. */
+/** The items of the conversation so far, JSON text of a list: the response's input, then its output. */
 export function conversationItems({ request, output }: CachedResponse): string {
   const text = typeof request === 'string' ? request : Buffer.from(request).toString();
   const { input } = JSON.parse(text) as { input: ResponseItem[] };

@@ -1,20 +1,20 @@
 const opening = /^\s*\{\s*"input"\s*:\s*"/;
-/** Whole characters and escapes of a JSON string; stops before an escape that is cut. */
+/** Complete characters and escapes of a JSON string; stops before a truncated escape. */
 const whole = /^(?:[^"\\]+|\\[^u]|\\u[0-9a-fA-F]{4})*/;
 const halfPair = /(?:[\ud800-\udbff]|(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2})$/;
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
 /**
- * The free text of a custom tool out of the arguments of the function that stands for it over a chat, `{"input": "…"}`, as
- * they come in pieces. Arguments of another form are the text themselves.
+ * Extracts the free text of a custom tool from the streamed arguments of its stand-in function in a chat, `{"input": "…"}`.
+ * Arguments of another form are the text themselves.
  */
 export class CustomToolInput {
-  /** All that has been said of the text. */
+  /** The whole text so far. */
   text = '';
   #rest = '';
   #place: 'before' | 'inside' | 'after' = 'before';
 
-  /** Takes a piece of the arguments and answers what it adds to the text. */
+  /** Adds a piece of the arguments and returns the new part of the text. */
   push(piece: string): string {
     if (this.#place === 'after') return '';
     this.#rest += piece;
@@ -27,7 +27,7 @@ export class CustomToolInput {
     return this.#add(this.#decode());
   }
 
-  /** No piece comes any more. Returns what of the text has not been told. */
+  /** Ends the input. Returns the rest of the text. */
   end(): string {
     if (this.#place === 'after') return '';
     const rest = this.#rest;
@@ -39,7 +39,7 @@ export class CustomToolInput {
   #decode(): string {
     const [ready = ''] = whole.exec(this.#rest) ?? [];
     const isClosed = this.#rest[ready.length] === '"';
-    // Half a surrogate pair is no text: it waits for its other half.
+    // Half a surrogate pair waits for its other half.
     const held = isClosed ? 0 : (halfPair.exec(ready)?.[0].length ?? 0);
     const told = ready.slice(0, ready.length - held);
     this.#rest = this.#rest.slice(told.length);

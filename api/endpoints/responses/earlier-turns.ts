@@ -13,27 +13,28 @@ import { viewJob } from '../../replies/view-job.ts';
 import { mediaOf, type ResponseRequirements, type ResponseViewOptions } from './parse-response.ts';
 import { prependItems } from './prepend-items.ts';
 
-/** How long the store may take to show an earlier turn. */
+/** Timeout for reading an earlier turn from the store. */
 const readMs = 5000;
 
 /** A parsed request for a response. */
 export type ParsedResponse = Parsed<ResponseRequirements, ResponseViewOptions>;
 
-/** Who asks, and where. */
+/** The caller and its request. */
 interface Reading extends Pick<ResolveContext, 'services' | 'account' | 'connection'> {
   readonly view: View<ResponseViewOptions>;
 }
 
 /**
- * Puts the items of the turns before in place of what names them: the input and output of `previous_response_id` before
- * the request's own items, and each item in place of its reference. They come from our store, whoever the vendor is.
- * @throws ApiError 400 `previous_response_not_found`, 400 that names the reference, 413 for turns that are too long together.
+ * Inserts the items of earlier turns: the input and output of `previous_response_id` before the request's own items, and
+ * each item instead of its reference. They come from our store, whoever the vendor is.
+ * @throws ApiError 400 `previous_response_not_found`, 400 that names the reference, 413 for turns that are too long
+ * together.
  */
 export function resolveTurns(view: View<ResponseViewOptions>): Resolve<ResponseRequirements, ResponseViewOptions> {
   return async (parsed, context) => {
     const { previousResponseId, references } = parsed.requirements;
     if (previousResponseId === undefined && references.length === 0) return parsed;
-    // Who has a revoked key must not learn what there is.
+    // A revoked key must not reveal which responses exist.
     await context.assertActive();
     const reading = { ...context, view };
     const resolved = references.length === 0 ? parsed : await replaceReferences(reading, parsed, references);
@@ -45,7 +46,7 @@ export function resolveTurns(view: View<ResponseViewOptions>): Resolve<ResponseR
   };
 }
 
-/** A request before whose items others were put: what those show counts, too, here and in the turns that go on from it. */
+/** Adds the media of earlier items to a request, both for its own extent and for the turns that continue it. */
 export function withEarlierMedia(parsed: ParsedResponse, earlier: MediaExtent): ParsedResponse {
   if (earlier === undefined) return parsed;
   const { extent, viewOptions } = parsed;
@@ -53,7 +54,7 @@ export function withEarlierMedia(parsed: ParsedResponse, earlier: MediaExtent): 
   return { ...parsed, extent: { ...extent, ...media }, viewOptions: { ...viewOptions, media } };
 }
 
-/** What a turn goes on from. */
+/** The conversation that a turn continues. */
 interface Conversation {
   /** JSON text of the list of its items. */
   readonly items: string;
@@ -61,7 +62,7 @@ interface Conversation {
   readonly media: MediaExtent;
 }
 
-/** All items of a response: those that it was made from, then those that it is. */
+/** Returns all items of a response: its input, then its output. */
 async function readConversation(reading: Reading, id: string): Promise<Conversation> {
   const job = await findResponseJob(reading, jobIdFromWire(id));
   if (job === undefined) throw notFound(id);
@@ -78,7 +79,7 @@ async function readConversation(reading: Reading, id: string): Promise<Conversat
   return { items: joinedLists(input.text, JSON.stringify(output)), media: joinedMedia(input.media, mediaOf(output)) };
 }
 
-/** What a promise answers; undefined when that is not kept any more. */
+/** Resolves to undefined instead of rejecting with `resume_expired`. */
 async function unlessExpired<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;
@@ -88,7 +89,7 @@ async function unlessExpired<T>(reading: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Every turn is run, and kept, with all that it names: together that may be as long as a request may be. */
+/** A turn runs and is stored with all earlier items: together they have the size limit of a request. */
 function tooLong(param: string): ApiError {
   const limit = `${largestBody / 1024 / 1024} MiB`;
   const message = `With the earlier turns it names the request is too large: at most ${limit} are accepted.`;
@@ -101,7 +102,7 @@ function notFound(id: string): ApiError {
   });
 }
 
-/** The job of a stored response of the caller; undefined where there is none. */
+/** Returns the job of the caller's stored response, if there is one. */
 export async function findResponseJob(
   { services, account, connection }: Omit<Reading, 'view'>,
   jobId: string | undefined,
@@ -118,7 +119,7 @@ async function isStored(services: ResolveContext['services'], job: JobState): Pr
   return echo !== undefined && echo.store !== false;
 }
 
-/** The items a response was made from, earlier turns' first; undefined where they are not kept any more. */
+/** The input items of a response, earlier turns' first; undefined if they are no longer stored. */
 export async function readInputItems(
   { services, connection }: Pick<Reading, 'services' | 'connection'>,
   job: JobState,
@@ -127,7 +128,7 @@ export async function readInputItems(
   return input === undefined ? undefined : (JSON.parse(input.text) as ResponseItem[]);
 }
 
-/** The same as the JSON text of a list: cut out of the request, because to parse a long one holds everybody up. */
+/** The same as JSON text of a list, sliced from the request: parsing a long one would block the event loop. */
 async function readInput(
   { services, connection }: Pick<Reading, 'services' | 'connection'>,
   job: JobState,
@@ -141,7 +142,7 @@ async function readInput(
 
 const head = '{"input":';
 
-/** The input in the text of a request as `parseResponse` makes it, whatever was put before its items. */
+/** Slices the input from the text of a request made by `parseResponse`, including prepended items. */
 function inputOf(
   request: string,
   { viewOptions }: { readonly viewOptions: Pick<ResponseViewOptions, 'afterInput'> },
@@ -155,7 +156,7 @@ function joinedLists(...lists: readonly string[]): string {
   return `[${items.join(',')}]`;
 }
 
-/** The items a response is, with the encrypted reasoning that a native vendor needs to go on. */
+/** The output items of a response, with the encrypted reasoning that a native vendor needs to continue. */
 async function readOutputItems({ services, connection, view }: Reading, job: JobState): Promise<ResponseItem[]> {
   const viewed = await viewJob(services, job, services.baseUrl);
   const viewOptions = { ...(viewed.viewOptions as ResponseViewOptions), include: ['reasoning.encrypted_content'] };
@@ -164,7 +165,7 @@ async function readOutputItems({ services, connection, view }: Reading, job: Job
   return (JSON.parse(body) as { output: ResponseItem[] }).output;
 }
 
-/** @throws ApiError 400 that names the first reference that leads nowhere, 413 for items that are too long together. */
+/** @throws ApiError 400 that names the first unknown reference, 413 for items that are too long together. */
 async function replaceReferences(
   reading: Reading,
   parsed: ParsedResponse,
@@ -183,7 +184,7 @@ async function replaceReferences(
     if (found === undefined) {
       throw invalidParameter(`input[${index}].id`, `Item with id '${shownId(String(item.id))}' not found.`);
     }
-    // A short reference may stand for a long item, and any number of times.
+    // A short reference may stand for a long item, repeatedly.
     length += found.length;
     if (length > largestBody) throw tooLong('input');
     items.push(found);
@@ -194,14 +195,14 @@ async function replaceReferences(
   return withEarlierMedia({ ...parsed, request: whole } as ParsedResponse, media);
 }
 
-/** An item that a reference names. */
+/** A referenced item. */
 interface NamedItem {
   /** JSON. */
   readonly text: string;
   readonly media: MediaExtent;
 }
 
-/** The items of these ids, up to the first that is not there. @throws ApiError 413. */
+/** Returns the items of these ids, up to the first missing one. @throws ApiError 413. */
 async function readNamedItems(reading: Reading, ids: readonly string[]): Promise<ReadonlyMap<string, NamedItem>> {
   const wanted = new Set(ids);
   const found = new Map<string, NamedItem>();
@@ -224,7 +225,7 @@ async function readNamedItems(reading: Reading, ids: readonly string[]): Promise
   return found;
 }
 
-/** The items that a response is and was made from; none where it is not kept. */
+/** Returns the output and input items of a response; none if it is not stored. */
 async function readItems(reading: Reading, jobId: string | undefined): Promise<readonly ResponseItem[]> {
   const job = await findResponseJob(reading, jobId);
   if (job === undefined) return [];
@@ -232,7 +233,7 @@ async function readItems(reading: Reading, jobId: string | undefined): Promise<r
   return [...(output ?? []), ...withItemIds((await readInputItems(reading, job)) ?? [], job.id)];
 }
 
-/** Input items under ids of their own, where their caller gave them none. */
+/** Gives input items without an id their own. */
 export function withItemIds(items: readonly ResponseItem[], jobId: string): ResponseItem[] {
   const prefixes: Readonly<Record<string, string>> = {
     function_call: 'fc',

@@ -9,7 +9,7 @@ import type { EmitEvent } from './response-event.ts';
 
 type Fields = Record<string, unknown>;
 
-/** A chat's call, before its name is known: pieces of its arguments may come first. */
+/** A chat's call before its name is known: pieces of its arguments may come first. */
 interface CallSlot {
   id: string | undefined;
   early: string;
@@ -17,7 +17,7 @@ interface CallSlot {
   outputIndex: number;
 }
 
-/** What the fold needs to know of the request. */
+/** Facts of the request that the fold needs. */
 export interface ChatResponseOptions {
   readonly jobId: string;
   readonly tools: readonly ResponseTool[];
@@ -26,12 +26,12 @@ export interface ChatResponseOptions {
 }
 
 /**
- * Folds the chunks of a chat into the items of a response, telling each as OpenAI's events do. A response says one thing
- * after the other: reasoning, messages and calls end when something else begins; of calls only those that are whole, since
- * a chat may say several at once.
+ * Folds the chunks of a chat into the items of a response and emits OpenAI's events for each. A response is sequential:
+ * reasoning, messages and calls end when another item starts. Only complete calls end then, since a chat may stream several
+ * at once.
  */
 export class ChatResponseFold {
-  /** The items that have ended, by their place. */
+  /** The ended items by output index. */
   readonly output: ResponseItem[] = [];
   finishReason: string | undefined;
   readonly #options: ChatResponseOptions;
@@ -40,7 +40,7 @@ export class ChatResponseFold {
   readonly #calls = new Map<number, CallSlot>();
   #count = 0;
   #saysMore = false;
-  /** Google's, of the text so far, as long as no call has followed it: calls are what needs it. */
+  /** Google's signature of the text so far, while no call has followed it: only calls need it. */
   #textSignature: string | undefined;
   #open: { readonly item: GrowingMessage | GrowingReasoning; readonly outputIndex: number } | undefined;
 
@@ -50,7 +50,7 @@ export class ChatResponseFold {
     this.#tools = new Map(callableTools(options.tools).map((tool) => [flatToolName(tool.namespace, tool.name), tool]));
   }
 
-  /** Takes what a chunk says of its first choice; a response has no other. */
+  /** Adds the delta of a chunk's first choice; a response has no other. */
   take({ choices }: { readonly choices?: unknown }): void {
     for (const choice of Array.isArray(choices) ? (choices as Fields[]) : []) {
       if (Number(choice.index ?? 0) !== 0) continue;
@@ -59,7 +59,7 @@ export class ChatResponseFold {
     }
   }
 
-  /** Ends what is open. An answer without a word is an empty message, unless it was cut off before the first. */
+  /** Ends open items. An answer without text is an empty message, unless it was truncated before it began. */
   end(): void {
     const isCut = this.incompleteReason !== undefined;
     if (!this.#saysMore && !isCut) this.#message().addText('', []);
@@ -77,7 +77,7 @@ export class ChatResponseFold {
   }
 
   #takeDelta(delta: Fields, logprobs: readonly Fields[]): void {
-    // Two names are common for it; a vendor that sends both says the same by them.
+    // Both names are common; a vendor that sends both repeats the text.
     const reasoning = textOf(delta.reasoning_content) || textOf(delta.reasoning);
     if (reasoning !== '') this.#reasoning().add(reasoning);
     const content = textOf(delta.content);

@@ -14,10 +14,10 @@ import { wholeItemEvents } from './whole-item-events.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a fold needs of the job. */
+/** Facts of the job that a fold needs. */
 export type FoldedJob = Pick<ViewedJob, 'id' | 'viewOptions'>;
 
-/** What the view knows of the request: nothing, once that has expired. */
+/** The view options of the request, with defaults for an expired one. */
 export function optionsOf({ viewOptions }: Pick<ViewedJob, 'viewOptions'>): ResponseViewOptions {
   return { echo: {}, include: [], afterInput: 0, ...viewOptions };
 }
@@ -26,13 +26,13 @@ export function optionsOf({ viewOptions }: Pick<ViewedJob, 'viewOptions'>): Resp
 export type ResponseEnd = ResponseProgress & { readonly status: 'completed' | 'incomplete' | 'failed' | 'cancelled' };
 
 /**
- * Folds the frames of a response into the events about its items, whichever kind the frames are of (see
- * shared/capabilities/response.ts), and into how it ended. A third kind is of its own making: `joinedFrames`.
+ * Folds the frames of a response, of any kind (see shared/capabilities/response.ts), into the events of its items and its
+ * end. It also defines a third kind of frames: `joinedFrames`.
  */
 export class ResponseFold {
-  /** How it ended; undefined until it has. */
+  /** How it ended; undefined until then. */
   end: ResponseEnd | undefined;
-  /** The items that have ended, by their place. */
+  /** The ended items by output index. */
   #output: ResponseItem[] = [];
   #serviceTier: unknown;
   #events: ResponseEvent[] = [];
@@ -47,7 +47,7 @@ export class ResponseFold {
     this.#chat = new ChatResponseFold({ jobId: job.id, tools, isSummarized }, (event) => this.#events.push(event));
   }
 
-  /** Takes the next frame and answers the events that it becomes. */
+  /** Adds the next frame and returns the resulting events. */
   push(frame: Frame): readonly ResponseEvent[] {
     this.#events = [];
     if (frame.type === 'delta') this.#takeDelta(JSON.parse(frame.text) as Fields);
@@ -68,7 +68,7 @@ export class ResponseFold {
     this.#chat.take(fields);
   }
 
-  /** An event of the vendor's, its ids made ours. */
+  /** Passes on a vendor's event with our own ids. */
   #takeEvent(event: ResponseEvent): void {
     const item = event.item as ResponseItem | undefined;
     const own = {
@@ -135,12 +135,12 @@ export class ResponseFold {
   }
 }
 
-/** Places of items that have not ended are empty. */
+/** Unfinished items leave holes. */
 function ended(items: readonly (ResponseItem | undefined)[]): ResponseItem[] {
   return items.filter((item) => item !== undefined);
 }
 
-/** The fold of all frames of a response that has ended. */
+/** The fold of all frames of an ended response. */
 export function foldedResponse(job: FoldedJob, frames: readonly Frame[]): ResponseEnd {
   const fold = new ResponseFold(job);
   for (const frame of frames) fold.push(frame);
@@ -149,8 +149,9 @@ export function foldedResponse(job: FoldedJob, frames: readonly Frame[]): Respon
 }
 
 /**
- * The fewest frames that say as a whole what these said: one with the items, as `{"items": […]}`, one that adds nothing, and
- * an end (an error alone, where no item had ended before it). Who has seen the frames up to the last but one goes on at the end alone; in the joined frame before it nobody can.
+ * Joins frames to the fewest equivalent ones: one with the items, as `{"items": […]}`, one that adds nothing, and an end (an
+ * error alone, if no item had ended). A reader at the last but one original frame resumes at the end alone; no position is
+ * within the joined frame.
  */
 export function joinedFrames(job: FoldedJob, frames: readonly Frame[]): readonly Frame[] {
   if (frames.length <= 3) return frames;

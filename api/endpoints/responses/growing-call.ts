@@ -3,7 +3,7 @@ import type { CallableTool } from '../../../shared/capabilities/response-tools.t
 import { CustomToolInput } from './custom-tool-input.ts';
 import type { ItemPosition } from './growing-message.ts';
 
-/** A call of a tool of the caller's while a chat says it: of a function, or of a custom tool that a function stands for. */
+/** A streamed call of one of the caller's tools: a function, or a custom tool with a stand-in function. */
 export class GrowingCall {
   readonly #place: ItemPosition;
   readonly #tool: CallableTool;
@@ -12,7 +12,7 @@ export class GrowingCall {
   readonly #input: CustomToolInput | undefined;
   #arguments = '';
 
-  /** @param callId the chat's name for the call; the item's own where it has none */
+  /** @param callId the chat's id of the call; defaults to the item's own */
   constructor(place: ItemPosition, tool: CallableTool, callId: string | undefined) {
     this.#place = place;
     this.#tool = tool;
@@ -23,7 +23,7 @@ export class GrowingCall {
     emit({ type: 'response.output_item.added', output_index: outputIndex, item: this.#item('in_progress') });
   }
 
-  /** Whether the arguments are a whole object: nothing can follow it. */
+  /** Whether the arguments are a complete object, which nothing can follow. */
   get isComplete(): boolean {
     if (!this.#arguments.startsWith('{')) return false;
     try {

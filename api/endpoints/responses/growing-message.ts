@@ -3,7 +3,7 @@ import type { EmitEvent } from './response-event.ts';
 
 type Fields = Record<string, unknown>;
 
-/** Where an item of a response over a chat stands. */
+/** The position of an item of a response over a chat. */
 export interface ItemPosition {
   readonly jobId: string;
   readonly outputIndex: number;
@@ -22,7 +22,7 @@ interface RefusalPart {
   refusal: string;
 }
 
-/** A message of a response while a chat says it. Telling its beginning, its pieces and its end is its work. */
+/** A streamed message of a response. It emits the events of its start, its pieces and its end. */
 export class GrowingMessage {
   readonly #place: ItemPosition;
   readonly #id: string;
@@ -96,7 +96,7 @@ export class GrowingMessage {
     this.#emit('response.content_part.done', { part });
   }
 
-  /** An event about the last part. */
+  /** Emits an event of the last part. */
   #emit(type: string, fields: Fields): void {
     this.#place.emit({
       type,
@@ -112,13 +112,13 @@ export class GrowingMessage {
   }
 }
 
-/** Chats put what they cite under the name of its type. */
+/** Chats nest a citation under the name of its type. */
 function flatAnnotation(annotation: Fields): Fields {
   const { type, [String(type)]: cited, ...rest } = annotation;
   return typeof cited === 'object' && cited !== null ? { type, ...rest, ...cited } : annotation;
 }
 
-/** Chats may leave out the bytes of a token; a response has them. */
+/** Chats may omit the bytes of a token; a response has them. */
 function withBytes(entry: Fields): Fields {
   const own = { ...entry, bytes: entry.bytes ?? [...Buffer.from(String(entry.token))] };
   const top = Array.isArray(entry.top_logprobs) ? (entry.top_logprobs as Fields[]) : [];

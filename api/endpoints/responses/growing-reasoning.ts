@@ -1,7 +1,7 @@
 import { ownItemId, type ResponseItem } from '../../../shared/capabilities/response.ts';
 import type { ItemPosition } from './growing-message.ts';
 
-/** How a response shows reasoning: the text itself, or, where the caller asked for one, as its summary. */
+/** Forms of reasoning in a response: the text itself, or its summary if the caller requested one. */
 const forms = {
   text: {
     index: 'content_index',
@@ -19,7 +19,7 @@ const forms = {
   },
 } as const;
 
-/** The reasoning of a response while a chat says it: one part of text, if any, and what vouches for it. */
+/** The streamed reasoning of a response: at most one part of text, and its signature. */
 export class GrowingReasoning {
   readonly #place: ItemPosition;
   readonly #form: (typeof forms)[keyof typeof forms];
@@ -36,12 +36,12 @@ export class GrowingReasoning {
     emit({ type: 'response.output_item.added', output_index: outputIndex, item });
   }
 
-  /** Whether it has its signature: another thought is an item of its own. */
+  /** Whether it has its signature: further thoughts are separate items. */
   get isSigned(): boolean {
     return this.#encrypted !== undefined;
   }
 
-  /** @param encrypted its `encrypted_content`, which callers send back as it is */
+  /** @param encrypted its `encrypted_content`, which callers return unchanged */
   sign(encrypted: string): void {
     this.#encrypted = encrypted;
   }

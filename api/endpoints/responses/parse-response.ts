@@ -13,39 +13,37 @@ import { responseChatFields } from './response-chat-fields.ts';
 import { responseEcho } from './response-echo.ts';
 import { type ChatRefusal, ignoredByChat, refusedByChat } from './response-over-chat.ts';
 
-/** What the endpoint needs to know of a request for a response, before it becomes a job. */
+/** Facts of a request for a response that the endpoint needs before it becomes a job. */
 export interface ResponseRequirements {
-  /** The response that this one goes on from, as its caller named it. */
+  /** The response that this one continues, as the caller named it. */
   readonly previousResponseId: string | undefined;
-  /** Ids of the items that are only named: `{type: 'item_reference', id}`. */
+  /** Ids of referenced items: `{type: 'item_reference', id}`. */
   readonly references: readonly string[];
-  /** Why a chat cannot stand in for the vendor's own Responses API. */
+  /** Why a chat cannot replace the vendor's own Responses API. */
   readonly chatRefused: ChatRefusal | undefined;
-  /** Names of the fields and hosted tools that a chat leaves out. */
+  /** Names of fields and hosted tools that a chat ignores. */
   readonly chatIgnored: readonly string[];
-  /** Fields of the chat that stands in. */
+  /** Fields of the substitute chat. */
   readonly chatFields: readonly string[];
   readonly limits: ModelLimits;
 }
 
-/** What the view needs to know of a request for a response. */
+/** View options of a response. */
 export interface ResponseViewOptions {
   /** The fields of the Response object that repeat the request. */
   readonly echo: Readonly<Record<string, unknown>>;
   readonly include: readonly string[];
-  /** Characters of the job's request behind its input: with them the input is cut out of it without being parsed. */
+  /** Characters of the job's request after its input, by which the input is sliced without parsing. */
   readonly afterInput: number;
-  /** The images and documents of the whole input, for the turns that go on from here. */
+  /** The images and documents of the whole input, for the turns that continue it. */
   readonly media?: MediaExtent;
 }
 
-/**
- * Parses `POST /v1/responses`. Its request begins with `"input"`, so that earlier turns can be put before it as text.
- */
+/** Parses `POST /v1/responses`. Its request starts with `"input"`, so that earlier turns can be prepended as text. */
 export const parseResponse: Parse<ResponseRequirements, ResponseViewOptions> = (body) =>
   parseResponseFields(parseJson(body));
 
-/** The same for a body that is parsed already. */
+/** The same for a parsed body. */
 export function parseResponseFields(
   fields: Record<string, unknown>,
 ): ParsedRequest<ResponseRequirements, ResponseViewOptions> {
@@ -84,7 +82,7 @@ export function parseResponseFields(
   };
 }
 
-/** Fields of a chat that would replace what the gateway says itself, or multiply what is held for one answer. */
+/** Chat fields that would override the gateway's own, or multiply the hold of an answer. */
 const chatFields = [
   ...['messages', 'n', 'best_of', 'max_tokens', 'max_completion_tokens', 'functions', 'function_call', 'modalities'],
   'audio',
@@ -96,7 +94,7 @@ function refuseChatFields(request: ResponseRequest): void {
   if (foreign !== undefined) throw invalidParameter(foreign, `'${foreign}' is not a parameter of this endpoint.`);
 }
 
-/** Input as items that all have a type. */
+/** Converts input to items that all have a type. */
 function inputItems(input: ResponseRequest['input']): readonly RequestItem[] {
   if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }];
   return (input ?? []).map((item) => {
@@ -105,13 +103,13 @@ function inputItems(input: ResponseRequest['input']): readonly RequestItem[] {
   });
 }
 
-/** What comes behind the input. Apart from it, because in one object a field named by a number would come before it. */
+/** The text after the input. Separate, because in one object a field with a numeric name would precede the input. */
 function textAfterInput(fields: Record<string, unknown>): string {
   const rest = JSON.stringify(fields);
   return `${rest === '{}' ? '' : ','}${rest.slice(1)}`;
 }
 
-/** Whether items hold image, audio or file data themselves (a link to it is none), and say in what detail to look at it. */
+/** Whether items contain image, audio or file data (rather than links), and set the detail of images or files. */
 function readParts(items: readonly RequestItem[]): {
   hasMedia: boolean;
   hasImageDetail: boolean;
@@ -138,12 +136,12 @@ function readParts(items: readonly RequestItem[]): {
   return { ...found, media: media.extent };
 }
 
-/** Items whose parts may be images and documents: what others hold a vendor may read as text. */
+/** Items whose parts may be images and documents: a vendor may read those of others as text. */
 const shownItems = new Set<unknown>([
   ...['message', 'function_call_output', 'custom_tool_call_output', 'computer_call_output', undefined, null],
 ]);
 
-/** The images and documents of items, as a hold is reckoned by. */
+/** The images and documents of items, for the estimate of a hold. */
 export function mediaOf(items: readonly RequestItem[]): MediaExtent {
   const media = new InputMedia();
   for (const item of items) addMedia(item, media);

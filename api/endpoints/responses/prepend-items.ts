@@ -1,9 +1,8 @@
 const head = '{"input":[';
 
 /**
- * The text of a response job with more items before its own: the turns that it goes on from. Neither is parsed, however
- * long they are.
- * @param request JSON text (or its bytes) that begins with `"input"`, as `parseResponse` makes it
+ * Inserts earlier turns before the items of a response job's text. Neither is parsed, however long they are.
+ * @param request JSON text (or its bytes) that starts with `"input"`, as made by `parseResponse`
  * @param items JSON text of a list: `[…]`
  */
 export function prependItems<Request extends string | Uint8Array<ArrayBuffer>>(

@@ -9,7 +9,7 @@ const ownFields = new Set([
   ...['client_metadata', 'conversation', 'previous_response_id', 'background', 'store'],
 ]);
 
-/** What a response calls the fields of the chat that stands in for it. */
+/** A response's names of the fields of the substitute chat. */
 export const responseFieldNames: Readonly<Record<string, string>> = {
   max_completion_tokens: 'max_output_tokens',
   response_format: 'text.format',
@@ -19,7 +19,7 @@ export const responseFieldNames: Readonly<Record<string, string>> = {
   'messages.content.image_url.detail': 'input.content.detail',
 };
 
-/** The fields that the chat standing in for a response asks for (see `givenChatFields`). */
+/** The fields of the chat that replaces a response (see `givenChatFields`). */
 export function responseChatFields(request: ResponseRequest): string[] {
   const { text, reasoning, include, tools, max_output_tokens: maximum } = request;
   const hasTools = callableTools(tools ?? []).length > 0;

@@ -2,7 +2,7 @@ import type { ResponseRequest } from '../../../shared/capabilities/response-requ
 import type { ResponseTool } from '../../../shared/capabilities/response-tools.ts';
 
 /**
- * The fields of OpenAI's `Response` object that repeat its request, with OpenAI's defaults for those it leaves out.
+ * The fields of OpenAI's `Response` object that repeat its request, with OpenAI's defaults for missing ones.
  * https://platform.openai.com/docs/api-reference/responses/object
  */
 export function responseEcho(request: ResponseRequest): Record<string, unknown> {
@@ -38,7 +38,7 @@ export function responseEcho(request: ResponseRequest): Record<string, unknown> 
   };
 }
 
-/** Functions show all that OpenAI's object has of them; it calls them strict unless the caller did not want it. */
+/** Shows all fields of functions in OpenAI's object, which are strict by default. */
 function shownTool(tool: ResponseTool): ResponseTool {
   if (tool.type !== 'function') return tool;
   return {

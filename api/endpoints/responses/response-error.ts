@@ -1,6 +1,6 @@
 import type { ApiError } from '../../../shared/errors.ts';
 
-/** OpenAI's `ResponseErrorCode`: the only codes that the `error` of a response may have. */
+/** OpenAI's `ResponseErrorCode`: the only codes of a response's `error`. */
 const codes = new Set([
   'server_error',
   'rate_limit_exceeded',
@@ -24,7 +24,7 @@ const codes = new Set([
   'image_file_not_found',
 ]);
 
-/** An error as the `error` of a response that failed by it; null for one that was cancelled. */
+/** Converts an error to the `error` of a failed response; null for a cancelled one. */
 export function responseError(error: ApiError): { readonly code: string; readonly message: string } | null {
   if (error.code === 'cancelled') return null;
   return { code: codeOf(error), message: error.message };

@@ -2,7 +2,7 @@ import type { ResponseItem } from '../../../shared/capabilities/response.ts';
 import type { ViewedJob } from '../../replies/view.ts';
 import type { ResponseViewOptions } from './parse-response.ts';
 
-/** How far a response is, as its object says it. */
+/** The progress of a response in the form of its object. */
 export interface ResponseProgress {
   readonly status: 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
   readonly output?: readonly ResponseItem[];
@@ -11,7 +11,7 @@ export interface ResponseProgress {
   readonly incompleteReason?: string | undefined;
   /** Seconds since 1970. */
   readonly completedAt?: number | undefined;
-  /** What the vendor says beside these: its service tier, say. */
+  /** Further fields of the vendor, such as its service tier. */
   readonly more?: Readonly<Record<string, unknown>>;
 }
 

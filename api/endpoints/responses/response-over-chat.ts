@@ -3,13 +3,13 @@ import type { RequestItem } from '../../../shared/capabilities/response-items.ts
 import type { ResponseRequest } from '../../../shared/capabilities/response-request.ts';
 import { callableTools, chosenTools, type ResponseTool } from '../../../shared/capabilities/response-tools.ts';
 
-/** What a chat cannot do of a request for a response: the parameter, and why. */
+/** A feature that a chat lacks: the parameter, and why. */
 export interface ChatRefusal {
   readonly param: string;
   readonly reason: string;
 }
 
-/** The first parameter of a request that only a vendor with the Responses API can do, or undefined. */
+/** Returns the first parameter that needs a vendor with the Responses API, if any. */
 export function refusedByChat(request: ResponseRequest): ChatRefusal | undefined {
   const { context_management: management, input } = request;
   if (management != null && management.length > 0) {
@@ -19,8 +19,8 @@ export function refusedByChat(request: ResponseRequest): ChatRefusal | undefined
 }
 
 /**
- * Values of OpenAI's Response object. A vendor with the Responses API checks what it is sent; over a chat nobody else would,
- * and the response repeats them.
+ * Values of OpenAI's Response object. A vendor with the Responses API validates them itself; over a chat only this check
+ * does, and the response repeats them.
  */
 const responseValues: readonly (readonly [param: string, read: (request: ResponseRequest) => unknown, string[]])[] = [
   ['service_tier', (request) => request.service_tier, ['auto', 'default', 'flex', 'scale', 'priority', 'fast']],
@@ -42,7 +42,7 @@ function unknownValue(request: ResponseRequest): ChatRefusal | undefined {
   return undefined;
 }
 
-/** A choice is refused when no tool that it may mean is left. */
+/** A choice is refused when no tool remains that it may mean. */
 function refusedChoice({ tools, tool_choice: choice }: ResponseRequest): ChatRefusal | undefined {
   const insists = choice === 'required' || typeof choice === 'object';
   if (!insists || choice === null) return undefined;
@@ -55,7 +55,7 @@ function isNamespace({ type }: ResponseTool): boolean {
   return type === 'namespace';
 }
 
-/** Types of items that a chat holds in a form of its own. */
+/** Types of items that a chat has in another form. */
 const chatItems = new Set([
   'message',
   'function_call',
@@ -87,7 +87,7 @@ function isKeptElsewhere(part: { readonly [field: string]: unknown }): boolean {
   return part.file_id != null || part.file_url != null;
 }
 
-/** The fields of a request that a chat leaves out, hosted tools and their calls by their types. */
+/** The fields of a request that a chat ignores, hosted tools and their calls by their types. */
 export function ignoredByChat(request: ResponseRequest): string[] {
   const { input, tools, include, reasoning, stream_options: options } = request;
   const hints = ['max_tool_calls', 'client_metadata'].filter((name) => request[name] != null);
@@ -104,7 +104,7 @@ export function ignoredByChat(request: ResponseRequest): string[] {
   ];
 }
 
-/** Types are the caller's text; in a header stands only what cannot end it. */
+/** Types are the caller's text, and must not break the header. */
 function headerWord(type: string): string {
   return /^[\w.-]+$/.test(type) ? type : 'tools';
 }

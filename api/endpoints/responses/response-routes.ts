@@ -35,15 +35,15 @@ const readMs = 5000;
 export interface ResponseRoutes {
   /** `GET /v1/responses/{id}`: the response; with `stream=true` its events, from `starting_after` on. */
   readonly retrieve: Middleware<State>;
-  /** `DELETE /v1/responses/{id}`: its body goes, its row in the ledger stays. One that runs is cancelled first. */
+  /** `DELETE /v1/responses/{id}`: deletes its body; its row in the ledger stays. A running one is cancelled first. */
   readonly remove: Middleware<State>;
-  /** `POST /v1/responses/{id}/cancel`: one in the background; answers it as it is then. */
+  /** `POST /v1/responses/{id}/cancel`: cancels one in the background and returns it. */
   readonly cancel: Middleware<State>;
-  /** `GET /v1/responses/{id}/input_items`: all items that it was made from, those of earlier turns too. */
+  /** `GET /v1/responses/{id}/input_items`: all its input items, including those of earlier turns. */
   readonly inputItems: Middleware<State>;
 }
 
-/** A response that a request names. */
+/** The response of a request's path. */
 interface NamedResponse {
   readonly services: ResponseRoutesDependencies;
   readonly ctx: Context;
@@ -113,23 +113,23 @@ async function remove({ services, ctx, job, connection }: NamedResponse): Promis
 }
 
 /**
- * The events of a response in the background, which was made with `stream`. Where the client's copy ends is told by
- * `starting_after`, a `sequence_number`, or by `Last-Event-ID`.
+ * Streams the events of a background response that was created with `stream`. The client's position is in `starting_after`,
+ * a `sequence_number`, or in `Last-Event-ID`.
  */
 async function streamAgain({ services, ctx, view, job, connection }: NamedResponse): Promise<void> {
   if (!isBackground(await viewJob(services, job, services.baseUrl)) || !job.stream) {
     throw invalidParameter('stream', "Only a response made with 'background' and 'stream' can be streamed again.");
   }
-  // Padding against listeners is the vendor's; none is added here.
+  // Obfuscating padding is up to the vendor; none is added here.
   if (readSwitch(ctx.query, 'include_obfuscation')) ctx.set('x-sluice-ignored', 'include_obfuscation');
   const after = readStartingAfter(ctx);
-  // A client that reconnects by itself asks the same again, and says by the header what came since.
+  // A client that reconnects on its own repeats the query, and has its latest position in the header.
   const resumeAfter = ctx.headers['last-event-id'] ? readPosition(ctx) : undefined;
   const shown = after === undefined ? view : startingAfter(view, after);
   await followEvents({ ctx, services, connection, job, view: shown, resumeAfter, isWatcher: true });
 }
 
-/** What `include` asks for, with OpenAI's clients' `[]` behind its name or without. @throws ApiError 400. */
+/** Reads `include`, also as `include[]`, which OpenAI's clients send. @throws ApiError 400. */
 function readIncluded(query: ParsedUrlQuery): readonly string[] {
   const values = [query.include, query['include[]']].flat().filter((value) => value !== undefined);
   const unknown = values.find((value) => !includable.safeParse(value).success);
@@ -137,14 +137,14 @@ function readIncluded(query: ParsedUrlQuery): readonly string[] {
   throw invalidParameter('include', `Invalid 'include': expected one of ${includable.options.join(', ')}.`);
 }
 
-/** A parameter that is `true` or `false`; left out: false. @throws ApiError 400. */
+/** Reads a parameter that is `true` or `false`; false by default. @throws ApiError 400. */
 function readSwitch(query: ParsedUrlQuery, param: string): boolean {
   const value = query[param] ?? 'false';
   if (value === 'true' || value === 'false') return value === 'true';
   throw invalidParameter(param, `Invalid '${param}': expected true or false.`);
 }
 
-/** The view that shows more than the request for the response itself asked for. */
+/** Extends a view by further values of `include`. */
 function including(view: View, included: readonly string[]): View {
   const { resource } = view;
   const asked = (job: ViewedJob): ViewedJob => {
@@ -165,7 +165,7 @@ function readStartingAfter({ query }: Context): number | undefined {
   throw invalidParameter('starting_after', "Invalid 'starting_after': expected a sequence number.");
 }
 
-/** The view without the events up to a sequence number. Views write it first among what varies in an event. */
+/** Omits the events up to a sequence number from a view. Views write it first of an event's varying fields. */
 function startingAfter(view: View, sequenceNumber: number): View {
   return {
     ...view,
@@ -175,7 +175,7 @@ function startingAfter(view: View, sequenceNumber: number): View {
         events(frame).map((event) => {
           const number = /"sequence_number":(\d+)/.exec(event)?.[1];
           const isDelivered = number !== undefined && Number(number) <= sequenceNumber;
-          // Its place is kept, for an event's id counts it.
+          // Kept as an empty event, because event ids count it.
           return isDelivered ? '' : event;
         });
     },
@@ -195,7 +195,7 @@ async function listInputItems({ services, ctx, job, connection }: NamedResponse)
   ctx.body = pageOf(ordered.slice(from, from + limit + 1), limit);
 }
 
-/** An input item as OpenAI lists it: what a request may leave out is filled in. */
+/** An input item in OpenAI's list format, with defaults for optional fields. */
 function asResource(item: ResponseItem): ResponseItem {
   if (item.type !== undefined && item.type !== 'message') return { ...item, status: item.status ?? 'completed' };
   const { content, role } = item;

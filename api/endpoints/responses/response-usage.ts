@@ -1,6 +1,6 @@
 type Counts = Readonly<Record<string, unknown>>;
 
-/** A chat's `usage` as OpenAI's `ResponseUsage`, an estimate marked as one; null where there is none. */
+/** Converts a chat's `usage` to OpenAI's `ResponseUsage`, with estimates marked; null if missing. */
 export function responseUsage(usage: unknown): Counts | null {
   if (typeof usage !== 'object' || usage === null) return null;
   const { prompt_tokens: input, completion_tokens: output, total_tokens: total, ...rest } = usage as Counts;

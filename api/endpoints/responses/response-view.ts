@@ -10,9 +10,9 @@ import type { ResponseEvent } from './response-event.ts';
 import { type ResponseProgress, responseObject } from './response-object.ts';
 
 /**
- * Responses, native or over a chat. Streamed: OpenAI's events, numbered from 0; one that failed ends with
- * `response.failed`, any other with its last event and `[DONE]`. A held answer watched as a stream says each of its texts
- * in one piece.
+ * The view of responses, native or over a chat. Streamed: OpenAI's events, numbered from 0; a failed one ends with
+ * `response.failed`, others with their last event and `[DONE]`. A held answer watched as a stream has each of its texts in
+ * one piece.
  */
 export const responseView: View<ResponseViewOptions> = {
   stream: (job) => {
@@ -33,7 +33,7 @@ export const responseView: View<ResponseViewOptions> = {
   },
   opensAtOnce: (job) => isBackground(job),
   held: (job, frames) => JSON.stringify(shownResponse(job, foldedResponse(job, frames))),
-  // Whoever watches a response in the background goes on at any of its events.
+  // A watcher of a background response may resume at any of its events.
   final: (frames, job) => {
     if (isBackground(job)) return frames.filter(({ type }) => type !== 'progress');
     return joinedFrames(job, frames);
@@ -51,7 +51,7 @@ function eventText(event: ResponseEvent, sequence: number): string {
   return sseEvent(type, JSON.stringify({ type, sequence_number: sequence, ...fields }));
 }
 
-/** The events before the first frame's own. In the background the first two come at once. */
+/** The events before the first frame's own. In the background the first two are sent at once. */
 function beginningOf(job: ViewedJob<ResponseViewOptions>): ResponseEvent[] {
   const isQueued = isBackground(job);
   const at = (status: 'queued' | 'in_progress'): Record<string, unknown> => responseObject(job, { status });
@@ -86,14 +86,14 @@ function shownEvent(job: ViewedJob<ResponseViewOptions>, event: ResponseEvent): 
   return event.item === undefined ? event : { ...event, item: shownItem(job, event.item as ResponseItem) };
 }
 
-/** The vendor encrypts its reasoning for the next turn in any case; callers see that only where `withoutUnasked` says so. */
+/** The vendor always encrypts its reasoning for the next turn; callers see it only if `withoutUnasked` keeps it. */
 function shownItem(job: ViewedJob<ResponseViewOptions>, item: ResponseItem): ResponseItem {
   return withoutUnasked(item, optionsOf(job).include);
 }
 
 /**
- * An item without what is shown only where `include` asks for it. Signatures of Google's are shown in any case: Codex does
- * not ask for reasoning of models that it does not know, and some of Google's take no call back without its signature.
+ * Removes what is shown only if `include` requests it. Google's signatures are always shown: Codex does not request
+ * reasoning of unknown models, and some of Google's accept no call back without its signature.
  */
 export function withoutUnasked(item: ResponseItem, include: readonly string[]): ResponseItem {
   if (item.type !== 'reasoning' || include.includes('reasoning.encrypted_content')) return item;
@@ -101,7 +101,7 @@ export function withoutUnasked(item: ResponseItem, include: readonly string[]): 
   return readThoughtSignature(encrypted) === undefined ? shown : item;
 }
 
-/** Whether a response is made in the background, and can be watched at any time. */
+/** Whether a response runs in the background, and can be watched at any time. */
 export function isBackground(job: Pick<ViewedJob<Partial<ResponseViewOptions>>, 'viewOptions'>): boolean {
   return optionsOf(job).echo.background === true;
 }

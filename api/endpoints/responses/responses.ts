@@ -7,7 +7,7 @@ import { parseResponse, type ResponseRequirements } from './parse-response.ts';
 import { responseFieldNames } from './response-chat-fields.ts';
 import { responseView } from './response-view.ts';
 
-/** A vendor without the Responses API runs a chat instead: what that leaves out is named, what it cannot do is refused. */
+/** Vendors without the Responses API run a chat: fields that it ignores are returned, unsupported ones refused. */
 const checkResponse: Check<ResponseRequirements> = ({ requirements }, model, unsupported) => {
   const { id, legacyCompletions, responses } = model;
   if (legacyCompletions) {

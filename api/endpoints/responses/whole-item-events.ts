@@ -3,13 +3,13 @@ import type { ResponseEvent } from './response-event.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The text fields of items that come in pieces, and their events. */
+/** The text fields of items that are streamed in pieces, and their events. */
 const grown: Readonly<Record<string, { readonly field: string; readonly event: string }>> = {
   function_call: { field: 'arguments', event: 'response.function_call_arguments' },
   custom_tool_call: { field: 'input', event: 'response.custom_tool_call_input' },
 };
 
-/** The events that tell an item which is known as a whole: those of a stream that says each text in one piece. */
+/** The events of a complete item: a stream with each text in one piece. */
 export function wholeItemEvents(item: ResponseItem, outputIndex: number): ResponseEvent[] {
   const place = { item_id: item.id, output_index: outputIndex };
   return [
@@ -21,7 +21,7 @@ export function wholeItemEvents(item: ResponseItem, outputIndex: number): Respon
   ];
 }
 
-/** An item before it has said anything. */
+/** An item before its first text. */
 function beginning(item: ResponseItem): ResponseItem {
   const field = grown[String(item.type)]?.field;
   return {
@@ -91,7 +91,7 @@ function saidEvents(part: Fields, place: Fields): ResponseEvent[] {
   }
 }
 
-/** The delta of a whole text; none where nothing was said. */
+/** The delta of a whole text; none if it is empty. */
 function pieces(type: string, text: unknown, place: Fields): ResponseEvent[] {
   return text === '' ? [] : [{ type, ...place, delta: text }];
 }

@@ -2,14 +2,14 @@ import type { Check } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
 import type { VideoRequirements } from './parse-video.ts';
 
-/** Validates a request for a video against its model's row: size, length, whether it may begin with a picture, remixing. */
+/** Validates a request for a video against its model's row: size, length, input picture, remixing. */
 export const checkVideo: Check<VideoRequirements> = ({ requirements }, { id, video }) => {
-  // A row that says nothing leaves it to the vendor.
+  // Without facts in the row the vendor decides.
   if (video === undefined) return undefined;
   const { size, seconds, hasInput, isInputLinked, remixedFrom } = requirements;
   if (remixedFrom !== undefined) {
     if (!video.remix) throw invalidParameter('model', `The model \`${id}\` does not remix videos.`);
-    // Size and length are those of the video, which the model has made.
+    // Size and length are those of the source video, which the model has made.
     return undefined;
   }
   if (size !== undefined) checkChoice('size', size, video.sizes);

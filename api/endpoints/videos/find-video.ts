@@ -7,28 +7,30 @@ import { shownId } from '../../pipeline/missing.ts';
 import { readFrames } from '../../pipeline/resource.ts';
 import { readVideoEnd, videoView } from './video-view.ts';
 
-/** How long Redis and the database may take. */
+/** Timeout for reads from Redis and the database. */
 const readMs = 5000;
 
 /** The endpoints that make videos. */
 export const videoEndpoints: readonly string[] = ['videos', 'videos.remix'];
 
-/** Who asks. */
+/** The caller. */
 type Asking = Pick<ResolveContext, 'services' | 'account' | 'connection'>;
 
-/** The job of a video. @throws ApiError 404 where the account has none of that id, 410 where all but its row has expired. */
+/**
+ * Finds the job of a video. @throws ApiError 404 if the account has none of that id, 410 if all except its row has expired.
+ */
 export async function findVideoJob({ services, account, connection }: Asking, id = ''): Promise<JobState> {
   const jobId = jobIdFromWire(id);
   const job = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));
   if (!job || job.account !== account || !(videoEndpoints as readonly string[]).includes(job.endpoint)) {
     throw new ApiError('not_found', `Video with id '${shownId(id)}' not found.`);
   }
-  // Every video has a prompt, as long as anything of it is kept.
+  // Every stored video has a prompt.
   if (job.viewOptions === '{}') throw new ApiError('resume_expired', 'This video has expired.');
   return job;
 }
 
-/** What a completed video is. @param purpose what it is wanted for, for the error @throws ApiError 400 while it is not. */
+/** Returns a completed video. @param purpose of the request, for the error @throws ApiError 400 while it is not completed. */
 export async function requireVideoEnd(
   { services, connection }: Asking,
   job: JobState,

@@ -11,28 +11,28 @@ import { requestTags } from '../../pipeline/request-tags.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 import { checked } from '../images/parse-image.ts';
 
-/** What is known of a video from its request: `checkVideo` validates it against the model's row, and the view shows it. */
+/** Facts of a video from its request: `checkVideo` checks them against the model's row, and the view shows them. */
 export interface VideoFacts {
   readonly prompt: string;
   readonly size?: string;
   readonly seconds?: string;
-  /** Whether it begins with a picture. */
+  /** Whether it starts with a picture. */
   readonly hasInput: boolean;
-  /** Id of the video that it is made from anew. */
+  /** Id of the video that it remixes. */
   readonly remixedFrom?: string;
 }
 
-/** What `checkVideo` alone has to know besides. */
+/** Further facts for `checkVideo`. */
 export interface VideoRequirements extends VideoFacts, MediaFieldRequirements {
   /** Whether the picture is a link to the web. */
   readonly isInputLinked: boolean;
 }
 
-/** How a form writes the fields of a reference that is no file. */
+/** Names of a reference's fields in a form, if it is not a file. */
 const referenceUrl = 'input_reference[image_url]';
 const referenceFileId = 'input_reference[file_id]';
 
-/** What the fields of a form are. */
+/** Types of the form's fields. */
 const fields: Readonly<Record<string, FieldKind>> = {
   model: 'text',
   prompt: 'text',
@@ -85,7 +85,7 @@ function readUpload(upload: Upload): Upload {
 export const parseVideoRemix: Parse<VideoRequirements, VideoFacts> = (body) =>
   compose(checked(videoRemixRequest, parseJson(body)), null);
 
-/** Parses its form, which is a prompt alone, too. */
+/** Parses its form, which is only a prompt, too. */
 export const parseVideoRemixForm: ParseForm<VideoRequirements, VideoFacts> = (form) => {
   const [file] = form.files;
   if (file !== undefined) throw invalidField(file.field, 'a file is not expected here');
@@ -125,12 +125,12 @@ function compose(
   };
 }
 
-/** Its length; one that is not named is the model's usual one. */
+/** Its length; the model's default if missing. */
 function videoExtent({ seconds }: { readonly seconds?: unknown }): Pick<ParsedRequest, 'extent'> {
   return seconds === undefined ? {} : { extent: { seconds: Number(seconds) } };
 }
 
-/** A parsed request with more known of it: what its model does unasked, or of the video that it remixes. */
+/** Adds facts to a parsed request: the model's defaults, or those of the remixed video. */
 export function withFacts(
   parsed: ParsedRequest<VideoRequirements, VideoFacts>,
   facts: Partial<VideoFacts>,

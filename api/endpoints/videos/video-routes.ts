@@ -34,7 +34,7 @@ export interface VideoRoutes {
   readonly retrieve: Middleware<State>;
   /** `GET /v1/videos/{id}/content`: the file of a `variant`, or a range of it. */
   readonly content: Middleware<State>;
-  /** `DELETE /v1/videos/{id}`: its files go, its row in the ledger stays. One that is being made is cancelled first. */
+  /** `DELETE /v1/videos/{id}`: deletes its files; its row in the ledger stays. An unfinished one is cancelled first. */
   readonly remove: Middleware<State>;
 }
 
@@ -78,7 +78,7 @@ async function list(asked: Asked): Promise<void> {
     try {
       videos.push(await readResource(asked, videoView, job));
     } catch (error) {
-      // Deleted, or expired, since it was listed.
+      // Deleted or expired since it was listed.
       if (ApiError.from(error).code !== 'resume_expired') throw error;
     }
   }

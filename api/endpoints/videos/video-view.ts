@@ -16,7 +16,7 @@ interface Video {
   /** Seconds since 1970, as all times here. */
   readonly created_at: number;
   readonly completed_at: number | null;
-  /** When the files go. */
+  /** When the files expire. */
   readonly expires_at: number | null;
   readonly prompt: string;
   readonly size: string;
@@ -45,7 +45,7 @@ function videoOf({ id, model, createdAt, viewOptions }: ViewedJob<VideoFacts>, k
   };
 }
 
-/** What the end of a video's job says. */
+/** Parses the end of a video's job. */
 export function readVideoEnd(frames: readonly Frame[]): VideoEnd {
   return JSON.parse((frames.at(-1) as Frame).text) as VideoEnd;
 }
@@ -61,7 +61,7 @@ function completed(job: ViewedJob<VideoFacts>, { size, seconds, completedAt, exp
   });
 }
 
-/** OpenAI knows no cancelled videos: one is a failed one that says so. */
+/** OpenAI has no cancelled videos: they are failed ones with that error. */
 function failed(
   job: ViewedJob<VideoFacts>,
   error: ApiError,
@@ -77,8 +77,8 @@ function failed(
 }
 
 /**
- * How video jobs are shown: as OpenAI's `Video`, in whatever state they are. As events (OpenAI has none) the same object
- * with every progress, and at the end.
+ * The view of video jobs: OpenAI's `Video` in any state. As events, which OpenAI lacks, the same object with every progress,
+ * and at the end.
  */
 export const videoView: View<VideoFacts> = {
   stream: (job) => (frame) => {

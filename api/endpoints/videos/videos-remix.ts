@@ -12,9 +12,9 @@ import {
 } from './parse-video.ts';
 import { videoView } from './video-view.ts';
 
-/** Makes of a prompt the remix of the video that the path names: by its vendor, which has it still. */
+/** Makes a prompt the remix of the video in the path, by the video's vendor, which still has it. */
 const resolveSource: Resolve<VideoRequirements, VideoFacts> = async (read, context) => {
-  // A prompt is bounded, and nothing else of a remix is of any size.
+  // A prompt is bounded, and a remix has no other large field.
   if (typeof read.request !== 'string')
     throw new ApiError('request_too_large', 'The request body is too large for a remix.');
   const job = await findVideoJob(context, context.params.id);

@@ -4,12 +4,12 @@ import { checkVideo } from './check-video.ts';
 import { parseVideo, parseVideoForm, type VideoFacts, type VideoRequirements, withFacts } from './parse-video.ts';
 import { videoView } from './video-view.ts';
 
-/** Fills in the size and the length that are usual for the model: the video says at once what it will be. */
+/** Adds the model's default size and length, so that the video object has them from the start. */
 const fillIn: Resolve<VideoRequirements, VideoFacts> = async (read, { services }) => {
   const row = services.catalogue.find(read.model)?.video;
   const { size = row?.sizes[0], seconds = row?.seconds[0] } = read.viewOptions;
   const shape = { ...(size !== undefined && { size }), ...(seconds !== undefined && { seconds }) };
-  // Its prompt is bounded, but not so a picture in its JSON: that is left as it is.
+  // The prompt is bounded, but a picture in the JSON is not: such a request stays as it is.
   if (typeof read.request !== 'string') return { ...read, viewOptions: { ...read.viewOptions, ...shape } };
   return withFacts({ ...read, request: read.request }, shape, shape);
 };

@@ -3,10 +3,10 @@ import type { Transform } from 'node:stream';
 import zlib from 'node:zlib';
 import { ApiError } from '../../../shared/errors.ts';
 
-/** The largest window (8 MiB) that a zstd stream may ask for: what RFC 9659 lets HTTP use. */
+/** The maximum window (8 MiB) of a zstd stream, which is the limit of RFC 9659 for HTTP. */
 const zstdWindowLog = 23;
 
-/** The first version of Node whose zstd tells a stream that is cut off from a whole one: Node 22 ends both alike. */
+/** The first version of Node whose zstd detects a truncated stream: Node 22 ends it like a complete one. */
 const zstdNodeVersion = 24;
 
 /** Parts of this module that Node 20 lacks. */
@@ -18,7 +18,7 @@ interface ZstdModule {
 const { createZstdDecompress, constants } = zlib as unknown as ZstdModule;
 const hasZstd = createZstdDecompress !== undefined && Number.parseInt(process.versions.node, 10) >= zstdNodeVersion;
 
-/** What a Content-Encoding is read with; `identity` and none: nothing. */
+/** Decompressors by Content-Encoding. `identity` needs none. */
 const unpackers: Readonly<Record<string, (() => Transform) | undefined>> = {
   gzip: () => zlib.createGunzip(),
   'x-gzip': () => zlib.createGunzip(),
@@ -29,13 +29,13 @@ const unpackers: Readonly<Record<string, (() => Transform) | undefined>> = {
 
 const offered = hasZstd ? 'gzip, zstd' : 'gzip';
 
-/** How a body is encoded, in lower case; undefined where it is not. */
+/** The body's encoding in lower case, or undefined if it has none. */
 export function encodingOf(req: IncomingMessage): string | undefined {
   const encoding = req.headers['content-encoding']?.trim().toLowerCase();
   return encoding === undefined || encoding === 'identity' ? undefined : encoding;
 }
 
-/** The 415 for an encoding that is not read here, which says what is. */
+/** The 415 for an unsupported encoding, which names the supported ones. */
 export function refuseEncoding(encoding: string | undefined): ApiError | undefined {
   if (encoding === undefined || (Object.hasOwn(unpackers, encoding) && unpackers[encoding])) return undefined;
   const what =
@@ -51,7 +51,7 @@ export function refuseEncoding(encoding: string | undefined): ApiError | undefin
   );
 }
 
-/** The stream that unpacks a body of an encoding that `refuseEncoding` lets pass. */
+/** Creates the stream that decompresses an encoding accepted by `refuseEncoding`. */
 export function unpackerOf(encoding: string): Transform {
   return (unpackers[encoding] as () => Transform)();
 }

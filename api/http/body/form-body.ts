@@ -14,7 +14,7 @@ import { type BodyPace, type BodyWatch, discard, isTooSlow, usualPace } from './
 
 const mebibyte = 1024 * 1024;
 
-/** What a form may hold: sizes in bytes. Its fields, unlike its files, are in memory. */
+/** Limits of a form: sizes in bytes. Its fields, unlike its files, are in memory. */
 const limits = {
   fileSize: 50 * mebibyte,
   files: 17,
@@ -22,11 +22,11 @@ const limits = {
   fieldsSize: 2 * mebibyte,
 };
 
-/** What a form as a whole may take. */
+/** Limits of a form as a whole. */
 interface FormBounds {
   /** In bytes. */
   readonly size: number;
-  /** How long (ms) it may stand still before its sender is given up. Node's `requestTimeout` bounds the whole. */
+  /** How long (ms) it may stall before it fails. Node's `requestTimeout` bounds the whole. */
   readonly silenceMs: number;
   readonly pace?: BodyPace;
 }
@@ -39,14 +39,13 @@ export function isForm(ctx: Context): boolean {
 }
 
 /**
- * Reads a `multipart/form-data` body; its files go straight into blobs, at the pace at which they are stored, so that none
- * is ever whole in memory. Nothing stays behind of a form that is refused.
- * @param blobs those of the caller's account
- * @param isHashed whether the answer's `hash` is wanted: of names, types and contents, whatever boundary the client chose;
- * else it is ''.
- * @param watch looks at it before it is read, and at what comes of it
- * @throws ApiError 400 for a malformed form, 413 for one too large (at once where Content-Length says so), 415 for a
- * compressed one, `timeout`, `cancelled`, and what its watch throws.
+ * Reads a `multipart/form-data` body. Its files are streamed into blobs with backpressure, so that none is ever whole in
+ * memory. A refused form leaves nothing behind.
+ * @param blobs of the caller's account
+ * @param isHashed whether to compute `hash` over names, types and contents, independent of the boundary; else it is ''.
+ * @param watch checks it before it is read, and as its bytes arrive
+ * @throws ApiError 400 for a malformed form, 413 for one too large (at once if Content-Length says so), 415 for a compressed
+ * one, `timeout`, `cancelled`, and errors of its watch.
  */
 export async function readForm(
   ctx: Context,
@@ -66,13 +65,13 @@ export async function readForm(
   try {
     await watch?.beforeLarge();
     await receive(req, boundary as string, reading, bounds, watch);
-    // What stands behind the form's end belongs to nobody.
+    // Data after the form's end is ignored.
     if (!req.complete) discard(req);
     return await reading.end();
   } catch (error) {
     await reading.abandon();
     if (!req.complete && !req.destroyed) {
-      // The rest of a body that stood still may never come: the connection cannot be used again.
+      // The rest of a stalled body may never come, so the connection cannot be reused.
       if (error instanceof ApiError && error.code === 'timeout') ctx.res.shouldKeepAlive = false;
       else discard(req);
     }
@@ -96,7 +95,7 @@ function tooLarge(what: string, bytes: number): ApiError {
   return new ApiError('request_too_large', `The ${what} is too large: at most ${bytes / mebibyte} MiB are accepted.`);
 }
 
-/** Hands the parts to `reading` until the form's end has come. @throws ApiError */
+/** Passes the parts to `reading` until the form's end. @throws ApiError */
 function receive(
   req: IncomingMessage,
   boundary: string,
@@ -111,7 +110,7 @@ function receive(
     });
     const startedAt = Date.now();
     let received = 0;
-    /** Parts whose head has not come. */
+    /** Parts whose head has not arrived. */
     let headless = 0;
     const settle = (error?: unknown): void => {
       clearTimeout(timer);
@@ -122,7 +121,7 @@ function receive(
       else reject(error);
     };
     const leave = (): void => {
-      // A request that came whole closes too, before its last file may be stored.
+      // A complete request closes too, possibly before its last file is stored.
       if (!req.complete) settle(new ApiError('cancelled', 'The client left before its request was complete.'));
     };
     const late = (): void => settle(new ApiError('timeout', 'The request body did not arrive in time.'));
@@ -143,14 +142,14 @@ function receive(
     parser
       .on('part', (part) => {
         headless++;
-        // A part that is cut says so itself, beside the parser.
+        // A truncated part emits its own error, beside the parser's.
         part.on('error', () => undefined);
         part.on('header', (headers) => {
           headless--;
           reading.part(part, headers as PartHeaders).catch(settle);
         });
       })
-      // Stays when all is settled: what the parser still has to say then comes too late.
+      // Stays attached after settling, for late errors of the parser.
       .on('error', () => settle(malformed('it ends before its last boundary')))
       .on('finish', () => settle(headless === 0 ? undefined : malformed('a part has no end of its headers')));
     req.on('data', heard).on('close', leave).on('error', leave);
@@ -169,7 +168,7 @@ interface StoredFile {
   readonly hash: string;
 }
 
-/** A form as far as it has come. */
+/** A form while it arrives. */
 class FormReading {
   readonly #blobs: AccountBlobs;
   readonly #isHashed: boolean;
@@ -185,14 +184,14 @@ class FormReading {
     this.#isHashed = isHashed;
   }
 
-  /** Takes a part; resolves when it is read, or stored. @throws ApiError when the form cannot be taken. */
+  /** Reads or stores a part. @throws ApiError when the form is refused. */
   part(content: Readable, headers: PartHeaders): Promise<unknown> {
     const taken = this.#take(content, headers);
     this.#parts.push(taken);
     return taken;
   }
 
-  /** The whole form, once all its parts have come. */
+  /** Returns the whole form, once all its parts have arrived. */
   async end(): Promise<{ form: Form; hash: string }> {
     const hash = createHash('sha256');
     const fields = new Map<string, string[]>();
@@ -211,7 +210,7 @@ class FormReading {
     return { form: { fields, files }, hash: this.#isHashed ? hash.digest('hex') : '' };
   }
 
-  /** Removes what was stored, and ends what is being stored. */
+  /** Deletes stored files, and aborts those in progress. */
   async abandon(): Promise<void> {
     this.#isAbandoned = true;
     for (const content of this.#open) content.destroy(new Error('the form is not read on'));
@@ -221,7 +220,7 @@ class FormReading {
   }
 
   async #take(content: Readable, headers: PartHeaders): Promise<Field | StoredFile> {
-    // The parser may have more to say of a chunk whose first part was refused.
+    // The parser may emit further parts of a chunk whose first part was refused.
     if (this.#isAbandoned) throw new Error('the form is not read on');
     const head = readPartHead(headers);
     if (head === undefined) throw malformed('a part has no Content-Disposition: form-data with a name');

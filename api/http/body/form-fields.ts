@@ -1,15 +1,15 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { Form } from '../../pipeline/parsed-request.ts';
 
-/** What a field of a form is: a value (given once), any number of texts, or a file, which no text may stand in for. */
+/** Type of a form field: a single value, any number of texts, or a file, which a text cannot replace. */
 export type FieldKind = 'text' | 'integer' | 'number' | 'boolean' | 'list' | 'file';
 
 const patterns = { integer: /^-?\d{1,9}$/, number: /^-?\d+(\.\d+)?(e[-+]?\d+)?$/i, boolean: /^(true|false)$/ };
 const expectations = { integer: 'an integer', number: 'a number', boolean: "'true' or 'false'" };
 
 /**
- * A form's fields as JSON has them. Fields without a kind may be the vendor's own: texts, as often as they like. An empty
- * field is the field left out, as null is in JSON, but for the prompt: an empty one is a mistake to be told of.
+ * Converts a form's fields to their JSON form. Unknown fields may be the vendor's: texts, repeated at will. An empty field
+ * counts as missing, like null in JSON, except the prompt: an empty prompt is an error that is reported.
  * @throws ApiError 400 that names the field at fault.
  */
 export function readFormFields({ fields }: Form, kinds: Readonly<Record<string, FieldKind>>): Record<string, unknown> {
@@ -37,7 +37,7 @@ function readValues(name: string, values: readonly string[], kind: FieldKind | u
 
 /** The 400 for a field, or a file, of a form. */
 export function invalidField(name: string, fault: string): ApiError {
-  // A name may be anything that a caller's form holds.
+  // The name is arbitrary text of the caller.
   const param = /^\w{1,64}$/.test(name) ? name : null;
   return new ApiError('invalid_request_error', `Invalid '${param ?? 'field'}': ${fault}.`, { param });
 }

@@ -1,26 +1,26 @@
-/** What a part of a form says of itself. */
+/** The parsed headers of a form part. */
 export interface PartHead {
   /** Name of the field, as sent. */
   readonly name: string;
-  /** Set for a file: the name that it had, without folders; may be empty. */
+  /** The file's name without folders, which may be empty. Undefined if the part is not a file. */
   readonly fileName: string | undefined;
-  /** The media type, without parameters; undefined where the part names none. */
+  /** The media type without parameters, if the part has one. */
   readonly type: string | undefined;
 }
 
-/** Headers of a part: by name in lower case, each with its values; bytes as Latin-1. */
+/** Headers of a part: values by name in lower case; bytes as Latin-1. */
 export type PartHeaders = Readonly<Record<string, readonly string[] | undefined>>;
 
 /** A parameter of a header: `; name=token`, or `; name="quoted \" string"`. */
 const parameter = /\s*;\s*([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]*))/y;
 
-/** The boundary that a Content-Type of `multipart/form-data` names. */
+/** Returns the boundary of a `multipart/form-data` Content-Type. */
 export function readBoundary(contentType: string): string | undefined {
   const boundary = readParameters(contentType.slice(contentType.search(/;|$/)))?.get('boundary');
   return boundary === '' || (boundary?.length ?? 0) > 200 ? undefined : boundary;
 }
 
-/** A part's head; undefined when it is no part of a form (RFC 7578): then the whole body is malformed. */
+/** Parses a part's headers. Returns undefined if they are not of a form part (RFC 7578): then the whole body is malformed. */
 export function readPartHead(headers: PartHeaders): PartHead | undefined {
   const disposition = headers['content-disposition']?.[0] ?? '';
   const kind = /^\s*form-data\s*(?=;)/i.exec(disposition);
@@ -37,21 +37,21 @@ export function readPartHead(headers: PartHeaders): PartHead | undefined {
   };
 }
 
-/** Parameters by name in lower case; undefined when the text is anything else. */
+/** Returns parameters by name in lower case, or undefined when the text is malformed. */
 function readParameters(text: string): Map<string, string> | undefined {
   const found = new Map<string, string>();
   parameter.lastIndex = 0;
   let end = 0;
   for (let match = parameter.exec(text); match !== null; match = parameter.exec(text)) {
     const [, name = '', quoted, token = ''] = match;
-    // Only these two are escapes; other backslashes are part of the path that old browsers send.
+    // Only these two are escapes; other backslashes belong to the path that old browsers send.
     found.set(name.toLowerCase(), quoted === undefined ? token : quoted.replace(/\\(["\\])/g, '$1'));
     end = parameter.lastIndex;
   }
   return /^[\s;]*$/.test(text.slice(end)) ? found : undefined;
 }
 
-/** The extended form, which can name its charset (RFC 5987), is the more exact one where both are sent. */
+/** The extended form, which has a charset (RFC 5987), takes precedence over the plain one. */
 function fileNameOf(parameters: ReadonlyMap<string, string>): string | undefined {
   const extended = /^(utf-8|iso-8859-1)'[^']*'(.*)$/is.exec(parameters.get('filename*') ?? '');
   if (extended !== null) {
@@ -63,7 +63,7 @@ function fileNameOf(parameters: ReadonlyMap<string, string>): string | undefined
   return plain === undefined ? undefined : decodeUtf8(plain);
 }
 
-/** Text whose characters stand for bytes of UTF-8. */
+/** Decodes a text whose characters are bytes of UTF-8. */
 function decodeUtf8(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }

@@ -3,42 +3,42 @@ import type { Context } from 'koa';
 import { ApiError } from '../../../shared/errors.ts';
 import { encodingOf, refuseEncoding, unpackerOf } from './body-encoding.ts';
 
-/** The largest body that is read where no other limit is named, in bytes. */
+/** Default maximum size of a body, in bytes. */
 export const largestBody = 20 * 1024 * 1024;
 
-/** How long a body may stand still before its sender is given up. Node's `requestTimeout` bounds the whole. */
+/** How long a body may stall before it fails. Node's `requestTimeout` bounds the whole. */
 const silenceMs = 60_000;
 
-/** Bodies above so many bytes are looked at before they are read on (see `BodyWatch`). */
+/** Larger bodies are checked before they are read further (see `BodyWatch`). */
 export const largeBytes = 64 * 1024;
 
-/** How fast a body must come, once it has had its time for a slow beginning. */
+/** Minimum pace of a body, after a grace period for a slow start. */
 export interface BodyPace {
   readonly graceMs: number;
   readonly bytesPerSecond: number;
 }
 
-/** Slower than any line that can be worked with. */
+/** Slower than any usable line. */
 export const usualPace: BodyPace = { graceMs: 30_000, bytesPerSecond: 16 * 1024 };
 
-/** Whether a body of which so much has come since `startedAt` is too slow. */
+/** Whether a body with `bytes` received since `startedAt` is too slow. */
 export function isTooSlow(bytes: number, startedAt: number, { graceMs, bytesPerSecond }: BodyPace): boolean {
   const due = ((Date.now() - startedAt - graceMs) / 1000) * bytesPerSecond;
   return due > 0 && bytes < due;
 }
 
-/** Who looks at a body while it comes. */
+/** Hooks into a body while it arrives. */
 export interface BodyWatch {
-  /** Called before a large body is read (on). @throws ApiError when it is not to be. */
+  /** Called before a large body is read (further). @throws ApiError to refuse it. */
   readonly beforeLarge: () => Promise<void>;
-  /** Called with the bytes of each part. @throws ApiError when these are too many. */
+  /** Called with the bytes of each chunk. @throws ApiError when these are too many. */
   readonly grow: (bytes: number) => void;
 }
 
 export interface BodyBounds {
-  /** How long the body may stand still, in ms. */
+  /** How long the body may stall, in ms. */
   readonly silenceMs?: number;
-  /** The largest body that is read, in bytes. */
+  /** Maximum size of the body, in bytes. */
   readonly maxBytes?: number;
   readonly pace?: BodyPace;
   readonly watch?: BodyWatch | undefined;
@@ -47,17 +47,17 @@ export interface BodyBounds {
 type WholeBounds = Required<Omit<BodyBounds, 'watch'>> & Pick<BodyBounds, 'watch'>;
 
 /**
- * What is still taken in of a refused body, so that its sender reads the answer instead of a reset connection; `bytesPerMs`
- * of all together. What is thrown away must not cost others: each 64 MiB that a process reads is one long collection of its
- * garbage.
+ * How much of a refused body is still read, so that its sender gets the response instead of a connection reset; `bytesPerMs`
+ * is of all together. Discarded data must not cost others: every 64 MiB that a process reads cause one long garbage
+ * collection.
  */
 const linger = { bytes: 64 * 1024 * 1024, ms: 30_000, bytesPerMs: 32 * 1024, burstMs: 100 };
 
 /**
  * Reads a request's body. A missing Content-Type counts as JSON.
- * @throws ApiError 400 for a broken Content-Encoding, 415 for what is not JSON, or encoded otherwise than by gzip or zstd, 413 for more than 20 MiB (at once where Content-Length says
- * so; unpacked it counts), `timeout` for a body that stands still for a minute or comes too slowly, `cancelled` when the caller leaves, and
- * what its watch throws.
+ * @throws ApiError 400 for a broken Content-Encoding, 415 for a type other than JSON or an encoding other than gzip or zstd,
+ * 413 for more than 20 MiB uncompressed (at once if Content-Length says so), `timeout` for a body that stalls for a minute
+ * or comes too slowly, `cancelled` when the caller disconnects, and errors of its watch.
  */
 export async function readBody(ctx: Context, bounds: BodyBounds = {}): Promise<Buffer> {
   const { req } = ctx;
@@ -74,7 +74,7 @@ export async function readBody(ctx: Context, bounds: BodyBounds = {}): Promise<B
     return await collect(req, whole);
   } catch (error) {
     if (req.complete || req.destroyed) throw error;
-    // The rest of a body that stood still may never come: the connection cannot be used again.
+    // The rest of a stalled body may never come, so the connection cannot be reused.
     if (error instanceof ApiError && error.code === 'timeout') ctx.res.shouldKeepAlive = false;
     else discard(req);
     throw error;
@@ -83,7 +83,7 @@ export async function readBody(ctx: Context, bounds: BodyBounds = {}): Promise<B
 
 function refuseByHeaders(req: IncomingMessage, maxBytes: number): ApiError | undefined {
   const type = req.headers['content-type'];
-  // The first comparison is what nearly every client sends.
+  // The first comparison is a fast path for nearly every client.
   if (type !== undefined && type !== 'application/json' && !isJson(type)) {
     return new ApiError(
       'unsupported_media_type',
@@ -95,7 +95,7 @@ function refuseByHeaders(req: IncomingMessage, maxBytes: number): ApiError | und
   return Number(req.headers['content-length'] ?? 0) > maxBytes ? tooLarge(maxBytes) : undefined;
 }
 
-/** Whether a Content-Type is `application/json` or `application/…+json`, in UTF-8 where it names a charset. */
+/** Whether a Content-Type is `application/json` or `application/…+json`, in UTF-8 if it names a charset. */
 function isJson(type: string): boolean {
   const [mediaType = '', ...parameters] = type.toLowerCase().split(';');
   if (!/^application\/(json|[\w.-]+\+json)$/.test(mediaType.trim())) return false;
@@ -113,10 +113,10 @@ function collect(req: IncomingMessage, { silenceMs, maxBytes, pace, watch }: Who
     const chunks: Buffer[] = [];
     const startedAt = Date.now();
     const encoding = encodingOf(req);
-    // What is kept, and bounded, is what comes out of it; how fast it comes is what the caller sends.
+    // The size limit is for the unpacked data, the pace for what the caller sends.
     const unpacker = encoding === undefined ? undefined : unpackerOf(encoding);
     const source = unpacker ?? req;
-    // One that says how long it is was looked at before.
+    // A body with a Content-Length was checked before.
     let isLarge = watch === undefined || (unpacker === undefined && req.headers['content-length'] !== undefined);
     let size = 0;
     let received = 0;
@@ -125,7 +125,7 @@ function collect(req: IncomingMessage, { silenceMs, maxBytes, pace, watch }: Who
       req.off('close', leave).off('error', leave).off('data', receive);
       source.off('data', take).off('end', end);
       if (unpacker === undefined) return;
-      // No byte more is unpacked of one that is refused.
+      // A refused body is not unpacked further.
       req.unpipe(unpacker);
       unpacker.destroy();
     };
@@ -165,7 +165,7 @@ function collect(req: IncomingMessage, { silenceMs, maxBytes, pace, watch }: Who
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
     };
     const leave = (): void => {
-      // A request that was read to its end closes, too, before all of it is unpacked.
+      // A request that was read to its end also closes, possibly before all of it is unpacked.
       if (unpacker !== undefined && req.readableEnded) return;
       fail(new ApiError('cancelled', 'The client left before its request was complete.'));
     };
@@ -179,24 +179,24 @@ function collect(req: IncomingMessage, { silenceMs, maxBytes, pace, watch }: Who
     };
     const late = (): void => fail(new ApiError('timeout', 'The request body did not arrive in time.'));
     const timer = setTimeout(late, silenceMs);
-    // It left while its key was looked up: no event will tell of it any more.
+    // It disconnected during the key's look-up, so no event will follow.
     if (req.destroyed) {
       fail(new ApiError('cancelled', 'The client left before its request was complete.'));
       return;
     }
     req.on('close', leave).on('error', leave);
     source.on('data', take).on('end', end);
-    // The listener for errors stays: what an unpacker still says when all is settled comes too late.
+    // The error listener stays attached, for late errors of an unpacker.
     if (unpacker !== undefined) req.on('data', receive).pipe(unpacker).on('error', broken);
   });
 }
 
-/** When what was thrown away so far may have come, at that pace (ms, as `performance.now`). */
+/** Time by which the bytes discarded so far are due at that pace (ms, as `performance.now`). */
 let discardedUntil = 0;
 
 /**
- * Takes in the rest of a refused body while the answer goes out, up to a limit; beyond it the connection is cut. Closing
- * at once would reset the connection, and a client still sending would see that reset in place of the answer.
+ * Reads the rest of a refused body while the response is sent, up to a limit; beyond it the connection is closed. Closing at
+ * once would reset the connection, and a client that is still sending would see the reset instead of the response.
  */
 export function discard(req: IncomingMessage): void {
   let left = linger.bytes;
@@ -220,6 +220,6 @@ export function discard(req: IncomingMessage): void {
     clearTimeout(timer);
     clearTimeout(pause);
   });
-  // One that was piped somewhere stands still since.
+  // A stream that was piped is paused since.
   req.resume();
 }

@@ -3,7 +3,10 @@ const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const name = /true|false|null/y;
 const escaped = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 
-/** Where text that `JSON.parse` refuses stops being JSON, in words: `at line 2, column 5`. Repeats nothing of the text. */
+/**
+ * Describes the position at which text that `JSON.parse` refuses is malformed: `at line 2, column 5`. Quotes nothing of the
+ * text.
+ */
 export function mistakePosition(text: string): string {
   const at = mistakeAt(text);
   if (at >= text.length) return 'at its end: it is not complete';
@@ -13,8 +16,8 @@ export function mistakePosition(text: string): string {
 }
 
 /**
- * The index of the first character that no JSON text has there; the text's length where it ends too early, or is JSON. V8
- * tells it for some mistakes only, and quotes the text. Called for what is nested no deeper than a request may be.
+ * The index of the first invalid character; the text's length if it is truncated or valid. V8 reports it for some mistakes
+ * only, and quotes the text. Only for texts within the nesting limit of requests.
  */
 export function mistakeAt(text: string): number {
   const reader = new Reader(text);
@@ -23,7 +26,7 @@ export function mistakeAt(text: string): number {
   return reader.at;
 }
 
-/** Reads JSON from left to right. Each method tells whether it was there; where it was not, `at` is the mistake. */
+/** Reads JSON from left to right. Each method returns whether it matched; if not, `at` is the mistake. */
 class Reader {
   at = 0;
   readonly #text: string;

@@ -2,11 +2,11 @@ import { isMediaLink, mayHoldLink, mediaLinks } from '../../../shared/blobs/medi
 import { ApiError } from '../../../shared/errors.ts';
 import { mistakePosition } from './json-mistake.ts';
 
-/** What the structure of a body may cost, whatever its size in bytes. */
+/** Limits of a body's structure, whatever its size in bytes. */
 export interface JsonLimits {
-  /** How deep objects and arrays may lie in one another; the outermost is the first. */
+  /** Maximum nesting of objects and arrays, including the outermost. */
   readonly nesting: number;
-  /** How many commas and opening brackets there may be: about as many values as the body makes. */
+  /** Maximum number of commas and opening brackets, which is about the number of values. */
   readonly values: number;
 }
 
@@ -16,10 +16,10 @@ const limits: JsonLimits = { nesting: 64, values: 2_000_000 };
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * A request's body as the object it holds. UTF-8 with or without a byte order mark.
- * @throws ApiError 400 for what is empty, not UTF-8, not JSON, not an object, nested deeper than 64, made of more than two
- * million values, or holds keys that stand for an object's prototype; the message repeats nothing of the body. 400 for a
- * link to media that is none to the web, which it names.
+ * Parses a request's body, a JSON object in UTF-8 with or without a byte order mark.
+ * @throws ApiError 400 for a body that is empty, not UTF-8, not JSON, not an object, nested deeper than 64, has more than
+ * two million values, or has keys of an object's prototype; the message quotes nothing of the body. Also 400 for a media
+ * link that is not on the web, which it names.
  */
 export function parseJson(body: Uint8Array): Record<string, unknown> {
   if (body.byteLength === 0) throw unusable('it is empty, and a JSON object was expected');
@@ -32,7 +32,7 @@ export function parseJson(body: Uint8Array): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw unusable('a JSON object was expected');
   }
-  // Only a body that could hold such a key is walked: most cannot.
+  // Only a body that may contain such a key is walked: most cannot.
   if (mayHoldPrototypeKey(text) && holdsPrototypeKey(value)) {
     throw unusable("it has the key '__proto__' or 'constructor.prototype', which is not allowed");
   }
@@ -40,7 +40,7 @@ export function parseJson(body: Uint8Array): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-/** What a vendor might fetch must be on the web: `file:///etc/passwd` is on its own disk. */
+/** A vendor may fetch a link, so it must be on the web: `file:///etc/passwd` is on the vendor's own disk. */
 function checkLinks(value: object): void {
   for (const { url, path } of mediaLinks(value)) {
     if (isMediaLink(url)) continue;
@@ -78,7 +78,7 @@ const braceBit = 0x20;
 const opening = 0x7b;
 const closing = 0x7d;
 
-/** Which limit JSON in UTF-8 exceeds, or undefined. Looks at every byte once and parses nothing. */
+/** Which limit JSON in UTF-8 exceeds, or undefined. Scans every byte once and parses nothing. */
 export function exceededLimit(json: Uint8Array, limits: JsonLimits): keyof JsonLimits | undefined {
   let depth = 0;
   let values = 0;

@@ -1,8 +1,7 @@
--- Removes the names of consumers that are gone: idle for long, and with nothing pending (what is pending is taken over
--- first, for it would go with the name).
+-- Deletes dead consumers: idle for long, without pending entries (which are taken over first, as they would be deleted, too).
 -- KEYS[1] outbox (stream)   ARGV[1] consumer group   ARGV[2] idle time in ms
--- ARGV[3] the caller's own name when it leaves, which goes whatever its idle time, else ''
--- Returns how many were removed.
+-- ARGV[3] the caller's own name when it leaves, which is deleted whatever its idle time, else ''
+-- Returns the number deleted.
 local removed = 0
 for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
   local facts = {}

@@ -8,15 +8,15 @@ import { type RecordStore, writeRecords } from './record-writer.ts';
 import { type ReadableEntry, readEntry } from './spooled-records.ts';
 import type { UnreadableEntries } from './unreadable-entries.ts';
 
-/** How long to wait before looking again when there was little or nothing; on a Cluster looking costs 64 commands. */
+/** Delay before the next read after one that found little or nothing. On a Cluster a read costs 64 commands. */
 const idleMs = 250;
 const clusterIdleMs = 1000;
-/** How often to look for what others have left lying, and for the names of the dead. */
+/** Interval between takeovers of abandoned entries, and between removals of dead consumers. */
 const takeOverRoundMs = 10_000;
 const forgetRoundMs = 60_000;
 /** Records written in one transaction. */
 const batchRecords = 500;
-/** The wait after a failure: the first, and the longest. */
+/** Delay after a failure: the first, and the maximum. */
 const firstRetryMs = 250;
 const maxRetryMs = 5000;
 
@@ -25,38 +25,37 @@ export interface OutboxConsumerOptions {
   readonly isCluster: boolean;
   readonly store: RecordStore;
   readonly quarantine: Pick<Quarantine, 'add'>;
-  /** Takes what Redis should not hold while the database is away; left out: it all stays there. */
+  /** Takes entries off Redis while the database is away. If missing, they stay in Redis. */
   readonly spool?: OutboxSpool | undefined;
   readonly unreadable: UnreadableEntries;
-  /** Is told how many records were set aside. */
+  /** Called with the number of quarantined records. */
   readonly onSetAside?: (records: number) => void;
   readonly log: Logger;
-  /** Another time than the usual one (10 s), for tests. */
+  /** Override of the default (10 s), for tests. */
   readonly takeOverRoundMs?: number;
 }
 
 /**
- * Brings the records of ended jobs from the outboxes into the database, batch by batch. An entry leaves its outbox only
- * after the commit, and writing twice changes nothing: so whatever dies in between, every record is written exactly once.
- * What the database refuses is set aside, what another version has written stays, and neither keeps the others waiting.
+ * Writes the records of ended jobs from the outboxes into the database in batches. An entry leaves its outbox only after the
+ * commit, and a second write changes nothing, so every record counts exactly once despite crashes. Records that the database
+ * refuses are quarantined, those of an unknown version stay, and neither delays the others.
  */
 export class OutboxConsumer {
   readonly #options: OutboxConsumerOptions;
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
-  /** Closing: what is there is still written, while there is time. */
+  /** While closing, remaining entries are still written until the time is up. */
   #isDraining = false;
   #takeOverAt = 0;
   #forgetAt = Date.now() + forgetRoundMs;
   #failures = 0;
 
-  /** Starts at once. */
   constructor(options: OutboxConsumerOptions) {
     this.#options = options;
     this.#running = this.#run();
   }
 
-  /** Writes what is there, for at most `ms`. What it does not manage stays in the outbox. */
+  /** Writes remaining entries for at most `ms`. Unwritten ones stay in the outbox. */
   async close(ms: number): Promise<void> {
     this.#isDraining = true;
     this.#wake();
@@ -88,7 +87,7 @@ export class OutboxConsumer {
     }
   }
 
-  /** What others left lying, now and then, else what is new. */
+  /** Reads new entries, and periodically takes over abandoned ones. */
   async #next(): Promise<OutboxBatch> {
     const { group, log } = this.#options;
     const now = Date.now();
@@ -98,20 +97,20 @@ export class OutboxConsumer {
     }
     const fresh = await group.read();
     if (now < this.#takeOverAt || fresh.isFull) return fresh;
-    // What was read is this consumer's by now: it is written whatever comes of the rest.
+    // Entries read are now this consumer's: they are written even if the takeover fails.
     const left = await group.takeOver().catch((error) => {
       log.warn({ err: error }, 'taking over the job records of another process failed; retrying');
       return { entries: [], isFull: false };
     });
-    // Where something was left there may be more.
+    // An abandoned entry suggests more of them.
     if (left.entries.length === 0) this.#takeOverAt = now + (this.#options.takeOverRoundMs ?? takeOverRoundMs);
     return { entries: [...fresh.entries, ...left.entries], isFull: left.isFull };
   }
 
-  /** Writes entries and takes them out of their outboxes, each batch when it is written. */
+  /** Writes entries and removes each batch from its outbox once it is written. */
   async #store(entries: readonly OutboxEntry[]): Promise<void> {
     const { group, unreadable, spool } = this.#options;
-    // An entry without a text was deleted, and only not acknowledged.
+    // An entry without a text was deleted but not acknowledged.
     const gone = entries.filter(({ text }) => text === undefined);
     if (gone.length > 0) await group.acknowledge(gone);
     const readable: ReadableEntry[] = [];
@@ -143,12 +142,12 @@ export class OutboxConsumer {
     const aside = batch.filter(({ item }) => refused.includes(item)).map(({ entry }) => entry);
     await quarantine.add(aside);
     if (aside.length > 0) onSetAside?.(aside.length);
-    // What is postponed stays pending, and is taken over again.
+    // Postponed entries stay pending and are taken over again.
     const done = postponed.length === 0 ? batch : batch.filter(({ item }) => !postponed.includes(item));
     if (done.length > 0) await group.acknowledge(done.map(({ entry }) => entry));
   }
 
-  /** Writes the oldest file of the spool; false where there is none. */
+  /** Writes the oldest file of the spool. Returns false if there is none. */
   async #replay(): Promise<boolean> {
     const { spool, store, quarantine, onSetAside, log } = this.#options;
     const file = await spool?.oldest();

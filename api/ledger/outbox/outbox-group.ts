@@ -8,9 +8,9 @@ import { groupBy } from '../../../shared/runtime/group-by.ts';
 const group = 'ledger';
 /** Entries of one outbox read at a time. */
 const batch = 200;
-/** An entry that its consumer has not acknowledged for so long is taken over. */
+/** Entries that their consumer has not acknowledged for this long are taken over. */
 const takeOverMs = 30_000;
-/** A name that has not been used for so long is a dead process's. */
+/** A consumer that has been idle for this long belongs to a dead process. */
 const forgetMs = 600_000;
 
 const forgetScript = loadScript<number>(new URL('./forget-consumers.lua', import.meta.url));
@@ -20,18 +20,18 @@ export interface OutboxEntry {
   /** Key of the outbox, and the entry's id in it. */
   readonly key: string;
   readonly id: string;
-  /** The record's text; undefined for an entry that was deleted and only not acknowledged. */
+  /** The record's text. Undefined for an entry that was deleted but not acknowledged. */
   readonly text: string | undefined;
-  /** What was charged for the job, as the entry says it; undefined where it says nothing. */
+  /** The job's charge, if the entry contains it. */
   readonly charge: string | undefined;
-  /** What it says in its `lateField`. */
+  /** The entry's `lateField`. */
   readonly late: string | undefined;
 }
 
-/** Entries that one reading gave. */
+/** The entries of one read. */
 export interface OutboxBatch {
   readonly entries: OutboxEntry[];
-  /** There may be more where these came from. */
+  /** Whether there may be more. */
   readonly isFull: boolean;
 }
 
@@ -42,12 +42,12 @@ export interface OutboxGroupOptions {
   readonly isCluster: boolean;
   /** This consumer's name, unique per process. */
   readonly name: string;
-  /** Other times than the usual ones (30 s, 10 min), for tests. */
+  /** Overrides of the defaults (30 s, 10 min), for tests. */
   readonly takeOverMs?: number;
   readonly forgetMs?: number;
 }
 
-/** The consumer group on all outboxes, as one of its members sees it. On a Cluster each outbox takes commands of its own. */
+/** One member of the consumer group of all outboxes. On a Cluster each outbox needs separate commands. */
 export class OutboxGroup {
   readonly #redis: RedisClient;
   readonly #isCluster: boolean;
@@ -55,7 +55,7 @@ export class OutboxGroup {
   readonly #takeOverMs: number;
   readonly #forgetMs: number;
   readonly #keys = accountKeys.allOutboxes();
-  /** Where the next taking over of an outbox begins. */
+  /** The cursor of the next takeover, by outbox. */
   readonly #claimFrom = new Map<string, string>();
 
   constructor(options: OutboxGroupOptions) {
@@ -66,7 +66,7 @@ export class OutboxGroup {
     this.#forgetMs = options.forgetMs ?? forgetMs;
   }
 
-  /** Reads entries that no member has. A Redis that does not know the group (new, or emptied) is told of it first. */
+  /** Reads entries that no member has. If Redis lacks the group (new, or flushed), it is created first. */
   async read(): Promise<OutboxBatch> {
     const calls = this.#isCluster ? this.#keys.map((key) => [key]) : [this.#keys];
     let isGroupMissing = false;
@@ -83,19 +83,19 @@ export class OutboxGroup {
     return toBatch(replies.flat());
   }
 
-  /** Takes entries over that their consumers have left lying: dead ones', and one's own after a failure. */
+  /** Takes over entries that their consumers have abandoned: dead ones, and this one after a failure. */
   async takeOver(): Promise<OutboxBatch> {
     return toBatch(await Promise.all(this.#keys.map(async (key) => [key, await this.#claim(key)] as const)));
   }
 
-  /** Goes on where the last call ended: entries that stay pending must not keep those behind them from being seen. */
+  /** Continues from the last call's cursor, so that entries that stay pending do not hide those behind them. */
   async #claim(key: string): Promise<RawEntry[]> {
     const from = this.#claimFrom.get(key) ?? '0-0';
     const reply = await this.#redis.xautoclaim(key, group, this.#name, this.#takeOverMs, from, 'COUNT', batch);
     const [next, claimed] = reply as [string, (RawEntry | null)[]];
     this.#claimFrom.set(key, next);
     const entries = claimed.filter((entry) => entry !== null);
-    // Redis before 7.0 has nothing to say of entries that were deleted and not acknowledged, and keeps them.
+    // Redis before 7.0 does not report entries that were deleted but not acknowledged, and keeps them.
     if (entries.length < claimed.length) await this.#acknowledgeDeleted(key);
     return entries;
   }
@@ -108,8 +108,8 @@ export class OutboxGroup {
   }
 
   /**
-   * Takes written entries out. Deleting comes first: what is deleted and still pending goes with the next taking over,
-   * but what is acknowledged and still there would stay for good.
+   * Removes written entries. They are deleted first: a deleted entry that is still pending goes with the next takeover, but
+   * an acknowledged one that is not deleted would stay forever.
    */
   async acknowledge(entries: readonly OutboxEntry[]): Promise<void> {
     await Promise.all(
@@ -120,12 +120,12 @@ export class OutboxGroup {
     );
   }
 
-  /** Forgets the names of dead members that have nothing pending. */
+  /** Deletes dead members without pending entries. */
   async forgetDead(): Promise<void> {
     await Promise.all(this.#keys.map((key) => forgetScript(this.#redis, [key], [group, this.#forgetMs, ''])));
   }
 
-  /** Leaves the group. What is still pending keeps the name, until it is taken over. */
+  /** Leaves the group. Pending entries keep the name until they are taken over. */
   async leave(): Promise<void> {
     await Promise.all(this.#keys.map((key) => forgetScript(this.#redis, [key], [group, this.#forgetMs, this.#name])));
   }
@@ -148,7 +148,7 @@ export class OutboxGroup {
   async #create(): Promise<void> {
     await Promise.all(
       this.#keys.map((key) =>
-        // From the first entry on: records may have come before the group.
+        // From the first entry: records may be older than the group.
         this.#redis.xgroup('CREATE', key, group, '0', 'MKSTREAM').catch((error: Error) => {
           if (!error.message.startsWith('BUSYGROUP')) throw error;
         }),
@@ -173,7 +173,7 @@ function toBatch(replies: readonly (readonly [key: string, entries: readonly Raw
 }
 
 function fieldOf([, fields]: RawEntry, name: string): string | undefined {
-  // Names and values take turns, and a value may look like a name.
+  // Names and values alternate, and a value may look like a name.
   for (let index = 0; index < (fields?.length ?? 0); index += 2) if (fields?.[index] === name) return fields[index + 1];
   return undefined;
 }

@@ -2,10 +2,10 @@ import { Cluster } from 'ioredis';
 import { accountKeys } from '../../../shared/redis/keys.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 
-/** What a record takes in Redis, about, where Redis does not tell. */
+/** Estimated memory of a record, if Redis does not report it. */
 const bytesPerRecord = 700;
 
-/** How many bytes of Redis's memory the outboxes take together. */
+/** Memory of all outboxes together, in bytes. */
 export async function outboxBytes(redis: RedisClient): Promise<number> {
   const sizes = await Promise.all(accountKeys.allOutboxes().map((key) => sizeOf(redis, key)));
   return sizes.reduce((sum, size) => sum + size, 0);
@@ -14,11 +14,11 @@ export async function outboxBytes(redis: RedisClient): Promise<number> {
 async function sizeOf(redis: RedisClient, key: string): Promise<number> {
   const length = await redis.xlen(key);
   if (length === 0) return 0;
-  // The built-in Redis does not know the command.
+  // The built-in Redis lacks the command.
   return (await redis.memory('USAGE', key).catch(() => undefined)) ?? length * bytesPerRecord;
 }
 
-/** How many bytes Redis uses in all; on a Cluster its masters together. */
+/** Memory used by Redis, in bytes; on a Cluster, by all masters. */
 async function usedBytes(redis: RedisClient): Promise<number> {
   const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
   const infos = await Promise.all(nodes.map((node) => node.info('memory')));
@@ -26,15 +26,15 @@ async function usedBytes(redis: RedisClient): Promise<number> {
 }
 
 /**
- * Tells whether Redis holds too much of what waits for a database that is away: the outboxes, or all that has been added
- * since it went away, answers that are to be stored among it.
+ * Measures whether Redis holds too much data for an unavailable database: in the outboxes, or added since the outage began,
+ * which includes answers to be stored.
  */
 export class Backlog {
   readonly #redis: RedisClient;
   readonly #maxBytes: number;
-  /** What Redis used when the database was first found away; undefined while it is there. */
+  /** Memory used when the outage was detected. Undefined while the database is available. */
   #usedBefore: number | undefined;
-  /** Size of the outboxes, as it was last looked at. */
+  /** Size of the outboxes as last measured. */
   bytes = 0;
 
   constructor(redis: RedisClient, maxBytes: number) {
@@ -42,12 +42,12 @@ export class Backlog {
     this.#maxBytes = maxBytes;
   }
 
-  /** The database is there (again). */
+  /** Ends the outage. */
   end(): void {
     this.#usedBefore = undefined;
   }
 
-  /** Looks. @param share of the bound that is asked for: 0.5 asks whether it is half reached */
+  /** Measures. @param share of the limit to compare with: 0.5 for half of it */
   async isOver(share = 1): Promise<boolean> {
     const [bytes, used] = await Promise.all([outboxBytes(this.#redis), usedBytes(this.#redis)]);
     this.bytes = bytes;
@@ -55,7 +55,7 @@ export class Backlog {
     return bytes > this.#maxBytes * share || used - this.#usedBefore > this.#maxBytes;
   }
 
-  /** Looks at the size of the outboxes, while the database is there. */
+  /** Measures the outboxes while the database is available. */
   async measure(): Promise<number> {
     this.bytes = await outboxBytes(this.#redis);
     return this.bytes;

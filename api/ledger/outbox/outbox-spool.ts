@@ -8,15 +8,18 @@ import type { Spool } from './spool.ts';
 import { type ReadableEntry, readEntry, readSpooledLine, spooledLine } from './spooled-records.ts';
 import type { UnreadableEntries } from './unreadable-entries.ts';
 
-/** What one file of the spool holds at most, in characters, beyond the line that reaches it. */
+/** Characters at which a file of the spool takes no further line. */
 const fileCharacters = 4 * 1024 * 1024;
-/** Once the outboxes are over their bound, they are emptied down to this share of it. */
+/** Outboxes over their limit are emptied down to this share of it. */
 const lowShare = 0.5;
-/** How often other processes are told that records wait here, and after what time without that they take them for lost. */
+/**
+ * Interval between announcements that records wait here, and the time without one after which other processes consider them
+ * lost.
+ */
 const remindMs = 60_000;
 const forgottenMs = 3_600_000;
 
-/** Whether records of ended jobs wait on any process's disk: then a job without an end may have one there. */
+/** Whether any process has spooled records: an unfinished job may have its end there. */
 export async function isSpooledAnywhere(redis: RedisClient): Promise<boolean> {
   const said = Object.values(await redis.hgetall(spoolsKey));
   return said.some((at) => Number(at) > Date.now() - forgottenMs);
@@ -28,9 +31,9 @@ export interface OutboxSpoolOptions {
   readonly spool: Spool;
   readonly backlog: Backlog;
   readonly unreadable: UnreadableEntries;
-  /** A record with its answer; undefined where that cannot be read for now. */
+  /** Adds a record's answer. Undefined if that cannot be read for now. */
   readonly read: (item: LedgerItem) => Promise<LedgerItem | undefined>;
-  /** Lets go of answers in Redis that are kept elsewhere. */
+  /** Releases answers in Redis that are stored elsewhere. */
   readonly release: (items: readonly LedgerItem[]) => Promise<void>;
   readonly log: Logger;
 }
@@ -38,9 +41,9 @@ export interface OutboxSpoolOptions {
 /** A file of the spool. */
 export interface SpooledFile {
   readonly items: readonly { readonly entry: OutboxEntry; readonly item: LedgerItem }[];
-  /** Lines that are none. */
+  /** Malformed lines. */
   readonly broken: readonly Pick<OutboxEntry, 'text' | 'charge'>[];
-  /** To be called once all of it is in the database. */
+  /** Deletes the file, once all of it is in the database. */
   remove(): Promise<void>;
 }
 
@@ -55,7 +58,7 @@ export class OutboxSpool {
     this.#options = options;
   }
 
-  /** To be called when the database takes records. */
+  /** Called when the database accepts records. */
   databaseIsBack(): void {
     this.#options.backlog.end();
     this.#isWarned = false;
@@ -63,9 +66,9 @@ export class OutboxSpool {
   }
 
   /**
-   * Where the outboxes are over their bound, moves entries that this consumer has read to the disk, and goes on with unread
-   * ones. An entry leaves its outbox once it is synced.
-   * @returns whether the given entries are taken care of; false: they are still to be written
+   * If the outboxes are over their limit, moves entries that this consumer has read to the disk, and continues with unread
+   * ones. Entries leave their outbox once they are synced.
+   * @returns whether the given entries are done; false: they still have to be written
    */
   async takeIfOver(entries: readonly ReadableEntry[], signal: AbortSignal): Promise<boolean> {
     const { backlog, log, group, unreadable } = this.#options;
@@ -93,7 +96,7 @@ export class OutboxSpool {
     return true;
   }
 
-  /** The oldest file; undefined where there is none. */
+  /** Returns the oldest file, or undefined if there is none. */
   async oldest(): Promise<SpooledFile | undefined> {
     const { spool, redis } = this.#options;
     await this.#remind();
@@ -109,7 +112,7 @@ export class OutboxSpool {
       else items.push({ entry: read.entry, item: read.item });
     }
     const remove = async (): Promise<void> => {
-      // A newer version has spooled them: they wait for one in their outbox.
+      // Lines of a newer version return to their outbox, for a process that can read them.
       for (const { key, text = '', charge, late } of unread) {
         await redis.xadd(key, '*', 'r', text, ...(charge ? ['c', charge] : []), ...(late ? ['l', late] : []));
       }
@@ -119,7 +122,7 @@ export class OutboxSpool {
     return { items, broken, remove };
   }
 
-  /** Writes one file, and takes its entries out of their outboxes. @returns how many of the entries are taken care of */
+  /** Writes one file, and removes its entries from their outboxes. @returns the number of entries that are done */
   async #takeFile(entries: readonly ReadableEntry[]): Promise<number> {
     const { spool, group, read, release, log } = this.#options;
     const [lines, spooled, items]: [string[], OutboxEntry[], LedgerItem[]] = [[], [], []];
@@ -128,7 +131,7 @@ export class OutboxSpool {
       if (characters >= fileCharacters) break;
       taken++;
       const whole = await read(item);
-      // Where its answer cannot be read it stays pending, and is taken over again.
+      // An entry whose answer cannot be read stays pending, and is taken over again.
       if (whole === undefined) continue;
       const line = spooledLine(entry, whole);
       characters += line.length;
@@ -143,7 +146,7 @@ export class OutboxSpool {
         this.#isFull = true;
         return 0;
       }
-      // Before they leave Redis: no other process may take their jobs for lost.
+      // Announced before they leave Redis, so that no other process considers their jobs lost.
       await this.#announce(spool.records + lines.length);
       await spool.add(lines);
     } catch (error) {
@@ -155,7 +158,7 @@ export class OutboxSpool {
     return taken;
   }
 
-  /** Tells others now and then that records wait here, while they do. */
+  /** Repeats the announcement while records wait here. */
   async #remind(): Promise<void> {
     const { records } = this.#options.spool;
     if (records === 0 || Date.now() < this.#remindAt) return;
@@ -163,7 +166,7 @@ export class OutboxSpool {
     await this.#announce(records);
   }
 
-  /** Tells other processes that records wait here, or that none do any more. */
+  /** Tells other processes whether records wait here. */
   async #announce(records: number): Promise<void> {
     const { redis, spool } = this.#options;
     if (records > 0) await redis.hset(spoolsKey, spool.name, Date.now());

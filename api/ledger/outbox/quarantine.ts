@@ -2,10 +2,10 @@ import { quarantineKey } from '../../../shared/redis/keys.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import type { OutboxEntry } from './outbox-group.ts';
 
-/** Records kept aside; beyond that the oldest go. */
+/** Maximum number of records. Beyond it the oldest are dropped. */
 const maxRecords = 10_000;
 
-/** Records that the database has refused, kept in Redis for an operator to look at. Their charges stand. */
+/** Stores records that the database refused in Redis, for an operator. Their charges stand. */
 export class Quarantine {
   readonly #redis: RedisClient;
 
@@ -13,7 +13,7 @@ export class Quarantine {
     this.#redis = redis;
   }
 
-  /** Keeps records; to be called before they leave their outbox. A crash in between keeps them twice. */
+  /** Adds records. Called before they leave their outbox; a crash in between stores them twice. */
   async add(entries: readonly Pick<OutboxEntry, 'text' | 'charge'>[]): Promise<void> {
     if (entries.length === 0) return;
     const texts = entries.map(({ text = '', charge }) => JSON.stringify({ record: text, charge, at: Date.now() }));
@@ -21,7 +21,7 @@ export class Quarantine {
     await this.#redis.ltrim(quarantineKey, -maxRecords, -1);
   }
 
-  /** How many are kept. */
+  /** Number of stored records. */
   async size(): Promise<number> {
     return await this.#redis.llen(quarantineKey);
   }

@@ -3,33 +3,33 @@ import { isDatabaseAway } from '../../../shared/database/database-error.ts';
 import type { Logger } from '../../../shared/runtime/log.ts';
 import type { LedgerItem } from '../job-ledger.ts';
 
-/** How often a record that fails alone is tried before it is set aside, and the wait between the tries. */
+/** Tries of a record that fails alone before it is quarantined, and the delay between them. */
 const maxTries = 3;
 const triesApartMs = 100;
 
-/** What writes records into the database. */
+/** Writes records into the database. */
 export interface RecordStore {
   /**
    * Writes records; must tolerate those it has written before.
-   * @returns those that could not be parsed for now (their answer cannot be read): they are not written
-   * @throws while the database is away, or where it refuses one of them.
+   * @returns those that are not written because their answer cannot be read for now
+   * @throws while the database is away, or if it refuses one of them.
    */
   writeItems(items: readonly LedgerItem[]): Promise<readonly LedgerItem[]>;
-  /** Writes a made-up record and takes it back. @throws where that fails: then no record is at fault. */
+  /** Writes a made-up record and rolls it back. @throws when that fails: then no record is at fault. */
   probe(): Promise<void>;
 }
 
-/** What became of records. Those named in neither list are written. */
+/** The outcome of a write. Records in neither list are written. */
 export interface Written {
-  /** Refused by a database that takes others: they are to be set aside. */
+  /** Refused by a database that accepts others: to be quarantined. */
   readonly refused: readonly LedgerItem[];
-  /** To be tried again later. */
+  /** To be retried later. */
   readonly postponed: readonly LedgerItem[];
 }
 
 /**
- * Writes a batch of records. Where the database refuses it, the batch is halved until those records are found that fail
- * alone: one bad record must not keep all others out of the ledger.
+ * Writes a batch of records. A refused batch is halved until the records are found that fail alone, so that one bad record
+ * does not keep the others out of the ledger.
  * @throws while the database is away: then no record is at fault.
  */
 export async function writeRecords(store: RecordStore, items: readonly LedgerItem[], log: Logger): Promise<Written> {
@@ -50,7 +50,7 @@ export async function writeRecords(store: RecordStore, items: readonly LedgerIte
   }
 }
 
-/** Tries a record that failed alone again, while the database takes another one. */
+/** Retries a record that failed alone, while the database accepts a made-up one. */
 async function writeAlone(store: RecordStore, item: LedgerItem, cause: unknown, log: Logger): Promise<Written> {
   let error = cause;
   for (let tries = 1; tries < maxTries; tries++) {
@@ -64,7 +64,7 @@ async function writeAlone(store: RecordStore, item: LedgerItem, cause: unknown, 
     }
   }
   await store.probe();
-  // Never the error's message: a database's words may quote the row, and with it tags of the caller.
+  // Never the error's message: it may quote the row, which contains the caller's tags.
   const { name, code } = error as { name?: unknown; code?: unknown };
   log.error({ job: item.record.id, error: name, code }, 'database rejected a job record; it is quarantined');
   return { refused: [item], postponed: [] };

@@ -3,18 +3,18 @@ import { mkdir, open, readdir, readFile, rename, stat, statfs, unlink } from 'no
 import { join } from 'node:path';
 import type { Logger } from '../../../shared/runtime/log.ts';
 
-/** `<ms since 1970>-<random>.<records>.jsonl`, by whose names the files come in the order in which they were made. */
+/** `<ms since 1970>-<random>.<records>.jsonl`: sorted by name, files are in order of creation. */
 const fileName = /^\d{15}-[0-9a-f-]{36}\.(\d+)\.jsonl$/;
-/** Where the spool's name is, by which Redis knows it. */
+/** File with the spool's name in Redis. */
 const nameFile = 'name';
-/** What a dead process has left unfinished is removed after so long. */
+/** Age at which an unfinished file of a dead process is removed. */
 const unfinishedMs = 3_600_000;
 
 export interface SpoolOptions {
   readonly folder: string;
-  /** What its files may take together, in bytes. */
+  /** Maximum bytes of its files together. */
   readonly maxBytes: number;
-  /** What must stay free of the disk, in bytes. */
+  /** Minimum free bytes of the disk. */
   readonly minFreeBytes: number;
   readonly log: Logger;
 }
@@ -26,11 +26,11 @@ interface SpoolFile {
 }
 
 /**
- * Lines of text that wait on disk for the database, in files that are written once, whole and synced, and removed once the
- * database has all of their lines. What `add` has returned from survives a crash; what it has not may be there or not.
+ * Lines of text that wait on disk for the database. Each file is written once, synced, and removed once the database has all
+ * its lines. Lines survive a crash once `add` has returned; before that they may or may not exist.
  */
 export class Spool {
-  /** Names the spool beyond this process: the next one on the same folder has the same. */
+  /** Identifies the spool across processes: the next one on the same folder has the same name. */
   readonly name: string;
   readonly #options: SpoolOptions;
   #files: SpoolFile[];
@@ -41,7 +41,7 @@ export class Spool {
     this.#files = files;
   }
 
-  /** Opens the spool in a folder of a folder that is there, and finds what an earlier process has left in it. */
+  /** Opens the spool and loads files of earlier processes. The folder's parent must exist. */
   static async open(options: SpoolOptions): Promise<Spool> {
     const { folder } = options;
     await mkdir(folder, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
@@ -68,7 +68,7 @@ export class Spool {
     return this.#files.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** Whether there is room for so many bytes, within the spool's own bound and on the disk. */
+  /** Whether bytes fit, within the spool's limit and on the disk. */
   async hasRoom(bytes: number): Promise<boolean> {
     const { folder, maxBytes, minFreeBytes } = this.#options;
     if (this.bytes + bytes > maxBytes) return false;
@@ -76,7 +76,7 @@ export class Spool {
     return bavail * bsize - bytes > minFreeBytes;
   }
 
-  /** Writes lines, which are on the disk when it returns. @throws where the disk does not take them: then none count. */
+  /** Writes lines, which are on disk when it returns. @throws if the disk refuses them: then none count. */
   async add(lines: readonly string[]): Promise<void> {
     const { folder } = this.#options;
     const name = `${String(Date.now()).padStart(15, '0')}-${randomUUID()}.${lines.length}.jsonl`;
@@ -99,7 +99,7 @@ export class Spool {
     this.#files.push({ name, records: lines.length, bytes: data.length });
   }
 
-  /** The lines of the oldest file; undefined where there is none. `remove` is to be called once they are written. */
+  /** Returns the lines of the oldest file, or undefined if there is none. `remove` is called once they are written. */
   async oldest(): Promise<{ readonly lines: string[]; readonly remove: () => Promise<void> } | undefined> {
     for (let first = this.#files[0]; first !== undefined; first = this.#files[0]) {
       const { name } = first;
@@ -124,7 +124,7 @@ export class Spool {
   }
 }
 
-/** A file's name is safe only once its folder is synced. */
+/** A file's name is durable only once its folder is synced. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {

@@ -2,13 +2,13 @@ import { parseRecord } from '../../../shared/jobs/settlement/outbox.ts';
 import type { LedgerItem } from '../job-ledger.ts';
 import type { OutboxEntry } from './outbox-group.ts';
 
-/** An entry of an outbox that can be read. */
+/** A readable entry of an outbox. */
 export interface ReadableEntry {
   readonly entry: OutboxEntry;
   readonly item: LedgerItem;
 }
 
-/** A line of the spool: an entry as it stood in its outbox, and the answer that goes with it. */
+/** A line of the spool: an outbox entry unchanged, and its answer. */
 interface SpooledLine {
   readonly v: 1;
   readonly key: string;
@@ -18,18 +18,18 @@ interface SpooledLine {
   readonly answer?: LedgerItem['answer'];
 }
 
-/** Reads an entry; undefined where it is another version's. */
+/** Parses an entry. Returns undefined if it has another version. */
 export function readEntry(entry: OutboxEntry): ReadableEntry | undefined {
   const record = entry.text === undefined ? undefined : parseRecord(entry.text, entry.charge, entry.late);
   return record && { entry, item: { record } };
 }
 
-/** An entry as a line of the spool. @param item with its answer, where one is kept */
+/** Formats an entry as a line of the spool. @param item with its answer, if one is kept */
 export function spooledLine({ key, text = '', charge, late }: OutboxEntry, { answer }: LedgerItem): string {
   return JSON.stringify({ v: 1, key, text, charge, late, answer } satisfies SpooledLine);
 }
 
-/** A line of the spool as an entry, and what it is of the ledger where this version can read it; undefined: it is no line. */
+/** Parses a line of the spool: its entry, and its item if this version can read it. Undefined for a malformed line. */
 export function readSpooledLine(
   line: string,
 ): { readonly entry: OutboxEntry; readonly item: LedgerItem | undefined } | undefined {

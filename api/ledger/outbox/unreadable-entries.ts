@@ -1,15 +1,14 @@
 import type { Logger } from '../../../shared/runtime/log.ts';
 import type { OutboxEntry } from './outbox-group.ts';
 
-/** An entry that has not been seen for so long was read by another process. It is taken over again sooner than that. */
+/** An entry not seen for this long was read by another process. Takeovers are more frequent than this. */
 const forgetMs = 180_000;
-/** Entries that are remembered. */
 const maxEntries = 10_000;
 
-/** Entries of the outboxes that this version cannot read: a newer process will, so they stay where they are. */
+/** Outbox entries that this version cannot read. They stay in their outbox for a newer process. */
 export class UnreadableEntries {
   readonly #log: Logger;
-  /** When each was last seen. */
+  /** Time of the last sighting, by entry. */
   readonly #seen = new Map<string, number>();
 
   constructor(log: Logger) {
@@ -26,7 +25,7 @@ export class UnreadableEntries {
     if (this.#seen.size > maxEntries && oldest !== undefined) this.#seen.delete(oldest);
   }
 
-  /** How many there are, as far as this process has seen them of late. */
+  /** Number of entries that this process has seen recently. */
   get size(): number {
     const oldest = Date.now() - forgetMs;
     for (const [name, seenAt] of this.#seen) {

@@ -3,29 +3,29 @@ import { tagCondition } from '../job-tags.ts';
 import { hourMs } from './usage-hours.ts';
 import { conditionsOf, firstIdAt, type UsageQuestion } from './usage-report.ts';
 
-/** Requests of a span that are looked at, the newest ones: reading them takes some 50 ms, however many there are. */
+/** Newest requests of a span that are sampled, which takes about 50 ms however many there are. */
 const maxSampled = 20_000;
-/** A job's id tells when its request came, and `created_at` when it was read: an upload may take its time. */
+/** A job's id has the arrival time of its request, `created_at` the time it was read: an upload may take long in between. */
 const uploadMs = hourMs;
 
-/** The times in ms that half, 95 and 99 of a hundred requests stay within (nearest rank). */
+/** Percentiles in ms (nearest rank). */
 interface Percentiles {
   readonly p50: number;
   readonly p95: number;
   readonly p99: number;
 }
 
-/** How long requests took. */
+/** Duration of requests. */
 export interface Latency {
-  /** Those that were counted. */
+  /** Number of counted requests. */
   readonly requests: number;
-  /** From its arrival to its end; null where nothing was counted. */
+  /** From arrival to end; null if none were counted. */
   readonly whole: Percentiles | null;
-  /** From its arrival to the first piece of a streamed answer. */
+  /** From arrival to the first piece of a streamed answer. */
   readonly first: Percentiles | null;
 }
 
-/** How long the newest requests of a span took, of those that have ended: what fits the question among the 20,000 newest. */
+/** Latency of ended requests in a span: those that match the question among the 20,000 newest. */
 export async function readLatency(db: Database, question: UsageQuestion): Promise<Latency> {
   const { account, from, to, tag } = question;
   let newest = db

@@ -4,16 +4,16 @@ import { maxSum, saturatedAddition } from '../../../shared/database/saturated-su
 import { selectRows, storableText } from '../../../shared/database/select-rows.ts';
 import type { JobsTable, Tables, UsageDaysTable, UsageHoursTable } from '../../../shared/database/tables.ts';
 
-/** The grains of usage sums, in ms. */
+/** Granularities of usage sums, in ms. */
 export const hourMs = 3_600_000;
 export const dayMs = 24 * hourMs;
 
-/** What a job counts by. */
+/** Columns that group the sums. */
 const hourColumns = [
   ...(['account_id', 'hour_start', 'api_key_id', 'model', 'endpoint', 'capability', 'vendor'] as const),
 ] satisfies (keyof UsageHoursTable)[];
 
-/** What is summed. */
+/** Columns that are summed. */
 export const sumColumns = [
   ...(['requests', 'failed', 'cancelled', 'input_tokens', 'output_tokens', 'cost', 'milliseconds'] as const),
   ...(['first_milliseconds', 'first_count'] as const),
@@ -22,7 +22,7 @@ export const sumColumns = [
 /** Sums of jobs; `cost` in nano-dollars, times in ms. */
 export type UsageSums = Pick<UsageHoursTable, (typeof sumColumns)[number]>;
 
-/** The columns of a job's row that are counted. */
+/** Columns of a job's row that are counted. */
 export type CountedJob = Pick<
   Selectable<JobsTable>,
   | Exclude<(typeof hourColumns)[number], 'hour_start'>
@@ -30,30 +30,30 @@ export type CountedJob = Pick<
 >;
 
 /**
- * Adds ended jobs to the sums of the hours and days in which they were made: to their account's, and to the hours of all. In
- * the transaction that gives them their end, as its last statements (the sums of the current hour are everybody's), and for
- * exactly those that had none before: so each job counts once.
+ * Adds ended jobs to the hourly and daily sums of their creation time, of their account and of all accounts. Runs in the
+ * transaction that sets their end, as its last statements (all accounts share the current hour's sums), and only for jobs
+ * without an end before, so each job counts once.
  */
 export async function addToUsageHours(transaction: Database, jobs: readonly CountedJob[]): Promise<void> {
   if (jobs.length === 0) return;
   const hours = hoursOf(jobs);
   const [days, all] = [new Map<string, UsageDaysTable>(), new Map<string, UsageHoursTable>()];
-  // Of the sums, not of each job: most jobs of a batch are of few groups.
+  // Per sum, not per job: the jobs of a batch form few groups.
   for (const hour of hours.values()) {
     addSums(dayOf(days, hour), hour);
     addSums(hourOfAll(all, hour), hour);
   }
   await add(transaction, usageDays, inOrder(days));
-  // The sums of all, which most wait for, come last.
+  // The sums of all accounts, the most contended, come last.
   await add(transaction, usageHours, [...inOrder(hours), ...inOrder(all)]);
 }
 
-/** Everybody locks rows in one order: two that lock the same ones wait for each other, but never in a ring. */
+/** All transactions lock rows in the same order, so that they cannot deadlock. */
 function inOrder<Row>(rows: ReadonlyMap<string, Row>): Row[] {
   return [...rows].sort(([one], [other]) => (one < other ? 1 : -1)).map(([, row]) => row);
 }
 
-/** A table of sums, and the constant parts of the statement that adds to it: they are put together once for each dialect. */
+/** A table of sums with the constant parts of its upsert, which are built once per SQL dialect. */
 function sumsTable<Table extends 'usage_days' | 'usage_hours'>(
   name: Table,
   groupColumns: readonly (keyof Tables[Table] & string)[],
@@ -90,12 +90,12 @@ async function add<Table extends 'usage_days' | 'usage_hours'>(
   await sql`${insert} ${selected} ${onConflict(transaction)}`.execute(transaction);
 }
 
-/** What jobs add to the hours of their accounts, by group. */
+/** Sums jobs by hour and group of their account. */
 function hoursOf(jobs: readonly CountedJob[]): Map<string, UsageHoursTable> {
   const hours = new Map<string, UsageHoursTable>();
   let last: { readonly job: CountedJob; readonly hour: UsageHoursTable } | undefined;
   for (const job of jobs) {
-    // Many jobs in a row are of one group, which need not be looked for again.
+    // Consecutive jobs often share a group, which saves the look-up.
     if (last === undefined || !isAlike(last.job, job)) last = { job, hour: hourOf(hours, job) };
     addJob(last.hour, job);
   }
@@ -120,7 +120,8 @@ function hourStart({ created_at: createdAt }: CountedJob): number {
 
 function hourOf(hours: Map<string, UsageHoursTable>, job: CountedJob): UsageHoursTable {
   const { account_id, api_key_id, endpoint, capability, vendor } = job;
-  // As it is stored: names that differ only in what no database takes are one group, and one statement has it once.
+  // As stored: names that differ only in characters that no database stores are one group, which a statement may name only
+  // once.
   const model = storableText(job.model);
   const group = { account_id, hour_start: hourStart(job), api_key_id, model, endpoint, capability, vendor };
   return rowOf(hours, `${account_id}\n${group.hour_start}\n${api_key_id}\n${keyOfAll(group)}`, group);
@@ -137,12 +138,12 @@ function dayOf(days: Map<string, UsageDaysTable>, hour: UsageHoursTable): UsageD
   return rowOf(days, `${group.day_start}\n${account_id}\n${api_key_id}`, group);
 }
 
-/** Only the model's name, which comes last, can have a line's end in it. As JSON it would cost more than all the rest. */
+/** Only the model's name, which comes last, can contain a newline. JSON would cost more than all the rest. */
 function keyOfAll({ endpoint, capability, vendor, model }: Omit<UsageHoursTable, keyof UsageSums>): string {
   return `${endpoint}\n${capability}\n${vendor}\n${model}`;
 }
 
-/** The row of a group: that which is there, or a new one that has counted nothing. */
+/** Returns the row of a group, which is added with zero sums if missing. */
 function rowOf<Group extends object>(
   rows: Map<string, Group & UsageSums>,
   key: string,
@@ -161,7 +162,7 @@ export const noUsage: Readonly<UsageSums> = {
   ...{ first_milliseconds: 0, first_count: 0 },
 };
 
-/** Adds sums to others. No sum comes to more than `maxSum`. */
+/** Adds `more` to `sums`, each capped at `maxSum`. */
 export function addSums(sums: UsageSums, more: UsageSums): void {
   for (const column of sumColumns) addTo(sums, column, more[column]);
 }
@@ -170,7 +171,7 @@ function addTo(sums: UsageSums, column: keyof UsageSums, amount: number): void {
   sums[column] = Math.min(maxSum, sums[column] + amount);
 }
 
-/** Adds what one job counts. */
+/** Adds one job. */
 function addJob(sums: UsageSums, job: CountedJob): void {
   const { created_at: createdAt, ended_at: endedAt, first_at: firstAt } = job;
   sums.requests += 1;
@@ -179,7 +180,7 @@ function addJob(sums: UsageSums, job: CountedJob): void {
   addTo(sums, 'input_tokens', job.input_tokens ?? 0);
   addTo(sums, 'output_tokens', job.output_tokens ?? 0);
   addTo(sums, 'cost', job.cost ?? 0);
-  // Two processes' clocks may differ.
+  // The clocks of two processes may differ.
   addTo(sums, 'milliseconds', Math.max(0, (endedAt ?? createdAt) - createdAt));
   if (firstAt === null) return;
   addTo(sums, 'first_milliseconds', Math.max(0, firstAt - createdAt));

@@ -5,36 +5,36 @@ import type { Tables, UsageHoursTable } from '../../../shared/database/tables.ts
 import { type JobTag, tagCondition } from '../job-tags.ts';
 import { addSums, dayMs, hourMs, noUsage, sumColumns, type UsageSums } from './usage-hours.ts';
 
-/** The groups that one report names: those that cost most. */
+/** Maximum number of groups in a report; the most expensive ones. */
 const maxGroups = 1000;
-/** A job's id tells when its request came, and `created_at` when it was read: an upload may take its time. */
+/** A job's id has the arrival time of its request, `created_at` the time it was read: an upload may take long in between. */
 const uploadMs = hourMs;
 
-/** What usage is summed by. */
+/** Dimensions by which usage is summed. */
 export const usageGroups = [
   ...(['hour', 'day', 'model', 'key', 'endpoint', 'vendor', 'capability', 'account'] as const),
 ] as const;
 export type UsageGroup = (typeof usageGroups)[number];
 
-/** Which usage is asked for. What is undefined leaves nothing out. */
+/** Query for usage. Undefined fields match all. */
 export interface UsageQuestion {
   readonly account: string | undefined;
   /** Whole hours, in ms since 1970; `to` is the end of the last one. */
   readonly from: number;
   readonly to: number;
   readonly groupBy: UsageGroup;
-  /** What a day's beginning is before that of UTC, in ms: 3,600,000 for a day of Central Europe's winter. */
+  /** Offset of the time zone from UTC, in ms: 3,600,000 for Central Europe in winter. */
   readonly timeZoneMs: number;
   readonly model?: string | undefined;
   readonly key?: string | undefined;
   readonly endpoint?: string | undefined;
   readonly capability?: string | undefined;
   readonly vendor?: string | undefined;
-  /** Only jobs whose requests had this in their `metadata`. */
+  /** Only jobs with this pair in the `metadata` of their requests. */
   readonly tag?: JobTag | undefined;
 }
 
-/** Sums of one group: a time in ms (the beginning of an hour, or of a day in the time zone), or an id or a name. */
+/** Sums of one group: a time in ms (the start of an hour, or of a day in the time zone), an id or a name. */
 export interface UsageRow extends UsageSums {
   readonly group: number | string;
 }
@@ -51,13 +51,12 @@ const groupColumns = {
 } as const satisfies Record<UsageGroup, keyof UsageHoursTable>;
 
 /**
- * What was used, of the jobs that have ended, by the time at which they were made. Times come in order, other groups by
- * what they cost, a thousand at most; the total is of all.
+ * Reports the usage of ended jobs by their creation time. Times are in order, other groups by cost, at most a thousand; the
+ * total covers all groups.
  *
- * It reads the sums of hours: an account's, or those of all; by accounts or keys the sums of days, and of the hours at the
- * two ends of the span. Where those are narrowed down further, it reads every account's hours: half a second for a million.
- * A question for a tag reads the jobs of the whole span one by one, about a second for each million of them, which is why
- * its span is to be short.
+ * Reads the hourly sums of an account or of all. By account or key it reads daily sums, and hourly ones at both ends of the
+ * span. With further filters it reads every account's hours: half a second per million. A tag reads the jobs of the span one
+ * by one, about a second per million, so its span should be short.
  */
 export async function readUsage(
   db: Database,
@@ -71,7 +70,7 @@ export async function readUsage(
     return { rows, total: totalOf(rows) };
   }
   const most = sql`select * from usage_groups order by cost desc, requests desc, 1 limit ${sql.lit(maxGroups)}`;
-  // Of all groups, also of those that are not named; from what has been read, not from all of it once more.
+  // Covers all groups, including omitted ones, and reuses the rows read.
   const total = sql`select null, ${summed} from usage_groups`;
   const { rows } = await sql<UsageRow | TotalRow>`
     with usage_groups as (${groups}) select * from (${most}) as most union all ${total}`.execute(db);
@@ -80,12 +79,12 @@ export async function readUsage(
 
 /** Sums of one model in one hour or day. */
 export interface ModelUsageRow extends UsageSums {
-  /** The beginning of the hour or day, in ms since 1970. */
+  /** Start of the hour or day, in ms since 1970. */
   readonly group: number;
   readonly model: string;
 }
 
-/** What an account has used, by hour or day and by model, in that order; `limit` rows at most. */
+/** Usage of an account by hour or day and then by model; at most `limit` rows. */
 export async function readUsageByModel(
   db: Database,
   question: UsageQuestion & { readonly account: string; readonly groupBy: 'hour' | 'day' },
@@ -114,22 +113,22 @@ function groupOf({ groupBy, timeZoneMs }: UsageQuestion): RawBuilder<unknown> {
   return sql`(${column} + ${zone}) / ${day} * ${day} - ${zone}`;
 }
 
-/** What is to be added up: the rows with the least grain that tell it. */
+/** Selects the rows to sum, with the coarsest granularity that suffices. */
 async function sumsOf(db: Database, question: UsageQuestion) {
   const { account, key, groupBy } = question;
   const isByOwner = groupBy === 'account' || groupBy === 'key';
   if (account !== undefined) return hoursOf(db, question);
   if (isByOwner && dayFilters.every((name) => question[name] === undefined)) return daysOf(db, question);
-  // The primary key leads to an account's hours, and to nobody's by their key.
+  // The primary key starts with the account, so a key's hours are found through its accounts.
   if (key !== undefined) return hoursOf(db, question).where('account_id', 'in', await readOwners(db, question));
-  // The rows of all are those of no account.
+  // The sums of all accounts have an empty account.
   return hoursOf(db, question).where('account_id', isByOwner ? '<>' : '=', '');
 }
 
-/** What the sums of days do not know. */
+/** Columns that daily sums lack. */
 const dayFilters = ['model', 'endpoint', 'capability', 'vendor'] as const;
 
-/** @param span left out: the question's own */
+/** @param span defaults to the question's */
 function hoursOf(db: Database, question: UsageQuestion, { from, to }: Pick<UsageQuestion, 'from' | 'to'> = question) {
   return db
     .selectFrom('usage_hours')
@@ -139,7 +138,7 @@ function hoursOf(db: Database, question: UsageQuestion, { from, to }: Pick<Usage
     .where((expression) => expression.and(conditionsOf(question, expression)));
 }
 
-/** The sums of the whole days in a span, by account and key, and those of the hours before and behind them. */
+/** Daily sums of the whole days in a span, by account and key, and hourly sums before and after them. */
 function daysOf(db: Database, question: UsageQuestion) {
   const { from, to } = question;
   const firstDay = Math.ceil(from / dayMs) * dayMs;
@@ -159,7 +158,7 @@ function daysOf(db: Database, question: UsageQuestion) {
     .unionAll(hours({ from: lastEnd, to }));
 }
 
-/** The accounts of the key that is asked for: there is one, or none has used it in this span. */
+/** Accounts of the requested key: one, or none if it was not used in this span. */
 async function readOwners(db: Database, { key = '', from, to }: UsageQuestion): Promise<string[]> {
   const owners = await db
     .selectFrom('usage_days')
@@ -169,7 +168,7 @@ async function readOwners(db: Database, { key = '', from, to }: UsageQuestion): 
     .where('day_start', '<', to)
     .where('api_key_id', '=', key)
     .execute();
-  // A list must not be empty: the rows of all are of no key, so none is found.
+  // The list must not be empty. The sums of all have no key, so '' matches none.
   return owners.length === 0 ? [''] : owners.map(({ account_id: account }) => account);
 }
 
@@ -194,7 +193,7 @@ function jobsOfTag(db: Database, question: UsageQuestion, tag: NonNullable<Usage
     .where((expression) => expression.and([...conditionsOf(question, expression), tagCondition(tag)]));
 }
 
-/** The conditions that a question sets for columns, but for its span and its tag. */
+/** The conditions of a question on columns, except its span and tag. */
 export function conditionsOf(
   { account, model, key, endpoint, capability, vendor }: UsageQuestion,
   expression: ExpressionBuilder<Tables, 'usage_hours'> | ExpressionBuilder<Tables, 'jobs'>,
@@ -206,7 +205,7 @@ export function conditionsOf(
   );
 }
 
-/** The least id that a job of a time (ms since 1970) can have. */
+/** The smallest id of a job at a time (ms since 1970). */
 export function firstIdAt(time: number): string {
   return Math.max(0, time).toString(16).padStart(12, '0');
 }

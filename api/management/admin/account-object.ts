@@ -1,7 +1,7 @@
 import type { AccountWithMoney } from '../../../shared/accounts/accounts.ts';
 import { toDollars } from '../../../shared/money/dollars.ts';
 
-/** An account as operators are shown it: dollars, and milliseconds since 1970. Its money is as the database has it. */
+/** An account as shown to operators: dollars, and milliseconds since 1970. Amounts are those of the database. */
 export function accountObject({ credit, charged, ...account }: AccountWithMoney) {
   return {
     id: account.id,

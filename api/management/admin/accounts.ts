@@ -30,14 +30,14 @@ export const accountChangeFields = z.strictObject({
   suspended: z.boolean().optional(),
 });
 
-/** `/admin/v1/accounts`. */
+/** Routes of `/admin/v1/accounts`. */
 export function accountRoutes(
   { redis }: { readonly redis: RedisClient },
   db: Database,
 ): Record<'list' | 'create' | 'retrieve' | 'change', Middleware<State>> {
   const show = async (account: AccountWithMoney | undefined) => {
     if (account === undefined) throw noAccount();
-    // Of one account, what is under way is counted, too.
+    // A single account's balance includes its unfinished jobs.
     return { ...accountObject(account), balance: await readBalance(redis, account) };
   };
   return {

@@ -19,7 +19,7 @@ import { userRoutes } from './users.ts';
 import { listVendors } from './vendors.ts';
 import { listSeenWorkers, workerReader } from './workers.ts';
 
-/** Adds the operators' routes, one line each: `operator` lets operator keys and operators' sessions through. */
+/** Adds the operators' routes, one line each. `operator` accepts operator keys and operators' sessions. */
 export function addAdminRoutes(router: Router<State>, services: Services, db: Database): void {
   const operator = requireOperator(services);
   const accounts = accountRoutes(services, db);
@@ -34,7 +34,7 @@ export function addAdminRoutes(router: Router<State>, services: Services, db: Da
   router.get('/admin/v1/usage.csv', operator, usageCsv(db, asked));
   router.get('/admin/v1/jobs', operator, jobList(services, db, asked));
   router.get('/admin/v1/jobs.csv', operator, jobsCsv(services, db, asked));
-  // Before the one for an id, which would take its name for one.
+  // Before the route with an id, which would match `live`.
   router.get('/admin/v1/jobs/live', operator, liveJobs(services, db, asked));
   router.get('/admin/v1/jobs/:id', operator, oneJob(services, db, asked));
   router.delete('/admin/v1/jobs/:id', operator, cancelOneJob(services, db, asked, 'an operator'));

@@ -15,7 +15,7 @@ import { noAccount, pageSize } from './accounts.ts';
 
 /** The body of `POST /admin/v1/accounts/{id}/credits`. */
 export const newCreditFields = z.strictObject({
-  /** Dollars; negative to take credit off. */
+  /** Dollars; negative to remove credit. */
   amount: z.number(),
   note: z.string().trim().max(500).default(''),
 });
@@ -55,9 +55,9 @@ export function creditRoutes(
   };
 }
 
-/** Dollars as whole nano-dollars. @throws ApiError 400 for nothing, too much, and parts of a nano-dollar. */
+/** Converts dollars to whole nano-dollars. @throws ApiError 400 for zero, too much, and fractions of a nano-dollar. */
 function nanosOf(dollars: number): number {
-  // Numbers below a millionth are written with an exponent.
+  // Numbers below a millionth are formatted with an exponent.
   const nanos = parseDollars(Math.abs(dollars) < 1e-6 ? dollars.toFixed(20).replace(/0+$/, '') : String(dollars));
   if (nanos === undefined || nanos === 0) {
     throw invalidParameter('amount', "Invalid 'amount': expected dollars, not zero, with nine decimals at most.");

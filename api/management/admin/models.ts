@@ -18,7 +18,7 @@ export function listAllModels({ catalogue }: { readonly catalogue: Catalogue }):
 
 function modelView(model: Model, vendors: CatalogueSources['vendors']): Record<string, unknown> {
   const routes = model.routes.map((route, place) => {
-    // A row's facts are those of its first route; a later one has its own, or none.
+    // A row's facts are those of its first route. Later routes have their own, or none.
     const { prices } = place === 0 ? model : withFactsOf(route, model);
     return {
       route: routeName(route),

@@ -4,16 +4,15 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { CapabilityQueue, QueuedJob } from '../../../shared/queue/queue.ts';
 import type { State } from '../../state.ts';
 
-/** Where the board is. */
+/** Path of the board. */
 export const boardPath = '/console/queues';
 
-/** Jobs on one page: each is read with its request, which may be 64 KiB long. */
+/** Jobs per page: each is read with its request, of up to 64 KiB. */
 const maxJobs = 100;
 
 /**
- * `GET /console/queues`: bull-board over all queues, for operators who are signed in. It shows which jobs there are and
- * nothing of what they say, and it changes nothing: a job that it would remove or repeat has a state and a hold beside the
- * queue. It is loaded when somebody first looks.
+ * `GET /console/queues`: bull-board over all queues, for signed-in operators. It shows jobs without their content and
+ * changes nothing, because a job also has a state and a hold outside of the queue. It is loaded on first use.
  */
 export function queueBoard({
   queues,
@@ -31,13 +30,13 @@ export function queueBoard({
   };
 }
 
-/** The way back, in a corner: the board's own header is fixed, and has no room on a phone. */
+/** A back link in a corner: the board's own header is fixed, and has no room on a phone. */
 const wayBack =
   '<nav aria-label="Console" style="position:fixed;right:1rem;bottom:1rem;z-index:50">' +
   '<a href="/console/operator/workers" style="display:block;padding:0.5rem 1rem;border-radius:8px;background:#0b6e8f;' +
   'color:#ffffff;font:600 0.875rem/1.5 system-ui,sans-serif">← Back to the Sluice console</a></nav>';
 
-/** The board's page with a way back and names for its buttons, and without what it would load from other sites (fonts). */
+/** Adds a back link and button names to the board's page, and removes what it would load from other sites (fonts). */
 function withinConsole(page: string): string {
   return page
     .replace(/<link\b[^>]*\shref="(https?:)?\/\/[^>]*>/g, '')
@@ -50,7 +49,7 @@ const fonts = {
   'font-mono': 'ui-monospace, SFMono-Regular, Menlo, Consolas, monospace',
 };
 
-/** The board's looks: those of the console, and without links to its maker's pages. */
+/** The board's theme: that of the console, without links to its maker's pages. */
 const looks = {
   boardTitle: 'Sluice queues',
   boardLogo: { path: '/console/favicon.svg', width: 28, height: 28 },
@@ -58,7 +57,7 @@ const looks = {
   miscLinks: [{ text: 'Back to the console', url: '/console/operator/workers' }],
   hideDocsLink: true,
   theme: {
-    // Its own quiet colour has too little contrast.
+    // Its own muted colour has too little contrast.
     light: {
       ...fonts,
       primary: '#0b6e8f',
@@ -92,7 +91,7 @@ async function openBoard(queues: readonly CapabilityQueue[]): Promise<Middleware
   return server.registerPlugin();
 }
 
-/** Of what is queued: who the job is. Its request is not operators' to read. */
+/** The identity of a queued job. Operators may not read its request. */
 function shownData(data: Partial<QueuedJob> | undefined): Record<string, unknown> {
   const { id, model, endpoint, account, apiKeyId } = data ?? {};
   return { id, model, endpoint, account, key: apiKeyId };

@@ -5,7 +5,7 @@ import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import type { State } from '../../state.ts';
 import { wholeList } from './whole-list.ts';
 
-/** How long Redis may take to show the queues. */
+/** Timeout for reading the queues from Redis. */
 const readMs = 5000;
 
 /** `GET /admin/v1/queues`: how many jobs of each capability wait, run, and are put aside until their next poll. */
@@ -25,7 +25,7 @@ async function queueView(queue: CapabilityQueue): Promise<Record<string, unknown
   const [depth, counts] = await Promise.all([queue.depth(), queue.bull.getJobCounts('prioritized', 'delayed')]);
   return {
     capability: queue.capability,
-    // All of them; those with a turn, which fairness decides on, are `prioritized`.
+    // All waiting jobs; those with a priority, which fairness assigns, are `prioritized`.
     waiting: depth.waiting,
     prioritized: counts.prioritized ?? 0,
     active: depth.active,

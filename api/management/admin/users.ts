@@ -32,7 +32,7 @@ export const invitationFields = z.strictObject({
   account_id: accountId.optional(),
 });
 
-/** `/admin/v1/users`: who signs in, what they may do, and a link to a new password for those who cannot. */
+/** Routes of `/admin/v1/users`: users with their roles, and links to choose a new password. */
 export function userRoutes(
   { sessions, baseUrls }: { readonly sessions: UserSessions; readonly baseUrls: BaseUrls },
   db: Database,
@@ -80,12 +80,12 @@ export function userRoutes(
   };
 }
 
-/** @throws ApiError 400 for an account that is not there. */
+/** @throws ApiError 400 for an unknown account. */
 async function checkAccount(db: Database, id: string | undefined): Promise<void> {
   if (id !== undefined && (await findAccount(db, id)) === undefined) throw noAccount('account_id');
 }
 
-/** What people are called who have given no name yet. */
+/** Default name of a user who has not given one. */
 function nameOf(email: string): string {
   return email.slice(0, email.indexOf('@'));
 }

@@ -15,8 +15,8 @@ interface VendorRoute {
 }
 
 /**
- * `GET /admin/v1/vendors`: every vendor there is, on or off, with its routes and how it fares with each worker. How many
- * keys it has is told, and nothing of the keys.
+ * `GET /admin/v1/vendors`: every known vendor, on or off, with its routes and its health in each worker. Shows the number of
+ * its keys, but nothing of the keys.
  */
 export function listVendors(
   { catalogue }: { readonly catalogue: Catalogue },
@@ -28,7 +28,7 @@ export function listVendors(
     const { vendors, models } = catalogue.sources();
     const routes = routesByVendor(models);
     const known = new Map<string, VendorRow>(vendorRows.map((row) => [row.name, row]));
-    // Those that the operator's file makes have the row whose wire they speak.
+    // Vendors of the configuration file have the row whose wire they speak.
     for (const [name, { row }] of Object.entries(vendors)) if (!known.has(name)) known.set(name, row);
     const data = [...known].map(([name, row]) => ({
       ...settingsView(name, row, Object.hasOwn(vendors, name) ? vendors[name] : undefined),
@@ -41,12 +41,12 @@ export function listVendors(
 
 function settingsView(name: string, row: VendorRow, vendor: CataloguedVendor | undefined): Record<string, unknown> {
   const baseUrl = vendor?.baseUrl ?? row.baseUrl;
-  // Who needs no key has a word in the place of one.
+  // A vendor that needs no key has a stand-in for one.
   const keys = row.needsKey ? (vendor?.apiKeys?.length ?? 0) : 0;
   return { name, on: vendor !== undefined, like: row.name, needs_key: row.needsKey, keys, base_url: shown(baseUrl) };
 }
 
-/** An address without what may be a password. */
+/** Removes a possible password from an address. */
 function shown(baseUrl: string): string {
   const { origin, pathname } = new URL(baseUrl);
   return `${origin}${pathname}`;
@@ -64,7 +64,7 @@ function routesByVendor(models: readonly Model[]): Map<string, VendorRoute[]> {
   return routes;
 }
 
-/** How a vendor fares with a worker; nothing where the worker does not know it. */
+/** A vendor's health in a worker; empty if the worker does not know it. */
 function healthView(name: string, { id, host, keys, routes }: WorkerReport): Record<string, unknown>[] {
   const known = keys.find(({ vendor }) => vendor === name);
   if (known === undefined) return [];
@@ -74,7 +74,7 @@ function healthView(name: string, { id, host, keys, routes }: WorkerReport): Rec
   ];
 }
 
-/** The worst that can be said of a vendor's keys, and what the vendor says of one that it refuses. */
+/** The worst state of a vendor's keys, and the vendor's message if it refuses one. */
 function refusalView({ cooling, refused = 0, refusal, checked }: KeyHealth): Record<string, unknown> {
   const state = refused > 0 ? 'key_refused' : cooling > 0 ? 'keys_cooling' : 'healthy';
   return { refused_keys: refused, key_state: state, refusal: refusal ?? null, key_check: checked ?? null };

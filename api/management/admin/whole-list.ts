@@ -1,4 +1,4 @@
-/** A whole list, as the operators' routes answer it; nothing comes after it. */
+/** A complete list in the format of the operators' routes; there is no next page. */
 export interface WholeList<Item> {
   readonly object: 'list';
   readonly data: readonly Item[];
@@ -6,7 +6,7 @@ export interface WholeList<Item> {
   readonly next: null;
 }
 
-/** A list that is short enough to be answered whole. */
+/** Makes a list that is short enough for one page. */
 export function wholeList<Item>(data: readonly Item[]): WholeList<Item> {
   return { object: 'list', data, has_more: false, next: null };
 }

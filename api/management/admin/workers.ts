@@ -5,10 +5,10 @@ import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import type { State } from '../../state.ts';
 import { wholeList } from './whole-list.ts';
 
-/** How long Redis may take to show the workers. */
+/** Timeout for reading the workers from Redis. */
 const readMs = 5000;
 
-/** Reads the workers that are there. @throws ApiError 503 when Redis does not answer in time. */
+/** Reads the running workers. @throws ApiError 503 when Redis does not respond in time. */
 export type ReadWorkers = () => Promise<WorkerReport[]>;
 
 export function workerReader({ redis }: { readonly redis: RedisClient }): ReadWorkers {
@@ -16,7 +16,7 @@ export function workerReader({ redis }: { readonly redis: RedisClient }): ReadWo
   return () => reads.read(() => listWorkers(redis));
 }
 
-/** `GET /admin/v1/workers`: the worker processes that are there, with what they run. Times are ms since 1970. */
+/** `GET /admin/v1/workers`: the running worker processes with what they run. Times are ms since 1970. */
 export function listSeenWorkers(read: ReadWorkers): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = 'admin.workers';
@@ -45,7 +45,7 @@ function workerView(worker: WorkerReport): Record<string, unknown> {
   };
 }
 
-/** How a route fares, as operators see it. */
+/** A route's health, as shown to operators. */
 export function routeView({ route, state, failedInARow, lastError }: RouteHealth): Record<string, unknown> {
   const error = lastError && { code: lastError.code, status: lastError.status ?? null, at: lastError.at };
   return { route, state, failed_in_a_row: failedInARow, last_error: error ?? null };

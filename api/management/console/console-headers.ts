@@ -2,7 +2,7 @@ import type { Middleware } from 'koa';
 import type { State } from '../../state.ts';
 
 /**
- * Scripts only from files of our own. Styles also inline: Mantine and the charts set them on elements. `base-uri` is for
+ * Scripts only from our own files. Styles also inline, as Mantine and the charts set them on elements. `base-uri` is for
  * bull-board, which has its own folder as the base.
  */
 const policy = [
@@ -25,15 +25,15 @@ const headers = {
   'x-frame-options': 'DENY',
   // Reset links have a secret in their query.
   'referrer-policy': 'no-referrer',
-  // A name that a link of a model's answer holds is not to be looked up before the link is clicked: it may carry off what was said.
+  // Links of a model's answer must not be resolved before they are clicked: a host name can exfiltrate the conversation.
   'x-dns-prefetch-control': 'off',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
 };
 
-/** Tells browsers what the console's pages may do, and that what accounts and operators are shown is not to be stored. */
+/** Sets the console's security policies, and keeps data of accounts and operators out of caches. */
 export const consoleHeaders: Middleware<State> = (ctx, next) => {
-  // The router finds paths in capital letters, too.
+  // The router ignores case, so this has to.
   const isData = /^\/(console\/api|admin)\//i.test(ctx.path);
   if (isData || /^\/console(\/|$)/i.test(ctx.path)) ctx.set(headers);
   if (isData) ctx.set('cache-control', 'no-store');

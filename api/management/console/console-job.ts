@@ -8,7 +8,7 @@ import { openJobRow } from '../../ledger/job-rows.ts';
 import type { JobStatus } from '../../replies/view.ts';
 import { type JobProgress, readProgress } from './live-jobs.ts';
 
-/** A job as the console and operators see it. Times are ms since 1970, costs dollars. */
+/** A job as shown in the console and to operators. Times are ms since 1970, costs dollars. */
 export interface ConsoleJob {
   readonly id: string;
   readonly object: 'job';
@@ -17,7 +17,7 @@ export interface ConsoleJob {
   readonly endpoint: string;
   readonly capability: string;
   readonly model: string;
-  /** The model that stood in for it. */
+  /** The fallback model that served it. */
   readonly served_model: string | null;
   readonly vendor: string | null;
   readonly key: { readonly id: string; readonly name: string | null };
@@ -25,29 +25,29 @@ export interface ConsoleJob {
   readonly attempts: number;
   readonly created_at: number;
   readonly began_at: number | null;
-  /** When the first piece of the answer came. */
+  /** When the first piece of the answer arrived. */
   readonly first_at: number | null;
   readonly ended_at: number | null;
   readonly error_code: string | null;
-  /** Why it failed, as its caller was told; null where that is not kept. */
+  /** The error message that its caller got; null if it is not stored. */
   readonly error_message: string | null;
   /** The request field at fault. */
   readonly error_param: string | null;
-  /** The status that its vendor answered, where the vendor caused it. */
+  /** The HTTP status of the vendor, if the vendor caused the error. */
   readonly vendor_status: number | null;
   readonly input_tokens: number | null;
   readonly output_tokens: number | null;
   readonly cost: number | null;
-  /** What its vendor says that it has cost there. */
+  /** The cost that its vendor reports. */
   readonly vendor_cost: number | null;
-  /** The vendor's usage as it came. */
+  /** The vendor's usage, unchanged. */
   readonly usage: unknown;
   readonly metadata: Readonly<Record<string, string>> | null;
-  /** Whether its request and answer are kept, and can be read. */
+  /** Whether its request and answer are still stored. */
   readonly has_body: boolean;
 }
 
-/** A job by its row. @param progress what its state says, where the row has no end */
+/** Converts a row. @param progress from its state, if the row has no end */
 export function consoleJob(row: ListedRow, progress?: JobProgress): ConsoleJob {
   const outcome: Outcome | undefined = row.outcome ?? progress?.outcome;
   const attempts = row.outcome === null ? (progress?.attempt ?? row.attempts) : row.attempts;
@@ -83,19 +83,19 @@ export function consoleJob(row: ListedRow, progress?: JobProgress): ConsoleJob {
   };
 }
 
-/** The row of a job that the database does not know yet, by its state. */
+/** Makes a row from a job's state, for jobs that the database does not have yet. */
 export function rowOfState(state: JobIdentity, keyName: string | null): ListedRow {
   return { ...openJobRow(state), key_name: keyName, has_body: 0 };
 }
 
-/** Jobs by their rows, newest first; of those without an end, what Redis knows of them. */
+/** Converts rows, newest first; unfinished ones with their progress in Redis. */
 export async function consoleJobs(redis: RedisClient, rows: readonly ListedRow[]): Promise<ConsoleJob[]> {
   return await Promise.all(
     rows.map(async (row) => consoleJob(row, row.outcome === null ? await readProgress(redis, row.id) : undefined)),
   );
 }
 
-/** The names of API keys by id. */
+/** Names of API keys by id. */
 export async function keyNames(db: Database, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (ids.length === 0) return new Map();
   const keys = await db

@@ -18,7 +18,7 @@ import { readSettings } from './read-settings.ts';
 import { findRequest } from './requests.ts';
 import { usage, usageCsv } from './usage.ts';
 
-/** Adds the console's routes, one line each: behind `signedIn` a handler finds who it is in `ctx.state.session`. */
+/** Adds the console's routes, one line each. Handlers after `signedIn` find the session in `ctx.state.session`. */
 export function addConsoleRoutes(
   router: Router<State>,
   services: Services,
@@ -38,7 +38,7 @@ export function addConsoleRoutes(
   router.get('/console/api/usage.csv', signedIn, usageCsv(db, own));
   router.get('/console/api/jobs', signedIn, jobList(services, db, own));
   router.get('/console/api/jobs.csv', signedIn, jobsCsv(services, db, own));
-  // Before the one for an id, which would take its name for one.
+  // Before the route with an id, which would match `live`.
   router.get('/console/api/jobs/live', signedIn, liveJobs(services, db, own));
   router.get('/console/api/jobs/:id', signedIn, oneJob(services, db, own));
   router.delete('/console/api/jobs/:id', signedIn, cancelOneJob(services, db, own, 'its owner'));

@@ -12,13 +12,13 @@ import type { State } from '../../state.ts';
 import { csvLine } from './csv.ts';
 import { type AccountOf, readJobFilter } from './jobs.ts';
 
-/** How long the database may take for a page, and the jobs of one. */
+/** Timeout for reading a page from the database, and jobs per page. */
 const readMs = 5000;
 const pageJobs = 500;
 
 const time = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
 
-/** The columns, by the name that stands above them. */
+/** The columns by their heading. */
 const columns: Readonly<Record<string, (row: ListedRow) => string | number | null>> = {
   id: ({ id }) => `job_${id}`,
   status: ({ outcome }) => outcome ?? 'unfinished',
@@ -48,9 +48,9 @@ const columns: Readonly<Record<string, (row: ListedRow) => string | number | nul
 };
 
 /**
- * `GET …/jobs.csv`: all jobs that the filters leave, newest first, as a file. Page by page, each read when the client has
- * taken the one before, so its length costs no memory. Times are ISO 8601, costs dollars.
- * @throws ApiError 503 while nothing is sent; after that the connection breaks, and the client sees an incomplete file.
+ * `GET …/jobs.csv`: all jobs that match the filters, newest first, as a file. Each page is read when the client has received
+ * the one before, so the memory does not depend on the length. Times are ISO 8601, costs dollars.
+ * @throws ApiError 503 while nothing is sent; later errors close the connection, and the client sees an incomplete file.
  */
 export function jobsCsv(
   services: { readonly handover: Handover },

@@ -25,14 +25,14 @@ const readMs = 5000;
 const pageLimits = { usual: 50, most: 100 };
 const maxLive = 200;
 
-/** What `status` of a list of jobs can be: how a job ended, or that it has not. */
+/** Values of `status` in lists of jobs: the outcome of a job, or that it has none. */
 export const jobStatuses = ['completed', 'failed', 'cancelled', 'unfinished'] as const;
 const liveStatuses = ['queued', 'in_progress'] as const;
 
-/** Whose jobs a request may see; undefined: everybody's. */
+/** Returns the account whose jobs a request may see; undefined for all. */
 export type AccountOf = (ctx: Context) => string | undefined;
 
-/** The filters of lists of jobs. @throws ApiError 400 that names the parameter. */
+/** Reads the filters of job lists. @throws ApiError 400 that names the parameter. */
 export function readJobFilter(query: ParsedUrlQuery, account: string | undefined): JobFilter {
   return {
     account,
@@ -98,8 +98,8 @@ export function oneJob(services: JobsDependencies, db: Database, accountOf: Acco
 }
 
 /**
- * `DELETE …/jobs/{id}`: cancels; returns the job, unchanged if it had ended.
- * @param by who is told to have done it
+ * `DELETE …/jobs/{id}`: cancels a job and returns it, unchanged if it had ended.
+ * @param by who cancelled it, for the error message
  */
 export function cancelOneJob(
   services: JobsDependencies,
@@ -118,7 +118,7 @@ export function cancelOneJob(
   };
 }
 
-/** A job by its wire id. @throws ApiError 404 for an unknown job, and for another account's; 503. */
+/** Finds a job by its wire id. @throws ApiError 404 for an unknown job, and for another account's; 503. */
 async function findJob(
   services: JobsDependencies,
   db: Database,
@@ -145,7 +145,7 @@ export async function findRow({ redis }: JobsDependencies, db: Database, id: str
   return rowOfState(state, names.get(state.apiKeyId) ?? null);
 }
 
-/** The id of the job that `after` names. @throws ApiError 400 */
+/** Parses the job id in `after`. @throws ApiError 400 */
 export function readAfter(text: string): string {
   const id = jobIdFromWire(text);
   if (id === undefined) throw invalidQuery('after', 'the id of a job');

@@ -8,7 +8,7 @@ import { KeyAdministration } from '../keys/key-administration.ts';
 import { keyChangeFields, keyChangeOf, newKeyFields, rotationFields } from '../keys/key-fields.ts';
 import type { AttemptLimits } from '../sign-in/attempt-limits.ts';
 
-/** Keys that an account may make by itself in a time: of each a row stays, and a start reads all that were revoked. */
+/** Keys that an account may create in a time: each leaves a row, and a start reads all revoked ones. */
 const making = { most: 200, windowMs: 3_600_000 };
 
 /** The routes `/console/api/keys…`: a user's own keys. Operator keys are the operators' affair, also in their account. */

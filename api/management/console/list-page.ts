@@ -1,13 +1,13 @@
-/** A page of a list, as the console and operators are shown it. */
+/** A page of a list in the format of the console and of operators. */
 export interface ListPage<Item> {
   readonly object: 'list';
   readonly data: readonly Item[];
   readonly has_more: boolean;
-  /** What to send as `after` for the next page; null on the last one. */
+  /** The value of `after` for the next page; null on the last one. */
   readonly next: string | null;
 }
 
-/** The page of items that have been read, one more than asked for where there are more. */
+/** Makes a page of items, which include one more than `limit` if there are more. */
 export function listPage<Item extends { readonly id: string }>(items: readonly Item[], limit: number): ListPage<Item> {
   const data = items.slice(0, limit);
   const hasMore = items.length > limit;

@@ -4,16 +4,16 @@ import type { JobIdentity, JobState, Outcome } from '../../../shared/jobs/job-st
 import { accountKeys, jobKeys } from '../../../shared/redis/keys.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 
-/** Holds looked at per command; those that nobody asked for are passed over there. */
+/** Holds scanned per command, including those that the pattern filters out. */
 const scanCount = 500;
-/** Holds taken in all, however many there are, and what the last commands bring beyond them. */
+/** Holds read in all; only the last commands may exceed it. */
 const maxHolds = 10_000;
-/** States looked at in all: those of the newest. A backlog of thousands must not cost those who are served a look at each. */
+/** Newest states read in all, so that a backlog of thousands does not slow down requests being served. */
 const maxStates = 2000;
-/** States read at once. */
+/** States read concurrently. */
 const statesAtOnce = 200;
 
-/** Which unfinished jobs to list. What is undefined leaves nothing out. */
+/** Filter of unfinished jobs. Undefined fields match all jobs. */
 export interface LiveJobFilter {
   readonly account: string | undefined;
   readonly status?: 'queued' | 'in_progress' | undefined;
@@ -23,7 +23,7 @@ export interface LiveJobFilter {
   readonly endpoint?: string | undefined;
 }
 
-/** How far a job is, by its state. */
+/** A job's progress from its state. */
 export type JobProgress = Pick<
   JobState,
   'attempt' | 'beganAt' | 'firstAt' | 'endedAt' | 'outcome' | 'errorCode' | 'errorDetails'
@@ -33,7 +33,7 @@ export type JobProgress = Pick<
 export type LiveJob = JobIdentity & JobProgress;
 
 /**
- * Unfinished jobs, newest first, as Redis knows them: each has a hold until it is settled.
+ * Lists unfinished jobs in Redis, newest first: each has a hold until it is settled.
  * @returns at most `limit`, and whether there may be more
  */
 export async function readLiveJobs(
@@ -50,19 +50,19 @@ export async function readLiveJobs(
   return { jobs: jobs.slice(0, limit), hasMore: jobs.length > limit || !isAll };
 }
 
-/** How far a job is; undefined where Redis has no state of it. */
+/** Reads a job's progress; undefined if Redis has no state of it. */
 export async function readProgress(redis: RedisClient, id: string): Promise<JobProgress | undefined> {
   return (await readState(redis, id))?.progress;
 }
 
 async function readLiveJob(redis: RedisClient, id: string): Promise<LiveJob | undefined> {
   const state = await readState(redis, id);
-  // Between its end and its settlement a job has a hold yet.
+  // A job keeps its hold between its end and its settlement.
   if (state === undefined || state.progress.outcome !== undefined) return undefined;
   return { ...(JSON.parse(state.job) as JobIdentity), ...state.progress };
 }
 
-/** Without the request, which a state may hold: nobody is shown it here, and it may be long. */
+/** Omits the request in the state: it is not shown here, and may be long. */
 async function readState(redis: RedisClient, id: string): Promise<{ job: string; progress: JobProgress } | undefined> {
   const fields = ['job', 'attempt', 'began', 'first', 'ended', 'terminal', 'error', 'details'] as const;
   const [job, attempt, began, first, ended, outcome, error, details] = await redis.hmget(jobKeys.state(id), ...fields);
@@ -84,7 +84,7 @@ function isWanted(job: LiveJob, { status, model, endpoint }: LiveJobFilter): boo
   return (model === undefined || job.model === model) && (endpoint === undefined || job.endpoint === endpoint);
 }
 
-/** Ids of the newest held jobs, newest first. @returns `isAll`: there are no others */
+/** Reads the ids of the newest held jobs, newest first. @returns `isAll`: there are no others */
 async function readHeldIds(redis: RedisClient, filter: LiveJobFilter): Promise<{ ids: string[]; isAll: boolean }> {
   const { account } = filter;
   const keys = account === undefined ? accountKeys.allHolds() : [accountKeys.holds(account)];
@@ -94,7 +94,7 @@ async function readHeldIds(redis: RedisClient, filter: LiveJobFilter): Promise<{
   return { ids: newest, isAll: areAll.every(Boolean) && newest.length === ids.size };
 }
 
-/** Adds the ids of a key's held jobs, until there are enough. @returns whether these are all of the key's */
+/** Adds ids of a key's held jobs, up to the maximum. @returns whether these are all of the key's */
 async function readHolds(
   redis: RedisClient,
   holdsKey: string,
@@ -108,7 +108,7 @@ async function readHolds(
   do {
     const [next, pairs] = await redis.zscan(holdsKey, cursor, 'MATCH', match, 'COUNT', scanCount);
     cursor = next;
-    // Member and score take turns. A pattern's star takes spaces, too.
+    // Members and scores alternate. A pattern's star also matches spaces.
     for (let index = 0; index < pairs.length; index += 2) {
       const [job, jobOwner, jobKey, jobKind] = (pairs[index] as string).split(' ');
       const isOwn = (account ?? jobOwner) === jobOwner && (key ?? jobKey) === jobKey;
@@ -118,7 +118,7 @@ async function readHolds(
   return cursor === '0';
 }
 
-/** A text as a pattern of Redis that only it is like. */
+/** Escapes a text for a pattern of Redis. */
 function literally(text: string): string {
   return text.replace(/[\\*?[\]]/g, '\\$&');
 }

@@ -7,12 +7,12 @@ import { readWord } from '../../http/read-query.ts';
 import { pathsOf } from '../../pipeline/paths-of-model.ts';
 import type { State } from '../../state.ts';
 
-/** What `available` of the list of models can be. */
+/** Values of `available` in the list of models. */
 export const availableOnly = ['true', 'false'] as const;
 
 /**
- * `GET /console/api/models`: every model there is, those that can be used now first, with its limits and prices;
- * `available=true`: only those that can be used.
+ * `GET /console/api/models`: every known model with limits and prices, usable ones first; `available=true`: only usable
+ * ones.
  */
 export function modelList({ catalogue }: { readonly catalogue: Catalogue }): Middleware<State> {
   return (ctx) => {
@@ -30,7 +30,7 @@ export function modelList({ catalogue }: { readonly catalogue: Catalogue }): Mid
   };
 }
 
-/** A model as the console shows it; null is what nobody has said. Vendors of one that can be used are those that are on. */
+/** A model as shown in the console; null is unknown. The vendors of a usable model are those that are on. */
 export function shownModel(model: Model, available: boolean): Record<string, unknown> {
   return {
     ...modelFacts(model),
@@ -41,7 +41,7 @@ export function shownModel(model: Model, available: boolean): Record<string, unk
   };
 }
 
-/** What there is to know of a model, but for who serves it. */
+/** All facts of a model except its vendors. */
 export function modelFacts(model: Model): Record<string, unknown> {
   const { contextWindow, maxOutputTokens, deprecatedAt, prices } = model;
   return {
@@ -58,7 +58,7 @@ export function modelFacts(model: Model): Record<string, unknown> {
   };
 }
 
-/** Dollars: for a million tokens, for an image, a second, a character, a request. */
+/** Prices in dollars: per million tokens, image, second, character or request. */
 export function shownPrices(prices: Prices): object {
   const { above, imageOutput, audioInput, image, imageKinds, second, character, request } = prices;
   return {
@@ -94,7 +94,7 @@ function shownTokenPrices({ input, cachedInput, cacheWrite, output }: TokenPrice
   };
 }
 
-/** Nano-dollars for a thousand tokens are micro-dollars for a million. */
+/** Nano-dollars per thousand tokens are micro-dollars per million. */
 function forMillion(price: number | undefined): number | null {
   return price === undefined ? null : price / 1_000_000;
 }

@@ -29,7 +29,7 @@ export function oneModel({ catalogue }: { readonly catalogue: Catalogue }): Midd
   };
 }
 
-/** The model that an id is another name of, and its further names. Models that are hidden are not named. */
+/** The target of an alias, and its further aliases. Hidden models are omitted. */
 function namesOf({ id, aliasOf }: Model, models: readonly Model[]): Record<string, unknown> {
   const target = aliasOf ?? id;
   return {
@@ -50,7 +50,7 @@ function routeView(
     route: routeName({ vendor, model }),
     vendor,
     on: Object.hasOwn(vendors, vendor),
-    // A vendor of the configuration file's own has none.
+    // A vendor of the configuration file has no row.
     settings: row === undefined ? [] : settingsToTurnOn(row),
     region: region ?? null,
     context_window,

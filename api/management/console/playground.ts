@@ -23,9 +23,9 @@ export interface PlaygroundDependencies
 }
 
 /**
- * `/console/api/v1/*`: what the playground calls. The very handlers of `/v1/*`, so that admission, limits and charges hold
- * as they do for an API key; the caller is the session's account by its hidden key.
- * @param signedIn knows the session, and refuses what pages of other sites send
+ * `/console/api/v1/*`: the playground's API. It uses the handlers of `/v1/*`, so that admission, limits and charges apply as
+ * to an API key; the caller is the session's account with its hidden key.
+ * @param signedIn requires a session, and refuses requests of other sites' pages
  */
 export function addPlaygroundRoutes(
   router: Router<State>,

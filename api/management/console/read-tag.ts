@@ -3,7 +3,7 @@ import { storableText } from '../../../shared/database/select-rows.ts';
 import { invalidQuery, readText } from '../../http/read-query.ts';
 import type { JobTag } from '../../ledger/job-tags.ts';
 
-/** The parameter `tag`, as `name:value`. A name has no colon: the first one ends it. @throws ApiError 400. */
+/** Reads the parameter `tag`, as `name:value`. A name has no colon: the first one ends it. @throws ApiError 400. */
 export function readTag(query: ParsedUrlQuery): JobTag | undefined {
   const text = readText(query, 'tag');
   if (text === undefined) return undefined;

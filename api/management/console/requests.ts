@@ -18,7 +18,7 @@ export interface RequestsDependencies extends JobsDependencies {
 const readMs = 5000;
 
 /**
- * `GET …/requests/{id}`: what became of a request, by its own id (`req_…`) or that of anything that it made (`job_…`, `resp_…`,
+ * `GET …/requests/{id}`: the outcome of a request, by its own id (`req_…`) or that of anything it made (`job_…`, `resp_…`,
  * `video_…`, …): the job, or why it was refused.
  */
 export function findRequest(services: RequestsDependencies, db: Database, accountOf: AccountOf): Middleware<State> {

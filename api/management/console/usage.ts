@@ -12,18 +12,18 @@ import { csvLine } from './csv.ts';
 import type { AccountOf } from './jobs.ts';
 import { readTag } from './read-tag.ts';
 
-/** How long the database may take for a report. */
+/** Timeout for reading a report from the database. */
 const readMs = 5000;
 const usualDays = 30;
-/** The longest spans that are asked for: of all, hour by hour, and for a tag, which is read job by job. */
+/** Maximum spans: of all, by hour, and for a tag, which is read job by job. */
 const maxDays = 3660;
 const maxDaysByHour = 92;
 const maxDaysByTag = 92;
 
 /**
- * `GET …/usage`: what an account has used, in groups, and in all, with the percentiles of its newest requests. Costs are in
- * dollars, times in ms; `group` is the beginning of an hour or a day (ms since 1970), or an id or a name.
- * @param accountOf whose usage; it answers undefined for that of all
+ * `GET …/usage`: usage in groups and in total, with the latency percentiles of the newest requests. Costs are in dollars,
+ * times in ms; `group` is the start of an hour or a day (ms since 1970), or an id or a name.
+ * @param accountOf returns the account; undefined for all
  */
 export function usage(db: Database, accountOf: AccountOf): Middleware<State> {
   const reads = new BoundedReads(readMs, 'The usage cannot be read for now.');
@@ -46,15 +46,15 @@ export function usage(db: Database, accountOf: AccountOf): Middleware<State> {
   };
 }
 
-/** The columns of a file behind those that name the group. */
+/** The columns of a file after those of the group. */
 const fileColumns = [
   ...(['requests', 'failed', 'cancelled', 'input_tokens', 'output_tokens'] as const),
   ...(['average_ms', 'average_first_ms'] as const),
 ];
 
 /**
- * `GET …/usage.csv`: the groups as a file, a line each. The first column is named by what they are groups of; days and hours
- * are those of the time zone that is asked for.
+ * `GET …/usage.csv`: the groups as a file, a line each. The first column is named after the grouping; days and hours are in
+ * the requested time zone.
  */
 export function usageCsv(db: Database, accountOf: AccountOf): Middleware<State> {
   const reads = new BoundedReads(readMs, 'The usage cannot be read for now.');
@@ -64,7 +64,7 @@ export function usageCsv(db: Database, accountOf: AccountOf): Middleware<State> 
     const { groupBy } = question;
     const { rows } = await reads.read(() => readUsage(db, question));
     const names = await reads.read(() => namesOf(db, question, rows));
-    // What has a name has an id, too.
+    // Groups with a name also have an id.
     const hasId = groupBy === 'key' || groupBy === 'account';
     const lines = rows.map((row) => {
       const sums = shownSums(row);
@@ -86,7 +86,7 @@ export function usageCsv(db: Database, accountOf: AccountOf): Middleware<State> 
 function readQuestion(query: ParsedUrlQuery, account: string | undefined): UsageQuestion {
   const end = readTime(query, 'to') ?? Date.now();
   const begin = readTime(query, 'from') ?? end - usualDays * dayMs;
-  // Whole hours: those that the span begins and ends in are in it.
+  // Rounded outward to whole hours.
   const [from, to] = [Math.floor(begin / hourMs) * hourMs, Math.ceil(end / hourMs) * hourMs];
   const groups = account === undefined ? usageGroups : usageGroups.filter((group) => group !== 'account');
   const groupBy = readWord(query, 'group_by', groups) ?? 'day';
@@ -104,7 +104,7 @@ function readQuestion(query: ParsedUrlQuery, account: string | undefined): Usage
   };
 }
 
-/** Minutes that a day begins before that of UTC: 60 in Central Europe's winter, -300 in New York's. */
+/** Offset of the time zone from UTC in minutes: 60 in Central Europe's winter, -300 in New York's. */
 function readTimeZone(query: ParsedUrlQuery): number {
   const param = 'time_zone_offset_minutes';
   const value = readText(query, param) ?? '0';

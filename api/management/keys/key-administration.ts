@@ -20,7 +20,7 @@ import { type KeyObject, keyObject } from './key-object.ts';
 /** Valid keys that an account may have. */
 const maxKeys = 1000;
 const pageLimits = { usual: 50, most: 200 };
-/** How long database and Redis may take together. */
+/** Timeout for database and Redis together. */
 const patienceMs = 10_000;
 
 /** A page of keys, the newest first. */
@@ -28,14 +28,13 @@ export interface KeyPage {
   readonly object: 'list';
   readonly data: readonly KeyObject[];
   readonly has_more: boolean;
-  /** What `after` takes for the next page. */
+  /** The value of `after` for the next page. */
   readonly next: string | null;
 }
 
 /**
- * What the console and operators do with keys. A range says whose keys are meant: any other is the same 404 as one that does
- * not exist, and so are the playground's hidden keys. A change that was not confirmed in time may still come; to repeat it
- * is harmless.
+ * Operations of the console and operators on keys. A range selects whose keys are meant: any other key, and the playground's
+ * hidden ones, get the same 404 as a missing one. A change that timed out may still take effect; repeating it is harmless.
  */
 export class KeyAdministration {
   readonly #db: Database;
@@ -47,7 +46,7 @@ export class KeyAdministration {
     this.#redis = redis;
   }
 
-  /** A page by `limit` and `after`. @throws ApiError 400 that names the parameter, 404 for an unknown account, 503. */
+  /** Lists a page by `limit` and `after`. @throws ApiError 400 that names the parameter, 404 for an unknown account, 503. */
   async list(range: KeyRange, query: ParsedUrlQuery): Promise<KeyPage> {
     const { limit, after } = readPageQuery(query, pageLimits);
     return await this.#in(async () => {
@@ -63,7 +62,7 @@ export class KeyAdministration {
     });
   }
 
-  /** A new key with its text. @throws ApiError 400 when the account has as many as it may, 404 for an unknown one, 503. */
+  /** Creates a key, returned with its text. @throws ApiError 400 at the account's maximum, 404 for an unknown account, 503. */
   async create(account: string, name: string, settings: KeyChange, kind: KeyKind = 'standard'): Promise<KeyObject> {
     return await this.#in(async () => {
       await this.#assertAccount(account);
@@ -75,7 +74,7 @@ export class KeyAdministration {
     });
   }
 
-  /** The key with its changes. @throws ApiError 400 for a revoked one, 404, 503. */
+  /** Changes a key and returns it. @throws ApiError 400 for a revoked one, 404, 503. */
   async change(range: KeyRange, id: string, change: KeyChange): Promise<KeyObject> {
     return await this.#in(async () => {
       const key = await this.#find(range, id);
@@ -85,7 +84,7 @@ export class KeyAdministration {
     });
   }
 
-  /** The revoked key: nothing is taken of it any more. Repeating it is harmless. @throws ApiError 404, 503. */
+  /** Revokes a key and returns it. Repeating it is harmless. @throws ApiError 404, 503. */
   async revoke(range: KeyRange, id: string): Promise<KeyObject> {
     return await this.#in(async () => {
       await revokeApiKey(this.#db, this.#redis, await this.#find(range, id));
@@ -93,7 +92,7 @@ export class KeyAdministration {
     });
   }
 
-  /** The key that takes this one's place, with its text. @throws ApiError 400 for one that is not valid any more, 404, 503. */
+  /** Returns the replacement of a key, with its text. @throws ApiError 400 for a key that is no longer valid, 404, 503. */
   async rotate(range: KeyRange, id: string, overlapMs: number): Promise<KeyObject> {
     return await this.#in(async () => {
       const key = await this.#find(range, id);
@@ -103,7 +102,7 @@ export class KeyAdministration {
     });
   }
 
-  /** The only answer that has a key's text. */
+  /** The only response with a key's text. */
   async #shown({ key, text }: CreatedKey): Promise<KeyObject> {
     return { ...(await keyObject(this.#redis, key)), key: text };
   }
@@ -120,7 +119,7 @@ export class KeyAdministration {
     if (row === undefined) throw new ApiError('not_found', 'There is no account with this id.');
   }
 
-  /** Work with a deadline; what it says of the request passes through. */
+  /** Runs work with a deadline; its API errors pass through. */
   async #in<Answer>(work: () => Promise<Answer>): Promise<Answer> {
     const answer = await this.#waits.read(async () => {
       try {

@@ -5,7 +5,7 @@ import { capabilities } from '../../../shared/capabilities/capability.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
 
 const whole = (most: number) => z.int().min(1).max(most);
-/** Of one minute. */
+/** Per minute. */
 const maxRequests = 1_000_000_000;
 const maxTokens = 1_000_000_000_000;
 const maxUnfinished = 9_999_999;
@@ -18,7 +18,7 @@ const nanosPerDollar = 1_000_000_000;
 const name = z.string().trim().min(1).max(100);
 const modelId = z.string().min(1).max(256);
 
-/** What can be set for a key; null takes a limit away. Times are milliseconds since 1970. */
+/** Settings of a key; null removes a limit. Times are milliseconds since 1970. */
 const settings = {
   expires_at: z.int().max(8_640_000_000_000_000).nullable().optional(),
   capabilities: z.array(z.enum(capabilities)).min(1).max(capabilities.length).nullable().optional(),
@@ -48,7 +48,7 @@ const settings = {
 /** The body of `POST …/keys`. */
 export const newKeyFields = z.strictObject({ name, ...settings });
 
-/** What only operators set: it opens their own accounts at vendors to the key's callers. */
+/** Settings for operators only: they open the operators' own accounts at vendors to the key's callers. */
 const operatorSettings = {
   ...settings,
   vendor_ids: z
@@ -83,7 +83,7 @@ export const rotationFields = z.strictObject({
   overlap_seconds: z.int().min(0).max(maxOverlapSeconds).default(86_400),
 });
 
-/** A change of a key as its fields say. @throws ApiError 400 for an end that has passed. */
+/** Converts fields to a change of a key. @throws ApiError 400 for an expiry in the past. */
 export function keyChangeOf(fields: z.output<typeof operatorKeyChangeFields>): KeyChange {
   const { expires_at: expiresAt, budget } = fields;
   if (typeof expiresAt === 'number' && expiresAt <= Date.now()) {
@@ -106,7 +106,7 @@ export function keyChangeOf(fields: z.output<typeof operatorKeyChangeFields>): K
   });
 }
 
-/** What was given, with undefined where it was null. */
+/** Keeps the given values, with undefined for null. */
 function given(values: { [Name in keyof KeyChange]: KeyChange[Name] | null | undefined }): KeyChange {
   const entries = Object.entries(values).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries.map(([name, value]) => [name, value ?? undefined]));

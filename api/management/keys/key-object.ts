@@ -3,10 +3,10 @@ import { type ApiKey, keyStatus } from '../../../shared/accounts/api-key.ts';
 import { toDollars } from '../../../shared/money/dollars.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 
-/** A key as the console and operators see it. Never its text: that is only in the answer that makes it. */
+/** A key as shown in the console and to operators. Never its text, which only the response that creates it contains. */
 export type KeyObject = Readonly<Record<string, unknown>> & { readonly id: string };
 
-/** Shows a key, with what it has spent in the running period of its budget. Times are milliseconds since 1970. */
+/** Shows a key, with its spending in the current period of its budget. Times are milliseconds since 1970. */
 export async function keyObject(redis: RedisClient, key: ApiKey): Promise<KeyObject> {
   const { budget } = key;
   const spent = budget && (await readBudget(redis, key.accountId, key.id, budget.period));

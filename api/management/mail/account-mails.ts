@@ -16,7 +16,7 @@ If it was not you, there is nothing to do: your password stays as it is.
   };
 }
 
-/** The mail that proves that a new user reads what comes to the address. */
+/** The mail that verifies a new user's address. */
 export function confirmationMail(to: string, link: string): Mail {
   return {
     to,
@@ -30,7 +30,7 @@ If it was not you, do not open it: without it nobody can use your address.
   };
 }
 
-/** The mail to a user whose address somebody has tried to sign up with. */
+/** The mail to a user whose address was used for another sign-up. */
 export function knownAddressMail(to: string, baseUrl: string): Mail {
   return {
     to,

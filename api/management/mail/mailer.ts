@@ -3,21 +3,21 @@ import type { MailSettings } from '../../../shared/config/account-settings.ts';
 import { isLoopback } from '../../../shared/config/ingress-settings.ts';
 import type { Logger } from '../../../shared/runtime/log.ts';
 
-/** A mail as it is written here: plain text, to one address. */
+/** A mail: plain text, to one address. */
 export interface Mail {
   readonly to: string;
   readonly subject: string;
   readonly text: string;
 }
 
-/** How long the server may take to connect, to greet and between two answers. */
+/** Timeout for the server to connect, to greet and between two responses. */
 const patienceMs = 15_000;
-/** Mails that may be on their way; further ones are dropped while a server does not keep up. */
+/** Pending mails beyond which further ones are dropped, while a server does not keep up. */
 const maxPending = 50;
 
 /**
- * Sends mails over SMTP, in the background: whether an address is known shows neither in what a caller is answered nor in how
- * long that takes. What is in a mail may sign somebody in, so none is logged, nor to whom it goes.
+ * Sends mails over SMTP in the background, so that neither a response nor its duration reveals whether an address is known.
+ * A mail may contain a sign-in link, so neither mails nor recipients are logged.
  */
 export class Mailer {
   readonly #settings: MailSettings;
@@ -30,21 +30,21 @@ export class Mailer {
     this.#log = log;
   }
 
-  /** Begins to send a mail. A failure is logged. */
+  /** Starts to send a mail. A failure is logged. */
   send(mail: Mail): void {
     if (this.#pending.size >= maxPending) {
       this.#log.warn('mail dropped: the mail server is too slow');
       return;
     }
     const sending = this.#send(mail).catch((error: { code?: string; responseCode?: number }) => {
-      // Its message repeats addresses.
+      // Its message contains addresses.
       this.#log.warn({ code: error.code, smtp: error.responseCode }, 'sending mail failed');
     });
     this.#pending.add(sending);
     void sending.then(() => this.#pending.delete(sending));
   }
 
-  /** Resolves when all that was begun is sent, or has failed; each within its own time. */
+  /** Resolves when all pending mails are sent or have failed, each within its timeout. */
   async close(): Promise<void> {
     await Promise.all(this.#pending);
     (await this.#transport)?.close();
@@ -61,7 +61,7 @@ async function connect({ url }: MailSettings): Promise<Transporter> {
   const { createTransport } = await import('nodemailer');
   return createTransport({
     url,
-    // Links that sign somebody in do not travel in clear; `?requireTLS=false` in the URL takes that back.
+    // Sign-in links are not sent in clear text; `?requireTLS=false` in the URL allows it.
     requireTLS: url.startsWith('smtp:') && !isLoopback(new URL(url).hostname),
     connectionTimeout: patienceMs,
     greetingTimeout: patienceMs,

@@ -7,16 +7,16 @@ import { BoundedReads } from '../../bounds/bounded-reads.ts';
 
 const count = loadScript<[number, number]>(new URL('./count-attempt.lua', import.meta.url));
 
-/** How long Redis may take to count. */
+/** Timeout for counting in Redis. */
 const countMs = 2000;
 
-/** How many attempts there may be in a time. */
+/** The maximum number of attempts in a time. */
 export interface AttemptLimit {
   readonly most: number;
   readonly windowMs: number;
 }
 
-/** Limits how often something may be tried, by all api processes together: guessing passwords takes many attempts. */
+/** Limits attempts across all api processes: guessing passwords takes many of them. */
 export class AttemptLimits {
   readonly #redis: RedisClient;
   readonly #counts = new BoundedReads(countMs, 'Sign-ins cannot be checked for now.');
@@ -26,9 +26,9 @@ export class AttemptLimits {
   }
 
   /**
-   * Counts an attempt, whether it succeeds or not: who asks at the same time as many others must not be told apart.
-   * @param what names what is tried, and by whom: `sign-in email a@b.example`. Redis is only told its hash
-   * @throws ApiError 429 with `Retry-After` when there were too many, 503 when Redis does not answer.
+   * Counts an attempt before its outcome is known, so that concurrent attempts count, too.
+   * @param what identifies the action and its subject: `sign-in email a@b.example`. Redis only gets its hash
+   * @throws ApiError 429 with `Retry-After` when there were too many, 503 when Redis does not respond.
    */
   async take(what: string, { most, windowMs }: AttemptLimit): Promise<void> {
     const [attempts, left] = await this.#counts.read(() => count(this.#redis, [keyOf(what)], [windowMs]));
@@ -38,7 +38,7 @@ export class AttemptLimits {
     });
   }
 
-  /** Forgets the attempts so far: one was right. @throws ApiError 503 when Redis does not answer. */
+  /** Resets the count after a successful attempt. @throws ApiError 503 when Redis does not respond. */
   async forget(what: string): Promise<void> {
     await this.#counts.read(() => this.#redis.del(keyOf(what)));
   }

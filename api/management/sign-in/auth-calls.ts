@@ -4,42 +4,42 @@ import type { AttemptLimit } from './attempt-limits.ts';
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
-/** A call of better-auth's that the gateway offers; its path is a key of `authCalls`. */
+/** A call of better-auth that the gateway offers; its path is a key of `authCalls`. */
 export interface AuthCall {
   readonly method: 'GET' | 'POST';
-  /** The fields it takes; others are left out. Undefined: no body. */
+  /** Accepted fields; others are dropped. Undefined: no body. */
   readonly fields?: z.ZodType<Record<string, unknown>>;
-  /** Whether it takes a query; of all others none is passed on. */
+  /** Whether it accepts a query; otherwise the query is dropped. */
   readonly hasQuery?: true;
-  /** Whether better-auth takes the fields in the query of a GET: a link that a mail program opens by itself must do nothing. */
+  /** Whether better-auth reads the fields from the query of a GET: a link that a mail program prefetches must do nothing. */
   readonly asQuery?: true;
-  /** What is said when it is done, in place of what better-auth says. */
+  /** The response on success, instead of better-auth's. */
   readonly answer?: object;
-  /** Where better-auth offers it, if not under the same path. */
+  /** Path in better-auth, if different. */
   readonly path?: string;
-  /** Which sessions it ends. better-auth ends them by tokens, which nobody is told: the gateway does it by their ids. */
+  /** Which sessions it ends. better-auth ends them by tokens, which are never sent out: the gateway ends them by id. */
   readonly end?: 'one' | 'others';
   /** Whether it takes a password: see sign-in-limits.ts. */
   readonly isSignIn?: true;
-  /** How often one address may call it. */
+  /** Limit per network address. */
   readonly perAddress?: AttemptLimit;
-  /** How often it may be called for one email address. */
+  /** Limit per email address. */
   readonly perEmail?: AttemptLimit;
 }
 
 const email = z.string().trim().toLowerCase().max(254).pipe(z.email());
 const name = z.string().trim().min(1).max(100);
-/** What better-auth says of it says more; this only bounds what is hashed. */
+/** better-auth has stricter rules; this only bounds what is hashed. */
 const password = z.string().max(1000);
-/** Of an authenticator, or one of those that stand in for it; people write them with spaces. */
+/** A code of an authenticator, or a backup code; people type them with spaces. */
 const code = z
   .string()
   .max(40)
   .transform((text) => text.replace(/\s/g, ''));
-/** A page of our own; better-auth looks at it again. */
+/** A page of our own; better-auth checks it again. */
 const page = z.string().max(500).startsWith('/console');
 
-/** What of better-auth is reachable: no more than the console needs, with the fields that it needs. */
+/** The calls of better-auth that are reachable: only those that the console needs, with the fields that it needs. */
 export const authCalls: Readonly<Record<string, AuthCall>> = {
   '/sign-up/email': {
     method: 'POST',
@@ -70,13 +70,13 @@ export const authCalls: Readonly<Record<string, AuthCall>> = {
   '/update-user': { method: 'POST', fields: z.object({ name }) },
   '/change-password': {
     method: 'POST',
-    // Whoever knew the old password is signed out with it.
+    // Sessions opened with the old password end with it.
     fields: z
       .object({ currentPassword: password, newPassword: password })
       .transform((passwords) => ({ ...passwords, revokeOtherSessions: true })),
     perAddress: { most: 30, windowMs: minuteMs },
   },
-  // The secret of a new authenticator; it counts from its first right code on.
+  // The secret of a new authenticator, which is effective from its first valid code on.
   '/two-factor/enable': {
     method: 'POST',
     fields: z.object({ password }),

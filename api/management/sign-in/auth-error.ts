@@ -15,12 +15,13 @@ const params: Readonly<Record<string, string>> = {
 };
 
 /**
- * What better-auth refused, in the API's shape: its own code in lower case (`invalid_email_or_password`), its own sentence.
+ * Converts an error of better-auth to the API's shape, with its code in lower case (`invalid_email_or_password`) and its
+ * message.
  * @param sent the fields it was sent, to name the one at fault
  */
 export function authError(status: number, body: unknown, sent: Readonly<Record<string, unknown>>): ApiError {
   const { code, message } = (body ?? {}) as { code?: unknown; message?: unknown };
-  // What went wrong was logged by then.
+  // The cause has been logged already.
   if (status >= 500)
     return new ApiError('service_unavailable', 'The service is temporarily unavailable. Try again later.');
   const sentence = `${message ?? 'The request is not valid'}`.replace(/\.?$/, '.');

@@ -1,5 +1,5 @@
-/** Where better-auth's own routes lie. */
+/** Base path of better-auth's routes. */
 export const authPath = '/console/api/auth';
 
-/** The header by which better-auth is told who called; the route that hands it requests sets it, never a caller. */
+/** The header with the caller's address for better-auth. Only the route that passes requests on sets it, never a caller. */
 export const clientAddressHeader = 'x-sluice-client-address';

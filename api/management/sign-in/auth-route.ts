@@ -28,9 +28,9 @@ export interface AuthRouteDependencies extends RequireSessionDependencies {
 const callMs = 30_000;
 
 /**
- * `/console/api/auth/*`: sign-up, sign-in, passwords and sessions, answered by better-auth. Errors have the API's shape, with
+ * `/console/api/auth/*`: sign-up, sign-in, passwords and sessions, handled by better-auth. Errors have the API's shape, with
  * better-auth's code in lower case.
- * @throws ApiError 403 for what another site's page asks for, 429 for too many attempts.
+ * @throws ApiError 403 for requests of another site's page, 429 for too many attempts.
  */
 export function answerAuth(services: AuthRouteDependencies): Middleware<State> {
   return async (ctx) => {
@@ -94,7 +94,7 @@ async function takeAttempt(
   if (perEmail !== undefined) await attempts.take(`${path} for ${fields.email}`, perEmail);
 }
 
-/** The request as better-auth gets it: only the fields that were checked, and of the headers what a session remembers. */
+/** Makes the request for better-auth: only the checked fields, and of the headers those that a session stores. */
 function requestOf(
   ctx: Context,
   { baseUrls, forwarded }: AuthRouteDependencies,
@@ -134,7 +134,7 @@ async function pass(
   rememberDevice(ctx, services, answer, body);
   ctx.status = answer.status;
   ctx.type = 'json';
-  // `null` is an answer, too: nobody is signed in.
+  // `null` is a valid body, too: nobody is signed in.
   ctx.body = JSON.stringify(withoutTokens(body));
 }
 
@@ -147,7 +147,7 @@ function rememberDevice(ctx: Context, services: AuthRouteDependencies, answer: R
   setCookies(ctx, services, [services.devices.cookie(email, authPath)]);
 }
 
-/** The cookie has the token of a session, and no script is to read it from anywhere else. */
+/** The session's token is in its cookie, and must not be readable by scripts. */
 function withoutTokens(body: unknown): unknown {
   if (Array.isArray(body)) return body.map(withoutTokens);
   if (typeof body !== 'object' || body === null) return body;

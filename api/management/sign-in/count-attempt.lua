@@ -1,4 +1,4 @@
--- Counts an attempt in a window of time that begins with the first one.
+-- Counts an attempt in a window of time that starts with the first one.
 -- KEYS[1] the count   ARGV[1] length of the window in ms
 -- Returns {attempts so far, ms until the window ends}.
 local count = redis.call('INCR', KEYS[1])

@@ -24,21 +24,21 @@ export interface AuthContext {
   readonly log: Logger;
   /** Signs cookies. */
   readonly secret: string;
-  /** The base URL under which its requests are made. */
+  /** The base URL of its requests. */
   readonly baseUrl: string;
-  /** Those of all base URLs. */
+  /** Origins of all base URLs. */
   readonly origins: readonly string[];
-  /** Undefined: nobody is sent a mail. */
+  /** Undefined if no mail is sent. */
   readonly mailer: Mailer | undefined;
 }
 
-/** What better-auth offers of itself. */
+/** The part of better-auth that is used. */
 export type GatewayAuth = Auth<BetterAuthOptions>;
 
 /**
- * better-auth over our tables: who is a user, by which password, and which sessions there are. What it is asked was checked
- * before: origin (CSRF), fields and rate.
- * @param withOidc whether it knows the identity provider, which it asks for its addresses when it is made
+ * Creates better-auth over our tables: users, passwords and sessions. Origin (CSRF), fields and rate of its requests are
+ * checked beforehand.
+ * @param withOidc whether to include the identity provider, whose addresses are then requested at creation
  */
 export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth {
   const { config, baseUrl, mailer, origins, secret } = context;
@@ -49,24 +49,24 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
     basePath: authPath,
     secret,
     trustedOrigins: [...origins],
-    // `sqlite` tells how values are written, not where: dates as text, booleans as numbers. On Postgres, too.
+    // `sqlite` selects how values are written, also on Postgres: dates as text, booleans as numbers.
     database: { db: context.db, type: 'sqlite', transaction: true },
     ...tables,
     session: {
       ...tables.session,
-      // From signing in, however much it is used: then it is time to show again who one is.
+      // Counted from the sign-in, regardless of use: then the user has to sign in again.
       expiresIn: 30 * day,
       disableSessionRefresh: true,
-      // Every session may list and end the others, however old it is.
+      // A session of any age may list and end the others.
       freshAge: 0,
     },
     account: { ...tables.account, encryptOAuthTokens: true },
-    // Who reads the database cannot use a reset link.
+    // Hashed, so that a reader of the database cannot use a reset link.
     verification: { ...tables.verification, storeIdentifier: 'hashed' },
     emailAndPassword: {
       enabled: true,
       disableSignUp: !isSignUpOpen,
-      // Whoever signs up is answered alike, whether the address is known or not: the session comes with the first sign-in.
+      // A sign-up has the same response for known addresses, so the session only starts with the first sign-in.
       autoSignIn: false,
       requireEmailVerification: mailer !== undefined,
       minPasswordLength: passwordLength.min,
@@ -88,7 +88,7 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
       after: createAuthMiddleware(async ({ path, context: { newSession, session } }) => {
         if (newSession === null) return;
         if (path === '/change-password') await forgetResetLinks(context.db, newSession.user.id);
-        // With a session: the authenticator is new, and others may be signed in by the password alone.
+        // With a session, the authenticator is new, and other sessions may be signed in by the password alone.
         if (path === '/two-factor/verify-totp' && session !== null) {
           await endOthers(context.db, newSession.user.id, newSession.session.id);
         }
@@ -114,18 +114,18 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
   } satisfies BetterAuthOptions) as unknown as GatewayAuth;
 }
 
-/** An operator's link is made by another operator, or at the command line: nobody unknown has one sent. */
+/** Only another operator or the command line makes an operator's link, so strangers cannot have one sent. */
 function mailResetLink({ mailer, baseUrl }: AuthContext, user: object, token: string): void {
   const { email, role } = user as { email: string; role: string };
   if (role !== 'operator') mailer?.send(resetMail(email, resetLinkOf(baseUrl, token)));
 }
 
-/** A new password is the end of every link to choose one: somebody else may have asked for it, or read it. */
+/** A new password invalidates all reset links: somebody else may have requested or read them. */
 async function forgetResetLinks(db: Database, userId: string): Promise<void> {
   await db.deleteFrom('verifications').where('value', '=', userId).execute();
 }
 
-/** A second factor: codes of an authenticator (TOTP), or one of the codes that were handed out with it. */
+/** A second factor: codes of an authenticator (TOTP), or one of its backup codes. */
 const authenticators = twoFactor({
   issuer: 'Sluice',
   schema: {
@@ -190,9 +190,9 @@ const tables = {
 } as const satisfies BetterAuthOptions;
 
 /**
- * A new user gets the id of an account; the account itself is made before its first session is handed out, by whichever
- * sign-in that is: a crash in between leaves a user who has not signed in yet. Not earlier: the user is made in a
- * transaction, and on SQLite, which has one connection, a second one would wait for it for ever.
+ * A new user gets the id of an account. The account itself is created before the user's first session, by any kind of
+ * sign-in, so a crash in between leaves a user who has not signed in yet. It cannot be earlier: the user is created in a
+ * transaction, and on SQLite, which has one connection, a second one would deadlock.
  */
 function accountHooks({ db, config }: AuthContext): BetterAuthOptions['databaseHooks'] {
   return {
@@ -217,8 +217,8 @@ function accountHooks({ db, config }: AuthContext): BetterAuthOptions['databaseH
 }
 
 /**
- * Before a session is made, in whatever way the user has signed in. Asks by better-auth's own connection: it may be in a
- * transaction. A session that is made all the same is of no use (see UserSessions).
+ * Checked before each session, by any kind of sign-in. Uses better-auth's own connection, which may be in a transaction. A
+ * session that is created nevertheless is useless (see UserSessions).
  * @throws APIError 403
  */
 async function refuseDisabled(userId: string, call: GenericEndpointContext | null): Promise<void> {
@@ -246,7 +246,7 @@ function identityProvider({ issuer, clientId, clientSecret, name }: OidcSettings
   });
 }
 
-/** Passes on what went wrong, without the values that come with it: they may be tokens. */
+/** Logs errors without their values, which may be tokens. */
 function quietLogger(log: Logger): NonNullable<BetterAuthOptions['logger']> {
   return {
     level: 'error',

@@ -5,10 +5,10 @@ import type { Database } from '../../../shared/database/database.ts';
 import { passwordProblem } from './password-rules.ts';
 
 /**
- * Makes the operator of SLUICE_ADMIN_EMAIL, of the first account, unless there is a user with that address. A user who is
- * there keeps the password; one who is no operator becomes one, if the password is that user's: anybody may have signed up
- * with the address. Safe when several processes do it at once.
- * @returns `other_password`: such a user is there, and stays no operator
+ * Creates the operator of SLUICE_ADMIN_EMAIL, in the first account, unless a user has that address. An existing user keeps
+ * the password, and is promoted only if the given password is that user's, because anybody may have signed up with the
+ * address. Safe for concurrent processes.
+ * @returns `other_password`: such a user exists, and is not promoted
  */
 export async function ensureOperator(
   db: Database,
@@ -18,7 +18,7 @@ export async function ensureOperator(
   if (user?.role === 'operator') return 'there';
   const problem = passwordProblem(password, email);
   if (problem !== undefined) throw new ConfigError(`SLUICE_ADMIN_PASSWORD cannot be used: ${problem.message}.`);
-  // Loaded where it is needed: it takes half a second, which most starts can do without.
+  // Loaded on demand: it takes half a second, and most starts do not need it.
   const { hashPassword, verifyPassword } = await import('better-auth/crypto');
   if (user === undefined) {
     if (await insertOperator(db, email, await hashPassword(password))) return 'created';
@@ -41,7 +41,7 @@ function findUser(db: Database, email: string) {
     .executeTakeFirst();
 }
 
-/** The user and the password, both or none. Returns false when another process was faster. */
+/** Inserts the user and the password, both or none. Returns false when another process was faster. */
 async function insertOperator(db: Database, email: string, password: string): Promise<boolean> {
   const id = randomBytes(16).toString('hex');
   const now = new Date().toISOString();

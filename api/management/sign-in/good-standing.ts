@@ -6,7 +6,7 @@ import type { State } from '../../state.ts';
 import { accountSuspended } from './account-suspended.ts';
 
 /**
- * Behind `requireSession`: refuses users of a suspended account what would go on working for them, such as a new API key.
+ * After `requireSession`: refuses users of a suspended account what would outlast the suspension, such as a new API key.
  * @throws ApiError 403.
  */
 export function requireGoodStanding(db: Database, config: Pick<Config, 'contact'>): Middleware<State> {

@@ -1,11 +1,11 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** Browsers keep a cookie for 400 days at most. */
+/** Browsers keep a cookie for at most 400 days. */
 const keptSeconds = 400 * 86_400;
 
 /**
- * Knows browsers that somebody has signed in with before, by a signed cookie of each user: strangers who guess passwords have
- * none, so what is counted against them does not count against the user's own browsers. It opens nothing by itself.
+ * Recognizes browsers with earlier sign-ins by a signed cookie per user. Strangers who guess passwords have none, so their
+ * failed attempts do not lock out the user's own browsers. The cookie alone grants no access.
  */
 export class KnownDevices {
   readonly #key: Buffer;
@@ -15,7 +15,7 @@ export class KnownDevices {
     this.#key = createHmac('sha256', secret).update('known devices').digest();
   }
 
-  /** Id of the browser that a request comes from, if its user has signed in with it; else undefined. */
+  /** Returns the id of a request's browser if the user has signed in with it before. */
   find(cookies: string, email: string): string | undefined {
     const name = this.#nameOf(email);
     for (const cookie of cookies.split(';')) {
@@ -26,14 +26,14 @@ export class KnownDevices {
     return undefined;
   }
 
-  /** The cookie by which a browser is known from now on, as `Set-Cookie` has it. Only the sign-in gets to see it. */
+  /** Makes the `Set-Cookie` value that identifies a browser from now on. Only the sign-in receives it. */
   cookie(email: string, path: string): string {
     const id = randomBytes(12).toString('base64url');
     const value = `${id}.${this.#sign(`${id} ${email}`)}`;
     return `${this.#nameOf(email)}=${value}; Max-Age=${keptSeconds}; Path=${path}; HttpOnly; SameSite=Lax`;
   }
 
-  /** Each user of a browser has a cookie of their own; its name does not tell whose it is. */
+  /** Each user of a browser has a separate cookie, whose name does not reveal the user. */
   #nameOf(email: string): string {
     return `sluice.device_${this.#sign(email).slice(0, 12)}`;
   }

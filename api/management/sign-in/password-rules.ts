@@ -1,22 +1,22 @@
 import { readFileSync } from 'node:fs';
 import { passwordLength } from '../../../shared/config/account-settings.ts';
 
-/** Why a password is refused; the code is in the shape of better-auth's. */
+/** Why a password is refused; the code has the format of better-auth's. */
 export interface PasswordProblem {
   readonly code: 'PASSWORD_TOO_SHORT' | 'PASSWORD_TOO_LONG' | 'PASSWORD_TOO_COMMON' | 'PASSWORD_TOO_PERSONAL';
   readonly message: string;
 }
 
-/** Such a part of an address is too short to say that a password is made of it. */
+/** Shorter parts of an address are ignored in passwords. */
 const shortestName = 4;
 
 let commonPasswords: ReadonlySet<string> | undefined;
 
-/** Read when the first password is chosen: most processes never see one. */
+/** Read when the first password is chosen: most processes never need it. */
 function common(): ReadonlySet<string> {
   if (commonPasswords === undefined) {
     const text = readFileSync(new URL('./common-passwords.txt', import.meta.url), 'utf8');
-    // The first paragraph says where the list is from.
+    // The first paragraph names the source of the list.
     commonPasswords = new Set(
       text
         .slice(text.indexOf('\n\n') + 2)
@@ -28,10 +28,10 @@ function common(): ReadonlySet<string> {
 }
 
 /**
- * Why nobody may choose a password: too short, one of the commonest 10,000 (with digits and signs around it, too), of hardly
- * any different characters, or made of the user's own address. Undefined: it may be chosen. There are no rules on kinds of
- * characters, as NIST SP 800-63B has it.
- * @param email of the user, where it is known
+ * Why a password is refused: too short, one of the 10,000 most common (also with digits and signs around it), of too few
+ * different characters, or derived from the user's own address. Undefined if it is acceptable. As in NIST SP 800-63B, there
+ * are no rules on kinds of characters.
+ * @param email of the user, if known
  */
 export function passwordProblem(password: string, email: string | undefined): PasswordProblem | undefined {
   const length = [...password].length;
@@ -57,7 +57,7 @@ function isCommon(plain: string): boolean {
   return core === 'sluice' || common().has(core);
 }
 
-/** Whether nothing but a few characters is left without the address, or a part of it. */
+/** Whether only a few characters remain without the address, or a part of it. */
 function isOfAddress(plain: string, email: string): boolean {
   const [name = '', host = ''] = email.split('@');
   const parts = [email, name, host, ...host.split('.')].filter((part) => part.length >= shortestName);

@@ -4,12 +4,12 @@ import { toDollars } from '../../../shared/money/dollars.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { withTimeout } from '../../../shared/runtime/with-timeout.ts';
 
-/** How long Redis may take: what the database says is nearly as new. */
+/** Timeout for Redis: the database is nearly as current. */
 const readMs = 1000;
 
 /**
- * What an account has left, in dollars: its credit, less what its jobs have cost and what those under way may cost. Admission
- * knows it best; of an account that has done nothing of late, and without Redis, the database does. Null: unlimited.
+ * The balance of an account in dollars: its credit minus the cost of its jobs and the holds of unfinished ones. Redis is
+ * most current; the database is used for inactive accounts, and without Redis. Null: unlimited.
  */
 export async function readBalance(redis: RedisClient, account: AccountWithMoney): Promise<number | null> {
   if (account.isUnlimited) return null;

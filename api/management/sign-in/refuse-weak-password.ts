@@ -3,7 +3,7 @@ import { passwordProblem } from './password-rules.ts';
 
 type Call = Parameters<Parameters<typeof createAuthMiddleware>[0]>[0];
 
-/** Where better-auth takes a new password: the field that has it, and whose it is. */
+/** Routes of better-auth that take a new password: the field, and the user's address. */
 const newPasswords: Readonly<
   Record<string, { readonly field: string; readonly email: (call: Call) => Promise<string | undefined> }>
 > = {
@@ -15,7 +15,7 @@ const newPasswords: Readonly<
   '/reset-password': { field: 'newPassword', email: ownerOfLink },
 };
 
-/** Stands before better-auth's own routes. @throws APIError 400 for a password that nobody may choose. */
+/** Runs before better-auth's own routes. @throws APIError 400 for an unacceptable password. */
 export async function refuseWeakPassword(call: Call): Promise<void> {
   const way = newPasswords[call.path];
   if (way === undefined) return;

@@ -15,9 +15,10 @@ export interface RequireOperatorDependencies extends RequireSessionDependencies 
 }
 
 /**
- * Lets operators through, for `/admin/v1`: by an operator key (`ctx.state.caller`), or an operator's session
- * (`ctx.state.session`). Handlers behind it read neither: they take the account from the path or the query.
- * @throws ApiError 401 for nobody, 403 for a standard key, a user's session, or a change that another site's page asks for.
+ * Admits operators to `/admin/v1`: by an operator key (`ctx.state.caller`), or an operator's session (`ctx.state.session`).
+ * Handlers after it read neither: they take the account from the path or the query.
+ * @throws ApiError 401 without either, 403 for a standard key, a user's session, or a change requested by another site's
+ * page.
  */
 export function requireOperator(services: RequireOperatorDependencies): Middleware<State> {
   return async (ctx, next) => {
@@ -31,7 +32,7 @@ export function requireOperator(services: RequireOperatorDependencies): Middlewa
   };
 }
 
-/** Who acts as operator behind it: id of a user or an API key. */
+/** The acting operator: id of a user or an API key. */
 export function operatorOf(ctx: Context): string {
   const session = ctx.state.session as Session | undefined;
   return session?.userId ?? ctx.state.caller.apiKeyId;

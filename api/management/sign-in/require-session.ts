@@ -15,8 +15,8 @@ export interface RequireSessionDependencies {
 }
 
 /**
- * Knows who is signed in by the session's cookie, for the console's routes: `ctx.state.session`.
- * @throws ApiError 401 without a session that is still valid, 403 for a change that a page of another site asks for.
+ * Identifies the user by the session's cookie, for the console's routes: `ctx.state.session`.
+ * @throws ApiError 401 without a valid session, 403 for a change requested by another site's page.
  */
 export function requireSession(services: RequireSessionDependencies): Middleware<State> {
   return async (ctx, next) => {

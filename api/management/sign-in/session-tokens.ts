@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { BetterAuthPlugin, DBAdapter, Where } from 'better-auth';
 
-/** What the database has of a session's token. A token is 190 random bits: one round of SHA-256 hides it. */
+/** The stored form of a session's token. A token is 190 random bits: one round of SHA-256 hides it. */
 function tokenAtRest(token: unknown): string {
   return createHash('sha256').update(String(token)).digest('base64url');
 }
 
 /**
- * A plugin of better-auth's that keeps session tokens hashed in the database: who reads it (a backup, a file that was left
- * open) cannot sign in as somebody, even with the secret that signs cookies. A row that is found by its token carries the
- * token; one that is found otherwise carries the hash, which opens nothing.
+ * A better-auth plugin that stores session tokens hashed, so that a reader of the database (a backup, an exposed file)
+ * cannot sign in as somebody, even with the secret that signs cookies. A row found by its token contains the token; other
+ * rows contain the hash, which grants nothing.
  */
 export function hashedSessionTokens(): BetterAuthPlugin {
   return { id: 'hashed-session-tokens', init: ({ adapter }) => ({ context: { adapter: hashing(adapter) } }) };
@@ -63,7 +63,7 @@ function hashed<Q extends Query>(query: Q): Q {
   return { ...query, where };
 }
 
-/** A row that was asked for by its token, with that token in place of its hash. */
+/** Replaces the hash in a row that was requested by its token with that token. */
 function withToken<Row>(row: Row, { model, where }: Query): Row {
   const asked = where?.find(({ field, operator }) => field === 'token' && (operator ?? 'eq') === 'eq');
   if (model !== 'session' || asked === undefined || row === null) return row;

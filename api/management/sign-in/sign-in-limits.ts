@@ -5,22 +5,22 @@ const minuteMs = 60_000;
 const perDevice: AttemptLimit = { most: 10, windowMs: 5 * minuteMs };
 const perNetwork: AttemptLimit = { most: 30, windowMs: minuteMs };
 const perNetworkAndEmail: AttemptLimit = { most: 10, windowMs: 5 * minuteMs };
-/** More than one network may take, so that no stranger alone slows others down; and short, so that it is soon over. */
+/** More than the limit of one network, so that no stranger alone locks others out; and short, so that it soon ends. */
 const perEmail: AttemptLimit = { most: 20, windowMs: 3 * minuteMs };
 
-/** Who tries to sign in, and as whom. */
+/** A sign-in attempt. */
 export interface SignInAttempt {
   readonly email: string;
-  /** Where the request comes from; see `networkOf`. */
+  /** Network of the request; see `networkOf`. */
   readonly network: string;
   /** The browser, if that user has signed in with it before. */
   readonly device: string | undefined;
 }
 
 /**
- * Counts sign-ins by password. A browser that its user has signed in with before has a counter of its own: no stranger's
- * guesses, wherever they come from, keep it out. Everybody else is counted by network and email address together, by network,
- * and by email address in all, against guesses that come from many networks.
+ * Counts sign-ins by password. A browser with an earlier sign-in of its user has a separate counter, so strangers' guesses
+ * never lock it out. All others count by network and email address together, by network, and by email address in total,
+ * against guesses from many networks.
  * @throws ApiError 429 when there were too many.
  */
 export async function takeSignIn(attempts: AttemptLimits, attempt: SignInAttempt): Promise<void> {
@@ -31,7 +31,7 @@ export async function takeSignIn(attempts: AttemptLimits, attempt: SignInAttempt
   await attempts.take(`sign-in as ${email}`, perEmail);
 }
 
-/** Only what fails counts against a browser, and against a network and an address: whoever got in begins anew. */
+/** Only failures count against a browser, or a network with an address: a success resets the count. */
 export async function forgetSignIns(attempts: AttemptLimits, attempt: SignInAttempt): Promise<void> {
   const { email, network, device } = attempt;
   await attempts.forget(device === undefined ? pairOf(email, network) : deviceOf(email, device));

@@ -5,10 +5,10 @@ import type { Context } from '../../state.ts';
 import type { AuthContext, GatewayAuth } from './create-auth.ts';
 import type { Session } from './session.ts';
 
-/** How long the database may take to show a session. */
+/** Timeout for reading a session from the database. */
 const lookUpMs = 2000;
 
-/** What it works with, under whichever base URL. */
+/** The context shared by all base URLs. */
 export type SessionsContext = Omit<AuthContext, 'baseUrl' | 'origins'>;
 
 interface SessionsOptions extends SessionsContext {
@@ -17,17 +17,17 @@ interface SessionsOptions extends SessionsContext {
 }
 
 /**
- * better-auth as one base URL needs it: cookies and callbacks are of a host. Made when it is first used: to load it takes
- * half a second and 20 MB, and many an api process never sees the console.
+ * better-auth for one base URL, as cookies and callbacks belong to a host. Created on first use: loading it takes half a
+ * second and 20 MB, and many api processes never serve the console.
  */
 interface Entrance {
   auth: Promise<GatewayAuth> | undefined;
-  /** The same with the identity provider, made when somebody signs in by it: whether that answers delays nobody else. */
+  /** The same with the identity provider, created when somebody signs in by it, so that the provider delays nobody else. */
   withOidc: Promise<GatewayAuth> | undefined;
   readonly context: AuthContext;
 }
 
-/** A user as better-auth finds one, with the fields of our own. */
+/** A user as returned by better-auth, with our own fields. */
 interface SignedInUser {
   readonly id: string;
   readonly email: string;
@@ -38,7 +38,7 @@ interface SignedInUser {
   readonly disabled: boolean;
 }
 
-/** Who is signed in, and everything that better-auth does with users. */
+/** The signed-in users, and everything that better-auth does with users. */
 export class UserSessions {
   readonly #db: Database;
   readonly #requiresTotp: boolean;
@@ -54,9 +54,9 @@ export class UserSessions {
   }
 
   /**
-   * The session whose cookie a request carries; undefined: none, or none that is still valid. Asks the database each time, so
-   * that one that was ended is refused at once.
-   * @throws ApiError 503 when the database does not answer in time.
+   * Returns the valid session of a request's cookie, if any. Reads the database each time, so that an ended session is
+   * refused at once.
+   * @throws ApiError 503 when the database does not respond in time.
    */
   async find(ctx: Context, baseUrl: string): Promise<Session | undefined> {
     const cookie = ctx.get('cookie');
@@ -83,36 +83,36 @@ export class UserSessions {
     };
   }
 
-  /** Who signs in by an identity provider only shows a second factor there. */
+  /** Users who only sign in by an identity provider show a second factor there. */
   async #hasPassword(userId: string): Promise<boolean> {
     const passwords = this.#db.selectFrom('user_accounts').select('id').where('user_id', '=', userId);
     return (await passwords.where('password', 'is not', null).executeTakeFirst()) !== undefined;
   }
 
-  /** What better-auth answers. */
+  /** Returns better-auth's response. */
   async answer(baseUrl: string, request: Request): Promise<Response> {
     const isByOidc = /\/(sign-in\/social|callback\/\w+)$/.test(new URL(request.url).pathname);
     const auth = await this.#auth(baseUrl, isByOidc);
     return auth.handler(request);
   }
 
-  /** A link by which a user may choose a new password: once, within the hour. */
+  /** Makes a link by which a user may choose a new password: once, within the hour. */
   async resetLink(baseUrl: string, userId: string): Promise<string> {
     return await makeResetLink(this.#db, baseUrl, userId);
   }
 
-  /** A link by which a user who was made by an operator may choose the first password: once, within 7 days. */
+  /** Makes a link by which a user created by an operator may choose the first password: once, within 7 days. */
   async invitation(baseUrl: string, userId: string): Promise<string> {
     return await makeInvitation(this.#db, baseUrl, userId);
   }
 
-  /** Ends a session of a user's, or with `except` all others. One of somebody else's is left as it is. */
+  /** Ends a session of a user, or with `except` all others. Sessions of other users are unaffected. */
   async end(userId: string, sessions: { readonly id: string } | { readonly except: string }): Promise<void> {
     const ended = this.#db.deleteFrom('sessions').where('user_id', '=', userId);
     await ('id' in sessions ? ended.where('id', '=', sessions.id) : ended.where('id', '<>', sessions.except)).execute();
   }
 
-  /** Removes what is not valid any more: nobody asks for it again. */
+  /** Deletes expired sessions and verifications. */
   async removeExpired(): Promise<void> {
     const now = new Date().toISOString();
     await this.#db.deleteFrom('sessions').where('expires_at', '<', now).execute();

@@ -6,20 +6,20 @@ import { readModelLimits } from '../../../pipeline/model-limits.ts';
 import type { Parse, ParsedRequest } from '../../../pipeline/parsed-request.ts';
 import { parseResponseFields, type ResponseRequirements, type ResponseViewOptions } from '../parse-response.ts';
 
-/** What a message on a response socket says beside the request itself. */
+/** The fields of a response socket's message beside the request. */
 export interface SocketEnvelope {
   readonly type: 'response.create' | 'response.cancel';
-  /** The lane it belongs to; undefined: the default lane. */
+  /** Its lane; undefined for the default lane. */
   readonly streamId: string | undefined;
-  /** False for a warm-up: the request is only to be gone on from. */
+  /** False for a warm-up: the request only serves to be continued. */
   readonly generate: boolean;
-  /** The response to be cancelled; undefined: the one that its lane runs. */
+  /** The response to cancel; defaults to the running one of its lane. */
   readonly responseId: string | undefined;
-  /** Why the message is refused; it is told when its lane comes to it, so that answers stay in order. */
+  /** Why the message is refused; reported when its lane reaches it, so that responses stay in order. */
   readonly refusal: ErrorData | undefined;
 }
 
-/** What a parsed message requires beside its request. */
+/** Facts of a parsed message beside its request. */
 export interface SocketRequirements extends ResponseRequirements {
   readonly envelope: SocketEnvelope;
 }
@@ -37,7 +37,7 @@ const plain: SocketEnvelope = {
 /** A parsed message. */
 export type ParsedMessage = Parsed<SocketRequirements, ResponseViewOptions>;
 
-/** Of a message that is no request, or is refused. */
+/** For messages that contain no request, or are refused. */
 const nothing: ParsedRequest<ResponseRequirements, ResponseViewOptions> = {
   ...{ model: '', stream: true, request: '', hasMedia: false },
   viewOptions: { echo: {}, include: [], afterInput: 0 },
@@ -48,9 +48,9 @@ const nothing: ParsedRequest<ResponseRequirements, ResponseViewOptions> = {
 };
 
 /**
- * Takes a message of a response socket apart: `response.create` with the fields of `POST /v1/responses` beside it, or
- * `response.cancel`. Runs in the large bodies' thread too, so a refusal is no exception but part of the envelope, which
- * says for which lane it is. https://developers.openai.com/api/docs/guides/websocket-mode
+ * Parses a message of a response socket: `response.create` with the fields of `POST /v1/responses` beside it, or
+ * `response.cancel`. Also runs in the large bodies' thread, so a refusal is no exception but part of the envelope, which
+ * names its lane. https://developers.openai.com/api/docs/guides/websocket-mode
  */
 export const parseSocketMessage: Parse<SocketRequirements, ResponseViewOptions> = (body) => {
   let envelope = plain;
@@ -69,7 +69,7 @@ export const parseSocketMessage: Parse<SocketRequirements, ResponseViewOptions> 
   }
 };
 
-/** What a message in binary is taken for. */
+/** The result for a binary message. */
 export function refusedMessage(error: ApiError): ParsedMessage {
   return withEnvelope(nothing, { ...plain, refusal: error.toData() });
 }
@@ -107,7 +107,7 @@ function unknownType(type: unknown): ApiError {
   return invalidParameter('type', `Unknown message type${given}: send 'response.create' or 'response.cancel'.`);
 }
 
-/** A request as its events are wanted here; a socket knows no other way to answer. */
+/** Forces streaming, the only mode of a socket. */
 function streamed(request: Record<string, unknown>): Record<string, unknown> {
   if (request.stream === false) throw invalidParameter('stream', 'A WebSocket always streams: leave this out.');
   if (request.background === true) {

@@ -3,21 +3,21 @@ import { errorMessage } from '../../../replies/response-socket-reply.ts';
 import { closeCodes, type SocketConnection } from '../../../replies/socket-connection.ts';
 import { type ParsedMessage, refusedMessage, type SocketEnvelope } from './parse-socket-message.ts';
 
-/** What a response socket may hold and how long it lasts. Times in ms. */
+/** Limits of a response socket. Times in ms. */
 export interface SessionLimits {
-  /** Closed after so long without a message while nothing runs. */
+  /** Idle time after which it is closed. */
   readonly idleMs: number;
   /** OpenAI's sixty minutes. */
   readonly lifetimeMs: number;
-  /** Responses under way at a time, all lanes together; and lanes with a name. OpenAI's numbers. */
+  /** Concurrent responses of all lanes, and number of named lanes. OpenAI's figures. */
   readonly running: number;
   readonly lanes: number;
-  /** Messages that may wait, and their bytes together; with more, no further ones are read for now. */
+  /** Waiting messages, and their total bytes, at which reading pauses. */
   readonly waiting: number;
   readonly waitingBytes: number;
 }
 
-/** The limits, but for the idle time, which is a setting. */
+/** The limits except the idle time, which is configurable. */
 export const sessionLimits: Omit<SessionLimits, 'idleMs'> = {
   lifetimeMs: 3_600_000,
   running: 16,
@@ -26,7 +26,7 @@ export const sessionLimits: Omit<SessionLimits, 'idleMs'> = {
   waitingBytes: 1024 * 1024,
 };
 
-/** A turn that runs. */
+/** A running socket request. */
 export interface RunningTurn {
   readonly responseId: string;
   /** Never rejects. */
@@ -35,14 +35,14 @@ export interface RunningTurn {
   leave(): void;
 }
 
-/** What a session does its work with. */
+/** The callbacks of a session. */
 export interface SessionWork {
-  /** Takes a message apart (see `parseSocketMessage`): at once, or later when it is large. */
+  /** Parses a message (see `parseSocketMessage`): synchronously, or later when it is large. */
   readonly parse: (message: Buffer, isBinary: boolean) => ParsedMessage | Promise<ParsedMessage>;
   readonly openTurn: (envelope: SocketEnvelope) => RunningTurn;
-  /** Notes what nobody expected to fail. */
+  /** Reports an unexpected error. */
   readonly onFault: (error: unknown) => void;
-  /** Called when a message of so many bytes does not wait any more. */
+  /** Called with the size of a message that no longer waits. */
   readonly onAccepted?: (bytes: number) => void;
 }
 
@@ -53,9 +53,9 @@ interface WaitingTurn {
 }
 
 /**
- * The turns of one response socket. Each lane (a `stream_id`, or none) runs one turn after the other, in the order of
- * their messages; lanes run side by side. A client that reads slowly or sends much is not read from until there is room,
- * so that no more is held than the limits say. https://developers.openai.com/api/docs/guides/websocket-mode
+ * The requests of one response socket. Each lane (a `stream_id`, or none) runs its requests in order; lanes run
+ * concurrently. A client that reads slowly or sends much is not read from until there is room, so that memory stays within
+ * the limits. https://developers.openai.com/api/docs/guides/websocket-mode
  */
 export class ResponseSession {
   readonly #connection: SocketConnection;
@@ -66,7 +66,7 @@ export class ResponseSession {
   readonly #timers: NodeJS.Timeout[];
   readonly #idle: NodeJS.Timeout;
   #waiting: WaitingTurn[] = [];
-  /** Messages that have come and are not running yet, those being taken apart among them. */
+  /** Messages that were received but do not run yet, including those being parsed. */
   #waitingCount = 0;
   #waitingBytes = 0;
   #isPreparing = false;
@@ -84,12 +84,12 @@ export class ResponseSession {
     void connection.closed.then(() => this.#close());
   }
 
-  /** Whether turns are under way. */
+  /** Whether requests are running. */
   get isBusy(): boolean {
     return this.#running.size > 0;
   }
 
-  /** Takes a message, in the order they came. */
+  /** Queues a message, in order of arrival. */
   take(message: Buffer, isBinary: boolean): void {
     if (this.#isClosed) return;
     this.#idle.refresh();
@@ -103,7 +103,7 @@ export class ResponseSession {
       .catch((error) => this.#fail(error));
   }
 
-  /** Lets the turns under way finish, takes no others, then says why and closes. */
+  /** Lets running requests finish, accepts no others, then sends the reason and closes. */
   end(reason: ApiError): void {
     if (this.#ending !== undefined) return;
     this.#ending = reason;
@@ -112,7 +112,7 @@ export class ResponseSession {
     this.#goOn();
   }
 
-  /** Takes a message apart. One that cannot be, for a fault of ours, is refused like one that must not. */
+  /** Parses a message. An internal error refuses it like an invalid one. */
   async #parse(message: Buffer, isBinary: boolean): Promise<ParsedMessage> {
     try {
       const parsed = this.#work.parse(message, isBinary);
@@ -135,7 +135,7 @@ export class ResponseSession {
     else this.#waiting.push({ envelope, parsed, bytes });
   }
 
-  /** Does what is done at once; answers why it cannot be. */
+  /** Handles what needs no waiting; returns an error if it fails. */
   #refuse(envelope: SocketEnvelope): ApiError | undefined {
     if (envelope.type === 'response.cancel' && envelope.refusal === undefined) return this.#cancel(envelope);
     const { streamId } = envelope;
@@ -167,7 +167,7 @@ export class ResponseSession {
     }
   }
 
-  /** Starts what can be, reads on or not, and closes when it is time to. */
+  /** Starts waiting requests, pauses or resumes reading, and closes when ending. */
   #goOn(): void {
     if (this.#isClosed) return;
     while (!this.#connection.isFull && this.#running.size < this.#limits.running) {
@@ -197,7 +197,7 @@ export class ResponseSession {
       .catch((error) => this.#fail(error));
   }
 
-  /** What is left of the session cannot be told: this connection ends, and no other. */
+  /** The session's state is lost: closes this connection, and no other. */
   #fail(error: unknown): void {
     this.#work.onFault(error);
     this.#connection.close(closeCodes.failed, 'server_error');
@@ -209,7 +209,7 @@ export class ResponseSession {
     this.#work.onAccepted?.(bytes);
   }
 
-  /** A cancellation behind a full queue waits with it; there is nothing to tell it apart by before it is read. */
+  /** A cancellation after a full queue waits with it, as it cannot be recognized before it is read. */
   #regulate(): void {
     const hasMuch = this.#waitingCount >= this.#limits.waiting || this.#waitingBytes >= this.#limits.waitingBytes;
     this.#connection.setReading(!hasMuch && !this.#isPreparing && !this.#connection.isFull);

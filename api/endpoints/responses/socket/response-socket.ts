@@ -32,17 +32,17 @@ export interface ResponseSocketDependencies extends ResponseTurnDependencies {
 
 /**
  * `GET /v1/responses` with a WebSocket handshake: OpenAI's WebSocket mode
- * (https://developers.openai.com/api/docs/guides/websocket-mode). The client sends `response.create` (the fields of
+ * (https://developers.openai.com/api/docs/guides/websocket-mode). The client sends `response.create` (with the fields of
  * `POST /v1/responses` beside it; `stream_id` names a lane, `generate: false` only warms up) and `response.cancel`; it gets
- * the events of the SSE view, a text message each. The latest response of each lane can be gone on from without a store.
+ * the events of the SSE view, a text message each. The latest response of each lane can be continued without a store.
  *
- * The key is the Authorization header's, or from a browser the subprotocols `['sluice', 'openai-insecure-api-key.' + key]`;
- * it is asked for again with every turn. Leaving cancels the turns under way, unless `X-Sluice-On-Disconnect` or the key
- * says otherwise. Errors before the upgrade are HTTP answers (400, 401, 403, 426), later ones messages of type `error`.
- * Close codes: 1000 when nothing happened for the idle time, 1001 after sixty minutes or when this process closes (both
- * told before), 1009 when a message is longer than the largest body.
+ * The key is in the Authorization header, or from a browser in the subprotocols `['sluice', 'openai-insecure-api-key.' +
+ * key]`; it is checked again for every request. Disconnecting cancels running requests, unless `X-Sluice-On-Disconnect` or
+ * the key overrides that. Errors before the upgrade are HTTP responses (400, 401, 403, 426), later ones messages of type
+ * `error`. Close codes: 1000 after the idle time, 1001 after sixty minutes or when this process shuts down (both announced
+ * before), 1009 when a message is longer than the largest body.
  *
- * @param endpoint that of `POST /v1/responses`
+ * @param endpoint of `POST /v1/responses`
  */
 export function responseSocket(services: ResponseSocketDependencies, endpoint: ResponsesEndpoint): Middleware<State> {
   return async (ctx) => {
@@ -54,12 +54,12 @@ export function responseSocket(services: ResponseSocketDependencies, endpoint: R
     const { webSocket, socket } = acceptSocket(ctx, largestBody);
     const connection = new SocketConnection(webSocket, socket);
     const cache = new ConversationCache(largestBody);
-    // Each turn listens on it for a while.
+    // Each request temporarily adds listeners to it.
     ctx.res.setMaxListeners(2 * sessionLimits.running);
     const left = new AbortController();
     const intake = new MessageIntake(services.bodies, ctx.state.caller, {
       onLarge: () => {
-        // One whose turns run may pay by what they leave of their holds: it is asked again when the message is whole.
+        // While requests run, their released holds may pay for it: it is checked again when the message is complete.
         if (!session.isBusy) services.bodyGate.assertMayBegin(ctx.state.caller).catch(refuse);
       },
       onRefused: (error) => refuse(error),
@@ -67,7 +67,7 @@ export function responseSocket(services: ResponseSocketDependencies, endpoint: R
     const refuse = (error: unknown): void => cutOff(connection, ApiError.from(error));
     const work = sessionWork({ services, endpoint, ctx, preferences, connection, cache }, intake, left.signal);
     const session = new ResponseSession(connection, work, { ...sessionLimits, idleMs: services.config.socketIdleMs });
-    // Before the socket's own listener, which tells of the messages that end with these bytes.
+    // Before the socket's own listener, which emits the messages that end with these bytes.
     socket.prependListener('data', (chunk) => intake.came(chunk.length));
     webSocket.on('message', (data, isBinary) => {
       intake.whole((data as Buffer).length);
@@ -82,7 +82,7 @@ export function responseSocket(services: ResponseSocketDependencies, endpoint: R
   };
 }
 
-/** Tells why, and reads no more: what a client sends behind it would be kept up to the end of its message. */
+/** Sends the reason and stops reading: further data would be buffered up to the end of its message. */
 function cutOff(connection: SocketConnection, error: ApiError): void {
   connection.send([errorMessage(error)]);
   connection.cut(closeCodes.policyViolation, error.code);
@@ -115,7 +115,7 @@ function sessionWork(
   };
 }
 
-/** @throws ApiError 400 for what has no meaning for a socket's many requests. */
+/** @throws ApiError 400 for headers without a meaning for a socket's many requests. */
 function readSocketPreferences(ctx: Context): Preferences {
   const preferences = readPreferences(ctx.headers);
   const refused =

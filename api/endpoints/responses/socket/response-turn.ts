@@ -48,18 +48,18 @@ export interface ResponseTurnDependencies
 /** That of `POST /v1/responses`. */
 export type ResponsesEndpoint = Endpoint<ResponseRequirements, ResponseViewOptions>;
 
-/** What the turns of one response socket share. */
+/** The context shared by the requests of one response socket. */
 export interface TurnContext {
   readonly services: ResponseTurnDependencies;
   readonly endpoint: ResponsesEndpoint;
-  /** The handshake's. */
+  /** Of the handshake. */
   readonly ctx: Context;
   readonly preferences: Preferences;
   readonly connection: SocketConnection;
   readonly cache: ConversationCache;
 }
 
-/** What an answer of no words is to a view. */
+/** The end of an empty answer. */
 const emptyEnd = {
   seq: 1,
   type: 'end',
@@ -67,9 +67,9 @@ const emptyEnd = {
 } as const;
 
 /**
- * One turn on a response socket: a request as `POST /v1/responses` would take it, checked, admitted, queued and counted in
- * the same way, its events sent as they come. A warm-up (`generate: false`) is no job: it is answered here, and known to
- * the turns of its connection only.
+ * One request on a response socket, handled as by `POST /v1/responses`: checked, admitted, queued and counted in the same
+ * way, its events sent as they arrive. A warm-up (`generate: false`) makes no job: it is handled here, and known only to the
+ * requests of its connection.
  */
 export class ResponseTurn {
   readonly responseId: string;
@@ -89,7 +89,7 @@ export class ResponseTurn {
     this.responseId = `resp_${this.#ctx.state.jobId}`;
   }
 
-  /** Runs to its end; whatever goes wrong is told to the client. */
+  /** Runs to its end; errors are sent to the client. */
   async run(parsed: ParsedMessage): Promise<void> {
     const { services, cache, connection } = this.#context;
     const { state } = this.#ctx;
@@ -112,13 +112,13 @@ export class ResponseTurn {
     recordRequest(services, this.#ctx, status);
   }
 
-  /** Its client has taken it back: its job, if there is one, ends cancelled, and the client is told so. */
+  /** Cancels the request: its job, if there is one, ends cancelled, which is sent to the client. */
   cancel(): void {
     this.#isCancelled = true;
     this.#endJob?.();
   }
 
-  /** Its client is gone. */
+  /** Its client has disconnected. */
   leave(): void {
     this.#waits.leave();
   }
@@ -144,7 +144,7 @@ export class ResponseTurn {
     else await this.#warmUp(parsed);
   }
 
-  /** Puts a conversation that this connection remembers before the input; any other is the store's. */
+  /** Prepends a conversation that this connection has cached; others come from the store. */
   #continue(parsed: ParsedResponse): ParsedResponse {
     const previous = parsed.requirements.previousResponseId;
     const known = previous === undefined ? undefined : this.#context.cache.find(previous);
@@ -188,7 +188,7 @@ export class ResponseTurn {
     this.#remember(viewed, parsed, reply);
   }
 
-  /** From now on the job can be cancelled, which its client may have asked for already. */
+  /** From now on the job can be cancelled, which its client may have requested already. */
   #mayCancel(job: JobIdentity): void {
     const { services } = this.#context;
     this.#endJob = () => void tryToEnd(services, job, cancelled());
@@ -202,7 +202,7 @@ export class ResponseTurn {
     state.facts.model = parsed.model;
     state.facts.warm_up = true;
     const { echo } = parsed.viewOptions;
-    // Nobody else will find it, whatever the request says.
+    // It cannot be found elsewhere, whatever the request sets.
     const viewOptions = { ...parsed.viewOptions, echo: { ...echo, store: false } };
     const job = { id: state.jobId, model: parsed.model, createdAt: Date.now() };
     const viewed = viewedTurn(this.#context, job, { viewOptions });
@@ -225,7 +225,7 @@ export class ResponseTurn {
     });
   }
 
-  /** Keeps what the next turn needs, with the encrypted reasoning that a native vendor wants back. */
+  /** Caches what the next turn needs, with the encrypted reasoning that a native vendor expects back. */
   #remember(
     viewed: ViewedJob<ResponseViewOptions>,
     { request, hasMedia }: ParsedResponse,
@@ -242,14 +242,14 @@ export class ResponseTurn {
   }
 }
 
-/** How long Redis or the database may take to show a key. */
+/** Timeout for reading a key from Redis or the database. */
 const readMs = 5000;
 
 function cancelled(): ApiError {
   return new ApiError('cancelled', 'The response was cancelled by its owner.');
 }
 
-/** The handshake's context with a state of its own, so that each turn is a request with an id. */
+/** Derives a context with a separate state from the handshake's, so that each request has an id. */
 function turnContext(ctx: Context): Context {
   const { caller, session } = ctx.state;
   const turn = Object.create(ctx) as Context;
