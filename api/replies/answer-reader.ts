@@ -8,6 +8,7 @@ import { readServed, type Served } from '../../shared/jobs/settlement/served.ts'
 import type { JobItem } from '../../shared/redis/job-id-map.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import { EarlyBatches } from './early-batches.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import { expired, lostJob } from './unreadable-answer.ts';
 
@@ -70,6 +71,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
   #page = maxPage;
   /** The job is known to exist, so that finding nothing of it means that it is gone. */
   #hasBegun = false;
+  readonly #early = new EarlyBatches();
   /** Enforces how long the answer's caller waits. */
   #limits: { tick(): void } | undefined;
 
@@ -92,12 +94,16 @@ export class AnswerReader implements JobItem<AnswerReader> {
   receive(text: string, start: number): void {
     if (this.#isClosed) return;
     this.#lastHeardAt = Date.now();
-    if (this.#isReadingLog || this.#isPaused) {
+    if (this.#isReadingLog || (this.#isPaused && this.#hasBegun)) {
       this.#isBehind = true;
       return;
     }
     const batch = this.#parse(text, start);
     if (batch === undefined) return;
+    if (!this.#hasBegun) {
+      if (!this.#early.add(batch)) this.#isBehind = true;
+      return;
+    }
     if (batch.firstSeq !== this.#cursor + 1) {
       if (batch.firstSeq > this.#cursor) this.catchUp();
       return;
@@ -115,8 +121,8 @@ export class AnswerReader implements JobItem<AnswerReader> {
   }
 
   /**
-   * Starts delivery, once the job exists and the head of its answer is decided. Earlier frames are read from the log, so
-   * that none is kept in memory.
+   * Starts delivery, once the job exists and the head of its answer is decided. Frames that came before are delivered now,
+   * or read from the log if there were too many to keep.
    * @param limits on the caller's wait, ticked while the answer is read
    */
   begin(limits?: { tick(): void }): void {
@@ -124,6 +130,11 @@ export class AnswerReader implements JobItem<AnswerReader> {
     if (this.#hasBegun) return;
     this.#hasBegun = true;
     this.#isPaused = false;
+    for (const batch of this.#early.take()) {
+      if (this.#isClosed) return;
+      if (this.#isPaused) this.#isBehind = true;
+      else if (batch.firstSeq === this.#cursor + 1) this.#deliver(batch);
+    }
     if (this.#isBehind) this.catchUp();
   }
 

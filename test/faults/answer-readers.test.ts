@@ -101,6 +101,33 @@ describe('An answer reader', () => {
     assert.deepEqual(sequence(await whole), [1, 2, 3]);
   });
 
+  test('keeps live frames that come before it begins, and delivers them without reading the log', async () => {
+    const job = await jobs.create();
+    const { reader, frames } = openReader(job, undefined, false);
+    // None of them is in the log.
+    reader.receive('1 1\nd"a"\nd"b"', 0);
+    reader.receive('1 1\nd"a"\nd"b"', 0);
+    reader.receive('1 3\nd"c"', 0);
+    assert.deepEqual(frames, []);
+    reader.begin();
+    assert.deepEqual(sequence(frames), [1, 2, 3]);
+    reader.close();
+  });
+
+  test('reads from the log what is too long to be kept before it begins, and what follows a gap', async () => {
+    for (const early of [[`1 1\nd"${'a'.repeat(70_000)}"`], ['1 2\nd"b"'], ['1 1\nd"a"', '1 3\nd"c"']]) {
+      const job = await jobs.create();
+      await jobs.take(job);
+      const { reader, frames, whole } = openReader(job, undefined, false);
+      for (const batch of early) reader.receive(batch, 0);
+      for (const [index, text] of ['a', 'b', 'c'].entries()) await jobs.write(job, 1, index + 1, [text]);
+      await jobs.end(job, { attempt: 1 });
+      reader.begin();
+      assert.ok(frames.length <= 1, `${frames.length} frames`);
+      assert.deepEqual(sequence(await whole), [1, 2, 3, 4]);
+    }
+  });
+
   test('tells who serves before the first frame, and once for all that follow', async () => {
     const first = { vendor: 'first vendor', calls: 1, model: undefined, cost: undefined };
     const second = { vendor: 'second', calls: 3, model: 'maker/stand-in 2', cost: undefined };
