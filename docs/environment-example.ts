@@ -4,7 +4,7 @@ import { vendorRows } from '../shared/vendors/vendors.ts';
 
 const configuration = new URL('configuration.md', import.meta.url);
 
-/** The text of `.env.example`: every setting of docs/configuration.md, commented out, with its default and what it is. */
+/** The text of `.env.example`: every setting of docs/configuration.md, commented out, with its default and meaning. */
 export function environmentExample(): string {
   const rows = vendorRows.filter(({ name }) => name !== 'sandbox');
   const vendors = rows.flatMap(settingsToTurnOn).map((name) => `# ${name}=`);
@@ -44,7 +44,7 @@ function tableRows(): SettingRow[] {
   });
 }
 
-/** Markdown without its marks. */
+/** Strips Markdown formatting. */
 function plain(text: string): string {
   return text.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll('`', '');
 }

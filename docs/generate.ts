@@ -1,4 +1,4 @@
-// Writes what is listed a second time for its readers: `npm run documents`. A test holds the files against this.
+// Writes the files that repeat data of the source for readers: `npm run documents`. A test compares them with the source.
 import { writeFileSync } from 'node:fs';
 import { generatedDocuments } from './generated-documents.ts';
 

@@ -4,15 +4,15 @@ import { vendorRows } from '../shared/vendors/vendors.ts';
 import { environmentExample } from './environment-example.ts';
 import { vendorTable } from './vendors-page.ts';
 
-/** A file of which all, or a part, is made from the source. */
+/** A file that is generated from the source, wholly or in part. */
 export interface GeneratedDocument {
-  /** Below the project's root. */
+  /** Relative to the project's root. */
   readonly path: string;
-  /** What the file is to be. */
+  /** The file's expected text. */
   readonly text: () => string;
 }
 
-/** All files that `npm run documents` writes. A test holds each against this. */
+/** All files written by `npm run documents`. A test compares each with this. */
 export const generatedDocuments: readonly GeneratedDocument[] = [
   { path: '.env.example', text: environmentExample },
   {
@@ -30,14 +30,17 @@ export const generatedDocuments: readonly GeneratedDocument[] = [
   },
 ];
 
-/** A file with a part of it made anew. @throws Error where it has no such part. */
+/**
+ * Regenerates a part of a file.
+ * @throws Error if the file has no such part.
+ */
 function withPart(path: string, part: RegExp, text: string): string {
   const whole = readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
   if (!part.test(whole)) throw new Error(`${path} has no part that looks like ${part}`);
   return whole.replace(part, () => text);
 }
 
-/** The settings of every vendor, as compose passes them on. */
+/** The settings of every vendor, as compose passes them through. */
 function vendorSettings(): string {
   const rows = vendorRows.filter(({ name }) => name !== 'sandbox');
   const names = rows.flatMap((row) => [`${settingName(row)}_API_KEY`, `${settingName(row)}_BASE_URL`]);

@@ -3,7 +3,7 @@ import { settingsToTurnOn } from '../shared/config/vendor-settings.ts';
 import type { Offer } from '../shared/vendors/vendor-description.ts';
 import { type VendorRow, vendorRows } from '../shared/vendors/vendors.ts';
 
-/** What users call what a vendor offers. */
+/** User-facing names of a vendor's operations. */
 const offerNames: Readonly<Record<Offer, string>> = {
   chat: 'chat',
   respond: 'responses',

@@ -23,12 +23,12 @@ import { Shell } from './shell/shell.tsx';
 
 const root = createRootRoute({ component: Outlet });
 
-/** The way back after signing in: a path of this console, never another site's. */
+/** The return address after sign-in: a path of this console, never another site's. */
 function readReturn(search: Record<string, unknown>): { return?: string; error?: string } {
   const { return: path, error } = search;
   return {
     ...(typeof path === 'string' && /^\/(?![/\\])/.test(path) ? { return: path } : {}),
-    // An identity provider's refusal comes back like this.
+    // An identity provider's refusal is returned like this.
     ...(typeof error === 'string' ? { error } : {}),
   };
 }
@@ -46,7 +46,7 @@ function readToken(search: Record<string, unknown>): { token?: string; invited?:
   };
 }
 
-/** Around every page that needs a session: without one, the reader signs in first and comes back. */
+/** Wraps every page that needs a session: without one, the user signs in first and returns. */
 const shell = createRoute({
   getParentRoute: () => root,
   id: 'shell',
@@ -65,7 +65,7 @@ const inShell = () => shell;
 const outside = () => root;
 const page = lazyRouteComponent;
 
-/** Every page, one line each; their code is loaded when they are gone to. */
+/** Every page, one line each; their code is loaded on navigation. */
 const routes = [
   createRoute({
     getParentRoute: outside,
@@ -108,7 +108,7 @@ const modelRoutes = [
     validateSearch: readModelsSearch,
     component: page(() => import('./pages/models/models-page.tsx'), 'ModelsPage'),
   }),
-  // The rest of the address: a model's id may hold slashes.
+  // The rest of the address: a model's id may contain slashes.
   createRoute({
     getParentRoute: inModels,
     path: '$',
@@ -117,7 +117,7 @@ const modelRoutes = [
 ] as const;
 
 const shellRoutes = [
-  // Any address that no other page has.
+  // Any address without a page.
   createRoute({ getParentRoute: inShell, path: '/$', component: PageNotFound }),
   createRoute({
     getParentRoute: inShell,
@@ -231,7 +231,7 @@ declare module '@tanstack/react-router' {
   }
 }
 
-// A session that ends while a page is open: sign in, and come back to it.
+// If a session ends while a page is open, sign in and return to it.
 onSignedOut(() => {
   const { pathname, href } = router.state.location;
   const isOutside = routes.some((route) => route.fullPath === pathname);

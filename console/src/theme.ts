@@ -1,6 +1,6 @@
 import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from '@mantine/core';
 
-/** The start page's blue-green. Index 7 carries white text, index 3 is text on dark ground. */
+/** The start page's blue-green. Index 7 is a background for white text, index 3 is text on dark background. */
 const sluice: MantineColorsTuple = [
   '#e8f6fb',
   '#d3ebf4',
@@ -14,7 +14,7 @@ const sluice: MantineColorsTuple = [
   '#04465d',
 ];
 
-/** Mantine's dark grays with a breath of blue, to go with the grounds below. */
+/** Mantine's dark grays with a touch of blue, to match the backgrounds below. */
 const darkGround: MantineColorsTuple = [
   '#e3e9ef',
   '#c3ccd5',
@@ -28,16 +28,16 @@ const darkGround: MantineColorsTuple = [
   '#0a0e12',
 ];
 
-/** Colours that badges, alerts and buttons of the light kind are used in. */
+/** Colours used for badges, alerts and buttons of the light variant. */
 const spoken = ['sluice', 'gray', 'red', 'green', 'yellow', 'orange', 'blue', 'teal'];
 
 export const theme = createTheme({
-  // styles.css takes the transitions away then: nothing may wait for the end of one.
+  // styles.css then removes transitions, so nothing may wait for the end of one.
   respectReducedMotion: true,
   primaryColor: 'sluice',
-  // White text on it is well above WCAG AA's contrast, on either ground.
+  // White text on it is well above WCAG AA's contrast, on either background.
   primaryShade: 7,
-  // Where a filled colour is light, its text is dark.
+  // Light filled colours get dark text.
   autoContrast: true,
   colors: { sluice, dark: darkGround },
   components: {
@@ -58,7 +58,7 @@ export const theme = createTheme({
   cursorType: 'pointer',
 });
 
-/** Mantine's quiet colours are below WCAG AA's contrast of 4.5:1 in places; these are above it on both grounds. */
+/** Some of Mantine's quiet colours are below WCAG AA's contrast of 4.5:1; these are above it on both backgrounds. */
 export const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: {

@@ -1,8 +1,8 @@
 import { fromNow } from '../format/time.ts';
 import type { RequestError } from './request.ts';
 
-/** What to tell a reader for the codes of the sign-in routes, whose own words are for programs. */
-const words: Readonly<Record<string, string>> = {
+/** Messages for the codes of the sign-in routes, whose own are meant for programs. */
+const messages: Readonly<Record<string, string>> = {
   invalid_email_or_password: 'The e-mail address or the password is wrong.',
   invalid_password: 'The current password is wrong.',
   invalid_email: 'This is not an e-mail address.',
@@ -20,9 +20,9 @@ const words: Readonly<Record<string, string>> = {
   session_not_fresh: 'You signed in long ago. Sign out and in again to do this.',
 };
 
-/** An error of the sign-in routes in words for a reader. */
+/** A sign-in route's error as a message for the user. */
 export function authProblem({ message, status, code = '', retryAfterMs }: RequestError): string {
-  if (status !== 429) return words[code] ?? message;
+  if (status !== 429) return messages[code] ?? message;
   const wait = retryAfterMs === undefined ? 'later' : fromNow(Date.now() + retryAfterMs);
   return `There were too many attempts. Try again ${wait}.`;
 }

@@ -3,7 +3,7 @@ import { queryClient } from './query-client.ts';
 import { RequestError, request } from './request.ts';
 import { forgetKept } from './tab-storage.ts';
 
-/** One of the reader's own sessions, as the sign-in routes list it. */
+/** One of the user's own sessions, as the sign-in routes list it. */
 export interface ListedSession {
   readonly id: string;
   readonly createdAt: string;
@@ -22,14 +22,14 @@ async function post<Answer>(path: string, body: unknown = {}): Promise<Answer> {
   }
 }
 
-/** What was read for the one who was signed in before is not the next one's. */
+/** Clears cached data, which belongs to the previously signed-in user. */
 async function andForget<Answer>(answer: Promise<Answer>): Promise<Answer> {
   const done = await answer;
   queryClient.clear();
   return done;
 }
 
-/** What a right password comes to: with `twoFactorRedirect` a code is still to be given. */
+/** Result of a correct password: with `twoFactorRedirect` a code is still required. */
 export interface SignedIn {
   readonly twoFactorRedirect?: boolean;
 }
@@ -43,7 +43,7 @@ export const giveCode = (code: string): Promise<unknown> =>
 
 const isBackupCode = (code: string): boolean => !/^[\d\s]*$/.test(code);
 
-/** What an authenticator is set up with, and the codes that stand in for it. */
+/** The setup data of an authenticator, and its backup codes. */
 export interface NewAuthenticator {
   readonly totpURI: string;
   readonly backupCodes: readonly string[];
@@ -52,7 +52,7 @@ export interface NewAuthenticator {
 export const beginAuthenticator = (password: string): Promise<NewAuthenticator> =>
   post('/two-factor/enable', { password });
 
-/** From its first right code on the authenticator is asked for at each sign-in. */
+/** After its first correct code the authenticator is required at each sign-in. */
 export const finishAuthenticator = async (code: string): Promise<void> => {
   await post('/two-factor/verify-totp', { code });
   await queryClient.invalidateQueries();
@@ -68,18 +68,18 @@ export const newBackupCodes = (password: string): Promise<{ backupCodes: readonl
 
 export const confirmEmail = (token: string): Promise<unknown> => post('/confirm-email', { token });
 
-/** Answers alike, whether the address is known or not. */
+/** The response does not reveal whether the address is known. */
 export const signUp = (values: { name: string; email: string; password: string }): Promise<unknown> =>
   post('/sign-up/email', values);
 
-/** What was written in the playground goes along. */
+/** Also forgets what was typed in the playground. */
 export const signOut = async (): Promise<unknown> => {
   const done = await andForget(post('/sign-out'));
   forgetKept();
   return done;
 };
 
-/** Answers the identity provider's address, to go to. */
+/** Returns the identity provider's address, to navigate to. */
 export const startOidc = (callbackURL: string): Promise<{ url: string }> =>
   post('/sign-in/oauth2', { callbackURL, errorCallbackURL: '/console/sign-in' });
 
@@ -100,7 +100,7 @@ export const changeName = async (name: string): Promise<void> => {
 export const listSessions = (signal?: AbortSignal): Promise<readonly ListedSession[]> =>
   request('GET', '/auth/list-sessions', { signal });
 
-/** The session that this browser is signed in by. */
+/** This browser's session. */
 export const currentSession = (signal?: AbortSignal): Promise<{ session: { id: string } } | null> =>
   request('GET', '/auth/get-session', { signal });
 

@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import { request } from './request.ts';
 
-/** A request and what became of it. Times in ms since 1970, cost in dollars. */
+/** A request and its result. Times in ms since 1970, cost in dollars. */
 export interface Job {
   readonly id: string;
   readonly object: 'job';
@@ -10,7 +10,7 @@ export interface Job {
   readonly endpoint: string;
   readonly capability: string;
   readonly model: string;
-  /** The stand-in that answered, where another model did. */
+  /** The fallback model that answered, if another than requested. */
   readonly served_model: string | null;
   readonly vendor: string | null;
   readonly key: { readonly id: string; readonly name: string | null };
@@ -21,33 +21,33 @@ export interface Job {
   readonly first_at: number | null;
   readonly ended_at: number | null;
   readonly error_code: string | null;
-  /** Why it failed; null where that is not kept. */
+  /** Why it failed; null if not stored. */
   readonly error_message: string | null;
   /** The request field at fault. */
   readonly error_param: string | null;
-  /** The status that its vendor answered, where the vendor caused it. */
+  /** The vendor's HTTP status, if the vendor caused the error. */
   readonly vendor_status: number | null;
   readonly input_tokens: number | null;
   readonly output_tokens: number | null;
   readonly cost: number | null;
-  /** What its vendor says that it has cost there. */
+  /** The cost reported by its vendor. */
   readonly vendor_cost: number | null;
   readonly usage: unknown;
   readonly metadata: Readonly<Record<string, string>> | null;
   readonly has_body: boolean;
 }
 
-/** Whether nothing more happens to it. */
+/** Whether the job has ended. */
 export function hasEnded(job: Pick<Job, 'ended_at'>): boolean {
   return job.ended_at !== null;
 }
 
-/** How long a job took from its coming to its end, in ms; null while it is under way. */
+/** Duration of a job from creation to end, in ms; null while in progress. */
 export function jobDuration(job: Pick<Job, 'created_at' | 'ended_at'>): number | null {
   return job.ended_at === null ? null : job.ended_at - job.created_at;
 }
 
-/** One job, read again while it is under way. */
+/** One job, refetched while in progress. */
 export function jobQuery(id: string, path = '/jobs') {
   return queryOptions({
     queryKey: [path, id],

@@ -3,7 +3,7 @@ import { request } from './request.ts';
 
 export type BudgetPeriod = 'day' | 'week' | 'month' | 'never';
 
-/** An API key as it is listed. Times in ms since 1970, money in dollars; null: no limit of that kind. */
+/** An API key as listed. Times in ms since 1970, money in dollars; null: no limit of that kind. */
 export interface ApiKey {
   readonly id: string;
   readonly name: string;
@@ -23,14 +23,14 @@ export interface ApiKey {
   readonly budget: { readonly amount: number; readonly period: BudgetPeriod; readonly spent: number } | null;
   readonly on_disconnect: 'cancel' | 'continue' | null;
   readonly unsupported_parameters: 'refuse' | 'drop' | null;
-  /** The key that took this one's place; this one works until it expires. */
+  /** The key that replaced this one, which works until it expires. */
   readonly rotated_to?: string | null;
 }
 
-/** What is set of a key when it is made or changed. */
+/** Settings of a key when created or changed. */
 export interface KeyValues {
   readonly name: string;
-  /** Only where an operator key is made. */
+  /** Only for a new operator key. */
   readonly kind?: 'operator';
   readonly expires_at: number | null;
   readonly capabilities: readonly string[] | null;
@@ -44,14 +44,14 @@ export interface KeyValues {
   readonly unsupported_parameters: 'refuse' | 'drop' | null;
 }
 
-/** A key that was just made: `key` is its text, which is never told again. */
+/** A newly created key: `key` is its text, which is never shown again. */
 export type NewApiKey = ApiKey & { readonly key: string };
 
-/** What can be done with the keys of an account, wherever its routes are. */
+/** Operations on the keys of an account, whatever their routes. */
 export interface KeyCalls {
-  /** The list of them. */
+  /** Path of the list. */
   readonly listPath: string;
-  /** Whether it takes a key's `kind`: operators make operator keys, too. */
+  /** Whether a key's `kind` can be set: operators also create operator keys. */
   readonly hasKinds: boolean;
   readonly create: (values: KeyValues) => Promise<NewApiKey>;
   readonly change: (id: string, values: Partial<KeyValues>) => Promise<ApiKey>;
@@ -60,7 +60,11 @@ export interface KeyCalls {
   readonly rotate: (id: string, overlapSeconds: number) => Promise<NewApiKey>;
 }
 
-/** @param listPath where keys are listed and made @param path before a key's id, where one is changed */
+/**
+ * Builds the operations.
+ * @param listPath path for listing and creating keys
+ * @param path prefix of a single key's path
+ */
 function keyCalls(listPath: string, path: string, hasKinds: boolean): KeyCalls {
   const change = async <Answer>(method: string, address: string, body?: unknown): Promise<Answer> => {
     const answer = await request<Answer>(method, address, { body });
@@ -77,7 +81,7 @@ function keyCalls(listPath: string, path: string, hasKinds: boolean): KeyCalls {
   };
 }
 
-/** The keys of the reader's own account. */
+/** The keys of the user's own account. */
 export const ownKeys = keyCalls('/keys', '/keys', false);
 
 /** The keys of an account, for operators. */

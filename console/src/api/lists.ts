@@ -1,20 +1,20 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { type Query, request } from './request.ts';
 
-/** One page of a list; `next` is the `after` of the page behind it. */
+/** One page of a list; `next` is the `after` of the next page. */
 interface ListPage<Row> {
   readonly data: readonly Row[];
   readonly has_more: boolean;
   readonly next: string | null;
 }
 
-/** What a table needs to know of a list that is read page by page. */
+/** What a table needs of a paginated list. */
 export interface List<Row> {
   readonly rows: readonly Row[];
   readonly isLoading: boolean;
-  /** Nothing could be read. */
+  /** Nothing could be loaded. */
   readonly error: Error | null;
-  /** It could not be read anew: what is there is as it was before. */
+  /** Refreshing failed: the rows are from before. */
   readonly refreshError: Error | null;
   readonly hasMore: boolean;
   readonly isLoadingMore: boolean;
@@ -22,7 +22,7 @@ export interface List<Row> {
   readonly retry: () => void;
 }
 
-/** Reads a list such as `/keys`, page after page. Its query's key is `[path, query]`. */
+/** Loads a list such as `/keys`, page by page. Its query key is `[path, query]`. */
 export function useList<Row>(
   path: string,
   query: Query = {},

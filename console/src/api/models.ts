@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import { type Query, request } from './request.ts';
 
-/** Dollars for a request, the same for each or by the size of its search context. */
+/** Dollars per request, the same for each or by the size of its search context. */
 export type RequestPrice = number | { readonly low: number; readonly medium: number; readonly high: number };
 
 /** Dollars per million tokens; `image`, `second`, `character` and `request` are dollars each. */
@@ -13,7 +13,7 @@ export interface ModelPrices {
   readonly image_output?: number | null;
   readonly audio_input?: number | null;
   readonly image?: number | null;
-  /** Of images that cost otherwise, by size, quality or both. */
+  /** For images with a different price, by size, quality or both. */
   readonly image_kinds?: Readonly<Record<string, number>> | null;
   readonly second?: number | null;
   readonly character?: number | null;
@@ -25,7 +25,7 @@ export interface Model {
   readonly id: string;
   readonly owned_by: string;
   readonly capability: string;
-  /** Who serves it: of a model that can be used those that are on, of another one all. */
+  /** The vendors that serve it: for an available model the enabled ones, else all. */
   readonly vendors: readonly string[];
   readonly available: boolean;
   readonly context_window: number | null;
@@ -34,20 +34,20 @@ export interface Model {
   readonly output: readonly string[] | null;
   readonly reasoning: unknown;
   readonly deprecated_at: number | null;
-  /** Where requests for it are sent: `/v1/chat/completions`. */
+  /** Paths of requests for it: `/v1/chat/completions`. */
   readonly paths: readonly string[];
-  /** Of transcription: whether it tells the time of each part. */
+  /** For transcription: whether it returns timestamps. */
   readonly timestamps: boolean | null;
   readonly prices: ModelPrices | null;
 }
 
 /** A vendor's offer of a model. */
 export interface RouteOfModel {
-  /** `vendor/model`, by the vendor's name of it. */
+  /** `vendor/model`, with the vendor's name of the model. */
   readonly route: string;
   readonly vendor: string;
   readonly on: boolean;
-  /** What an operator sets to turn the vendor on; none where only the configuration file can. */
+  /** Settings by which an operator enables the vendor; empty if only the configuration file can. */
   readonly settings: readonly string[];
   readonly region: string | null;
   readonly context_window: number | null;
@@ -55,12 +55,12 @@ export interface RouteOfModel {
   readonly prices: ModelPrices | null;
 }
 
-/** All that there is to know of one model. */
+/** All details of one model. */
 export interface ModelDetails extends Model {
-  /** The model that it is another name of. */
+  /** The model that it is an alias of. */
   readonly alias_of: string | null;
   readonly aliases: readonly string[];
-  /** Ids of models that serve a request once all its routes have failed. */
+  /** Ids of fallback models, used once all its routes have failed. */
   readonly fallbacks: readonly string[];
   readonly routes: readonly RouteOfModel[];
 }
@@ -74,7 +74,7 @@ function listQuery(query: Query) {
   });
 }
 
-/** The models that can be used now. */
+/** The models available now. */
 export const modelsQuery = listQuery({ available: true });
 
 /** Every model of the catalogue: a long list. */

@@ -1,10 +1,10 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { RequestError } from './request.ts';
 
-/** What is done when the session is over: the router sends the reader to the sign-in page. */
+/** Handler for an ended session: the router redirects to the sign-in page. */
 let whenSignedOut: () => void = () => {};
 
-/** Says what to do when an answer is 401. */
+/** Sets the handler for a response of 401. */
 export function onSignedOut(handler: () => void): void {
   whenSignedOut = handler;
 }
@@ -13,7 +13,7 @@ function noticeSignedOut(error: Error): void {
   if (error instanceof RequestError && error.status === 401) whenSignedOut();
 }
 
-/** A refusal stays one however often it is asked; a fault may pass. */
+/** Whether a retry may succeed: after a failure, but not after a refusal. */
 function isPassing(error: Error): boolean {
   return !(error instanceof RequestError) || error.status === 0 || error.status >= 500;
 }

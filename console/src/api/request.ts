@@ -1,17 +1,17 @@
-/** Where the console's JSON is: the same origin, so that the session's cookie goes along. */
+/** Root of the console's JSON: the same origin, so that the session cookie is sent. */
 const apiRoot = '/console/api';
-/** Operators' JSON, which takes an operator's session too. */
+/** Root of the operators' JSON, which also accepts an operator's session. */
 const adminRoot = '/admin/v1';
 
-/** How long an answer may take; what streams is not read through here. */
+/** Timeout of a response; streams are not read through here. */
 const deadlineMs = 30_000;
 
-/** A request that did not succeed: `message` is written for the reader. */
+/** A failed request: `message` is written for the user. */
 export class RequestError extends Error {
-  /** 0: there was no answer at all. */
+  /** 0: there was no response at all. */
   readonly status: number;
   readonly code: string | undefined;
-  /** The field that the server names, where it names one. */
+  /** The field named by the server, if any. */
   readonly field: string | undefined;
   readonly requestId: string | undefined;
   /** How long the server asks to wait before the next try. */
@@ -31,7 +31,7 @@ export class RequestError extends Error {
   }
 }
 
-/** Values of a query string; those that are undefined, null or empty are left out. */
+/** Values of a query string; undefined, null and empty ones are left out. */
 export type Query = Record<string, string | number | boolean | null | undefined>;
 
 export interface RequestOptions {
@@ -50,8 +50,8 @@ export function address(path: string, query: Query = {}): string {
 }
 
 /**
- * One call of the console's JSON: `request('GET', '/keys')`, `request('GET', '/admin/v1/users')`.
- * @throws RequestError with a readable message, also where the network or the server is away.
+ * Sends one call to the console's JSON: `request('GET', '/keys')`, `request('GET', '/admin/v1/users')`.
+ * @throws RequestError with a readable message, also if the network or the server is unavailable.
  */
 export async function request<Answer>(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
   const deadline = AbortSignal.timeout(deadlineMs);
@@ -69,7 +69,7 @@ export async function request<Answer>(method: string, path: string, options: Req
       ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
     });
   } catch (error) {
-    // A page that was left ends its requests: that is no fault to tell.
+    // Leaving a page aborts its requests: that is not an error to show.
     if (options.signal?.aborted === true) throw error;
     throw noAnswer(deadline.aborted);
   }
@@ -96,19 +96,19 @@ async function readJson(response: Response): Promise<unknown> {
   }
 }
 
-/** The error that a failed answer tells: the API's own shape, or the shape of the sign-in routes. */
+/** Parses the error of a failed response: in the API's format, or that of the sign-in routes. */
 export async function readError(response: Response): Promise<RequestError> {
   const body: unknown = await response.json().catch(() => undefined);
-  const told = (isRecord(body) && isRecord(body.error) ? body.error : isRecord(body) ? body : {}) as Record<
+  const error = (isRecord(body) && isRecord(body.error) ? body.error : isRecord(body) ? body : {}) as Record<
     string,
     unknown
   >;
   const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
-  const code = text(told.code) ?? text(told.type);
-  const field = text(told.param);
+  const code = text(error.code) ?? text(error.type);
+  const field = text(error.param);
   const requestId = response.headers.get('x-request-id') ?? undefined;
   const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN);
-  return new RequestError(text(told.message) ?? plainMessage(response.status), {
+  return new RequestError(text(error.message) ?? plainMessage(response.status), {
     status: response.status,
     ...(code === undefined ? {} : { code }),
     ...(field === undefined ? {} : { field }),

@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import { request } from './request.ts';
 
-/** Why a request made no job. */
+/** Why a request created no job. */
 interface Refusal {
   readonly created_at: number;
   readonly method: string;
@@ -16,22 +16,25 @@ interface Refusal {
   readonly key: { readonly id: string; readonly name: string | null } | null;
 }
 
-/** What became of a request: the job that it made, or why it was refused. */
+/** The result of a request: its job, or why it was refused. */
 export interface FoundRequest {
   readonly id: string;
-  /** Null: it came without a valid key. */
+  /** Null: it had no valid key. */
   readonly account_id: string | null;
   readonly job_id: string | null;
   readonly refusal: Refusal | null;
 }
 
-/** A request by its own id, or by that of its job, response or video. @param isOfAll operators look through all accounts */
+/**
+ * A request by its own id, or by that of its job, response or video.
+ * @param isOfAll search all accounts, for operators
+ */
 export function requestQuery(id: string, isOfAll: boolean) {
   const path = isOfAll ? '/admin/v1/requests' : '/requests';
   return queryOptions({
     queryKey: [path, id],
     queryFn: ({ signal }) => request<FoundRequest>('GET', `${path}/${encodeURIComponent(id)}`, { signal }),
-    // One that is refused can be found a moment later: what was not found is asked for anew.
+    // A refused request can be found a moment later, so a missing one is fetched again.
     staleTime: 0,
   });
 }

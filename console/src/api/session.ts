@@ -6,11 +6,11 @@ interface SessionUser {
   readonly email: string;
   readonly name: string;
   readonly role: 'user' | 'operator';
-  /** Whether codes are asked for at sign-in; `required`: an operator who has no rights before that. */
+  /** Whether sign-in requires codes; `required`: an operator without rights until one is set up. */
   readonly authenticator: 'on' | 'off' | 'required';
 }
 
-/** Who is signed in, and the account whose keys and usage are shown. */
+/** The signed-in user, and the account whose keys and usage are shown. */
 export interface Session {
   readonly user: SessionUser;
   /** `balance` in dollars; null: unlimited. */
@@ -26,11 +26,11 @@ export const sessionQuery = queryOptions({
   queryKey: ['/session'],
   queryFn: ({ signal }) => request<Session>('GET', '/session', { signal }),
   staleTime: 30_000,
-  // The balance in the header keeps up with what is spent.
+  // Keeps the balance in the header up to date.
   refetchInterval: 60_000,
 });
 
-/** The session of a page inside the shell: there is always one, the shell's route has read it. */
+/** The session of a page inside the shell: always present, as the shell's route has loaded it. */
 export function useSession(): Session {
   return useSuspenseQuery(sessionQuery).data;
 }

@@ -1,14 +1,14 @@
 import { queryOptions } from '@tanstack/react-query';
 import { request } from './request.ts';
 
-/** What everybody may know of the gateway, also before signing in. */
+/** Public facts about the gateway, available before sign-in. */
 export interface Settings {
   readonly sign_up: boolean;
   readonly oidc: { readonly name: string } | null;
-  /** Whether users are sent mails. */
+  /** Whether the gateway sends mails to users. */
   readonly mail: boolean;
   readonly sandbox: boolean;
-  /** Without `/v1` and without a slash at the end. */
+  /** Without `/v1` and without trailing slash. */
   readonly base_url: string;
 }
 

@@ -1,13 +1,13 @@
-/** Names in the tab's storage that are somebody's, and end with the session. */
+/** Prefix of names in the tab's storage that belong to a user, and end with the session. */
 const prefix = 'sluice-kept:';
 
 const listeners = new Set<() => void>();
 
-/** Tells the other tabs of this browser: they have what was written there in their own storage. */
+/** Notifies the other tabs of this browser, which have their own storage. */
 const otherTabs = new BroadcastChannel('sluice-forget');
 otherTabs.onmessage = forget;
 
-/** Keeps a text for a reload of this tab, for one user. Where the browser refuses, what was kept before goes, too. */
+/** Stores a text for a reload of this tab, for one user. If the browser refuses, the previously stored text is removed, too. */
 export function keepInTab(name: string, user: string, text: string): void {
   try {
     sessionStorage.setItem(prefix + name, JSON.stringify({ user, text }));
@@ -16,7 +16,7 @@ export function keepInTab(name: string, user: string, text: string): void {
   }
 }
 
-/** What was kept for this user; what was kept for another one is deleted. */
+/** The text stored for this user; one stored for another user is deleted. */
 export function keptInTab(name: string, user: string): string | undefined {
   try {
     const kept = JSON.parse(sessionStorage.getItem(prefix + name) ?? 'null') as {
@@ -25,30 +25,30 @@ export function keptInTab(name: string, user: string): string | undefined {
     } | null;
     if (kept?.user === user && typeof kept.text === 'string') return kept.text;
   } catch {
-    // It is none of ours, or the browser keeps nothing.
+    // It has another format, or the browser stores nothing.
   }
   forgetInTab(name);
   return undefined;
 }
 
-/** Forgets, in every tab, what was kept for whoever is signed out. */
+/** Forgets, in every tab, the data stored for the user who signs out. */
 export function forgetKept(): void {
   forget();
   otherTabs.postMessage('forget');
 }
 
-/** Has what is in memory be forgotten along with what is kept. */
+/** Registers a listener that clears in-memory data along with the stored data. */
 export function onForget(listener: () => void): void {
   listeners.add(listener);
 }
 
 function forget(): void {
-  // First those who would keep it again.
+  // Listeners first, as they would store it again.
   for (const listener of listeners) listener();
   try {
     for (const name of Object.keys(sessionStorage)) if (name.startsWith(prefix)) sessionStorage.removeItem(name);
   } catch {
-    // A browser that keeps nothing has nothing to forget.
+    // A browser that stores nothing has nothing to forget.
   }
 }
 

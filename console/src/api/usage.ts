@@ -13,20 +13,20 @@ export interface UsageSums {
   readonly average_first_ms: number | null;
 }
 
-/** One group: `group` is the beginning of an hour or day (ms since 1970), or an id or name; `label` is what is shown. */
+/** One group: `group` is the start of an hour or day (ms since 1970), or an id or name; `label` is displayed. */
 export interface UsageRow extends UsageSums {
   readonly group: string | number;
   readonly label: string;
 }
 
-/** Times in ms that half, 95 and 99 of a hundred requests stay within. */
+/** Times in ms within which 50, 95 and 99 percent of requests stay. */
 export interface Percentiles {
   readonly p50: number;
   readonly p95: number;
   readonly p99: number;
 }
 
-/** How long the newest requests took; `requests`: how many were measured. */
+/** Durations of the newest requests; `requests`: number measured. */
 export interface Latency {
   readonly requests: number;
   readonly whole: Percentiles | null;
@@ -39,22 +39,28 @@ export interface Usage {
   readonly latency: Latency;
 }
 
-/** The gateway sums by hours of UTC: where clocks are half an hour beside them, days begin at half past midnight. */
+/** The gateway sums by UTC hours: in zones offset by half an hour, days start at half past midnight. */
 function wholeHours(minutes: number): number {
   return Math.floor(minutes / 60) * 60;
 }
 
-/** Days and hours as the reader has them. */
+/** Days and hours in the user's time zone. */
 function inReadersZone(query: Query): Query {
   return { ...query, time_zone_offset_minutes: wholeHours(-new Date().getTimezoneOffset()) };
 }
 
-/** Where the groups are as a file. @param path as of `usageQuery` */
+/**
+ * URL of the groups as a file.
+ * @param path as in `usageQuery`
+ */
 export function usageFile(query: Query, path: string): string {
   return address(`${path}.csv`, inReadersZone(query));
 }
 
-/** @param path `/usage`, or `/admin/v1/usage` for all accounts */
+/**
+ * The usage in groups.
+ * @param path `/usage`, or `/admin/v1/usage` for all accounts
+ */
 export function usageQuery(query: Query, path = '/usage') {
   return queryOptions({
     queryKey: [path, query],

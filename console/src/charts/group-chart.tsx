@@ -10,7 +10,7 @@ export interface GroupValue {
 const rowHeight = 34;
 const maxNameLetters = 24;
 
-/** A bar for each group, the greatest first. The table beside it tells the same in words. */
+/** A bar per group, largest first. The table beside it contains the same as text. */
 export function GroupChart({ label, groups, unit }: { label: string; groups: readonly GroupValue[]; unit: UnitName }) {
   const { format, axis } = units[unit];
   const { ticks, format: formatTick } = axis(groups.reduce((max, { value }) => Math.max(max, value), 0));

@@ -16,11 +16,11 @@ import {
 import { DataTable } from '../components/data-table.tsx';
 import { type Unit, type UnitName, units } from './units.ts';
 
-/** A bucket of time with its values; null: nothing was measured. */
+/** A time bucket with its values; null: nothing was measured. */
 export interface TimePoint {
-  /** Ms since 1970 of its beginning. */
+  /** Ms since 1970 of its start. */
   readonly at: number;
-  /** For the axis: short. */
+  /** Short, for the axis. */
   readonly label: string;
   readonly [series: string]: number | string | null;
 }
@@ -34,7 +34,7 @@ export interface Series {
 
 const chartHeight = 220;
 
-/** Values over time as bars, areas or lines, and the same as a table for those who would rather read it. */
+/** Values over time as bars, areas or lines, and the same as a table. */
 export function TimeChart({
   title,
   total,
@@ -44,7 +44,7 @@ export function TimeChart({
   unit,
 }: {
   title: string;
-  /** What all of it comes to, shown beside the title. */
+  /** The total, shown beside the title. */
   total?: string | undefined;
   points: readonly TimePoint[];
   series: readonly Series[];
@@ -113,14 +113,14 @@ function numberOf(point: TimePoint, key: string): number | null {
   return typeof value === 'number' ? value : null;
 }
 
-/** The greatest value that is drawn; bars stand on one another. */
+/** The largest value drawn; bars are stacked. */
 function greatest(points: readonly TimePoint[], series: readonly Series[], kind: 'bar' | 'area' | 'line'): number {
   const values = points.map((point) => series.map(({ key }) => numberOf(point, key) ?? 0));
   const heights = kind === 'bar' ? values.map((parts) => parts.reduce((sum, part) => sum + part, 0)) : values.flat();
   return heights.reduce((max, height) => Math.max(max, height), 0);
 }
 
-/** The same for all charts: so times stand below one another. */
+/** The same for all charts, so that times align. */
 const axisWidth = 64;
 
 const noValue = (): null => null;
@@ -141,12 +141,12 @@ function Drawing({
   const { ticks, format: formatTick } = axis(greatest(points, series, kind));
   return (
     <ResponsiveContainer width="100%" height={chartHeight}>
-      {/* The keyboard's way to the values is the table: nothing inside of an image can take the focus. */}
+      {/* Keyboard users read the values in the table: nothing inside an image can take the focus. */}
       <ComposedChart
         data={[...points]}
         margin={{ top: 8, right: 4, bottom: 0, left: 0 }}
         accessibilityLayer={false}
-        // All charts of a page have the same points: what is pointed at in one is told in each.
+        // All charts of a page have the same points: hovering one shows the values in each.
         syncId="time"
       >
         <CartesianGrid vertical={false} stroke="var(--sluice-line)" />
@@ -183,7 +183,7 @@ function Drawing({
             formatter={(name) => <span style={{ color: 'var(--mantine-color-text)' }}>{name}</span>}
           />
         )}
-        {/* Bars that are not there: beside them lines have their points where other charts' bars have their middles. */}
+        {/* Invisible bars: they align the points of lines with the middles of other charts' bars. */}
         {kind !== 'bar' && <Bar dataKey={noValue} legendType="none" tooltipType="none" isAnimationActive={false} />}
         {series.map((one) => drawSeries(one, kind))}
       </ComposedChart>
@@ -198,7 +198,7 @@ function drawSeries({ key, name, color }: Series, kind: 'bar' | 'area' | 'line')
   if (kind === 'area') {
     return <Area key={key} {...common} type="linear" stroke={color} strokeWidth={2} fill={color} fillOpacity={0.18} />;
   }
-  // A bucket without a measurement is bridged: a gap would leave single points invisible.
+  // A bucket without a measurement is bridged: a gap would make single points invisible.
   return (
     <Line key={key} {...common} type="linear" stroke={color} strokeWidth={2} dot={{ r: 2, fill: color }} connectNulls />
   );

@@ -3,11 +3,11 @@ import { money } from '../format/money.ts';
 import { shortCount } from '../format/number.ts';
 import { duration } from '../format/time.ts';
 
-/** What a chart's values are. */
+/** A unit of a chart's values. */
 export interface Unit {
-  /** One value for a reader; null: nothing was measured. */
+  /** Formats one value; null: nothing was measured. */
   readonly format: (value: number | null) => string;
-  /** The values along an axis. */
+  /** Formats the values along an axis. */
   readonly axis: AxisOf;
 }
 

@@ -1,6 +1,6 @@
 import { TextLink } from './text-link.tsx';
 
-/** Leads operators to an account. */
+/** An operator's link to an account. */
 export function AccountLink({ id }: { id: string }) {
   return (
     <TextLink to="/operator/accounts/$accountId" params={{ accountId: id }}>

@@ -1,7 +1,7 @@
 import { Group, Paper, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 
-/** A part of a page on a ground of its own, with a second-level heading. */
+/** A section of a page with its own background and a second-level heading. */
 export function Card({ title, actions, children }: { title?: string; actions?: ReactNode; children: ReactNode }) {
   return (
     <Paper component="section" withBorder p={{ base: 'sm', sm: 'md' }} bg="var(--sluice-card)" miw={0}>

@@ -1,7 +1,10 @@
 import { Box, Group } from '@mantine/core';
 import { CopyButton } from './copy-button.tsx';
 
-/** Code to read and to take along. It scrolls by itself where it is too wide. @param shown what is read, if shorter */
+/**
+ * Code to read and copy. It scrolls horizontally if too wide.
+ * @param shown displayed text, if shorter
+ */
 export function CodeBlock({ code, label, shown = code }: { code: string; label: string; shown?: string }) {
   return (
     <Box pos="relative">
@@ -15,7 +18,7 @@ export function CodeBlock({ code, label, shown = code }: { code: string; label: 
         fz="xs"
         ff="monospace"
         ta="left"
-        // Scrolls, so the keyboard must reach it.
+        // Scrollable, so it must be focusable by keyboard.
         tabIndex={0}
         role="region"
         aria-label={label}

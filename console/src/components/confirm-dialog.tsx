@@ -5,8 +5,8 @@ import { Dialog } from './dialog.tsx';
 import { FormError } from './error-panel.tsx';
 
 /**
- * Asks before what cannot be undone. `onConfirm` is awaited: the dialog shows that it works, tells its error, and closes
- * after it.
+ * Asks for confirmation of an irreversible action. `onConfirm` is awaited: the dialog shows progress, shows an error, and
+ * closes afterwards.
  */
 export function ConfirmDialog({
   opened,

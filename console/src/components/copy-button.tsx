@@ -3,15 +3,15 @@ import { IconCheck, IconCopy } from '@tabler/icons-react';
 import { useEffect, useState } from 'react';
 import { copyText } from './copy-text.ts';
 
-/** How long it says that the text is copied. */
-const saidMs = 2000;
+/** How long it shows that the text is copied. */
+const shownMs = 2000;
 
-/** Puts a text on the clipboard, and says so; where the browser forbids it, shows the text to be copied by hand. */
+/** Copies a text to the clipboard, and confirms it; if the browser forbids it, shows the text for copying by hand. */
 export function CopyButton({ value, label = 'Copy' }: { value: string; label?: string }) {
   const [state, setState] = useState<'idle' | 'copied' | 'blocked'>('idle');
   useEffect(() => {
     if (state !== 'copied') return;
-    const timer = window.setTimeout(() => setState('idle'), saidMs);
+    const timer = window.setTimeout(() => setState('idle'), shownMs);
     return () => window.clearTimeout(timer);
   }, [state]);
   const copy = async (): Promise<void> => setState((await copyText(value)) ? 'copied' : 'blocked');

@@ -1,6 +1,6 @@
 /**
- * Puts a text on the clipboard. Returns false where the browser does not allow it. Browsers offer their clipboard to pages over
- * HTTPS and on this machine only; elsewhere the old command copies what is selected.
+ * Copies a text to the clipboard. Returns false if the browser does not allow it. Browsers offer the clipboard API only to
+ * pages over HTTPS and on this machine; elsewhere the old command copies the selection.
  */
 export async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard !== undefined) {
@@ -20,7 +20,7 @@ function copySelected(text: string): boolean {
   field.readOnly = true;
   field.style.position = 'fixed';
   field.style.opacity = '0';
-  // A dialog takes back the focus from what stands outside of it.
+  // A dialog takes the focus back from elements outside it.
   (focused?.closest('[role=dialog]') ?? document.body).append(field);
   field.select();
   try {

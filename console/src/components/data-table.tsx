@@ -5,34 +5,34 @@ import classes from './data-table.module.css';
 import { ErrorPanel, errorText } from './error-panel.tsx';
 
 export interface Column<Row> {
-  /** Shown at the column's head; on a phone before each value. */
+  /** Shown in the column header; on a phone before each value. */
   readonly title: string;
   readonly render: (row: Row) => ReactNode;
-  /** Numbers stand at the right. */
+  /** Numbers are right-aligned. */
   readonly align?: 'left' | 'right';
-  /** Heads the row's card on a phone. */
+  /** Heading of the row's card on a phone. */
   readonly isMain?: boolean;
-  /** Where rows can be ordered by it: how they are now, and what a click on its head does. */
+  /** For sortable columns: the current order, and the action of clicking the header. */
   readonly sort?: { readonly direction: 'ascending' | 'descending' | 'none'; readonly toggle: () => void };
 }
 
 export interface DataTableProps<Row> {
-  /** Says what the table is of, for those who do not see it. */
+  /** Describes the table for screen readers. */
   readonly label: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
-  /** Stands last, in bold: what the rows come to. */
+  /** Shown last, in bold: the totals of the rows. */
   readonly total?: Row | undefined;
   readonly rowKey: (row: Row) => string;
-  /** What a click anywhere on a row does; some cell must hold a link or button that does the same, for the keyboard. */
+  /** Action of a click anywhere on a row; some cell must contain a link or button with the same action, for the keyboard. */
   readonly onRowClick?: ((row: Row) => void) | undefined;
 }
 
-/** Rows under column heads; on a phone each row is a card. */
+/** Rows under column headers; on a phone each row is a card. */
 export function DataTable<Row>({ label, columns, rows, total, rowKey, onRowClick }: DataTableProps<Row>) {
   return (
     <Box className={classes.scroller} style={{ overflowX: 'auto' }}>
-      {/* The roles are said outright: what a style shows as blocks is no table to a screen reader any more. */}
+      {/* Explicit roles: a table displayed as blocks is no longer a table to a screen reader. */}
       <Table className={classes.table} role="table" aria-label={label} highlightOnHover={onRowClick !== undefined}>
         <Table.Thead role="rowgroup">
           <Table.Tr role="row">
@@ -90,7 +90,7 @@ function SortHead<Row>({ column, direction, toggle }: { column: Column<Row> } & 
   );
 }
 
-/** Placeholder of a table that is being read, as high as some rows of it. */
+/** Placeholder of a loading table, as high as a few rows. */
 export function TableSkeleton({ rows = 5 }: { rows?: number }) {
   return (
     <Stack gap="xs" aria-busy aria-label="Loading" role="status">
@@ -101,7 +101,7 @@ export function TableSkeleton({ rows = 5 }: { rows?: number }) {
   );
 }
 
-/** A list that is read page by page: its table, its loading, its error, its empty state and the way to more. */
+/** A paginated list: its table, loading state, error, empty state and button for more. */
 export function ListTable<Row>({
   list,
   empty,

@@ -7,9 +7,9 @@ interface DialogProps extends Pick<ModalProps, 'size' | 'closeOnClickOutside' | 
   readonly children: ReactNode;
 }
 
-/** A dialog over the page, open as long as it is rendered. After it the keyboard goes on at what opened it. */
+/** A dialog over the page, open as long as it is rendered. Afterwards the focus returns to the element that opened it. */
 export function Dialog(props: DialogProps) {
-  // While it is rendered: a menu that led here leaves the page in the same moment.
+  // Read during rendering: a menu that led here is removed at the same moment.
   const [opener] = useState(() => openerOf(document.activeElement));
   useEffect(() => {
     return () => {
@@ -17,11 +17,11 @@ export function Dialog(props: DialogProps) {
       next?.focus({ preventScroll: true });
     };
   }, [opener]);
-  // Mantine gives the focus back only where a dialog is closed before it is taken off the page, and to no menu's button.
+  // Mantine restores the focus only if a dialog is closed before it is unmounted, and never to a menu's button.
   return <Modal opened returnFocus={false} closeButtonProps={{ 'aria-label': 'Close' }} {...props} />;
 }
 
-/** What is focused now; instead of a menu's line its button, which stays. */
+/** The focused element; for a menu item its menu's button, which persists. */
 function openerOf(focused: Element | null): HTMLElement | null {
   const button = focused?.closest('[role=menu]')?.getAttribute('aria-labelledby') ?? null;
   if (button !== null) return document.getElementById(button);

@@ -1,7 +1,10 @@
 import { Button } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
 
-/** A link that looks like a button and saves what is at `href`. @param name of the file; left out: the server names it */
+/**
+ * A link that looks like a button and downloads `href`.
+ * @param name of the file; left out: the server names it
+ */
 export function DownloadButton({
   href,
   name = '',

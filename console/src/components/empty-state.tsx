@@ -2,7 +2,7 @@ import { Stack, Text, ThemeIcon } from '@mantine/core';
 import { type Icon, IconInbox } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 
-/** Stands where there is nothing yet: says what would be here, and (`children`) what to do next. */
+/** Placeholder for missing content: explains what belongs here, and (`children`) what to do next. */
 export function EmptyState({
   title,
   children,

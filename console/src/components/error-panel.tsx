@@ -2,12 +2,12 @@ import { Alert, Button, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { RequestError } from '../api/request.ts';
 
-/** The words of an error for a reader. */
+/** The message of an error for the user. */
 export function errorText(error: unknown): string {
   return error instanceof Error && error.message !== '' ? error.message : 'Something went wrong here.';
 }
 
-/** An error where the content would be, with a way to try again. */
+/** An error in place of the content, with a button to try again. */
 export function ErrorPanel({
   error,
   title = 'This could not be loaded',
@@ -37,7 +37,7 @@ export function ErrorPanel({
   );
 }
 
-/** A failed action's words, beside its button; nothing while `error` is null. */
+/** A failed action's message, beside its button; nothing while `error` is null. */
 export function FormError({ error }: { error: unknown }) {
   if (error === null || error === undefined) return null;
   return (

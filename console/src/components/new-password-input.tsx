@@ -1,6 +1,6 @@
 import { PasswordField } from './password-field.tsx';
 
-/** A field for a password that is being chosen. The length is what the gateway asks for. */
+/** A field for a new password. The length matches the gateway's rule. */
 export function NewPasswordInput(props: { label: string; name: string; autoFocus?: boolean }) {
   return (
     <PasswordField

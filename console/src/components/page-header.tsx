@@ -1,7 +1,7 @@
 import { Group, Stack, Text, Title } from '@mantine/core';
 import { type ReactNode, useEffect } from 'react';
 
-/** The page's one first heading, and the window's title. `children` are its actions. */
+/** The page's only first-level heading, and the window's title. `children` are its actions. */
 export function PageHeader({
   title,
   description,

@@ -1,7 +1,7 @@
 import { PasswordInput, type PasswordInputProps } from '@mantine/core';
 import { useState } from 'react';
 
-/** A field for a password, with a button that shows it; the keyboard reaches that, too. */
+/** A password field with a button that reveals it, which is also reachable by keyboard. */
 export function PasswordField(
   props: Omit<PasswordInputProps, 'label' | 'required' | 'visible' | 'visibilityToggleButtonProps'> & { label: string },
 ) {

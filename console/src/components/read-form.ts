@@ -1,6 +1,6 @@
 import type { FormEvent } from 'react';
 
-/** The values of a form's text fields by name, as they stand; keeps the browser from sending the form itself. */
+/** The current values of a form's text fields by name; prevents the browser from submitting the form. */
 export function readForm(event: FormEvent<HTMLFormElement>): Record<string, string> {
   event.preventDefault();
   const values: Record<string, string> = {};

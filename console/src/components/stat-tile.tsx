@@ -1,6 +1,6 @@
 import { Paper, Skeleton, Text } from '@mantine/core';
 
-/** One number with its name; holds its place while the number is read. */
+/** A number with its name; keeps its space while loading. */
 export function StatTile({
   label,
   value,
@@ -19,7 +19,7 @@ export function StatTile({
       </Text>
       <Skeleton visible={isLoading} width={isLoading ? '60%' : '100%'}>
         <Text
-          // A millionth of a dollar has many digits, and stays on one line.
+          // A millionth of a dollar has many digits, and must stay on one line.
           fz={value.length > 9 ? '1.05rem' : 'clamp(1.1rem, 1.9vw, 1.5rem)'}
           fw={650}
           lh={1.5}

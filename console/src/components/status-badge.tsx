@@ -1,6 +1,6 @@
 import { Badge } from '@mantine/core';
 
-/** Colours of the states that jobs, keys, accounts, vendors and workers can be in; any other is gray. */
+/** Colours of the states of jobs, keys, accounts, vendors and workers; any other is gray. */
 const colors: Record<string, string> = {
   active: 'green',
   completed: 'green',
@@ -28,7 +28,7 @@ const colors: Record<string, string> = {
   incomplete: 'orange',
 };
 
-/** A state in a word, told by its text and not by its colour alone. */
+/** A state as text, not by its colour alone. */
 export function StatusBadge({ status, color }: { status: string; color?: string }) {
   return (
     <Badge

@@ -5,10 +5,10 @@ const small = new Intl.NumberFormat('en-US', {
   minimumFractionDigits: 2,
   maximumFractionDigits: 4,
 });
-/** A request may cost millionths of a dollar: the first three digits that say something, and no zeros behind them. */
+/** A request may cost millionths of a dollar: shows the first three significant digits, and no trailing zeros. */
 const tiny = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', maximumSignificantDigits: 3 });
 
-/** Dollars for a reader: `$1,234.56`, `$0.0312`, `$0.000012`; an unknown amount is a dash. */
+/** Formats dollars: `$1,234.56`, `$0.0312`, `$0.000012`; an unknown amount is a dash. */
 export function money(dollars: number | null | undefined): string {
   if (dollars === null || dollars === undefined) return '–';
   const size = Math.abs(dollars);

@@ -13,12 +13,12 @@ export function shortCount(value: number | null | undefined): string {
   return Math.abs(value) < 10_000 ? plain.format(value) : compact.format(value);
 }
 
-/** Part of a whole as `4.2%`; of nothing, a dash. */
+/** Part of a whole as `4.2%`; a dash if the whole is 0. */
 export function percent(part: number, of: number): string {
   return of === 0 ? '–' : share.format(part / of);
 }
 
-/** `1.5 MB` of a number of bytes. */
+/** Formats a number of bytes: `1.5 MB`. */
 export function bytes(value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
   const units = ['B', 'kB', 'MB', 'GB', 'TB'];

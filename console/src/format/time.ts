@@ -7,17 +7,17 @@ const day = new Intl.DateTimeFormat('en-US', { month: 'short', day: 'numeric' })
 const hour = new Intl.DateTimeFormat('en-US', { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const relative = new Intl.RelativeTimeFormat('en-US', { numeric: 'auto' });
 
-/** A time (ms since 1970) in the reader's zone: `Nov 22, 2026, 14:03`. */
+/** A time (ms since 1970) in the user's time zone: `Nov 22, 2026, 14:03`. */
 export function time(at: number | null | undefined): string {
   return at === null || at === undefined ? '–' : moment.format(at);
 }
 
-/** With seconds, thousandths and the zone's name. */
+/** With seconds, milliseconds and the time zone's name. */
 export function exactTime(at: number | null | undefined): string {
   return at === null || at === undefined ? '–' : exact.format(at);
 }
 
-/** A time as a `datetime-local` field takes it: `2026-11-22T14:00`, in the reader's zone. */
+/** A time for a `datetime-local` field: `2026-11-22T14:00`, in the user's time zone. */
 export function localMinute(at: number): string {
   return new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
@@ -32,7 +32,7 @@ export function hourOf(at: number): string {
   return hour.format(at);
 }
 
-/** How long ago, or in what time: `3 minutes ago`, `in 2 days`. */
+/** A relative time: `3 minutes ago`, `in 2 days`. */
 export function fromNow(at: number | null | undefined, now = Date.now()): string {
   if (at === null || at === undefined) return 'never';
   const seconds = (at - now) / 1000;

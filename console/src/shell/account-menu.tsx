@@ -8,7 +8,7 @@ import { useSession } from '../api/session.ts';
 import { errorText } from '../components/error-panel.tsx';
 import { money } from '../format/money.ts';
 
-/** Who is signed in and what the account has left; opens the way to the settings and out. */
+/** The signed-in user and the account's balance; opens the settings and signs out. */
 export function AccountMenu() {
   const { user, account } = useSession();
   const navigate = useNavigate();

@@ -1,7 +1,7 @@
 import { Group, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 
-/** The product's mark and name, leading home. */
+/** The product's logo and name, linking to the overview. */
 export function Brand() {
   return (
     <Link to="/" aria-label="Sluice, overview" style={{ color: 'inherit', textDecoration: 'none' }}>

@@ -7,7 +7,7 @@ const choices = [
   { value: 'auto', label: 'As the system', icon: IconDeviceDesktop },
 ] as const;
 
-/** Dark, light, or as the system has it; the browser keeps the choice. */
+/** Dark, light, or the system's scheme; the browser stores the choice. */
 export function ColorSchemeSwitch() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const Current = choices.find(({ value }) => value === colorScheme)?.icon ?? IconDeviceDesktop;

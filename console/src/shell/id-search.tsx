@@ -7,10 +7,10 @@ import { Dialog } from '../components/dialog.tsx';
 
 const title = 'Find a request';
 
-/** A button, and Ctrl+K, for a dialog that finds a request by any id that its caller may have. */
+/** A button, and Ctrl+K, for a dialog that finds a request by any of its ids. */
 export function IdSearch() {
   const [isOpen, { open, close }] = useDisclosure(false);
-  // In text fields, too: whoever types there has the id at hand.
+  // In text fields, too: the user may have the id at hand there.
   useHotkeys([['mod+K', open]], []);
   return (
     <>
@@ -37,7 +37,7 @@ export function IdSearch() {
 function SearchDialog({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState('');
   const navigate = useNavigate();
-  // As it is copied from logs and JSON.
+  // Cleans text copied from logs and JSON.
   const id = text.replace(/[\s"'`,]/g, '');
   const search = (event: FormEvent): void => {
     event.preventDefault();

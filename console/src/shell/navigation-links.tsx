@@ -3,7 +3,7 @@ import { Link, useLocation } from '@tanstack/react-router';
 import { useSession } from '../api/session.ts';
 import { type NavigationEntry, navigation } from './navigation.ts';
 
-/** The list of pages. `onGo` closes the list where it covers the page. */
+/** The list of pages. `onGo` closes the list if it covers the page. */
 export function NavigationLinks({ onGo }: { onGo: () => void }) {
   const { user } = useSession();
   const own = navigation.filter((entry) => entry.isForOperators !== true);

@@ -22,11 +22,11 @@ export interface NavigationEntry {
   readonly label: string;
   readonly to: NonNullable<LinkProps['to']>;
   readonly icon: Icon;
-  /** Shown to operators only, under a heading of their own. */
+  /** Shown to operators only, under a separate heading. */
   readonly isForOperators?: boolean;
 }
 
-/** The pages, in the order in which they are listed. */
+/** The pages, in display order. */
 export const navigation: readonly NavigationEntry[] = [
   { label: 'Overview', to: '/', icon: IconLayoutDashboard },
   { label: 'Keys', to: '/keys', icon: IconKey },

@@ -3,7 +3,7 @@ import { type ReactNode, useEffect } from 'react';
 import { Brand } from './brand.tsx';
 import { ColorSchemeSwitch } from './color-scheme-switch.tsx';
 
-/** Around the pages for those who are not signed in: one card with a form. */
+/** Layout of the pages before sign-in: one card with a form. */
 export function OutsideLayout({
   title,
   description,

@@ -5,7 +5,7 @@ import { EmptyState } from '../components/empty-state.tsx';
 import { ErrorPanel } from '../components/error-panel.tsx';
 import { PageHeader } from '../components/page-header.tsx';
 
-/** A page whose code or data is on its way. */
+/** A page whose code or data is loading. */
 export function PagePending() {
   return (
     <Center mih="40vh" role="status" aria-label="Loading the page">
@@ -14,7 +14,7 @@ export function PagePending() {
   );
 }
 
-/** A page that broke; the shell around it stays. */
+/** A page that crashed; the shell around it stays. */
 export function PageError({ error, reset }: ErrorComponentProps) {
   const router = useRouter();
   const retry = (): void => {
@@ -28,7 +28,7 @@ export function PageError({ error, reset }: ErrorComponentProps) {
   );
 }
 
-/** An address that no page has. */
+/** An address without a page. */
 export function PageNotFound() {
   return (
     <>

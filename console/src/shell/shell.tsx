@@ -11,7 +11,7 @@ import { ColorSchemeSwitch } from './color-scheme-switch.tsx';
 import { IdSearch } from './id-search.tsx';
 import { NavigationLinks } from './navigation-links.tsx';
 
-/** What stands around every page of somebody signed in. */
+/** The frame of every page after sign-in. */
 export function Shell() {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   const content = useContentFocus();
@@ -77,7 +77,7 @@ export function Shell() {
   );
 }
 
-/** After a change of page the keyboard and the screen reader go on at its content, not at the link that led there. */
+/** After navigation, keyboard and screen reader continue at the page's content, not at the link that led there. */
 function useContentFocus() {
   const content = useRef<HTMLElement>(null);
   const path = useLocation({ select: ({ pathname }) => pathname });

@@ -16,7 +16,7 @@ const status: Column<Job> = {
 const endpoint: Column<Job> = { title: 'Endpoint', render: (job) => job.endpoint };
 const key: Column<Job> = { title: 'Key', render: (job) => job.key?.name ?? '–' };
 
-/** Leads to the job's page. */
+/** Links to the job's page. */
 const modelIn = ({ jobPage }: UsageScope): Column<Job> => ({
   title: 'Model',
   isMain: true,
@@ -56,15 +56,18 @@ const problem: Column<Job> = {
 /** Columns of an account's own jobs. */
 export const jobColumns = [model, status, endpoint, key, made, took, tokens, cost, problem] as const;
 
-/** Columns of the jobs of all accounts. @param accounts those whose names are known; others are told by their ids */
+/**
+ * Columns of the jobs of all accounts.
+ * @param accounts accounts with known names; others are shown by id
+ */
 export function allJobColumns(accounts: readonly NamedAccount[]) {
   return [modelIn(operatorScope), status, accountOf(accounts), endpoint, made, took, tokens, cost, problem] as const;
 }
 
-/** What live jobs have, before the columns of what can be done with them. */
+/** Columns of live jobs, before those with actions. */
 export const liveJobColumns = [model, status, endpoint, key] as const;
 
-/** The same of all accounts. */
+/** The same for all accounts. */
 export function allLiveJobColumns(accounts: readonly NamedAccount[]) {
   return [modelIn(operatorScope), status, accountOf(accounts), endpoint, key] as const;
 }

@@ -21,10 +21,10 @@ interface JobHistoryProps {
   readonly onSearch: (search: JobsSearch) => void;
 }
 
-/** How often the list is read again: a job is in it some moments after its end. */
+/** Refetch interval of the list: a job appears some moments after its end. */
 const everyMs = 5000;
 
-/** Jobs of the past and the present, newest first, with filters, and as a file. */
+/** Past and current jobs, newest first, with filters, and as a file. */
 export function JobHistory({ scope, columns, search, onSearch }: JobHistoryProps) {
   const { period, from, to, ...filters } = search;
   const span = useMemo(() => jobSpanOf({ period, from, to }), [period, from, to]);

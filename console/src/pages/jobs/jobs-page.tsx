@@ -9,7 +9,7 @@ import { LiveJobs } from './live-jobs.tsx';
 
 const route = getRouteApi('/shell/jobs');
 
-/** What the account asks for: under way, and all of it. */
+/** The account's jobs: live ones, and the history. */
 export function JobsPage() {
   const navigate = route.useNavigate();
   return (

@@ -13,17 +13,17 @@ import { ownScope, type UsageScope } from '../usage/usage-scope.ts';
 import { liveJobColumns } from './job-columns.tsx';
 import { WatchDialog } from './watch-dialog.tsx';
 
-/** How often they are asked for; not while the page is hidden. */
+/** Refetch interval; paused while the page is hidden. */
 const everyMs = 2000;
 
 interface LiveJobsProps {
   readonly scope?: UsageScope;
   readonly columns?: readonly Column<Job>[];
-  /** What of them is shown, as the list's JSON route takes it. */
+  /** Filter of the list, as its JSON route accepts it. */
   readonly filter?: Query;
 }
 
-/** What is under way now: watched, or cancelled. Operators watch nobody's answers. */
+/** Jobs in progress, which can be watched or cancelled. Operators cannot watch others' answers. */
 export function LiveJobs({ scope = ownScope, columns = liveJobColumns, filter = {} }: LiveJobsProps) {
   const client = useQueryClient();
   const path = `${scope.jobsPath}/live`;

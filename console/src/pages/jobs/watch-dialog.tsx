@@ -11,7 +11,7 @@ interface Watched extends WatchedEvent {
   readonly lostBy?: unknown;
 }
 
-/** Shows a job's answer as it comes, from its beginning. */
+/** Shows a job's answer as it arrives, from its beginning. */
 export function WatchDialog({ job, onClose }: { job: Job; onClose: () => void }) {
   return (
     <Dialog onClose={onClose} title={`Watching ${job.model}`} size="lg">
@@ -56,17 +56,17 @@ function WatchView({ id }: { id: string }) {
 function useWatched(id: string): Watched {
   const [watched, setWatched] = useState<Watched>({ state: 'running' });
   useEffect(() => {
-    const left = new AbortController();
-    const tell = (event: WatchedEvent): void =>
+    const controller = new AbortController();
+    const onEvent = (event: WatchedEvent): void =>
       setWatched((before) => ({ ...before, ...event, text: (before.text ?? '') + (event.text ?? '') }));
     setWatched({ state: 'running' });
-    watchJob(id, tell, left.signal).then(
+    watchJob(id, onEvent, controller.signal).then(
       () => setWatched((before) => ({ ...before, state: 'ended' })),
       (lostBy: unknown) => {
-        if (!left.signal.aborted) setWatched((before) => ({ ...before, state: 'lost', lostBy }));
+        if (!controller.signal.aborted) setWatched((before) => ({ ...before, state: 'lost', lostBy }));
       },
     );
-    return () => left.abort();
+    return () => controller.abort();
   }, [id]);
   return watched;
 }

@@ -1,28 +1,28 @@
 import { address, RequestError, readError } from '../../api/request.ts';
 import { readEvents } from '../playground/chat/read-events.ts';
 
-/** What one event of a job adds for a reader. */
+/** What one event of a job adds to the display. */
 export interface WatchedEvent {
-  /** Text that goes on where the last one ended. */
+  /** Text to append. */
   readonly text?: string;
   /** 0 to 100. */
   readonly progress?: number;
   /** A data URL. */
   readonly picture?: string;
-  /** The job ended with it, in words. */
+  /** Message of the error that ended the job. */
   readonly error?: string;
 }
 
-/** Tries after a broken connection, each a second after the last. */
+/** Retries after a broken connection, one second apart. */
 const maxTries = 10;
 const pauseMs = 1000;
 
 /**
- * Follows a job's events from the beginning to their end. A connection that breaks is taken up again behind the last
- * event that came: nothing is told twice.
- * @throws RequestError when it cannot be followed (any more); AbortError.
+ * Follows a job's events from beginning to end. A broken connection is resumed after the last received event: no event is
+ * reported twice.
+ * @throws RequestError when it cannot be followed (any longer); AbortError.
  */
-export async function watchJob(id: string, tell: (event: WatchedEvent) => void, signal: AbortSignal): Promise<void> {
+export async function watchJob(id: string, onEvent: (event: WatchedEvent) => void, signal: AbortSignal): Promise<void> {
   let lastId: string | undefined;
   for (let failures = 0; ; ) {
     try {
@@ -31,7 +31,7 @@ export async function watchJob(id: string, tell: (event: WatchedEvent) => void, 
         failures = 0;
         lastId = eventId ?? lastId;
         if (data === '[DONE]') return;
-        tell(describeEvent(JSON.parse(data) as WireEvent));
+        onEvent(describeEvent(JSON.parse(data) as WireEvent));
       }
       return;
     } catch (error) {
@@ -62,7 +62,7 @@ interface WireEvent {
   readonly response?: { readonly error?: { readonly message?: string } | null };
 }
 
-/** The events of all endpoints: chunks of chats and completions, and the typed ones of the others. */
+/** The events of all endpoints: chunks of chats and completions, and the typed events of the others. */
 function describeEvent(event: WireEvent): WatchedEvent {
   const error = event.error?.message ?? event.response?.error?.message;
   if (error !== undefined) return { error };
@@ -70,7 +70,7 @@ function describeEvent(event: WireEvent): WatchedEvent {
   if (event.progress !== undefined) return { progress: event.progress };
   const [choice] = event.choices ?? [];
   if (choice !== undefined) return { text: choice.delta?.content ?? choice.text ?? '' };
-  // Arguments of a tool call are no text of the answer.
+  // Arguments of a tool call are not text of the answer.
   if (event.type?.includes('arguments')) return {};
   if (typeof event.delta === 'string') return { text: event.delta };
   const text = (event.delta as { text?: unknown } | undefined)?.text;

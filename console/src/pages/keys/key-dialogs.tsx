@@ -7,7 +7,7 @@ import { FormError } from '../../components/error-panel.tsx';
 import { KeyForm } from './key-form.tsx';
 import { changesOf, emptyKeyForm, keyFormOf, keyValuesOf } from './key-form-values.ts';
 
-/** Makes a key; `onCreated` gets it with its text. */
+/** Creates a key; `onCreated` gets it with its text. */
 export function CreateKeyDialog({
   calls,
   onClose,
@@ -33,7 +33,7 @@ export function CreateKeyDialog({
   );
 }
 
-/** Changes a key; what is changed is in force at once. */
+/** Changes a key; changes take effect at once. */
 export function EditKeyDialog({ calls, apiKey, onClose }: { calls: KeyCalls; apiKey: ApiKey; onClose: () => void }) {
   const [initial] = useState(() => keyFormOf(apiKey));
   const change = useMutation({
@@ -62,7 +62,7 @@ const overlaps = [
   { value: '2592000', label: '30 days' },
 ];
 
-/** Replaces a key by a new one with the same settings; the old one still works for a while. */
+/** Replaces a key with a new one with the same settings; the old one still works for a while. */
 export function RotateKeyDialog({
   calls,
   apiKey,

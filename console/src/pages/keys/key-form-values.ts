@@ -1,14 +1,14 @@
 import type { ApiKey, BudgetPeriod, KeyValues } from '../../api/keys.ts';
 import { localMinute } from '../../format/time.ts';
 
-/** What the fields of the form hold: an empty number field is ''. */
+/** Values of the form's fields: an empty number field is ''. */
 export interface KeyFormValues {
   readonly name: string;
-  /** Chosen when it is made, by operators only. */
+  /** Chosen at creation, by operators only. */
   readonly kind: ApiKey['kind'];
   /** A span in days from now, `never`, or `date` for `expiresOn`. */
   readonly expiry: string;
-  /** `2026-11-22T14:00`, in the reader's zone. */
+  /** `2026-11-22T14:00`, in the user's time zone. */
   readonly expiresOn: string;
   readonly capabilities: readonly string[];
   readonly models: readonly string[];
@@ -24,7 +24,7 @@ export interface KeyFormValues {
 
 /** One line of the limits per model. */
 export interface ModelLimit {
-  /** Names the line while it is edited. */
+  /** Identifies the line while it is edited. */
   readonly line: number;
   readonly model: string;
   readonly rpm: number | string;
@@ -50,7 +50,7 @@ export const emptyKeyForm: KeyFormValues = {
 
 const dayMs = 86_400_000;
 
-/** The form of a key that is there already. */
+/** The form of an existing key. */
 export function keyFormOf(key: ApiKey): KeyFormValues {
   return {
     name: key.name,
@@ -94,7 +94,7 @@ function modelLimitsOf(lines: readonly ModelLimit[]): KeyValues['model_limits'] 
   return limits.length === 0 ? null : Object.fromEntries(limits);
 }
 
-/** What is sent for a form: null takes a limit away. */
+/** The values to send for a form: null removes a limit. */
 export function keyValuesOf(form: KeyFormValues, now = Date.now()): KeyValues {
   const budget = numberOf(form.budget);
   return {
@@ -114,7 +114,7 @@ export function keyValuesOf(form: KeyFormValues, now = Date.now()): KeyValues {
   };
 }
 
-/** Only what differs from how the key is now: what was not touched is not sent, nor refused. */
+/** Only the changed values: untouched ones are neither sent nor rejected. */
 export function changesOf(before: KeyFormValues, after: KeyFormValues): Partial<KeyValues> {
   const now = Date.now();
   const old = keyValuesOf(before, now);

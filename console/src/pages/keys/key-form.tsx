@@ -23,7 +23,7 @@ interface FieldsProps {
   readonly onChange: (change: Partial<KeyFormValues>) => void;
 }
 
-/** Everything that can be set for a key. Empty fields mean no limit. */
+/** All settings of a key. Empty fields mean no limit. */
 export function KeyForm({
   initial,
   hasKinds = false,

@@ -8,10 +8,10 @@ import { keyColumns } from './key-columns.tsx';
 import { CreateKeyDialog, EditKeyDialog, RotateKeyDialog } from './key-dialogs.tsx';
 import { NewKeyDialog } from './new-key-dialog.tsx';
 
-/** What is being done to a key. */
+/** The action in progress on a key. */
 type Doing = { readonly what: 'edit' | 'rotate' | 'revoke'; readonly key: ApiKey };
 
-/** An account's API keys: listed, changed, rotated and revoked here; `isCreating` opens the form for a new one. */
+/** An account's API keys: lists, changes, rotates and revokes them; `isCreating` opens the form for a new one. */
 export function KeyList({
   calls,
   isCreating,

@@ -9,7 +9,7 @@ import { KeyList } from './key-list.tsx';
 
 const route = getRouteApi('/shell/keys');
 
-/** The account's API keys: made, changed, rotated and revoked here. */
+/** The account's API keys: creates, changes, rotates and revokes them. */
 export function KeysPage() {
   const { create = false } = route.useSearch();
   const navigate = route.useNavigate();

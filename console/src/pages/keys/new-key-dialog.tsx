@@ -4,7 +4,7 @@ import type { NewApiKey } from '../../api/keys.ts';
 import { CopyButton } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 
-/** The one time that a key's text is shown. A click beside the dialog does not close it: the text would be gone. */
+/** Shows a key's text for the only time. A click beside the dialog does not close it: the text would be lost. */
 export function NewKeyDialog({ created, onClose }: { created: NewApiKey; onClose: () => void }) {
   return (
     <Dialog

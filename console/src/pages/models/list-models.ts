@@ -1,7 +1,7 @@
 import type { Model } from '../../api/models.ts';
 import type { ModelOrder, ModelsSearch } from './models-search.ts';
 
-/** What a model is ordered by; null: it has none, and stands at the end whichever way. */
+/** Sort keys of a model; null sorts last in both directions. */
 const keyOf: Readonly<Record<ModelOrder, (model: Model) => string | number | null>> = {
   model: ({ id }) => id,
   vendor: ({ vendors, owned_by: maker }) => vendors[0] ?? maker,
@@ -10,7 +10,7 @@ const keyOf: Readonly<Record<ModelOrder, (model: Model) => string | number | nul
   output: ({ prices }) => prices?.output ?? null,
 };
 
-/** The models that the filters leave, in their order. */
+/** The models that pass the filters, in the chosen order. */
 export function listModels<Listed extends Model>(models: readonly Listed[], search: ModelsSearch): readonly Listed[] {
   const words = (search.search ?? '').toLowerCase().split(/\s+/).filter(Boolean);
   const found = models.filter((model) => {
@@ -26,7 +26,7 @@ export function listModels<Listed extends Model>(models: readonly Listed[], sear
   const key = keyOf[search.order ?? 'model'];
   const sign = search.falling === true ? -1 : 1;
   return found.sort((one, other) => {
-    // What can be used comes first, until another order is asked for.
+    // Available models come first, unless another order is chosen.
     if (search.order === undefined && one.available !== other.available) return one.available ? -1 : 1;
     const [a, b] = [key(one), key(other)];
     if (a === null || b === null) return Number(a === null) - Number(b === null);

@@ -8,10 +8,10 @@ import { listModels } from './list-models.ts';
 import { ModelFilters } from './model-filters.tsx';
 import type { ModelOrder, ModelsSearch } from './models-search.ts';
 
-/** Rows that are shown at once. */
+/** Number of rows shown at once. */
 const pageSize = 50;
 
-/** Models to search, filter and put in order; what is asked for is in the address. */
+/** Models to search, filter and sort; the state is in the address. */
 export function ModelBrowser<Listed extends Model>({
   models,
   search,
@@ -21,18 +21,18 @@ export function ModelBrowser<Listed extends Model>({
 }: {
   models: readonly Listed[];
   search: ModelsSearch;
-  /** Whether those that cannot be used are left out where the search does not say. */
+  /** Whether unavailable models are hidden by default. */
   hidesOthers?: boolean;
   onChange: (search: ModelsSearch) => void;
   columnsOf: (search: ModelsSearch, sortBy: (order: ModelOrder) => void) => readonly Column<Listed>[];
 }) {
   const [pages, setPages] = useState(1);
-  // Typing goes before listing.
-  const asked = useDeferredValue(search);
-  const isOfAvailable = asked.available ?? hidesOthers;
+  // Typing takes precedence over listing.
+  const deferred = useDeferredValue(search);
+  const isOfAvailable = deferred.available ?? hidesOthers;
   const found = useMemo(
-    () => listModels(models, { ...asked, available: isOfAvailable }),
-    [models, asked, isOfAvailable],
+    () => listModels(models, { ...deferred, available: isOfAvailable }),
+    [models, deferred, isOfAvailable],
   );
   const showAll = (): void => onChange({ ...search, available: false });
   const sortBy = (order: ModelOrder): void => {

@@ -3,7 +3,7 @@ import type { ModelDetails } from '../../api/models.ts';
 import { CodeInLanguages } from '../playground/code/code-in-languages.tsx';
 import { sampleCode } from './sample-code.ts';
 
-/** A first request for a model as a program. */
+/** A first request to a model as a program. */
 export function ModelCode({ model }: { model: ModelDetails }) {
   return (
     <CodeInLanguages

@@ -9,7 +9,10 @@ import { time } from '../../format/time.ts';
 import type { ModelOrder, ModelsSearch } from './models-search.ts';
 import { otherPrices } from './price-text.ts';
 
-/** The columns of the price list, whose heads order it. @param servedBy what is told of who serves a model */
+/**
+ * The columns of the price list, with sortable headers.
+ * @param servedBy renders the vendors of a model
+ */
 export function modelColumns<Listed extends Model>(
   search: ModelsSearch,
   sortBy: (order: ModelOrder) => void,
@@ -41,7 +44,7 @@ export function modelColumns<Listed extends Model>(
   ];
 }
 
-/** What cannot be used is grey, but no fainter than can be read. */
+/** Unavailable models are gray, but still readable. */
 function Quiet({ model, children }: { model: Model; children: ReactNode }) {
   return (
     <Text size="sm" component="span" className="numbers" {...(!model.available && { c: 'dimmed' })}>
@@ -84,7 +87,7 @@ function Name({ model }: { model: Model }) {
   );
 }
 
-/** Why a model cannot be used, in a line; its page says what to do. */
+/** Why a model is unavailable, in one line; its page says what to do. */
 function whyNot({ vendors }: Pick<Model, 'vendors'>): string {
   const [first, ...others] = vendors;
   if (first === undefined) return 'Not available: no vendor serves it.';

@@ -15,12 +15,12 @@ const contexts = [
 interface ModelFiltersProps {
   readonly models: readonly Model[];
   readonly search: ModelsSearch;
-  /** Whether those that cannot be used are left out where the search does not say. */
+  /** Whether unavailable models are hidden by default. */
   readonly hidesOthers: boolean;
   readonly onChange: (search: ModelsSearch) => void;
 }
 
-/** Narrows the price list down. */
+/** Filters the price list. */
 export function ModelFilters({ models, search, hidesOthers, onChange }: ModelFiltersProps) {
   const vendors = useMemo(() => [...new Set(models.flatMap((model) => model.vendors))].sort(), [models]);
   const capabilities = useMemo(() => [...new Set(models.map((model) => model.capability))].sort(), [models]);
@@ -69,7 +69,7 @@ export function ModelFilters({ models, search, hidesOthers, onChange }: ModelFil
         onChange={(context) => set('context', context === null ? undefined : Number(context))}
         w={width}
       />
-      {/* A phone has no column heads to click. */}
+      {/* A phone has no column headers to click. */}
       <Select
         hiddenFrom="sm"
         label="Order by"

@@ -21,7 +21,7 @@ import { PriceTable } from './price-table.tsx';
 
 const route = getRouteApi('/shell/models/$');
 
-/** One model: what it can do, who serves it at what price, and how to call it. */
+/** One model: its features, its vendors and prices, and how to call it. */
 export function ModelPage() {
   const { _splat: id = '' } = route.useParams();
   const model = useQuery(modelQuery(id));
@@ -37,7 +37,7 @@ export function ModelPage() {
   );
 }
 
-/** Where the playground sends its requests, by its tabs. */
+/** Request paths of the playground, by tab. */
 const playgroundPaths: Readonly<Record<PlaygroundTab, string>> = {
   chat: '/v1/chat/completions',
   image: '/v1/images/generations',
@@ -46,7 +46,7 @@ const playgroundPaths: Readonly<Record<PlaygroundTab, string>> = {
   transcription: '/v1/audio/transcriptions',
 };
 
-/** Leads to the playground, where that can use the model. */
+/** Links to the playground, if that can use the model. */
 function TryIt({ model: { id, available, paths } }: { model: ModelDetails }) {
   const tab = playgroundTabs.find((name) => paths.includes(playgroundPaths[name]));
   if (!available || tab === undefined) return null;
@@ -108,7 +108,7 @@ const routeColumns: readonly Column<RouteOfModel>[] = [
   { title: 'Output $/M', align: 'right', render: (one) => money(one.prices?.output) },
 ];
 
-/** Why a model cannot be used, and what turns it on. */
+/** Why a model is unavailable, and how to enable it. */
 function NotAvailable({ model: { routes } }: { model: ModelDetails }) {
   const { user } = useSession();
   const byVendor = new Map(routes.map(({ vendor, settings }) => [vendor, settings]));
@@ -158,7 +158,7 @@ function tokens(value: number | null): string | null {
   return value === null ? null : `${count(value)} tokens`;
 }
 
-/** Items in a row; null where there are none. */
+/** Items in a row; null if there are none. */
 function listOf(items: readonly string[], render: (item: string) => ReactNode, separator = ', '): ReactNode {
   if (items.length === 0) return null;
   return items.map((item, index) => (

@@ -11,7 +11,7 @@ import type { ModelsSearch } from './models-search.ts';
 
 const route = getRouteApi('/shell/models/');
 
-/** The models that can be used now with their prices; on request every model of the catalogue, the others in grey. */
+/** The available models with their prices; on request every model of the catalogue, unavailable ones in gray. */
 export function ModelsPage() {
   const search = route.useSearch();
   const navigate = useNavigate();

@@ -1,21 +1,21 @@
-/** What the price list can be ordered by. */
+/** Sort orders of the price list. */
 export const modelOrders = ['model', 'vendor', 'context', 'input', 'output'] as const;
 export type ModelOrder = (typeof modelOrders)[number];
 
-/** The price list's filters and order; all of them are in the address. */
+/** The price list's filters and order, all of which are in the address. */
 export interface ModelsSearch {
   readonly search?: string;
   readonly vendor?: string;
   readonly capability?: string;
-  /** Tokens at least. */
+  /** Minimum number of tokens. */
   readonly context?: number;
-  /** Whether only those that can be used are shown; left out: as is usual for the page. */
+  /** Whether only available models are shown; left out: the page's default. */
   readonly available?: boolean;
   readonly order?: ModelOrder;
   readonly falling?: boolean;
 }
 
-/** The filters that an address names. */
+/** Parses the filters in an address. */
 export function readModelsSearch(given: Record<string, unknown>): ModelsSearch {
   const text = (name: 'search' | 'vendor' | 'capability'): object =>
     given[name] === undefined || given[name] === '' ? {} : { [name]: String(given[name]) };

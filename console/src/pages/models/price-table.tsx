@@ -16,7 +16,7 @@ const columns: readonly Column<PriceLine>[] = [
   { title: 'For', render: ({ unit }) => unit },
 ];
 
-/** A model's prices, a line each. */
+/** A model's prices, one per line. */
 export function PriceTable({ prices }: { prices: ModelPrices | null }) {
   const lines = prices === null ? [] : priceLines(prices);
   if (lines.length === 0) {

@@ -1,7 +1,7 @@
 import type { ModelPrices, RequestPrice } from '../../api/models.ts';
 import { money } from '../../format/money.ts';
 
-/** What there is beside the prices of input and output: `cached $0.50 · picture $0.04 each`. */
+/** Prices other than those of input and output: `cached $0.50 · picture $0.04 each`. */
 export function otherPrices(prices: ModelPrices | null): string {
   if (prices === null) return '';
   const named = [
@@ -13,8 +13,8 @@ export function otherPrices(prices: ModelPrices | null): string {
     ['second', prices.second, ' each'],
     ['character', prices.character, ' each'],
   ] as const;
-  const told = named.filter(([, price]) => price !== null && price !== undefined);
-  const texts = told.map(([name, price, unit]) => `${name} ${money(price)}${unit}`);
+  const known = named.filter(([, price]) => price !== null && price !== undefined);
+  const texts = known.map(([name, price, unit]) => `${name} ${money(price)}${unit}`);
   const above = prices.above?.map((step) => `above ${(step.tokens ?? 0).toLocaleString('en-US')} tokens dearer`) ?? [];
   const kinds = Object.entries(prices.image_kinds ?? {}).map(([kind, price]) => `picture ${kind} ${money(price)}`);
   return [...texts, ...kinds, ...requestTexts(prices.request), ...above].join(' · ');

@@ -3,7 +3,7 @@ import { type CodeLanguage, type CodeRequest, codeFor } from '../playground/code
 
 const prompt = 'A lighthouse at dusk, in water colours';
 
-/** A first request on each path that a model can have, without its model. */
+/** A first request for each path of a model, without the model. */
 const samples: Readonly<Record<string, Omit<CodeRequest, 'path'>>> = {
   '/v1/chat/completions': { body: { messages: [{ role: 'user', content: 'Hello!' }] } },
   '/v1/completions': { body: { prompt: 'Once upon a time', max_tokens: 50 } },
@@ -15,14 +15,17 @@ const samples: Readonly<Record<string, Omit<CodeRequest, 'path'>>> = {
   '/v1/audio/transcriptions': { body: {}, file: { field: 'file', name: 'speech.wav' } },
 };
 
-/** Methods of the official clients for the paths that the playground has not: their answers are printed. */
+/** Methods of the official clients for paths missing from the playground: their responses are printed. */
 const clientMethods: Readonly<Record<string, string>> = {
   '/v1/completions': 'completions.create',
   '/v1/embeddings': 'embeddings.create',
   '/v1/images/edits': 'images.edit',
 };
 
-/** A whole program that sends a first request to a model. @param baseUrl the gateway's, without `/v1` */
+/**
+ * A whole program that sends a first request to a model.
+ * @param baseUrl the gateway's, without `/v1`
+ */
 export function sampleCode(language: CodeLanguage, baseUrl: string, { id, paths }: ModelDetails): string {
   const path = paths.find((one) => Object.hasOwn(samples, one)) ?? '/v1/chat/completions';
   const { body, ...rest } = samples[path] as Omit<CodeRequest, 'path'>;

@@ -18,7 +18,7 @@ const columns: readonly Column<Credit>[] = [
   { title: 'When', align: 'right', render: ({ created_at: at }) => time(at) },
 ];
 
-/** What an account has, where it came from, and a form for more. */
+/** An account's balance, its credits, and a form for more. */
 export function AccountCredit({ account }: { account: Account }) {
   const list = useList<Credit>(`/admin/v1/accounts/${account.id}/credits`, {}, { pageSize: 20 });
   return (

@@ -6,7 +6,7 @@ import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { FormError } from '../../components/error-panel.tsx';
 import { type Account, changeAccount } from './operator-api.ts';
 
-/** Renames an account, makes it unlimited or prepaid, suspends it. */
+/** Renames an account, makes it unlimited or prepaid, or suspends it. */
 export function AccountForm({ account }: { account: Account }) {
   const { id, suspended } = account;
   const [name, setName] = useState(account.name);

@@ -7,7 +7,7 @@ import { EmptyState } from '../../components/empty-state.tsx';
 import { KeyList } from '../keys/key-list.tsx';
 import type { Account } from './operator-api.ts';
 
-/** An account's keys, which an operator makes, changes, rotates and revokes as its users do. */
+/** An account's keys, which an operator creates, changes, rotates and revokes as its users do. */
 export function AccountKeys({ account }: { account: Account }) {
   const [isCreating, setIsCreating] = useState(false);
   const calls = useMemo(() => keysOfAccount(account.id), [account.id]);

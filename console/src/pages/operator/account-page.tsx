@@ -15,7 +15,7 @@ import { OperatorsOnly } from './operators-only.tsx';
 
 const route = getRouteApi('/shell/operator/accounts/$accountId');
 
-/** One account: what it may, its credit, usage, users and keys. */
+/** One account: its settings, credit, usage, users and keys. */
 export function AccountPage() {
   const { accountId } = route.useParams();
   return (

@@ -15,7 +15,7 @@ import type { Account } from './operator-api.ts';
 
 const period = '30d';
 
-/** What an account used and spent in the last 30 days. */
+/** An account's usage and spending in the last 30 days. */
 export function AccountUsage({ account }: { account: Account }) {
   const span = useMemo(() => spanOf({ period }), []);
   const usage = useQuery(usageQuery({ ...span, group_by: 'day', account: account.id }, '/admin/v1/usage'));

@@ -6,7 +6,7 @@ import type { Account } from './operator-api.ts';
 import { InviteDialog } from './user-dialogs.tsx';
 import { UserTable } from './user-table.tsx';
 
-/** Who signs in for an account. */
+/** The users of an account. */
 export function AccountUsers({ account }: { account: Account }) {
   const [isInviting, setIsInviting] = useState(false);
   return (

@@ -16,7 +16,7 @@ import { time } from '../../format/time.ts';
 import { type Account, createAccount } from './operator-api.ts';
 import { OperatorsOnly } from './operators-only.tsx';
 
-/** Every account, and the way to a new one. */
+/** All accounts, with a form for a new one. */
 export function AccountsPage() {
   const [isOpen, setIsOpen] = useState(false);
   return (

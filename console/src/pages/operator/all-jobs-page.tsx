@@ -9,7 +9,7 @@ import { operatorScope } from '../usage/usage-scope.ts';
 import type { Account } from './operator-api.ts';
 import { OperatorsOnly } from './operators-only.tsx';
 
-/** The jobs of all accounts, under way and ended. */
+/** The jobs of all accounts, in progress and ended. */
 export function AllJobsPage() {
   return (
     <OperatorsOnly>

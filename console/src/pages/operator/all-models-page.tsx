@@ -16,7 +16,7 @@ import { OperatorsOnly } from './operators-only.tsx';
 const route = getRouteApi('/shell/operator/models');
 const path = '/admin/v1/models';
 
-/** Every model of the catalogue with its routes, on or off, and its prices. */
+/** Every model of the catalogue with its routes, enabled or not, and its prices. */
 export function AllModelsPage() {
   return (
     <OperatorsOnly>

@@ -5,7 +5,7 @@ import { OperatorsOnly } from './operators-only.tsx';
 
 const route = getRouteApi('/shell/operator/usage');
 
-/** What all accounts used together, or one of them. */
+/** Usage of all accounts together, or one of them. */
 export function AllUsagePage() {
   const navigate = route.useNavigate();
   const search = route.useSearch();

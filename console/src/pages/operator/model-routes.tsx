@@ -7,30 +7,30 @@ import { money } from '../../format/money.ts';
 import { otherPrices } from '../models/price-text.ts';
 
 interface ModelRoute {
-  /** `vendor/model`, by the vendor's name of it. */
+  /** `vendor/model`, with the vendor's name of the model. */
   readonly route: string;
   readonly vendor: string;
   readonly on: boolean;
-  /** Those of the lowest order are tried first; null: its place in the list. */
+  /** Routes of the lowest order are tried first; null: its index in the list. */
   readonly order: number | null;
-  /** Its share among those of its order; null: 1. */
+  /** Its share among the routes of its order; null: 1. */
   readonly weight: number | null;
   readonly region: string | null;
-  /** Null: none is known, so what it costs is not charged. */
+  /** Null: unknown, so its cost is not charged. */
   readonly prices: ModelPrices | null;
 }
 
 /** A model as operators see it. */
 export interface RoutedModel extends Model {
   readonly routes: readonly ModelRoute[];
-  /** Ids of models that stand in once all its routes have failed. */
+  /** Ids of fallback models, used once all its routes have failed. */
   readonly fallbacks: readonly string[];
 }
 
-/** A model's routes in the order in which they are tried, with what each costs. */
+/** A model's routes in the order they are tried, with their prices. */
 export function ModelRoutes({ model }: { model: RoutedModel }) {
-  const place = new Map(model.routes.map((route, index) => [route, route.order ?? index]));
-  const routes = [...model.routes].sort((one, other) => (place.get(one) ?? 0) - (place.get(other) ?? 0));
+  const orderOf = new Map(model.routes.map((route, index) => [route, route.order ?? index]));
+  const routes = [...model.routes].sort((one, other) => (orderOf.get(one) ?? 0) - (orderOf.get(other) ?? 0));
   return (
     <Stack gap="md">
       <DataTable label="Routes" columns={columns} rows={routes} rowKey={({ route }) => route} />

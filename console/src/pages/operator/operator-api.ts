@@ -1,7 +1,7 @@
 import { queryClient } from '../../api/query-client.ts';
 import { request } from '../../api/request.ts';
 
-/** Who owns keys, limits and usage, as operators see it. Money in dollars, times in ms since 1970. */
+/** The owner of keys, limits and usage, as operators see it. Money in dollars, times in ms since 1970. */
 export interface Account {
   readonly id: string;
   readonly name: string;
@@ -12,7 +12,7 @@ export interface Account {
   readonly suspended: boolean;
 }
 
-/** Money that was put on an account, or taken off it. */
+/** Credit added to or removed from an account. */
 export interface Credit {
   readonly id: string;
   readonly amount: number;
@@ -21,19 +21,19 @@ export interface Credit {
   readonly created_by: string;
 }
 
-/** Somebody who can sign in. */
+/** A user who can sign in. */
 export interface ConsoleUser {
   readonly id: string;
   readonly email: string;
   readonly name: string;
   readonly role: 'user' | 'operator';
   readonly account_id: string;
-  /** Cannot sign in. */
+  /** A disabled user cannot sign in. */
   readonly disabled: boolean;
   readonly created_at: number;
 }
 
-/** Reads again whatever begins with one of these paths. */
+/** Refetches every query whose path starts with one of these. */
 async function readAgain(...paths: readonly string[]): Promise<void> {
   await queryClient.invalidateQueries({
     predicate: ({ queryKey }) => paths.some((path) => String(queryKey[0]).startsWith(path)),
@@ -51,17 +51,20 @@ export async function changeAccount(
   values: Partial<Pick<Account, 'name' | 'is_unlimited' | 'suspended'>>,
 ): Promise<void> {
   await request('PATCH', `/admin/v1/accounts/${id}`, { body: values });
-  // An operator may have changed their own.
+  // An operator may have changed their own account.
   await readAgain('/admin/v1/accounts', '/session');
 }
 
-/** @param amount dollars; less than nothing takes credit off */
+/**
+ * Adds credit.
+ * @param amount dollars; negative to remove credit
+ */
 export async function addCredit(id: string, values: { amount: number; note: string }): Promise<void> {
   await request('POST', `/admin/v1/accounts/${id}/credits`, { body: values });
   await readAgain('/admin/v1/accounts', '/session');
 }
 
-/** Makes a user; `invitation_url` is the link to choose a password by. */
+/** Creates a user; `invitation_url` is the link for choosing a password. */
 export async function inviteUser(values: {
   email: string;
   role: string;

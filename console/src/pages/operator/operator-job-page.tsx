@@ -5,7 +5,7 @@ import { OperatorsOnly } from './operators-only.tsx';
 
 const route = getRouteApi('/shell/operator/jobs/$jobId');
 
-/** One request of whichever account. */
+/** One request of any account. */
 export function OperatorJobPage() {
   const { jobId } = route.useParams();
   return (

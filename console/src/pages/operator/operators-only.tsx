@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import { useSession } from '../../api/session.ts';
 import { EmptyState } from '../../components/empty-state.tsx';
 
-/** Shows its content to operators; others are told so (the server refuses them anyway). */
+/** Shows its content to operators, and a message to others (the server refuses them anyway). */
 export function OperatorsOnly({ children }: { children: ReactNode }) {
   if (useSession().user.role === 'operator') return children;
   return (

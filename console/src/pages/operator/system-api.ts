@@ -1,4 +1,4 @@
-/** How a route fares with a worker: its circuit breaker. Times in ms since 1970. */
+/** Health of a route as seen by a worker: its circuit breaker. Times in ms since 1970. */
 export interface RouteHealth {
   readonly route: string;
   readonly state: 'closed' | 'half-open' | 'open';
@@ -6,7 +6,7 @@ export interface RouteHealth {
   readonly last_error: { readonly code: string; readonly status: number | null; readonly at: number } | null;
 }
 
-/** A vendor, and how it fares with each worker that knows it. */
+/** A vendor, with its health as seen by each worker that knows it. */
 export interface Vendor {
   readonly name: string;
   readonly on: boolean;
@@ -20,11 +20,11 @@ export interface Vendor {
     readonly keys: number;
     readonly cooling_keys: number;
     readonly refused_keys: number;
-    /** What the vendor said of the key that it refused last. */
+    /** The vendor's last refusal of a key. */
     readonly refusal: { readonly status: number; readonly message: string | null; readonly at: number } | null;
-    /** What came of asking, at the worker's start, whether its keys are accepted: how many of each. */
+    /** Results of the key checks at the worker's start: the count of each. */
     readonly key_check: Readonly<Record<string, number>> | null;
-    /** Those that are not well, or were not a short time ago. */
+    /** Routes that are unhealthy, or were a short time ago. */
     readonly routes: readonly RouteHealth[];
   }[];
 }
@@ -37,7 +37,7 @@ export interface Queue {
   readonly oldest_wait_seconds: number;
 }
 
-/** A worker process that said a short time ago that it is there. */
+/** A worker process that reported recently. */
 export interface Worker {
   readonly id: string;
   readonly host: string;

@@ -15,12 +15,15 @@ import { StatusBadge } from '../../components/status-badge.tsx';
 import { time } from '../../format/time.ts';
 import type { ConsoleUser } from './operator-api.ts';
 
-/** What an operator can do with a user. */
+/** An operator's actions on a user. */
 export type UserAction = 'promote' | 'demote' | 'move' | 'reset' | 'disable' | 'enable' | 'delete';
 
 type OnAction = (action: UserAction, user: ConsoleUser) => void;
 
-/** The columns of the list of users. @param own id of who looks, and does nothing by mistake to themselves */
+/**
+ * The columns of the list of users.
+ * @param own id of the signed-in operator, who must not change themselves by mistake
+ */
 export function userColumns(own: string, onAction: OnAction): readonly Column<ConsoleUser>[] {
   return [
     { title: 'Email', isMain: true, render: ({ email }) => email },

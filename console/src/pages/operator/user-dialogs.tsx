@@ -10,7 +10,7 @@ import { ErrorPanel, FormError } from '../../components/error-panel.tsx';
 import { type Account, type ConsoleUser, changeUser, deleteUser, inviteUser, resetLinkOf } from './operator-api.ts';
 import type { UserAction } from './user-columns.tsx';
 
-/** What is asked before an action, and said after it. */
+/** The question before an action, and the message after it. */
 interface Question {
   readonly title: string;
   readonly text: string;
@@ -57,7 +57,7 @@ const questions: Readonly<Record<Exclude<UserAction, 'move' | 'reset'>, Question
   },
 };
 
-/** Asks before something is done with a user, and says when it is done. */
+/** Asks for confirmation of an action on a user, and reports when it is done. */
 export function ConfirmUserAction(props: { what: keyof typeof questions; user: ConsoleUser; onClose: () => void }) {
   const { what, user, onClose } = props;
   const { title, text, confirm, done, run } = questions[what];
@@ -72,7 +72,7 @@ export function ConfirmUserAction(props: { what: keyof typeof questions; user: C
   );
 }
 
-/** Makes a user, and then shows the link by which that user chooses a password. */
+/** Creates a user, and then shows the link by which that user chooses a password. */
 export function InviteDialog({ onClose, account: first }: { onClose: () => void; account?: string }) {
   const [email, setEmail] = useState('');
   const [role, setRole] = useState('user');
@@ -130,7 +130,7 @@ export function InviteDialog({ onClose, account: first }: { onClose: () => void;
   );
 }
 
-/** Gives a user another account. */
+/** Moves a user to another account. */
 export function MoveUserDialog({ user, onClose }: { user: ConsoleUser; onClose: () => void }) {
   const [account, setAccount] = useState<string | null>(user.account_id);
   const move = useMutation({
@@ -163,9 +163,9 @@ export function MoveUserDialog({ user, onClose }: { user: ConsoleUser; onClose: 
   );
 }
 
-/** Makes a link to a new password, and shows it. */
+/** Creates a link for a new password, and shows it. */
 export function ResetLinkDialog({ user, onClose }: { user: ConsoleUser; onClose: () => void }) {
-  // Each asking makes another link: once a dialog.
+  // Each request creates another link, so only once per dialog.
   const link = useQuery({
     queryKey: ['reset-link', user.id],
     queryFn: () => resetLinkOf(user.id),
@@ -197,7 +197,10 @@ function LinkDialog(props: { title: string; url: string; children: ReactNode; on
   );
 }
 
-/** A choice of accounts by their names. @param own one that is there even where it is not among those that were read */
+/**
+ * A choice of accounts by name.
+ * @param own an account to include even if it is not among those loaded
+ */
 function AccountSelect(props: {
   label: string;
   description?: string;

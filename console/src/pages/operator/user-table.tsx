@@ -10,7 +10,7 @@ import type { ConsoleUser } from './operator-api.ts';
 import { type UserAction, userColumns } from './user-columns.tsx';
 import { ConfirmUserAction, MoveUserDialog, ResetLinkDialog } from './user-dialogs.tsx';
 
-/** Users, with what an operator can do with each: all of them, or those of one account. */
+/** Users, with an operator's actions on each: all of them, or those of one account. */
 export function UserTable({ account }: { account?: string }) {
   const [text, setText] = useState('');
   const [search] = useDebouncedValue(text.trim(), 250);

@@ -7,7 +7,7 @@ import { OperatorsOnly } from './operators-only.tsx';
 import { InviteDialog } from './user-dialogs.tsx';
 import { UserTable } from './user-table.tsx';
 
-/** Who can sign in, what they may do, and whose usage they see. */
+/** All users, with their roles and accounts. */
 export function UsersPage() {
   const [isInviting, setIsInviting] = useState(false);
   return (

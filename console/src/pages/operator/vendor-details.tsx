@@ -23,7 +23,7 @@ function checkOf(counts: Readonly<Record<string, number>>): string {
     .join(', ');
 }
 
-/** That a vendor refuses a key, in its own words. */
+/** A vendor's refusal of a key, with the vendor's message. */
 function Refusal({ worker, vendor }: { worker: Vendor['workers'][number]; vendor: string }) {
   const { refusal, refused_keys: refused, keys } = worker;
   if (refusal === null) return null;
@@ -35,7 +35,7 @@ function Refusal({ worker, vendor }: { worker: Vendor['workers'][number]; vendor
   );
 }
 
-/** A vendor's health with each worker, and the models that it serves. */
+/** A vendor's health as seen by each worker, and the models that it serves. */
 export function VendorDetails({ vendor }: { vendor: Vendor }) {
   const { workers, routes } = vendor;
   return (

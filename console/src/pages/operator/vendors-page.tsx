@@ -12,10 +12,10 @@ import type { Vendor } from './system-api.ts';
 import { VendorDetails } from './vendor-details.tsx';
 import { useWholeList } from './whole-list.ts';
 
-/** How often health is read again. */
+/** Refetch interval of the health. */
 const everyMs = 5000;
 
-/** Every vendor, and how its routes fare with the workers. */
+/** Every vendor, with the health of its routes as seen by the workers. */
 export function VendorsPage() {
   return (
     <OperatorsOnly>
@@ -32,9 +32,9 @@ function VendorTable() {
   const [text, setText] = useState('');
   const [isOnOnly, setIsOnOnly] = useState(false);
   const [shown, setShown] = useState<string>();
-  const word = text.trim().toLowerCase();
-  const rows = list.rows.filter(({ name, on }) => name.includes(word) && (on || !isOnOnly));
-  // What is wrong is what one comes for, then what is on.
+  const query = text.trim().toLowerCase();
+  const rows = list.rows.filter(({ name, on }) => name.includes(query) && (on || !isOnOnly));
+  // Problems come first, then enabled vendors.
   const sorted = [...rows].sort(
     (one, other) => urgency.indexOf(health(one)) - urgency.indexOf(health(other)) || one.name.localeCompare(other.name),
   );
@@ -78,10 +78,10 @@ function VendorTable() {
   );
 }
 
-/** What a vendor's health can be, the worst first. */
+/** States of a vendor's health, worst first. */
 const urgency = ['key refused', 'failing', 'no worker', 'recovering', 'keys cooling', 'healthy', 'off'] as const;
 
-/** The worst that any worker says of any route. */
+/** The worst state that any worker reports for any route. */
 function health({ on, workers }: Vendor): (typeof urgency)[number] {
   if (!on) return 'off';
   if (workers.some(({ refused_keys: refused }) => refused > 0)) return 'key refused';

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { List } from '../../api/lists.ts';
 import { request } from '../../api/request.ts';
 
-/** A list of the operators' JSON that comes whole, read again every `everyMs`. */
+/** An unpaginated list of the operators' JSON, refetched every `everyMs`. */
 export function useWholeList<Row>(path: string, everyMs: number): List<Row> {
   const answer = useQuery({
     queryKey: [path],

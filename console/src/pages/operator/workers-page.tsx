@@ -12,10 +12,10 @@ import { OperatorsOnly } from './operators-only.tsx';
 import type { Queue, Worker } from './system-api.ts';
 import { useWholeList } from './whole-list.ts';
 
-/** How often both are read again. */
+/** Refetch interval of both. */
 const everyMs = 3000;
 
-/** What waits, and who works at it. */
+/** The queues and the workers. */
 export function WorkersPage() {
   return (
     <OperatorsOnly>
@@ -142,20 +142,20 @@ function Load({ worker }: { worker: Worker }) {
   return (
     <Stack gap={4} miw={180}>
       {capabilities.map((capability) => {
-        const [now, most] = [running[capability] ?? 0, concurrency[capability] ?? 0];
+        const [now, max] = [running[capability] ?? 0, concurrency[capability] ?? 0];
         return (
           <Group key={capability} gap="xs" wrap="nowrap">
             <Text size="xs" w={85}>
               {capability}
             </Text>
             <Progress
-              value={most === 0 ? 0 : (100 * now) / most}
+              value={max === 0 ? 0 : (100 * now) / max}
               flex={1}
               miw={40}
               aria-label={`Load of ${capability}`}
             />
             <Text size="xs" className="numbers" w={60} ta="right">
-              {now} / {most}
+              {now} / {max}
             </Text>
           </Group>
         );

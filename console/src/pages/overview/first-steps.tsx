@@ -11,7 +11,7 @@ import { CodeBlock } from '../../components/code-block.tsx';
 import { EmptyState } from '../../components/empty-state.tsx';
 import { TextLink } from '../../components/text-link.tsx';
 
-/** What to do where nothing was asked yet: make a key, call the gateway with it. */
+/** Instructions for a new account: create a key, call the gateway with it. */
 export function FirstSteps() {
   const keys = useList<ApiKey>('/keys', {}, { pageSize: 10 });
   const hasKey = keys.rows.some((key) => key.status === 'active' && key.kind === 'standard');
@@ -78,7 +78,7 @@ function StepIcon({ isDone, icon }: { isDone: boolean; icon: React.ReactNode }) 
   );
 }
 
-/** A line for the shell with this gateway's own address and a model that answers. */
+/** A shell command with this gateway's own address and an available model. */
 function CurlExample() {
   const settings = useQuery(settingsQuery);
   const models = useQuery(modelsQuery);

@@ -15,7 +15,7 @@ import { TopModels } from './top-models.tsx';
 
 const route = getRouteApi('/shell/');
 
-/** What the account spent and asked lately; with nothing asked yet, the first steps. */
+/** The account's recent spending and requests; without any requests, the first steps. */
 export function OverviewPage() {
   const { period = '24h' } = route.useSearch();
   const navigate = route.useNavigate();

@@ -13,7 +13,7 @@ import { refreshMs } from '../usage/use-span.ts';
 
 const shown = 5;
 
-/** The models that cost most in a span; where nothing cost anything, those that were asked most. */
+/** The models with the highest cost in a span; if nothing cost anything, those with the most requests. */
 export function TopModels({ span, period }: { span: { from: number; to: number }; period: Period }) {
   const usage = useQuery({
     ...usageQuery({ ...span, group_by: 'model' }),
@@ -57,7 +57,7 @@ export function TopModels({ span, period }: { span: { from: number; to: number }
 function Share({ part, of }: { part: number; of: number }) {
   return (
     <Group gap="xs" wrap="nowrap" miw={120}>
-      {/* The same is told in words beside it. */}
+      {/* The text beside it contains the same. */}
       <Progress value={of === 0 ? 0 : (part / of) * 100} flex={1} miw={60} aria-hidden />
       <Text size="xs" c="dimmed" w={44} ta="right" className="numbers">
         {percent(part, of)}

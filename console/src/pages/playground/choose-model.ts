@@ -1,7 +1,7 @@
 import type { Playground } from './make-playground.ts';
 import type { PlaygroundTab } from './playground-search.ts';
 
-/** Has a tab begin with a model, as if it had been picked there. */
+/** Selects a tab's initial model, as if picked there. */
 export function chooseModel(playground: Playground, tab: PlaygroundTab, model: string): void {
   const { chat, images, videos, speech, transcripts } = playground;
   if (tab === 'chat') chat.store.set({ settings: { ...chat.store.get().settings, model } });

@@ -4,25 +4,25 @@ import { type FormEvent, useState } from 'react';
 import { FormError } from '../../components/error-panel.tsx';
 import { readDataUrl } from './read-data-url.ts';
 
-/** What one file may have: a request is no larger than some megabytes, and base64 makes it longer by a third. */
+/** Maximum size of one file: a request is limited to some megabytes, and base64 makes it a third longer. */
 const largestFile = 10 * 1024 * 1024;
 
 interface ImageInputsProps {
   /** Data URLs and links. */
   readonly images: readonly string[];
   readonly onChange: (images: readonly string[]) => void;
-  readonly most?: number;
+  readonly max?: number;
 }
 
 /** Pictures for a request: from files and by their addresses. */
-export function ImageInputs({ images, onChange, most = 8 }: ImageInputsProps) {
+export function ImageInputs({ images, onChange, max = 8 }: ImageInputsProps) {
   const [error, setError] = useState<Error | null>(null);
-  const isFull = images.length >= most;
+  const isFull = images.length >= max;
   const addFiles = async (files: readonly File[]): Promise<void> => {
     const large = files.find(({ size }) => size > largestFile);
     setError(large === undefined ? null : new Error(`${large.name} is over 10 MB.`));
     if (large !== undefined) return;
-    onChange([...images, ...(await Promise.all(files.map(readDataUrl)))].slice(0, most));
+    onChange([...images, ...(await Promise.all(files.map(readDataUrl)))].slice(0, max));
   };
   return (
     <Box>
@@ -57,7 +57,7 @@ export function ImageInputs({ images, onChange, most = 8 }: ImageInputsProps) {
   );
 }
 
-/** The page loads no pictures of other sites (its policy forbids it): of a link, its host is shown. */
+/** The page loads no pictures of other sites (its policy forbids it): for a link, its host is shown. */
 export function Preview({ url }: { url: string }) {
   if (url.startsWith('data:')) return <Image src={url} alt="Picture to send" h={36} w="auto" radius="sm" />;
   return (

@@ -6,23 +6,23 @@ import { money } from '../../format/money.ts';
 import { count } from '../../format/number.ts';
 import { duration } from '../../format/time.ts';
 
-/** How often a job is read until it is settled, and how long after its end that is waited for, in ms. */
+/** Refetch interval of a job until it is settled, and maximum wait for that after its end, in ms. */
 const everyMs = 1000;
 const settlementMs = 15_000;
 
-/** What it cost may be known a moment after its end. */
+/** The cost may become known a moment after the job's end. */
 function isSettled({ cost, ended_at: ended }: Job): boolean {
   return ended !== null && (cost !== null || Date.now() - ended > settlementMs);
 }
 
 interface JobCostProps {
-  /** The id that the answer names: `job_…`, or `req_…` of what was refused before it became a job. */
+  /** The id in the response: `job_…`, or `req_…` for a request refused before it became a job. */
   readonly requestId: string | undefined;
-  /** Whether it tells how long the job took: not beside times that are measured here. */
+  /** Whether to show the job's duration: not beside times measured here. */
   readonly hasTime?: boolean;
 }
 
-/** What a job used and cost, read once its answer is here, and the way to its page; nothing for what became no job. */
+/** A job's usage and cost, loaded once its answer has arrived, with a link to its page; nothing for a request without a job. */
 export function JobCost({ requestId, hasTime = true }: JobCostProps) {
   return requestId?.startsWith('job_') === true ? <CostOf jobId={requestId} hasTime={hasTime} /> : null;
 }

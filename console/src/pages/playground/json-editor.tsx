@@ -1,6 +1,6 @@
 import { Textarea } from '@mantine/core';
 
-/** A field for JSON that says at once what is wrong with it. */
+/** A field for JSON that immediately shows what is wrong with it. */
 export function JsonEditor(props: {
   label: string;
   value: string;

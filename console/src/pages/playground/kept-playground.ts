@@ -3,13 +3,13 @@ import type { ChatTurn } from './chat/chat-request.ts';
 import type { ChatSession, ChatState } from './chat/chat-session.ts';
 import type { Playground } from './make-playground.ts';
 
-/** Its number changes when what is kept changes its shape. */
+/** The number changes with the format of the stored data. */
 const name = 'playground-1';
-/** What is kept of the turns, of pictures that are not sent yet, and of one field, in characters. A tab's storage has five million. */
+/** Maximum stored size of the turns, of unsent pictures, and of one field, in characters. A tab's storage has five million. */
 const maxTurnChars = 1_500_000;
 const maxPictureChars = 500_000;
 const maxFieldChars = 100_000;
-/** How soon what changes is kept. A browser that is ended has no other moment. */
+/** Delay before changes are stored. A browser being closed gives no later chance. */
 const keepMs = 1000;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -19,11 +19,11 @@ interface Kept {
     ChatState,
     'images' | 'results'
   >;
-  /** Of the other tabs: what is typed there. What they made is gone with the page. */
+  /** For the other tabs: the typed values. Their results are lost with the page. */
   readonly forms: Readonly<Record<string, Fields>>;
 }
 
-/** Brings back what the tab kept at its last reload, and keeps what changes from now on. Returns what ends that. */
+/** Restores what the tab stored before its last reload, and stores changes from now on. Returns a function that stops this. */
 export function keepPlayground(playground: Playground): () => void {
   const { user, chat, images, videos, speech, transcripts } = playground;
   const tasks = { images, videos, speech, transcripts };
@@ -59,7 +59,7 @@ function keptChat({ settings, turns, draft, images, results }: ChatState): Kept[
   };
 }
 
-/** The newest turns that there is room for, from something on that the person said. */
+/** The newest turns that fit, starting with a user's turn. */
 function newestTurns(turns: readonly ChatTurn[]): readonly ChatTurn[] {
   let room = maxTurnChars;
   let first = turns.length;
@@ -70,7 +70,7 @@ function newestTurns(turns: readonly ChatTurn[]): readonly ChatTurn[] {
   return turns.slice(first);
 }
 
-/** The fields of a form that are typed or chosen: no files, and no pictures that are too large. */
+/** The typed or chosen fields of a form: no files, and no pictures that are too large. */
 function typed(form: object): Fields {
   const isKept = (value: unknown): boolean =>
     typeof value === 'string' ? value.length <= maxFieldChars : typeof value === 'number' || typeof value === 'boolean';
@@ -88,7 +88,7 @@ function restore(text: string | undefined, chat: ChatSession, tasks: Readonly<Re
   const { settings, turns, draft, images, results } = kept.chat;
   chat.store.set({
     settings: { ...chat.store.get().settings, ...settings },
-    // What was under way ended with the page.
+    // A running answer ended with the page.
     turns: turns.map((turn) => ('state' in turn && turn.state === 'running' ? { ...turn, state: 'stopped' } : turn)),
     draft,
     images,

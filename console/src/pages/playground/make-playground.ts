@@ -7,7 +7,7 @@ const videoForm = { model: '', prompt: '', size: '', seconds: '', image: '' };
 const speechForm = { model: '', input: '', voice: 'alloy', format: 'mp3', speed: 1, instructions: '' };
 const transcriptionForm = { model: '', file: null as File | null, language: '', prompt: '' };
 
-/** Everything of one reader's playground; it stays while the page is left. */
+/** The state of one user's playground; it survives leaving the page. */
 export interface Playground {
   readonly user: string;
   readonly chat: ChatSession;
@@ -17,7 +17,10 @@ export interface Playground {
   readonly transcripts: TaskSession<typeof transcriptionForm, Transcript>;
 }
 
-/** A playground in which nothing was done yet. @param user the user's id */
+/**
+ * An unused playground.
+ * @param user the user's id
+ */
 export function makePlayground(user: string): Playground {
   return {
     user,

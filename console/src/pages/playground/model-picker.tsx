@@ -3,21 +3,21 @@ import { useQuery } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { type Model, modelsQuery } from '../../api/models.ts';
 
-/** Shown at once: what is typed narrows them down. */
+/** Maximum number of options shown at once; typing narrows them down. */
 const maxShown = 100;
 
-/** Whether a model can be used now, where requests are sent to a path. */
+/** Whether a model is available for requests to a path. */
 function isOffered(model: Model, path: string): boolean {
   return model.available && model.paths.includes(path);
 }
 
-/** Chooses among the models that a path takes and that can be used now; the first, until one of them is chosen. */
+/** A choice among the available models of a path; selects the first one by default. */
 export function ModelPicker(props: { path: string; value: string; onChange: (model: string) => void }) {
   const { path, value, onChange } = props;
   const models = useQuery(modelsQuery);
   const offered = (models.data ?? []).filter((model) => isOffered(model, path));
   const first = offered[0]?.id;
-  // The one that was kept for a reload may be gone since.
+  // The model stored for a reload may be gone since.
   const isChosen = models.data === undefined || offered.some(({ id }) => id === value);
   useEffect(() => {
     if (!isChosen && first !== undefined) onChange(first);

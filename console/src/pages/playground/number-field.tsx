@@ -1,6 +1,6 @@
 import { NumberInput } from '@mantine/core';
 
-/** A number that may be left out; the vendor's usual one is taken then. */
+/** An optional number; left out, the vendor's default applies. */
 export function NumberField(props: {
   label: string;
   value: number | '';

@@ -1,6 +1,6 @@
 import { address, RequestError, readError } from '../../api/request.ts';
 
-/** What a call sends, beside its path: a JSON body or a form, or neither. */
+/** Content of a call, in addition to its path: a JSON body, a form, or neither. */
 export interface CallOptions {
   readonly method?: 'GET' | 'POST' | 'DELETE';
   readonly json?: unknown;
@@ -9,9 +9,9 @@ export interface CallOptions {
 }
 
 /**
- * Calls an endpoint of the playground: `call('/v1/chat/completions', …)`. It may take as long as it does; what comes back
- * is a good answer.
- * @throws RequestError; an AbortError when the signal says so.
+ * Calls an endpoint of the playground: `call('/v1/chat/completions', …)`, without a timeout. Returns only successful
+ * responses.
+ * @throws RequestError; an AbortError when the signal is aborted.
  */
 export async function call(path: string, { method, json, form, signal }: CallOptions = {}): Promise<Response> {
   const response = await send(address(path), {
@@ -24,17 +24,17 @@ export async function call(path: string, { method, json, form, signal }: CallOpt
   throw await readError(response);
 }
 
-/** The id of the job that a request made: `job_…`. */
+/** The id of a request's job: `job_…`. */
 export function jobIdOf(response: Response): string | undefined {
   return response.headers.get('x-request-id') ?? undefined;
 }
 
-/** What went wrong, in words; never empty. */
+/** The error's message; never empty. */
 export function messageOf(error: unknown): string {
   return error instanceof Error && error.message !== '' ? error.message : String(error);
 }
 
-/** Whether it was the person who ended it. */
+/** Whether the user aborted it. */
 export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'AbortError';
 }

@@ -38,10 +38,10 @@ export function PlaygroundPage() {
   useEffect(() => {
     if (model === undefined) return;
     chooseModel(playground, tab, model);
-    // From now on the choice is the reader's.
+    // From now on the user chooses.
     void navigate({ to: '/playground', search: { tab }, replace: true });
   }, [playground, tab, model, navigate]);
-  // With their signs they take two lines there.
+  // With icons they take two lines there.
   const isPhone = useMediaQuery('(max-width: 48em)') ?? false;
   return (
     <>

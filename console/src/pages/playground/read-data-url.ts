@@ -1,4 +1,7 @@
-/** A file as a data URL. @throws DOMException when it cannot be read */
+/**
+ * Reads a file as a data URL.
+ * @throws DOMException when it cannot be read
+ */
 export function readDataUrl(file: File): Promise<string> {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();

@@ -2,10 +2,13 @@ import { onForget } from '../../api/tab-storage.ts';
 import { keepPlayground } from './kept-playground.ts';
 import { makePlayground, type Playground } from './make-playground.ts';
 
-/** The playground of who is signed in, and what ends its being kept for a reload. */
+/** The signed-in user's playground, and a function that stops storing it for a reload. */
 let current: { readonly playground: Playground; readonly endKeeping: () => void } | undefined;
 
-/** The playground of who is signed in: another user never sees what the last one wrote. @param user the user's id */
+/**
+ * The signed-in user's playground: another user never sees what the previous one wrote.
+ * @param user the user's id
+ */
 export function playgroundOf(user: string): Playground {
   if (current?.playground.user === user) return current.playground;
   leave();

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-/** State that outlives its components: a tab or page that is left and come back to finds it as it was. */
+/** State that outlives its components: a tab or page that is left is restored on return. */
 export class StateStore<Value extends object> {
   #value: Value;
   readonly #listeners = new Set<() => void>();
@@ -23,7 +23,7 @@ export class StateStore<Value extends object> {
   };
 }
 
-/** A store's value in a component, which renders anew when it changes. */
+/** A store's value in a component, which rerenders when it changes. */
 export function useStore<Value extends object>(store: StateStore<Value>): Value {
   return useSyncExternalStore(store.subscribe, store.get);
 }

@@ -17,7 +17,7 @@ import { exactTime } from '../../format/time.ts';
 
 const route = getRouteApi('/shell/requests/$requestId');
 
-/** A request by any of its ids: leads to its job; of one that was refused, tells why. Operators find those of all accounts. */
+/** A request by any of its ids: links to its job, or explains why it was refused. Operators find those of all accounts. */
 export function RequestPage() {
   const { requestId: id } = route.useParams();
   const { user, account } = useSession();

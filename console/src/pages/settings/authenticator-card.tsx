@@ -16,10 +16,10 @@ import { FormError } from '../../components/error-panel.tsx';
 import { PasswordField } from '../../components/password-field.tsx';
 import { readForm } from '../../components/read-form.ts';
 
-/** Two-step sign-in: a code of an authenticator app besides the password. */
+/** Two-step sign-in: a code of an authenticator app in addition to the password. */
 export function AuthenticatorCard() {
   const { authenticator } = useSession().user;
-  const [begun, setBegun] = useState<NewAuthenticator>();
+  const [pending, setPending] = useState<NewAuthenticator>();
   return (
     <Card title="Two-step sign-in">
       {authenticator === 'required' && (
@@ -28,14 +28,14 @@ export function AuthenticatorCard() {
         </Alert>
       )}
       {authenticator === 'on' && <OnPart />}
-      {authenticator !== 'on' && begun === undefined && <OffPart onBegun={setBegun} />}
-      {authenticator !== 'on' && begun !== undefined && <SetUpPart begun={begun} />}
+      {authenticator !== 'on' && pending === undefined && <OffPart onStarted={setPending} />}
+      {authenticator !== 'on' && pending !== undefined && <SetUpPart pending={pending} />}
     </Card>
   );
 }
 
-function OffPart({ onBegun }: { onBegun: (begun: NewAuthenticator) => void }) {
-  const begin = useMutation({ mutationFn: beginAuthenticator, onSuccess: onBegun });
+function OffPart({ onStarted }: { onStarted: (pending: NewAuthenticator) => void }) {
+  const begin = useMutation({ mutationFn: beginAuthenticator, onSuccess: onStarted });
   return (
     <form onSubmit={(event) => begin.mutate(readForm(event).password ?? '')}>
       <Stack gap="sm">
@@ -55,25 +55,25 @@ function OffPart({ onBegun }: { onBegun: (begun: NewAuthenticator) => void }) {
   );
 }
 
-function SetUpPart({ begun }: { begun: NewAuthenticator }) {
+function SetUpPart({ pending }: { pending: NewAuthenticator }) {
   const finish = useMutation({
     mutationFn: finishAuthenticator,
     onSuccess: () => notifications.show({ color: 'green', message: 'Two-step sign-in is on.' }),
   });
-  const secret = new URL(begun.totpURI).searchParams.get('secret') ?? '';
+  const secret = new URL(pending.totpURI).searchParams.get('secret') ?? '';
   return (
     <form onSubmit={(event) => finish.mutate(readForm(event).code ?? '')}>
       <Stack gap="sm">
         <Text size="sm">
           1. Enter this key in your authenticator app, or{' '}
-          <Anchor href={begun.totpURI} underline="always" inherit>
+          <Anchor href={pending.totpURI} underline="always" inherit>
             open it there
           </Anchor>
           .
         </Text>
         <CodeBlock label="Key" code={secret} shown={inGroups(secret)} />
         <Text size="sm">2. Keep these backup codes. Each signs you in once if you lose your phone.</Text>
-        <CodeBlock label="Backup codes" code={begun.backupCodes.join('\n')} />
+        <CodeBlock label="Backup codes" code={pending.backupCodes.join('\n')} />
         <TextInput
           label="3. Code that the app shows now"
           name="code"
@@ -134,7 +134,7 @@ function OnPart() {
   );
 }
 
-/** A key as people copy it by hand: in groups of four, so many that a line fits a phone. */
+/** A key for copying by hand: in groups of four, with lines that fit a phone. */
 function inGroups(key: string): string {
   const lines = key.match(/.{1,28}/g) ?? [];
   return lines.map((line) => line.replace(/(.{4})(?=.)/g, '$1 ')).join('\n');

@@ -15,7 +15,7 @@ const systems: readonly (readonly [pattern: RegExp, name: string])[] = [
   [/Linux/, 'Linux'],
 ];
 
-/** `Firefox on Linux` of a user agent's text. */
+/** `Firefox on Linux` from a user agent string. */
 export function browserName(userAgent: string | null | undefined): string {
   if (!userAgent) return 'Unknown browser';
   const browser = browsers.find(([pattern]) => pattern.test(userAgent))?.[1] ?? 'A browser';

@@ -10,7 +10,7 @@ import { NewPasswordInput } from '../../components/new-password-input.tsx';
 import { PasswordField } from '../../components/password-field.tsx';
 import { readForm } from '../../components/read-form.ts';
 
-/** Changes the reader's password; the other sessions end with it. */
+/** Changes the user's password, which ends the other sessions. */
 export function PasswordCard() {
   const form = useRef<HTMLFormElement>(null);
   const change = useMutation({

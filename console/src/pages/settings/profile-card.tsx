@@ -9,7 +9,7 @@ import { Facts } from '../../components/facts.tsx';
 import { readForm } from '../../components/read-form.ts';
 import { money } from '../../format/money.ts';
 
-/** Who the reader is here; the name can be changed. */
+/** The user's profile; the name can be changed. */
 export function ProfileCard() {
   const { user, account } = useSession();
   const change = useMutation({

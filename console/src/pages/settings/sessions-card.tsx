@@ -11,7 +11,7 @@ import { ErrorPanel, FormError } from '../../components/error-panel.tsx';
 import { fromNow, time } from '../../format/time.ts';
 import { browserName } from './browser-name.ts';
 
-/** Where the reader is signed in; each session can be ended, and all at once. */
+/** The user's sessions; each can be ended, and all at once. */
 export function SessionsCard() {
   const navigate = useNavigate();
   const [isAsking, setAsking] = useState(false);

@@ -5,7 +5,7 @@ import { PasswordCard } from './password-card.tsx';
 import { ProfileCard } from './profile-card.tsx';
 import { SessionsCard } from './sessions-card.tsx';
 
-/** The reader's own profile, password, authenticator and sessions. */
+/** The user's own profile, password, authenticator and sessions. */
 export function SettingsPage() {
   return (
     <>

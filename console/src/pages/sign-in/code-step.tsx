@@ -5,7 +5,7 @@ import { FormError } from '../../components/error-panel.tsx';
 import { readForm } from '../../components/read-form.ts';
 import { OutsideLayout } from '../../shell/outside-layout.tsx';
 
-/** The second step of a sign-in, for those who have an authenticator. */
+/** The second step of a sign-in, for users with an authenticator. */
 export function CodeStep({ onDone, onAgain }: { onDone: () => unknown; onAgain: () => void }) {
   const give = useMutation({ mutationFn: giveCode, onSuccess: onDone });
   return (

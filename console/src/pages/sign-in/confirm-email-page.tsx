@@ -7,7 +7,7 @@ import { OutsideLayout } from '../../shell/outside-layout.tsx';
 
 const route = getRouteApi('/confirm-email');
 
-/** Where the link of a mail leads. It is the reader who confirms: mail programs open links by themselves. */
+/** Target of a mail's link. The user must confirm, as mail programs open links themselves. */
 export function ConfirmEmailPage() {
   const { token = '' } = route.useSearch();
   const confirm = useMutation({ mutationFn: confirmEmail });

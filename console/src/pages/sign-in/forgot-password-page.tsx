@@ -7,7 +7,7 @@ import { readForm } from '../../components/read-form.ts';
 import { TextLink } from '../../components/text-link.tsx';
 import { OutsideLayout } from '../../shell/outside-layout.tsx';
 
-/** Asks for a link that sets a new password. The answer does not tell whether there is such an account. */
+/** Requests a link for setting a new password. The response does not reveal whether the account exists. */
 export function ForgotPasswordPage() {
   const ask = useMutation({ mutationFn: requestPasswordReset });
   const settings = useQuery(settingsQuery);

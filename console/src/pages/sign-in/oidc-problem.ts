@@ -5,9 +5,9 @@ const words: Record<string, string> = {
   state_mismatch: 'Signing in took too long, or was begun in another window. Please try again.',
 };
 
-/** The words for the `error` with which an identity provider sends a reader back. */
+/** The message for the `error` with which an identity provider redirects back. */
 export function oidcProblem(code: string): Error {
-  // Whoever makes a link to this page chooses the code: no sentences of theirs.
+  // Anyone who links to this page chooses the code, so no free text is shown.
   const shown = /^[\w.-]{1,40}$/.test(code) ? ` (${code})` : '';
   return new Error(words[code.toLowerCase()] ?? `Signing in with the identity provider failed${shown}.`);
 }

@@ -11,7 +11,7 @@ import { OutsideLayout } from '../../shell/outside-layout.tsx';
 
 const route = getRouteApi('/reset-password');
 
-/** Where a reset link and an invitation lead: sets a password with the link's token. */
+/** Target of a reset link and an invitation: sets a password with the link's token. */
 export function ResetPasswordPage() {
   const { token, invited: isInvited = false } = route.useSearch();
   const reset = useMutation({ mutationFn: resetPassword });

@@ -13,7 +13,7 @@ import { oidcProblem } from './oidc-problem.ts';
 
 const route = getRouteApi('/sign-in');
 
-/** Signs in by e-mail and password, or by the operator's identity provider, and goes to where the reader came from. */
+/** Signs in by email and password, or by the operator's identity provider, and returns to the previous page. */
 export function SignInPage() {
   const search = route.useSearch();
   const navigate = useNavigate();

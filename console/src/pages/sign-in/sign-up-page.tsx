@@ -12,7 +12,7 @@ import { OutsideLayout } from '../../shell/outside-layout.tsx';
 
 const route = getRouteApi('/sign-up');
 
-/** Makes a user with an account of their own, and signs them in. */
+/** Creates a user with an own account, and signs them in. */
 export function SignUpPage() {
   const search = route.useSearch();
   const navigate = useNavigate();

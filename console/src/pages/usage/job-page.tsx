@@ -30,10 +30,10 @@ export function JobPage() {
   return <JobById id={route.useParams().jobId} scope={ownScope} />;
 }
 
-/** One request: what it was, its timeline, what it used and cost. Follows a job that is under way. */
+/** One request: its details, timeline, usage and cost. Follows a job in progress. */
 export function JobById({ id, scope }: { id: string; scope: UsageScope }) {
   const job = useQuery(jobQuery(id, scope.jobsPath));
-  // Stays open when the job ends meanwhile.
+  // Stays open if the job ends meanwhile.
   const [watched, setWatched] = useState<Job>();
   return (
     <>
@@ -127,12 +127,12 @@ function JobView({ job, scope }: { job: Job; scope: UsageScope }) {
   );
 }
 
-/** How long a job took, or has taken up to now. */
+/** Duration of a job, so far if it is in progress. */
 function Duration({ job }: { job: Job }) {
   const isRunning = !hasEnded(job);
   const [now, setNow] = useState(Date.now);
   useInterval(() => setNow(Date.now()), 1000, { autoInvoke: isRunning });
-  // The reader's clock may be behind the gateway's.
+  // The user's clock may be behind the gateway's.
   return duration(isRunning ? Math.max(0, now - job.created_at) : jobDuration(job));
 }
 

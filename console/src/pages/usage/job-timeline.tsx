@@ -8,7 +8,7 @@ interface Step {
   readonly title: string;
   readonly at: number | null;
   readonly icon: ReactNode;
-  /** What is told while it has not come. */
+  /** Shown while the step has not been reached. */
   readonly pending: string;
 }
 
@@ -27,13 +27,13 @@ function steps(job: Job): readonly Step[] {
       pending: 'not yet',
     },
   ];
-  // An answer that is given whole has no first piece.
+  // A non-streamed answer has no first piece.
   return all.filter(({ title, at }) => title !== 'First output' || at !== null || job.stream);
 }
 
 const endNames: Record<string, string> = { completed: 'Completed', failed: 'Failed', cancelled: 'Cancelled' };
 
-/** When a job was queued, started, gave its first output and ended, and how long it was from each to the next. */
+/** When a job was queued, started, gave its first output and ended, with the time between each. */
 export function JobTimeline({ job }: { job: Job }) {
   const all = steps(job);
   const reached = all.findLastIndex(({ at }) => at !== null);

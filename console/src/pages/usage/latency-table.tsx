@@ -16,7 +16,7 @@ const columns: readonly Column<Line>[] = [
   { title: 'p99', align: 'right', render: ({ times }) => duration(times.p99) },
 ];
 
-/** The times that half, 95 and 99 of a hundred requests stayed within. */
+/** The times within which 50, 95 and 99 percent of requests stayed. */
 export function LatencyTable({ latency }: { latency: Latency }) {
   const { requests, first, whole } = latency;
   const lines = [

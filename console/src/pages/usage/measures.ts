@@ -2,13 +2,13 @@ import type { UsageRow } from '../../api/usage.ts';
 import type { Series } from '../../charts/time-chart.tsx';
 import type { UnitName } from '../../charts/units.ts';
 
-/** What the usage chart can show. */
+/** A measure of the usage chart. */
 export interface Measure {
   readonly label: string;
   readonly series: readonly Series[];
   readonly kind: 'bar' | 'area' | 'line';
   readonly unit: UnitName;
-  /** The one number of a group. */
+  /** The value of a group. */
   readonly of: (row: UsageRow) => number;
 }
 

@@ -29,14 +29,14 @@ interface UsageExplorerProps {
   readonly onSearch: (search: UsageSearch) => void;
 }
 
-/** What was used, by time, model, key and more, as a chart and a table; every line leads to its jobs. */
+/** Usage by time, model, key and more, as a chart and a table; every line links to its jobs. */
 export function UsageExplorer({ title, description, scope, search, onSearch }: UsageExplorerProps) {
   const { group = 'day', period, from, to, ...filters } = search;
   const span = useSpan({ period, from, to });
   const usage = useQuery({
     ...usageQuery({ ...span, ...filters, group_by: group }, scope.usagePath),
     refetchInterval: refreshMs,
-    // Another grouping's lines are not this one's.
+    // Another grouping's lines do not apply to this one.
     placeholderData: (before, query) =>
       (query?.queryKey[1] as Query | undefined)?.group_by === group ? before : undefined,
   });

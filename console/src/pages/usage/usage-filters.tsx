@@ -25,7 +25,7 @@ const filterNames = [
 type UsedName = 'account' | 'model' | 'key' | 'endpoint' | 'capability' | 'vendor';
 
 interface UsageFiltersProps {
-  /** Of jobs, the status can be chosen too, and where no period is chosen they are of any time. */
+  /** For jobs, the status can be chosen too, and without a period they are of any time. */
   readonly of: 'usage' | 'jobs';
   readonly scope: UsageScope;
   readonly filters: JobsSearch;
@@ -34,11 +34,11 @@ interface UsageFiltersProps {
   readonly children?: React.ReactNode;
 }
 
-/** What of the usage, or which jobs, are shown. */
+/** Filters of the usage, or of the jobs. */
 export function UsageFilters({ of, scope, filters, onChange, children }: UsageFiltersProps) {
   const names = of === 'jobs' ? ([...filterNames, 'period'] as const) : filterNames;
   const isFiltered = names.some((name) => filters[name] !== undefined);
-  // Every account's keys would be a long list, and slow to find; what is chosen already is shown in any case.
+  // The keys of all accounts would be a long list, and slow to find; an existing choice is always shown.
   const hasKeys = !scope.isOfAll || filters.account !== undefined || filters.key !== undefined;
   const used = (label: string, by: UsedName) => <UsedValues {...{ label, by, of, scope, filters, onChange }} />;
   return (
@@ -69,7 +69,7 @@ export function UsageFilters({ of, scope, filters, onChange, children }: UsageFi
   );
 }
 
-/** A span that ends now, or one of the reader's own from a time to a time. */
+/** A span that ends now, or a custom span. */
 function PeriodFields({ of, filters, onChange }: Pick<UsageFiltersProps, 'of' | 'filters' | 'onChange'>) {
   const hasOwnSpan = filters.from !== undefined || filters.to !== undefined;
   const usual = of === 'jobs' ? 'any' : usualPeriod;
@@ -100,7 +100,7 @@ function PeriodFields({ of, filters, onChange }: Pick<UsageFiltersProps, 'of' | 
   );
 }
 
-/** A time in the reader's zone; what is half written is not told. */
+/** A time in the user's time zone; incomplete input is not reported. */
 function TimeField({ label, value, onChange }: { label: string; value: number; onChange: (at: number) => void }) {
   return (
     <TextInput
@@ -118,7 +118,7 @@ function TimeField({ label, value, onChange }: { label: string; value: number; o
   );
 }
 
-/** A choice among the values that were used in the period; for jobs of any time, in the longest there is. */
+/** A choice among the values used in the period; for jobs of any time, in the longest period. */
 function UsedValues({ label, by, of, scope, filters, onChange }: UsageFiltersProps & { label: string; by: UsedName }) {
   const { account, period = of === 'jobs' ? '90d' : usualPeriod } = filters;
   const span = useMemo(() => spanOf({ period }), [period]);
@@ -142,10 +142,10 @@ function UsedValues({ label, by, of, scope, filters, onChange }: UsageFiltersPro
   );
 }
 
-/** `name:value` of the requests' metadata; asked for once the reader stops writing. */
+/** `name:value` of the requests' metadata; applied once typing pauses. */
 function TagField({ value, onChange }: { value: string; onChange: (value: string) => void }) {
   const [text, setText] = useState(value);
-  const tell = useDebouncedCallback((tag: string) => {
+  const report = useDebouncedCallback((tag: string) => {
     if (tag === '' || /^[^:]+:.+/.test(tag)) onChange(tag);
   }, 400);
   useEffect(() => setText(value), [value]);
@@ -159,7 +159,7 @@ function TagField({ value, onChange }: { value: string; onChange: (value: string
       value={text}
       onChange={({ currentTarget }) => {
         setText(currentTarget.value);
-        tell(currentTarget.value.trim());
+        report(currentTarget.value.trim());
       }}
     />
   );

@@ -4,7 +4,7 @@ import { ownScope } from './usage-scope.ts';
 
 const route = getRouteApi('/shell/usage');
 
-/** What the account used. The address holds the whole view. */
+/** The account's usage. The address contains the whole view. */
 export function UsagePage() {
   const navigate = route.useNavigate();
   return (

@@ -1,8 +1,8 @@
 import { type Grouping, groupings, ownGroupings } from './usage-search.ts';
 
-/** Whose usage is looked at: the reader's account's, or an operator looks at that of all. */
+/** Whose usage is shown: the user's account's, or, for operators, that of all. */
 export interface UsageScope {
-  /** The usage that is asked for, and the list of jobs that it is made of. */
+  /** The usage to load, and the list of jobs behind it. */
   readonly usagePath: '/usage' | '/admin/v1/usage';
   readonly jobsPath: '/jobs' | '/admin/v1/jobs';
   /** The pages that show them. */

@@ -1,23 +1,23 @@
-/** What an account's usage is grouped by, and that of all accounts. */
+/** Groupings of an account's usage, and of that of all accounts. */
 export const ownGroupings = ['day', 'hour', 'model', 'key', 'endpoint', 'capability', 'vendor'] as const;
 export const groupings = ['day', 'hour', 'account', 'model', 'key', 'endpoint', 'capability', 'vendor'] as const;
 export type Grouping = (typeof groupings)[number];
 
-/** Spans that can be chosen, in days, by their name in the address. */
+/** Selectable periods in days, by their name in the address. */
 export const periods = { '24h': 1, '7d': 7, '30d': 30, '90d': 90 } as const;
 export type Period = keyof typeof periods;
-/** Of usage, where none is chosen. */
+/** Default period of usage. */
 export const usualPeriod: Period = '30d';
 
 const textFilters = ['model', 'key', 'endpoint', 'capability', 'vendor', 'tag'] as const;
 
-/** Filters that the usage page and its list of jobs share; all of them are in the address, so a view can be sent on. */
+/** Filters shared by the usage page and its list of jobs, all of which are in the address, so that a view can be shared. */
 export interface UsageFilters {
   readonly period?: Period | undefined;
-  /** Ms since 1970; together they stand in for the period. */
+  /** Ms since 1970; together they replace the period. */
   readonly from?: number | undefined;
   readonly to?: number | undefined;
-  /** Operators only: of one account. */
+  /** Operators only: a single account. */
   readonly account?: string;
   readonly model?: string;
   readonly key?: string;
@@ -36,10 +36,10 @@ export interface JobsSearch extends UsageFilters {
   readonly status?: string;
 }
 
-/** A change of a view's search; an undefined value takes a filter away. */
+/** A change of a view's search; an undefined value removes a filter. */
 export type SearchChange<Search> = { readonly [Name in keyof Search]?: Search[Name] | undefined };
 
-/** The search with a change. */
+/** Applies a change to the search. */
 export function withChange<Search extends object>(before: Search, change: SearchChange<Search>): Search {
   const after = Object.entries({ ...before, ...change }).filter(([, value]) => value !== undefined);
   return Object.fromEntries(after) as Search;
@@ -50,7 +50,7 @@ type Given = Record<string, unknown>;
 function readFilters(given: Given, names: readonly (keyof UsageFilters)[]): UsageFilters {
   const text = (name: keyof UsageFilters): object => {
     const value = given[name];
-    // A model may be named by digits only: the address does not tell a number from a text.
+    // A model's name may be all digits: an address does not distinguish a number from a text.
     return value === undefined || value === '' || typeof value === 'object' ? {} : { [name]: String(value) };
   };
   const time = (name: 'from' | 'to'): object => (Number.isSafeInteger(given[name]) ? { [name]: given[name] } : {});
@@ -88,7 +88,7 @@ export function readAllJobsSearch(given: Given): JobsSearch {
   return { ...readFilters(given, [...textFilters, 'account']), ...readStatus(given) };
 }
 
-/** The overview's period; the shorter ones are all it shows. */
+/** The overview's period: only the shorter ones. */
 export function readPeriod(given: Given): { period?: '24h' | '7d' | '30d' } {
   const period = (['24h', '7d', '30d'] as const).find((name) => name === given.period);
   return period === undefined ? {} : { period };

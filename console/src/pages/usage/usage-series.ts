@@ -4,7 +4,7 @@ import { dayOf, hourOf } from '../../format/time.ts';
 
 const hourMs = 3_600_000;
 
-/** The beginning of the bucket that a time is in, in the reader's zone. */
+/** The start of the bucket that contains a time, in the user's time zone. */
 function bucketOf(at: number, size: 'hour' | 'day'): number {
   const time = new Date(at);
   return size === 'hour' ? time.setMinutes(0, 0, 0) : time.setHours(0, 0, 0, 0);
@@ -17,13 +17,13 @@ function nextBucket(at: number, size: 'hour' | 'day'): number {
   return time.setDate(time.getDate() + 1);
 }
 
-/** One point for every hour or day of a span, also where nothing was asked: an axis with gaps would deceive. */
+/** One point for every hour or day of a span, even without requests: an axis with gaps would mislead. */
 export function usageSeries(
   rows: readonly UsageRow[],
   span: { readonly from: number; readonly to: number },
   size: 'hour' | 'day',
 ): TimePoint[] {
-  // The gateway's days keep to one offset all year: with the other one they begin an hour before or after midnight.
+  // The gateway's days use one offset all year: under the other one they start an hour before or after midnight.
   const inside = size === 'hour' ? 0 : 6 * hourMs;
   const byTime = new Map(rows.map((row) => [bucketOf(Number(row.group) + inside, size), row]));
   const points: TimePoint[] = [];

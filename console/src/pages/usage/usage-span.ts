@@ -6,8 +6,8 @@ const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
 /**
- * The span that filters mean, in ms since 1970; `to` is the first moment that is not in it. Whole hours, as the gateway sums
- * them: so sums, lists and files are of the same jobs.
+ * The span of the filters, in ms since 1970; `to` is exclusive. Whole hours, as the gateway sums them, so that sums, lists
+ * and files cover the same jobs.
  */
 export function spanOf(filters: SpanFilters, now = Date.now()): { from: number; to: number } {
   const to = Math.ceil((filters.to ?? now) / hourMs) * hourMs;
@@ -15,7 +15,7 @@ export function spanOf(filters: SpanFilters, now = Date.now()): { from: number; 
   return { from: Math.floor(from / hourMs) * hourMs, to };
 }
 
-/** The same for a list of jobs: where nothing is chosen, those of any time. */
+/** The same for a list of jobs: without any filter, those of any time. */
 export function jobSpanOf({ period, from, to }: SpanFilters): { from?: number; to?: number } {
   const isChosen = period !== undefined || from !== undefined || to !== undefined;
   return isChosen ? spanOf({ period, from, to }) : {};

@@ -10,7 +10,7 @@ import type { UsageScope } from './usage-scope.ts';
 import { type Grouping, type JobsSearch, type UsageSearch, usualPeriod } from './usage-search.ts';
 
 const pageSize = 50;
-/** No id, and no name of a model. */
+/** Never an id or a name of a model. */
 const totalGroup = '\n';
 const hourMs = 3_600_000;
 
@@ -19,7 +19,7 @@ interface Span {
   readonly to: number;
 }
 
-/** The groups as a table; the name of each leads to the jobs that it is made of. */
+/** The groups as a table; each name links to the group's jobs. */
 export function UsageTable({
   usage,
   scope,
@@ -47,7 +47,7 @@ export function UsageTable({
       title: group[0]?.toUpperCase() + group.slice(1),
       isMain: true,
       render: (row) =>
-        // What no vendor has seen has no name to ask for.
+        // A request that no vendor has seen has no name to filter by.
         row.group === totalGroup || row.group === '' ? (
           name(row)
         ) : (
@@ -89,7 +89,7 @@ export function UsageTable({
   );
 }
 
-/** The filters of the jobs that a group is made of: of the first and last day, what of them is in the span. */
+/** The filters of a group's jobs: for the first and last day, limited to the span. */
 function jobsOf(row: UsageRow, group: Grouping, { group: _group, ...filters }: UsageSearch, span: Span): JobsSearch {
   if (group === 'day' || group === 'hour') {
     const { period: _period, ...others } = filters;
@@ -97,7 +97,7 @@ function jobsOf(row: UsageRow, group: Grouping, { group: _group, ...filters }: U
     const to = from + (group === 'hour' ? 1 : 24) * hourMs;
     return { ...others, from: Math.max(from, span.from), to: Math.min(to, span.to) };
   }
-  // A list of jobs is of any time where none is chosen.
+  // A list of jobs covers any time unless a period is chosen.
   const { period = usualPeriod, ...others } = filters;
   const hasOwnSpan = filters.from !== undefined || filters.to !== undefined;
   return { ...others, ...(hasOwnSpan ? {} : { period }), [group]: String(row.group) };
