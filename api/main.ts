@@ -43,9 +43,7 @@ async function openLedger(services: Services, db: Database): Promise<LedgerProce
   return await LedgerProcess.open({ ...services, db, ledger });
 }
 
-/**
- * Charges jobs that were settled without their holds, and that the ledger now has. After a failure, the next start does it.
- */
+/** Charges jobs that were settled without their holds, now that the ledger has them. The next start retries a failure. */
 function raiseLate({ redis, log }: Services, db: Database, records: readonly JobRecord[]): void {
   const accounts = [...new Set(records.map(({ account }) => account))];
   log.warn({ jobs: records.length }, 'charging jobs whose holds Redis lost');
@@ -59,9 +57,7 @@ function keptAnswerMs({ resultMs }: Config): number {
   return Math.max(resultMs, idempotencyMs);
 }
 
-/**
- * Deletes old blobs, and expired sessions. The first blobs of an answer may be older than its end by the duration of a job.
- */
+/** Deletes old blobs, and expired sessions. The first blobs of an answer may precede its end by a job's duration. */
 function startHousekeeping({ config, blobs, sessions, log }: Services): NodeJS.Timeout {
   const blobMs = keptAnswerMs(config) + Math.max(config.deadlineMs, config.backgroundDeadlineMs) + blobMarginMs;
   const housekeeping = setInterval(() => {

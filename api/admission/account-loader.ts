@@ -11,10 +11,7 @@ import { BoundedReads } from '../bounds/bounded-reads.ts';
 /** Timeout for reading an account from the database. */
 const loadMs = 5000;
 
-/**
- * Loads accounts, and the spending of keys against their budgets, from the database into Redis, where admissions are
- * decided.
- */
+/** Loads accounts, and keys' spending against their budgets, from the database into Redis for admissions. */
 export class AccountLoader {
   readonly #db: Database;
   readonly #redis: RedisClient;

@@ -241,7 +241,7 @@ function isInline({ request, hasMedia }: ParsedRequest | ParsedLargeRequest): bo
   return typeof request === 'string' && !hasMedia && request.length <= inlineLimit;
 }
 
-/** The queue's data beside a job and its request. */
+/** The queue's data in addition to a job and its request. */
 function queuedBeside({
   parsed,
   caller,

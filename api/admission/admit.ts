@@ -74,7 +74,7 @@ export interface AdmitCall {
   readonly reader: string | undefined;
   /** A resource's request, for its state. */
   readonly stored?: StoredRequest | undefined;
-  /** The queue's data beside the job itself, if it is queued in the same step; only with `reader`. */
+  /** The queue's further data of the job, if it is queued in the same step; only with `reader`. */
   readonly queued?: Omit<QueuedJob, keyof JobIdentity> | undefined;
 }
 

@@ -57,7 +57,7 @@ export interface Admission {
 /**
  * Asks for admission, and retries after loading what was missing: the key's flag or the account in Redis, the key's current
  * settings, the job's price, or the settlement of the previous job.
- * @param queued the queue's data beside the job, if it is queued in the same step
+ * @param queued the queue's further data of the job, if it is queued in the same step
  * @param giveUpAt when its caller gets another response, as `performance.now()`
  * @throws ApiError 401, 403 or 503 if that fails.
  */

@@ -143,9 +143,7 @@ function hasFreeModel(catalogue: Catalogue): boolean {
   return isFree;
 }
 
-/**
- * The levels of the key's own limits, as computed by admit.lua. Models' limits are left to admission: no model is known yet.
- */
+/** Levels of the key's own limits, as in admit.lua. Models' limits are left to admission: the model is unknown. */
 function levelsOf({ rpm, tpm }: Caller, rates: (string | null | undefined)[]): (Level | undefined)[] {
   const now = Date.now();
   return [rpm, tpm].map((limit, index) => {

@@ -7,9 +7,7 @@ export interface Preferences {
   readonly idempotencyKey: string | undefined;
   /** From `X-Stainless-Timeout` (seconds), in ms: how long the caller will wait. */
   readonly deadlineMs: number | undefined;
-  /**
-   * `Prefer: respond-async`: respond with 202 and the job; `wait=N`, also alone, first waits that long (ms) for the result.
-   */
+  /** `Prefer: respond-async`: respond with 202 and the job; `wait=N`, also alone, first waits that long (ms) for the result. */
   readonly respondAsync: boolean;
   readonly waitMs: number;
   /** From `X-Sluice-On-Disconnect`. */
@@ -44,7 +42,7 @@ function readIdempotencyKey(value: Header): string | undefined {
   return value;
 }
 
-/** A hint that SDKs send on their own (`NOT_GIVEN`, `0` for less than a second): anything but a positive number is ignored. */
+/** SDKs send it on their own (`NOT_GIVEN`, `0` for less than a second): anything but a positive number is ignored. */
 function readTimeout(value: Header): number | undefined {
   if (value === undefined) return undefined;
   const seconds = Number(value);

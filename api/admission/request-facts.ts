@@ -1,10 +1,7 @@
 import type { RequestFacts } from '../../shared/money/hold.ts';
 import type { Parsed } from '../pipeline/endpoint.ts';
 
-/**
- * Facts of a request as it is queued, including earlier turns. Its media were counted when it was parsed: its text is not
- * read here.
- */
+/** Facts of a request as it is queued, including earlier turns. Its media were counted when it was parsed: its text is not read here. */
 export function requestFacts({ request, extent }: Pick<Parsed, 'request' | 'extent'>): RequestFacts {
   // Not its characters: a Chinese one may be three tokens.
   return { ...extent, bytes: Buffer.byteLength(request) };

@@ -10,7 +10,7 @@ export interface Submission {
   readonly caller: Caller;
   /** Released once it is queued: a caller who waits for its answer must not keep 20 MiB in memory. */
   parsed: ParsedRequest | ParsedLargeRequest | undefined;
-  /** Where the request is stored already. */
+  /** Location of a request that is stored already. */
   placed?: StoredRequest;
   readonly bodyHash: string;
   /** Whether the job is cancelled when its caller disconnects. */

@@ -88,8 +88,7 @@ export class Connections {
   }
 
   /**
-   * Closes connections whose clients have read nothing for too long. While the total is too high, also closes those with the
-   * most unread data for the longest time.
+   * Closes connections without progress for too long, and, while the total is too high, those with the most and oldest data.
    * @param coming bytes that are about to be added
    */
   sweep(coming = 0): void {
@@ -165,7 +164,7 @@ export class Connections {
   }
 }
 
-/** What Node itself reads to distinguish a slow write from a stalled one. */
+/** The part of Node's handle that distinguishes a slow write from a stalled one. */
 interface StreamHandle {
   readonly bytesWritten?: number;
   readonly writeQueueSize?: number;

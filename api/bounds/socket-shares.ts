@@ -14,7 +14,7 @@ export interface SocketOwner {
   readonly job?: string;
 }
 
-/** Counts WebSockets and connections that follow a job: no other limit bounds them while they are open. */
+/** Counts WebSockets, and connections that follow a job: they are free once open, so only their number bounds them. */
 export class SocketShares {
   readonly #maxPerKey: number;
   readonly #open = new Tally();

@@ -76,8 +76,7 @@ export function readyz(services: HealthDependencies, db: Database, isClosing: ()
 }
 
 /**
- * `GET /metrics`, for Prometheus. Adds the metrics that only api processes export: the queues, with equal values in each of
- * them.
+ * `GET /metrics`, for Prometheus. Adds metrics that only api processes export: the queues, with equal values in each.
  * @throws ApiError 403 for unauthorized readers, 404 if metrics have a separate port.
  */
 export function metrics(services: HealthDependencies): Middleware<State> {

@@ -53,7 +53,7 @@ export function recordRequest(
 /** Paths of results. Their ids are not logged, valid or not, because a link contains one. */
 const results = /\/results\//i;
 
-/** What `withoutIds` removes. Few paths match, so one test replaces two rewrites. */
+/** Matches what `withoutIds` removes. Few paths do, so one test replaces two rewrites. */
 const mayHoldId = /\d{10}|signature=/i;
 
 /** The path without the ids of files. */

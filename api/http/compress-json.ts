@@ -6,7 +6,7 @@ import type { Context, State } from '../state.ts';
 /** Shorter answers are not compressed: it costs more than it saves. */
 export const minCompressed = 64 * 1024;
 
-/** Longer ones would block a thread for long, beside those that read files and check passwords. */
+/** Longer ones would occupy a thread for long, in the pool that also reads files and checks passwords. */
 const maxCompressed = 16 * 1024 * 1024;
 
 /** Concurrent compressions in this process; further answers are sent as they are. The pool has four threads. */

@@ -23,7 +23,7 @@ const rateLimits = ['limit', 'remaining', 'reset'].flatMap((what) =>
   requestKinds.map((kind) => `x-ratelimit-${what}-${kind}`),
 );
 
-/** Response headers that pages may read, beside those that are always readable. */
+/** Response headers that pages may read, besides the always readable ones. */
 const exposedHeaders = [
   ...['x-request-id', 'request-id', 'openai-processing-ms', 'idempotent-replayed', 'location', 'preference-applied'],
   ...['retry-after', 'retry-after-ms', 'x-should-retry', 'content-range', 'accept-ranges', 'etag', 'allow'],

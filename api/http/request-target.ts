@@ -17,8 +17,7 @@ export const requestTarget: Middleware<State> = (ctx, next) => {
 };
 
 /**
- * Refuses requests whose target is not a path, and those with an unsupported expectation, where errors are reported and
- * counted.
+ * Refuses requests whose target is not a path, and unsupported expectations, where errors are reported and counted.
  * @throws ApiError 400, 417.
  */
 export const refuseOddRequests: Middleware<State> = (ctx, next) => {

@@ -48,8 +48,7 @@ async function textOfBlob(blobs: AccountBlobs, reference: string): Promise<strin
 }
 
 /**
- * Selects the frames to store. An error suffices alone unless its view shows more. Otherwise the view decides; by default
- * only progress is dropped.
+ * Selects frames to store. An error suffices unless its view shows more. Otherwise the view decides; by default all except progress.
  */
 function finalFrames(frames: readonly Frame[], job: FinalJob, view: View, isHeld: boolean): readonly Frame[] {
   const last = frames.at(-1) as Frame;

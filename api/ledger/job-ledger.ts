@@ -61,9 +61,7 @@ export interface LedgerItem {
 /** Rolls back the transaction of a probe. */
 class ProbeDone extends Error {}
 
-/**
- * No job has this id: it precedes all timestamps. The account is not empty, as the sums of all accounts are stored under ''.
- */
+/** No job has this id: it precedes all timestamps. The account is not empty, as the sums of all accounts are stored under ''. */
 const probeRecord: JobRecord = {
   ...{
     id: '0'.repeat(32),

@@ -22,7 +22,7 @@ export interface JobFilter {
   readonly to?: number | undefined;
 }
 
-/** A job's row with what the console shows beside it. */
+/** A job's row with further data for the console. */
 export interface ListedRow extends Selectable<JobsTable> {
   readonly key_name: string | null;
   /** 1 while its request and answer are kept, else 0. */

@@ -167,8 +167,7 @@ export class StoredJobs {
   }
 
   /**
-   * Returns the frames that show a job's answer again, the last of them its terminal; undefined if none are (or no longer)
-   * kept.
+   * Returns the frames that show a job's answer again, the last of them its terminal; undefined if none are kept.
    * @throws ApiError 503 when the database does not respond.
    */
   async findAnswer(job: Pick<JobState, 'id' | 'account'>): Promise<Frame[] | undefined> {

@@ -21,10 +21,7 @@ const mediaTypes: Readonly<Record<string, string>> = {
 
 const builtFolder = fileURLToPath(new URL('../../console/', import.meta.url));
 
-/**
- * Reads the build, a few megabytes, by path below `/console/`. Undefined if not built (from source, `folder` holds the
- * sources).
- */
+/** Reads the built files, a few megabytes, by path below `/console/`. Undefined if not built (`folder` may hold the sources). */
 function readFolder(folder: string): ReadonlyMap<string, KeptFile> | undefined {
   if (!existsSync(join(folder, 'index.html')) || !existsSync(join(folder, 'assets'))) return undefined;
   const files = new Map<string, KeptFile>();

@@ -22,10 +22,7 @@ const videoSection = /<!--video-->\n([\s\S]*?)<!--\/video-->\n\n/;
 /** `Content-Security-Policy` of the page: its one inline style and script and the icon, and nothing else. */
 export const startPagePolicy = policyOf(template);
 
-/**
- * Renders the page at `/`: how to call this server, as HTML. Anyone may read it, so it shows no key, no version and no
- * owner.
- */
+/** Renders the page at `/`: how to call this server, as HTML. Anyone may read it, so it shows no key, no version and no owner. */
 export function startPage(options: StartPageOptions): string {
   const { baseUrl, examples, sandbox } = options;
   const values: Record<string, string> = {

@@ -19,7 +19,7 @@ export interface BilledExtra {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a parsed request uses of the operator's accounts at vendors: extras that may be billed, and ids. */
+/** Facts on the operator's accounts at vendors: extras that may be billed, and referenced ids. */
 export function vendorFacts(
   request: object,
   extras: readonly BilledExtra[],

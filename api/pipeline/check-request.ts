@@ -114,8 +114,7 @@ export function ignoredByAll({ ignored }: CheckedRequest): string | undefined {
 
 /**
  * Finds the model's row.
- * @throws ApiError 404 for an unknown model, 403 for one outside of the key's scope, 400 for one that this endpoint cannot
- * use.
+ * @throws ApiError 404 for an unknown model, 403 for one outside of the key's scope, 400 for one unusable here.
  */
 function findModel(
   catalogue: Catalogue,

@@ -36,8 +36,7 @@ export interface FollowContext extends ReplyContext {
 /**
  * Replies with the answer of an existing job, from the caller's position on. Returns false when `patienceMs` elapsed before
  * it started.
- * @throws ApiError the error before the answer; 410 when it is no longer stored; 429 for too many watchers of a job, or of a
- * key.
+ * @throws ApiError the error before the answer; 410 when it is no longer stored; 429 for too many followers.
  */
 export async function followJob(context: FollowContext, open = openReply): Promise<boolean> {
   const { ctx, services, job, isCreator = false } = context;

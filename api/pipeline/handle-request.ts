@@ -118,9 +118,7 @@ async function reply(call: EndpointCall): Promise<void> {
   }
 }
 
-/**
- * Handles a keyed request, which may repeat an earlier one: it is submitted first, and follows the job that it is bound to.
- */
+/** Handles a keyed request, which may repeat an earlier one: it is submitted first, and follows the job that it is bound to. */
 async function replyToKeyed(call: EndpointCall): Promise<void> {
   const { job, isReplay } = await submitOrFind(call);
   await followJob({ ...replyContext(call, job), isCreator: !isReplay, isWatcher: isReplay });

@@ -3,7 +3,7 @@ import type { RequestFacts } from '../../shared/money/hold.ts';
 import type { BilledExtra } from './billed-extras.ts';
 import type { VendorId } from './vendor-ids.ts';
 
-/** Facts beside a request's length by which admission estimates its maximum cost. */
+/** Facts, besides a request's length, by which admission estimates its maximum cost. */
 export type Extent = Omit<RequestFacts, 'bytes'>;
 
 /**
@@ -26,7 +26,7 @@ export interface ParsedRequest<Requirements = unknown, ViewOptions extends objec
   readonly viewOptions: ViewOptions;
   /** Small. */
   readonly requirements: Requirements;
-  /** Facts for the cost estimate beside its length, if any. */
+  /** Facts for the cost estimate besides its length, if any. */
   readonly extent?: Extent;
   /** Extras that its vendor may bill and no price covers, if any. */
   readonly extras?: readonly BilledExtra[];

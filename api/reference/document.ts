@@ -170,9 +170,7 @@ function allSchemas(): Record<string, JsonSchema> {
   };
 }
 
-/**
- * Opens a schema's objects to further fields: later versions add some, and clients made from the document must accept them.
- */
+/** Opens a schema's objects to further fields: later versions add some, and clients made from the document must accept them. */
 function opened(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(opened);
   if (typeof schema !== 'object' || schema === null) return schema;

@@ -92,7 +92,7 @@ export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonSch
     unrepresentable: 'any',
     override: ({ zodSchema, jsonSchema }) => {
       if (zodSchema === upload) Object.assign(jsonSchema, file);
-      // Removes what is the default anyway. Of this format, only the pattern beside it is meaningful.
+      // Removes defaults. This format adds nothing to the pattern beside it.
       if (String(jsonSchema.format) === 'starts_with') delete jsonSchema.format;
       if (isEmpty(jsonSchema.additionalProperties)) delete jsonSchema.additionalProperties;
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;

@@ -45,7 +45,7 @@ const refusedRequest = z.object({
   param: z.string().optional(),
 });
 
-/** What is stored of a request that was refused before it made a job. */
+/** The stored data of a request that was refused before it made a job. */
 export type RefusedRequest = Readonly<z.infer<typeof refusedRequest>>;
 
 interface PendingRow {

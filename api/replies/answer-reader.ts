@@ -24,9 +24,7 @@ export interface ReaderOptions {
   readonly onClose: (reader: AnswerReader) => void;
   /** Called with the vendor of the answer before its first frame, and again if it changes. */
   readonly onServed?: ((served: Served) => void) | undefined;
-  /**
-   * Whether the request that made the job reads the answer. For it, a missing job is a lost request, not an expired answer.
-   */
+  /** Whether the request that made the job reads the answer. For it, a missing job is a lost request, not an expired answer. */
   readonly isCreator?: boolean | undefined;
 }
 
@@ -90,7 +88,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
     sink.onDrain = () => this.resume();
   }
 
-  /** Receives a live batch, which starts at `start` in `text`. */
+  /** Receives a live batch that starts at `start` in `text`. */
   receive(text: string, start: number): void {
     if (this.#isClosed) return;
     this.#lastHeardAt = Date.now();
@@ -218,8 +216,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
   /** Checks, after the log had nothing new, that frames may still follow. */
   async #checkThere(): Promise<void> {
     const progress = await readJobProgress(this.#context.redis, this.jobId);
-    // The end follows everything that this reader has, unless Redis lost some of it (a failover): then nothing follows
-    // either.
+    // The end follows everything that this reader has. If Redis lost some of it (a failover), nothing follows either.
     const isOver = progress === undefined || progress.hasEnded;
     if (!isOver || this.#isClosed) return;
     // The end may have been written between the two reads. A log without it is read only once more.

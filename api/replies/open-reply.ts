@@ -172,7 +172,7 @@ async function untilEnded(
     // It ended before the connection closed, which is how bytes signal that they are incomplete.
     if (reply.isOpen && reply.isOver) return await reply.ended;
     if (connection.hasLeft) reply.abandon();
-    // Its status is sent: a last event tells the client how to resume elsewhere.
+    // Its status is sent: a last event reports how to resume elsewhere.
     if (!reply.isOpen || connection.hasLeft) throw thrown;
     reply.fail(handedOver(job));
     return ApiError.from(thrown);

@@ -34,10 +34,7 @@ export function isDelivered(position: EventPosition | undefined, seq: number, ev
   return position !== undefined && (seq < position.seq || (seq === position.seq && event <= position.event));
 }
 
-/**
- * The 400 for a position after the last event of a stream, or after all events so far: it belongs to another job, or to
- * none.
- */
+/** The 400 for a position after the last event of a stream, or after all events so far: it belongs to another job, or to none. */
 export function beyondEnd({ param }: EventPosition): ApiError {
   const message = 'The event to resume after is not one of this job: it has fewer events.';
   return new ApiError('invalid_request_error', message, { param: param ?? null });
@@ -53,7 +50,7 @@ export function isBeyondEnd(
   return position.seq > seq || (Number.isFinite(position.event) && position.event >= Math.max(count, 1));
 }
 
-/** The parts of a view for streams beside the events of its frames. */
+/** The parts of a view for streams besides the events of its frames. */
 export type StreamDress = Pick<View, 'showsErrors' | 'errorEvent' | 'ping'>;
 
 /** The error event in the view's format. @param sequence number of events before it */

@@ -35,10 +35,7 @@ export interface View<ViewOptions extends object = object> {
   final?(frames: readonly Frame[], job: Pick<ViewedJob<ViewOptions>, 'id' | 'viewOptions'>): readonly Frame[];
   /** Content-Type of a held answer; JSON by default. */
   contentType?(job: ViewedJob<ViewOptions>): string | undefined;
-  /**
-   * The answer as bytes, for the request that makes the job, if it has that form. All other requests get its events or its
-   * held body.
-   */
+  /** The answer as bytes, for the request that makes the job, if it has that form. All other requests get its events or its held body. */
   bytes?(job: Pick<ViewedJob<ViewOptions>, 'viewOptions'>): BytesView | undefined;
   /**
    * Whether `resource` and the fold of `stream` also show `error` frames (an error before the first event of a stream is
@@ -55,7 +52,7 @@ export interface View<ViewOptions extends object = object> {
    * event. Never by default.
    */
   opensAtOnce?(job: ViewedJob<ViewOptions>): boolean;
-  /** What keeps a silent stream alive; by default the comment `: ping`. */
+  /** The keep-alive of a silent stream; by default the comment `: ping`. */
   readonly ping?: string;
   /** Shows the job as a resource; missing if it is none. */
   resource?(job: ViewedJob<ViewOptions>, state: ResourceState): Record<string, unknown>;

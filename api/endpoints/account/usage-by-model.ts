@@ -29,9 +29,7 @@ interface Span {
   readonly to: number;
 }
 
-/**
- * `GET /v1/usage`: usage of the key's account by hour or day (UTC) and model. The span is rounded outward to whole buckets.
- */
+/** `GET /v1/usage`: usage of the key's account by hour or day (UTC) and model. The span is rounded outward to whole buckets. */
 export function usageByModel(db: Database): Middleware<State> {
   const reads = new BoundedReads(readMs, 'The usage cannot be read for now.');
   return async (ctx) => {

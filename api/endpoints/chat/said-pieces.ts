@@ -30,8 +30,7 @@ interface SaidCall {
 /**
  * Splits a delta, or the message of a whole answer, into pieces. Reasoning comes as `reasoning_content` (DeepSeek's name,
  * which most vendors adopted) or `reasoning`; its signatures as `thinking_blocks`, as in requests for earlier turns.
- * Google's are fields of the text or call that they belong to; the signature of a call becomes a piece before it with the
- * call's id.
+ * Google's are fields of the text or call that they belong to; a call's becomes a piece before it, with the call's id.
  */
 export function saidBy(said: Fields): SaidPiece[] {
   const pieces: SaidPiece[] = [];

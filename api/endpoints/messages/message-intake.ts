@@ -9,10 +9,7 @@ export interface IntakeEvents {
   readonly onRefused: (error: unknown) => void;
 }
 
-/**
- * Counts the bytes of a socket's messages: incoming ones, and those that wait for their execution. Small amounts are not
- * counted.
- */
+/** Counts the bytes of a socket's messages: incoming ones, and those that wait for their execution. Small amounts are not counted. */
 export class MessageIntake {
   readonly #shares: BodyShares;
   readonly #owner: BodyOwner;

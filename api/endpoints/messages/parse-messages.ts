@@ -223,9 +223,7 @@ function refuseForeignFields(input: MessageRequest): void {
   if (foreign !== undefined) throw invalidParameter(foreign, `'${foreign}' is not a parameter of this endpoint.`);
 }
 
-/**
- * Anthropic's clients start a thread unasked, and only continue without one if these details report that it is unsupported.
- */
+/** Anthropic's clients start a thread unasked, and only continue without one if these details report that it is unsupported. */
 function notOffered(param: string): ApiError {
   const details = { error_code: 'thread_unsupported_request', unsupported: [param] };
   return new ApiError('invalid_request_error', `'${param}' is not offered by this gateway.`, {

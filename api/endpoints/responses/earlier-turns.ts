@@ -27,8 +27,7 @@ interface Reading extends Pick<ResolveContext, 'services' | 'account' | 'connect
 /**
  * Inserts the items of earlier turns: the input and output of `previous_response_id` before the request's own items, and
  * each item instead of its reference. They come from our store, whoever the vendor is.
- * @throws ApiError 400 `previous_response_not_found`, 400 that names the reference, 413 for turns that are too long
- * together.
+ * @throws ApiError 400 `previous_response_not_found`, 400 that names the reference, 413 for turns of excessive length.
  */
 export function resolveTurns(view: View<ResponseViewOptions>): Resolve<ResponseRequirements, ResponseViewOptions> {
   return async (parsed, context) => {

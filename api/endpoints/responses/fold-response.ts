@@ -150,8 +150,7 @@ export function foldedResponse(job: FoldedJob, frames: readonly Frame[]): Respon
 
 /**
  * Joins frames to the fewest equivalent ones: one with the items, as `{"items": […]}`, one that adds nothing, and an end (an
- * error alone, if no item had ended). A reader at the last but one original frame resumes at the end alone; no position is
- * within the joined frame.
+ * error alone, if no item had ended). A reader of all original frames except the last resumes at the end.
  */
 export function joinedFrames(job: FoldedJob, frames: readonly Frame[]): readonly Frame[] {
   if (frames.length <= 3) return frames;

@@ -1,7 +1,4 @@
-/**
- * An event of a response's stream without its `sequence_number`.
- * https://platform.openai.com/docs/api-reference/responses-streaming
- */
+/** A streamed event without its `sequence_number`. https://platform.openai.com/docs/api-reference/responses-streaming */
 export interface ResponseEvent {
   readonly type: string;
   readonly [field: string]: unknown;

@@ -16,9 +16,7 @@ export const videoEndpoints: readonly string[] = ['videos', 'videos.remix'];
 /** The caller. */
 type Asking = Pick<ResolveContext, 'services' | 'account' | 'connection'>;
 
-/**
- * Finds the job of a video. @throws ApiError 404 if the account has none of that id, 410 if all except its row has expired.
- */
+/** Finds the job of a video. @throws ApiError 404 if the account has none of that id, 410 if all except its row has expired. */
 export async function findVideoJob({ services, account, connection }: Asking, id = ''): Promise<JobState> {
   const jobId = jobIdFromWire(id);
   const job = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));

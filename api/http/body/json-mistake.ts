@@ -3,10 +3,7 @@ const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const name = /true|false|null/y;
 const escaped = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 
-/**
- * Describes the position at which text that `JSON.parse` refuses is malformed: `at line 2, column 5`. Quotes nothing of the
- * text.
- */
+/** Describes the position at which text that `JSON.parse` refuses is malformed: `at line 2, column 5`. Quotes nothing of the text. */
 export function mistakePosition(text: string): string {
   const at = mistakeAt(text);
   if (at >= text.length) return 'at its end: it is not complete';

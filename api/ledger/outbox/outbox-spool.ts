@@ -12,10 +12,7 @@ import type { UnreadableEntries } from './unreadable-entries.ts';
 const fileCharacters = 4 * 1024 * 1024;
 /** Outboxes over their limit are emptied down to this share of it. */
 const lowShare = 0.5;
-/**
- * Interval between announcements that records wait here, and the time without one after which other processes consider them
- * lost.
- */
+/** Interval of announcements that records wait here, and the time without one after which others consider them lost. */
 const remindMs = 60_000;
 const forgottenMs = 3_600_000;
 
@@ -166,7 +163,7 @@ export class OutboxSpool {
     await this.#announce(records);
   }
 
-  /** Tells other processes whether records wait here. */
+  /** Announces to other processes whether records wait here. */
   async #announce(records: number): Promise<void> {
     const { redis, spool } = this.#options;
     if (records > 0) await redis.hset(spoolsKey, spool.name, Date.now());

@@ -120,8 +120,7 @@ function hourStart({ created_at: createdAt }: CountedJob): number {
 
 function hourOf(hours: Map<string, UsageHoursTable>, job: CountedJob): UsageHoursTable {
   const { account_id, api_key_id, endpoint, capability, vendor } = job;
-  // As stored: names that differ only in characters that no database stores are one group, which a statement may name only
-  // once.
+  // As stored: names that differ only in unstorable characters are one group, which a statement may contain only once.
   const model = storableText(job.model);
   const group = { account_id, hour_start: hourStart(job), api_key_id, model, endpoint, capability, vendor };
   return rowOf(hours, `${account_id}\n${group.hour_start}\n${api_key_id}\n${keyOfAll(group)}`, group);

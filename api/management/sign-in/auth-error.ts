@@ -15,8 +15,7 @@ const params: Readonly<Record<string, string>> = {
 };
 
 /**
- * Converts an error of better-auth to the API's shape, with its code in lower case (`invalid_email_or_password`) and its
- * message.
+ * Converts an error of better-auth to the API's shape, with its lower-case code (`invalid_email_or_password`) and message.
  * @param sent the fields it was sent, to name the one at fault
  */
 export function authError(status: number, body: unknown, sent: Readonly<Record<string, unknown>>): ApiError {

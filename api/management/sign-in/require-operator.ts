@@ -17,8 +17,7 @@ export interface RequireOperatorDependencies extends RequireSessionDependencies 
 /**
  * Admits operators to `/admin/v1`: by an operator key (`ctx.state.caller`), or an operator's session (`ctx.state.session`).
  * Handlers after it read neither: they take the account from the path or the query.
- * @throws ApiError 401 without either, 403 for a standard key, a user's session, or a change requested by another site's
- * page.
+ * @throws ApiError 401 without either, 403 for a standard key, a user's session, or a change by another site's page.
  */
 export function requireOperator(services: RequireOperatorDependencies): Middleware<State> {
   return async (ctx, next) => {

@@ -6,7 +6,7 @@ import { readModelLimits } from '../../../pipeline/model-limits.ts';
 import type { Parse, ParsedRequest } from '../../../pipeline/parsed-request.ts';
 import { parseResponseFields, type ResponseRequirements, type ResponseViewOptions } from '../parse-response.ts';
 
-/** The fields of a response socket's message beside the request. */
+/** The fields of a response socket's message besides the request. */
 export interface SocketEnvelope {
   readonly type: 'response.create' | 'response.cancel';
   /** Its lane; undefined for the default lane. */
@@ -19,7 +19,7 @@ export interface SocketEnvelope {
   readonly refusal: ErrorData | undefined;
 }
 
-/** Facts of a parsed message beside its request. */
+/** Facts of a parsed message besides its request. */
 export interface SocketRequirements extends ResponseRequirements {
   readonly envelope: SocketEnvelope;
 }
